@@ -18,7 +18,7 @@ from benchmarks.measuring import processor
 from benchmarks.networks import perceptron, transformer_block
 from benchmarks.threads import branches
 from benchmarks.workloads import random_tensor
-from cygrad._core.threads.parallel import pieces_run
+from cygrad._core.threads.parallel import chunks_run
 from cygrad.autograd.graph import backward_order
 
 MEMBERS = (4, 8, 16, 32, 64)
@@ -83,11 +83,11 @@ def record(root, rounds):
 
     def watch(node):
         def before(gradients):
-            began[:] = pieces_run(), time.perf_counter()
+            began[:] = chunks_run(), time.perf_counter()
 
         def after(inputs, outputs):
             times[node].append(time.perf_counter() - began[1])
-            pieces[node] = max(1, pieces_run() - began[0])
+            pieces[node] = max(1, chunks_run() - began[0])
         return node.register_prehook(before), node.register_hook(after)
 
     handles = [handle for node in nodes for handle in watch(node)]

@@ -1,4 +1,4 @@
-"""Functions that are recorded once and replayed without Python: ``cygrad.compile``."""
+"""Compiling functions: ``cygrad.compile`` traces a function once and then executes it without Python."""
 
 from cygrad._core import public_dir as _public_dir
 from cygrad.compiling.function import Compiled, CompiledModule, CompileError, compile

@@ -1,9 +1,8 @@
 """
-Random numbers in recorded functions.
+Random numbers in traced functions.
 
-Nothing that is drawn depends on what is computed: other draws are not noted. So a replay draws all numbers before it
-begins, in the order of the recording, and from the same generators: these are the numbers, and the states of
-generators, that the function itself would have left.
+Traced draws do not depend on computed values, so an execution draws all numbers before it starts, in the traced order
+and from the same generators. Numbers and generator states equal those of the function itself.
 """
 
 import numpy as np
@@ -18,18 +17,18 @@ PLAIN = (int, float, bool, str, type(None), np.dtype, type)
 
 class Draws:
     """
-    What a function draws while it is recorded; called later, it draws as much again.
+    The draws of a traced function; calling it repeats them.
 
     Parameters
     ----------
-    recorder : Recorder
+    tracer : Tracer
     """
 
-    def __init__(self, recorder):
-        self.recorder = recorder
-        self.calls = []               # (function of `draws`, generator or None for the default one, arguments)
-        self.generators = []          # (generator or None, what stood for it, its algorithm)
-        self.made = {}                # id of an ndarray -> (it, number of the call, is it a tensor by now)
+    def __init__(self, tracer):
+        self.tracer = tracer
+        self.calls = []               # (function, generator or None for the default one, arguments)
+        self.generators = []          # (generator or None, the traced generator, its algorithm)
+        self.made = {}                # id of an ndarray -> (ndarray, index in calls, has a tensor)
         self.inside = False
 
     def __enter__(self):
@@ -39,11 +38,11 @@ class Draws:
     def __exit__(self, *error):
         noting.draws = None
         if not all(used for _, _, used in self.made.values()):
-            self.recorder.lose("it draws random numbers of which it makes no tensor")
+            self.tracer.abort("it draws random numbers of which it makes no tensor")
         self.made = {}
 
     def draw(self, function, generator, arguments):
-        """Draw as ever, and note it; the generators that draw for a batch are not ours to note."""
+        """Draw and trace it; draws of batched generators are not traced."""
         if self.inside:
             return function.plain(generator, *arguments)
         self.inside = True
@@ -61,30 +60,30 @@ class Draws:
         return array
 
     def tensor(self, array):
-        """The tensor of what was drawn, which comes from outside next time; None: it was not drawn just so."""
+        """Return the input tensor over drawn numbers; None if the array is not one of the draws."""
         found, number, _ = self.made.get(id(array), (None, None, None))
-        if found is not array or self.recorder.reason is not None:
+        if found is not array or self.tracer.reason is not None:
             return None
         self.made[id(array)] = array, number, True
-        return self.recorder.drawn(array, number)
+        return self.tracer.trace_draw(array, number)
 
     def used(self, reason="it reads or sets the state of a random number generator"):
-        """Generators were used in another way."""
+        """Abort the trace because a generator is used in another way."""
         if not self.inside:
-            self.recorder.lose(reason)
+            self.tracer.abort(reason)
 
-    def fits(self):
-        """Are the generators what they were?"""
+    def matches(self):
+        """Are the generators the traced ones?"""
         return all((current() if kept is None else kept) is generator and generator.algorithm == algorithm
                    for kept, generator, algorithm in self.generators)
 
     def __call__(self):
-        """The next numbers, as tensors."""
+        """Draw the next numbers and return them as tensors."""
         return [draws.tensor_over(function(chosen(generator, "compile"), *arguments))
                 for function, generator, arguments in self.calls]
 
 
 def is_plain(value):
-    """Will it be the same next time?"""
+    """Is the value the same in each call?"""
     return isinstance(value, PLAIN) or (isinstance(value, tuple) and all(map(is_plain, value)))
 

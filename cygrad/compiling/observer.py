@@ -1,4 +1,4 @@
-"""What runs while a function is traced: code and functions that are not understood end the trace."""
+"""Abort a trace when unknown Python code or an impure C function runs."""
 
 import gc
 import os
@@ -16,12 +16,12 @@ __all__ = ["Observer", "location"]
 
 
 def location(code, line):
-    """A place in a file, as text."""
+    """Return a position in a file as text."""
     return f"{os.path.basename(code.co_filename)}:{line}"
 
 
 def user_location(frame):
-    """Where the code of the user is that the frame belongs to, or was called by."""
+    """Return the position of the user code that led to this frame."""
     while frame is not None and (is_package_file(frame.f_code.co_filename)
                                  or is_library_file(frame.f_code.co_filename)):
         frame = frame.f_back
@@ -29,7 +29,7 @@ def user_location(frame):
 
 
 def is_importing(frame):
-    """Does the frame run because this package imports one of its modules?"""
+    """Does the frame run during an import by this package?"""
     while frame is not None and frame.f_globals.get("__name__") != "importlib._bootstrap":
         frame = frame.f_back
     return frame is not None
@@ -37,14 +37,14 @@ def is_importing(frame):
 
 class Observer:
     """
-    Ends the trace where code runs that was not found before, or a function of C that is not known to be pure.
+    Aborts the trace when unknown Python code or an impure C function runs.
 
     Parameters
     ----------
     known : set of code
-        What was found and is understood.
+        Code that the collector has found.
     abort : callable
-        Called with a reason, and with True if the next call may be traced.
+        Called with a reason, and with True if a later call may be traced.
     """
 
     def __init__(self, known, abort):
@@ -55,7 +55,7 @@ class Observer:
             self.abort("a profiler is active (sys.setprofile). Compile without it", True)
         else:
             self.active, self.collects = True, gc.isenabled()
-            gc.disable()                         # finalizers of other objects are none of its code
+            gc.disable()                         # finalizers of unrelated objects are not part of the trace
             sys.setprofile(self.observe)
 
     def __exit__(self, *error):
@@ -65,22 +65,22 @@ class Observer:
                 gc.enable()
 
     def observe(self, frame, event, argument):
-        """One event, as `sys.setprofile` reports it."""
+        """Handle an event of `sys.setprofile`."""
         if event == "c_call":
-            self.look_at_call(frame, argument)
+            self.check_call(frame, argument)
         elif event == "call" and frame.f_code not in self.known and not is_package_file(frame.f_code.co_filename):
-            self.look_at_code(frame)
+            self.check_code(frame)
 
-    def look_at_code(self, frame):
-        """Python code that was not found. Code of the user does not reach libraries; this package may call them."""
+    def check_code(self, frame):
+        """Check Python code; user code may not call libraries directly, but this package may."""
         code, module = frame.f_code, frame.f_globals.get("__name__")
         if not (is_library_file(code.co_filename) or of_package(module) or is_importing(frame)
                 or (module or "").startswith("namedtuple_")):        # made by `collections`
             self.abort(f"it calls {code.co_qualname}() of the module {module!r}, which was not found in its variables"
                        f"{user_location(frame.f_back)}. Call it outside and pass the result as an argument")
 
-    def look_at_call(self, frame, function):
-        """A function of C: code of the user may call pure ones only."""
+    def check_call(self, frame, function):
+        """Check a C function: user code may call pure ones only."""
         name = getattr(function, "__name__", "")
         if frame.f_code not in self.known:
             if name in ("print", "open", "input", "warn", "warn_explicit") and not is_pure(function):

@@ -1,4 +1,4 @@
-"""Which code of Python and C is known to give the same for the same arguments, and to change nothing else."""
+"""Functions of Python and C that are known to be pure."""
 
 import functools
 import os
@@ -12,15 +12,15 @@ from cygrad._core.arrays.dtype import library_name
 
 __all__ = ["IMPURE_BUILTINS", "PURE_MODULES", "is_library_file", "is_package_file", "is_pure", "of_package"]
 
-# Modules of Python whose functions depend on their arguments alone.
+# Modules of pure functions.
 PURE_MODULES = {
     "math", "cmath", "operator", "_operator", "functools", "_functools", "itertools", "typing", "types", "collections",
     "_collections", "collections.abc", "_collections_abc", "contextlib", "abc", "_abc", "dataclasses", "enum", "copy",
     "builtins", "__future__", "numbers", "bisect", "_bisect", "heapq", "_heapq", "string", "keyword", "reprlib"}
-# Functions of Python that depend on more than their arguments, or change the world.
+# Builtins that read more than their arguments or have side effects.
 IMPURE_BUILTINS = {"print", "input", "open", "exec", "eval", "compile", "breakpoint", "__import__", "globals", "locals",
                    "vars", "hash", "id", "warn", "warn_explicit"}
-# Types whose methods read and change nothing but their object.
+# Types whose methods read and change only their object.
 PURE_TYPES = {int, float, complex, bool, str, bytes, bytearray, tuple, list, dict, set, frozenset, slice, range,
               property, type(None), types.GeneratorType, types.MethodType, types.FunctionType, types.MappingProxyType,
               type({}.keys()), type({}.values()), type({}.items()), functools.partial, object}
@@ -31,25 +31,25 @@ _LIBRARIES = (sysconfig.get_paths()["stdlib"] + os.sep, os.path.dirname(np.__fil
 
 
 def of_package(module):
-    """Is that a module of this package?"""
+    """Does the module belong to this package?"""
     root = (module or "").partition(".")[0]
-    return root == "cygrad" or root == "torch" == library_name()         # which stands in for it then
+    return root == "cygrad" or root == "torch" == library_name()         # installed as torch
 
 
 @functools.cache
 def is_package_file(path):
-    """Is the code of that file part of this package?"""
+    """Does the file belong to this package?"""
     return path.startswith((_PACKAGE, "cygrad/_core"))
 
 
 @functools.cache
 def is_library_file(path):
-    """Is it part of Python's library or of NumPy?"""
+    """Does the file belong to the standard library or NumPy?"""
     return path.startswith(_LIBRARIES) and f"{os.sep}site-packages{os.sep}" not in path.removeprefix(_LIBRARIES[1])
 
 
 def is_pure(function):
-    """Is that function, of C or of this package, known to depend on its arguments alone?"""
+    """Is a function of C or of this package known to be pure?"""
     owner, name = getattr(function, "__self__", None), getattr(function, "__name__", "")
     if of_package(getattr(function, "__module__", None)):
         return True

@@ -1,4 +1,4 @@
-"""What became of a compiled function: recordings, replays, reasons, and its programs as text and as a drawing."""
+"""Report on a compiled function: traces, executions, reasons, and its programs as text and as a drawing."""
 
 from dataclasses import dataclass, field
 
@@ -11,20 +11,20 @@ __all__ = ["Explanation", "draw", "explain"]
 @dataclass
 class Explanation:
     """
-    What became of a compiled function.
+    Report on a compiled function.
 
     Attributes
     ----------
-    replays, calls : int
-        How often it was replayed, and how often it was called in Python, recordings included.
+    executions, calls : int
+        Number of executions, and of calls in Python, traced ones included.
     reasons : list of str
-        Why it was not replayed, in the order in which that happened.
+        Why calls were not executed, in order.
     programs : list of list of str
-        The operations of each recording, the latest first.
+        Operations of each trace, latest first.
     rewrites : list of list of str
-        What each recording adds up in another order than the function does: nothing unless ``mode="fast"``.
-    shared : list of list of range
-        Operations of each program that threads share where they do not need each other.
+        Changed orders of summation of each trace; empty unless ``mode="fast"``.
+    parallel : list of list of range
+        Parallel sections of each program.
 
     Examples
     --------
@@ -32,34 +32,34 @@ class Explanation:
     >>> f = cygrad.compile(lambda x: x * 2 + 1)
     >>> for _ in range(3):
     ...     y = f(cygrad.ones(2))
-    >>> cygrad.compiling.explain(f).replays
+    >>> cygrad.compiling.explain(f).executions
     2
     """
 
-    replays: int
+    executions: int
     calls: int
     reasons: list = field(default_factory=list)
     programs: list = field(default_factory=list)
     rewrites: list = field(default_factory=list)
-    shared: list = field(default_factory=list)
+    parallel: list = field(default_factory=list)
 
     def __str__(self):
-        lines = [f"{self.replays} replays, {self.calls} calls in Python, {len(self.programs)} recordings"]
-        lines += [f"not replayed: {reason}" for reason in self.reasons]
+        lines = [f"{self.executions} executions, {self.calls} calls in Python, {len(self.programs)} traces"]
+        lines += [f"not executed: {reason}" for reason in self.reasons]
         for number, program in enumerate(self.programs):
-            beside = {place for stretch in self.shared[number] for place in stretch}
-            lines += [f"recording {number}: {len(program)} operations",
-                      *(f"  {'|' if place in beside else ' '} {line}" for place, line in enumerate(program))]
+            parallel = {position for section in self.parallel[number] for position in section}
+            lines += [f"trace {number}: {len(program)} operations",
+                      *(f"  {'|' if position in parallel else ' '} {line}" for position, line in enumerate(program))]
             lines += [f"  in another order: {line}" for line in self.rewrites[number]]
         return "\n".join(lines)
 
 
 class ProgramDrawing(Drawing):
-    """What there is to draw of a program: what comes from outside, and operations."""
+    """Graph of a program for drawing: inputs and operations."""
 
     def __init__(self, operations):
         self.labels, self.kinds, self.edges = [], [], []
-        made = {}                     # slot -> the box of what has made or changed it last
+        made = {}                     # slot -> box of the operation that wrote it last
         for operation in operations:
             reads = [slot for argument in operation["arguments"] for slot in (
                 argument if isinstance(argument, list) else [argument]) if isinstance(slot, int)]
@@ -88,13 +88,13 @@ class ProgramDrawing(Drawing):
 
 def draw(compiled, number=0):
     """
-    A picture of the program of a compiled function: what comes from outside above, the last operations below.
+    Draw the program of a compiled function, inputs first.
 
     Parameters
     ----------
     compiled : Compiled or CompiledModule
     number : int, default 0
-        Of the recording; the latest is the first.
+        Index of the trace, latest first.
 
     Returns
     -------
@@ -113,7 +113,7 @@ def draw(compiled, number=0):
 
 
 def compiled_function(compiled):
-    """The Compiled of what compile() returned."""
+    """Return the Compiled of a return value of compile()."""
     if isinstance(compiled, CompiledModule):
         compiled = compiled.__dict__["compiled"]
     if not isinstance(compiled, Compiled):
@@ -123,7 +123,7 @@ def compiled_function(compiled):
 
 def explain(compiled):
     """
-    What became of a compiled function.
+    Report on a compiled function.
 
     Parameters
     ----------
@@ -140,8 +140,8 @@ def explain(compiled):
     >>> for _ in range(3):
     ...     y = double(cygrad.ones(2))
     >>> print(cygrad.compiling.explain(double))
-    2 replays, 1 calls in Python, 1 recordings
-    recording 0: 1 operations
+    2 executions, 1 calls in Python, 1 traces
+    trace 0: 1 operations
         %1 = add(mul(%0, 2), 1)
     """
     compiled = compiled_function(compiled)
@@ -149,22 +149,22 @@ def explain(compiled):
     return Explanation(sum(variant.runs for variant in variants), compiled.calls, list(compiled.reasons),
                        [[shown(operation) for operation in variant.program.description] for variant in variants],
                        [[*lines] for lines in compiled.rewrites],
-                       [[range(stretch.start, stretch.stop) for stretch in variant.program.stretches]
+                       [[range(section.start, section.stop) for section in variant.program.sections]
                         for variant in variants])
 
 
 def shown(operation):
-    """One operation as a line of text."""
+    """Return an operation as text."""
     results = ", ".join("_" if slot < 0 else f"%{slot}" for slot in operation["results"])
     if operation["kind"] == "optimize":
         step = operation["step"]
         return f"{type(step.optimizer).__name__}.step({', '.join(f'%{roles[0]}' for _, roles in operation['updates'])})"
-    if operation["kind"] == "sweep":
+    if operation["kind"] == "fused_loop":
         names = [f"%{slot}" for slot in (*operation["arguments"], *operation["results"])]
         return "; ".join(operation["text"](names))
     if operation["kind"] == "draw":
         return f"{results} = draw {operation['step'].draw}"
-    if operation["region"] is not None:
+    if operation["expression"] is not None:
         slots = dict(zip(operation["text"].__self__.inputs, operation["arguments"], strict=True))
         text = operation["text"](lambda number: f"%{slots[number]}")
         if operation["kind"] == "sum":
@@ -176,7 +176,7 @@ def shown(operation):
 
 
 def value_text(value):
-    """An argument as text."""
+    """Return an argument as text."""
     if isinstance(value, list):
         return f"[{', '.join(map(value_text, value))}]"
     return f"%{value}" if isinstance(value, int) else repr(value.plain) if value is not None else "None"

@@ -1,23 +1,23 @@
-"""Arguments and results as their leaves and the structure around them."""
+"""Flatten arguments and results to leaves and their structure."""
 
 from cygrad import Tensor
 
 __all__ = ["IMMUTABLE", "flatten", "rebuilder", "unflatten"]
 
-# Types of values that a program may hold: they cannot change.
+# Immutable types that a program may hold.
 IMMUTABLE = (int, float, complex, str, bytes, bool, type(None))
 
 
-def _take_apart(value, leaves, containers):
+def _flatten(value, leaves, containers):
     kind = type(value)
     if kind is tuple or (isinstance(value, tuple) and hasattr(value, "_fields")):
-        return kind, tuple([_take_apart(item, leaves, containers) for item in value])
+        return kind, tuple([_flatten(item, leaves, containers) for item in value])
     if kind is list:
         containers.append(id(value))
-        return kind, tuple([_take_apart(item, leaves, containers) for item in value])
+        return kind, tuple([_flatten(item, leaves, containers) for item in value])
     if kind is dict:
         containers.append(id(value))
-        return kind, tuple([(key if type(key) is str else (type(key), key), _take_apart(item, leaves, containers))
+        return kind, tuple([(key if type(key) is str else (type(key), key), _flatten(item, leaves, containers))
                             for key, item in value.items()])
     leaves.append(value)
     return None
@@ -25,19 +25,19 @@ def _take_apart(value, leaves, containers):
 
 def flatten(args, kwargs):
     """
-    The leaves of the arguments, what they stand in, and the identities of lists and dicts among them.
+    Return the leaves of the arguments, their structure, and the ids of lists and dicts among them.
 
-    What they stand in is None if all are given by position, none in a container.
+    The structure is None if all arguments are positional and none is a container.
     """
     leaves, containers = [], []
-    positional = tuple([_take_apart(value, leaves, containers) for value in args])
-    named = tuple([(name, _take_apart(value, leaves, containers)) for name, value in kwargs.items()])
+    positional = tuple([_flatten(value, leaves, containers) for value in args])
+    named = tuple([(name, _flatten(value, leaves, containers)) for name, value in kwargs.items()])
     plain = not named and positional == (None,) * len(args)
     return tuple(leaves), None if plain else (positional, named), containers
 
 
 def unflatten(structure, leaves):
-    """Put leaves, an iterator, back into their structure."""
+    """Put an iterator of leaves back into their structure."""
     if structure is None:
         return next(leaves)
     kind, parts = structure
@@ -49,12 +49,12 @@ def unflatten(structure, leaves):
 
 def rebuilder(result):
     """
-    The different tensors of a result, and what makes the result of tensors like them; TypeError for other contents.
+    Return the distinct tensors of a result, and what rebuilds the result; raise TypeError for other contents.
 
-    What makes it is a function of a list of tensors, None for the only one, or (value,) for a value without tensors.
+    The latter is a function of a list of tensors, None for a single tensor, or (value,) for a result without tensors.
     """
     leaves, tensors, containers = [], {}, []
-    structure = _take_apart(result, leaves, containers)
+    structure = _flatten(result, leaves, containers)
     if len(set(containers)) < len(containers):
         raise TypeError("it returns a list or dict that contains the same list or dict twice")
     for leaf in leaves:

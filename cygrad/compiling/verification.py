@@ -1,4 +1,4 @@
-"""``compile(..., verify=True)``: the function runs next to its program, and everything that can be seen is compared."""
+"""``compile(..., verify=True)``: run the function next to its program and compare all visible effects."""
 
 import cygrad
 from cygrad import Tensor
@@ -24,7 +24,7 @@ class State:
         self.gradients = [None if gradient is None else snapshot(gradient) for *_, gradient in self.kept]
 
     def restore(self):
-        """Make everything what it was."""
+        """Restore the saved state."""
         with cygrad.no_grad():
             for (tensor, elements, version, gradient), former in zip(self.kept, self.gradients, strict=True):
                 put(tensor, elements, version)
@@ -37,50 +37,50 @@ class State:
 
 
 def snapshot(tensor):
-    """Elements and version of a tensor."""
+    """Return elements and version of a tensor."""
     return tensor.detach().clone(), 0 if tensor.is_inference() else tensor._version
 
 
 def put(tensor, elements, version):
-    """Give a tensor elements and a version that it had."""
-    if not same_bits(tensor, elements):
+    """Set elements and version of a tensor."""
+    if not is_bit_identical(tensor, elements):
         tensor.data.copy_(elements)
     set_version(tensor, version)
 
 
 def outcome(result, tensors, generators, inputs, first):
-    """What can be seen after a call; `first`: the versions at which tensors were before it."""
+    """Return all visible effects of a call; `first`: versions before the call."""
     leaves, structure, _ = flatten((result,), {})
     seen = [("the structure of the result", structure)]
     for number, leaf in enumerate(leaves):
-        seen.append((f"result {number}", described(leaf) if isinstance(leaf, Tensor) else leaf))
+        seen.append((f"result {number}", observed(leaf) if isinstance(leaf, Tensor) else leaf))
     for number, (tensor, version) in enumerate(zip(tensors, first, strict=True)):
         seen.append((f"tensor {number} of shape {tuple(tensor.shape)}",
-                     (*described(tensor)[:-1], 0 if version is None else tensor._version - version)))
+                     (*observed(tensor)[:-1], 0 if version is None else tensor._version - version)))
         gradient = tensor.grad if tensor.is_leaf else None
-        seen.append((f".grad of tensor {number}", None if gradient is None else described(gradient)[:-1]))
-    seen += [(f"generator {number}", described(each.get_state())) for number, each in enumerate(generators)]
+        seen.append((f".grad of tensor {number}", None if gradient is None else observed(gradient)[:-1]))
+    seen += [(f"generator {number}", observed(each.get_state())) for number, each in enumerate(generators)]
     roots = [leaf for leaf in leaves if isinstance(leaf, Tensor) and leaf.grad_fn is not None and not any(
         leaf is tensor for tensor in tensors)]
     if roots and inputs and cygrad.is_grad_enabled():
         try:
             gradients = cygrad.autograd.grad(roots, inputs, [cygrad.ones_like(root) for root in roots],
                                              retain_graph=True, allow_unused=True)
-            seen += [(f"gradient of tensor {number}", None if gradient is None else described(gradient)[:-1])
+            seen += [(f"gradient of tensor {number}", None if gradient is None else observed(gradient)[:-1])
                      for number, gradient in enumerate(gradients)]
         except RuntimeError as error:
             seen.append(("the backward of the result", type(error)))
     return seen
 
 
-def described(tensor):
-    """What can be seen of a tensor: elements last but one, version last."""
+def observed(tensor):
+    """Return the visible properties of a tensor: elements last but one, version last."""
     return (tensor.dtype, tuple(tensor.shape), tensor.stride(), tensor.requires_grad, tensor.is_leaf,
             tensor.detach().clone(), -1 if tensor.is_inference() else tensor._version)
 
 
-def same_bits(a, b):
-    """Have two tensors of one shape and dtype the same elements? NaN is NaN."""
+def is_bit_identical(a, b):
+    """Are the elements of two tensors bit-identical? All NaN are equal."""
     a, b = a.detach(), b.detach()
     if a.dtype.is_floating_point or a.dtype.is_complex:
         return bool(((a == b) | ((a != a) & (b != b))).all()) and bool(
@@ -90,13 +90,13 @@ def same_bits(a, b):
 
 
 def agree(expected, found, close):
-    """Is it the same? `close`: up to rounding."""
+    """Are two values equal? `close`: up to rounding."""
     if type(expected) is not tuple or not any(isinstance(part, Tensor) for part in expected):
         return expected == found or (expected != expected and found != found)
     for a, b in zip(expected, found, strict=True):
         if isinstance(a, Tensor):
             if not (cygrad.allclose(a, b, rtol=1e-3, atol=1e-5, equal_nan=True) if close and a.dtype.is_floating_point
-                    else same_bits(a, b)):
+                    else is_bit_identical(a, b)):
                 return False
         elif a != b:
             return False
@@ -105,17 +105,17 @@ def agree(expected, found, close):
 
 def compare(function, program, variant, args, kwargs, close):
     """
-    Run a function, then its program on what was there before; -> the result of the program, and what differs or None.
+    Run a function, then its program on the same state; return the program's result and a difference or None.
 
     Parameters
     ----------
     function, program : callable
     variant : Variant
-        That the program will run.
+        To be executed by the program.
     args, kwargs
         Of the call.
     close : bool
-        Results may differ by rounding.
+        Allow rounding differences.
     """
     tensors = [leaf for leaf in flatten(args, kwargs)[0] if isinstance(leaf, Tensor)]
     tensors = [*{id(tensor): tensor for tensor in [*tensors, *variant.constants]}.values()]

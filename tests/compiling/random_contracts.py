@@ -345,7 +345,7 @@ def outside(world, kind, tensors, given):
     return [type(roots[0])]
 
 
-def difference(seed, replays=None):
+def difference(seed, executions=None):
     """Where the compiled function differs from the function itself: None, or the plan and the place."""
     case = Case(seed)
     eager, other = case.world(), case.world()
@@ -357,6 +357,6 @@ def difference(seed, replays=None):
             return f"seed {seed}, call {number} {call}, {case.kinds}, {case.result}: differs at {place}"
         if isinstance(found[-1], type):
             break
-    if replays is not None:
-        replays.append(cygrad.compiling.explain(compiled).replays)
+    if executions is not None:
+        executions.append(cygrad.compiling.explain(compiled).executions)
     return None

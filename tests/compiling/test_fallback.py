@@ -6,7 +6,7 @@ import pytest
 
 import cygrad
 from cygrad import nn, optim
-from cygrad._core.compiler.recorder import Recorder
+from cygrad._core.compiler.tracer import Tracer
 from cygrad.compiling import CompileError, draw, explain
 from tests.tools import in_threads
 
@@ -15,8 +15,8 @@ factor = 2.0
 weight = cygrad.ones(3)
 
 
-def check(function, *calls, reason=None, replays=None):
-    """Each call gives what the function gives; the reason is told, or so many calls were replays."""
+def check(function, *calls, reason=None, executions=None):
+    """Each call gives what the function gives; the reason is told, or so many calls were executions."""
     compiled = cygrad.compile(function)
     for arguments in calls:
         expected, found = function(*arguments), compiled(*arguments)
@@ -26,12 +26,12 @@ def check(function, *calls, reason=None, replays=None):
             assert expected == found
     report = explain(compiled)
     if reason is not None:
-        assert report.replays == 0 and any(reason in found for found in report.reasons), str(report)
+        assert report.executions == 0 and any(reason in found for found in report.reasons), str(report)
         strict = cygrad.compile(function, fullgraph=True)
         with pytest.raises(CompileError, match=reason):
             [strict(*arguments) for arguments in calls[:1] * 5]
-    if replays is not None:
-        assert report.replays == replays, str(report)
+    if executions is not None:
+        assert report.executions == executions, str(report)
 
 
 def test_elements_that_python_sees():
@@ -51,7 +51,7 @@ def test_what_leaves_its_graph_in_place():
     for _ in range(3):
         x = leaf * 2
         assert compiled(x).item() == 12 and x.is_leaf and not x.requires_grad
-    assert explain(compiled).replays == 0
+    assert explain(compiled).executions == 0
 
 
 def test_shapes_that_depend_on_elements():
@@ -97,7 +97,7 @@ def test_hooks():
     compiled = cygrad.compile(step)
     for _ in range(3):
         compiled(cygrad.ones(2))
-    assert len(calls) == 3 and explain(compiled).replays == 0
+    assert len(calls) == 3 and explain(compiled).executions == 0
     handle.remove()
 
 
@@ -112,12 +112,12 @@ def test_hook_that_comes_later():
     compiled = cygrad.compile(step)
     for _ in range(4):
         compiled(cygrad.ones(2))
-    replays = explain(compiled).replays
-    assert replays
+    executions = explain(compiled).executions
+    assert executions
     w.register_hook(lambda grad: calls.append(1))
     for _ in range(3):
         compiled(cygrad.ones(2))
-    assert len(calls) == 3 and explain(compiled).replays == replays
+    assert len(calls) == 3 and explain(compiled).executions == executions
 
 
 def test_values_and_shapes_are_compared():
@@ -129,7 +129,7 @@ def test_values_and_shapes_are_compared():
                       (cygrad.ones(3), 3, True), (cygrad.ones(3, dtype=cygrad.float64), 3)):
         for _ in range(2):
             assert cygrad.equal(compiled(*arguments), function(*arguments))
-    assert explain(compiled).replays == 6 and len(explain(compiled).programs) == 6
+    assert explain(compiled).executions == 6 and len(explain(compiled).programs) == 6
     assert cygrad.equal(compiled(cygrad.ones(2), power=4), function(cygrad.ones(2), power=4))
 
 
@@ -140,11 +140,11 @@ def test_zero_has_a_sign():
         assert str(compiled(cygrad.ones(1), zero).item()) == ("-inf" if str(zero) == "-0.0" else "inf")
 
 
-def test_too_many_recordings():
+def test_too_many_traces():
     compiled = cygrad.compile(lambda x, number: x * number)
     for number in range(12):
         assert compiled(cygrad.ones(1), number).item() == number
-    assert any("recordings were needed" in reason for reason in explain(compiled).reasons)
+    assert any("traces were needed" in reason for reason in explain(compiled).reasons)
 
 
 def test_globals_and_closures_are_compared():
@@ -227,7 +227,7 @@ def test_constants_are_new_each_time():
         total, ones = compiled(cygrad.ones(2) * number)
         assert total.tolist() == [number, number] and ones.tolist() == [1, 1]
         total.zero_(), ones.zero_()
-    assert explain(compiled).replays == 3
+    assert explain(compiled).executions == 3
 
 
 def test_scheduler_inside_is_noticed():
@@ -264,7 +264,7 @@ def test_decorator_module_and_disable():
     with cygrad.no_grad():
         for _ in range(3):
             assert cygrad.equal(compiled(x), model(x))
-    assert explain(compiled).replays == 2
+    assert explain(compiled).executions == 2
     assert next(compiled.parameters()) is model[0].weight
     assert cygrad.compile(model, disable=True) is model
 
@@ -335,9 +335,9 @@ def test_threads_replay_at_the_same_time():
     assert all(in_threads(4, work))
 
 
-def test_bare_recorder_does_not_begin():
+def test_bare_tracer_does_not_start():
     with pytest.raises(RuntimeError, match="made without __init__"):
-        Recorder.__new__(Recorder).begin()
+        Tracer.__new__(Tracer).start()
     assert cygrad.ones(1).add(1).item() == 2
 
 
@@ -394,4 +394,4 @@ def test_mutation_of_saved_tensors():
     compiled = cygrad.compile(step)
     for _ in range(3):
         assert compiled(cygrad.ones(2, requires_grad=True)).tolist() == [2.0, 2.0]
-    assert explain(compiled).replays == 0
+    assert explain(compiled).executions == 0

@@ -14,12 +14,12 @@ from cygrad import nn, optim
 from cygrad.compiling import explain
 
 
-def check(function, change, replays=True):
+def check(function, change, executions=True):
     """The compiled function gives what the function gives, before and after a change; it ran as a program before it."""
     compiled, x = cygrad.compile(function), cygrad.ones(2)
     for _ in range(3):
         assert compiled(x).tolist() == function(x).tolist()
-    assert (explain(compiled).replays == 2) is replays, str(explain(compiled))
+    assert (explain(compiled).executions == 2) is executions, str(explain(compiled))
     change()
     for _ in range(3):
         assert compiled(x).tolist() == function(x).tolist()
@@ -115,8 +115,8 @@ def test_containers():
     check(lambda x: x * sum(names), lambda: names.add(3))
     check(lambda x: x * kinds["a"], lambda: kinds.update("a"))
     ordered, queue = collections.OrderedDict(a=1.0, b=2.0), collections.deque([1.0])
-    check(lambda x: x * next(iter(ordered.values())), lambda: ordered.move_to_end("a"), replays=False)
-    check(lambda x: x * queue[0], lambda: queue.appendleft(5.0), replays=False)
+    check(lambda x: x * next(iter(ordered.values())), lambda: ordered.move_to_end("a"), executions=False)
+    check(lambda x: x * queue[0], lambda: queue.appendleft(5.0), executions=False)
 
 
 def test_modules_of_python_and_of_this_library(monkeypatch):
@@ -234,7 +234,7 @@ def test_options_that_need_other_arrays_are_traced_again():
         else:
             compiled(x), plain(x)
         assert w.tolist() == v.tolist()
-    assert explain(compiled).replays >= 4
+    assert explain(compiled).executions >= 4
 
 
 LAYERS = {

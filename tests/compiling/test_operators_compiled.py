@@ -19,12 +19,12 @@ from tests.operator_cases import (
 from tests.samples import COMPLEX, SAMPLES, find
 
 pytestmark = pytest.mark.filterwarnings("ignore")
-# What is not replayed, and why; everything else has to be.
-NOT_REPLAYED = (
+# Reasons not to trace; everything else must be traced.
+NOT_TRACED = (
     "depends on elements", "went to Python or NumPy", "a view of a tensor", "it returns a",
-    "in place in a way that is not recorded", "without memory", "keeps a tensor", "whose backward cannot be recorded",
+    "in place in a way that cannot be traced", "without memory", "keeps a tensor", "whose backward cannot be traced",
     "which may give something else each time", "forward mode", "out= has no native form",
-    "has strides that no copy has", "cannot be rebuilt in each call", "where its tensor lies in memory",
+    "has strides that no copy has", "cannot be rebuilt in each call", "the memory layout of its tensor",
     "which each call has to do again")
 
 
@@ -144,6 +144,6 @@ def test_operator_is_replayed_bit_for_bit(name):
                     close = name in OTHER_ORDER and kind is with_second_order
                     assert agree(found, expected, close), (name, number, dtype, kind.__name__, str(explain(compiled)))
                 report = explain(compiled)
-                assert report.replays or isinstance(expected, type) or any(
-                    known in reason for reason in report.reasons for known in NOT_REPLAYED) or (
+                assert report.executions or isinstance(expected, type) or any(
+                    known in reason for reason in report.reasons for known in NOT_TRACED) or (
                         len(report.programs) > 1), (name, number, dtype, kind.__name__, str(report))

@@ -15,7 +15,7 @@ def both(function, *tensors):
     for _ in range(3):
         expected, found = function(*tensors), step(*tensors)
         assert cygrad.equal(expected, found) and expected.stride() == found.stride()
-    assert explain(step).replays == 2
+    assert explain(step).executions == 2
     return operations(step)
 
 

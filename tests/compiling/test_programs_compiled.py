@@ -104,4 +104,4 @@ def test_random_programs_compiled(outside, drafts):
         expected = outcome(function, leaves_of(first, turn), outside)
         found = outcome(compiled, leaves_of(first, turn), outside)
         assert same(expected, found), f"in turn {turn}\n{text}\nof {first}\n{explain(compiled)}\n{expected}\n{found}"
-    event("replayed" if explain(compiled).replays else (explain(compiled).reasons or ["it raised an error"])[-1])
+    event("replayed" if explain(compiled).executions else (explain(compiled).reasons or ["it raised an error"])[-1])

@@ -1,4 +1,4 @@
-"""Random numbers in replays: from the same generators, in the same order, with the same bits."""
+"""Random numbers in executions: from the same generators, in the same order, with the same bits."""
 
 import pytest
 
@@ -16,13 +16,14 @@ def outcomes(function, calls, seed=3):
     return [function(*arguments) for arguments in calls] + [cygrad.rand(3)]
 
 
-def check(function, *calls, replays=None):
+def check(function, *calls, executions=None):
     compiled = cygrad.compile(function)
     for _ in range(2):
         expected, found = outcomes(function, calls), outcomes(compiled, calls)
         for a, b in zip(expected, found, strict=True):
             assert cygrad.equal(a, b) and a.requires_grad == b.requires_grad and a.stride() == b.stride()
-    assert explain(compiled).replays == (2 * len(calls) - 1 if replays is None else replays), str(explain(compiled))
+    wanted = 2 * len(calls) - 1 if executions is None else executions
+    assert explain(compiled).executions == wanted, str(explain(compiled))
 
 
 DRAWS = {
@@ -73,7 +74,7 @@ def test_generators_that_are_named():
     for called in (function, compiled):
         cygrad.manual_seed(1), generator.manual_seed(2), other.manual_seed(3)
         results.append([called(cygrad.zeros(2), other) for _ in range(4)])
-    assert all(map(cygrad.equal, *results)) and explain(compiled).replays == 3
+    assert all(map(cygrad.equal, *results)) and explain(compiled).executions == 3
 
 
 def test_generators_of_threads_and_algorithms_are_compared():
@@ -83,7 +84,7 @@ def test_generators_of_threads_and_algorithms_are_compared():
     with own_generator(cygrad.Generator().manual_seed(5)):
         found = compiled(cygrad.zeros(2))
     assert cygrad.equal(found, cygrad.rand(2, generator=cygrad.Generator().manual_seed(5)))
-    assert explain(compiled).replays == 1
+    assert explain(compiled).executions == 1
 
 
 @pytest.mark.parametrize("function", [
@@ -96,7 +97,7 @@ def test_generators_of_threads_and_algorithms_are_compared():
     lambda x: x * (cygrad.initial_seed() % 2),
 ], ids=["seed", "new generator", "chances", "means", "weights", "state", "initial seed"])
 def test_what_depends_on_more_stays_in_python(function):
-    check(function, *[(cygrad.tensor([0.25, 0.5]),)] * 3, replays=0)
+    check(function, *[(cygrad.tensor([0.25, 0.5]),)] * 3, executions=0)
 
 
 class Net(nn.Module):
@@ -149,4 +150,4 @@ def test_second_derivatives_see_the_same_numbers():
             x = cygrad.linspace(1, 2, 8).requires_grad_()
             (first,) = cygrad.autograd.grad(called(x).sum(), x, create_graph=True)
             results[-1] += [first, *cygrad.autograd.grad(first.sum(), x), cygrad.rand(2)]
-    assert all(map(cygrad.equal, *results)) and explain(compiled).replays == 2
+    assert all(map(cygrad.equal, *results)) and explain(compiled).executions == 2

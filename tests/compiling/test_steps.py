@@ -63,7 +63,7 @@ def test_step_is_that_of_eager(name):
         assert cygrad.equal(expected, found)
         assert found.requires_grad and found.grad_fn.name() == expected.grad_fn.name()
         assert_alike(eager, compiled)
-    assert explain(step).replays >= 4
+    assert explain(step).executions >= 4
 
 
 def test_options_of_the_optimizer_may_change():
@@ -74,7 +74,7 @@ def test_options_of_the_optimizer_may_change():
             training.optimizer.param_groups[0]["lr"] = 0.1 / (number + 1)
         eager.step(x, y), step(x, y)
         assert_alike(eager, compiled)
-    assert explain(step).replays == 4
+    assert explain(step).executions == 4
 
 
 def test_gradients_accumulate_in_place():
@@ -93,7 +93,7 @@ def test_gradients_accumulate_in_place():
         grad = compiled.model[0].weight.grad
         assert kept is None or grad is kept
         kept = grad
-    assert explain(step).replays == 3          # without gradients, then with them
+    assert explain(step).executions == 3       # without gradients, then with them
 
 
 def test_zeroed_gradients():
@@ -110,7 +110,7 @@ def test_zeroed_gradients():
     for x, y in batches(6):
         plain(x, y), step(x, y)
         assert_alike(eager, compiled)
-    assert explain(step).replays >= 3
+    assert explain(step).executions >= 3
 
 
 def test_batch_norm_changes_its_buffers():
@@ -122,7 +122,7 @@ def test_batch_norm_changes_its_buffers():
     for x, y in batches(5):
         assert cygrad.equal(eager.step(x, y), step(x, y))
         assert_alike(eager, compiled)
-    assert explain(step).replays == 4
+    assert explain(step).executions == 4
     for training in (eager, compiled):
         training.model.eval()
     for x, y in batches(3):
@@ -153,7 +153,7 @@ def test_gradient_and_hessian_vector_product():
         x = (cygrad.arange(5.0) + number).requires_grad_()
         v = cygrad.linspace(-1, 1, 5) + number
         assert cygrad.equal(step(x, v), product(x, v))
-    assert explain(step).replays == 3
+    assert explain(step).executions == 3
 
 
 def test_results_are_new_each_time():
@@ -175,7 +175,7 @@ def test_results_without_tensors(value):
 
     results = [step(cygrad.ones(3)) for _ in range(4)] + step.each([(cygrad.ones(3),)] * 2)
     assert results == [value] * 6 and total.tolist() == [6.0] * 3
-    assert explain(step).replays == 5
+    assert explain(step).executions == 5
     if isinstance(value, (list, dict)):          # each is another object, as without `compile`
         assert len(set(map(id, results))) == 6
 
@@ -189,12 +189,12 @@ def test_each_of_many_batches():
         found = step.each(calls)
         assert all(cygrad.equal(a, b) and b.requires_grad for a, b in zip(expected, found, strict=True))
         assert_alike(eager, compiled)
-    assert explain(step).replays == 10
+    assert explain(step).executions == 10
     mixed = [*batches(45), *batches(2, rows=3), *batches(40)]          # more than are made at a time
     expected = [eager.step(*call) for call in mixed]
     assert all(cygrad.equal(a, b) for a, b in zip(expected, step.each(mixed), strict=True))
     assert_alike(eager, compiled)
-    assert explain(step).replays == 10 + 45 + 1 + 40
+    assert explain(step).executions == 10 + 45 + 1 + 40
 
 
 def test_memory_after_many_replays():

@@ -4,7 +4,7 @@ import threading
 
 import cygrad
 from cygrad import nn, optim
-from cygrad._core.compiler.turns import replays_and_handovers
+from cygrad._core.compiler.gil_handoff import execution_counts
 from cygrad.compiling import explain
 from tests.tools import in_threads
 
@@ -43,7 +43,7 @@ def test_models_of_their_own():
         assert all(map(cygrad.equal, found, expected[seed]))
 
     in_threads(4, work)
-    assert all(explain(step).replays == 298 for _, step in trainings)
+    assert all(explain(step).executions == 298 for _, step in trainings)
 
 
 def test_lock_is_given_up_once_in_a_replay_if_others_replay_too():
@@ -56,18 +56,18 @@ def test_lock_is_given_up_once_in_a_replay_if_others_replay_too():
     counts = []
 
     def work(number):
-        for _ in range(50):                       # each replays once before the other one does again
+        for _ in range(50):                       # each executions once before the other one does again
             turn.wait()
             if number == 0:
                 first(*batch)
             turn.wait()
             if number == 1:
                 second(*batch)
-                counts.append(replays_and_handovers())
+                counts.append(execution_counts())
 
     in_threads(2, work)
-    (replays, handed_over), (all_replays, all_handed_over) = counts[0], counts[-1]
-    assert all_replays - replays == all_handed_over - handed_over == 98
+    (executions, n_released), (all_executions, all_released) = counts[0], counts[-1]
+    assert all_executions - executions == all_released - n_released == 98
 
 
 def test_one_function_in_several_threads():
@@ -82,7 +82,7 @@ def test_one_function_in_several_threads():
             assert cygrad.equal(compiled(expected[number]), results[number])
 
     in_threads(4, work)
-    assert explain(compiled).replays == 2000
+    assert explain(compiled).executions == 2000
 
 
 def test_gradients_that_accumulate_in_one_place():
@@ -134,4 +134,4 @@ def test_hogwild_with_a_step_for_each_thread():
 
     in_threads(4, work)
     assert nn.functional.mse_loss(shared(x), y).item() < before / 3
-    assert all(explain(step).replays > 1990 for step in steps)
+    assert all(explain(step).executions > 1990 for step in steps)

@@ -31,7 +31,7 @@ def test_results_and_effects_are_those_of_one_call():
         outcomes.append((losses, [p.tolist() for p in model.parameters()], [b.tolist() for b in model.buffers()],
                          [p._version for p in model.parameters()], cygrad.get_rng_state().tolist()))
     assert outcomes[0] == outcomes[1]
-    assert explain(step).replays == 3
+    assert explain(step).executions == 3
 
 
 def test_difference_is_an_error(monkeypatch):
@@ -52,7 +52,7 @@ def test_gradients_are_compared():
     compiled = cygrad.compile(lambda x: w * x, verify=True)
     for number in range(3):
         compiled(cygrad.ones(2) * number).sum().backward()
-    assert w.grad.tolist() == [3, 3] and explain(compiled).replays == 2
+    assert w.grad.tolist() == [3, 3] and explain(compiled).executions == 2
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -1,7 +1,7 @@
 """
-What one run of a function did, as a list of steps, and the same steps run again without Python.
+Trace a function into a list of steps, compile the steps to a program, and run it without Python.
 
-`recorder` notes each operation while a function runs, `lowering` makes of that a list of operations, `program` runs it,
-and `replay` decides whether it may. Knows operators, graphs and optimizers. Never knows the function's own variables:
-what is to be compared is found by `cygrad.compiling`. Read ``recorder.pyx`` first.
+`tracer` records each operation while a function runs, `lowering` optimizes the list of operations, `program` runs it,
+and `variant` checks the guards. Knows operators, graphs and optimizers. Never knows the function's own variables:
+`cygrad.compiling` collects the guards on them. Read ``tracer.pyx`` first.
 """

@@ -1,4 +1,4 @@
-"""What one run of a program works on."""
+"""Working memory of one execution of a program."""
 
 from libc.stdint cimport int64_t
 from cygrad._core.arrays.array cimport array_t
@@ -6,23 +6,23 @@ from cygrad._core.arrays.value cimport value_t
 from cygrad._core.graph.node cimport gradient_t
 from cygrad._core.optimizers.update_batch cimport update_t
 
-# A program has as many as there are threads that run it at a time.
-ctypedef struct replay_frame_t:
-    array_t **table           # array of each slot
-    array_t **views           # of slots that are views: arrays that belong to the frame
+# A program has one frame per thread that executes it at a time.
+ctypedef struct run_frame_t:
+    array_t **table           # array in each slot
+    array_t **views           # arrays of the slots that are views, owned by the frame
     value_t *arguments
-    array_t **entries         # of lists among the arguments
+    array_t **entries         # entries of list arguments
     update_t *updates
-    void **tensors            # Tensors from outside, borrowed
-    gradient_t **targets      # where new gradients of tensors go
-    array_t **gradients       # what was in .grad of tensors when that was compared, owned; or NULL
-    array_t **outgoing        # results that leave, owned
+    void **tensors            # input Tensors, borrowed
+    gradient_t **targets      # slots that receive new gradients
+    array_t **gradients       # .grad of the inputs when the guards were checked, owned; or NULL
+    array_t **outgoing        # outputs, owned
     array_t **drawn           # random numbers, owned
-    int64_t *untouched        # of slots, atomic: operations of a stretch that are still to touch them
-    bint filled               # there may be arrays in the table
-    replay_frame_t *next
+    int64_t *pending_uses     # atomic; per slot, operations of a parallel section that still use it
+    bint filled               # the table may hold arrays
+    run_frame_t *next
 
-# With room for that many of each; NULL if there is no memory.
-cdef replay_frame_t *new_frame(int n_slots, int n_arguments, int n_entries, int n_updates, int n_tensors,
+# Return a frame with these capacities, or NULL if out of memory.
+cdef run_frame_t *new_frame(int n_slots, int n_arguments, int n_entries, int n_updates, int n_tensors,
                                int n_outgoing, int n_draws) noexcept
-cdef void free_frame(replay_frame_t *frame, int n_slots) noexcept
+cdef void free_frame(run_frame_t *frame, int n_slots) noexcept

@@ -1,4 +1,4 @@
-"""What one run of a program works on."""
+"""Working memory of one execution of a program."""
 
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
@@ -8,14 +8,14 @@ from cygrad._core.graph.node cimport gradient_t
 from cygrad._core.optimizers.update_batch cimport update_t
 
 
-cdef replay_frame_t *new_frame(int n_slots, int n_arguments, int n_entries, int n_updates, int n_tensors,
+cdef run_frame_t *new_frame(int n_slots, int n_arguments, int n_entries, int n_updates, int n_tensors,
                                int n_outgoing, int n_draws) noexcept:
-    cdef replay_frame_t *frame = <replay_frame_t *>calloc(1, sizeof(replay_frame_t))
+    cdef run_frame_t *frame = <run_frame_t *>calloc(1, sizeof(run_frame_t))
     if frame == NULL:
         return NULL
     frame.table = <array_t **>calloc(n_slots + 1, sizeof(array_t *))
     frame.views = <array_t **>calloc(n_slots + 1, sizeof(array_t *))
-    frame.untouched = <int64_t *>calloc(n_slots + 1, sizeof(int64_t))
+    frame.pending_uses = <int64_t *>calloc(n_slots + 1, sizeof(int64_t))
     frame.arguments = <value_t *>calloc(n_arguments + 1, sizeof(value_t))
     frame.entries = <array_t **>calloc(n_entries + 1, sizeof(array_t *))
     frame.updates = <update_t *>calloc(n_updates + 1, sizeof(update_t))
@@ -24,14 +24,14 @@ cdef replay_frame_t *new_frame(int n_slots, int n_arguments, int n_entries, int 
     frame.gradients = <array_t **>calloc(n_tensors + 1, sizeof(array_t *))
     frame.outgoing = <array_t **>calloc(n_outgoing + 1, sizeof(array_t *))
     frame.drawn = <array_t **>calloc(n_draws + 1, sizeof(array_t *))
-    if frame.table and frame.views and frame.untouched and frame.arguments and frame.entries and frame.updates and (
+    if frame.table and frame.views and frame.pending_uses and frame.arguments and frame.entries and frame.updates and (
             frame.tensors and frame.targets and frame.gradients and frame.outgoing and frame.drawn):
         return frame
     free_frame(frame, n_slots)
     return NULL
 
 
-cdef void free_frame(replay_frame_t *frame, int n_slots) noexcept:
+cdef void free_frame(run_frame_t *frame, int n_slots) noexcept:
     cdef int i
     for i in range(n_slots):
         if frame.views != NULL and frame.views[i] != NULL:
@@ -40,7 +40,7 @@ cdef void free_frame(replay_frame_t *frame, int n_slots) noexcept:
             release(frame.views[i])
     free(frame.table)
     free(frame.views)
-    free(frame.untouched)
+    free(frame.pending_uses)
     free(frame.arguments)
     free(frame.entries)
     free(frame.updates)

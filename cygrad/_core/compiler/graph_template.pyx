@@ -1,11 +1,11 @@
-"""The graph of a traced call without its elements, rebuilt over what another call has saved."""
+"""The autograd graph of a traced call without tensor data, rebuilt over the saved tensors of another call."""
 
 cimport cython
 from libc.stdint cimport int64_t
 from cygrad._core.arrays.array cimport array_meta, array_t, array_view, release, retain
 from cygrad._core.arrays.dtype cimport itemsize
 from cygrad._core.arrays.value cimport ARRAY, ARRAYS, copy_value, set_arrays, value_t
-from cygrad._core.compiler.recorder cimport Buffer, Held, lent, number_of_array
+from cygrad._core.compiler.tracer cimport Buffer, TracedArray, array_of, number_of_array
 from cygrad._core.graph.backward_calls cimport freed_error
 from cygrad._core.graph.native cimport NativeNode, version_of
 from cygrad._core.graph.node cimport Node, kept_t, next_sequence_nr, node_new, node_t, set_edge
@@ -18,14 +18,14 @@ from cygrad._core.graph.edges import GradientEdge
 @cython.binding(False)
 cdef class GraphTemplate:
     """
-    Nodes of a graph with metadata in place of saved arrays.
+    Graph nodes with metadata in place of saved arrays.
 
-    A backward that the compiled one does not cover (of some results, with ``create_graph``) runs through nodes like
-    those of eager, whose saved values are those of its own call.
+    A backward that the compiled one does not cover (of a subset of the results, or with ``create_graph``) runs through
+    eager nodes that are rebuilt over the saved tensors of the call.
 
     Parameters
     ----------
-    recorder : Recorder
+    tracer : Tracer
     outputs : list of Tensor
     inputs : list of Tensor
         Where the graph ends.
@@ -35,40 +35,40 @@ cdef class GraphTemplate:
     reason : str or None
         Why there is no template.
     sources : dict
-        Number of an array that nodes save -> its position among the saved tensors of a call, or a constant Tensor.
+        Number of a saved array -> its index among the saved tensors of a call, or a constant Tensor.
     """
 
-    cdef list nodes               # skeletons, in the order of their sequence numbers
-    cdef list edges               # of each: (its number or -1 - number of an input, input_nr), or None
-    cdef list saved               # of each: (position, entry or -1, number of the base, bytes from it or None: itself)
+    cdef list nodes               # node templates, ordered by sequence number
+    cdef list edges               # per node: (number of a node or -1 - number of an input, input_nr), or None
+    cdef list saved               # per node: (index, entry or -1, number of the base, offset in bytes or None)
     cdef list roots               # (number of a node, output_nr)
     cdef readonly object reason
     cdef public dict sources
 
-    def __init__(self, recorder, list outputs not None, list inputs not None):
+    def __init__(self, tracer, list outputs not None, list inputs not None):
         cdef Tensor tensor
         cdef Node node
         cdef int64_t nr = 0
         cdef dict ends = {}, numbers = {}
         cdef list kept = []
         self.nodes, self.edges, self.saved, self.roots, self.sources = [], [], [], [], {}
-        for place, tensor in enumerate(inputs):
+        for position, tensor in enumerate(inputs):
             node = gradient_edge(tensor, &nr)
             kept.append(node)
-            ends[<size_t>node.c, nr] = -1 - place
+            ends[<size_t>node.c, nr] = -1 - position
         originals = self.reachable([gradient_edge(tensor, &nr) for tensor in outputs], ends)
         if self.reason is not None:
             return
         for node in originals:
             numbers[<size_t>node.c] = len(numbers)
         for node in originals:
-            self.add(recorder, node, numbers, ends)
+            self.add(tracer, node, numbers, ends)
         for tensor in outputs:
             node = gradient_edge(tensor, &nr)
             self.roots.append((numbers[<size_t>node.c], nr))
 
     def reachable(self, list stack not None, dict ends not None):
-        """The nodes between outputs and inputs, earlier ones first."""
+        """Return the nodes between outputs and inputs, by sequence number."""
         cdef Node node
         cdef int i
         cdef dict seen = {}
@@ -79,7 +79,7 @@ cdef class GraphTemplate:
             seen[<size_t>node.c] = node
             if not isinstance(node, NativeNode) or node.c.released or node.hooks is not None or (
                     node.packed is not None or node.payload is not None):
-                self.reason = f"its result has a history of which {node.name()} cannot be rebuilt in each call"
+                self.reason = f"its result has a graph in which {node.name()} cannot be rebuilt in each call"
                 return []
             for i in range(node.c.n_edges):
                 if node.c.edges[i].node != NULL and (
@@ -87,8 +87,8 @@ cdef class GraphTemplate:
                     stack.append(<object>node.c.edges[i].node.object)
         return sorted(seen.values(), key=lambda node: (<Node>node).c.sequence_nr)
 
-    cdef int add(self, object recorder, Node original, dict numbers, dict ends) except -1:
-        """A skeleton of a node."""
+    cdef int add(self, object tracer, Node original, dict numbers, dict ends) except -1:
+        """Add the template of a node."""
         cdef Node node = _like(original)
         cdef node_t *c = original.c
         cdef list edges = [], saved = []
@@ -100,56 +100,56 @@ cdef class GraphTemplate:
             end = ends.get((<size_t>c.edges[i].node, c.edges[i].input_nr))
             edges.append((numbers[<size_t>c.edges[i].node] if end is None else end, c.edges[i].input_nr))
         for i in range(c.n_saved):
-            self.strip(recorder, &c.saved[i].value, &node.c.saved[i].value, i, saved)
+            self.strip(tracer, &c.saved[i].value, &node.c.saved[i].value, i, saved)
         self.nodes.append(node)
         self.edges.append(edges)
         self.saved.append(saved)
         return 0
 
-    cdef int strip(self, object recorder, const value_t *value, value_t *to, int position, list saved) except -1:
-        """Copy a saved value without the elements of its arrays."""
+    cdef int strip(self, object tracer, const value_t *value, value_t *to, int position, list saved) except -1:
+        """Copy a saved value with metadata in place of arrays."""
         cdef int i
         if value.kind == ARRAY:
-            to.of.array = self.without_elements(recorder, value.of.array, position, -1, saved)
+            to.of.array = self.without_elements(tracer, value.of.array, position, -1, saved)
             to.kind, to.count = ARRAY, 1
         elif value.kind == ARRAYS:
             check(set_arrays(to, value.count))
             for i in range(value.count):
                 if value.of.arrays[i] != NULL:
-                    to.of.arrays[i] = self.without_elements(recorder, value.of.arrays[i], position, i, saved)
+                    to.of.arrays[i] = self.without_elements(tracer, value.of.arrays[i], position, i, saved)
         else:
             check(copy_value(to, value))
         return 0
 
-    cdef array_t *without_elements(self, object recorder, array_t *array, int position, int entry,
+    cdef array_t *without_elements(self, object tracer, array_t *array, int position, int entry,
                                    list saved) except NULL:
-        cdef Held held
+        cdef TracedArray traced
         cdef Buffer buffer
         cdef array_t *meta
         if array.storage == NULL:
             return retain(array)
-        number = number_of_array(recorder, array)
+        number = number_of_array(tracer, array)
         if number >= 0:
-            held = recorder.arrays[number]
-            buffer = recorder.buffers[held.buffer]
-            # An array of its own over the same memory (x.detach()) is no array that the user's tensor has.
-            saved.append((position, entry, buffer.first, None if number == buffer.first else held.offset))
+            traced = tracer.arrays[number]
+            buffer = tracer.buffers[traced.buffer]
+            # A detached alias is not the array of the user's tensor, so it needs an array of its own.
+            saved.append((position, entry, buffer.first, None if number == buffer.first else traced.offset))
             self.sources[buffer.first] = None
-            if array.version != lent(recorder.arrays[buffer.first]).version:
-                self.reason = "its backward needs a tensor whose changes are counted apart (.data)"
+            if array.version != array_of(tracer.arrays[buffer.first]).version:
+                self.reason = "its backward needs a tensor with a version counter of its own (.data)"
         meta = array_meta(array)
         if meta == NULL:
             check(MEMORY_ERROR)
         return meta
 
-    def resolve(self, recorder, dict positions not None):
-        """Say where the arrays that nodes save are: at a position among what each call saves, or in constants."""
+    def resolve(self, tracer, dict positions not None):
+        """Map each saved array to its index among the saved tensors of a call, or to a constant."""
         for number in self.sources:
             found = positions.get(number)
-            self.sources[number] = wrap(retain(lent(recorder.arrays[number]))) if found is None else found
+            self.sources[number] = wrap(retain(array_of(tracer.arrays[number]))) if found is None else found
 
     def reserve(self):
-        """Sequence numbers for the nodes of one call, which is running now; -> the first one."""
+        """Reserve sequence numbers for the nodes of the current call and return the first."""
         cdef int64_t first = next_sequence_nr()
         for _ in range(1, len(self.nodes)):
             next_sequence_nr()
@@ -157,21 +157,21 @@ cdef class GraphTemplate:
 
     def rebuild(self, Node context not None, list positions not None, int64_t first):
         """
-        The graph of one call.
+        Rebuild the graph of one call.
 
         Parameters
         ----------
         context : Node
-            The node that keeps what the call has saved, and whose edges lead to the inputs.
+            Node that holds the saved tensors of the call; its edges lead to the inputs.
         positions : list of int
-            Of the outputs that are wanted.
+            Indices of the outputs to differentiate.
         first : int
-            What `reserve` has returned in that call.
+            Return value of `reserve` in that call.
 
         Returns
         -------
         list of GradientEdge, list of GradientEdge
-            Of the outputs and of the inputs.
+            Edges of the outputs and of the inputs.
         """
         cdef list nodes = []
         cdef Node node, skeleton
@@ -200,7 +200,7 @@ cdef class GraphTemplate:
         return [GradientEdge(nodes[number], nr) for number, nr in [self.roots[i] for i in positions]], inputs
 
     cdef int fill(self, kept_t *kept, int entry, object source, object offset, Node context) except -1:
-        """Put an array in the place of its metadata, with the version at which the call has saved it."""
+        """Replace the metadata by an array, with the version at which the call saved it."""
         cdef array_t **where = &kept.value.of.array if entry < 0 else &kept.value.of.arrays[entry]
         cdef array_t *meta = where[0]
         cdef array_t *base
@@ -226,7 +226,7 @@ cdef class GraphTemplate:
 
 
 cdef Node _like(Node original):
-    """A node with the same formulas and shapes, without edges and saved values."""
+    """Return a node with the same formulas and shapes, without edges and saved values."""
     cdef node_t *c = original.c
     cdef Node node = node_new(type(original), c.n_edges, c.n_outputs, c.n_saved, c.metas != NULL)
     cdef int i
@@ -238,7 +238,7 @@ cdef Node _like(Node original):
 
 
 def is_changed(Node context not None):
-    """Was anything that the node saved modified in place since?"""
+    """Return True if a saved tensor was modified in place."""
     cdef int i
     if context.c.released:
         check(freed_error(context.c))

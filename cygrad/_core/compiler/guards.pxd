@@ -6,24 +6,24 @@ ctypedef struct guard_t:
     int32_t kind
     void *container
     void *key
-    void *value               # NULL: there must be none
-    int64_t place             # of an entry; a length; a version
+    void *value               # NULL: the key must be missing
+    int64_t number            # index of an entry, a length, or a version
 
-# A dict with the guards on it: they hold if its version is what it was when they held.
+# Guards on the items of one dict; skipped while the version of the dict is unchanged.
 ctypedef struct watched_t:
     void *dict
     uint64_t version
     int32_t first
     int32_t n
 
-# Changes with every change of the dict, and is no other dict's; 0 where Python does not tell.
+# Return the version tag of a dict, which changes with each change and is unique; 0 if Python has none.
 cdef uint64_t version_of_dict(void *dict) noexcept
-# Is it the same object, or a number or text of the same type and value?
-cdef bint same(object a, object b) except -1
+# Compare by identity, or numbers and strings by type and value.
+cdef bint is_same_value(object a, object b) except -1
 
 cdef class Guards:
-    """What has to be the same before a program runs."""
-    cdef guard_t *guards          # those of dicts after the `n_others` others
+    """Guards to check before a program runs."""
+    cdef guard_t *guards          # guards on dicts follow the `n_others` other ones
     cdef watched_t *watched
     cdef int n_guards, n_others, n_watched
     cdef list entries

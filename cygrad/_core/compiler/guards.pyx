@@ -1,8 +1,8 @@
 """
 Guards on what a function reads besides its arguments.
 
-Each is a kind, a container, a key and a value, as `cygrad.compiling.surroundings` found them. Version tags of dicts and
-types, where Python has them, tell at one comparison that nothing has changed.
+`cygrad.compiling.guards` collects them as (kind, container, key, value). Version tags of dicts and types, where Python
+has them, replace the comparisons while nothing has changed.
 """
 
 cimport cython
@@ -38,11 +38,11 @@ cdef extern from *:
     #endif
     #define type_version(type) (((PyTypeObject *)(type))->tp_version_tag)
     #define class_of(object) ((PyObject *)Py_TYPE((PyObject *)(object)))
-    /* The dict of an object, a reference of the caller; NULL if it has none. */
+    /* Return a new reference to the dict of an object, or NULL. */
     static PyObject *dict_of(PyObject *object) {
     #if PY_VERSION_HEX < 0x030D0000
-        PyObject **place = _PyObject_GetDictPtr(object);
-        PyObject *dict = place ? *place : NULL;
+        PyObject **slot = _PyObject_GetDictPtr(object);
+        PyObject *dict = slot ? *slot : NULL;
         Py_XINCREF(dict);
     #else
         PyObject *dict = PyObject_GenericGetDict(object, NULL);
@@ -56,8 +56,8 @@ cdef extern from *:
     PyObject *class_of(void *object)
     PyObject *dict_of(PyObject *object)
 
-# An item of a dict, an entry of a list, a cell; lengths; all items of a dict in order; code and defaults of a
-# function; the class and the dict of an object; what a class and its bases define; an attribute; a set.
+# Kinds: an item of a dict; an entry of a list; a cell; a length; all items of a dict in order; code and defaults of a
+# function; class and dict of an object; members of a class and its bases; an attribute; a set.
 ITEM, ENTRY, CELL, LENGTH, ITEMS, FUNCTION, OBJECT, CLASS, ATTRIBUTE, SET = range(10)
 
 cdef enum:
@@ -78,26 +78,26 @@ cdef uint64_t version_of_dict(void *dict) noexcept:
     return dict_version(dict)
 
 
-cdef bint same(object a, object b) except -1:
-    """Is it the same object, or a number or text of the same type and value?"""
+cdef bint is_same_value(object a, object b) except -1:
+    """Compare by identity, or numbers and strings by type and value."""
     cdef double x, y
     if a is b or type(a) is not type(b):
         return a is b
     if PyFloat_CheckExact(a):
         x, y = PyFloat_AS_DOUBLE(a), PyFloat_AS_DOUBLE(b)
-        return memcmp(&x, &y, sizeof(double)) == 0          # zeros have signs
+        return memcmp(&x, &y, sizeof(double)) == 0          # distinguish -0.0 from 0.0
     if isinstance(a, complex):
         return repr(a) == repr(b)
     return type(a) in (int, str, bytes) and a == b
 
 
 def function_state(function):
-    """What a guard of the kind FUNCTION compares."""
+    """Return what a FUNCTION guard compares."""
     return function.__code__, function.__defaults__, function.__kwdefaults__
 
 
 def class_state(cls):
-    """What a class and its bases define; compared by identity."""
+    """Return the members of a class and its bases, which a CLASS guard compares by identity."""
     return [(base, dict(vars(base))) for base in cls.__mro__]
 
 
@@ -118,12 +118,12 @@ cdef bint _same_class(object cls, list state) except -1:
 @cython.binding(False)
 cdef class Guards:
     """
-    What has to be the same before a program runs.
+    Guards to check before a program runs.
 
     Parameters
     ----------
     entries : list of tuple
-        (kind, container, key, value); this list as the value: there must be none.
+        (kind, container, key, value); a value that is this list itself means that the key must be missing.
     """
 
     def __cinit__(self, list entries not None):
@@ -137,7 +137,7 @@ cdef class Guards:
         self.guards = <guard_t *>calloc(len(entries) + 1, sizeof(guard_t))
         self.watched = <watched_t *>calloc(len(by_dict), sizeof(watched_t))
         if self.guards == NULL or self.watched == NULL:
-            raise MemoryError("compile: no memory for what has to be compared")
+            raise MemoryError("compile: no memory for guards")
         for number, grouped in by_dict.items():
             if number is not None:
                 self.watched[self.n_watched] = watched_t(<void *>grouped[0][1], 0, self.n_guards, len(grouped))
@@ -146,7 +146,7 @@ cdef class Guards:
                 guard = &self.guards[self.n_guards]
                 guard.kind, guard.container, guard.key = kind, <void *>container, <void *>key
                 guard.value = NULL if value is entries else <void *>value
-                guard.place = key if kind in (ENTRY, LENGTH, SET) else 0
+                guard.number = key if kind in (ENTRY, LENGTH, SET) else 0
                 if kind == LENGTH and type(container) is list:
                     guard.kind = C_LIST_LENGTH
                 self.n_guards += 1
@@ -171,22 +171,22 @@ cdef class Guards:
         return True
 
     def failed(self):
-        """What is another value now, as text; None if nothing is."""
+        """Return a description of the first guard that fails, or None."""
         cdef int i
         for i in range(self.n_guards):
             if not self.all_hold(&self.guards[i], 1):
-                return _described(&self.guards[i])
+                return _guard_text(&self.guards[i])
         return None
 
     cdef bint all_hold(self, guard_t *guards, int n) except -1:
-        """Compare some of them."""
+        """Check n guards."""
         cdef guard_t *guard
         cdef PyObject *found
         cdef int i
         for i in range(n):
             guard = &guards[i]
             if guard.kind == C_LIST_LENGTH:
-                if PyList_GET_SIZE(<PyObject *>guard.container) != guard.place:
+                if PyList_GET_SIZE(<PyObject *>guard.container) != guard.number:
                     return False
                 continue
             if guard.kind > C_CELL:
@@ -198,16 +198,16 @@ cdef class Guards:
             elif guard.kind == C_CELL:
                 found = PyCell_GET(<PyObject *>guard.container)
             else:
-                found = (PyList_GET_ITEM(<PyObject *>guard.container, guard.place)
-                         if guard.place < PyList_GET_SIZE(<PyObject *>guard.container) else NULL)
+                found = (PyList_GET_ITEM(<PyObject *>guard.container, guard.number)
+                         if guard.number < PyList_GET_SIZE(<PyObject *>guard.container) else NULL)
             if <void *>found != guard.value and (
-                    found == NULL or guard.value == NULL or not same(<object>found, <object>guard.value)):
+                    found == NULL or guard.value == NULL or not is_same_value(<object>found, <object>guard.value)):
                 return False
         return True
 
 
 cdef bint _holds(guard_t *guard) except -1:
-    """One of the other kinds."""
+    """Check a guard of a less frequent kind."""
     cdef PyObject *container = <PyObject *>guard.container
     cdef PyObject *value = <PyObject *>guard.value
     cdef PyObject *found
@@ -222,30 +222,30 @@ cdef bint _holds(guard_t *guard) except -1:
                 and _is_or_none(PyFunction_GET_DEFAULTS(container), PyTuple_GET_ITEM(value, 1))
                 and _is_or_none(PyFunction_GET_KW_DEFAULTS(container), PyTuple_GET_ITEM(value, 2)))
     if guard.kind == C_CLASS:
-        if guard.place and type_version(guard.container) == <uint64_t>guard.place:
+        if guard.number and type_version(guard.container) == <uint64_t>guard.number:
             return True
         if not _same_class(<object>container, <list>guard.value):
             return False
-        getattr(<object>container, "__dict__")               # a look-up gives it a version
-        guard.place = type_version(guard.container)
+        getattr(<object>container, "__dict__")               # a lookup assigns a version tag
+        guard.number = type_version(guard.container)
         return True
     if guard.kind == C_ITEMS:
         return _same_items(container, <PyObject *>guard.key, value)
     if guard.kind == C_LENGTH:
-        return PyObject_Size(<object>container) == guard.place
+        return PyObject_Size(<object>container) == guard.number
     if guard.kind == C_ATTRIBUTE:
         now = attribute(<object>container, <object>guard.key, _missing)
-        return (now is _missing) == (value == NULL) and (value == NULL or same(now, <object>guard.value))
-    if PySet_GET_SIZE(container) != guard.place:
+        return (now is _missing) == (value == NULL) and (value == NULL or is_same_value(now, <object>guard.value))
+    if PySet_GET_SIZE(container) != guard.number:
         return False
-    return guard.place == 0 or <object>container == <object>guard.value
+    return guard.number == 0 or <object>container == <object>guard.value
 
 
 _missing = object()
 
 
 def attribute(owner, slot, default):
-    """What a slot holds, by the descriptor of the class; `default` if it is empty."""
+    """Read a slot through its descriptor; return `default` if it is empty."""
     try:
         return slot.__get__(owner)
     except AttributeError:
@@ -257,31 +257,32 @@ cdef inline bint _is_or_none(PyObject *found, PyObject *value) noexcept:
 
 
 cdef bint _same_items(PyObject *dict, PyObject *keys, PyObject *values) except -1:
-    """Are these all the items, in this order?"""
+    """Compare all items, including their order."""
     cdef PyObject *key
     cdef PyObject *value
     cdef Py_ssize_t position = 0, i = 0
     if PyDict_Size(dict) != PyTuple_GET_SIZE(keys):
         return False
     while PyDict_Next(dict, &position, &key, &value):
-        if key != PyTuple_GET_ITEM(keys, i) and not same(<object>key, <object>PyTuple_GET_ITEM(keys, i)):
+        if key != PyTuple_GET_ITEM(keys, i) and not is_same_value(<object>key, <object>PyTuple_GET_ITEM(keys, i)):
             return False
-        if value != PyTuple_GET_ITEM(values, i) and not same(<object>value, <object>PyTuple_GET_ITEM(values, i)):
+        if value != PyTuple_GET_ITEM(values, i) and not is_same_value(
+                <object>value, <object>PyTuple_GET_ITEM(values, i)):
             return False
         i += 1
     return True
 
 
-cdef object _described(const guard_t *guard):
-    """A guard as text."""
+cdef object _guard_text(const guard_t *guard):
+    """Describe a guard."""
     container = <object>guard.container
     if guard.kind == C_ITEMS:
         for key, value in zip(<object>guard.key, <object>guard.value):
-            if key not in container or not same(container[key], value):
+            if key not in container or not is_same_value(container[key], value):
                 return repr(key)
         return f"the keys of a {type(container).__name__}"
     if guard.kind == C_LENGTH or guard.kind == C_LIST_LENGTH:
-        return f"a {type(container).__name__} of {guard.place} entries"
+        return f"a {type(container).__name__} of {guard.number} entries"
     if guard.kind == C_FUNCTION or guard.kind == C_CLASS:
         return container.__qualname__
     if guard.kind == C_OBJECT or guard.kind == C_SET:

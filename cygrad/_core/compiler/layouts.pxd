@@ -1,10 +1,10 @@
-"""Results that have to lie as they did in the recording."""
+"""Give results the layout that they had in the trace."""
 
 from cygrad._core.arrays.array cimport array_t
 from cygrad._core.arrays.value cimport value_t
 
-# Has it the dtype, the shape and the strides of the recording?
-cdef inline bint lies_as(const array_t *array, const array_t *layout) noexcept nogil:
+# Compare dtype, shape and strides.
+cdef inline bint has_layout(const array_t *array, const array_t *layout) noexcept nogil:
     cdef int i
     if array.dtype != layout.dtype or array.ndim != layout.ndim:
         return False
@@ -13,10 +13,10 @@ cdef inline bint lies_as(const array_t *array, const array_t *layout) noexcept n
             return False
     return True
 
-# A contiguous array gets another shape of as many elements.
-cdef int take_dimensions(value_t *value, const array_t *layout) noexcept nogil
-# A result gets the strides that it had in the recording: those of a fused program follow from other operands.
-cdef int lay_out_as(array_t **array, const array_t *layout) noexcept nogil
-# An array, and a copy of one, with these strides; NULL with a message if memory is exhausted.
+# Reshape a contiguous array to the shape of the layout.
+cdef int view_as_layout(value_t *value, const array_t *layout) noexcept nogil
+# Copy a result to the strides of the layout; strides of fused expressions depend on their operands.
+cdef int copy_to_layout(array_t **array, const array_t *layout) noexcept nogil
+# Allocate or copy an array with these strides; return NULL and set a message if out of memory.
 cdef array_t *empty_with_layout(const array_t *layout) noexcept nogil
 cdef array_t *copy_with_layout(array_t *array) noexcept nogil

@@ -1,4 +1,4 @@
-"""Results that have to lie as they did in the recording."""
+"""Give results the layout that they had in the trace."""
 
 from libc.stdint cimport int64_t
 from cygrad._core.arrays.array cimport array_empty_like, array_over, array_t, array_view, release
@@ -9,7 +9,7 @@ from cygrad._core.memory.errors cimport MEMORY_ERROR, OK
 from cygrad._core.memory.storage cimport storage_new, storage_release, storage_t
 
 
-cdef int take_dimensions(value_t *value, const array_t *layout) noexcept nogil:
+cdef int view_as_layout(value_t *value, const array_t *layout) noexcept nogil:
     cdef array_t *array = value.of.array
     value.of.array = array_view(array, layout.dtype, layout.ndim, layout.shape, layout.strides, 0)
     release(array)
@@ -45,7 +45,7 @@ cdef array_t *copy_with_layout(array_t *array) noexcept nogil:
     return fresh
 
 
-cdef int lay_out_as(array_t **array, const array_t *layout) noexcept nogil:
+cdef int copy_to_layout(array_t **array, const array_t *layout) noexcept nogil:
     cdef array_t *fresh = empty_with_layout(layout)
     cdef int status
     if fresh == NULL:

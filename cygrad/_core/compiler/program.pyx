@@ -1,9 +1,9 @@
 """
-A recorded function as a list of operations on numbered arrays, run again and again without Python.
+A compiled program: operations on slots of arrays, run without Python.
 
-Each array of the recording that is still needed has a slot. Arrays that come from outside are put there before a run,
-results by the operation that makes them. A view is made once: a run only tells it where its base lies. What no
-operation reads any more goes back to the cache of the thread at once, where the next result finds it.
+Inputs are put into their slots before an execution, results by the operation that computes them. View objects are
+allocated once per frame; an execution only sets their data pointers. Each array is released after its last use, to the
+memory cache of the thread, where the next result finds it.
 """
 
 cimport cython
@@ -15,12 +15,12 @@ from cygrad._core.arrays.array cimport (
     array_meta, array_t, array_view, release, retain, same_shape, shape_text)
 from cygrad._core.arrays.dtype cimport itemsize
 from cygrad._core.arrays.value cimport ARRAY, ARRAYS, INTEGERS, NOTHING, clear, find_kernel, kernel_t, value_t
-from cygrad._core.compiler.frames cimport free_frame, new_frame, replay_frame_t
-from cygrad._core.compiler.layouts cimport empty_with_layout, lay_out_as, lies_as, take_dimensions
-from cygrad._core.compiler.recorder cimport Constant, Held, Step
-from cygrad._core.compiler.regions cimport Region, Sweep, run_sweep
-from cygrad._core.compiler.stretch cimport Stretch
-from cygrad._core.compiler.turns cimport enter_interpreter, leave_interpreter
+from cygrad._core.compiler.frames cimport free_frame, new_frame, run_frame_t
+from cygrad._core.compiler.layouts cimport empty_with_layout, copy_to_layout, has_layout, view_as_layout
+from cygrad._core.compiler.tracer cimport Constant, TracedArray, Step
+from cygrad._core.compiler.fused_loops cimport Expression, FusedLoop, run_fused_loop
+from cygrad._core.compiler.parallel_section cimport ParallelSection
+from cygrad._core.compiler.gil_handoff cimport acquire_gil, release_gil
 from cygrad._core.elementwise.elementwise cimport copy_into, evaluate
 from cygrad._core.kernels.reduction.fused_reduction cimport evaluate_summed
 from cygrad._core.graph.tensor cimport Tensor, wrap
@@ -40,11 +40,11 @@ cdef kernel_t _add_product = find_kernel("add_product")
 cdef kernel_t _add_product_into = find_kernel("add_product_into")
 
 KINDS = ("evaluate", "change", "sum", "kernel", "kernel_into", "kernel_copy", "copy", "optimize", "draw",
-         "sweep", "accumulate", "accumulate_into", "room", "fill")
+         "fused_loop", "accumulate", "accumulate_into", "allocate", "fill")
 
 
 cdef int32_t *_numbers(list numbers) except NULL:
-    """A C array of integers."""
+    """Return a C array of integers."""
     cdef int32_t *made = <int32_t *>malloc((len(numbers) + 1) * sizeof(int32_t))
     cdef Py_ssize_t i
     if made == NULL:
@@ -54,13 +54,13 @@ cdef int32_t *_numbers(list numbers) except NULL:
     return made
 
 
-cdef Region _region(dict known, tuple made):
-    """What a Region is made of -> the Region; equal ones are one, which stays in the caches."""
+cdef Expression _expression(dict known, tuple made):
+    """Return the Expression of these arguments; equal ones share one object, for the caches."""
     n_inputs, constants, code, n_registers, result = made
     key = (n_inputs, tuple([(type(constant.plain), repr(constant.plain)) for constant in constants]),
            tuple([(primitive, out, *inputs) for primitive, out, inputs in code]), n_registers, result)
     if key not in known:
-        known[key] = Region(*made)
+        known[key] = Expression(*made)
     return known[key]
 
 
@@ -68,32 +68,32 @@ cdef Region _region(dict known, tuple made):
 @cython.binding(False)
 cdef class Program:
     """
-    What `lowering.lower` has made of a recording, ready to run.
+    Program made by a Lowering.
 
     Parameters
     ----------
-    held : list of Held
-        The layout of each slot.
+    traced : list of TracedArray
+        Layout of each slot.
     inputs : list of (int, int, int)
-        Slots that come from outside: the slot, its kind, the number of the tensor.
+        Input slots: slot, input_kind_t, number of the tensor.
     views : list of (int, int, int)
-        Slot, slot of the base, offset in bytes; those of what comes from outside first.
+        Slot, slot of the base, offset in bytes; those of inputs first.
     n_outer : int
-        How many these are.
+        Number of views of inputs.
     operations : list of dict
-    stretches : list of Stretch
-        Of operations that threads share, in order.
+    sections : list of ParallelSection
+        In order.
     """
 
-    def __cinit__(self, list held, list inputs, list views, int n_outer, list operations, list stretches):
+    def __cinit__(self, list traced, list inputs, list views, int n_outer, list operations, list sections):
         cdef operation_t *operation
         cdef list slots = [], templates = [], entries = [], results = [], dead = [], updates = [], steps = [], patches
         cdef list touched = []
-        cdef dict regions = {}
+        cdef dict expressions = {}
         cdef Step step
         cdef Operator operator
         cdef int i, k
-        self.held, self.keep, self.groups = held, [], []
+        self.traced, self.keep, self.groups = traced, [], []
         self.n_inputs = len(inputs)
         self.inputs = <input_t *>calloc(len(inputs) + 1, sizeof(input_t))
         if self.inputs == NULL:
@@ -101,8 +101,8 @@ cdef class Program:
         for i, (slot, kind, number) in enumerate(inputs):
             self.inputs[i] = input_t(slot, kind, number)
             self.n_tensors = max(self.n_tensors, number + 1)
-        self.is_view = [False] * len(held)
-        self.n_slots, self.n_operations, self.n_outer_patches = len(held), len(operations), n_outer
+        self.is_view = [False] * len(traced)
+        self.n_slots, self.n_operations, self.n_outer_patches = len(traced), len(operations), n_outer
         self.operations = <operation_t *>calloc(len(operations) + 1, sizeof(operation_t))
         if self.operations == NULL:
             raise MemoryError("compile: no memory for a program")
@@ -112,7 +112,7 @@ cdef class Program:
             operation.kind = KINDS.index(given["kind"])
             operation.target = given.get("target", -1)
             operation.reuse = given.get("reuse", 0)
-            operation.listed = given.get("listed", False)
+            operation.is_list = given.get("is_list", False)
             operation.arguments, operation.n_arguments = len(slots), len(given["arguments"])
             for argument in given["arguments"]:
                 if isinstance(argument, list):
@@ -141,19 +141,19 @@ cdef class Program:
             if operation.kind == ACCUMULATE or operation.kind == ACCUMULATE_INTO:
                 operation.name = b"matmul"
                 operation.kernel = _add_product if operation.kind == ACCUMULATE else _add_product_into
-            if given.get("region") is not None:
-                region = _region(regions, given["region"])
-                self.keep.append(region)
-                operation.program = &(<Region>region).program
-            if operation.kind == SWEEP:
-                sweep = Sweep(operation.n_arguments, operation.n_results, *given["sweep"])
-                self.keep.append(sweep)
-                operation.sweep = &(<Sweep>sweep).sweep
+            if given.get("expression") is not None:
+                expression = _expression(expressions, given["expression"])
+                self.keep.append(expression)
+                operation.program = &(<Expression>expression).program
+            if operation.kind == FUSED_LOOP:
+                fused_loop = FusedLoop(operation.n_arguments, operation.n_results, *given["fused_loop"])
+                self.keep.append(fused_loop)
+                operation.fused_loop = &(<FusedLoop>fused_loop).fused_loop
             if given.get("meta") is not None:
                 self.keep.append(given["meta"])
-                operation.meta = (<Held?>given["meta"]).array
+                operation.meta = (<TracedArray?>given["meta"]).array
             if operation.kind == DRAW:
-                operation.listed = (<Step?>given["step"]).draw
+                operation.draw = (<Step?>given["step"]).draw
             if operation.kind == OPTIMIZE:
                 step = given["step"]
                 operation.rule = step.rule
@@ -162,20 +162,20 @@ cdef class Program:
                     steps.append(counter)
                     updates.extend(roles)
                 self.groups.append((i, step.optimizer, step.group))
-        self.description, self.stretches, self.n_stretches = operations, stretches, len(stretches)
+        self.description, self.sections, self.n_sections = operations, sections, len(sections)
         self.n_arguments, self.n_entries, self.n_updates = len(slots), len(entries), len(steps)
         self.slots, self.entry_slots, self.result_slots = _numbers(slots), _numbers(entries), _numbers(results)
         self.dead, self.update_slots, self.steps = _numbers(dead), _numbers(updates), _numbers(steps)
-        self.touched, self.touches = _numbers(touched), _numbers([0] * len(held))
+        self.touched, self.touches = _numbers(touched), _numbers([0] * len(traced))
         for slot in touched:
             self.touches[<int>slot] += 1
-        self.shared = <shared_t *>calloc(len(stretches) + 1, sizeof(shared_t))
-        if self.shared == NULL:
+        self.c_sections = <section_t *>calloc(len(sections) + 1, sizeof(section_t))
+        if self.c_sections == NULL:
             raise MemoryError("compile: no memory for a program")
-        for i, stretch in enumerate(stretches):
-            operation = &self.operations[(<Stretch?>stretch).stop - 1]
-            self.shared[i] = shared_t((<Stretch>stretch).start, (<Stretch>stretch).stop,
-                                      operation.touched + operation.n_touched, &(<Stretch>stretch).tasks)
+        for i, section in enumerate(sections):
+            operation = &self.operations[(<ParallelSection?>section).stop - 1]
+            self.c_sections[i] = section_t((<ParallelSection>section).start, (<ParallelSection>section).stop,
+                                      operation.touched + operation.n_touched, &(<ParallelSection>section).tasks)
         self.templates = <value_t *>calloc(len(templates) + 1, sizeof(value_t))
         self.patches = <patch_t *>calloc(len(patches) + 1, sizeof(patch_t))
         if self.templates == NULL or self.patches == NULL:
@@ -190,11 +190,11 @@ cdef class Program:
         for i, (slot, base, offset) in enumerate(patches):
             self.patches[i] = patch_t(slot, base, offset)
             self.is_view[slot] = True
-        self.layouts = <array_t **>calloc(len(held) + 1, sizeof(array_t *))
+        self.layouts = <array_t **>calloc(len(traced) + 1, sizeof(array_t *))
         if self.layouts == NULL:
             raise MemoryError("compile: no memory for a program")
         for k in range(self.n_slots):
-            self.layouts[k] = (<Held?>held[k]).array
+            self.layouts[k] = (<TracedArray?>traced[k]).array
             self.work += self.layouts[k].size
         self.expected = <expected_t *>calloc(len(results) + 1, sizeof(expected_t))
         if self.expected == NULL:
@@ -207,8 +207,8 @@ cdef class Program:
                 self.expected[i].ndim = -1
 
     def __dealloc__(self):
-        cdef replay_frame_t *frame = self.free_frames
-        cdef replay_frame_t *next
+        cdef run_frame_t *frame = self.free_frames
+        cdef run_frame_t *next
         while frame != NULL:
             next = frame.next
             free_frame(frame, self.n_slots)
@@ -223,7 +223,7 @@ cdef class Program:
         free(self.dead)
         free(self.touched)
         free(self.touches)
-        free(self.shared)
+        free(self.c_sections)
         free(self.patches)
         free(self.steps)
         free(self.update_slots)
@@ -231,9 +231,9 @@ cdef class Program:
 
     # ---------------------------------------------------------------------------------------------------------- frames
 
-    cdef replay_frame_t *take_frame(self) except NULL:
-        cdef replay_frame_t *frame = self.free_frames
-        cdef Held held
+    cdef run_frame_t *acquire_frame(self) except NULL:
+        cdef run_frame_t *frame = self.free_frames
+        cdef TracedArray traced
         cdef int i
         if frame != NULL:
             self.free_frames = frame.next
@@ -248,49 +248,49 @@ cdef class Program:
                 frame.arguments[i].of.arrays = frame.entries + self.slots[i]
         for i in range(self.n_slots):
             if self.is_view[i]:
-                held = <Held>self.held[i]
-                frame.views[i] = array_meta(held.array)
+                traced = <TracedArray>self.traced[i]
+                frame.views[i] = array_meta(traced.array)
                 if frame.views[i] == NULL:
                     free_frame(frame, self.n_slots)
                     raise MemoryError("compile: no memory for a view")
                 frame.table[i] = frame.views[i]
         return frame
 
-    cdef void give_frame(self, replay_frame_t *frame) noexcept:
+    cdef void release_frame(self, run_frame_t *frame) noexcept:
         frame.next = self.free_frames
         self.free_frames = frame
 
-    cdef array_t *leave(self, replay_frame_t *frame, int slot) noexcept nogil:
+    cdef array_t *output_array(self, run_frame_t *frame, int slot) noexcept nogil:
         cdef array_t *array = frame.table[slot]
         cdef array_t *base
         cdef int i
         if frame.views[slot] == NULL:
             return retain(array)
-        for i in range(self.n_slots):              # the array that owns the memory
+        for i in range(self.n_slots):              # find the array that owns the memory
             base = frame.table[i]
             if frame.views[i] == NULL and base != NULL and base.storage == array.storage:
                 return array_view(base, array.dtype, array.ndim, array.shape, array.strides,
                                   (array.data - base.data) // itemsize(array.dtype))
-        snprintf(message(), MESSAGE, b"compile: a view has lost its base")
+        snprintf(message(), MESSAGE, b"compile: the base of a view is missing")
         return NULL
 
-    # ----------------------------------------------------------------------------------------------------------- a run
+    # ------------------------------------------------------------------------------------------------------- execution
 
-    cdef array_t *source(self, const input_t *input, replay_frame_t *frame) noexcept:
-        """What the slot of an input is filled with, borrowed."""
+    cdef array_t *source(self, const input_t *input, run_frame_t *frame) noexcept:
+        """Return the borrowed array of an input."""
         if input.kind == CONSTANT_INPUT:
             return self.layouts[input.slot]
         if input.kind == TENSOR_INPUT:
             return (<Tensor>frame.tensors[input.number]).array
         return frame.gradients[input.number]
 
-    cdef void begin(self, replay_frame_t *frame) noexcept:
+    cdef void load_inputs(self, run_frame_t *frame) noexcept:
         cdef int i
         frame.filled = True
         for i in range(self.n_inputs):
             frame.table[self.inputs[i].slot] = retain(self.source(&self.inputs[i], frame))
 
-    cdef void empty(self, replay_frame_t *frame) noexcept nogil:
+    cdef void clear_table(self, run_frame_t *frame) noexcept nogil:
         cdef int i
         if not frame.filled:
             return
@@ -300,9 +300,9 @@ cdef class Program:
                 release(frame.table[i])
                 frame.table[i] = NULL
 
-    cdef void end(self, replay_frame_t *frame) noexcept:
+    cdef void finish(self, run_frame_t *frame) noexcept:
         cdef int i
-        self.empty(frame)
+        self.clear_table(frame)
         for i in range(self.n_outgoing):
             release(frame.outgoing[i])
             frame.outgoing[i] = NULL
@@ -312,40 +312,40 @@ cdef class Program:
         for i in range(self.n_tensors):
             release(frame.gradients[i])
             frame.gradients[i] = NULL
-        self.give_frame(frame)
+        self.release_frame(frame)
 
-    cdef int hand_out(self, replay_frame_t *frame, const int32_t *slots, int n) noexcept nogil:
+    cdef int collect_outputs(self, run_frame_t *frame, const int32_t *slots, int n) noexcept nogil:
         cdef int i
         for i in range(n):
             if slots[i] >= 0:
-                frame.outgoing[i] = self.leave(frame, slots[i])
+                frame.outgoing[i] = self.output_array(frame, slots[i])
                 if frame.outgoing[i] == NULL:
                     return MEMORY_ERROR
         return OK
 
     def call(self, list tensors not None, list slots not None):
-        """Run it on tensors from outside, by their numbers; -> a new Tensor for each slot."""
+        """Execute on input tensors by number; return a new Tensor per slot."""
         cdef int32_t *numbers = _numbers([-1 if slot is None else slot for slot in slots])
-        cdef replay_frame_t *frame = NULL
-        cdef void *left
+        cdef run_frame_t *frame = NULL
+        cdef void *gil_state
         cdef int i, status
         cdef list results = []
         try:
-            if self.n_outgoing == 0:             # frames are made for that many
+            if self.n_outgoing == 0:             # frames are allocated for this number
                 self.n_outgoing = len(slots)
             elif self.n_outgoing != len(slots):
-                raise ValueError(f"compile: the program hands out other results (got {len(slots)} slots, expected "
-                                 f"{self.n_outgoing}). Ask for the same in each call.")
-            frame = self.take_frame()
+                raise ValueError(f"compile: the program has another number of outputs (got {len(slots)} slots, "
+                                 f"expected {self.n_outgoing}). Ask for the same in each call.")
+            frame = self.acquire_frame()
             for i in range(self.n_tensors):
                 frame.tensors[i] = <void *>tensors[i]
-            self.begin(frame)
-            left = leave_interpreter(self.work >= LONG_WORK)
+            self.load_inputs(frame)
+            gil_state = release_gil(self.work >= LONG_WORK)
             status = self.run(frame)
             if status == OK:
-                status = self.hand_out(frame, numbers, self.n_outgoing)
-            self.empty(frame)
-            enter_interpreter(left)
+                status = self.collect_outputs(frame, numbers, self.n_outgoing)
+            self.clear_table(frame)
+            acquire_gil(gil_state)
             check(status)
             for i in range(self.n_outgoing):
                 results.append(None)
@@ -356,20 +356,20 @@ cdef class Program:
         finally:
             free(numbers)
             if frame != NULL:
-                self.end(frame)
+                self.finish(frame)
 
-    cdef int run(self, replay_frame_t *frame) noexcept nogil:
-        """Run all operations; what is left in the table belongs to the caller, views apart."""
+    cdef int run(self, run_frame_t *frame) noexcept nogil:
+        """Run all operations; the arrays left in the table, except views, belong to the caller."""
         cdef int i
         for i in range(self.n_outer_patches):
-            _place(frame, &self.patches[i])
-        if self.n_stretches and thread_limit() > 1:
-            return self.run_shared(frame)
+            _patch_view(frame, &self.patches[i])
+        if self.n_sections and thread_limit() > 1:
+            return self.run_sections(frame)
         return self.run_operations(frame, 0, self.n_operations, ALL, True)
 
-    cdef int run_operations(self, replay_frame_t *frame, int start, int stop, uint32_t reuse,
+    cdef int run_operations(self, run_frame_t *frame, int start, int stop, uint32_t reuse,
                             bint frees) noexcept nogil:
-        """One after the other."""
+        """Run operations in order."""
         cdef const operation_t *operation
         cdef int i, k, status
         for i in range(start, stop):
@@ -383,54 +383,54 @@ cdef class Program:
             if status != OK:
                 return status
             for k in range(operation.patches, operation.patches + operation.n_patches):
-                _place(frame, &self.patches[k])
+                _patch_view(frame, &self.patches[k])
             if frees:
                 for k in range(operation.dead, operation.dead + operation.n_dead):
                     release(frame.table[self.dead[k]])
                     frame.table[self.dead[k]] = NULL
         return OK
 
-    cdef int run_shared(self, replay_frame_t *frame) noexcept nogil:
-        """The same with stretches that threads share."""
-        cdef shared_run_t work
-        cdef const shared_t *stretch
+    cdef int run_sections(self, run_frame_t *frame) noexcept nogil:
+        """Run all operations, parallel sections by a team."""
+        cdef section_run_t work
+        cdef const section_t *section
         cdef int i, k, done = 0, status = OK
         work.program, work.frame = <void *>self, frame
-        for i in range(self.n_stretches):
-            stretch = &self.shared[i]
-            status = self.run_operations(frame, done, stretch.start, ALL, True)
-            for k in range(self.operations[stretch.start].touched, stretch.touched):
-                atomic_store(&frame.untouched[self.touched[k]], self.touches[self.touched[k]])
-            work.start, done = stretch.start, stretch.stop
-            status = status or run_tasks(stretch.tasks, _run_task, &work)
+        for i in range(self.n_sections):
+            section = &self.c_sections[i]
+            status = self.run_operations(frame, done, section.start, ALL, True)
+            for k in range(self.operations[section.start].touched, section.touched):
+                atomic_store(&frame.pending_uses[self.touched[k]], self.touches[self.touched[k]])
+            work.start, done = section.start, section.stop
+            status = status or run_tasks(section.tasks, _run_task, &work)
             if status != OK:
                 return status
         return self.run_operations(frame, done, self.n_operations, ALL, True)
 
-    cdef int run_beside(self, int number, replay_frame_t *frame) noexcept nogil:
-        """One while threads run others: who is the last to touch a result may compute in its memory, and frees it."""
+    cdef int run_scheduled(self, int number, run_frame_t *frame) noexcept nogil:
+        """Run an operation of a parallel section; the last user of a slot may reuse its memory and releases it."""
         cdef const operation_t *operation = &self.operations[number]
         cdef uint32_t reuse = operation.reuse
         cdef int k, slot, status
         for k in range(32 if reuse else 0):
-            if (reuse >> k) & 1 and atomic_load(&frame.untouched[self.slots[operation.arguments + k]]) > 1:
+            if (reuse >> k) & 1 and atomic_load(&frame.pending_uses[self.slots[operation.arguments + k]]) > 1:
                 reuse &= ~(<uint32_t>1 << k)
         status = self.run_operations(frame, number, number + 1, reuse, False)
         if status == OK:
             for k in range(operation.touched, operation.touched + operation.n_touched):
                 slot = self.touched[k]
-                if atomic_decrement(&frame.untouched[slot]) == 0:
+                if atomic_decrement(&frame.pending_uses[slot]) == 0:
                     release(frame.table[slot])
                     frame.table[slot] = NULL
         return status
 
-    cdef void fill_list(self, replay_frame_t *frame, int argument) noexcept nogil:
+    cdef void fill_list(self, run_frame_t *frame, int argument) noexcept nogil:
         cdef int k, slot
         for k in range(frame.arguments[argument].count):
             slot = self.entry_slots[self.slots[argument] + k]
             frame.arguments[argument].of.arrays[k] = NULL if slot < 0 else frame.table[slot]
 
-    cdef int step(self, const operation_t *operation, replay_frame_t *frame, uint32_t reuse) noexcept nogil:
+    cdef int step(self, const operation_t *operation, run_frame_t *frame, uint32_t reuse) noexcept nogil:
         cdef value_t *arguments = frame.arguments + operation.arguments
         cdef value_t[MAX_RESULTS] results
         cdef value_t[2] summed
@@ -442,28 +442,28 @@ cdef class Program:
         if operation.kind == EVALUATE:
             slot = self.result_slots[operation.results]
             status = evaluate(operation.program, arguments, reuse, NULL, &frame.table[slot])
-            if status != OK or self.lies_as_expected(frame.table[slot], operation.results):
+            if status != OK or self.has_expected_layout(frame.table[slot], operation.results):
                 return status
-            return lay_out_as(&frame.table[slot], self.layouts[slot])
+            return copy_to_layout(&frame.table[slot], self.layouts[slot])
         if operation.kind == CHANGE:
             status = evaluate(operation.program, arguments, 0, target, NULL)
-            return _changed(target, status)
+            return _bump_version(target, status)
         if operation.kind == OPTIMIZE:
             return self.optimize(operation, frame)
-        if operation.kind == SWEEP:
-            return run_sweep(operation.sweep, arguments, self.layouts, self.result_slots + operation.results,
+        if operation.kind == FUSED_LOOP:
+            return run_fused_loop(operation.fused_loop, arguments, self.layouts, self.result_slots + operation.results,
                              frame.table)
         if operation.kind == DRAW:
             slot = self.result_slots[operation.results]
-            frame.table[slot], frame.drawn[operation.listed] = frame.drawn[operation.listed], NULL
+            frame.table[slot], frame.drawn[operation.draw] = frame.drawn[operation.draw], NULL
             return OK
-        if operation.kind == COPY or operation.kind == ROOM:
+        if operation.kind == COPY or operation.kind == ALLOCATE:
             slot = self.result_slots[operation.results]
             array = empty_with_layout(self.layouts[slot])
             if array == NULL:
                 return MEMORY_ERROR
             frame.table[slot] = array
-            return OK if operation.kind == ROOM else copy_into(array, arguments.of.array)
+            return OK if operation.kind == ALLOCATE else copy_into(array, arguments.of.array)
         if operation.kind == FILL:
             return copy_into(target, arguments.of.array)
         for k in range(MAX_RESULTS):
@@ -482,7 +482,7 @@ cdef class Program:
                 release(array)
                 array = results[0].of.array if status == OK else NULL
             if array != NULL and array.ndim != self.layouts[self.result_slots[operation.results]].ndim:
-                status = take_dimensions(results, self.layouts[self.result_slots[operation.results]])
+                status = view_as_layout(results, self.layouts[self.result_slots[operation.results]])
         else:
             status = operation.kernel(arguments, results)
         if status != OK:
@@ -497,16 +497,16 @@ cdef class Program:
             if operation.kind == KERNEL_COPY:
                 status = copy_into(target, results[0].of.array)
             clear(&results[0])
-            return _changed(target, status)
+            return _bump_version(target, status)
         return self.keep_results(operation, frame, results)
 
-    cdef int keep_results(self, const operation_t *operation, replay_frame_t *frame, value_t *results) noexcept nogil:
-        """Put what a kernel has made into its slots."""
+    cdef int keep_results(self, const operation_t *operation, run_frame_t *frame, value_t *results) noexcept nogil:
+        """Put the results of a kernel into their slots."""
         cdef array_t *array
         cdef int k, slot, status = OK
         for k in range(operation.n_results):
             slot = self.result_slots[operation.results + k]
-            if operation.listed:
+            if operation.is_list:
                 array = results[0].of.arrays[k]
                 results[0].of.arrays[k] = NULL
             elif results[k].kind == ARRAY:
@@ -518,13 +518,13 @@ cdef class Program:
                 release(array)
                 continue
             frame.table[slot] = array
-            if self.lies_as_expected(array, operation.results + k):
+            if self.has_expected_layout(array, operation.results + k):
                 continue
             if array.dtype == self.layouts[slot].dtype and same_shape(array, self.layouts[slot]):
                 if status == OK:
-                    status = lay_out_as(&frame.table[slot], self.layouts[slot])
+                    status = copy_to_layout(&frame.table[slot], self.layouts[slot])
             else:
-                snprintf(message(), MESSAGE, b"%s: the result has another layout than when the function was compiled "
+                snprintf(message(), MESSAGE, b"%s: the result has another layout than in the trace "
                          b"(got shape %s). Pass fullgraph=False and disable=True for this function.",
                          operation.name, shape_text(array))
                 status = RUNTIME_ERROR
@@ -533,13 +533,13 @@ cdef class Program:
                 clear(&results[k])
         return status
 
-    cdef bint lies_as_expected(self, const array_t *array, int result) noexcept nogil:
-        """Has it the layout of the recording? What is asked first lies in the order in which it is asked."""
+    cdef bint has_expected_layout(self, const array_t *array, int result) noexcept nogil:
+        """Check the layout of a result; fields are ordered by access."""
         cdef const expected_t *expected = &self.expected[result]
         return (array.contiguous and array.ndim == expected.ndim and array.size == expected.size
-                and array.dtype == expected.dtype) or lies_as(array, self.layouts[self.result_slots[result]])
+                and array.dtype == expected.dtype) or has_layout(array, self.layouts[self.result_slots[result]])
 
-    cdef int optimize(self, const operation_t *operation, replay_frame_t *frame) noexcept nogil:
+    cdef int optimize(self, const operation_t *operation, run_frame_t *frame) noexcept nogil:
         cdef update_t *updates = frame.updates + operation.updates
         cdef update_t *update
         cdef const int32_t *slots
@@ -553,19 +553,19 @@ cdef class Program:
                 update.given[k] = NULL if slots[k] < 0 else frame.table[slots[k]]
             if operation.rule.kind == ADAM_RULE:
                 counter = frame.table[self.steps[operation.updates + i]]
-                adam_factors(update, &operation.rule, _count(counter))
+                adam_factors(update, &operation.rule, _increment(counter))
         status = run_updates(updates, operation.n_updates, &operation.rule)
         release_work(updates, operation.n_updates)
         return status
 
 
 cdef int _run_task(void *context, int32_t task) noexcept nogil:
-    cdef shared_run_t *work = <shared_run_t *>context
-    return (<Program>work.program).run_beside(work.start + task, work.frame)
+    cdef section_run_t *work = <section_run_t *>context
+    return (<Program>work.program).run_scheduled(work.start + task, work.frame)
 
 
-cdef double _count(array_t *counter) noexcept nogil:
-    """Raise a number of steps by one."""
+cdef double _increment(array_t *counter) noexcept nogil:
+    """Increment a step counter."""
     if counter.dtype == FLOAT32:
         (<float *>counter.data)[0] += 1
         return (<float *>counter.data)[0]
@@ -573,15 +573,15 @@ cdef double _count(array_t *counter) noexcept nogil:
     return (<double *>counter.data)[0]
 
 
-cdef int _changed(array_t *target, int status) noexcept nogil:
+cdef int _bump_version(array_t *target, int status) noexcept nogil:
     if status == OK and target.version != NULL:
         atomic_increment(&target.version.value)
         forget_place(target.version)
     return status
 
 
-cdef inline void _place(replay_frame_t *frame, const patch_t *patch) noexcept nogil:
-    """A view learns where its base lies."""
+cdef inline void _patch_view(run_frame_t *frame, const patch_t *patch) noexcept nogil:
+    """Point a view to its base."""
     cdef array_t *view = frame.views[patch.slot]
     cdef const array_t *base = frame.table[patch.base]
     view.data = base.data + patch.offset

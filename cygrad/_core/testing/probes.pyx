@@ -6,7 +6,7 @@ from cygrad._core.arrays.array cimport (
     array_empty, array_empty_like, array_meta, array_t, array_view, exclusive, overlaps_itself, release, retain,
     shape_text, share_memory)
 from cygrad._core.arrays.interop cimport array_from_numpy
-from cygrad._core.compiler.stretch cimport Stretch
+from cygrad._core.compiler.parallel_section cimport ParallelSection
 from cygrad._core.memory.atomic cimport (
     atomic_add, atomic_claim, atomic_increment, atomic_load, atomic_store, lock, lock_inner, unlock)
 from cygrad._core.memory.errors cimport MESSAGE, OK, RUNTIME_ERROR, check, message
@@ -281,17 +281,17 @@ cdef int _note_task(void *context, int32_t task) noexcept nogil:
     return OK
 
 
-def task_run(Stretch stretch, fails=(), sleep=False):
+def task_run(ParallelSection section, fails=(), sleep=False):
     """Run tasks, of which some fail; -> for each (how often it ran, when it began, when it ended, its thread)."""
     cdef noted_tasks_t noted
-    cdef int i, status, n = stretch.tasks.n
+    cdef int i, status, n = section.tasks.n
     noted.n, noted.sleep = 0, sleep
     noted.tasks = <noted_task_t *>allocate(n * sizeof(noted_task_t))
     try:
         for i in range(n):
             noted.tasks[i] = noted_task_t(0, 0, 0, 0, i in fails)
         with nogil:
-            status = run_tasks(&stretch.tasks, _note_task, &noted)
+            status = run_tasks(&section.tasks, _note_task, &noted)
         answer = [(noted.tasks[i].runs, noted.tasks[i].begin, noted.tasks[i].end, noted.tasks[i].thread)
                   for i in range(n)]
         check(status)

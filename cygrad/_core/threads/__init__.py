@@ -1,6 +1,6 @@
 """
-The one door to threads: helpers, parallel loops, and how many threads there may be.
+Threads: workers, parallel loops and the thread limit. All threads of the library start here.
 
-Knows work as a function and a range, or as tasks that wait for each other. Never knows what the work is, neither arrays
-nor nodes. Read ``parallel.pyx`` first: what kernels call; ``workers.pyx`` has the helpers behind it.
+Knows work as a function and a range, or as a task graph. Never knows what the work is, neither arrays nor nodes.
+Read ``parallel.pyx`` first, which kernels call; ``workers.pyx`` has the worker threads.
 """

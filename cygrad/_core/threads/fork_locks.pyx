@@ -1,7 +1,7 @@
 """
-Locks of Python's that a forked child has to find free.
+Python locks that are free in a forked child.
 
-The functions that run around a fork are compiled: a signal handler of Python's cannot raise between their steps.
+The fork handlers are compiled, so that no Python signal handler can raise between their steps.
 """
 
 import os
@@ -9,18 +9,18 @@ from threading import RLock, get_ident
 from weakref import ref
 
 cdef enum:
-    MOST_SECONDS = 10          # that a fork waits for a lock
+    MAX_SECONDS = 10           # that a fork waits for a lock
 
-cdef set _locks = set()        # weak references, which leave the set by themselves
-cdef dict _held = {}           # of a thread that forks: the locks that it holds meanwhile
+cdef set _locks = set()        # weak references, which remove themselves
+cdef dict _held = {}           # thread id -> locks that it holds during a fork
 cdef type _reentrant = type(RLock())
 
 
 def renewed_at_fork(lock):
     """
-    Let a forked child find a lock free, although the thread that holds it does not exist there.
+    Release a lock in a forked child, where the thread that held it does not exist.
 
-    A re-entrant lock is also held during the fork, so that what it guards is complete in the child.
+    An RLock is acquired during the fork, so that the data it guards is consistent in the child.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def _hold():
     cdef list held = []
     _held[get_ident()] = held
     for lock in _alive():
-        if type(lock) is _reentrant and lock.acquire(timeout=MOST_SECONDS):
+        if type(lock) is _reentrant and lock.acquire(timeout=MAX_SECONDS):
             held.append(lock)
 
 

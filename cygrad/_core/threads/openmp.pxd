@@ -1,12 +1,12 @@
-"""The one door to OpenMP and to new threads: the limits that are set there, and a parallel region that stays open."""
+"""Access to OpenMP and thread creation: thread limits, and a parallel region that stays open."""
 
 cdef extern from "threads/openmp_region.h" nogil:
     int omp_get_max_threads()
     void omp_set_num_threads(int n)
     int omp_get_thread_limit()
-    # Start a thread; not 0 if that failed.
+    # Start a thread; return nonzero on failure.
     int start_thread(void *(*main)(void *) noexcept nogil)
-    # A parallel region: the calling thread runs host(members), at most `members` others run member(); back when all
-    # have returned. Fewer come where OpenMP's settings have it so. What they run is set once for this module.
+    # Run host(members) on the calling thread and member() on at most `members` others in a parallel region; return when
+    # all have returned. OpenMP settings may allow fewer. The functions are set once per process.
     void set_region(void (*host)(int members) noexcept nogil, void (*member)() noexcept nogil)
     void hold_region(int members)

@@ -1,8 +1,7 @@
 /* Threads: members of an OpenMP parallel region, or POSIX threads where the compiler has no OpenMP.
  *
- * The only place where either is asked for a thread. The pragma stands here as Cython's `parallel()` asks the
- * interpreter about the thread that opens the region, and answers for a thread that Python has never seen are wrong
- * as soon as there has been a sub-interpreter. */
+ * The only place that creates threads. The pragma is here because Cython's `parallel()` queries the interpreter about
+ * the thread that opens the region, and gets wrong answers for non-Python threads after a sub-interpreter. */
 #ifndef CYGRAD_OPENMP_REGION_H
 #define CYGRAD_OPENMP_REGION_H
 
@@ -19,8 +18,8 @@ static void omp_set_num_threads(int n) { (void)n; }
 static int omp_get_thread_limit(void) { return INT_MAX; }
 #endif
 
-/* Start a detached thread; not 0 if that failed. Signals are for Python's threads: those that a thread of ours starts
- * in turn inherit that it gets none. */
+/* Start a detached thread; return nonzero on failure. All signals, which are for Python's threads, are blocked in it and
+   in the threads it starts. */
 static int start_thread(void *(*main)(void *)) {
     sigset_t all, before;
     pthread_t thread;
@@ -32,8 +31,8 @@ static int start_thread(void *(*main)(void *)) {
     return failed ? failed : pthread_detach(thread);
 }
 
-/* What runs in the region: said once, before there is any, so that nothing has to pass through the runtime, where the
- * thread sanitizer does not see it. */
+/* Functions of the region, set once before the first region, so that no pointer passes through the runtime, which the
+   thread sanitizer does not see. */
 static void (*run_host)(int members);
 static void (*run_member)(void);
 static void set_region(void (*host)(int), void (*member)(void)) {
@@ -41,8 +40,8 @@ static void set_region(void (*host)(int), void (*member)(void)) {
     run_member = member;
 }
 
-/* The calling thread runs host(how many members there are), at most `members` others run member(). Returns when all
- * have. */
+/* Run host(number of members) on the calling thread and member() on at most `members` others. Return when all have
+   returned. */
 #ifdef _OPENMP
 static void hold_region(int members) {
     #pragma omp parallel num_threads(members + 1)

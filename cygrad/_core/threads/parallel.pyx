@@ -1,14 +1,13 @@
-"""The one door to threads: loops in fixed pieces, teams, and the budget of threads that they share.
+"""Parallel loops in fixed chunks, teams, and the budget of threads that they share.
 
-Three rules hold everywhere. Pieces depend on the problem alone, so results have the same bits for any
-number of threads. A region inside a region is serial, unless it is a loop inside a team, whose idle
-members then take pieces of it. And all regions that are open at a moment share one budget of threads,
-so that several Python threads together use the cores once.
+Chunks depend only on the problem, so results are bit-identical for any number of threads. A region inside a region is
+serial, except a loop inside a team: idle members take chunks of it. All open regions share one budget of threads, so
+that several Python threads together do not oversubscribe the cores.
 
-The threads are those of workers.pyx, members of an OpenMP region; limits that users set on OpenMP are obeyed.
+The threads are those of workers.pyx, members of an OpenMP region; OpenMP limits set by users are obeyed.
 
-After fork the child computes serially, as what forks usually has a process for every core; it may call
-set_num_threads.
+A forked child computes serially until it calls set_num_threads, because forking programs usually start a process per
+core.
 """
 
 from libc.stdint cimport int32_t, int64_t
@@ -33,8 +32,8 @@ cdef extern from * nogil:
     THREAD_VARIABLE int in_region;                /* regions opened now by this thread are serial */
     THREAD_VARIABLE int thread_cap;               /* of the context manager `threads`; 0: none */
     THREAD_VARIABLE int outer_limit;              /* set through threadpoolctl; 0: none */
-    THREAD_VARIABLE int64_t pieces_done;          /* of loops not inside a piece: run by this thread so far */
-    THREAD_VARIABLE int expected_openmp;          /* OpenMP's limit when nobody has changed it; 0: the default */
+    THREAD_VARIABLE int64_t chunks_done;          /* of loops not inside a chunk, run by this thread */
+    THREAD_VARIABLE int expected_openmp;          /* OpenMP's limit as set by this library; 0: the default */
     static void at_fork(void (*in_child)(void)) { pthread_atfork(NULL, NULL, in_child); }
     static const char *library_of(void *function) {
         Dl_info found;
@@ -47,22 +46,22 @@ cdef extern from * nogil:
     int in_region
     int thread_cap
     int outer_limit
-    int64_t pieces_done
+    int64_t chunks_done
     int expected_openmp
     void at_fork(void (*_in_child)() noexcept nogil)
     const char *library_of(void *function)
 
 ctypedef struct job_t:
-    # A loop that members of a team share; lives on the stack of the member that opened it.
+    # Loop shared by the members of a team; on the stack of the member that opened it.
     body_t body
     void *context
     int64_t n
     int64_t grain
-    int64_t next_piece    # atomic: the first piece that nobody has taken
-    int64_t helpers       # atomic: members at work in it, besides its owner; raised under the team's lock
+    int64_t next_chunk    # atomic: first chunk that is not taken
+    int64_t helpers       # atomic: members at work in it, besides its owner; incremented under the lock of the team
     job_t *next
 
-# A loop that has a region of its own.
+# Loop with a region of its own.
 ctypedef struct parallel_loop_t:
     region_t region
     job_t job
@@ -72,14 +71,14 @@ ctypedef struct team_t:
     member_t member
     void *context
     job_t *jobs
-    int64_t n_jobs        # atomic: for a glance without the lock
+    int64_t n_jobs        # atomic: can be read without the lock
     int32_t jobs_lock
 
 cdef enum:
-    LONG_LOOP = 64            # pieces: helpers may come to such a loop later
+    LONG_LOOP = 64            # in chunks: workers may join such a loop later
 
 # Shared by all threads of the process.
-cdef int64_t chosen_threads = 0   # atomic: by set_num_threads; 0: OpenMP's own default
+cdef int64_t chosen_threads = 0   # atomic: from set_num_threads; 0: OpenMP's default
 cdef int default_threads = omp_get_max_threads()
 cdef int most_threads = omp_get_thread_limit()
 
@@ -87,12 +86,12 @@ cdef int most_threads = omp_get_thread_limit()
 # ---- the budget
 
 cdef int _budget() noexcept nogil:
-    """How many threads may be at work together, as this thread sees it."""
+    """Return how many threads may be at work together, as seen by this thread."""
     cdef int openmp = omp_get_max_threads()
     cdef int expected = expected_openmp if expected_openmp else default_threads
     cdef int chosen = <int>atomic_load(&chosen_threads)
     cdef int limit = chosen if chosen else default_threads
-    # Somebody has spoken to OpenMP itself: threadpoolctl, or the user.
+    # The user or threadpoolctl has changed OpenMP's limit.
     if openmp != expected and (openmp < limit or not chosen):
         limit = openmp
     limit = min(limit, most_threads)
@@ -100,13 +99,13 @@ cdef int _budget() noexcept nogil:
 
 
 cdef int _configured_threads() noexcept nogil:
-    """How many threads this thread's regions could use if it were alone."""
+    """Return how many threads this thread could use without other regions."""
     cdef int limit = _budget()
     return thread_cap if thread_cap and thread_cap < limit else limit
 
 
 cdef int thread_limit() noexcept nogil:
-    """How many threads a region opened now by this thread may use."""
+    """Return how many threads a region opened now may use."""
     cdef int limit
     if in_region or current_team != NULL:
         return 1
@@ -116,41 +115,41 @@ cdef int thread_limit() noexcept nogil:
 
 # ---- loops
 
-cdef void _run_piece(job_t *job, int64_t piece) noexcept nogil:
-    """One piece of a loop; regions that its body opens are serial."""
-    global in_region, pieces_done
+cdef void _run_chunk(job_t *job, int64_t chunk) noexcept nogil:
+    """Run one chunk of a loop; regions opened by its body are serial."""
+    global in_region, chunks_done
     cdef int before = in_region
-    cdef int64_t begin = piece * job.grain
+    cdef int64_t begin = chunk * job.grain
     cdef int64_t end = begin + job.grain
     if not before:
-        pieces_done += 1
+        chunks_done += 1
     in_region = True
     job.body(job.context, begin, end if end < job.n else job.n)
     in_region = before
 
 
-cdef bint _take_piece(job_t *job) noexcept nogil:
-    """Run the next piece that nobody has taken; False if there is none."""
-    cdef int64_t piece = atomic_add(&job.next_piece, 1) - 1
-    if piece * job.grain >= job.n:
+cdef bint _take_chunk(job_t *job) noexcept nogil:
+    """Run the next chunk; return False if there is none."""
+    cdef int64_t chunk = atomic_add(&job.next_chunk, 1) - 1
+    if chunk * job.grain >= job.n:
         return False
-    _run_piece(job, piece)
+    _run_chunk(job, chunk)
     return True
 
 
-cdef void _take_pieces(void *context, int rank, int size) noexcept nogil:
-    """A member of a region opened for one loop."""
+cdef void _run_region_member(void *context, int rank, int size) noexcept nogil:
+    """Run a member of a region opened for one loop."""
     cdef parallel_loop_t *loop = <parallel_loop_t *>context
     if rank == 0:
-        while _take_piece(&loop.job):
+        while _take_chunk(&loop.job):
             call_late_helpers(&loop.region)
     else:
-        while not must_leave(&loop.region) and _take_piece(&loop.job):
+        while not must_leave(&loop.region) and _take_chunk(&loop.job):
             pass
 
 
 cdef void _share_with_team(job_t *job, team_t *team) noexcept nogil:
-    """Run a loop while idle members of the team take pieces of it."""
+    """Run a loop while idle members of the team take chunks of it."""
     cdef job_t **link
     cdef int round = 0
     lock(&team.jobs_lock)
@@ -159,7 +158,7 @@ cdef void _share_with_team(job_t *job, team_t *team) noexcept nogil:
     atomic_increment(&team.n_jobs)
     unlock(&team.jobs_lock)
     want_helpers(&team.region, <int>min(<int64_t>team.region.size, (job.n - 1) // job.grain))
-    while _take_piece(job):
+    while _take_chunk(job):
         call_late_helpers(&team.region)
     lock(&team.jobs_lock)
     link = &team.jobs
@@ -168,17 +167,17 @@ cdef void _share_with_team(job_t *job, team_t *team) noexcept nogil:
     link[0] = job.next
     atomic_decrement(&team.n_jobs)
     unlock(&team.jobs_lock)
-    # Nobody can find the job any more; those who have, finish their pieces.
+    # No new helper can find the job; wait for those that have.
     while atomic_load(&job.helpers) > 0:
         pause_briefly(round)
         round += 1
 
 
 cdef void parallel_for(body_t body, void *context, int64_t n, int64_t grain) noexcept nogil:
-    """body(context, begin, end) over 0..n in consecutive pieces of `grain` elements."""
+    """Call body(context, begin, end) for consecutive chunks of `grain` elements of 0..n."""
     cdef parallel_loop_t loop
     cdef job_t *job = &loop.job
-    cdef int64_t pieces, piece
+    cdef int64_t n_chunks, chunk
     cdef int threads
     cdef bint counts
     if n <= 0:
@@ -186,26 +185,26 @@ cdef void parallel_for(body_t body, void *context, int64_t n, int64_t grain) noe
     if grain < 1:
         grain = 1
     if n <= grain:
-        # No region: a loop that the body opens may still be shared.
+        # No region, but a loop that the body opens may be shared.
         body(context, 0, n)
         return
-    pieces = (n - 1) // grain + 1
+    n_chunks = (n - 1) // grain + 1
     job.body, job.context, job.n, job.grain = body, context, n, grain
-    job.next_piece = job.helpers = 0
+    job.next_chunk = job.helpers = 0
     job.next = NULL
     if current_team != NULL and not in_region:
         _share_with_team(job, <team_t *>current_team)
         return
     counts = not in_region and current_team == NULL
     threads = _configured_threads() if counts else 1
-    # Where nobody could come now, a region is worth its price only if the loop lasts.
-    if threads > 1 and (pieces >= LONG_LOOP or free_threads(_budget()) > 1):
-        run_region(&loop.region, _take_pieces, &loop, <int>min(<int64_t>threads, pieces), _budget())
+    # Without free workers, a region pays off only for long loops.
+    if threads > 1 and (n_chunks >= LONG_LOOP or free_threads(_budget()) > 1):
+        run_region(&loop.region, _run_region_member, &loop, <int>min(<int64_t>threads, n_chunks), _budget())
         return
     if counts:
         begin_work()
-    for piece in range(pieces):
-        _run_piece(job, piece)
+    for chunk in range(n_chunks):
+        _run_chunk(job, chunk)
     if counts:
         end_work()
 
@@ -213,7 +212,7 @@ cdef void parallel_for(body_t body, void *context, int64_t n, int64_t grain) noe
 # ---- teams
 
 cdef void _enter_team(void *context, int rank, int size) noexcept nogil:
-    """A member of a team: mark the thread while the member's function runs."""
+    """Mark the thread as a member while the function of the team runs."""
     global current_team
     cdef team_t *own = <team_t *>context
     current_team = <team *>own if size > 1 else NULL
@@ -222,7 +221,7 @@ cdef void _enter_team(void *context, int rank, int size) noexcept nogil:
 
 
 cdef void run_team(member_t member, void *context, int size) noexcept nogil:
-    """Run member(context, rank, size) here and on at most `size - 1` threads more, which come and go."""
+    """Run member(context, rank, size) here and on at most `size - 1` other threads, which join and leave."""
     cdef team_t own
     size = min(size, _configured_threads())
     if size <= 1 or in_region or current_team != NULL:
@@ -236,7 +235,7 @@ cdef void run_team(member_t member, void *context, int size) noexcept nogil:
 
 
 cdef void call_team(int n) noexcept nogil:
-    """There is work for `n` members more."""
+    """Tell the team that there is work for `n` more members."""
     cdef team_t *own = <team_t *>current_team
     if own != NULL:
         want_helpers(&own.region, n)
@@ -244,7 +243,7 @@ cdef void call_team(int n) noexcept nogil:
 
 
 cdef bint leave_team() noexcept nogil:
-    """Must this member, which is not the first, leave because others need the core?"""
+    """Must this member, other than rank 0, leave because others need the core?"""
     return current_team != NULL and must_leave(&(<team_t *>current_team).region)
 
 
@@ -254,7 +253,7 @@ cdef bint in_team() noexcept nogil:
 
 
 cdef bint help_team() noexcept nogil:
-    """Run one piece of a loop that another member of this thread's team has opened; False if none is left."""
+    """Run one chunk of a loop of another member of the team; return False if there is none."""
     cdef team_t *own = <team_t *>current_team
     cdef job_t *job
     cdef bint helped = False
@@ -262,26 +261,26 @@ cdef bint help_team() noexcept nogil:
         return False
     lock(&own.jobs_lock)
     job = own.jobs
-    while job != NULL and atomic_load(&job.next_piece) * job.grain >= job.n:
+    while job != NULL and atomic_load(&job.next_chunk) * job.grain >= job.n:
         job = job.next
     if job != NULL:
         atomic_increment(&job.helpers)
     unlock(&own.jobs_lock)
     if job != NULL:
-        helped = _take_piece(job)
+        helped = _take_chunk(job)
         atomic_decrement(&job.helpers)
     return helped
 
 
 cdef void _in_child() noexcept nogil:
-    """After fork, in the child: serial, until told otherwise."""
+    """Compute serially in a forked child."""
     global current_team, in_region
     atomic_store(&chosen_threads, 1)
     current_team = NULL
     in_region = 0
 
 
-# ---- what Python sees
+# ---- Python API
 
 def set_num_threads(n):
     """
@@ -347,24 +346,24 @@ def get_num_threads():
     return _configured_threads()
 
 
-def pieces_run():
-    """How many pieces of loops this thread has run, which tells how many a kernel has if one thread runs it."""
-    return pieces_done
+def chunks_run():
+    """Return how many chunks of loops this thread has run."""
+    return chunks_done
 
 
 def openmp_library():
-    """The file that OpenMP's functions come from: whatever was loaded first of several. None if that is not known."""
+    """Return the path of the library that provides OpenMP, or None if it is unknown."""
     cdef const char *name = library_of(<void *>omp_get_max_threads)
     return None if name == NULL else os.fsdecode(name)
 
 
 def get_limit():
-    """For threadpoolctl: how many threads this thread's operations may use, but for the context manager."""
+    """For threadpoolctl: return the thread limit of this thread without the context manager."""
     return _budget()
 
 
 def set_limit(int n):
-    """For threadpoolctl: limit the operations of this thread; a number that is none lifts the last limit."""
+    """For threadpoolctl: limit the operations of this thread; an invalid number removes the limit."""
     global outer_limit
     outer_limit = 0
     if 1 <= n < _budget():
@@ -372,7 +371,7 @@ def set_limit(int n):
 
 
 def _tell_threadpoolctl():
-    """Let threadpoolctl know us. Importing it takes a while, so this waits until it can make a difference."""
+    """Register with threadpoolctl; deferred until a limit can matter, because importing it takes time."""
     import_module("cygrad._core.threads.thread_limits")
 
 

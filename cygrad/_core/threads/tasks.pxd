@@ -1,16 +1,16 @@
-"""Tasks of which some wait for others, run by a team."""
+"""Task graphs run by a team of threads."""
 
 from libc.stdint cimport int32_t
 
-# In the order in which one thread would run them: nobody waits for a later one.
+# Tasks in serial order: none depends on a later one.
 ctypedef struct tasks_t:
     int32_t n
-    int32_t *waits            # for how many others each waits
-    int32_t *first            # of each, and one more: where in `behind` those that wait for it begin
-    int32_t *behind
+    int32_t *n_dependencies   # of each task
+    int32_t *successor_start  # where the successors of each task begin, and the end
+    int32_t *successors
 
-# run(context, number of the task); -> a status, and a text in this thread's message() if that is not OK.
+# Run a task and return a status; on failure the text is in message() of this thread.
 ctypedef int (*task_run_t)(void *context, int32_t task) noexcept nogil
 
-# Run all of them. If some fail, those before the first of these have been run, and its status and message are given.
+# Run all tasks. On failure, return status and message of the first failed task; all before it have run.
 cdef int run_tasks(const tasks_t *tasks, task_run_t run, void *context) noexcept nogil

@@ -1,10 +1,9 @@
 """
-Tasks of which some wait for others, run by a team.
+Task graphs run by a team of threads.
 
-Every member takes the first task that waits for none any more: so they are run nearly in the order in which one thread
-would run them, and what they keep alive is little more. A member that finds none takes pieces of loops that tasks of
-others have opened, and leaves if there are none for a while: it is called back when there is something. The calling
-thread stays.
+Each member takes the first ready task, so the order is close to the serial one and hardly more memory stays alive. A
+member without a task works on chunks of loops that other tasks opened, and leaves the team if there are none for a
+while; it is called back when tasks become ready. The calling thread stays.
 """
 
 from libc.stdint cimport int32_t, uint64_t
@@ -23,20 +22,20 @@ cdef extern from * nogil:
     int lowest_bit(uint64_t word)
 
 cdef enum:
-    WAIT = 64                 # rounds in which a member that finds nothing looks again before it leaves
+    IDLE_ROUNDS = 64          # rounds without work after which a member leaves
 
 ctypedef struct tasks_run_t:
     const tasks_t *tasks
     task_run_t run
     void *context
-    int32_t lock              # guards everything below
+    int32_t lock              # guards the fields below
     int32_t n_ready
     int32_t n_running
-    int32_t first_word        # words of `ready` before it are empty
-    int32_t stop              # tasks from here on are not begun: this one has failed
+    int32_t first_word        # all words of `ready` before it are 0
+    int32_t first_failed      # later tasks are not started
     int status
-    int32_t *waiting          # for how many others each still waits
-    uint64_t *ready           # a bit for each
+    int32_t *n_pending        # unfinished dependencies of each task
+    uint64_t *ready           # one bit per task
     char text[<int>MESSAGE]
 
 
@@ -47,14 +46,14 @@ cdef void _push(tasks_run_t *work, int32_t task) noexcept nogil:
 
 
 cdef int32_t _take(tasks_run_t *work) noexcept nogil:
-    """The first task that is ready, -1: there is none. It is locked."""
+    """Return the first ready task, or -1; the lock is held."""
     cdef int32_t task
     if work.n_ready == 0:
         return -1
     while work.ready[work.first_word] == 0:
         work.first_word += 1
     task = work.first_word * 64 + lowest_bit(work.ready[work.first_word])
-    if task >= work.stop:
+    if task >= work.first_failed:
         work.n_ready = 0
         return -1
     work.ready[work.first_word] &= work.ready[work.first_word] - 1
@@ -64,18 +63,18 @@ cdef int32_t _take(tasks_run_t *work) noexcept nogil:
 
 
 cdef void _finish(tasks_run_t *work, int32_t task, int status) noexcept nogil:
-    """A task has been run. It is locked."""
+    """Record that a task has finished; the lock is held."""
     cdef const tasks_t *tasks = work.tasks
     cdef int32_t k, other
     work.n_running -= 1
     if status == OK:
-        for k in range(tasks.first[task], tasks.first[task + 1]):
-            other = tasks.behind[k]
-            work.waiting[other] -= 1
-            if work.waiting[other] == 0 and other < work.stop:
+        for k in range(tasks.successor_start[task], tasks.successor_start[task + 1]):
+            other = tasks.successors[k]
+            work.n_pending[other] -= 1
+            if work.n_pending[other] == 0 and other < work.first_failed:
                 _push(work, other)
-    elif task < work.stop:
-        work.stop, work.status = task, status
+    elif task < work.first_failed:
+        work.first_failed, work.status = task, status
         memcpy(work.text, message(), MESSAGE)
 
 
@@ -101,7 +100,7 @@ cdef void _member(void *context, int rank, int size) noexcept nogil:
             return
         elif help_team():
             idle = 0
-        elif rank != 0 and idle == WAIT:
+        elif rank != 0 and idle == IDLE_ROUNDS:
             return
         else:
             pause_briefly(idle)
@@ -117,13 +116,13 @@ cdef int run_tasks(const tasks_t *tasks, task_run_t run, void *context) noexcept
         return MEMORY_ERROR
     work.tasks, work.run, work.context = tasks, run, context
     work.lock = work.n_ready = work.n_running = work.first_word = 0
-    work.stop, work.status = tasks.n, OK
+    work.first_failed, work.status = tasks.n, OK
     work.ready = <uint64_t *>memory
-    work.waiting = <int32_t *>(work.ready + n_words)
+    work.n_pending = <int32_t *>(work.ready + n_words)
     memset(work.ready, 0, n_words * sizeof(uint64_t))
-    memcpy(work.waiting, tasks.waits, tasks.n * sizeof(int32_t))
+    memcpy(work.n_pending, tasks.n_dependencies, tasks.n * sizeof(int32_t))
     for task in range(tasks.n):
-        if tasks.waits[task] == 0:
+        if tasks.n_dependencies[task] == 0:
             _push(&work, task)
     run_team(_member, &work, thread_limit())
     if work.status != OK:

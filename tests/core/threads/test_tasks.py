@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from cygrad._core.compiler.stretch import Stretch
+from cygrad._core.compiler.parallel_section import ParallelSection
 from cygrad._core.testing import probes
 from cygrad._core.threads.parallel import get_num_threads, set_num_threads
 
@@ -28,7 +28,7 @@ def test_each_runs_once_after_what_it_needs(n, number):
     set_num_threads(number)
     for seed in range(20):
         needs = graph(seed, n)
-        noted = probes.task_run(Stretch(0, needs))
+        noted = probes.task_run(ParallelSection(0, needs))
         assert all(runs == 1 for runs, *_ in noted)
         for (_, begin, *_), own in zip(noted, needs, strict=True):
             assert all(noted[need][2] < begin for need in own)
@@ -36,15 +36,15 @@ def test_each_runs_once_after_what_it_needs(n, number):
 
 def test_one_thread_runs_them_in_order():
     set_num_threads(1)
-    noted = probes.task_run(Stretch(0, graph(0, 200)))
+    noted = probes.task_run(ParallelSection(0, graph(0, 200)))
     assert [begin for _, begin, *_ in noted] == list(range(1, 400, 2))
 
 
 def test_those_that_need_nothing_of_each_other_run_at_the_same_time():
     set_num_threads(2)
-    stretch = Stretch(0, [[], *([[0]] * 40), list(range(1, 41))])
+    section = ParallelSection(0, [[], *([[0]] * 40), list(range(1, 41))])
     for _ in range(50):                           # the worker may find no core at first
-        noted = probes.task_run(stretch, sleep=True)
+        noted = probes.task_run(section, sleep=True)
         if len({thread for *_, thread in noted}) == 2:
             break
     else:
@@ -59,4 +59,4 @@ def test_the_first_that_fails_is_told_and_all_before_it_have_run(number):
         needs = graph(seed, 100)
         fails = random.Random(seed).sample(range(100), 3)
         with pytest.raises(RuntimeError, match=f"^task {min(fails)}$"):
-            probes.task_run(Stretch(0, needs), fails)
+            probes.task_run(ParallelSection(0, needs), fails)

@@ -1,20 +1,20 @@
-"""Which sums are computed together with what they add up."""
+"""Fuse sums with the element-wise expressions that they reduce."""
 
-from cygrad._core.compiler.regions import layout_of
+from cygrad._core.compiler.fused_loops import layout_of
 
 __all__ = ["summed_layout"]
 
 
 def plain(argument):
-    """The Python value of an argument that is no array."""
+    """Return the Python value of an argument that is not an array."""
     return None if argument is None else argument.plain
 
 
 def summed_layout(lowering, operation):
     """
-    The layout of the sum with what is summed as dimensions of one element.
+    Return the keepdim layout of a sum.
 
-    None if the operation is no sum, or one for which nothing is to be added, or in another dtype.
+    Return None if the operation is not a sum, reduces nothing, or changes the dtype.
     """
     if operation.kind != "kernel" or operation.operator.name not in ("sum_to", "sum"):
         return None

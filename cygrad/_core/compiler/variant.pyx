@@ -1,8 +1,8 @@
 """
-What a compiled function is called through: compare, run, hand out.
+Call path of compiled functions: check guards, execute, return results.
 
-A `Variant` is one recording. It holds if all that the function could see looks as it did then: the layouts of tensors,
-Python values, modes, and the variables, modules and containers that the function names. Otherwise Python calls it.
+A `Variant` is one trace. Its guards compare all that the function could read with the traced call: layouts of tensors,
+Python values, modes, and the variables, modules and containers that the function names. If none fits, Python runs.
 """
 
 cimport cython
@@ -12,12 +12,12 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 from cygrad._core.arrays.array cimport array_t, release, retain
 from cygrad._core.arrays.dtype cimport default_float
-from cygrad._core.compiler.aliasing cimport free_aliases, index_constants, layout_t, same_aliases
-from cygrad._core.compiler.guards cimport Guards, same, version_of_dict
+from cygrad._core.compiler.alias_guards cimport free_aliases, index_constants, tensor_guard_t, same_aliases
+from cygrad._core.compiler.guards cimport Guards, is_same_value, version_of_dict
 from cygrad._core.compiler.program cimport LONG_WORK, Program
-from cygrad._core.compiler.recorder cimport Held, read_rule
+from cygrad._core.compiler.tracer cimport TracedArray, read_rule
 from cygrad._core.optimizers.update_batch cimport rule_t
-from cygrad._core.compiler.turns cimport enter_interpreter, leave_interpreter
+from cygrad._core.compiler.gil_handoff cimport acquire_gil, release_gil
 from cygrad._core.graph.gradients cimport slot_of
 from cygrad._core.graph.meta cimport is_meta
 from cygrad._core.graph.modes cimport thread_state, thread_state_t
@@ -37,31 +37,31 @@ cdef extern from "Python.h":
 @cython.binding(False)
 cdef class Variant:
     """
-    One recording of a function: when it holds, and what is run then.
+    One trace of a function: its guards and its program.
 
     Parameters
     ----------
     program : Program
     structure : object
-        Of the arguments, as ``flatten`` gives it; None if all of them are plain and given by position.
+        Of the arguments, from ``flatten``; None if all are positional and none is a container.
     leaves : tuple
-        For each argument the number of its tensor, or the value in a tuple.
+        Per argument, the number of its tensor, or (value,).
     constants : tuple of Tensor
-        Tensors that are no arguments.
+        Input tensors that are not arguments.
     layouts : list of tuple
-        (Held, of a gradient: Held or None, gradient, written, same_as, offset) for each tensor, arguments first.
+        Fields of tensor_guard_t per input tensor, arguments first.
     guards : Guards
         On what the function reads besides its arguments.
     options : list of tuple
-        (number of an operation, optimizer, group, [(key, value)]).
+        (index of an operation, optimizer, param group, [(key, value)]).
     outputs : list of tuple
-        ("same", tensor), or ("new", slot, base, slot of the base, the recorded Tensor, its node).
+        (0, number of an input) or (1, slot, base, traced Tensor, its node, version).
     commits : list of (int, int)
         Number of a leaf, slot of its new gradient or -1.
     rebuild : callable, tuple or None
-        Makes the result from the outputs; (value,) if it is that in any case; None for a single tensor.
+        Makes the return value from the outputs; (value,) if it is constant; None for a single tensor.
     graph : callable or None
-        Gives outputs a history: called with those, with the tensors from outside, and with random numbers.
+        Connects outputs to the autograd graph; called with outputs and input tensors.
     draws : Draws or None
         Draws random numbers.
     """
@@ -69,7 +69,7 @@ cdef class Variant:
     def __cinit__(self, Program program, structure, tuple leaves, tuple constants, list tensors, list layouts,
                   Guards guards, list options, list outputs, list commits, rebuild, graph, draws, frozenset containers):
         cdef Tensor tensor
-        cdef layout_t *layout
+        cdef tensor_guard_t *layout
         cdef thread_state_t *state = thread_state()
         cdef int i
         self.program, self.structure, self.leaves, self.constants = program, structure, leaves, constants
@@ -79,15 +79,15 @@ cdef class Variant:
         self.n_arguments, self.n_tensors, self.n_commits = len(leaves), len(layouts), len(commits)
         self.n_own = len(layouts) - len(constants)
         program.n_tensors = self.n_tensors
-        self.layouts = <layout_t *>calloc(len(layouts) + 1, sizeof(layout_t))
+        self.layouts = <tensor_guard_t *>calloc(len(layouts) + 1, sizeof(tensor_guard_t))
         self.guards = guards
         self.options = <option_t *>calloc(sum([len(entry[3]) for entry in options]) + 1, sizeof(option_t))
         self.commits = <commit_t *>calloc(len(commits) + 1, sizeof(commit_t))
         self.numbers = <int32_t *>calloc(len(leaves) + 1, sizeof(int32_t))
         if not (self.layouts and self.options and self.commits and self.numbers):
-            raise MemoryError("compile: no memory for what has to be compared")
+            raise MemoryError("compile: no memory for guards")
         self.keep = [layouts]
-        self.note_results(outputs)
+        self.set_results(outputs)
         for i, leaf in enumerate(leaves):
             self.numbers[i] = -1 if isinstance(leaf, tuple) else leaf
         for i, (leaf, slot) in enumerate(commits):
@@ -106,15 +106,15 @@ cdef class Variant:
             layout.same_as, layout.offset = same_as, offset
             layout.gradient_same_as, layout.gradient_offset = gradient_same_as, gradient_offset
             if gradient == 1:
-                layout.gradient_array = retain((<Held?>gradient_array).array)
+                layout.gradient_array = retain((<TracedArray?>gradient_array).array)
             self.any_written = self.any_written or written
             self.sees_gradients = self.sees_gradients or gradient >= 0
-        self.note_options()
+        self.set_options()
         index_constants(&self.aliases, self.layouts, self.n_own, self.n_tensors)
         self.grad_disabled, self.inference, self.dtype = state.grad_disabled, state.inference, default_float()
 
-    def note_results(self, list outputs):
-        """What `hand_out` makes of them."""
+    def set_results(self, list outputs):
+        """Set `results` from the outputs."""
         cdef result_t *result
         cdef Tensor model
         cdef int i
@@ -142,8 +142,8 @@ cdef class Variant:
             result.view_kind, result.requires_grad = model.view_kind, model.leaf_requires_grad
             result.output_nr, result.standard = model.output_nr, is_standard(model.array)
 
-    def note_options(self):
-        """The options of optimizers as they are in `optimizers`."""
+    def set_options(self):
+        """Set the guards on options from `optimizers`."""
         cdef option_t *first
         cdef int i
         self.n_options = 0
@@ -169,14 +169,14 @@ cdef class Variant:
         free(self.results)
         free(self.outgoing)
 
-    # ------------------------------------------------------------------------------------------------------- comparing
+    # ----------------------------------------------------------------------------------------------------------- guards
 
     def generators(self):
-        """The generators that it draws from."""
+        """Return the generators that it draws from."""
         return [] if self.draws is None else [generator for _, generator, _ in self.draws.generators]
 
-    cdef bint fits(self, const layout_t *layout, Tensor tensor, array_t **gradient) noexcept:
-        """Is it as it was? What is in .grad, if it will be read, is held in `gradient`, as others may replace it."""
+    cdef bint matches(self, const tensor_guard_t *layout, Tensor tensor, array_t **gradient) noexcept:
+        """Compare a tensor with the trace; retain a .grad that is read, because other threads may replace it."""
         cdef array_t *array = tensor.array
         if requires_grad(tensor) != layout.requires_grad or Py_TYPE(tensor) != layout.type:
             return False
@@ -186,7 +186,7 @@ cdef class Variant:
                 not self.grad_disabled and tensor.node is not None)):
             return False
         if array != layout.array and (layout.exact or array.storage == NULL or is_meta(array)
-                                      or not _lies_alike(array, layout.array)):
+                                      or not _same_layout(array, layout.array)):
             return False
         if (tensor.base is not None) != layout.is_view or (array.version != NULL) != layout.normal or (
                 is_standard(array) != is_standard(layout.array)):
@@ -200,9 +200,9 @@ cdef class Variant:
             gradient[0] = retain(tensor.gradient.value)
         unlock(&tensor.gradient.lock)
         return gradient[0] != NULL and (gradient[0] == layout.gradient_array
-                                        or _lies_alike(gradient[0], layout.gradient_array))
+                                        or _same_layout(gradient[0], layout.gradient_array))
 
-    cdef bint holds(self, tuple leaves, replay_frame_t *frame) except -1:
+    cdef bint guards_hold(self, tuple leaves, run_frame_t *frame) except -1:
         cdef thread_state_t *state = thread_state()
         cdef int i
         if (state.grad_disabled != self.grad_disabled or state.inference != self.inference or state.saved_hooks != NULL
@@ -210,32 +210,32 @@ cdef class Variant:
             return False
         for i in range(self.n_own, self.n_tensors):
             frame.tensors[i] = PyTuple_GET_ITEM(<PyObject *>self.constants, i - self.n_own)
-            if not self.fits(&self.layouts[i], <Tensor>frame.tensors[i], &frame.gradients[i]):
+            if not self.matches(&self.layouts[i], <Tensor>frame.tensors[i], &frame.gradients[i]):
                 return False
         return self.arguments_hold(leaves, frame) and self.guards.hold() and self.options_hold() and (
-            self.draws is None or self.draws.fits())
+            self.draws is None or self.draws.matches())
 
-    cdef bint arguments_hold(self, tuple leaves, replay_frame_t *frame) except -1:
-        """Compare what may differ between calls that nothing comes between."""
+    cdef bint arguments_hold(self, tuple leaves, run_frame_t *frame) except -1:
+        """Check what may differ between consecutive calls: the arguments."""
         cdef PyObject *argument
         cdef int i, number
         for i in range(self.n_arguments):
             argument = PyTuple_GET_ITEM(<PyObject *>leaves, i)
             number = self.numbers[i]
             if number < 0:
-                if not same(<object>argument, (<tuple>self.leaves[i])[0]):
+                if not is_same_value(<object>argument, (<tuple>self.leaves[i])[0]):
                     return False
-            elif not isinstance(<object>argument, Tensor) or not self.fits(
+            elif not isinstance(<object>argument, Tensor) or not self.matches(
                     &self.layouts[number], <Tensor>argument, &frame.gradients[number]):
                 return False
             else:
                 frame.tensors[number] = argument
         return same_aliases(&self.aliases, frame, self.sees_gradients, self.any_written)
 
-    # --------------------------------------------------------------------------------------------------------- running
+    # ------------------------------------------------------------------------------------------------------- execution
 
     cdef bint options_hold(self) except -1:
-        """Read options that were set since; do they still need the arrays that the traced steps read?"""
+        """Read changed options; return False if they need other arrays than the traced steps."""
         cdef option_t *option
         cdef rule_t rule
         cdef rule_t *former
@@ -257,7 +257,7 @@ cdef class Variant:
                 former[0] = rule
                 self.optimizers[option.number] = (
                     number, optimizer, group, [(name, group[name]) for name, _ in options])
-                self.note_options()
+                self.set_options()
                 i = 0
                 continue
             i += 1
@@ -266,50 +266,50 @@ cdef class Variant:
         return True
 
     cdef void confirm_options(self, int stop) noexcept:
-        """The options of the group that ends before `stop` are those that were read."""
+        """Record the version of the group that ends before `stop`."""
         cdef int i = stop - 1
         while not self.options[i].n:
             i -= 1
         self.options[i].version = version_of_dict(self.options[i].group)
 
-    cdef object replay(self, replay_frame_t *frame):
-        """Run it on what `holds` has found, and hand its results out."""
-        cdef void *left
+    cdef object execute(self, run_frame_t *frame):
+        """Execute with the frame that `guards_hold` filled, and return the results."""
+        cdef void *gil_state
         cdef int i, status
-        self.program.begin(frame)
+        self.program.load_inputs(frame)
         if self.draws is not None:
             self.draw(frame)
         self.find_targets(frame, frame.targets)
-        left = leave_interpreter(self.program.work >= LONG_WORK)
+        gil_state = release_gil(self.program.work >= LONG_WORK)
         status = self.run(frame, frame.targets)
-        enter_interpreter(left)
+        acquire_gil(gil_state)
         check(status)
         self.runs += 1
         for i in range(self.n_commits):
             if (<Tensor>frame.tensors[self.commits[i].leaf]).grad_tensor is not None:
                 (<Tensor>frame.tensors[self.commits[i].leaf]).grad_tensor = None
-        return self.hand_out(frame)
+        return self.make_result(frame)
 
-    cdef int draw(self, replay_frame_t *frame) except -1:
-        """Random numbers for this run."""
+    cdef int draw(self, run_frame_t *frame) except -1:
+        """Draw the random numbers of this execution."""
         cdef list drawn = self.draws()
         cdef int i
         for i in range(len(drawn)):
             frame.drawn[i] = retain((<Tensor>drawn[i]).array)
         return 0
 
-    cdef int run(self, replay_frame_t *frame, gradient_t **targets) noexcept nogil:
-        """All that needs no interpreter: the operations, new gradients, what leaves; what is left over is freed."""
+    cdef int run(self, run_frame_t *frame, gradient_t **targets) noexcept nogil:
+        """Run everything that does not need the GIL: operations, gradients, outputs, cleanup."""
         cdef int status = self.program.run(frame)
         if status == OK:
-            status = self.program.hand_out(frame, self.outgoing, self.n_results)
+            status = self.program.collect_outputs(frame, self.outgoing, self.n_results)
         if status == OK:
             status = self.commit(frame, targets)
-        self.program.empty(frame)
+        self.program.clear_table(frame)
         return status
 
-    cdef object hand_out(self, replay_frame_t *frame):
-        """The result that the function would return, of the arrays in frame.outgoing."""
+    cdef object make_result(self, run_frame_t *frame):
+        """Return the value that the function would return, from frame.outgoing."""
         cdef int i
         cdef list results
         if self.rebuild is None:
@@ -323,8 +323,8 @@ cdef class Variant:
             return self.rebuild(results)
         return self.rebuild(self.graph(results, [<Tensor>frame.tensors[i] for i in range(self.n_tensors)]))
 
-    cdef Tensor result(self, replay_frame_t *frame, int number):
-        """One of them, with the marks and the node of that of the recording."""
+    cdef Tensor result(self, run_frame_t *frame, int number):
+        """Return one output with the flags and the node of the traced one."""
         cdef const result_t *given = &self.results[number]
         cdef array_t *array = frame.outgoing[number]
         cdef Tensor made
@@ -341,22 +341,22 @@ cdef class Variant:
             made.node, made.output_nr = <Node>self.nodes[number], given.output_nr
         return made
 
-    cdef int find_targets(self, replay_frame_t *frame, gradient_t **targets) except -1:
-        """Where new gradients go."""
+    cdef int find_targets(self, run_frame_t *frame, gradient_t **targets) except -1:
+        """Find the slots for new gradients."""
         cdef int i
         for i in range(self.n_commits):
             targets[i] = slot_of(<Tensor>frame.tensors[self.commits[i].leaf], b"backward")
         return 0
 
-    cdef int commit(self, replay_frame_t *frame, gradient_t **targets) noexcept nogil:
-        """Leaves get the gradients that are in slots, or none."""
+    cdef int commit(self, run_frame_t *frame, gradient_t **targets) noexcept nogil:
+        """Set or clear the gradients of leaves."""
         cdef array_t *array
         cdef array_t *replaced
         cdef int i
         for i in range(self.n_commits):
             array = NULL
             if self.commits[i].slot >= 0:
-                array = self.program.leave(frame, self.commits[i].slot)
+                array = self.program.output_array(frame, self.commits[i].slot)
                 if array == NULL:
                     return MEMORY_ERROR
             lock_patiently(&targets[i].lock)
@@ -366,15 +366,15 @@ cdef class Variant:
             release(replaced)
         return OK
 
-    cdef object run_each(self, list calls, replay_frame_t *frame):
-        """Replay it on one tuple of arguments after the other, without the GIL between them; None: one does not fit."""
+    cdef object run_each(self, list calls, run_frame_t *frame):
+        """Execute for several argument tuples with one GIL release; return None if a guard fails."""
         cdef Program program = self.program
-        cdef int i, place, status = OK, n_calls = len(calls), n_inputs = program.n_inputs
+        cdef int i, position, status = OK, n_calls = len(calls), n_inputs = program.n_inputs
         cdef list results = []
         cdef array_t **sources
-        cdef array_t *arrays[MOST_CALLS]
+        cdef array_t *arrays[MAX_CALLS]
         cdef gradient_t **targets
-        cdef void *left
+        cdef void *gil_state
         if self.graph is not None or self.draws is not None or self.n_results > 1 or self.n_results and (
                 self.outgoing[0] < 0 or self.results[0].base >= 0):
             return None
@@ -384,33 +384,33 @@ cdef class Variant:
             raise MemoryError("compile: no memory for the arguments of all calls")
         targets = <gradient_t **>(sources + n_calls * n_inputs)
         try:
-            for place in range(n_calls):
-                if len(<tuple>calls[place]) != self.n_arguments or not (
-                        self.arguments_hold(<tuple>calls[place], frame) if place
-                        else self.holds(<tuple>calls[place], frame)):
+            for position in range(n_calls):
+                if len(<tuple>calls[position]) != self.n_arguments or not (
+                        self.arguments_hold(<tuple>calls[position], frame) if position
+                        else self.guards_hold(<tuple>calls[position], frame)):
                     return None
                 for i in range(n_inputs):
-                    sources[place * n_inputs + i] = retain(program.source(&program.inputs[i], frame))
-                self.find_targets(frame, targets + place * self.n_commits)
-            left = leave_interpreter(True)
-            for place in range(n_calls):
+                    sources[position * n_inputs + i] = retain(program.source(&program.inputs[i], frame))
+                self.find_targets(frame, targets + position * self.n_commits)
+            gil_state = release_gil(True)
+            for position in range(n_calls):
                 frame.filled = True
                 for i in range(n_inputs):
-                    frame.table[program.inputs[i].slot] = retain(sources[place * n_inputs + i])
-                status = self.run(frame, targets + place * self.n_commits)
-                arrays[place], frame.outgoing[0] = frame.outgoing[0], NULL
+                    frame.table[program.inputs[i].slot] = retain(sources[position * n_inputs + i])
+                status = self.run(frame, targets + position * self.n_commits)
+                arrays[position], frame.outgoing[0] = frame.outgoing[0], NULL
                 if status != OK:
                     break
-            enter_interpreter(left)
+            acquire_gil(gil_state)
             check(status)
             self.runs += n_calls
-            for place in range(n_calls):
-                frame.outgoing[0], arrays[place] = arrays[place], NULL
-                results.append(self.hand_out(frame))
+            for position in range(n_calls):
+                frame.outgoing[0], arrays[position] = arrays[position], NULL
+                results.append(self.make_result(frame))
             return results
         finally:
-            for place in range(n_calls):
-                release(arrays[place])
+            for position in range(n_calls):
+                release(arrays[position])
             for i in range(n_calls * n_inputs):
                 release(sources[i])
             free(sources)
@@ -422,7 +422,7 @@ cdef inline bint _has_accumulator_hooks(Tensor tensor) noexcept:
 
 
 def tensor_state(Tensor tensor not None):
-    """What a program does not change of a tensor: its memory, history, hooks, attributes; compared by identity."""
+    """Return what a program cannot change of a tensor: memory, history, hooks, attributes; compared by identity."""
     attributes = () if tensor.attributes == NULL else (<dict>tensor.attributes).items()
     return (<size_t>tensor.array, <size_t><void *>tensor.node, tensor.output_nr, tensor.leaf_requires_grad,
             <size_t><void *>tensor.base, <size_t><void *>tensor.leaf_hooks, _has_accumulator_hooks(tensor),
@@ -433,7 +433,7 @@ cdef inline bint _has_attributes(Tensor tensor) noexcept:
     return tensor.attributes != NULL and PyDict_Size(tensor.attributes) > 0
 
 
-cdef bint _lies_alike(const array_t *array, const array_t *other) noexcept:
+cdef bint _same_layout(const array_t *array, const array_t *other) noexcept:
     cdef int i
     if array.dtype != other.dtype or array.ndim != other.ndim:
         return False
@@ -443,17 +443,17 @@ cdef bint _lies_alike(const array_t *array, const array_t *other) noexcept:
     return True
 
 
-def recordable():
-    """Is this thread in a state in which its operations can be noted?"""
+def can_trace():
+    """Is the thread in a state in which it can trace?"""
     cdef thread_state_t *state = thread_state()
     return not (state.saved_hooks != NULL or state.anomaly or state.modes or state.guarded or state.depth)
 
 
 @cython.binding(False)
-cdef class Replayer:
-    """Calls a function through its recordings; `call_in_python` and `flatten` are those of subclasses."""
+cdef class CompiledCallable:
+    """Calls a function through its variants; subclasses define `call_in_python` and `flatten`."""
     cdef readonly list variants
-    cdef public bint nested       # some recording has other arguments than plain ones by position
+    cdef public bint nested       # some variant has keyword or container arguments
 
     def __cinit__(self, *args, **kwargs):
         self.variants = []
@@ -462,54 +462,54 @@ cdef class Replayer:
         """
         Call the function with one tuple of arguments after the other.
 
-        If they fit one recording and no state but that of optimizers is read, the interpreter's lock is given up once
-        for up to 32 calls: threads that each train a small model of their own do not wait for each other.
+        If the calls fit one variant that reads no .grad, the GIL is released once for up to 32 calls, so threads
+        that train small models of their own do not wait for each other.
 
         Parameters
         ----------
         calls : iterable of tuple
-            Arguments by position, none of them in containers.
+            Positional arguments, none of them containers.
 
         Returns
         -------
         list
-            What each call returned.
+            Return value of each call.
         """
         cdef Variant variant
-        cdef replay_frame_t *frame
+        cdef run_frame_t *frame
         cdef list waiting = [tuple(call) for call in calls], results = []
         while len(results) < len(waiting):
             found = None
             for variant in self.variants:
                 if found is None and variant.structure is None and not variant.sees_gradients:
-                    frame = variant.program.take_frame()
+                    frame = variant.program.acquire_frame()
                     try:
-                        found = variant.run_each(waiting[len(results):len(results) + MOST_CALLS], frame)
+                        found = variant.run_each(waiting[len(results):len(results) + MAX_CALLS], frame)
                     finally:
-                        variant.program.end(frame)
+                        variant.program.finish(frame)
             results += [self(*waiting[len(results)])] if found is None else found
         return results
 
-    def holding(self, args, kwargs):
-        """The Variant that a call would run; None if it would call the function."""
+    def find_variant(self, args, kwargs):
+        """Return the Variant that a call would execute, or None."""
         cdef Variant variant
-        cdef replay_frame_t *frame
+        cdef run_frame_t *frame
         leaves, structure, containers = self.flatten(args, kwargs)
         for variant in self.variants:
             if variant.n_arguments == len(leaves) and variant.structure == structure and (
                     len(set(containers)) == len(containers) and variant.containers.isdisjoint(containers)):
-                frame = variant.program.take_frame()
+                frame = variant.program.acquire_frame()
                 try:
-                    if variant.holds(leaves, frame):
+                    if variant.guards_hold(leaves, frame):
                         return variant
                 finally:
-                    variant.program.end(frame)
+                    variant.program.finish(frame)
         return None
 
     def __call__(self, *args, **kwargs):
         cdef Variant variant
         cdef tuple leaves = args
-        cdef replay_frame_t *frame
+        cdef run_frame_t *frame
         structure, containers = None, ()
         if self.nested or kwargs:
             leaves, structure, containers = self.flatten(args, kwargs)
@@ -519,10 +519,10 @@ cdef class Replayer:
             if variant.n_arguments == len(leaves) and (
                     variant.structure is structure or variant.structure == structure) and (
                     not containers or variant.containers.isdisjoint(containers)):
-                frame = variant.program.take_frame()
+                frame = variant.program.acquire_frame()
                 try:
-                    if variant.holds(leaves, frame):
-                        return variant.replay(frame)
+                    if variant.guards_hold(leaves, frame):
+                        return variant.execute(frame)
                 finally:
-                    variant.program.end(frame)
+                    variant.program.finish(frame)
         return self.call_in_python(args, kwargs)

@@ -6,7 +6,7 @@ import pytest
 
 import cygrad
 from cygrad import nn, optim
-from cygrad._core.compiler.sharing import cuts
+from cygrad._core.compiler.scheduling import barriers
 from cygrad.compiling import explain
 from tests.compiling.random_functions import numbers, random_function
 from tests.tools import in_threads, run_program
@@ -22,10 +22,10 @@ def keep_number_of_threads():
 
 
 @pytest.fixture
-def all_stretches(monkeypatch):
+def all_sections(monkeypatch):
     """Whatever could be shared is, however little it is."""
-    for name, value in (("WORTH_A_TEAM", 0), ("LEAST_SHARE", 1 << 40), ("LEAST_MEAN", 0)):
-        monkeypatch.setattr(f"cygrad._core.compiler.sharing.{name}", value)
+    for name, value in (("MIN_PARALLEL_WORK", 0), ("MIN_PARALLEL_FRACTION", 1 << 40), ("MIN_MEAN_WORK", 0)):
+        monkeypatch.setattr(f"cygrad._core.compiler.scheduling.{name}", value)
 
 
 def training(make, *inputs):
@@ -100,13 +100,13 @@ def test_bits_are_those_of_eager(name, threads):
         cygrad.set_num_threads(threads)
         assert cygrad.equal(compiled(*inputs), expected)
     assert all(map(cygrad.equal, eager.parameters(), other.parameters()))
-    assert explain(compiled).replays >= 38
-    assert explain(compiled).shared[0]
+    assert explain(compiled).executions >= 38
+    assert explain(compiled).parallel[0]
 
 
 @pytest.mark.parametrize("fast", [False, True])
 @pytest.mark.parametrize("seed", range(30))
-def test_random_programs(seed, fast, all_stretches):
+def test_random_programs(seed, fast, all_sections):
     function = random_function(seed)
     inputs = [numbers(48, 48, seed=seed * 5 + place) for place in range(4)]
     compiled = cygrad.compile(function, mode="fast" if fast else "default")
@@ -118,8 +118,8 @@ def test_random_programs(seed, fast, all_stretches):
         cygrad.set_num_threads(3)
         for a, b in zip(compiled(*inputs), expected, strict=True):
             assert a is b is None or (cygrad.equal(a, b) and a.stride() == b.stride())
-    assert explain(compiled).replays >= 30
-    assert explain(compiled).shared[0]
+    assert explain(compiled).executions >= 30
+    assert explain(compiled).parallel[0]
 
 
 def test_several_python_threads_share_one_program():
@@ -135,29 +135,29 @@ def test_several_python_threads_share_one_program():
             assert cygrad.equal(compiled(given[number]), expected[number])
 
     in_threads(3, work)
-    assert explain(compiled).shared[0]
+    assert explain(compiled).parallel[0]
 
 
 # ---- what is shared
 
-def shared(function, *inputs):
+def parallel_sections(function, *inputs):
     """The operations of a program that threads share."""
     compiled = cygrad.compile(function)
     for _ in range(3):
         compiled(*inputs)
-    (program,), (stretches,) = explain(compiled).programs, explain(compiled).shared
-    assert explain(compiled).replays
-    return [[program[place] for place in stretch] for stretch in stretches]
+    (program,), (sections,) = explain(compiled).programs, explain(compiled).parallel
+    assert explain(compiled).executions
+    return [[program[place] for place in section] for section in sections]
 
 
 def test_a_backward_is_and_its_forward_is_not():
     _, step, inputs = TRAININGS["perceptron"]()
-    (stretch,) = shared(step, *inputs)
-    assert sum("mm(" in line or "matmul(" in line for line in stretch) == 5       # 3 of weights, 2 of inputs
-    assert not any("linear(" in line or "Adam" in line for line in stretch)
+    (section,) = parallel_sections(step, *inputs)
+    assert sum("mm(" in line or "matmul(" in line for line in section) == 5       # 3 of weights, 2 of inputs
+    assert not any("linear(" in line or "Adam" in line for line in section)
 
 
-def test_cuts_are_where_nothing_can_be_shared():
+def test_barriers_are_where_nothing_can_be_shared():
     choice = random.Random(0)
     for n in range(1, 40):
         before = [set(choice.sample(range(place), min(place, choice.randrange(3)))) | ({place - 1} & set(range(n)))
@@ -165,7 +165,7 @@ def test_cuts_are_where_nothing_can_be_shared():
         leads = []                                # all that lead to each
         for needs in before:
             leads.append(needs.union(*(leads[need] for need in needs)))
-        assert cuts(before) == [place for place in range(n) if len(leads[place]) == place and all(
+        assert barriers(before) == [place for place in range(n) if len(leads[place]) == place and all(
             place in leads[other] for other in range(place + 1, n))]
 
 
@@ -191,8 +191,8 @@ def test_what_needs_each_other_is_not():
         return own * 1
 
     for function in (chain, in_place, through_views):
-        assert not shared(function, a, b)
-    pair, = shared(lambda a, b, c, d: (a @ b + 1, c @ d + 1), a, b, c, d)
+        assert not parallel_sections(function, a, b)
+    pair, = parallel_sections(lambda a, b, c, d: (a @ b + 1, c @ d + 1), a, b, c, d)
     assert len(pair) == 4
 
 
@@ -204,11 +204,11 @@ def test_what_others_can_see_is_changed_in_its_turn():
         seen += 1
         return first, c @ d
 
-    assert not shared(function, a, b, c, d, seen)
+    assert not parallel_sections(function, a, b, c, d, seen)
 
 
 def test_little_is_not():
-    assert not shared(lambda a, b: (a @ b + 1, b @ a + 1), numbers(8, 8), numbers(8, 8))
+    assert not parallel_sections(lambda a, b: (a @ b + 1, b @ a + 1), numbers(8, 8), numbers(8, 8))
 
 
 def test_stretches_are_marked():
@@ -222,7 +222,7 @@ def test_stretches_are_marked():
 # ---- errors and memory
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_the_error_is_that_of_eager(threads, all_stretches):
+def test_the_error_is_that_of_eager(threads, all_sections):
     cygrad.set_num_threads(threads)
 
     def function(table, rows, others, divisor):
@@ -236,8 +236,8 @@ def test_the_error_is_that_of_eager(threads, all_stretches):
     worse, one, zero = bad * 2, cygrad.ones(8, dtype=cygrad.int64), cygrad.zeros(8, dtype=cygrad.int64)
     for _ in range(2):
         compiled(table, good, good, one)
-    (stretch,) = explain(compiled).shared[0]
-    assert len(stretch) > 5
+    (section,) = explain(compiled).parallel[0]
+    assert len(section) > 5
     for _ in range(50):
         for arguments in ((bad, good, one), (good, bad, one), (good, good, zero), (bad, worse, zero),
                           (worse, bad, one), (good, worse, zero)):
@@ -256,7 +256,7 @@ def test_memory_is_given_back():
     step = cygrad.compile(step)
     for _ in range(10):
         step(*inputs)
-    assert explain(step).shared[0]
+    assert explain(step).parallel[0]
     before = cygrad.memory_stats()
     for _ in range(200):
         step(*inputs)
@@ -278,7 +278,7 @@ cygrad.set_num_threads(1)
 compiled = cygrad.compile(function)
 for _ in range(3):
     compiled(a, b)
-assert explain(compiled).shared[0]
+assert explain(compiled).parallel[0]
 alone = cygrad.memory_stats()["large_peak"]
 cygrad.set_num_threads(2)
 for _ in range(100):

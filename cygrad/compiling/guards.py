@@ -1,9 +1,10 @@
 """
-What a function reads besides its arguments: variables, closures, classes, modules, optimizers, containers.
+Collect guards on what a function reads besides its arguments: variables, closures, classes, modules, optimizers,
+containers.
 
-From the code of a function follows which variables it reads; from there it goes on through attributes, classes and
-containers, to all that the function can reach. What is found is guarded; what cannot be compared, or may give something
-else each time, is a reason not to trace. `Observer` makes sure that no other code runs.
+The collector starts at the global and free variables in the code of the function and visits all attributes, classes and
+containers that can be reached. Values that cannot be compared, or that may differ in each call, prevent a trace.
+`Observer` aborts the trace if other code runs.
 """
 
 import builtins
@@ -38,12 +39,12 @@ from cygrad.nn.hooks import ALL_MODULES
 from cygrad.nn.module import Module
 from cygrad.optim.hooks import ALL_OPTIMIZERS
 
-__all__ = ["Surroundings"]
+__all__ = ["GuardCollector"]
 
-# Types of values that cannot change.
+# Types of immutable values.
 CONSTANT = {int, float, complex, bool, str, bytes, type(None), type(Ellipsis), type(NotImplemented), range,
             cygrad.dtype, cygrad.device, cygrad.layout, cygrad.memory_format, types.CodeType, np.dtype}
-# Attributes by which code reads what no guard compares.
+# Attributes whose values no guard covers.
 UNGUARDED = {
     "_version", "storage_offset", "untyped_storage", "storage", "output_nr", "grad_fn", "_backward_hooks",
     "default_factory", "retains_grad", "_base", "_is_view", "next_functions", "_saved_tensors", "__globals__",
@@ -51,43 +52,43 @@ UNGUARDED = {
     "__subclasses__", "cell_contents", "get_num_threads", "get_num_interop_threads", "get_printoptions",
     "are_deterministic_algorithms_enabled", "_grad_fn", "get_float32_matmul_precision", "is_anomaly_enabled",
     "get_default_device", "is_autocast_enabled"}
-# What classes define and no code reads to compute.
+# Class attributes without influence on results.
 SKIPPED = {"__doc__", "__module__", "__dict__", "__weakref__", "__annotations__", "__orig_bases__", "__parameters__",
            "__abstractmethods__", "_abc_impl", "__slots__", "__match_args__", "__dataclass_fields__",
            "__dataclass_params__", "__qualname__", "__firstlineno__", "__static_attributes__"}
-# Names with "grad" by which code does not look at what is in .grad.
+# Names that contain "grad" but do not read .grad.
 NO_READERS = {"zero_grad", "no_grad", "enable_grad", "set_grad_enabled", "is_grad_enabled", "requires_grad",
               "requires_grad_", "autograd", "cygrad", "create_graph", "retain_graph", "grad_outputs", "inference_mode"}
-# What a step sets on its optimizer: it is compared as a traced step leaves it.
+# Attribute that a step sets on its optimizer; it is compared with its value after the traced step.
 STEP_MARK = "_opt_called"
-MOST = 100_000
+MAX_VALUES = 100_000
 
 
 class Code:
-    """What one code object reads, with those in it."""
+    """Names that a code object and its inner code objects read."""
 
     def __init__(self, code):
         self.codes, self.globals, self.imports, self.names, self.reason = {code}, {}, set(), set(code.co_names), None
         line = code.co_firstlineno
         for instruction in dis.get_instructions(code):
             line = (instruction.positions and instruction.positions.lineno) or line
-            place = location(code, line)
+            position = location(code, line)
             kind, name = instruction.opname, instruction.argval
             if kind in ("LOAD_GLOBAL", "LOAD_NAME"):
-                self.globals.setdefault(name, place)
+                self.globals.setdefault(name, position)
             elif kind in ("STORE_GLOBAL", "DELETE_GLOBAL"):
-                self.give_up(f"it assigns the global variable {name!r} ({place}). Return the value instead")
+                self.abort(f"it assigns the global variable {name!r} ({position}). Return the value instead")
             elif kind in ("STORE_DEREF", "DELETE_DEREF") and name in code.co_freevars:
-                self.give_up(f"it assigns the variable {name!r} of an outer function ({place}). Return the value "
+                self.abort(f"it assigns the variable {name!r} of an outer function ({position}). Return the value "
                              "instead")
             elif kind == "IMPORT_NAME":
                 self.imports.add(name)
             elif kind == "IMPORT_STAR":
-                self.give_up(f"it imports all names of a module ({place})")
+                self.abort(f"it imports all names of a module ({position})")
             elif kind in ("LOAD_ATTR", "LOAD_METHOD", "LOAD_CONST") and isinstance(name, str) and name in UNGUARDED:
-                self.give_up(f"it reads {name!r} ({place}), which is not compared before a program runs")
+                self.abort(f"it reads {name!r} ({position}), which is not compared before a program runs")
             elif kind in ("GET_AWAITABLE", "GET_AITER", "GET_ANEXT"):
-                self.give_up(f"it is asynchronous ({place})")
+                self.abort(f"it is asynchronous ({position})")
         for constant in code.co_consts:
             if isinstance(constant, str):
                 self.names.add(constant)
@@ -98,22 +99,22 @@ class Code:
                 self.imports |= inner.imports
                 self.names |= inner.names
                 if inner.reason is not None and "outer function" not in inner.reason:
-                    self.give_up(inner.reason)
+                    self.abort(inner.reason)
 
-    def give_up(self, reason):
-        """Why it cannot be traced: the first reason counts."""
+    def abort(self, reason):
+        """Record why the code cannot be traced; the first reason counts."""
         self.reason = self.reason or reason
 
 
 @functools.lru_cache(maxsize=10_000)
 def code_of(code):
-    """The `Code` of a code object."""
+    """Return the `Code` of a code object."""
     return Code(code)
 
 
-class Surroundings:
+class GuardCollector:
     """
-    What a function reads besides its arguments.
+    Guards on what a function reads besides its arguments.
 
     Parameters
     ----------
@@ -123,13 +124,13 @@ class Surroundings:
     Attributes
     ----------
     guards : list of tuple
-        (kind, container, key, value): what has to be the same next time; this list itself stands for what is missing.
+        (kind, container, key, value) to compare; this list itself as value means that the key is missing.
     tensors : list of Tensor
     optimizers : list
     codes : set of code
-        All Python code that it can reach and that is understood.
+        All Python code that the function can reach and that can be traced.
     seen : dict
-        Identity of each object that it can reach -> the object.
+        id of each reachable object -> the object.
     reason : str or None
     """
 
@@ -137,9 +138,9 @@ class Surroundings:
         self.guards, self.tensors, self.optimizers, self.reason = [], [], [], None
         self.seen, self.codes, self.names, self.modules = {}, set(), set(), {}
         self.stack = [(value, "the function") for value in values]
-        self.follow()
+        self.visit_pending()
         looked = set()
-        while self.reason is None:                   # what names of attributes find in modules
+        while self.reason is None:                   # attributes of modules
             pending = [(module, name) for module in self.modules.values() for name in self.names
                        if (id(module), name) not in looked and name in module.__dict__]
             if not pending:
@@ -147,61 +148,61 @@ class Surroundings:
             for module, name in pending:
                 looked.add((id(module), name))
                 self.guard(ITEM, module.__dict__, name, module.__dict__[name], f"{module.__name__}.{name}")
-            self.follow()
+            self.visit_pending()
 
-    def follow(self):
-        """Look at what is on the stack, and at all that leads to."""
+    def visit_pending(self):
+        """Visit everything that can be reached from the stack."""
         while self.stack and self.reason is None:
-            self.look(*self.stack.pop())
-            if len(self.guards) > MOST:
-                self.reason = f"it can reach more than {MOST} values"
+            self.visit(*self.stack.pop())
+            if len(self.guards) > MAX_VALUES:
+                self.reason = f"it can reach more than {MAX_VALUES} values"
 
     def guard(self, kind, container, key, value, path):
-        """Compare this, and look at what it is."""
+        """Add a guard and visit its value."""
         self.guards.append((kind, container, key, value))
         self.stack.append((value, path))
 
     @property
     def reads_gradients(self):
-        """May the code of the user look at what is in .grad?"""
+        """May user code read .grad?"""
         return any("grad" in name for name in self.names - NO_READERS)
 
     def guard_marks(self):
-        """Compare what steps of optimizers set; to be called after they have."""
+        """Guard the attributes that optimizer steps set; call it after the traced steps."""
         self.guards += [(ITEM, vars(optimizer), STEP_MARK, vars(optimizer).get(STEP_MARK, self.guards))
                         for optimizer in self.optimizers]
 
     def refuse(self, path, value):
-        """There is no way to tell whether it is the same."""
+        """Reject a value that no guard can compare."""
         self.reason = (f"it uses {path}, a {type(value).__name__} of the module {type(value).__module__!r}, which may "
                        "give something else each time. Pass what it gives as an argument")
 
-    def look(self, value, path):
-        """Go on from one value."""
+    def visit(self, value, path):
+        """Visit one value."""
         kind = type(value)
         if kind in CONSTANT or id(value) in self.seen or isinstance(value, np.generic):
             return
-        self.seen[id(value)] = value                 # it lives as long as its number is in use
+        self.seen[id(value)] = value                 # keep it alive, because its id is a key
         if isinstance(value, Tensor):
-            self.look_at_tensor(value, path)
+            self.visit_tensor(value, path)
         elif kind is types.FunctionType:
-            self.look_at_function(value, path)
+            self.visit_function(value, path)
         elif kind is types.MethodType:
             self.stack += [(value.__self__, path), (value.__func__, path)]
         elif kind is functools.partial:
             self.stack += [(part, path) for part in (value.func, value.args, value.keywords)]
             self.guard_items(vars(value), path)
         elif kind is types.ModuleType:
-            self.look_at_module(value, path)
+            self.visit_module(value, path)
         elif isinstance(value, type):
-            self.look_at_class(value, path)
+            self.visit_class(value, path)
         elif kind in (tuple, frozenset):
             self.stack += [(item, path) for item in value]
         elif kind is slice:
             self.stack += [(item, path) for item in (value.start, value.stop, value.step)]
         elif kind is list:
             self.guard_entries(value, path)
-        elif kind in (dict, defaultdict):            # a missing key is noticed where it is filled in
+        elif kind in (dict, defaultdict):            # a default entry changes the length
             self.guard_items(value, path)
         elif kind is set:
             self.guards.append((SET, value, len(value), frozenset(value)))
@@ -211,28 +212,28 @@ class Surroundings:
         elif kind in (classmethod, staticmethod):
             self.stack.append((value.__func__, path))
         elif {"param_groups", "state"} <= own_attributes(value).keys():
-            self.look_at_optimizer(value, path)
+            self.visit_optimizer(value, path)
         elif is_native(value) or isinstance(value, cygrad.Generator):
-            return                                   # calls of it are observed, and what is drawn is traced
+            return                                   # calls are observed and draws are traced
         elif hasattr(kind, "__next__"):
             self.refuse(path, value)
         else:
-            self.look_at_object(value, path)
+            self.visit_object(value, path)
 
     def guard_items(self, items, path):
-        """All items of a dict, in order."""
+        """Guard all items of a dict, in order."""
         self.guards.append((ITEMS, items, tuple(items), tuple(items.values())))
         for key, item in items.items():
             self.stack += [(item, f"{path}.{key}")] if type(key) is str else [(item, f"{path}[...]"), (key, path)]
 
     def guard_entries(self, entries, path):
-        """All entries of a list."""
+        """Guard all entries of a list."""
         self.guards.append((LENGTH, entries, len(entries), None))
-        for place, item in enumerate(list(entries)):
-            self.guard(ENTRY, entries, place, item, f"{path}[{place}]")
+        for position, item in enumerate(list(entries)):
+            self.guard(ENTRY, entries, position, item, f"{path}[{position}]")
 
-    def look_at_tensor(self, tensor, path):
-        """A tensor with attributes of the user, or of a class of the user."""
+    def visit_tensor(self, tensor, path):
+        """Reject tensors with user attributes or of a user class."""
         self.tensors.append(tensor)
         if not of_package(type(tensor).__module__):
             self.stack.append((type(tensor), path))
@@ -240,8 +241,8 @@ class Surroundings:
         if attributes:
             self.guard_items(attributes, path)
 
-    def look_at_function(self, function, path):
-        """Global variables, closure, defaults, attributes and code of a function of the user."""
+    def visit_function(self, function, path):
+        """Visit global variables, closure, defaults, attributes and code of a user function."""
         if of_package(function.__module__) or function.__module__ in PURE_MODULES:
             return
         if is_library_file(function.__code__.co_filename) and function.__module__ in sys.modules and is_library_file(
@@ -254,8 +255,8 @@ class Surroundings:
         self.codes |= code.codes
         self.names |= code.names
         self.guards.append((FUNCTION, function, None, function_state(function)))
-        for name, place in code.globals.items():
-            self.look_at_variable(function.__globals__, name, place)
+        for name, position in code.globals.items():
+            self.visit_variable(function.__globals__, name, position)
         for name in code.imports:
             if name not in sys.modules:
                 self.reason = f"it imports the module {name!r} ({path}). Import it at the top of the file"
@@ -272,24 +273,24 @@ class Surroundings:
             self.stack.append((function.__kwdefaults__, path))
         self.guard_items(function.__dict__, path)
 
-    def look_at_variable(self, variables, name, place):
-        """A global variable, or what Python has of that name."""
+    def visit_variable(self, variables, name, position):
+        """Guard a global variable or builtin."""
         if name in variables:
-            self.guard(ITEM, variables, name, variables[name], f"{name} ({place})")
+            self.guard(ITEM, variables, name, variables[name], f"{name} ({position})")
         elif hasattr(builtins, name):
             self.guards.append((ITEM, variables, name, self.guards))
-            self.guard(ITEM, vars(builtins), name, getattr(builtins, name), f"{name} ({place})")
+            self.guard(ITEM, vars(builtins), name, getattr(builtins, name), f"{name} ({position})")
 
-    def look_at_module(self, module, path):
-        """The variables of a module whose names occur in the code."""
+    def visit_module(self, module, path):
+        """Guard the variables of a module whose names occur in the code."""
         self.modules[id(module)] = module
         if self.names & {"__dict__", "getattr"} and not (
                 module.__name__ in PURE_MODULES or of_package(module.__name__)):
             self.reason = f"it uses the module {module.__name__!r} ({path}) and reads attributes by name"
 
-    def look_at_class(self, cls, path):
-        """What a class and its bases define."""
-        if not cls.__flags__ & 1 << 9:               # a static type of C: it cannot be changed
+    def visit_class(self, cls, path):
+        """Guard the members of a class and its bases."""
+        if not cls.__flags__ & 1 << 9:               # a static type is immutable
             return
         self.guards.append((CLASS, cls, None, class_state(cls)))
         for base in cls.__mro__:
@@ -302,8 +303,8 @@ class Surroundings:
         if type(cls) is not type:
             self.stack.append((type(cls), path))
 
-    def look_at_object(self, value, path):
-        """The attributes of an object, its slots, and its class."""
+    def visit_object(self, value, path):
+        """Guard the attributes, slots and class of an object."""
         cls = type(value)
         if not of_package(cls.__module__) and (hidden_state(cls) or isinstance(value, OrderedDict)):
             self.refuse(path, value)
@@ -311,7 +312,7 @@ class Surroundings:
         members = own_attributes(value, None)
         self.guards.append((OBJECT, value, cls, self.guards if members is None else members))
         if isinstance(value, Module):
-            self.look_at_hooks(value, ALL_MODULES, path)
+            self.visit_hooks(value, ALL_MODULES, path)
         if members is not None:
             self.guard_items(members, path)
         for base in cls.__mro__:
@@ -329,12 +330,12 @@ class Surroundings:
             self.stack += [(item, path) for item in value]
         self.stack.append((cls, path))
 
-    def look_at_optimizer(self, optimizer, path):
-        """Parameters and state; options are read anew in each run."""
+    def visit_optimizer(self, optimizer, path):
+        """Guard parameters and state of an optimizer; options are read in each execution."""
         members = vars(optimizer)
         self.optimizers.append(optimizer)
         self.guards.append((OBJECT, optimizer, type(optimizer), members))
-        self.look_at_hooks(optimizer, ALL_OPTIMIZERS, path)
+        self.visit_hooks(optimizer, ALL_OPTIMIZERS, path)
         for name, item in members.items():
             if name != STEP_MARK:
                 self.guards.append((ITEM, members, name, item))
@@ -343,17 +344,17 @@ class Surroundings:
             if name not in members:
                 self.guards.append((ITEM, members, name, self.guards))
         self.guards.append((LENGTH, optimizer.param_groups, len(optimizer.param_groups), None))
-        for place, group in enumerate(optimizer.param_groups):
-            self.guards.append((ENTRY, optimizer.param_groups, place, group))
+        for position, group in enumerate(optimizer.param_groups):
+            self.guards.append((ENTRY, optimizer.param_groups, position, group))
             self.guards.append((LENGTH, group, len(group), None))
-            self.guard(ITEM, group, "params", group["params"], f"{path}.param_groups[{place}]")
+            self.guard(ITEM, group, "params", group["params"], f"{path}.param_groups[{position}]")
             for name, option in group.items():
                 if name not in ("params", "param_names") and not is_constant(option):
-                    self.refuse(f"{path}.param_groups[{place}][{name!r}]", option)
+                    self.refuse(f"{path}.param_groups[{position}][{name!r}]", option)
         self.stack.append((type(optimizer), path))
 
-    def look_at_hooks(self, value, of_all, path):
-        """There are none now, and must be none then."""
+    def visit_hooks(self, value, of_all, path):
+        """Guard that no hooks are registered."""
         kinds = [getattr(of_all, kind) for kind in type(of_all).__mro__[-2].__slots__]
         if value._hooks is not None or any(kinds):
             self.reason = f"hooks are registered on a {type(value).__name__} ({path})"
@@ -363,7 +364,7 @@ class Surroundings:
 
 
 def own_attributes(value, default=types.MappingProxyType({})):
-    """The dict of an object, without calling code of its class; `default` if it has none."""
+    """Return the dict of an object without calling its class; `default` if it has none."""
     try:
         found = object.__getattribute__(value, "__dict__")
     except AttributeError:
@@ -372,19 +373,19 @@ def own_attributes(value, default=types.MappingProxyType({})):
 
 
 def is_constant(value):
-    """Is it a value that cannot change, or a tuple of such?"""
+    """Is the value immutable, or a tuple of immutable values?"""
     return type(value) in CONSTANT or (type(value) is tuple and all(map(is_constant, value)))
 
 
 def is_replaced(member):
-    """Has a user put a function into a class of this package?"""
+    """Has a user replaced a member of a class of this package?"""
     member = getattr(member, "__func__", member)
     return isinstance(member, types.FunctionType) and not (
         of_package(member.__module__) or member.__module__ in PURE_MODULES)
 
 
 def is_native(value):
-    """Is it a function of C, or an object of compiled code of this package?"""
+    """Is it a C function, or an object of compiled code of this package?"""
     kind = type(value)
     return kind.__name__ in ("cython_function_or_method", "builtin_function_or_method", "method_descriptor",
                              "wrapper_descriptor", "getset_descriptor", "member_descriptor", "method-wrapper",
@@ -395,7 +396,7 @@ def is_native(value):
 
 @functools.lru_cache(maxsize=10_000)
 def hidden_state(cls):
-    """Do its objects hold more than attributes, slots, and what containers of Python hold?"""
+    """Do instances have state besides attributes, slots and the contents of Python containers?"""
     for base in cls.__mro__:
         if of_package(base.__module__) or base in (object, types.SimpleNamespace, list, dict, tuple, set, frozenset,
                                                    int, float, complex, str, bytes):

@@ -1,16 +1,15 @@
 """
-Noting what a function does: each operation, and where what it reads came from.
+Tracing: record each operation of a function and the source of each array it reads.
 
-A thread that records has a tracing mode, the last one of its stack of modes. Backward runs on Tensors then, so what its
-formulas do arrives here as operations like any other.
+The tracing thread has a `TracingMode`, the last one of its stack of modes. With it, backward runs on Tensors, so the
+operations of its formulas are traced like any other.
 
-Arrays are told apart by their address. The recording holds each array that it has met, so no address is used twice and
-nothing is computed in the memory of anything else: each buffer is written once, but for changes in place.
+Arrays are identified by address. The trace keeps each array alive, so that no address and no memory is reused: each
+buffer is written once, apart from in-place operations.
 
-Memory is known if it was made by a noted operation, or if it was named before the recording began. Other memory is a
-constant if this thread has made it since (its elements came from Python objects: all other ways for elements lead
-through NumPy, where a door tells of it). If it is older, or another thread has made it, nobody can say where it will
-come from next time.
+Memory is known if a traced operation computed it, or if it belongs to a registered tensor. Other memory is a constant
+if this thread allocated it while tracing (its elements came from Python objects; elements from NumPy pass the
+data-escape hook). Older memory and memory of other threads abort the trace, because its source is unknown.
 """
 
 cimport cython
@@ -35,25 +34,25 @@ from cygrad._core.memory.storage import begin_generation, end_generation
 from sys import _getframe
 from numpy import asarray
 
-# Operators whose results have shapes that depend on elements.
+# Operators whose result shapes depend on tensor values.
 DATA_DEPENDENT = frozenset(("masked_select", "nonzero", "unique", "unique_dim"))
 
 
 @cython.binding(False)
 cdef class Constant:
-    """A boxed argument that is no tensor."""
+    """Boxed argument that is not a tensor."""
 
     def __dealloc__(self):
         clear(&self.value)
 
     @property
     def plain(self):
-        """The Python object."""
+        """The value as a Python object."""
         return plain_object(&self.value)
 
 
 def constant(number):
-    """A Constant for a Python number, or the Constant itself."""
+    """Box a Python number; return a Constant unchanged."""
     cdef Constant made
     if isinstance(number, Constant):
         return number
@@ -69,46 +68,46 @@ cdef Constant _boxed(const value_t *value):
 
 
 @cython.binding(False)
-cdef class Held:
-    """An array that the recording holds, so that its memory is nobody else's meanwhile."""
+cdef class TracedArray:
+    """Array kept alive by the trace, so that its memory is not reused."""
 
     def __dealloc__(self):
         release(self.array)
 
     @property
     def contiguous(self):
-        """Is it row-major without gaps?"""
-        return bool(lent(self).contiguous)
+        """Is the array C-contiguous?"""
+        return bool(array_of(self).contiguous)
 
     @property
     def numel(self):
-        """How many elements it has."""
-        return lent(self).size
+        """Number of elements."""
+        return array_of(self).size
 
     @property
     def dtype(self):
-        """Its type of elements."""
-        return dtype_object(lent(self).dtype)
+        """Data type."""
+        return dtype_object(array_of(self).dtype)
 
     @property
     def shape(self):
-        """Its sizes."""
-        return tuple([self.array.shape[i] for i in range(lent(self).ndim)])
+        """Shape."""
+        return tuple([self.array.shape[i] for i in range(array_of(self).ndim)])
 
     @property
     def strides(self):
-        """Its steps, in elements."""
-        return tuple([self.array.strides[i] for i in range(lent(self).ndim)])
+        """Strides, in elements."""
+        return tuple([self.array.strides[i] for i in range(array_of(self).ndim)])
 
 
 @cython.binding(False)
 cdef class Buffer:
-    """Memory, and where it comes from."""
+    """Memory and its origin."""
 
 
 @cython.binding(False)
 cdef class Step:
-    """One operation: arguments are numbers of arrays, lists of them, Constants, or None."""
+    """One operation; arguments are array numbers, lists of them, Constants or None."""
 
     def __repr__(self):
         return f"<{self.kind} {self.operator.name if self.operator is not None else self.optimizer}>"
@@ -116,35 +115,35 @@ cdef class Step:
 
 @cython.binding(False)
 @cython.nonecheck(True)     # a typed loop variable accepts None
-cdef class Recorder:
+cdef class Tracer:
     """
-    What one run of a function does.
+    Trace of one call of a function.
 
     Parameters
     ----------
     tensors : iterable of Tensor
-        What is known before: arguments, parameters, state of optimizers.
+        Inputs: arguments, parameters, optimizer state.
 
     Attributes
     ----------
     steps : list of Step
-    arrays : list of Held
+    arrays : list of TracedArray
     buffers : list of Buffer
     reason : str or None
-        Why the recording ended early.
-    transient : bool
-        The next call may have more luck.
+        Why the trace was aborted.
+    retryable : bool
+        A later call may be traced.
     """
 
     cdef readonly list steps, arrays, buffers, leaves
     cdef readonly object reason
-    cdef readonly bint transient
+    cdef readonly bint retryable
     cdef dict by_array            # address of an array -> its number
-    cdef dict by_storage          # address of a storage -> number of its buffer
-    cdef readonly dict gradients  # id of a leaf -> the number of the array that was its gradient at first
-    cdef readonly set forgotten   # ids of leaves whose gradient was set to None
-    cdef size_t pending           # memory that is about to change in a way not noted so far
-    cdef set stepping             # memory that the optimizer which was noted last is about to change
+    cdef dict by_storage          # address of a storage -> index of its buffer
+    cdef readonly dict gradients  # id of a leaf -> number of its initial gradient
+    cdef readonly set forgotten   # ids of leaves whose gradient was set to None without being read
+    cdef size_t pending           # storage announced by the last `before_inplace`, until that operation is traced
+    cdef set stepping             # storages that the last traced optimizer step modifies
     cdef int generation
 
     def __init__(self, tensors):
@@ -154,139 +153,140 @@ cdef class Recorder:
         self.stepping = set()
         for tensor in tensors:
             if tensor.array.storage == NULL or tensor.array.version == NULL and not thread_state().inference:
-                self.lose("a tensor without memory, or an inference tensor")
+                self.abort("a tensor without memory, or an inference tensor")
                 return
-            self.meet(tensor.array, "tensor", tensor, -1)
+            self.register(tensor.array, "tensor", tensor, -1)
         self.leaves = list(dict([(id(tensor), tensor) for tensor in tensors]).values())
         for tensor in self.leaves:
             if tensor.gradient != NULL and tensor.gradient.value != NULL:
-                self.gradients[id(tensor)] = self.meet(tensor.gradient.value, "gradient", tensor, -1)
+                self.gradients[id(tensor)] = self.register(tensor.gradient.value, "gradient", tensor, -1)
 
-    def begin(self):
-        """Record from now on what this thread does."""
+    def start(self):
+        """Start tracing this thread."""
         if self.by_storage is None:
-            raise RuntimeError("Recorder.begin: it was made without __init__. Make it by Recorder(tensors).")
+            raise RuntimeError("Tracer.start: the tracer was made without __init__. Make it by Tracer(tensors).")
         self.generation = begin_generation()
         exchange_mode(TRACING_MODE, _mode_of(self))
-        set_guard(self.about_to_change)
+        set_guard(self.before_inplace)
 
-    def end(self):
-        """No more."""
+    def stop(self):
+        """Stop tracing and check that no in-place operation was missed."""
         cdef Buffer buffer
-        if _active() is self:
+        if _current_tracer() is self:
             exchange_mode(TRACING_MODE, None)
         set_guard(None)
         end_generation()
         if self.pending:
-            self.lose("a tensor was changed in place in a way that is not recorded")
+            self.abort("a tensor was modified in place in a way that cannot be traced")
         for buffer in self.buffers:
             if buffer.version != NULL and buffer.version.value != buffer.expected:
-                self.lose("a tensor was changed in place in a way that is not recorded")
+                self.abort("a tensor was modified in place in a way that cannot be traced")
 
-    def lose(self, str reason, bint transient=False):
-        """Give up."""
+    def abort(self, str reason, bint retryable=False):
+        """Stop recording and keep the first reason."""
         if self.reason is None:
             self.reason = reason
-            self.transient = transient
-            if _active() is self:
+            self.retryable = retryable
+            if _current_tracer() is self:
                 exchange_mode(TRACING_MODE, None)
 
-    def about_to_change(self, size_t storage):
-        """Before each change in place: one that is not noted next is not recorded."""
+    def before_inplace(self, size_t storage):
+        """Expect an in-place operation on a storage; abort if the previous one was not traced."""
         if storage in self.stepping:
             return
         if self.pending and self.pending != storage:
-            self.lose("a tensor was changed in place in a way that is not recorded")
+            self.abort("a tensor was modified in place in a way that cannot be traced")
         self.pending = storage
 
-    cdef int meet(self, array_t *array, str kind, Tensor tensor, int maker) except -2:
-        """The number of an array that is new here."""
-        cdef Held held
+    cdef int register(self, array_t *array, str kind, Tensor tensor, int maker) except -2:
+        """Return the number of an array, which gets one if it is new."""
+        cdef TracedArray traced
         cdef Buffer buffer
         cdef array_t *first
         found = self.by_array.get(<size_t>array)
         if found is not None:
             return found
         if array.dtype >= FLOAT16:
-            self.lose(f"a tensor of {dtype_name(array.dtype).decode()}, which kernels do not compute in")
-        held = Held()
-        held.array = retain(array)
+            self.abort(f"a tensor of {dtype_name(array.dtype).decode()}, which kernels do not compute in")
+        traced = TracedArray()
+        traced.array = retain(array)
         number = len(self.arrays)
-        place = self.by_storage.get(<size_t>array.storage)
-        if place is None:
+        position = self.by_storage.get(<size_t>array.storage)
+        if position is None:
             buffer = Buffer()
             buffer.kind, buffer.tensor, buffer.first, buffer.maker, buffer.writes = kind, tensor, number, maker, []
             buffer.version = array.version
             buffer.expected = 0 if array.version == NULL else array.version.value
-            place = self.by_storage[<size_t>array.storage] = len(self.buffers)
+            position = self.by_storage[<size_t>array.storage] = len(self.buffers)
             self.buffers.append(buffer)
         else:
-            buffer = <Buffer>self.buffers[place]
-            first = array if buffer.first == number else (<Held>self.arrays[buffer.first]).array
-            held.offset = array.data - first.data
-        held.buffer = place
-        self.arrays.append(held)
+            buffer = <Buffer>self.buffers[position]
+            first = array if buffer.first == number else (<TracedArray>self.arrays[buffer.first]).array
+            traced.offset = array.data - first.data
+        traced.buffer = position
+        self.arrays.append(traced)
         self.by_array[<size_t>array] = number
         return number
 
-    cdef int ref(self, array_t *array) except -2:
-        """The number of an array that an operation reads."""
+    cdef int operand(self, array_t *array) except -2:
+        """Return the number of an array that an operation reads."""
         cdef Buffer buffer
         cdef int number
         if array.storage == NULL:
-            self.lose("a tensor without memory")
+            self.abort("a tensor without memory")
             return -1
-        place = self.by_storage.get(<size_t>array.storage)
-        if place is None:
+        position = self.by_storage.get(<size_t>array.storage)
+        if position is None:
             if array.storage.writable != self.generation:
-                self.lose("it reads a tensor that is neither an argument nor in a variable, module or container that "
+                self.abort("it reads a tensor that is neither an argument nor in a variable, module or container that "
                           "it names")
                 return -1
-            return self.meet(array, "constant", None, -1)
-        number = self.meet(array, "constant", None, -1)
-        buffer = <Buffer>self.buffers[place]
+            return self.register(array, "constant", None, -1)
+        number = self.register(array, "constant", None, -1)
+        buffer = <Buffer>self.buffers[position]
         if buffer.version != NULL and array.version == buffer.version and buffer.version.value != buffer.expected:
-            self.lose("a tensor was changed in place in a way that is not recorded")
+            self.abort("a tensor was modified in place in a way that cannot be traced")
         return number
 
     cdef object argument(self, const value_t *value):
         if value.kind == NOTHING:
             return None
         if value.kind == ARRAY:
-            return self.ref(value.of.array)
+            return self.operand(value.of.array)
         if value.kind == ARRAYS:
-            return [None if value.of.arrays[i] == NULL else self.ref(value.of.arrays[i]) for i in range(value.count)]
+            return [None if value.of.arrays[i] == NULL else self.operand(value.of.arrays[i])
+                    for i in range(value.count)]
         return _boxed(value)
 
     cdef tuple arguments_of(self, frame_t *frame):
         return tuple([self.argument(&frame.values[i]) for i in range(frame.n)])
 
-    def snapshot(self, int place):
-        """A copy of the elements that a constant had when it was met first."""
-        cdef Buffer buffer = <Buffer>self.buffers[place]
-        cdef Held copy
+    def snapshot(self, int position):
+        """Return a copy of the initial elements of a constant."""
+        cdef Buffer buffer = <Buffer>self.buffers[position]
+        cdef TracedArray copy
         if buffer.original is None:
-            copy = Held()
-            copy.array = copy_with_layout(lent(<Held>self.arrays[buffer.first]))
+            copy = TracedArray()
+            copy.array = copy_with_layout(array_of(<TracedArray>self.arrays[buffer.first]))
             if copy.array == NULL:
                 raise MemoryError("compile: no memory for a constant")
             buffer.original = copy
         return buffer.original
 
     def number_of(self, Tensor tensor not None):
-        """The number of a tensor's array; None if the recording has not met it."""
+        """Return the number of a tensor's array, or None if it is not in the trace."""
         return self.by_array.get(<size_t>tensor.array)
 
     def read(self, Tensor tensor not None):
-        """The number of the array of a result."""
-        return self.ref(tensor.array)
+        """Return the number of a result's array."""
+        return self.operand(tensor.array)
 
-    cdef int note(self, Step step) except -1:
+    cdef int add_step(self, Step step) except -1:
         self.stepping.clear()
         self.steps.append(step)
         return 0
 
-    cdef int called(self, Operator operator, frame_t *frame, object results) except -1:
+    cdef int trace_call(self, Operator operator, frame_t *frame, object results) except -1:
         cdef Step step = Step()
         cdef array_t *array
         cdef Tensor tensor
@@ -294,67 +294,67 @@ cdef class Recorder:
         cdef int i
         cdef list numbers = []
         if self.pending:
-            self.lose("a tensor was changed in place in a way that is not recorded")
+            self.abort("a tensor was modified in place in a way that cannot be traced")
         if operator.name in DATA_DEPENDENT:
-            self.lose(f"the shape of what {operator.name} returns depends on elements")
+            self.abort(f"the shape of what {operator.name} returns depends on elements")
         if operator.name == "as_strided":
-            self.lose("as_strided depends on where its tensor lies in memory")
+            self.abort("as_strided depends on the memory layout of its tensor")
         if operator.name == "index":
             for i in range(frame.values[1].count):
                 array = frame.values[1].of.arrays[i]
                 if array != NULL and array.dtype == BOOL:
-                    self.lose("how many elements a mask selects depends on elements")
+                    self.abort("how many elements a mask selects depends on elements")
         step.kind, step.operator, step.arguments, step.target = "call", operator, self.arguments_of(frame), -1
         if operator.descriptor.into != NULL and operator.descriptor.into == operator.descriptor.kernel:
-            step.kind, step.results, step.target = "change", (), step.arguments[0]      # it writes into its argument
-            (<Buffer>self.buffers[(<Held>self.arrays[step.target]).buffer]).writes.append(len(self.steps))
-            return self.note(step)
-        step.listed = isinstance(results, tuple) and operator.descriptor.n_results == 1
+            step.kind, step.results, step.target = "change", (), step.arguments[0]      # writes to its first argument
+            (<Buffer>self.buffers[(<TracedArray>self.arrays[step.target]).buffer]).writes.append(len(self.steps))
+            return self.add_step(step)
+        step.is_list = isinstance(results, tuple) and operator.descriptor.n_results == 1
         for result in results if isinstance(results, tuple) else (results,):
             if result is None:
                 numbers.append(-1)
                 continue
             if not isinstance(result, Tensor):
-                self.lose(f"{operator.name} returns a Python object that depends on elements")
+                self.abort(f"{operator.name} returns a Python object that depends on elements")
                 return 0
             tensor = <Tensor>result
             if tensor.array.storage == NULL:
-                self.lose("a tensor without memory")
+                self.abort("a tensor without memory")
                 return 0
-            if <size_t>tensor.array.storage in self.by_storage:      # a view, or an argument itself
-                self.ref(tensor.array)
+            if <size_t>tensor.array.storage in self.by_storage:      # a view, or an argument
+                self.operand(tensor.array)
                 numbers.append(-1)
             else:
-                numbers.append(self.meet(tensor.array, "result", None, len(self.steps)))
+                numbers.append(self.register(tensor.array, "result", None, len(self.steps)))
                 fresh = True
         if fresh:
             step.results = tuple(numbers)
-            self.note(step)
+            self.add_step(step)
         return 0
 
-    def drawn(self, array, int number):
-        """The tensor over random numbers, those of draw `number`."""
+    def trace_draw(self, array, int number):
+        """Return a tensor over the random numbers of draw `number`."""
         cdef Step step = Step()
         cdef Tensor tensor
         cdef Mode mode = exchange_mode(TRACING_MODE, None)
         tensor = from_numpy(asarray(array))
         exchange_mode(TRACING_MODE, mode)
         step.kind, step.target, step.draw = "draw", -1, number
-        step.arguments, step.results = (), (self.meet(tensor.array, "result", None, len(self.steps)),)
-        self.note(step)
+        step.arguments, step.results = (), (self.register(tensor.array, "result", None, len(self.steps)),)
+        self.add_step(step)
         return tensor
 
-    cdef int changed(self, Step step, Tensor tensor) except -1:
-        """A change in place has happened of which `step` was noted before."""
-        cdef Buffer buffer = <Buffer>self.buffers[(<Held>self.arrays[step.target]).buffer]
+    cdef int trace_inplace(self, Step step, Tensor tensor) except -1:
+        """Add the step of an in-place operation that has finished."""
+        cdef Buffer buffer = <Buffer>self.buffers[(<TracedArray>self.arrays[step.target]).buffer]
         self.pending = 0
         buffer.writes.append(len(self.steps))
         if buffer.version != NULL and tensor.array.version == buffer.version:
             buffer.expected += 1
-        return self.note(step)
+        return self.add_step(step)
 
-    cdef int optimized(self, list parameters, object state, const rule_t *rule, str operation) except -1:
-        """An optimizer is about to change its parameters."""
+    cdef int trace_optimizer_step(self, list parameters, object state, const rule_t *rule, str operation) except -1:
+        """Add the step of an optimizer that is about to update its parameters."""
         cdef Step step = Step()
         cdef Tensor parameter
         cdef Buffer buffer
@@ -367,39 +367,39 @@ cdef class Recorder:
         elif rule.kind == ADAM_RULE:
             names = ("step", "exp_avg", "exp_avg_sq") + (("max_exp_avg_sq",) if rule.amsgrad else ())
         else:
-            self.lose(f"{operation} has no native form here")
+            self.abort(f"{operation} has no native update rule")
             return 0
         step.optimizer, step.group = self.group_of(parameters)
         if step.group is None:
-            self.lose(f"{operation} was called by something else than its optimizer")
+            self.abort(f"{operation} was not called by its optimizer")
             return 0
         for parameter in parameters:
             if parameter.gradient == NULL or parameter.gradient.value == NULL:
                 continue
-            own = [self.ref(parameter.array), self.ref(parameter.gradient.value)]
+            own = [self.operand(parameter.array), self.operand(parameter.gradient.value)]
             kept = state[parameter] if names else {}
             for name in names:
                 if not isinstance(kept.get(name), Tensor):
-                    self.lose(f"{operation} makes its state in this call", True)
+                    self.abort(f"{operation} creates its state in this call", True)
                     return 0
-                own.append(self.ref((<Tensor>kept[name]).array))
+                own.append(self.operand((<Tensor>kept[name]).array))
             if self.reason is not None:
                 return 0
             for number in own[:1] + own[2:]:
-                (<Buffer>self.buffers[(<Held>self.arrays[number]).buffer]).writes.append(len(self.steps))
-            buffer = <Buffer>self.buffers[(<Held>self.arrays[own[0]]).buffer]
+                (<Buffer>self.buffers[(<TracedArray>self.arrays[number]).buffer]).writes.append(len(self.steps))
+            buffer = <Buffer>self.buffers[(<TracedArray>self.arrays[own[0]]).buffer]
             if buffer.version != NULL:
                 buffer.expected += 1
             updates.append(own)
         step.arguments = tuple(updates)
-        self.note(step)
+        self.add_step(step)
         for own in updates:
             for number in own:
-                self.stepping.add(<size_t>(<Held>self.arrays[number]).array.storage)
+                self.stepping.add(<size_t>(<TracedArray>self.arrays[number]).array.storage)
         return 0
 
     cdef tuple group_of(self, list parameters):
-        """The optimizer and the group whose parameters these are: they are local variables of who calls."""
+        """Find the optimizer and param group of these parameters in the local variables of the callers."""
         frame = _getframe(0)
         while frame is not None:
             own = frame.f_locals.get("self")
@@ -409,15 +409,15 @@ cdef class Recorder:
             frame = frame.f_back
         return None, None
 
-    def forget(self, parameters):
-        """The gradients of these leaves are about to be None: what they were does not matter if nothing has read it."""
+    def trace_zero_grad(self, parameters):
+        """Mark the gradients of these leaves as set to None, unless they were read before."""
         for parameter in parameters:
             if self.gradient_number(parameter) == self.gradients.get(id(parameter)):
                 self.forgotten.add(id(parameter))
 
-    def kept_elsewhere(self, outputs, bint graph):
-        """Does something else than outputs, .grad of known leaves and nodes of a graph hold what was computed?"""
-        cdef Held held
+    def has_other_references(self, outputs, bint graph):
+        """Is a computed tensor referenced by anything but outputs, .grad of known leaves and graph nodes?"""
+        cdef TracedArray traced
         cdef Tensor tensor
         cdef dict arrays = {}, storages = {}
         for tensor in outputs:
@@ -427,20 +427,20 @@ cdef class Recorder:
                 arrays[<size_t>tensor.gradient.value] = arrays.get(<size_t>tensor.gradient.value, 0) + 1
                 if tensor.grad_tensor is not None and tensor.grad_tensor.array == tensor.gradient.value:
                     arrays[<size_t>tensor.gradient.value] += 1
-        for held in self.arrays:
-            storages[held.buffer] = storages.get(held.buffer, 0) + 1
-        for held in self.arrays:
-            if (<Buffer>self.buffers[held.buffer]).kind == "result":
-                if graph and arrays.get(<size_t>held.array, 0) == 0 and held.array.tensor != NULL:
+        for traced in self.arrays:
+            storages[traced.buffer] = storages.get(traced.buffer, 0) + 1
+        for traced in self.arrays:
+            if (<Buffer>self.buffers[traced.buffer]).kind == "result":
+                if graph and arrays.get(<size_t>traced.array, 0) == 0 and traced.array.tensor != NULL:
                     return True
-                if not graph and held.array.count > 1 + arrays.get(<size_t>held.array, 0):
+                if not graph and traced.array.count > 1 + arrays.get(<size_t>traced.array, 0):
                     return True
-                if held.array.storage.count > storages[held.buffer]:
+                if traced.array.storage.count > storages[traced.buffer]:
                     return True
         return False
 
-    def alive(self, outputs):
-        """What the graphs of these tensors end in: the leaves, or None if a backward can still run through one."""
+    def ended_leaves(self, outputs):
+        """Return the leaves of the graphs of these tensors, or None if a backward through them is still possible."""
         cdef Tensor tensor
         cdef Node node
         cdef int i
@@ -471,100 +471,98 @@ cdef class Recorder:
                     stack.append(<object>node.c.edges[i].node.object)
         return leaves if released or not seen else None
 
-    def foresee(self, Tensor tensor not None):
-        """A tensor that will come from outside in a later part: the gradient of an output."""
-        self.meet(tensor.array, "tensor", tensor, -1)
+    def add_input(self, Tensor tensor not None):
+        """Register a tensor that will be an input of a later part: the gradient of an output."""
+        self.register(tensor.array, "tensor", tensor, -1)
 
     def gradient_number(self, Tensor leaf not None):
-        """The number of the array in .grad; None if there is none, -1 if the recording has not met it."""
+        """Return the number of the array in .grad: None without .grad, -1 if it is not in the trace."""
         if leaf.gradient == NULL or leaf.gradient.value == NULL:
             return None
         return self.by_array.get(<size_t>leaf.gradient.value, -1)
 
 
-cdef int number_of_array(object recorder, array_t *array) except -2:
-    return (<Recorder?>recorder).ref(array)
+cdef int number_of_array(object tracer, array_t *array) except -2:
+    return (<Tracer?>tracer).operand(array)
 
 
-cdef Recorder _active():
-    """The recorder of this thread, or None."""
+cdef Tracer _current_tracer():
     cdef Mode mode = mode_at(TRACING_MODE)
-    return (<TracingMode>mode).recorder if isinstance(mode, TracingMode) else None
+    return (<TracingMode>mode).tracer if isinstance(mode, TracingMode) else None
 
 
-cdef class NotedChange(InplaceStep):
-    """A change in place, noted before it happens."""
-    cdef Recorder recorder
+cdef class TracedInplace(InplaceStep):
+    """In-place operation, recorded before it runs."""
+    cdef Tracer tracer
     cdef Step step
 
     cdef int saved_copy(self, array_t *original) except -1:
         cdef Step step = Step()
-        if self.recorder.reason is None:
+        if self.tracer.reason is None:
             step.kind, step.target, step.arguments = "keep", -1, (self.step.target,)
-            step.results = (self.recorder.meet(original, "result", None, len(self.recorder.steps)),)
-            self.recorder.note(step)
+            step.results = (self.tracer.register(original, "result", None, len(self.tracer.steps)),)
+            self.tracer.add_step(step)
         return 0
 
     cdef int finish(self, Tensor tensor, NativeNode node) except -1:
-        if self.recorder.reason is None:
-            self.recorder.changed(self.step, tensor)
+        if self.tracer.reason is None:
+            self.tracer.trace_inplace(self.step, tensor)
         return 0
 
 
-cdef InplaceStep _changing(Recorder recorder, Operator operator, frame_t *frame):
-    cdef NotedChange change
-    change = NotedChange()
-    change.recorder, change.step = recorder, Step()
+cdef InplaceStep _begin_inplace(Tracer tracer, Operator operator, frame_t *frame):
+    cdef TracedInplace change
+    change = TracedInplace()
+    change.tracer, change.step = tracer, Step()
     change.step.kind, change.step.operator, change.step.results = "change", operator, ()
-    change.step.arguments = recorder.arguments_of(frame)
-    if recorder.reason is not None:
+    change.step.arguments = tracer.arguments_of(frame)
+    if tracer.reason is not None:
         return None
     change.step.target = change.step.arguments[0]
-    place = (<Held>recorder.arrays[change.step.target]).buffer
-    if (<Buffer>recorder.buffers[place]).kind == "constant":
-        if (<Held>recorder.arrays[change.step.target]).array != (<Held>recorder.arrays[
-                (<Buffer>recorder.buffers[place]).first]).array:
-            recorder.lose("a view of a new tensor is changed before the tensor itself was used")
+    position = (<TracedArray>tracer.arrays[change.step.target]).buffer
+    if (<Buffer>tracer.buffers[position]).kind == "constant":
+        if (<TracedArray>tracer.arrays[change.step.target]).array != (<TracedArray>tracer.arrays[
+                (<Buffer>tracer.buffers[position]).first]).array:
+            tracer.abort("a view of a new tensor is modified in place before the tensor itself was used")
             return None
-        recorder.snapshot(place)
+        tracer.snapshot(position)
     return change
 
 
 cdef class TracingMode(UpdateMode):
-    """Add what the thread does to the trace of a recorder."""
+    """Add what the thread does to a trace."""
 
-    cdef Recorder recorder
+    cdef Tracer tracer
 
     cdef int executed(self, Operator operator, frame_t *frame, object results, NativeNode node) except -1:
-        return self.recorder.called(operator, frame, results)
+        return self.tracer.trace_call(operator, frame, results)
 
     cdef InplaceStep begin_inplace(self, Operator operator, frame_t *frame):
-        return _changing(self.recorder, operator, frame)
+        return _begin_inplace(self.tracer, operator, frame)
 
     cdef int unsupported(self, str reason) except -1:
-        self.recorder.lose(reason)
+        self.tracer.abort(reason)
         return 0
 
     cdef int begin_step(self, list parameters, object state, const rule_t *rule, str operation) except -1:
         if rule == NULL:
-            self.recorder.forget(parameters)
+            self.tracer.trace_zero_grad(parameters)
         else:
-            self.recorder.optimized(parameters, state, rule, operation)
+            self.tracer.trace_optimizer_step(parameters, state, rule, operation)
         return 0
 
 
-cdef TracingMode _mode_of(Recorder recorder):
+cdef TracingMode _mode_of(Tracer tracer):
     cdef TracingMode mode = TracingMode()
-    mode.recorder = recorder
+    mode.tracer = tracer
     return mode
 
 
-cdef void _elements_seen() noexcept:
+cdef void _on_data_escape() noexcept:
     abort_trace("elements went to Python or NumPy, or came from there")
 
 
 cdef class RuleCapture(UpdateMode):
-    """Takes the rule of a step, and lets the optimizer update nothing."""
 
     cdef int begin_step(self, list parameters, object state, const rule_t *rule, str operation) except -1:
         if rule != NULL:
@@ -585,4 +583,4 @@ cdef bint read_rule(object optimizer, object group, rule_t *rule) except -1:
     return capture.is_set
 
 
-set_door(_elements_seen)
+set_door(_on_data_escape)

@@ -1,35 +1,35 @@
 """
-Guards on memory that several tensors share: arguments, constants, gradients.
+Guards on memory that arguments, constants and gradients share.
 
-What a program computes may depend on which of them are one tensor or lie in one memory. Constants are always the same
-arrays, so only arguments and gradients are looked up: among those before them, and in a table of constants.
+A program may be valid only for one pattern of aliasing. Constants are fixed arrays, so only arguments and gradients
+are looked up: among the preceding ones and in the table of constants.
 """
 
 from cpython.object cimport PyObject
 from libc.stdint cimport int32_t
 from libc.stdlib cimport calloc, free, free
 from cygrad._core.arrays.array cimport array_t, share_memory
-from cygrad._core.compiler.frames cimport replay_frame_t
+from cygrad._core.compiler.frames cimport run_frame_t
 from cygrad._core.graph.tensor cimport Tensor
 
 
 cdef enum:
-    FEW = 32                  # arguments whose storages are compared side by side
+    MAX_INLINE = 32           # arguments whose storages are compared on the stack
 
 
-cdef int index_constants(aliases_t *aliases, const layout_t *layouts, int n_own, int n_tensors) except -1:
-    cdef int size = 4, i, place
+cdef int index_constants(aliases_t *aliases, const tensor_guard_t *layouts, int n_own, int n_tensors) except -1:
+    cdef int size = 4, i, slot
     while size < 4 * (n_tensors - n_own):
         size *= 2
     aliases.layouts, aliases.n_own, aliases.n_tensors, aliases.n_storages = layouts, n_own, n_tensors, size
     aliases.storages = <void **>calloc(size, sizeof(void *))
     aliases.owners = <int32_t *>calloc(size, sizeof(int32_t))
     if aliases.storages == NULL or aliases.owners == NULL:
-        raise MemoryError("compile: no memory for what has to be compared")
+        raise MemoryError("compile: no memory for guards")
     for i in range(n_own, n_tensors):
-        place = _find(aliases.storages, size, layouts[i].array.storage)
-        if aliases.storages[place] == NULL:
-            aliases.storages[place], aliases.owners[place] = layouts[i].array.storage, i
+        slot = _find(aliases.storages, size, layouts[i].array.storage)
+        if aliases.storages[slot] == NULL:
+            aliases.storages[slot], aliases.owners[slot] = layouts[i].array.storage, i
     return 0
 
 
@@ -39,52 +39,52 @@ cdef void free_aliases(aliases_t *aliases) noexcept:
 
 
 cdef inline int _find(void **storages, int size, const void *storage) noexcept:
-    """Where a storage is in the table, or would be."""
-    cdef int place = (<size_t>storage >> 6) * 0x9E3779B1u & (size - 1)
-    while storages[place] != NULL and storages[place] != storage:
-        place = (place + 1) & (size - 1)
-    return place
+    """Return the slot of a storage in the table, or the free slot for it."""
+    cdef int slot = (<size_t>storage >> 6) * 0x9E3779B1u & (size - 1)
+    while storages[slot] != NULL and storages[slot] != storage:
+        slot = (slot + 1) & (size - 1)
+    return slot
 
 
-cdef inline array_t *_array(replay_frame_t *frame, int number) noexcept:
+cdef inline array_t *_array(run_frame_t *frame, int number) noexcept:
     return (<Tensor><PyObject *>frame.tensors[number]).array
 
 
-cdef inline int _constant_over(const aliases_t *aliases, const void *storage) noexcept:
-    """The first constant that has this storage; -1: none."""
-    cdef int place = _find(aliases.storages, aliases.n_storages, storage)
-    return -1 if aliases.storages[place] == NULL else aliases.owners[place]
+cdef inline int _constant_with(const aliases_t *aliases, const void *storage) noexcept:
+    """Return the first constant with this storage, or -1."""
+    cdef int slot = _find(aliases.storages, aliases.n_storages, storage)
+    return -1 if aliases.storages[slot] == NULL else aliases.owners[slot]
 
 
-cdef inline int _first_over(const aliases_t *aliases, replay_frame_t *frame, const void *storage, int stop) noexcept:
-    """The first of the arguments before `stop`, else the first constant, that has this storage; -1: none."""
+cdef inline int _first_with(const aliases_t *aliases, run_frame_t *frame, const void *storage, int stop) noexcept:
+    """Return the first of the arguments before `stop` with this storage, else the first such constant, else -1."""
     cdef int i
     for i in range(stop):
         if _array(frame, i).storage == storage:
             return i
-    return _constant_over(aliases, storage)
+    return _constant_with(aliases, storage)
 
 
-cdef bint same_aliases(const aliases_t *aliases, replay_frame_t *frame, bint sees_gradients,
+cdef bint same_aliases(const aliases_t *aliases, run_frame_t *frame, bint sees_gradients,
                        bint any_written) noexcept:
-    cdef const layout_t *layout
+    cdef const tensor_guard_t *layout
     cdef int i, k, found
-    cdef int own = min(aliases.n_own, FEW)
-    cdef void *storages[FEW]
+    cdef int own = min(aliases.n_own, MAX_INLINE)
+    cdef void *storages[MAX_INLINE]
     for i in range(own):
         storages[i] = _array(frame, i).storage
     for i in range(aliases.n_own):
         layout = &aliases.layouts[i]
-        if i < FEW:
+        if i < MAX_INLINE:
             found = -1
             for k in range(i):
                 if storages[k] == storages[i]:
                     found = k
                     break
             if found < 0 and aliases.n_own < aliases.n_tensors:
-                found = _constant_over(aliases, storages[i])
+                found = _constant_with(aliases, storages[i])
         else:
-            found = _first_over(aliases, frame, _array(frame, i).storage, i)
+            found = _first_with(aliases, frame, _array(frame, i).storage, i)
         if found != layout.same_as:
             return False
         if found < 0:
@@ -97,12 +97,12 @@ cdef bint same_aliases(const aliases_t *aliases, replay_frame_t *frame, bint see
                 return False
     if sees_gradients and not _same_gradients(aliases, frame):
         return False
-    return not any_written or _foreign_memory_is_apart(aliases, frame)
+    return not any_written or _foreign_memory_is_disjoint(aliases, frame)
 
 
-cdef bint _same_gradients(const aliases_t *aliases, replay_frame_t *frame) noexcept:
-    """The same of gradients that are read."""
-    cdef const layout_t *layout
+cdef bint _same_gradients(const aliases_t *aliases, run_frame_t *frame) noexcept:
+    """Check the aliasing of gradients that the program reads."""
+    cdef const tensor_guard_t *layout
     cdef array_t *array
     cdef array_t *other
     cdef int i, k, found
@@ -111,7 +111,7 @@ cdef bint _same_gradients(const aliases_t *aliases, replay_frame_t *frame) noexc
         array = frame.gradients[i]
         if layout.gradient != 1 or array == NULL:
             continue
-        found = _first_over(aliases, frame, array.storage, aliases.n_own)
+        found = _first_with(aliases, frame, array.storage, aliases.n_own)
         if found >= 0:
             other = _array(frame, found)
         for k in range(i if found < 0 else 0):
@@ -123,8 +123,8 @@ cdef bint _same_gradients(const aliases_t *aliases, replay_frame_t *frame) noexc
     return True
 
 
-cdef bint _foreign_memory_is_apart(const aliases_t *aliases, replay_frame_t *frame) noexcept:
-    """Memory that another library owns may be that of another tensor, too."""
+cdef bint _foreign_memory_is_disjoint(const aliases_t *aliases, run_frame_t *frame) noexcept:
+    """Check that memory owned by another library does not overlap other tensors."""
     cdef array_t *array
     cdef array_t *other
     cdef int i, k

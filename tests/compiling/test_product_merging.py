@@ -57,7 +57,7 @@ def compared(make, *tensors, calls=3, recordings=1):
         for expected, found, exact in zip(*outcomes, strict=True):
             assert_close(found.detach(), expected.detach(), exact.detach())
             assert found._version == expected._version and found.requires_grad == expected.requires_grad
-    assert explain(steps[1]).replays == calls - recordings, explain(steps[1])
+    assert explain(steps[1]).executions == calls - recordings, explain(steps[1])
     return rewrites(steps[1])
 
 
@@ -126,7 +126,7 @@ def test_default_mode_joins_nothing():
 
 
 def test_pieces_of_long_sequences(monkeypatch):
-    monkeypatch.setattr("cygrad._core.compiler.joining.MOST_WORK", 16 * 16 * 3 * 5)
+    monkeypatch.setattr("cygrad._core.compiler.product_merging.MAX_WORK", 16 * 16 * 3 * 5)
     make, tensors = network(recurrent)
     assert sum("5 products" in line for line in compared(make, *tensors)) == 16
 
@@ -181,7 +181,7 @@ def test_training(name):
         losses = [step(numbers(8, 3, 4, seed=turn).to(dtype), numbers(3, 2, seed=turn).to(dtype)).detach()
                   for turn in range(60)]
         if compiled:
-            assert explain(step).replays >= 57 and any("added up" in line for line in rewrites(step))
+            assert explain(step).executions >= 57 and any("added up" in line for line in rewrites(step))
         return [cygrad.stack(losses), *[parameter.detach() for parameter in parameters]]
 
     for found, expected, exact in zip(trained(True, cygrad.float32), trained(False, cygrad.float32),
@@ -203,7 +203,7 @@ def test_backward_outside():
         exact = gradients(forward(x.double(), *exact).square().sum(), *exact)
         for own in zip(found, expected, exact, strict=True):
             assert_close(*own)
-    assert explain(step).replays == 3 and any("added up" in line for line in rewrites(step))
+    assert explain(step).executions == 3 and any("added up" in line for line in rewrites(step))
 
 
 @pytest.mark.parametrize("shape", [(1, 8), (8,), (2, 8), (0, 8)])
@@ -264,7 +264,7 @@ def test_three_products_for_one_gradient():
 
 def test_bias_that_depends_on_products_by_the_same_matrix(monkeypatch):
     """It is added later: the products on which it depends may be one with others that need it."""
-    monkeypatch.setattr("cygrad._core.compiler.joining.MOST_WORK", 3 * 3 * 8 * 8)      # three at a time
+    monkeypatch.setattr("cygrad._core.compiler.product_merging.MAX_WORK", 3 * 3 * 8 * 8)  # three at a time
 
     def make():
         def step(x, w):
@@ -387,7 +387,7 @@ def test_threads_replay_at_a_time():
         thread.start()
     for thread in threads:
         thread.join()
-    assert not wrong and explain(step).replays >= 90
+    assert not wrong and explain(step).executions >= 90
 
 
 THREE = "v[a] @ w + v[c] @ u + v[-1] @ s"
@@ -425,7 +425,8 @@ def random_step(body, inside):
 @example(body=[(THREE, 1, 1), ("v[a] @ u.t()", 1, 1)], inside=True)
 @given(body=BODIES, inside=st.booleans())
 def test_random_loops(monkeypatch, fewest, work, body, inside):
-    for name, value in (("joining.FEWEST", fewest), ("joining.MOST_WORK", work), ("laying_out.LEAST_ROWS", 8)):
+    for name, value in (("product_merging.MIN_GROUP", fewest), ("product_merging.MAX_WORK", work),
+                        ("layout_assignment.MIN_ROWS", 8)):
         monkeypatch.setattr(f"cygrad._core.compiler.{name}", value)
     function, text = random_step(body, inside)
     given = numbers(5, 3, 8), numbers(8, 8, seed=1, scale=0.2), numbers(8, 8, seed=2, scale=0.2), numbers(

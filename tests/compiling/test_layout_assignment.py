@@ -20,7 +20,7 @@ def copies(function, *tensors, mode="default", calls=3):
             else:
                 assert cygrad.allclose(expected, found, atol=1e-5)
             assert expected.stride() == found.stride() and expected._version == found._version
-    assert explain(step).replays == calls - 1
+    assert explain(step).executions == calls - 1
     return sum(" = copy(" in line for line in explain(step).programs[0])
 
 

@@ -1,11 +1,10 @@
 """
-Element-wise programs made while a recording is lowered, and sweeps: several of them in one pass over memory.
+Element-wise expressions of compiled programs, and fused loops: several of them in one pass over memory.
 
-A sweep runs all of its programs on a piece of some hundred elements, then on the next one. What only the sweep itself
-reads never leaves the caches. So that little is done for a piece but the loops, their steps are one list of calls, and
-cheap ones that follow each other are a chain, whose values stay in registers. Each program does with each element what
-it would do with all of them at a time, so bits are the same; and pieces depend on the problem alone, so they are for
-any number of threads.
+A fused loop runs all of its expressions on a tile of some hundred elements, then on the next tile, so that temporaries
+stay in the caches. To keep the overhead per tile small, all steps form one list of calls, and runs of cheap steps form
+chains, whose values stay in registers. Each element passes the same operations as in separate loops, and tiles depend
+only on the size of the problem, so results are bit-identical for any number of threads.
 """
 
 cimport cython
@@ -17,7 +16,7 @@ from cygrad._core.arrays.array cimport (
     MAX_DIMS, array_empty, array_empty_like, array_meta, array_t, array_view, release)
 from cygrad._core.arrays.dtype cimport FLOAT32, FLOAT64, itemsize
 from cygrad._core.arrays.value cimport set_array, value_t
-from cygrad._core.compiler.recorder cimport Constant, Held, lent
+from cygrad._core.compiler.tracer cimport Constant, TracedArray, array_of
 from cygrad._core.elementwise.elementwise cimport forget, instruction_t, program_t
 from cygrad._core.elementwise.specialize cimport MAX_BUFFERS, OUT_SLOT, discard, specialize, specialized_t, step_t
 from cygrad._core.graph.boxing cimport plain_object
@@ -35,16 +34,16 @@ cdef extern from "simd/fetch.h" nogil:
     void fetch(const char *memory, int64_t nbytes, bint written)
 
 cdef enum:
-    CACHED = 3 << 14          # bytes of all places and buffers together that a piece should take
-    LEAST = 256               # elements of a piece, which has a multiple of so many: blocks of chains do not have more
-    MOST = 2048
-    WORK = 1 << 16            # elements that are worth a turn of a thread, times programs
-    FAR = 1 << 18             # elements from which arrays are not in the caches anyway
+    TILE_BYTES = 3 << 14      # of all operands and buffers for a tile
+    MIN_TILE = 256            # elements; tiles are multiples of it, like the blocks of chains
+    MAX_TILE = 2048
+    GRAIN = 1 << 16           # elements times expressions per chunk of a thread
+    UNCACHED = 1 << 18        # elements from which arrays exceed the caches
 
 
 def forward_program(Operator operator not None):
     """
-    The forward of an element-wise operator: number of inputs, constants, instructions, the register of the result.
+    Return the forward of an element-wise operator: n_inputs, constants, instructions, register of the result.
 
     Instructions are (primitive, register, registers of the operands).
     """
@@ -68,27 +67,27 @@ cdef primitive_t *_checked_primitive(int number) except NULL:
 
 
 def primitive_name(int number):
-    """What the instructions call it."""
+    """Return the name of a primitive."""
     return _checked_primitive(number).name.decode()
 
 
 def primitive_cost(int number):
-    """What it costs for an element, in additions."""
+    """Return the cost of a primitive per element, in additions."""
     return _checked_primitive(number).cost
 
 
-def number_everywhere(Held held not None):
-    """The number that all elements of an array of float32 or float64 are, if only one lies in memory; else None."""
-    if not _is_one_number(lent(held)) or held.array.size == 0:
+def number_everywhere(TracedArray traced not None):
+    """Return the number in all elements of a float32 or float64 array that is expanded from one element; else None."""
+    if not _is_one_number(array_of(traced)) or traced.array.size == 0:
         return None
-    if held.array.dtype == FLOAT32:
-        return (<float *>held.array.data)[0]
-    return (<double *>held.array.data)[0] if held.array.dtype == FLOAT64 else None
+    if traced.array.dtype == FLOAT32:
+        return (<float *>traced.array.data)[0]
+    return (<double *>traced.array.data)[0] if traced.array.dtype == FLOAT64 else None
 
 
-def layout_of(Held model not None, tuple shape not None, tuple strides=None, int buffer=0, int64_t offset=0):
-    """The layout of an array of another shape that is otherwise like this one: row-major, or with these strides."""
-    cdef Held made = Held.__new__(Held)
+def layout_of(TracedArray model not None, tuple shape not None, tuple strides=None, int buffer=0, int64_t offset=0):
+    """Return the layout of an array with another shape: row-major, or with these strides."""
+    cdef TracedArray made = TracedArray.__new__(TracedArray)
     cdef int64_t[MAX_DIMS] sizes
     cdef int64_t[MAX_DIMS] steps
     cdef array_t *array
@@ -97,9 +96,9 @@ def layout_of(Held model not None, tuple shape not None, tuple strides=None, int
         sizes[i] = shape[i]
         steps[i] = 0 if strides is None else strides[i]
     if strides is None:
-        array = array_empty(lent(model).dtype, len(shape), sizes)
+        array = array_empty(array_of(model).dtype, len(shape), sizes)
     else:
-        array = array_view(lent(model), lent(model).dtype, len(shape), sizes, steps, 0)
+        array = array_view(array_of(model), array_of(model).dtype, len(shape), sizes, steps, 0)
     if array != NULL:
         made.array = array_meta(array)
         release(array)
@@ -111,8 +110,8 @@ def layout_of(Held model not None, tuple shape not None, tuple strides=None, int
 
 @cython.final
 @cython.binding(False)
-cdef class Region:
-    """Memory of an element-wise program."""
+cdef class Expression:
+    """Owns an element-wise program."""
 
     def __cinit__(self, int n_inputs, list constants, list code, int n_registers, int result):
         cdef int i, k
@@ -141,102 +140,102 @@ cdef class Region:
 
 @cython.final
 @cython.binding(False)
-cdef class Sweep:
+cdef class FusedLoop:
     """
-    Memory of a sweep.
+    Owns a fused loop.
 
     Parameters
     ----------
-    n_arguments, n_results, n_rooms : int
-    parts : list of tuple
-        (what `Region` takes, places of its inputs, place of its result).
+    n_arguments, n_results, n_temporaries : int
+    stages : list of tuple
+        (arguments of `Expression`, operands of its inputs, operand of its result).
     """
 
-    def __cinit__(self, int n_arguments, int n_results, int n_rooms, list parts):
-        cdef Region region
+    def __cinit__(self, int n_arguments, int n_results, int n_temporaries, list stages):
+        cdef Expression expression
         cdef int i, k
-        self.regions = []
-        self.sweep.parts = <part_t *>calloc(len(parts) + 1, sizeof(part_t))
-        if self.sweep.parts == NULL or n_arguments + n_results + n_rooms > MAX_PLACES:
-            raise MemoryError("compile: no memory for a pass over several operations")
-        self.sweep.n_parts, self.sweep.n_arguments = len(parts), n_arguments
-        self.sweep.n_results, self.sweep.n_rooms = n_results, n_rooms
-        for i, (program, inputs, out) in enumerate(parts):
-            region = Region(*program)
-            self.regions.append(region)
-            self.sweep.parts[i].program, self.sweep.parts[i].out = &region.program, out
+        self.expressions = []
+        self.fused_loop.stages = <stage_t *>calloc(len(stages) + 1, sizeof(stage_t))
+        if self.fused_loop.stages == NULL or n_arguments + n_results + n_temporaries > MAX_OPERANDS:
+            raise MemoryError("compile: no memory for a fused loop")
+        self.fused_loop.n_stages, self.fused_loop.n_arguments = len(stages), n_arguments
+        self.fused_loop.n_results, self.fused_loop.n_temporaries = n_results, n_temporaries
+        for i, (program, inputs, out) in enumerate(stages):
+            expression = Expression(*program)
+            self.expressions.append(expression)
+            self.fused_loop.stages[i].program, self.fused_loop.stages[i].out = &expression.program, out
             for k in range(len(inputs)):
-                self.sweep.parts[i].inputs[k] = inputs[k]
+                self.fused_loop.stages[i].inputs[k] = inputs[k]
 
     def __dealloc__(self):
-        free(self.sweep.parts)
+        free(self.fused_loop.stages)
 
 
-# One call of a loop for each piece. Operands lie in places, or in buffers, which are counted behind those.
-cdef struct sweep_call_t:
+# One primitive loop, called per tile. Buffers are numbered after the operands.
+cdef struct fused_call_t:
     loop_t loop
     void *data
     int32_t n_inputs
     int32_t operands[MAX_ARITY + 1]       # inputs, then the result
-    char *numbers[MAX_ARITY + 1]          # where the operand is a number, that
-    int64_t steps[MAX_ARITY + 1]          # bytes from one element to the next; 0: the same for all
-    int32_t operation         # of chains, with its precision; -1: it has to be called
-    int32_t chained           # of the first one of a chain: how many calls that is
-    int64_t code              # of chains
+    char *numbers[MAX_ARITY + 1]          # address of a scalar operand, or NULL
+    int64_t steps[MAX_ARITY + 1]          # in bytes; 0: the same element
+    int32_t operation         # operation code of short loops; -1: not chainable
+    int32_t chained           # at the first call of a chain: number of calls
+    int64_t code              # code in a chain
 
 
-cdef struct region_run_t:
-    const sweep_t *sweep
-    specialized_t *programs[<int>MAX_PLACES]
-    sweep_call_t *calls
-    double complex *numbers   # what is the same for all elements
+cdef struct fused_run_t:
+    const fused_loop_t *fused_loop
+    specialized_t *programs[<int>MAX_OPERANDS]
+    fused_call_t *calls
+    double complex *numbers   # loop-invariant values
     int32_t n_calls
     int32_t n_numbers
     int32_t n_buffers
-    char *places[<int>MAX_PLACES]         # arguments and results
-    int64_t steps[<int>MAX_PLACES]
+    char *operands[<int>MAX_OPERANDS]     # arguments and results
+    int64_t steps[<int>MAX_OPERANDS]
     int64_t n
-    int64_t piece             # elements
-    int64_t width             # bytes that a buffer needs for an element
-    int64_t size              # of an element
+    int64_t tile              # elements
+    int64_t width             # bytes of a buffer per element
+    int64_t size              # bytes of an element
     int64_t error
     char text[256]
 
 
-cdef int run_sweep(const sweep_t *sweep, const value_t *arguments, array_t **layouts, const int32_t *slots,
-                   array_t **table) noexcept nogil:
-    cdef region_run_t work
+cdef int run_fused_loop(const fused_loop_t *fused_loop, const value_t *arguments, array_t **layouts,
+                        const int32_t *slots, array_t **table) noexcept nogil:
+    cdef fused_run_t work
     cdef const array_t *model = layouts[slots[0]]
     cdef storage_t *memory = NULL
-    cdef int64_t places = sweep.n_arguments + sweep.n_results + sweep.n_rooms, grain
+    cdef int64_t operands = fused_loop.n_arguments + fused_loop.n_results + fused_loop.n_temporaries, grain
     cdef int i, status = OK, made = 0
-    memset(&work, 0, sizeof(region_run_t))
-    work.sweep, work.n, work.size = sweep, model.size, itemsize(model.dtype)
-    for i in range(sweep.n_arguments):
-        work.places[i] = arguments[i].of.array.data
+    memset(&work, 0, sizeof(fused_run_t))
+    work.fused_loop, work.n, work.size = fused_loop, model.size, itemsize(model.dtype)
+    for i in range(fused_loop.n_arguments):
+        work.operands[i] = arguments[i].of.array.data
         work.steps[i] = 0 if _is_one_number(arguments[i].of.array) else work.size
-    for i in range(sweep.n_results):
+    for i in range(fused_loop.n_results):
         table[slots[i]] = array_empty_like(layouts[slots[i]], -1)
         if table[slots[i]] == NULL:
             return MEMORY_ERROR
-        work.places[sweep.n_arguments + i] = table[slots[i]].data
-    for i in range(sweep.n_arguments, places):
+        work.operands[fused_loop.n_arguments + i] = table[slots[i]].data
+    for i in range(fused_loop.n_arguments, operands):
         work.steps[i] = work.size
-    while status == OK and made < sweep.n_parts:
+    while status == OK and made < fused_loop.n_stages:
         status = _specialize(&work, made, arguments, layouts[slots[0]])
         made += status == OK
     if status == OK:
-        memory = storage_new(work.n_calls * (sizeof(sweep_call_t) + sizeof(double complex)))
+        memory = storage_new(work.n_calls * (sizeof(fused_call_t) + sizeof(double complex)))
         status = OK if memory != NULL else MEMORY_ERROR
     if status == OK:
         work.numbers = <double complex *>memory.data
-        work.calls = <sweep_call_t *>(work.numbers + work.n_calls)
+        work.calls = <fused_call_t *>(work.numbers + work.n_calls)
         _flatten(&work)
         _find_chains(&work)
-        work.piece = CACHED // (places * work.size + work.n_buffers * work.width) // LEAST * LEAST
-        work.piece = min(max(work.piece, <int64_t>LEAST), <int64_t>MOST)
-        grain = WORK // (work.piece * sweep.n_parts)
-        parallel_for(_run_pieces, &work, (work.n + work.piece - 1) // work.piece, grain if grain > 1 else 1)
+        work.tile = TILE_BYTES // (operands * work.size + work.n_buffers * work.width) // MIN_TILE * MIN_TILE
+        work.tile = min(max(work.tile, <int64_t>MIN_TILE), <int64_t>MAX_TILE)
+        grain = GRAIN // (work.tile * fused_loop.n_stages)
+        parallel_for(_run_tiles, &work, (work.n + work.tile - 1) // work.tile, grain if grain > 1 else 1)
         if work.error != OK:
             snprintf(message(), MESSAGE, b"%s", work.text)
         status = <int>work.error
@@ -247,18 +246,18 @@ cdef int run_sweep(const sweep_t *sweep, const value_t *arguments, array_t **lay
     return status
 
 
-cdef int _specialize(region_run_t *work, int number, const value_t *arguments, array_t *model) noexcept nogil:
-    """Make a program ready for operands that are arguments, or look like `model`."""
-    cdef const part_t *part = &work.sweep.parts[number]
+cdef int _specialize(fused_run_t *work, int number, const value_t *arguments, array_t *model) noexcept nogil:
+    """Specialize an expression for operands that are arguments or have the layout of `model`."""
+    cdef const stage_t *stage = &work.fused_loop.stages[number]
     cdef value_t[<int>MAX_INPUTS] values
     cdef specialized_t *made
     cdef int k, status = OK
-    for k in range(part.program.n_inputs):
-        if part.inputs[k] < work.sweep.n_arguments:
-            values[k] = arguments[part.inputs[k]]
+    for k in range(stage.program.n_inputs):
+        if stage.inputs[k] < work.fused_loop.n_arguments:
+            values[k] = arguments[stage.inputs[k]]
         else:
             set_array(&values[k], model)
-    made = specialize(part.program, values, &status)
+    made = specialize(stage.program, values, &status)
     if made == NULL:
         return status
     work.programs[number] = made
@@ -267,31 +266,31 @@ cdef int _specialize(region_run_t *work, int number, const value_t *arguments, a
     return OK
 
 
-cdef void _flatten(region_run_t *work) noexcept nogil:
-    """The steps of all programs as one list of calls; what is the same for all elements is computed at once."""
-    cdef const sweep_t *sweep = work.sweep
-    cdef int first_buffer = sweep.n_arguments + sweep.n_results + sweep.n_rooms
+cdef void _flatten(fused_run_t *work) noexcept nogil:
+    """Flatten the steps of all expressions to one list of calls; compute loop-invariant values."""
+    cdef const fused_loop_t *fused_loop = work.fused_loop
+    cdef int first_buffer = fused_loop.n_arguments + fused_loop.n_results + fused_loop.n_temporaries
     cdef const specialized_t *program
     cdef const step_t *step
-    cdef sweep_call_t *call = work.calls
-    cdef char *numbers[<int>MAX_BUFFERS]          # where a buffer would hold a number, that
-    cdef int64_t[<int>MAX_BUFFERS] buffers        # steps in them
+    cdef fused_call_t *call = work.calls
+    cdef char *numbers[<int>MAX_BUFFERS]          # address of a loop-invariant value
+    cdef int64_t[<int>MAX_BUFFERS] buffers        # strides of buffers
     cdef int64_t varies, one = 1
     cdef int i, j, k, slot
-    for i in range(sweep.n_parts):
+    for i in range(fused_loop.n_stages):
         program = work.programs[i]
         for j in range(program.n_steps):
             step = &program.steps[j]
-            memset(call, 0, sizeof(sweep_call_t))
+            memset(call, 0, sizeof(fused_call_t))
             call.loop, call.data, call.n_inputs = step.loop, step.data, step.n_inputs
             varies = 0
             for k in range(step.n_inputs):
                 slot = step.inputs[k]
                 if slot < program.n_inputs:
-                    call.operands[k] = sweep.parts[i].inputs[slot]
+                    call.operands[k] = fused_loop.stages[i].inputs[slot]
                     call.steps[k] = work.steps[call.operands[k]]
                     if call.steps[k] == 0:
-                        call.numbers[k] = work.places[call.operands[k]]
+                        call.numbers[k] = work.operands[call.operands[k]]
                 elif slot < program.n_inputs + program.n_cells:
                     call.numbers[k] = <char *>program.cells[slot - program.n_inputs].value
                 else:
@@ -301,7 +300,7 @@ cdef void _flatten(region_run_t *work) noexcept nogil:
                 varies |= call.steps[k]
             k = step.n_inputs
             if step.out == OUT_SLOT:
-                call.operands[k], call.steps[k] = sweep.parts[i].out, work.size
+                call.operands[k], call.steps[k] = fused_loop.stages[i].out, work.size
             else:
                 slot = step.out - program.n_inputs - program.n_cells
                 call.operands[k], call.steps[k] = first_buffer + slot, step.out_size
@@ -317,21 +316,21 @@ cdef void _flatten(region_run_t *work) noexcept nogil:
     work.n_calls = <int32_t>(call - work.calls)
 
 
-cdef void _find_chains(region_run_t *work) noexcept nogil:
-    """Calls of cheap operations of one precision that follow each other; what nobody else reads is not kept."""
-    cdef const sweep_t *sweep = work.sweep
-    cdef bint read[<int>MAX_PLACES + <int>MAX_BUFFERS]         # by a call after this one, or by others
+cdef void _find_chains(fused_run_t *work) noexcept nogil:
+    """Chain runs of cheap calls of one dtype; drop results that are read only within the chain."""
+    cdef const fused_loop_t *fused_loop = work.fused_loop
+    cdef bint read[<int>MAX_OPERANDS + <int>MAX_BUFFERS]       # by a later call or by readers of the results
     cdef int kinds[3]
     cdef int i, k, out, before, kept, chained = 0
-    cdef sweep_call_t *call
-    cdef const sweep_call_t *last
+    cdef fused_call_t *call
+    cdef const fused_call_t *last
     memset(read, 0, sizeof(read))
-    for i in range(sweep.n_arguments, sweep.n_arguments + sweep.n_results):
+    for i in range(fused_loop.n_arguments, fused_loop.n_arguments + fused_loop.n_results):
         read[i] = True
     for i in range(work.n_calls - 1, -1, -1):
         call = &work.calls[i]
         out = call.operands[call.n_inputs]
-        before = -1               # what is in registers
+        before = -1               # operand in registers
         if i > 0 and call.operation >= 0:
             last = call - 1
             if last.operation >= 0 and (call.operation ^ last.operation) & 1 == 0:
@@ -352,13 +351,13 @@ cdef void _find_chains(region_run_t *work) noexcept nogil:
                 call.chained, chained = chained, 0
 
 
-cdef void _fail(region_run_t *work, int status) noexcept nogil:
+cdef void _fail(fused_run_t *work, int status) noexcept nogil:
     if atomic_claim(&work.error, OK, status):
         snprintf(work.text, sizeof(work.text), b"%s", message())
 
 
 cdef inline bint _is_one_number(const array_t *array) noexcept nogil:
-    """Is it the same for all elements?"""
+    """Do all elements share one location in memory?"""
     cdef int i
     for i in range(array.ndim):
         if array.shape[i] > 1 and array.strides[i] != 0:
@@ -366,11 +365,11 @@ cdef inline bint _is_one_number(const array_t *array) noexcept nogil:
     return True
 
 
-cdef int _place_chains(const region_run_t *work, char **data, chain_step_t *steps, char ***moving) noexcept nogil:
-    """The steps of chains on a piece; -> how many pointers move on with the pieces."""
-    cdef const sweep_call_t *call
+cdef int _bind_chains(const fused_run_t *work, char **data, chain_step_t *steps, char ***moving) noexcept nogil:
+    """Set the pointers of chains for a tile; return how many advance with the tiles."""
+    cdef const fused_call_t *call
     cdef const char **pointers[3]
-    cdef int i, k, n_moving = 0, n_held = work.sweep.n_arguments + work.sweep.n_results
+    cdef int i, k, n_moving = 0, n_held = work.fused_loop.n_arguments + work.fused_loop.n_results
     for i in range(work.n_calls):
         call = &work.calls[i]
         if call.operation < 0:
@@ -386,8 +385,8 @@ cdef int _place_chains(const region_run_t *work, char **data, chain_step_t *step
     return n_moving
 
 
-cdef inline void _call(const sweep_call_t *call, char **data, int64_t start, int64_t n) noexcept nogil:
-    """n elements of a piece from `start` on."""
+cdef inline void _call(const fused_call_t *call, char **data, int64_t start, int64_t n) noexcept nogil:
+    """Run a call on n elements of a tile from `start`."""
     cdef char *pointers[MAX_ARITY + 1]
     cdef int k
     for k in range(call.n_inputs + 1):
@@ -395,39 +394,39 @@ cdef inline void _call(const sweep_call_t *call, char **data, int64_t start, int
     call.loop(pointers, &n, call.steps, call.data)
 
 
-cdef void _run_pieces(void *context, int64_t begin, int64_t end) noexcept nogil:
-    """Some pieces, with rooms and buffers of this thread's own."""
-    cdef region_run_t *work = <region_run_t *>context
-    cdef const sweep_t *sweep = work.sweep
-    cdef sweep_call_t *call
+cdef void _run_tiles(void *context, int64_t begin, int64_t end) noexcept nogil:
+    """Run some tiles with temporaries and buffers of this thread."""
+    cdef fused_run_t *work = <fused_run_t *>context
+    cdef const fused_loop_t *fused_loop = work.fused_loop
+    cdef fused_call_t *call
     cdef chain_step_t *steps
     cdef char ***moving
-    cdef char *data[<int>MAX_PLACES + <int>MAX_BUFFERS]
-    cdef int64_t place, n, done, row = work.piece * work.size, width = work.piece * work.width
-    cdef int64_t rooms = sweep.n_rooms * row + work.n_buffers * width
-    cdef int i, k, n_moving, n_held = sweep.n_arguments + sweep.n_results
-    cdef storage_t *storage = storage_new(rooms + work.n_calls * (sizeof(chain_step_t) + 3 * sizeof(char **)))
+    cdef char *data[<int>MAX_OPERANDS + <int>MAX_BUFFERS]
+    cdef int64_t position, n, done, row = work.tile * work.size, width = work.tile * work.width
+    cdef int64_t temporaries = fused_loop.n_temporaries * row + work.n_buffers * width
+    cdef int i, k, n_moving, n_held = fused_loop.n_arguments + fused_loop.n_results
+    cdef storage_t *storage = storage_new(temporaries + work.n_calls * (sizeof(chain_step_t) + 3 * sizeof(char **)))
     if storage == NULL:
         _fail(work, MEMORY_ERROR)
         return
     for i in range(n_held):
-        data[i] = work.places[i] + begin * work.piece * work.steps[i]
-    for i in range(sweep.n_rooms):
+        data[i] = work.operands[i] + begin * work.tile * work.steps[i]
+    for i in range(fused_loop.n_temporaries):
         data[n_held + i] = storage.data + i * row
     for i in range(work.n_buffers):
-        data[n_held + sweep.n_rooms + i] = storage.data + sweep.n_rooms * row + i * width
-    steps = <chain_step_t *>(storage.data + rooms)
+        data[n_held + fused_loop.n_temporaries + i] = storage.data + fused_loop.n_temporaries * row + i * width
+    steps = <chain_step_t *>(storage.data + temporaries)
     moving = <char ***>(steps + work.n_calls)
-    n_moving = _place_chains(work, data, steps, moving)
-    for place in range(begin, end):
+    n_moving = _bind_chains(work, data, steps, moving)
+    for position in range(begin, end):
         if atomic_load(&work.error) != OK:
             break
-        n = min(work.piece, work.n - place * work.piece)
-        if work.n >= FAR and place + 1 < end:
+        n = min(work.tile, work.n - position * work.tile)
+        if work.n >= UNCACHED and position + 1 < end:
             for i in range(n_held):
                 if work.steps[i]:
-                    fetch(data[i] + row, min(work.piece, work.n - (place + 1) * work.piece) * work.size,
-                          i >= sweep.n_arguments)
+                    fetch(data[i] + row, min(work.tile, work.n - (position + 1) * work.tile) * work.size,
+                          i >= fused_loop.n_arguments)
         i = 0
         while i < work.n_calls:
             call = &work.calls[i]
@@ -441,7 +440,7 @@ cdef void _run_pieces(void *context, int64_t begin, int64_t end) noexcept nogil:
                     _call(&work.calls[k], data, done, n - done)
             i += call.chained
         for i in range(n_held):
-            data[i] += work.piece * work.steps[i]
+            data[i] += work.tile * work.steps[i]
         for i in range(n_moving):
             moving[i][0] += row
         if loop_status() != OK:

@@ -1,0 +1,127 @@
+"""
+Loop fusion: run adjacent element-wise operations of one shape in one pass over memory.
+
+Expression fusion leaves operations whose results have several readers. A fused loop runs them tile by tile, so results
+are read from the caches, and results that only the loop reads are never written to memory.
+"""
+
+MAX_OPERANDS = 40
+MIN_ELEMENTS = 4096               # smaller arrays fit into the caches
+
+__all__ = ["fuse_loops"]
+
+
+class FusedLoop:
+    """Element-wise operations in one pass; has the interface of `Operation`."""
+
+    kind, expression, operator, step, meta, is_list, target = "fused_loop", None, None, None, None, False, None
+
+    def __init__(self, arguments, results, stages, n_temporaries):
+        self.arguments, self.results, self.stages, self.n_temporaries = arguments, results, stages, n_temporaries
+
+    def reads(self):
+        """Return the numbers of the arrays that it reads."""
+        return self.arguments
+
+    def writes(self):
+        """Return the arrays that it writes in place: none."""
+        return ()
+
+    def text(self, names):
+        """Yield each operation as text; `names` are those of arguments and results."""
+        for expression, inputs, out in self.stages:
+            shown = [names[position] if position < len(names) else f"t{position - len(names)}" for position in inputs]
+            by_number = dict(zip(expression.inputs, shown, strict=True))
+            result = names[out] if out < len(names) else f"t{out - len(names)}"
+            yield f"{result} = {expression.text(by_number.get)}"
+
+
+class Group:
+    """Adjacent operations that can be fused."""
+
+    def __init__(self, lowering):
+        self.lowering, self.arrays = lowering, lowering.arrays
+        self.operations, self.inputs, self.made = [], [], {}          # inputs; buffer -> result
+        self.model = None
+
+    def source(self, number):
+        """Return the input or result that an operand stands for, or None if it cannot be fused."""
+        traced, model = self.arrays[number], self.model
+        made = self.made.get(traced.buffer)
+        if traced.dtype is not model.dtype:
+            return None
+        if traced.numel == model.numel and traced.contiguous:
+            # Arrays over the same buffer are interchangeable here: they have the same elements.
+            return number if made is None else made if traced.offset == 0 else None
+        spread = traced.numel == 1 or (traced.shape == model.shape and not any(traced.strides))
+        return number if spread and made is None else None
+
+    def add(self, operation):
+        """Add an operation; return False if it cannot be fused."""
+        if operation.kind != "evaluate":
+            return False
+        traced = self.arrays[operation.results[0]]
+        if not (traced.numel >= MIN_ELEMENTS and traced.contiguous and traced.dtype.is_floating_point
+                and self.lowering.buffers[traced.buffer].first == operation.results[0]):
+            return False
+        before, self.model = self.model, traced
+        sources = [self.source(number) for number in operation.expression.inputs]
+        if None in sources or (before is not None and (before.numel, before.dtype) != (traced.numel, traced.dtype)):
+            self.model = before
+            return False
+        inputs = list(dict.fromkeys([*self.inputs, *(
+            source for source in sources if source not in self.made.values())]))
+        if len(inputs) + len(self.operations) + 1 > MAX_OPERANDS:
+            self.model = before
+            return False
+        self.inputs = inputs
+        self.operations.append((operation, sources))
+        self.made[traced.buffer] = operation.results[0]
+        return True
+
+    def finished(self, read_later):
+        """Return the fused loop; `read_later` are the buffers with readers or users after it."""
+        if len(self.operations) < 2:
+            return [operation for operation, _ in self.operations]
+        results = [number for buffer, number in self.made.items() if buffer in read_later]
+        if not results:
+            return [operation for operation, _ in self.operations]
+        operands = {number: position for position, number in enumerate([*self.inputs, *results])}
+        last = {source: index for index, (_, sources) in enumerate(self.operations) for source in sources}
+        stages, free, n_temporaries = [], [], 0
+        for index, (operation, sources) in enumerate(self.operations):
+            number = operation.results[0]
+            if number not in operands:
+                if not free:
+                    free.append(len(self.inputs) + len(results) + n_temporaries)
+                    n_temporaries += 1
+                operands[number] = free.pop()
+            expression = operation.expression
+            stages.append((expression, [operands[source] for source in sources], operands[number]))
+            free += [operands[source] for source in dict.fromkeys(sources)
+                     if last[source] == index and operands[source] >= len(self.inputs) + len(results)]
+        return [FusedLoop(tuple(self.inputs), tuple(results), stages, n_temporaries)]
+
+
+def fuse_loops(lowering):
+    """Return the operations of a Lowering after loop fusion."""
+    groups, operations = [], lowering.operations
+    group = Group(lowering)
+    for operation in operations:
+        if group.add(operation):
+            continue
+        groups += [group, operation]
+        group = Group(lowering)
+        if group.add(operation):
+            groups.pop()
+    groups.append(group)
+    found, later = [], set(lowering.output_buffers)
+    for entry in reversed(groups):
+        made = entry.finished(later) if isinstance(entry, Group) else [entry]
+        members = [operation for operation, _ in entry.operations] if isinstance(entry, Group) else made
+        for operation in members:
+            later |= {lowering.arrays[number].buffer for number in (*operation.reads(), *operation.writes())}
+            later |= {lowering.arrays[number].buffer for own in operation.arguments for number in own
+                      } if operation.kind == "optimize" else set()
+        found += reversed(made)
+    return found[::-1]

@@ -1,0 +1,103 @@
+"""
+Scheduling of independent operations.
+
+A barrier is an operation that depends on all before it and on which all after it depend; optimizer steps and externally
+visible writes are barriers, too. Barriers split a program into sections. A section with enough work off its critical
+path runs in parallel.
+"""
+
+from cygrad._core.compiler.dependencies import dependencies
+from cygrad._core.compiler.fused_loops import primitive_cost
+from cygrad._core.compiler.parallel_section import ParallelSection
+
+# Work is counted in element additions, as in the grain size of kernels.
+KERNEL_COST = 4                   # per element that a kernel reads or writes
+MULTIPLICATIONS_PER_ADDITION = 4  # of a product
+MIN_PARALLEL_WORK = 1 << 19       # off the critical path of a section: about 15 microseconds
+MIN_PARALLEL_FRACTION = 8         # ... and at least 1 / this of its total work
+MIN_MEAN_WORK = 1 << 15           # per operation; scheduling one in parallel costs about 0.1 microseconds
+
+__all__ = ["parallel_sections"]
+
+
+def multiplications(lowering, operation):
+    """Return the number of multiplications of a product or convolution, else 0."""
+    name = operation.operator.name if operation.operator is not None else operation.kind.removesuffix("_into")
+    first, second = (lowering.arrays[number] if isinstance(number, int) else None
+                     for number in (*operation.arguments, None, None)[:2])
+    result = lowering.arrays[(*operation.results, operation.target)[0]]
+    if name in ("mm", "matmul", "bmm", "mv", "linear"):
+        return result.numel * (1, *first.shape)[-1]
+    if name in ("addmm", "accumulate"):
+        return result.numel * second.shape[-1]
+    if name.startswith("convolution"):
+        images = result if name == "convolution" else first
+        kernel = result if name == "convolution_weight_backward" else second
+        return images.numel * kernel.numel // max(kernel.shape[0], 1)
+    return 0
+
+
+def work_of(lowering, operation):
+    """Estimate the work of an operation."""
+    elements = [lowering.arrays[number].numel
+                for number in (*operation.reads(), *operation.writes(), *operation.results) if number >= 0]
+    expressions = [operation.expression]
+    if operation.kind == "fused_loop":
+        expressions = [expression for expression, _, _ in operation.stages]
+    if expressions != [None]:
+        return max(elements) * sum(primitive_cost(primitive) for expression in expressions
+                                   for primitive, _ in expression.code)
+    if operation.kind in ("optimize", "allocate", "draw"):
+        return 0
+    return sum(elements) * KERNEL_COST + multiplications(lowering, operation) // MULTIPLICATIONS_PER_ADDITION
+
+
+def barriers(before):
+    """Return the positions of operations that depend on all before them and on which all after them depend."""
+    n = len(before)
+    last_need, first_user = [-1] * n, [n] * n
+    for position, needs in enumerate(before):
+        last_need[position] = max(needs, default=-1)
+        for need in needs:
+            first_user[need] = min(first_user[need], position)
+    # Count operations before a position that nothing up to it needs, and after it those that need nothing from it on.
+    ends, starts = [0] * (n + 1), [0] * (n + 1)
+    for position in range(n):
+        ends[position] += 1
+        ends[first_user[position]] -= 1
+        starts[last_need[position] + 1] += 1
+        starts[position + 1] -= 1
+    found, open_ends, open_starts = [], 0, 0
+    for position in range(n):
+        open_ends += ends[position]
+        open_starts += starts[position]
+        if open_ends == open_starts == 1:
+            found.append(position)
+    return found
+
+
+def critical_path(before, work, start, stop):
+    """Return the work on the longest chain of dependencies."""
+    paths = []
+    for position in range(start, stop):
+        paths.append(work[position] + max(
+            (paths[need - start] for need in before[position] if need >= start), default=0))
+    return max(paths)
+
+
+def parallel_sections(lowering):
+    """Return the ParallelSections of a Lowering."""
+    work = [work_of(lowering, operation) for operation in lowering.operations]
+    if sum(work) < MIN_PARALLEL_WORK:
+        return []
+    before, found = dependencies(lowering), []
+    positions = [-1, *barriers(before), len(before)]
+    for start, stop in zip([position + 1 for position in positions], positions[1:], strict=False):
+        total = sum(work[start:stop])
+        if stop - start < 2 or total < (stop - start) * MIN_MEAN_WORK:
+            continue
+        parallel_work = total - critical_path(before, work, start, stop)
+        if parallel_work >= max(MIN_PARALLEL_WORK, total // MIN_PARALLEL_FRACTION):
+            found.append(ParallelSection(start, [[need - start for need in needs if need >= start]
+                                         for needs in before[start:stop]]))
+    return found

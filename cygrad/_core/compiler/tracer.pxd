@@ -1,0 +1,59 @@
+"""Tracing: record each operation of a function and the source of each array it reads."""
+
+from libc.stdint cimport int64_t
+from cygrad._core.arrays.array cimport array_t
+from cygrad._core.arrays.value cimport value_t
+from cygrad._core.graph.tensor cimport Tensor
+from cygrad._core.memory.storage cimport version_t
+from cygrad._core.optimizers.update_batch cimport UpdateMode, rule_t
+from cygrad._core.table.operator cimport Operator
+
+cdef class Constant:
+    """Boxed argument that is not a tensor."""
+    cdef value_t value
+
+cdef class TracedArray:
+    """Array kept alive by the trace, so that its memory is not reused."""
+    cdef array_t *array
+    cdef readonly int buffer          # index of its buffer
+    cdef readonly int64_t offset      # in bytes, from the first array of the buffer
+
+cdef inline array_t *array_of(TracedArray traced) except NULL:
+    if traced.array == NULL:
+        raise RuntimeError("TracedArray: the object holds no array. Only a Tracer makes valid ones.")
+    return traced.array
+
+cdef class Buffer:
+    """Memory and its origin."""
+    cdef readonly str kind            # "tensor", "gradient", "constant", "result"
+    cdef readonly Tensor tensor       # the input tensor, or the leaf whose gradient it is
+    cdef readonly int first           # first array in this buffer
+    cdef readonly int maker           # step that computes it, or -1
+    cdef readonly list writes         # steps that modify it in place
+    cdef readonly TracedArray original  # copy of a constant that is modified or returned
+    cdef version_t *version
+    cdef int64_t expected             # version if only traced operations modify it
+
+cdef class Step:
+    """One operation; arguments are array numbers, lists of them, Constants or None."""
+    cdef readonly str kind            # "call", "change", "optimize", "draw", "keep"
+    cdef readonly int draw            # number of the draw
+    cdef readonly Operator operator
+    cdef readonly tuple arguments
+    cdef readonly tuple results       # array numbers; -1: unused
+    cdef readonly int target          # array modified in place, or -1
+    cdef readonly object is_list      # the results form one list
+    cdef readonly dict group          # param group of the optimizer
+    cdef readonly object optimizer
+    cdef rule_t rule
+
+cdef class RuleCapture(UpdateMode):
+    """Captures the update rule of a param group."""
+    cdef rule_t rule
+    cdef bint is_set
+
+# Read the current options of a param group; return False if the optimizer rejects them or has no native rule.
+cdef bint read_rule(object optimizer, object group, rule_t *rule) except -1
+
+# Return the number of an array that a traced operation reads; register new arrays of known memory.
+cdef int number_of_array(object tracer, array_t *array) except -2

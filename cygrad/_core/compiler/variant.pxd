@@ -1,0 +1,76 @@
+"""Call path of compiled functions: check guards, execute, return results."""
+
+from cpython.object cimport PyObject
+from libc.stdint cimport int32_t, int64_t, uint64_t
+from cygrad._core.arrays.array cimport array_t
+from cygrad._core.compiler.alias_guards cimport aliases_t, tensor_guard_t
+from cygrad._core.compiler.frames cimport run_frame_t
+from cygrad._core.compiler.guards cimport Guards
+from cygrad._core.compiler.program cimport Program
+from cygrad._core.graph.node cimport gradient_t
+from cygrad._core.graph.tensor cimport Tensor
+
+# Guard on an option of an optimizer.
+ctypedef struct option_t:
+    PyObject *group
+    PyObject *key
+    PyObject *value
+    int32_t number            # index in `Variant.optimizers`
+    int32_t n                 # number of options in the group, at the first one
+    uint64_t version          # of the group dict when the options were read
+
+# Output: an input tensor, an earlier output, or a new tensor.
+ctypedef struct result_t:
+    int32_t tensor            # number of the input tensor, or -1
+    int32_t same_as           # index of an earlier output, or -1
+    int32_t base              # number of the tensor of which it is a view, or -1
+    int32_t view_kind
+    int32_t requires_grad     # of a leaf
+    int32_t output_nr         # of its node
+    int32_t standard          # marked as Array API array
+    int64_t version           # of new memory; -1: shared with an input
+
+ctypedef struct commit_t:
+    int32_t leaf              # number of the tensor
+    int32_t slot              # slot of its new gradient, or -1
+
+cdef enum:
+    MAX_CALLS = 32            # per GIL release in `each`: their guards take less time than others spin
+
+cdef class Variant:
+    """One trace of a function: its guards and its program."""
+    cdef readonly Program program
+    cdef int n_arguments, n_tensors, n_own, n_options, n_commits
+    cdef bint any_written
+    cdef readonly bint sees_gradients     # reads .grad of inputs
+    cdef tensor_guard_t *layouts
+    cdef readonly Guards guards
+    cdef option_t *options
+    cdef commit_t *commits
+    cdef int32_t *numbers         # tensor of each argument; -1: a value
+    cdef tuple leaves             # per argument: number of its tensor, or (value,)
+    cdef readonly tuple constants          # input tensors that are not arguments
+    cdef object structure
+    cdef list nodes, keep, optimizers
+    cdef result_t *results
+    cdef int32_t *outgoing        # slot of each output; -1: not a new array
+    cdef int n_results
+    cdef object rebuild, graph
+    cdef object draws             # Draws, or None
+    cdef frozenset containers     # ids of the objects that the function reads besides its arguments
+    cdef aliases_t aliases
+    cdef int grad_disabled, inference, dtype
+    cdef readonly int64_t runs
+    cdef bint matches(self, const tensor_guard_t *layout, Tensor tensor, array_t **gradient) noexcept
+    cdef bint guards_hold(self, tuple leaves, run_frame_t *frame) except -1
+    cdef bint arguments_hold(self, tuple leaves, run_frame_t *frame) except -1
+    cdef bint options_hold(self) except -1
+    cdef int run(self, run_frame_t *frame, gradient_t **targets) noexcept nogil
+    cdef object execute(self, run_frame_t *frame)
+    cdef void confirm_options(self, int stop) noexcept
+    cdef int draw(self, run_frame_t *frame) except -1
+    cdef object make_result(self, run_frame_t *frame)
+    cdef Tensor result(self, run_frame_t *frame, int number)
+    cdef int find_targets(self, run_frame_t *frame, gradient_t **targets) except -1
+    cdef int commit(self, run_frame_t *frame, gradient_t **targets) noexcept nogil
+    cdef object run_each(self, list calls, run_frame_t *frame)
