@@ -27,7 +27,7 @@ def assert_ordered(step):
     """Nothing is read in the latest recording before it is there."""
     program = step.variants[0].program
     made = {slot for operation in program.description for slot in operation["results"]}
-    seen = set(range(len(program.held))) - made - {view[0] for operation in program.description
+    seen = set(range(len(program.traced))) - made - {view[0] for operation in program.description
                                                    for view in operation["views"]}
     for operation in program.description:
         read = [slot for argument in operation["arguments"] for slot in (
