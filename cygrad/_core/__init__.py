@@ -1,23 +1,23 @@
 """
-The core: modules in Cython, in rooms that are layers. A room imports only from rooms above it in this list.
+The compiled core: packages of Cython modules, which are layers. A package imports only from those above it:
 
 =================  ==================================================================================================
-``memory``         blocks, storages, counted references, errors without the interpreter's lock
-``threads``        the one door to threads: helpers, parallel loops, limits
-``arrays``         dtypes, the n-dimensional array of C, boxed values
-``simd``           how one text becomes code for several instruction sets
-``primitives``     the inner loops of element-wise functions
+``memory``         blocks, storages, reference counts, errors without the GIL
+``threads``        the only interface to threads: helpers, parallel loops, limits
+``arrays``         dtypes, the n-dimensional array in C, boxed values
+``simd``           headers that compile one loop for several instruction sets
+``primitives``     inner loops of element-wise functions
 ``elementwise``    programs of primitives in one pass over memory
-``kernels``        array in, array out; a room for each subject
-``table``          what a row of the operator table means, and what runs its formulas
-``graph``          tensors, nodes, edges, saved values, changes in place
+``kernels``        functions from arrays to arrays, by topic
+``table``          rows of the operator table, and the execution of their formulas
+``graph``          tensors, nodes, edges, saved values, in-place operations, modes
 ``engine``         plans a backward and runs it
 ``creation``       tensors from data, sizes and ranges
-``dispatch``       from a Python call to a recorded operation; indexing; forward mode
-``custom``         functions of the user's own
-``optimizers``     the steps of optimizers
-``communication``  what goes on between processes without the interpreter's lock
-``testing``        what only tests call; not installed
+``dispatch``       from a Python call to a recorded operation; indexing; forward mode; modes
+``custom``         custom autograd functions
+``optimizers``     steps of optimizers
+``communication``  communication between processes without the GIL
+``testing``        functions that only tests call; not installed
 =================  ==================================================================================================
 
 Many compiled modules lie in one library, because a library takes longer to load than a module to begin. A finder tells

@@ -10,7 +10,7 @@ import sys
 import time
 from urllib.parse import urlparse
 
-from cygrad.distributed import meeting_place
+from cygrad.distributed import rendezvous_server
 
 __all__ = ["join", "wanted"]
 
@@ -72,7 +72,7 @@ def _opened(size, place):
     """Start the server of the meeting; -> its place."""
     written = not isinstance(place, tuple)
     with socket.create_server(("127.0.0.1", 0) if written else place) as listener:
-        subprocess.Popen([sys.executable, "-S", "-E", meeting_place.__file__, str(listener.fileno()), str(size)],
+        subprocess.Popen([sys.executable, "-S", "-E", rendezvous_server.__file__, str(listener.fileno()), str(size)],
                          pass_fds=[listener.fileno()], stdin=subprocess.DEVNULL, start_new_session=True)
         host, port = listener.getsockname()[:2]
     if written:

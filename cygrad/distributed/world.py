@@ -6,12 +6,12 @@ import sys
 import warnings
 
 from cygrad import get_num_threads, set_num_threads
-from cygrad.distributed import alone, faults, library, rendezvous
-from cygrad.distributed.alone import Alone
+from cygrad.distributed import faults, library, rendezvous, single_process
 from cygrad.distributed.debug import compared, debugging, same_everywhere
 from cygrad.distributed.errors import DistError
 from cygrad.distributed.future import stage
-from cygrad.distributed.roll_call import RollCall
+from cygrad.distributed.single_process import Alone
+from cygrad.distributed.straggler_report import RollCall
 from cygrad.distributed.work import Work, failing, finish_all, seconds_of
 
 __all__ = [
@@ -55,7 +55,7 @@ class ProcessGroup:
         self.interrupted = []                      # works that may not have started what follows their comparison
         self.mpi = None if isinstance(comm, Alone) else importlib.import_module("mpi4py.MPI")
         self.in_place = self.mpi and self.mpi.IN_PLACE
-        self.progress = library.progress_for(crowded) if self.mpi else alone.PROGRESS
+        self.progress = library.progress_for(crowded) if self.mpi else single_process.PROGRESS
         self.handles = [self.mpi and library.handle(comm) for comm in self.comms]
         self.comparison_handle = self.comparisons and library.handle(self.comparisons)
 

@@ -287,7 +287,7 @@ class record_function:
     ----------
     name : str
     args : str, optional
-        Behind the name.
+        After the name.
 
     Examples
     --------

@@ -149,7 +149,7 @@ def weighted(generator, weights, n, replacement):
         chances = uniform(generator, (len(rows), n), np.float64) * ends[:, -1:]
         found = np.stack([np.searchsorted(end, chance, side="right")
                           for end, chance in zip(ends, chances, strict=True)])
-        # Rounding must not choose what has no weight behind the last that has.
+        # Rounding must not choose an entry of weight 0 after the last with weight.
         last = rows.shape[1] - 1 - np.argmax(rows[:, ::-1] > 0, axis=1)
         found = np.minimum(found, last[:, None])
     else:

@@ -17,7 +17,7 @@ from cygrad._core.threads.fork_locks import renewed_at_fork
 __all__ = ["Generator", "default_generator", "fork_rng", "get_rng_state", "initial_seed", "manual_seed", "seed",
            "set_algorithm", "set_rng_state"]
 
-# Seed of generators that nobody has seeded.
+# Seed of generators without an explicit seed.
 FIXED_SEED = 67280421310721
 WORD = (1 << 64) - 1
 # A state: initial seed, state and increment of the bit generator (128 bits each), half a draw that waits.

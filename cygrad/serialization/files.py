@@ -28,18 +28,18 @@ def replacing(target):
         yield (target if seekable and isinstance(target, io.BufferedIOBase)
                else _SeekableStream(target) if seekable else _Stream(target))
         return
-    path = os.path.realpath(os.fspath(target))           # the file behind a link is replaced, not the link
+    path = os.path.realpath(os.fspath(target))           # the target of a link is replaced, not the link
     old = os.stat(path) if os.path.exists(path) else None
     if old is not None and not stat.S_ISREG(old.st_mode):
         with open(path, "wb", buffering=0) as file:
             yield _Stream(file)
         return
     suffix = os.urandom(6).hex()
-    beside = os.path.join(os.path.dirname(path), (b".%s.part" % suffix.encode() if isinstance(path, bytes)
+    partial = os.path.join(os.path.dirname(path), (b".%s.part" % suffix.encode() if isinstance(path, bytes)
                                                   else f".{suffix}.part"))
     try:
         try:
-            file = open(beside, "xb")  # noqa: SIM115  (closed below, or with the object)
+            file = open(partial, "xb")  # noqa: SIM115  (closed below, or with the object)
         except (PermissionError, FileNotFoundError):     # if it cannot be opened either, the error names it
             file = None
         if file is None:
@@ -48,15 +48,15 @@ def replacing(target):
             return
         with file:
             if old is not None:
-                os.chmod(beside, stat.S_IMODE(old.st_mode))
+                os.chmod(partial, stat.S_IMODE(old.st_mode))
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.replace(beside, path)
+        os.replace(partial, path)
     except BaseException:
         # An interrupt is delivered after a call, so none comes before this one, even while another is handled.
         try:  # noqa: SIM105  (suppress() would be a call before this one)
-            os.unlink(beside)
+            os.unlink(partial)
         except OSError:
             pass
         raise

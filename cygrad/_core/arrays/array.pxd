@@ -19,8 +19,8 @@ ctypedef struct array_t:
     storage_t *storage    # NULL: metadata only (shape and dtype of an array that was not kept)
     version_t *version    # NULL: an inference tensor
     void *tensor          # the Tensor object that wraps this array, borrowed, or NULL
-    int64_t *shape        # ndim sizes, stored behind the struct
-    int64_t *strides      # ndim steps in elements, stored behind the shape
+    int64_t *shape        # ndim sizes, stored after the struct
+    int64_t *strides      # ndim steps in elements, stored after the shape
 
 # All return NULL, with a message, when memory is exhausted. Sizes are not checked here.
 cdef array_t *array_empty(int dtype, int ndim, const int64_t *shape) noexcept nogil
@@ -57,6 +57,6 @@ cdef inline bint same_shape(const array_t *a, const array_t *b) noexcept nogil:
     return True
 
 cdef inline bint exclusive(array_t *array) noexcept nogil:
-    """Nobody but the caller can see this memory: it may be reused in place."""
+    """Only the caller has this memory: it may be reused in place."""
     return (array.contiguous and array.storage != NULL and array.storage.owner == NULL
             and atomic_load(&array.count) == 1 and atomic_load(&array.storage.count) == 1)

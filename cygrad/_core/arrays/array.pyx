@@ -1,6 +1,6 @@
 """The n-dimensional array of C: counted, with its metadata immutable once it is shared.
 
-Shape and strides stand behind the struct in one block, so that up to three dimensions fit into 128
+Shape and strides follow the struct in one block, so that up to three dimensions fit into 128
 bytes and an array costs one allocation (two with its storage).
 """
 
@@ -148,7 +148,7 @@ cdef array_t *array_view(array_t *base, int dtype, int ndim, const int64_t *shap
     array.data = base.data + offset * itemsize(dtype)     # without storage: an offset, see array_meta
     if base.storage != NULL:
         atomic_increment(&base.storage.count)
-        if base.storage.size_class == NO_ELEMENTS:        # whatever is viewed how, there is one zero behind it
+        if base.storage.size_class == NO_ELEMENTS:        # each view is of the one zero
             memset(array.strides, 0, ndim * sizeof(int64_t))
             array.data = base.storage.data
     array.version = base.version
@@ -180,7 +180,7 @@ cdef array_t *array_over(storage_t *storage, int dtype, int ndim, const int64_t 
 
 
 cdef void array_free(array_t *array) noexcept nogil:
-    """Free an array that nobody holds any more, with its share of storage and version."""
+    """Free an unreferenced array, with its share of storage and version."""
     if array.external:
         version_release(array.version)
     storage_release(array.storage)
@@ -231,7 +231,7 @@ cdef bint overlaps_itself(const array_t *array) noexcept nogil:
 
 
 cdef void _byte_range(const array_t *array, char **begin, char **end) noexcept nogil:
-    """The first byte of the array and the one behind its last."""
+    """The first byte of the array and the one after its last."""
     cdef int64_t low = 0, high = 0, reach
     cdef int i
     for i in range(array.ndim):

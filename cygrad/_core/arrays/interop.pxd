@@ -10,7 +10,7 @@ cdef object numpy_from_array(array_t *array, object owner)
 # An ndarray over the memory of an array, whose count it takes over.
 cdef object owned_ndarray(array_t *array)
 # Who wants to know that elements go to Python or come from there.
-ctypedef void (*door_t)() noexcept
-cdef void set_door(door_t door) noexcept
+ctypedef void (*data_escape_hook_t)() noexcept
+cdef void set_data_escape_hook(data_escape_hook_t door) noexcept
 # They do so here.
-cdef void pass_door() noexcept
+cdef void data_escapes() noexcept

@@ -31,7 +31,7 @@ ctypedef struct value_t:
 
 # A kernel computes results from arguments. It checks what it is given, allocates its results and
 # returns a status (cygrad._core.memory.errors); arguments are borrowed, results are owned by the caller.
-# On failure it leaves no result behind.
+# On failure it leaves no result.
 ctypedef int (*kernel_t)(const value_t *arguments, value_t *results) noexcept nogil
 
 # The kernels by name: array modules register theirs when they are imported.

@@ -1,5 +1,5 @@
 """
-What goes on between processes while nobody holds the interpreter's lock.
+Communication between processes without the GIL.
 
 Knows MPI as a few addresses of functions, and tensors by their memory. Never knows mpi4py, groups or what a collective
 means; those are ``cygrad.distributed``, which loads this room late. Read ``progress.pyx`` first.

@@ -1,14 +1,14 @@
 """
-Requests of MPI that are started and asked without the interpreter's lock.
+Requests of MPI that are started and tested without the GIL.
 
-Functions come by their addresses in the library that somebody else has loaded, so nothing of MPI is needed to build
+Functions come by their addresses in the library that mpi4py has loaded, so nothing of MPI is needed to build
 this. Handles are ``int`` in MPICH and pointers in Open MPI. Both travel in one register, or one place on the stack, of
 which a function that expects an ``int`` reads the lower half; and in memory a pointer has room for either.
 """
 
 from libc.stdint cimport INT32_MAX, int32_t, int64_t, uintptr_t
 from cygrad._core.arrays.array cimport array_t, release, retain
-from cygrad._core.arrays.interop cimport pass_door
+from cygrad._core.arrays.interop cimport data_escapes
 from cygrad._core.graph.inplace cimport bump_version
 from cygrad._core.graph.meta cimport is_meta
 from cygrad._core.graph.tensor cimport Tensor
@@ -24,9 +24,9 @@ cdef extern from "<time.h>" nogil:
 cdef extern from "<sched.h>" nogil:
     int sched_yield()
 
-# Asking again and again is fastest; ranks that share a core yield it in between, to the one that they wait for. After
-# that, sleep in between. On a busy machine sleep at once: whoever only asks has used up its time slice when the others
-# have come, and one that wakes up has not. Who has lost its core while asking finds that the machine is busy.
+# Polling is fastest; ranks that share a core yield it in between, to the one that they wait for. After that, sleep
+# between polls. On a busy machine sleep immediately: a process that only polls has used up its time slice when the
+# others have come, and one that wakes up has not. A process that loses its core while polling finds the machine busy.
 cdef enum:
     IMPATIENT = 20000000          # nanoseconds
     IMPATIENT_IF_BUSY = 300000
@@ -70,7 +70,7 @@ cdef class Reduction:
         cdef int code
         if self.begun:
             raise StopIteration([self.tensor])
-        pass_door()                       # as for everything that goes to others than the operators
+        data_escapes()                       # as for everything that goes to others than the operators
         self.begun = self.under_way = True
         with nogil:
             code = self.progress.start(self.progress.in_place, self.array.data, <int>self.array.size, self.dtype,
@@ -108,7 +108,7 @@ cdef class Progress:
     in_place : int
         What stands for "in place" among addresses.
     requests : type
-        Of somebody else's requests.
+        Of other requests.
     address_of : callable
         From one of those to the address of its handle.
     error : callable

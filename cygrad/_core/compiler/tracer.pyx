@@ -15,7 +15,7 @@ data-escape hook). Older memory and memory of other threads abort the trace, bec
 cimport cython
 from cygrad._core.arrays.array cimport array_t, release, retain
 from cygrad._core.arrays.dtype cimport BOOL, FLOAT16, dtype_name, dtype_object
-from cygrad._core.arrays.interop cimport set_door
+from cygrad._core.arrays.interop cimport set_data_escape_hook
 from cygrad._core.arrays.value cimport ARRAY, ARRAYS, NOTHING, clear, copy_value, value_t
 from cygrad._core.compiler.layouts cimport copy_with_layout
 from cygrad._core.graph.boxing cimport box_number, frame_t, plain_object
@@ -583,4 +583,4 @@ cdef bint read_rule(object optimizer, object group, rule_t *rule) except -1:
     return capture.is_set
 
 
-set_door(_on_data_escape)
+set_data_escape_hook(_on_data_escape)

@@ -22,7 +22,7 @@ from cygrad._core.graph.gradients cimport slot_of
 from cygrad._core.graph.meta cimport is_meta
 from cygrad._core.graph.modes cimport thread_state, thread_state_t
 from cygrad._core.graph.node cimport Node, gradient_t
-from cygrad._core.graph.standard_arrays cimport is_standard, mark_standard
+from cygrad._core.graph.array_api_marks cimport is_array_api, mark_array_api
 from cygrad._core.graph.tensor cimport Tensor, requires_grad, wrap, wrap_view
 from cygrad._core.memory.atomic cimport lock_patiently, unlock
 from cygrad._core.memory.errors cimport MEMORY_ERROR, OK, check
@@ -140,7 +140,7 @@ cdef class Variant:
             self.nodes[i], self.outgoing[i] = node, slot
             result.base = -1 if base is None else base
             result.view_kind, result.requires_grad = model.view_kind, model.leaf_requires_grad
-            result.output_nr, result.standard = model.output_nr, is_standard(model.array)
+            result.output_nr, result.standard = model.output_nr, is_array_api(model.array)
 
     def set_options(self):
         """Set the guards on options from `optimizers`."""
@@ -189,7 +189,7 @@ cdef class Variant:
                                       or not _same_layout(array, layout.array)):
             return False
         if (tensor.base is not None) != layout.is_view or (array.version != NULL) != layout.normal or (
-                is_standard(array) != is_standard(layout.array)):
+                is_array_api(array) != is_array_api(layout.array)):
             return False
         if layout.gradient < 0:
             return True
@@ -332,7 +332,7 @@ cdef class Variant:
             return <Tensor>frame.tensors[given.tensor]
         frame.outgoing[number] = NULL
         if given.standard:
-            mark_standard(array)
+            mark_array_api(array)
         if given.version >= 0 and array.version != NULL:
             array.version.value = given.version
         made = wrap(array) if given.base < 0 else wrap_view(array, <Tensor>frame.tensors[given.base])

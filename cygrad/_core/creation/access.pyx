@@ -7,7 +7,7 @@ from cygrad._core.arrays.array cimport MAX_DIMS, array_t, array_view, retain, sh
 from cygrad._core.arrays.dtype cimport (
     BOOL, COMPLEX64, COMPLEX128, FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, UINT8, dtype_code, itemsize,
     numpy_typenum)
-from cygrad._core.arrays.interop cimport owned_ndarray, pass_door
+from cygrad._core.arrays.interop cimport owned_ndarray, data_escapes
 from cygrad._core.creation.sequences cimport numpy_view as any_numpy_view
 from cygrad._core.graph.meta cimport check_elements
 from cygrad._core.graph.override cimport is_entry
@@ -59,7 +59,7 @@ def item(Tensor input not None):
     cdef array_t *array = input.array
     cdef char *data = array.data
     check_elements(array, "item")
-    pass_door()
+    data_escapes()
     if array.size != 1:
         raise RuntimeError(f"item: only a tensor of one element is a number (got shape {shape_text(array).decode()}). "
                            "Use tolist() for more.")

@@ -80,7 +80,7 @@ def as_integers(capsule):
     Parameters
     ----------
     capsule : capsule
-        To be read by nobody else.
+        Not to be read by other code.
 
     Returns
     -------

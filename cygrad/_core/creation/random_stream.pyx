@@ -17,7 +17,7 @@ cdef extern from "creation/mt19937.h" nogil:
     void mt_normal_double(mt19937_t *mt, double *out, int64_t n, double mean, double std)
 
 cdef enum:
-    FEW = 16                   # from so many normal numbers on they are drawn in blocks
+    FEW = 16                   # at least this many normal numbers are drawn in blocks
 
 ctypedef fused real:
     float

@@ -4,7 +4,7 @@ from cygrad._core.arrays.array cimport array_t
 
 # A new array (count 1) with a copy of nested sequences, numbers, tensors or an ndarray; dtype -1: inferred.
 cdef array_t *array_of(object data, int dtype, str operation) except NULL
-# An ndarray over the memory of `array`; whoever uses it keeps the array alive.
+# An ndarray over the memory of `array`; the caller keeps the array alive.
 cdef object numpy_view(array_t *array)
 # Write a Python number as one element of `dtype`; RuntimeError if it does not fit. A floating value too large
 # becomes inf if `saturate`, as an element of data does, and is an error otherwise, as a fill value is.

@@ -234,7 +234,7 @@ cdef int _infer(object data, int depth, int ndim, int found, str operation) exce
 
 cdef char *_write(object data, int depth, int ndim, const int64_t *shape, int dtype, char *target,
                   str operation) except NULL:
-    """Write `data` in row-major order; -> the place behind its last element."""
+    """Write `data` in row-major order; return the address after its last element."""
     cdef int64_t step = itemsize(dtype), written = 0
     if depth == ndim:
         if _is_sequence(data):

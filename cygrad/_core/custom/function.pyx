@@ -251,7 +251,7 @@ cdef Tensor _returned_input(FunctionNode node, Tensor tensor, Py_ssize_t output_
 
 cdef Tensor _output(FunctionNode node, Tensor tensor, Py_ssize_t output_nr, bint flows, bint marked):
     if requires_grad(tensor):
-        # Somebody else's place in the graph, or that of an output before this one, is left alone.
+        # The node of another tensor, or that of an earlier output, is left alone.
         tensor = <Tensor>tensor.detach()
     if tensor.base is not None:
         tensor.view_kind = CUSTOM_VIEW

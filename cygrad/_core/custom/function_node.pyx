@@ -262,7 +262,7 @@ cdef class FunctionNode(Node):
 
 cdef object (*_bare_new)(_Type *, object, PyObject *)
 _bare_new = (<_Type *>FunctionNode).tp_new
-# A node without its C block would be of no use to anybody, so Python code cannot make one.
+# A node without its C block is useless, so Python code cannot make one.
 (<dict>(<_Type *>FunctionNode).tp_dict)["__new__"] = Node.__dict__["__new__"]
 PyType_Modified(FunctionNode)
 

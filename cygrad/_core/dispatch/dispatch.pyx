@@ -15,7 +15,7 @@ from cygrad._core.dispatch.execution cimport (
     LARGE, call_boxed, keep, keep_results, needed_by, program_of, record, run_kernel, wants_gradient)
 from cygrad._core.dispatch.operation_errors cimport check_operation
 from cygrad._core.dispatch.standard_operands cimport (
-    is_standard_operand, of_two_dtypes, promoted, standard_operator)
+    is_array_api_operand, of_two_dtypes, promoted, standard_operator)
 from cygrad._core.dispatch.work cimport size_of
 from cygrad._core.elementwise.elementwise cimport copy_into, entries, entry_t, evaluate, program_t, result_dtype
 from cygrad._core.graph.boxing cimport box, frame_t, unbox
@@ -27,7 +27,7 @@ from cygrad._core.graph.modes cimport (
 from cygrad._core.graph.native cimport NativeNode, native_node, set_meta
 from cygrad._core.graph.node cimport Node, kept_t, node_t, set_edge
 from cygrad._core.graph.override cimport override
-from cygrad._core.graph.standard_arrays cimport follow
+from cygrad._core.graph.array_api_marks cimport propagate_array_api
 from cygrad._core.graph.tensor cimport DIFFERENTIABLE_VIEW, Tensor, gradient_edge, is_plain, wrap
 from cygrad._core.memory.atomic cimport atomic_load
 from cygrad._core.memory.errors cimport MEMORY_ERROR, OK, check, unlikely
@@ -293,7 +293,7 @@ cdef object unary(Operator operator, object input, object out):
         result = _small_unary(operator.descriptor.primitive, (<Tensor>input).array)
         if result != NULL:
             if any_unusual:
-                follow(result, (<Tensor>input).array)
+                propagate_array_api(result, (<Tensor>input).array)
             return _short_result(operator, result, <Tensor>input, None)
     return call(operator, &argument, out)
 
@@ -302,7 +302,7 @@ cdef object binary(Operator operator, object input, object other, object out):
     cdef PyObject *arguments[2]
     cdef thread_state_t *state = thread_state()
     cdef array_t *result
-    if any_unusual and (is_standard_operand(input) or is_standard_operand(other)):
+    if any_unusual and (is_array_api_operand(input) or is_array_api_operand(other)):
         operator = standard_operator(operator, input, other)
         if of_two_dtypes(input, other):
             input, other = promoted(<Tensor>input, <Tensor>other, False)
@@ -312,8 +312,8 @@ cdef object binary(Operator operator, object input, object other, object out):
         result = _small_binary(operator.descriptor.primitive, (<Tensor>input).array, (<Tensor>other).array)
         if result != NULL:
             if any_unusual:
-                follow(result, (<Tensor>input).array)
-                follow(result, (<Tensor>other).array)
+                propagate_array_api(result, (<Tensor>input).array)
+                propagate_array_api(result, (<Tensor>other).array)
             return _short_result(operator, result, <Tensor>input, <Tensor>other)
     arguments[0] = <PyObject *>input
     arguments[1] = <PyObject *>other

@@ -20,7 +20,7 @@ from cygrad._core.graph.modes cimport CALL_MODES, RESULT_MODES, grad_enabled, th
 from cygrad._core.graph.native cimport NativeNode, native_node, pack_saved, set_meta, version_of
 from cygrad._core.graph.node cimport Node, kept_t, node_t, set_edge
 from cygrad._core.graph.saved cimport SavedHooks, saved_hooks
-from cygrad._core.graph.standard_arrays cimport WITHOUT_ELEMENTS, adapt, unusual_among
+from cygrad._core.graph.array_api_marks cimport WITHOUT_ELEMENTS, adapt, unusual_among
 from cygrad._core.graph.tensor cimport MULTI_OUTPUT_VIEW, Tensor, gradient_edge, requires_grad, wrap, wrap_view
 from cygrad._core.graph.tensor_identity cimport known_tensor
 from cygrad._core.memory.errors cimport MEMORY_ERROR, OK, check, unlikely
@@ -145,7 +145,7 @@ cdef NativeNode record(Operator operator, frame_t *frame, uint32_t needed, int n
         if value.kind == ARRAY and not saved.memory_by & needed and op.arguments[saved.index].differentiable:
             meta = c.metas[first_edge(op, saved.index, n_edges)]
             if meta != NULL:
-                meta.count += 1              # nobody else knows it yet
+                meta.count += 1              # not shared yet
                 set_array(&c.saved[i].value, meta)
                 continue
         if value.kind != NOTHING:

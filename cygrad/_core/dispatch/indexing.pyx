@@ -29,7 +29,7 @@ from cygrad._core.dispatch.execution cimport call_with_integers
 from cygrad._core.graph.meta cimport any_meta, is_meta
 from cygrad._core.graph.modes cimport EXCEPT_AUTOCAST, thread_state, thread_state_t
 from cygrad._core.graph.override cimport is_entry, overrides
-from cygrad._core.graph.standard_arrays cimport is_standard
+from cygrad._core.graph.array_api_marks cimport is_array_api
 from cygrad._core.graph.tensor cimport Tensor, describe, protocol, wrap, wrap_view
 from cygrad._core.graph.view_requirement cimport takes_part
 from cygrad._core.kernels.shape.slicing cimport selected
@@ -164,7 +164,7 @@ cdef object _plain_entry(object item):
         if is_entry(item):
             return item
         code = (<Tensor>item).array.dtype
-        mask = code == UINT8 and not is_standard((<Tensor>item).array)
+        mask = code == UINT8 and not is_array_api((<Tensor>item).array)
         if (<Tensor>item).array.ndim == 0 and is_integral(code) and not mask:
             return numpy_view((<Tensor>item).array).item()
         if mask:

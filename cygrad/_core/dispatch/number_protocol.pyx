@@ -13,7 +13,7 @@ from cygrad._core.arrays.value cimport value_t
 from cygrad._core.creation.creation cimport tensor_from
 from cygrad._core.dispatch.dispatch cimport binary, call, call_inplace, unary
 from cygrad._core.dispatch.standard_operands cimport (
-    is_standard_operand, of_two_dtypes, promoted, standard_operator)
+    is_array_api_operand, of_two_dtypes, promoted, standard_operator)
 from cygrad._core.graph.boxing cimport box_number
 from cygrad._core.graph.meta cimport any_unusual
 from cygrad._core.graph.override cimport overrides
@@ -83,7 +83,7 @@ cdef object _binary_slot(int slot, object a, object b):
     row = _slot_operator(slot, a, b)
     if row.call_kind == CALL_BINARY:
         return binary(row, a, b, None)
-    if any_unusual and of_two_dtypes(a, b) and (is_standard_operand(a) or is_standard_operand(b)):
+    if any_unusual and of_two_dtypes(a, b) and (is_array_api_operand(a) or is_array_api_operand(b)):
         a, b = promoted(<Tensor>a, <Tensor>b, True)
     arguments[0] = <PyObject *>a
     arguments[1] = <PyObject *>b
@@ -98,7 +98,7 @@ cdef object _inplace_slot(int slot, object a, object b):
     if PyLong_Check(b):
         b = _operand(b, a)
     row = _slot_operator(slot, a, b)
-    if any_unusual and (is_standard_operand(a) or is_standard_operand(b)):
+    if any_unusual and (is_array_api_operand(a) or is_array_api_operand(b)):
         row = standard_operator(row, a, b)
     arguments[0] = <PyObject *>a
     arguments[1] = <PyObject *>b

@@ -15,7 +15,7 @@ cdef Operator _split, _transpose_all
 
 def equal_parts(input, number, dim, bint parts):
     """
-    What `split` gives for parts of so many elements, or `chunk` for so many parts.
+    Return what `split` returns for parts of n elements, or `chunk` for n parts.
 
     Returns
     -------

@@ -1,6 +1,6 @@
 """
 Gradients of single samples where nothing but products uses the parameters: one plan, and one outer product for each
-sample and matrix, without an object for any node on the way.
+sample and matrix, without an object for any node.
 """
 
 from cpython.exc cimport PyErr_CheckSignals
@@ -13,7 +13,7 @@ from cygrad._core.arrays.value cimport INTEGER, NOTHING, find_kernel, kernel_t, 
 from cygrad._core.elementwise.elementwise cimport fill
 from cygrad._core.engine.node_run cimport add_part
 from cygrad._core.engine.plan cimport item_t, plan_build, plan_capturing, plan_find, plan_free, plan_restrict, plan_t
-from cygrad._core.engine.serial_run cimport FINISHED, LOOK_FOR_SIGNALS, NEEDS_PYTHON, advance
+from cygrad._core.engine.serial_run cimport FINISHED, CHECK_SIGNALS, NEEDS_PYTHON, advance
 from cygrad._core.graph.modes cimport is_watched, thread_state
 from cygrad._core.graph.native cimport NativeNode
 from cygrad._core.graph.node cimport Node, node_t
@@ -49,7 +49,7 @@ def product_gradients(Tensor losses not None, list parameters not None, products
     -------
     list or None
         For each parameter a Tensor of shape (n, ...), or None if nothing depends on it. None instead of the list if
-        anything else uses parameters, or has a say on the way.
+        anything else uses parameters, or a hook may change gradients.
     """
     cdef int64_t output_nr, place = 0
     cdef Py_ssize_t i, n = len(parameters)
@@ -86,7 +86,7 @@ def product_gradients(Tensor losses not None, list parameters not None, products
                     break
                 if status == NEEDS_PYTHON:          # a hook, by another thread: nothing has been lost
                     return None
-                if status == LOOK_FOR_SIGNALS:
+                if status == CHECK_SIGNALS:
                     PyErr_CheckSignals()
                 else:
                     check(status)

@@ -1,11 +1,11 @@
 """Operands that are arrays by the array API standard."""
 
-from cygrad._core.graph.standard_arrays cimport is_standard
+from cygrad._core.graph.array_api_marks cimport is_array_api
 from cygrad._core.graph.tensor cimport Tensor, is_plain
 from cygrad._core.table.operator cimport Operator
 
-cdef inline bint is_standard_operand(object value) noexcept:
-    return is_plain(value) and is_standard((<Tensor>value).array)
+cdef inline bint is_array_api_operand(object value) noexcept:
+    return is_plain(value) and is_array_api((<Tensor>value).array)
 
 cdef inline bint of_two_dtypes(object a, object b) noexcept:
     return is_plain(a) and is_plain(b) and (<Tensor>a).array.dtype != (<Tensor>b).array.dtype

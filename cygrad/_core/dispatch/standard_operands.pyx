@@ -6,7 +6,7 @@ quotients rounded down have limits where an operand is infinite.
 """
 
 from cygrad._core.arrays.dtype cimport FLOAT32, category, dtype_object, promotable, promote
-from cygrad._core.graph.standard_arrays cimport mark_standard
+from cygrad._core.graph.array_api_marks cimport mark_array_api
 from cygrad._core.table.operator cimport table
 from cygrad._core.table.operator import operators
 
@@ -63,16 +63,16 @@ def standard(result, *arguments):
 
 
 cdef Tensor _standard(Tensor tensor, tuple arguments):
-    if not is_plain(tensor) or is_standard(tensor.array):
+    if not is_plain(tensor) or is_array_api(tensor.array):
         return tensor
     for argument in arguments:
         if argument is tensor:
             tensor = operators.alias(tensor)
             break
-    mark_standard(tensor.array)
+    mark_array_api(tensor.array)
     return tensor
 
 
 def follows_standard(Tensor tensor not None):
     """Whether a tensor is an array by the standard."""
-    return is_standard(tensor.array)
+    return is_array_api(tensor.array)

@@ -18,7 +18,7 @@ from cygrad._core.graph.mode_stack cimport InplaceStep, Mode, abort_trace, excha
 from cygrad._core.graph.modes cimport (
     FORWARD_MODE, TRACING_MODE, grad_enabled, set_dual_level, thread_state, thread_state_t)
 from cygrad._core.graph.native cimport NativeNode, fit_recorded
-from cygrad._core.graph.node cimport show
+from cygrad._core.graph.node cimport gc_track
 from cygrad._core.graph.override cimport is_entry
 from cygrad._core.graph.tensor cimport Tensor, protocol
 from cygrad._core.graph.view_requirement cimport takes_part
@@ -373,7 +373,7 @@ cdef int _tell(NativeNode node, list tangents, tuple pushed) except -1:
     if any_tangent(known):
         level = thread_state().dual_level
         node.payload = level, known
-        show(node.c)
+        gc_track(node.c)
         # A tangent's history may lead back to the node: leaving the level breaks that cycle.
         _nodes.setdefault(level, WeakSet()).add(node)
     return 0

@@ -31,7 +31,7 @@ import cygrad._core.primitives.typed_loops  # noqa: F401  # no-cython-lint
 cdef enum:
     SMALL = 16384         # bytes of temporaries that the short way keeps on the stack
     LARGE = 16384         # elements from which a transposed operand is copied first
-    FAR_ROWS = 256        # ... if it has so many rows that their cache lines push each other out
+    FAR_ROWS = 256        # ... if it has that many rows, whose cache lines evict each other
 
 
 cdef int evaluate(program_t *program, const value_t *inputs, uint32_t reuse,

@@ -8,7 +8,7 @@ ctypedef struct watch_t:
     int on                # is this thread looking?
     int nan               # an element-wise program has written one
     int plain             # the program that runs is plain arithmetic on numbers and gradients: no nan goes in
-    int kernels           # something else than element-wise programs has computed: nobody has looked at that
+    int kernels           # something else than element-wise programs has computed: unchecked
 
 # How many threads are looking: where it is 0, nothing need be done. A glance, before `watch()` is asked.
 cdef int64_t nan_watchers

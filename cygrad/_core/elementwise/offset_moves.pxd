@@ -75,6 +75,6 @@ cdef void add_after(nest_of_offsets_t *nest, const array_t *sparse, int dim) noe
 # Begin a nest: which way, between which arrays.
 cdef void begin_nest(nest_of_offsets_t *nest, move_t move, const array_t *sparse, const array_t *dense,
                      const int64_t *offsets, int64_t n) noexcept nogil
-# The common case of one indexed dimension: before = those in front of it, after = those behind it.
+# The common case of one indexed dimension: before = those in front of it, after = those after it.
 cdef void move_along(move_t move, const array_t *sparse, int dim, const array_t *dense,
                      const int64_t *offsets, int64_t n) noexcept nogil

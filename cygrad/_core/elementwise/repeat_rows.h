@@ -1,4 +1,4 @@
-/* Rows of an operand that is broadcast, put one behind the other. */
+/* Rows of an operand that is broadcast, put one after the other. */
 #ifndef CYGRAD_REPEAT_ROWS_H
 #define CYGRAD_REPEAT_ROWS_H
 

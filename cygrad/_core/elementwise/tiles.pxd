@@ -40,7 +40,7 @@ ctypedef struct task_t:
     int64_t error                 # status of the first loop that refused a value
     char text[256]
 
-# Tile size for temporaries of so many bytes per element.
+# Tile size for temporaries of n bytes per element.
 cdef int64_t tile_size(int64_t bytes) noexcept nogil
 # Run the steps on n elements that lie as `slots` says; buffers are taken from `workspace`.
 cdef void run_steps(const specialized_t *program, slots_t *slots, char *workspace, int64_t capacity,

@@ -203,7 +203,7 @@ cdef void _move_rows(const task_t *task, int k, char *tile, int64_t start, int64
             d += 1
 
 
-cdef bint _is_even(const nest_t *nest, int k, int dims) noexcept nogil:
+cdef bint _has_uniform_stride(const nest_t *nest, int k, int dims) noexcept nogil:
     """Is the distance from one element to the next the same throughout the inner dimensions?"""
     cdef int d
     for d in range(1, dims):
@@ -212,14 +212,14 @@ cdef bint _is_even(const nest_t *nest, int k, int dims) noexcept nogil:
     return True
 
 
-cdef inline bint _lies_ready(const task_t *task, int k, int64_t size, int dims) noexcept nogil:
+cdef inline bint _is_directly_addressable(const task_t *task, int k, int64_t size, int dims) noexcept nogil:
     """
     May the steps read or write operand k where it is, one place after the other `size` bytes on?
 
     Tiles of several rows are blocks of that many dimensions, or lie anyhow (0).
     """
     cdef int64_t step = task.nest.strides[k][0]
-    return (task.even[k] or task.rows == 0 or (dims and _is_even(&task.nest, k, dims))) and (
+    return (task.even[k] or task.rows == 0 or (dims and _has_uniform_stride(&task.nest, k, dims))) and (
         step == size or task.program.exact or step == 0)
 
 
@@ -350,7 +350,7 @@ cdef void _run_tiles(void *context, int64_t begin, int64_t end) noexcept nogil:
         set_loop_status(OK)
 
 
-cdef int _whole_dims(const task_t *task, int64_t size) noexcept nogil:
+cdef int _collapsible_dims(const task_t *task, int64_t size) noexcept nogil:
     """How many inner dimensions a tile should hold so that what is broadcast to the others lies ready; or 0."""
     cdef const nest_t *nest = &task.nest
     cdef int64_t block = nest.shape[0]
@@ -359,7 +359,7 @@ cdef int _whole_dims(const task_t *task, int64_t size) noexcept nogil:
         block *= nest.shape[dims]
         dims += 1
     for k in range(1, nest.n):
-        if block >= LONG_ROW and nest.data[k] != NULL and not task.even[k] and _is_even(nest, k, dims):
+        if block >= LONG_ROW and nest.data[k] != NULL and not task.even[k] and _has_uniform_stride(nest, k, dims):
             return dims
     return 0
 
@@ -398,9 +398,9 @@ cdef void prepare_task(task_t *task) noexcept nogil:
     task.rows = 0
     bytes = 0 if chained else program.n_buffers * program.width
     for k in range(nest.n):
-        task.even[k] = _is_even(nest, k, nest.ndim)
+        task.even[k] = _has_uniform_stride(nest, k, nest.ndim)
         size = task.itemsize[k] if k else out_size
-        if nest.data[k] != NULL and not (task.even[k] and _lies_ready(task, k, size, 0)
+        if nest.data[k] != NULL and not (task.even[k] and _is_directly_addressable(task, k, size, 0)
                                          and (k or task.move[0] == NULL)):
             bytes += size
     size = tile_size(bytes)
@@ -410,7 +410,7 @@ cdef void prepare_task(task_t *task) noexcept nogil:
         task.pieces = (length + task.piece - 1) // task.piece
     else:
         task.rows = size // length
-        dims = _whole_dims(task, size)
+        dims = _collapsible_dims(task, size)
         if dims:
             task.rows = 1
             for k in range(1, dims):
@@ -419,11 +419,11 @@ cdef void prepare_task(task_t *task) noexcept nogil:
     task.capacity = SHORTEST_CHAIN if chained else task.piece
     for k in range(1, nest.n):
         # A number is in a cell.
-        task.ready[k] = nest.data[k] != NULL and _lies_ready(task, k, task.itemsize[k], dims)
+        task.ready[k] = nest.data[k] != NULL and _is_directly_addressable(task, k, task.itemsize[k], dims)
         task.same[k] = task.rows > 0
         for d in range(1, nest.ndim):
             task.same[k] = task.same[k] and nest.strides[k][d] == 0
-    task.ready[0] = task.move[0] == NULL and _lies_ready(task, 0, out_size, dims)
+    task.ready[0] = task.move[0] == NULL and _is_directly_addressable(task, 0, out_size, dims)
     if not task.ready[0] and task.move[0] == NULL:       # same dtype, but unevenly strided: moved as it is
         task.move[0] = cast_loops[program.dtype][program.dtype]
 

@@ -17,7 +17,7 @@ from cygrad._core.engine.node_run cimport add_part, deliver, run_node, wanted_ar
 from cygrad._core.engine.parallel_run cimport run_with_team, worth_a_team
 from cygrad._core.engine.plan cimport (
     item_t, plan_build, plan_capture, plan_capturing, plan_find, plan_free, plan_restrict, plan_t)
-from cygrad._core.engine.serial_run cimport FINISHED, LOOK_FOR_SIGNALS, NEEDS_PYTHON, advance
+from cygrad._core.engine.serial_run cimport FINISHED, CHECK_SIGNALS, NEEDS_PYTHON, advance
 from cygrad._core.engine.watched_run cimport run_watched_item
 from cygrad._core.graph.backward_calls cimport remember_call, work_for, working_for
 from cygrad._core.graph.accumulate cimport add_gradient, keep_gradient
@@ -35,7 +35,7 @@ from cygrad._core.graph.node cimport (
     ALL_ARGUMENTS, HAS_HOOKS, HAS_PACKED_TENSORS, HAS_SPARSE_GRADIENT, Hooks, Node, node_t)
 from cygrad._core.graph.override cimport is_entry
 from cygrad._core.graph.saved cimport SavedHooks, saved_hooks
-from cygrad._core.graph.standard_arrays cimport follow
+from cygrad._core.graph.array_api_marks cimport propagate_array_api
 from cygrad._core.graph.tensor cimport SLOT_ADD, Tensor, grad_fn_of, protocol, wrap
 from cygrad._core.graph.tensor_identity cimport known_tensor, tensor_of
 from cygrad._core.graph.untracked_reason cimport GRADIENT
@@ -53,7 +53,7 @@ cdef extern from "Python.h":
 cdef enum:
     DEEP = 60               # backward calls inside each other on one stack before the next one gets a new thread
     DEEPEST = 1000          # such threads on top of each other
-    BRIEF = 16              # nodes, and elements that they touch: so few take less than giving the lock up and
+    BRIEF = 16              # nodes, and elements that they touch: fewer take less than giving the GIL up and
     BRIEF_WORK = 1024       # getting it back
 
 
@@ -93,7 +93,7 @@ cdef class GraphTask:
                     status = advance(&self.plan, &place, self.keep)
             if status == FINISHED:
                 return 0
-            if status == LOOK_FOR_SIGNALS:
+            if status == CHECK_SIGNALS:
                 PyErr_CheckSignals()
             elif status == NEEDS_PYTHON:
                 self.run_python(&self.plan.items[self.plan.order[place]])
@@ -275,7 +275,7 @@ cdef int _make_dense(Tensor leaf, node_t *node, object arriving) except -1:
 
 cdef bint _hand_over(node_t *node, list grads):
     """
-    A first gradient that nobody else knows becomes that of the leaf without a copy, so that hooks which come after see
+    A first gradient that is not shared becomes that of the leaf without a copy, so that hooks which come after see
     the one that was taken over.
     """
     cdef Tensor gradient = grads[0]
@@ -294,7 +294,7 @@ cdef int _accumulate(Tensor leaf, Tensor gradient) except -1:
             # As add_gradient() does it.
             protocol.inplace(SLOT_ADD, former, gradient)
             break
-        # A copy, as nobody else's memory may become .grad; nor may an expanded one.
+        # A copy, as shared memory may not become .grad; nor may an expanded one.
         total = (protocol.binary(SLOT_ADD, former, gradient) if former is not None else
                  gradient.clone() if leaf.array.contiguous and gradient.array.contiguous else
                  gradient.contiguous() if leaf.array.contiguous else
@@ -532,7 +532,7 @@ cdef list _captured(GraphTask task, str operation, object inputs, list targets, 
                 if array != NULL:
                     fresh = known_tensor(array) is None
                     if fresh and any_unusual and isinstance(inputs[position], Tensor):
-                        follow(array, (<Tensor>inputs[position]).array)
+                        propagate_array_api(array, (<Tensor>inputs[position]).array)
                     result = tensor_of(retain(array))
                     if fresh:
                         (<Tensor>result).view_kind = GRADIENT

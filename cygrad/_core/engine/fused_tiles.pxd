@@ -16,7 +16,7 @@ cdef enum:
 ctypedef struct flow_t:
     array_t *array            # where all of it lies; NULL: it exists a tile at a time
     int64_t step              # bytes from one element to the next; 0: one for all
-    int64_t row               # > 0: each is for so many elements in a row; < 0: so many serve all, again and again
+    int64_t row               # n > 0: each is for n elements of a row; -n < 0: n elements are repeated for all
     int32_t dtype
     int32_t slot              # its place in the workspace, if it has one: without an array, or to be spread
     int32_t last              # the last step that reads it, or -1

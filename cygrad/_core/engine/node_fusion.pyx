@@ -11,7 +11,7 @@ numbers and one shape, with saved tensors without gaps or broadcast in a simple 
 not fit are passed over.
 
 In a team other members run nodes at the same time. A node may join there if all that it still waits for are nodes of
-the fusion: nobody else can get hold of it then.
+the fusion: no other code can get a reference then.
 """
 
 from libc.stdint cimport int32_t, int64_t
@@ -516,7 +516,7 @@ cdef bint _is_free(const fusion_t *fusion, item_t *item) noexcept nogil:
 
 
 cdef int _collect(fusion_t *fusion, int64_t place) noexcept nogil:
-    """Let the item at `place` and those behind it join that can, and pass over some that cannot."""
+    """Let the item at `place` and those after it join that can, and pass over some that cannot."""
     cdef plan_t *plan = fusion.plan
     cdef item_t *item
     cdef int status = OK
@@ -536,7 +536,7 @@ cdef int _collect(fusion_t *fusion, int64_t place) noexcept nogil:
 
 
 cdef bint _has_company(plan_t *plan, const item_t *item, int64_t place) noexcept nogil:
-    """Is there a node close behind that this one leads to and that might join it?"""
+    """Is there a node soon after this one that it leads to and that might join it?"""
     cdef const item_t *other
     cdef int64_t k, size = 0 if plan.sums[item.buffers] == NULL else plan.sums[item.buffers].size
     for k in range(place + 1, min(place + 1 + 2 * FAR, plan.n_items)):
@@ -586,7 +586,7 @@ def count_fusions():
 
 
 def set_fuse_from(int64_t elements):
-    """Fusion nodes of so many elements and more; -> the former number."""
+    """Fuse nodes of n elements and more; return the former n."""
     global _fuse_from
     former, _fuse_from = _fuse_from, elements
     set_fuser(_fuse_nodes, elements)

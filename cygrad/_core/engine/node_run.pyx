@@ -29,10 +29,10 @@ cdef extern from "<time.h>" nogil:
 cdef enum:
     NODE_WORK = 64            # elements that a node counts for even if it has none
     CLOCK_WORK = 1 << 18      # elements between two looks at the clock
-    PATIENCE = 30000000       # nanoseconds between two looks for signals
+    SIGNAL_CHECK_INTERVAL = 30000000       # nanoseconds between two looks for signals
 
 
-cdef bint run_out(patience_t *patience, int64_t work) noexcept nogil:
+cdef bint should_check_signals(signal_check_t *patience, int64_t work) noexcept nogil:
     cdef timespec time
     cdef int64_t now
     cdef bint first
@@ -45,7 +45,7 @@ cdef bint run_out(patience_t *patience, int64_t work) noexcept nogil:
     if patience.deadline and now < patience.deadline:
         return False
     first = patience.deadline == 0
-    patience.deadline = now + PATIENCE
+    patience.deadline = now + SIGNAL_CHECK_INTERVAL
     return not first
 
 
@@ -88,7 +88,7 @@ cdef int _deliver_part(plan_t *plan, int64_t buffer, int32_t rank, array_t *grad
     cdef parts_t *parts = &plan.parts[buffer]
     cdef array_t *part
     cdef int status = OK
-    if parts.count == 1:                     # nobody reads it before the node runs
+    if parts.count == 1:                     # not read before the node runs
         parts.arrays[rank] = gradient
         return OK
     lock(&parts.lock)

@@ -1,7 +1,7 @@
 """
 Running a plan with several workers: ready nodes from one queue, Python code on the calling thread.
 
-Every member takes the ready native node that comes first in the plan; one that finds none takes a piece of somebody's
+Every member takes the ready native node that comes first in the plan; one that finds none takes a piece of another's
 large kernel (`help_team`), and leaves if it finds nothing for a while: it is called back when there is. The calling
 thread, member 0, stays; it runs the nodes with Python code, in the order of the plan.
 Gradients of one input are added in the order of their producers, and wait where they come too early: the sum, and with
@@ -13,7 +13,7 @@ from libc.stdio cimport snprintf
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 from cygrad._core.arrays.array cimport array_t, release
-from cygrad._core.engine.node_run cimport MOST_FUSED, add_part, fused_t, patience_t, run_items, run_out
+from cygrad._core.engine.node_run cimport MOST_FUSED, add_part, fused_t, signal_check_t, run_items, should_check_signals
 from cygrad._core.engine.plan cimport item_t, one_arrived, parts_t, plan_find, plan_t, still_waiting, was_fused
 from cygrad._core.graph.backward_calls cimport work_for
 from cygrad._core.graph.node cimport node_t
@@ -163,7 +163,7 @@ cdef void _fail(run_team_t *team, int status) noexcept nogil:
 
 cdef void _fail_after_fork(run_team_t *team) noexcept nogil:
     """A hook has forked, and this is the child: what other members were at work on is lost."""
-    team.lock = 0                   # nobody is left who could hold it
+    team.lock = 0                   # no thread is left that could hold it
     snprintf(message(), MESSAGE, b"backward: the process was forked while this backward was at work (by a hook?), and "
              b"the child cannot finish it. Leave the hook in the parent only, or run backward anew in the child.")
     _fail(team, RUNTIME_ERROR)
@@ -199,7 +199,7 @@ cdef int64_t _hand_over(run_team_t *team, const int64_t *entries, int n, int fin
 
 
 cdef void _finish(run_team_t *team, item_t **items, int count) noexcept nogil:
-    """The gradients of items have been handed on: count down what waits for them. Little of it needs the lock."""
+    """The gradients of items have been handed on: count down what waits for them. Little of it is locked."""
     cdef int64_t[MOST_READY] entries
     cdef node_t *node
     cdef item_t *target
@@ -274,7 +274,7 @@ cdef int64_t _run_native(run_team_t *team, item_t **items, int count) noexcept n
 
 
 cdef item_t *_next_python(run_team_t *team) noexcept nogil:
-    """The next item for the calling thread if all its gradients are there; the lock is held."""
+    """The next item for the calling thread if all its gradients are there; the team's lock is held."""
     cdef item_t *item
     if team.next_python < team.n_python:
         item = &team.plan.items[team.plan.order[team.python_places[team.next_python]]]
@@ -293,14 +293,14 @@ cdef void _member(void *context, int rank, int size) noexcept nogil:
     cdef item_t *item
     cdef int64_t[MOST_TAKEN] entries
     cdef item_t *taken[MOST_TAKEN]
-    cdef patience_t patience = patience_t(0, 0)
+    cdef signal_check_t patience = signal_check_t(0, 0)
     cdef int64_t work = 0           # of what this member ran last
     cdef int64_t ready
     cdef int count, status, idle = 0
     cdef bint over
     work_for(plan.id)
     while True:
-        if rank == 0 and run_out(&patience, work) and team.python_item(team.task, NULL) != 0:
+        if rank == 0 and should_check_signals(&patience, work) and team.python_item(team.task, NULL) != 0:
             _fail(team, RUNTIME_ERROR)
         if rank != 0 and leave_team():
             return

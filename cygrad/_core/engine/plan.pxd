@@ -19,7 +19,7 @@ ctypedef struct item_t:
     int8_t executed           # the node itself runs (false: only its captured gradient is wanted)
     int8_t python             # runs on the calling thread
     int8_t fused              # it has run, in a fusion with others before it
-    int8_t captured           # somebody wants to see its gradient: it is kept in plan.captured
+    int8_t captured           # its gradient is requested: it is kept in plan.captured
     int8_t leaf               # an AccumulateGrad
     int8_t before_leaf        # sends a gradient to one
     int8_t weight             # its share of plan.work in units of WEIGHT elements, or MOST_WEIGHT if that is more
@@ -42,8 +42,8 @@ cdef extern from * nogil:
 ctypedef struct parts_t:
     array_t **arrays
     int32_t count
-    int32_t added             # so many have been taken from here, or are being added
-    int32_t adding            # somebody is at it, without the lock
+    int32_t added             # how many are taken from here, or being added
+    int32_t adding            # a thread is adding, unlocked
     int32_t lock              # guards the above
 
 ctypedef struct plan_t:
@@ -53,7 +53,7 @@ ctypedef struct plan_t:
     int32_t *order            # items in the order of running
     int64_t n_buffers         # one for each input of each node
     array_t **sums            # what has arrived there
-    array_t **captured        # what somebody wants to see of it; NULL if nobody does
+    array_t **captured        # requested gradients; NULL if none is requested
     parts_t *parts            # in a team, else NULL
     int64_t last_nr           # sequence number of the item before, while they are found
     int32_t unsorted          # items were not found in the order of running
@@ -70,7 +70,7 @@ ctypedef struct plan_t:
 # Fill the plan from the roots; -1 (with a message) without memory. No GIL needed.
 cdef int plan_build(plan_t *plan, node_t **roots, int64_t n_roots) noexcept nogil
 # Mark as needed only what leads to the targets: backward(inputs=...) and grad(). `captured`: target nodes whose
-# gradient is only looked at, so that they run only if something behind them is needed too.
+# gradient is only looked at, so that they run only if a node after them is needed, too.
 cdef void plan_restrict(plan_t *plan, node_t **targets, int64_t n_targets, bint captured) noexcept nogil
 # Room for gradients that are looked at; -1 (with a message) without memory. Then one of them, which is retained.
 cdef int plan_capturing(plan_t *plan) noexcept nogil

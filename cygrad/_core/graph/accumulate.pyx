@@ -1,7 +1,7 @@
 """
 AccumulateGrad: where backward ends and a leaf's ``.grad`` begins.
 
-Adding is locked, so that concurrent backward calls on shared leaves lose nothing. The lock is held while the
+Adding is locked, so that concurrent backward calls on shared leaves lose nothing. Its lock is held while the
 memory is added to, never while taking the GIL.
 """
 
@@ -19,7 +19,8 @@ from cygrad._core.graph.borrowed_references cimport (
     FREE_THREADED, count_down, count_up, lock_lending, make_lendable, take_if_alive, unlock_lending)
 from cygrad._core.graph.modes cimport ANOMALY_ON, thread_state
 from cygrad._core.graph.node cimport (
-    Node, gradient_t, has_weak_references, hide, install_collector, next_sequence_nr, node_new, node_t, show, take_out)
+    Node, gc_track, gc_unlink, gc_untrack, gradient_t, has_weak_references, install_collector, next_sequence_nr,
+    node_new, node_t)
 from cygrad._core.graph.version_errors cimport forget_place
 from cygrad._core.memory.atomic cimport atomic_increment, atomic_load, lock, lock_patiently, unlock
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, check, message
@@ -168,7 +169,7 @@ cdef AccumulateGrad _new_or_parked(gradient_t *gradient):
     cdef AccumulateGrad node
     if c == NULL or thread_state().anomaly & ANOMALY_ON:         # which remembers where each node was made
         node = <AccumulateGrad>node_new(AccumulateGrad, 0, 1, 1, False)
-        take_out(node.c)
+        gc_unlink(node.c)
         node.c.backward = _backward
         return node
     gradient.parked = NULL
@@ -199,9 +200,9 @@ cdef AccumulateGrad accumulator_of(object leaf, gradient_t *gradient, const arra
         node.payload = leaf
         gradient.accumulator = c
         if bare and node.notes is None:
-            hide(c)
+            gc_untrack(c)
         else:
-            show(c)
+            gc_track(c)
         return node
     node = known_accumulator(gradient)
     if node is not None:
@@ -215,9 +216,9 @@ cdef AccumulateGrad accumulator_of(object leaf, gradient_t *gradient, const arra
     node.c.gradient = gradient
     count_up(&gradient.count)
     if bare and node.notes is None:
-        hide(node.c)
+        gc_untrack(node.c)
     else:
-        show(node.c)
+        gc_track(node.c)
     make_lendable(<PyObject *>node)
     # Another thread may have made one meanwhile (with a GIL too: anomaly mode runs Python code in node_new). Hooks and
     # `autograd.grad` take it for granted that a leaf has one node: ours is dropped.
@@ -239,7 +240,7 @@ cdef void (*_node_dealloc)(PyObject *) noexcept
 
 cdef void _park(PyObject *self) noexcept:
     """
-    With a GIL: nobody holds the node any more, but the leaf may need it again at once. One to which nothing was added
+    With a GIL: the node is unreferenced, but the leaf may need it again immediately. One to which nothing was added
     waits in the gradient's slot, without the leaf.
     """
     cdef node_t *c = (<Node>self).c
@@ -248,7 +249,7 @@ cdef void _park(PyObject *self) noexcept:
             or (<Node>self).hooks is not None or (<Node>self).notes is not None or has_weak_references(self)):
         _node_dealloc(self)
         return
-    take_out(c)
+    gc_unlink(c)
     if c.saved[0].value.kind == ARRAY:
         clear(&c.saved[0].value)
     gradient.accumulator = NULL

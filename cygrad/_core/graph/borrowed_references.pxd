@@ -57,13 +57,13 @@ cdef extern from * nogil:
     """
     # A constant of the compiler: what stands under it costs nothing where there is a GIL.
     bint FREE_THREADED
-    # The object may be borrowed from now on; called while nobody else knows it.
+    # Allow the object to be borrowed; called before other code has a reference.
     void make_lendable(PyObject *object)
     int Py_REFCNT(PyObject *object)
     # A new reference (true), or none as the object is dying.
     bint take_if_alive(PyObject *object)
 
-# Without a GIL: the lock, of the inner kind, for pointers to and from this address. There are few, shared by all.
+# Without a GIL: the inner lock for pointers to and from this address. There are few, shared by all.
 cdef int32_t *lending_lock(const void *address) noexcept nogil
 
 # Counts that only threads with the GIL change: where there is one, they need no atomic step. -> the new value

@@ -15,7 +15,7 @@ cdef enum:
 # of the collector) may give a Tensor another array, by `x.data = ...` or out=.
 ctypedef struct frame_t:
     value_t values[MAX_ARGUMENTS]
-    PyObject *objects[MAX_ARGUMENTS]      # the Tensor (or list of Tensors) behind an argument, borrowed; else NULL
+    PyObject *objects[MAX_ARGUMENTS]      # the Tensor (or list of Tensors) of an argument, borrowed; else NULL
     int n
     int used                              # of `room`
     bint stored                           # any_stored(): kernels do not compute in the dtypes of all arguments
@@ -34,7 +34,7 @@ cdef inline void begin_frame(frame_t *frame, Tensor tensor, int n) noexcept:
     for i in range(n):
         frame.objects[i + 1] = NULL
 
-# Box `arguments`; tensors made on the way (from ndarrays) are kept alive by the list that is returned (or None).
+# Box `arguments`; tensors made from ndarrays are kept alive by the list that is returned (or None).
 cdef list box(Operator operator, PyObject **arguments, frame_t *frame)
 cdef inline bint _in_room(const frame_t *frame, const int64_t *integers) noexcept:
     return frame.room <= integers < frame.room + <int>ROOM

@@ -87,7 +87,7 @@ cdef inline bint _only_numbers(const frame_t *frame) noexcept:
     return True
 
 
-# Of nothing but Python numbers sums, differences, products and quotients are Tensors; other operators want one.
+# Operators that accept numbers alone; others need a Tensor.
 _of_numbers = frozenset(["add", "add_scaled", "sub", "sub_scaled", "mul", "div", "trunc_divide", "floor_divide"])
 
 
@@ -145,7 +145,7 @@ cdef int _bound(value_t *value, int dtype) noexcept:
 cdef list _box_argument(Operator operator, const argument_t *argument, object given, frame_t *frame, int place,
                         list made):
     cdef value_t *value = &frame.values[place]
-    cdef PyObject **behind = &frame.objects[place]
+    cdef PyObject **slot = &frame.objects[place]
     cdef bint *overridden = &frame.overridden
     cdef int kind = argument.kind
     if given is None:
@@ -156,7 +156,7 @@ cdef list _box_argument(Operator operator, const argument_t *argument, object gi
                 overridden[0] = True
             value.kind = ARRAY
             value.of.array = held_array(<Tensor>given)
-            behind[0] = <PyObject *>given
+            slot[0] = <PyObject *>given
             return made
         if kind == OPERAND and box_number(given, value):
             if place and value.kind == INTEGER and frame.values[0].kind == ARRAY and operator.name in _comparisons:
@@ -168,11 +168,11 @@ cdef list _box_argument(Operator operator, const argument_t *argument, object gi
             made.append(given)
             value.kind = ARRAY
             value.of.array = held_array(<Tensor>given)
-            behind[0] = <PyObject *>given
+            slot[0] = <PyObject *>given
             return made
     elif kind == TENSORS:
         if isinstance(given, (list, tuple)):
-            return _box_tensors(operator, argument, given, value, behind, made, overridden)
+            return _box_tensors(operator, argument, given, value, slot, made, overridden)
     elif kind == NUMBER:
         if box_number(given, value):
             return made
@@ -216,7 +216,7 @@ cdef dict _interned = {}          # every text that was ever boxed: TEXT values 
 
 
 cdef list _box_tensors(Operator operator, const argument_t *argument, object given, value_t *value,
-                       PyObject **behind, list made, bint *overridden):
+                       PyObject **slot, list made, bint *overridden):
     cdef tuple entries = tuple(given)       # as it is now, whatever the conversion of an entry does to the list
     cdef int i
     cdef list tensors = [None] * len(entries)
@@ -241,7 +241,7 @@ cdef list _box_tensors(Operator operator, const argument_t *argument, object giv
         made = [tensors]
     else:
         made.append(tensors)
-    behind[0] = <PyObject *>tensors
+    slot[0] = <PyObject *>tensors
     return made
 
 

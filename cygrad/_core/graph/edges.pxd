@@ -7,7 +7,7 @@ from cygrad._core.graph.node cimport Node
 cdef class Place:
     cdef Node node
     cdef int64_t output_nr
-    cdef array_t *meta            # shape and dtype of what the gradient is for, or NULL if nobody has told
+    cdef array_t *meta            # shape and dtype of the tensor that the gradient is for, or NULL if unknown
 
 # The place of a Tensor or GradientEdge; `role` and `position` are for the message.
 cdef Place edge_of(object place, str operation, str role, int position, bint may_be_unused)

@@ -1,4 +1,4 @@
-"""The slot behind ``.grad``: made once, read and replaced as a whole."""
+"""The slot of ``.grad``: made once, read and replaced as a whole."""
 
 from cygrad._core.graph.node cimport gradient_t
 from cygrad._core.graph.tensor cimport Tensor

@@ -1,5 +1,5 @@
 """
-The slot behind ``.grad``: made once, read and replaced as a whole.
+The slot of ``.grad``: made once, read and replaced as a whole.
 
 The array in the slot is guarded by the slot's own lock, as backward adds to it without the GIL. The Tensor that users
 see of it is kept with the leaf, under the leaf's critical section: ``x.grad is x.grad``.
@@ -9,8 +9,8 @@ cimport cython
 from libc.stdint cimport int64_t
 from cygrad._core.arrays.array cimport array_t, overlaps_itself, release, retain
 from cygrad._core.graph.meta cimport any_unusual
-from cygrad._core.graph.node cimport HAS_SPARSE_GRADIENT, gradient_new, gradient_release, gradient_t, show_all
-from cygrad._core.graph.standard_arrays cimport follow
+from cygrad._core.graph.node cimport HAS_SPARSE_GRADIENT, gradient_new, gradient_release, gradient_t, gc_track_all
+from cygrad._core.graph.array_api_marks cimport propagate_array_api
 from cygrad._core.graph.tensor cimport NOT_A_VIEW, Tensor, is_bare
 from cygrad._core.graph.tensor_identity cimport held_array, tensor_of
 from cygrad._core.graph.untracked_reason cimport GRADIENT
@@ -53,10 +53,10 @@ cdef Tensor _known_gradient(Tensor leaf):
         leaf.grad_tensor = None
     elif leaf.grad_tensor is None or leaf.grad_tensor.array != value:
         if any_unusual and value.tensor == NULL:
-            follow(value, leaf.array)
+            propagate_array_api(value, leaf.array)
         leaf.grad_tensor = tensor_of(value)
         if not is_bare(leaf):
-            show_all()
+            gc_track_all()
         if leaf.grad_tensor.view_kind == NOT_A_VIEW:
             leaf.grad_tensor.view_kind = GRADIENT
     else:
@@ -90,6 +90,6 @@ cdef object set_gradient(Tensor leaf, Tensor value):
         unlock(&slot.lock)
         leaf.grad_tensor = value
         if value is not None and not is_bare(leaf):
-            show_all()
+            gc_track_all()
     release(replaced)
     return None

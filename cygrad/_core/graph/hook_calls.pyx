@@ -2,7 +2,7 @@
 
 from cygrad._core.arrays.array cimport same_shape
 from cygrad._core.arrays.dtype cimport is_complex
-from cygrad._core.arrays.interop cimport pass_door
+from cygrad._core.arrays.interop cimport data_escapes
 from cygrad._core.graph.gradients cimport set_gradient
 from cygrad._core.graph.native cimport fit_recorded
 from cygrad._core.graph.node cimport Hooks, Node
@@ -28,7 +28,7 @@ cdef object fit_gradients(Node node, Hooks hooks, list grads):
 cdef object call_tensor_hooks(Node node, Hooks hooks, list grads):
     for output_nr, registered in list(hooks.tensor.items()):
         for hook in list(registered.values()):
-            pass_door()
+            data_escapes()
             result = hook(grads[output_nr])
             if result is not None:
                 grads[output_nr] = _replacement(node, "register_hook", result, grads[output_nr])
@@ -36,7 +36,7 @@ cdef object call_tensor_hooks(Node node, Hooks hooks, list grads):
 
 cdef list call_prehooks(Node node, Hooks hooks, list grads):
     for hook in list(hooks.before.values()):
-        pass_door()
+        data_escapes()
         result = hook(tuple(grads))
         if result is not None:
             grads = _replacements(node, "register_prehook", result, grads)
@@ -45,7 +45,7 @@ cdef list call_prehooks(Node node, Hooks hooks, list grads):
 
 cdef list call_posthooks(Node node, Hooks hooks, list results, list grads):
     for hook in list(hooks.after.values()):
-        pass_door()
+        data_escapes()
         replaced = hook(tuple(results), tuple(grads))
         if replaced is not None:
             results = _replacements(node, "register_hook", replaced, results)
@@ -91,7 +91,7 @@ cdef object retain_gradients(Hooks hooks, list grads, bint recorded):
 
 cdef object call_accumulated(Hooks hooks, object leaf):
     for hook in list(hooks.accumulated.values()):
-        pass_door()
+        data_escapes()
         result = hook(leaf)
         if result is not None:
             error = RuntimeError if isinstance(result, Tensor) else TypeError

@@ -1,4 +1,4 @@
-"""What nodes keep for backward, as memory: the storages behind their saved values."""
+"""What nodes keep for backward, as memory: the storages of their saved values."""
 
 from cygrad._core.arrays.array cimport array_t
 from cygrad._core.arrays.value cimport ARRAY, ARRAYS, value_t
@@ -34,7 +34,7 @@ def kept(Node node not None):
     """
     The storages that a node keeps for backward.
 
-    What saved-tensor hooks have packed away is not among them, as nobody knows what they made of it.
+    What saved-tensor hooks have packed is not among them: it may be any object.
 
     Parameters
     ----------

@@ -6,7 +6,7 @@ from cygrad._core.graph.tensor cimport Tensor
 from cygrad._core.arrays.value cimport value_t
 
 cdef bint any_meta                # such a tensor has been made: until then nothing asks further
-cdef bint any_unusual             # such a tensor, or one by the array API standard (cygrad._core.graph.standard_arrays)
+cdef bint any_unusual             # such a tensor, or one by the array API standard (cygrad._core.graph.array_api_marks)
 cdef void *meta_owner             # what storages of such tensors say that they belong to
 
 cdef inline bint is_meta(const array_t *array) noexcept:

@@ -22,7 +22,8 @@ from cygrad._core.graph.backward_calls cimport freed_error, note_release
 from cygrad._core.graph.boxing cimport plain_object
 from cygrad._core.graph.modes cimport BACKWARD_MODES, thread_state
 from cygrad._core.graph.node cimport (
-    HAS_PACKED_TENSORS, Node, edge_t, install_collector, kept_t, node_new, node_t, node_type, release_saved, show_all)
+    HAS_PACKED_TENSORS, Node, edge_t, gc_track_all, install_collector, kept_t, node_new, node_t, node_type,
+    release_saved)
 from cygrad._core.graph.saved cimport PackedTensor, alias, attach_edge, pack_tensor
 from cygrad._core.graph.tensor cimport Tensor, protocol
 from cygrad._core.graph.tensor_identity cimport known_tensor, tensor_of
@@ -559,7 +560,7 @@ cdef int pack_saved(NativeNode node, int position, const value_t *value, bint de
     if node.packed is None:
         node.packed = [None] * node.c.op.n_saved
     node.packed[position] = packed
-    show_all()
+    gc_track_all()
     node.c.python |= HAS_PACKED_TENSORS
     return 0
 

@@ -24,7 +24,7 @@ ctypedef struct gradient_t:
     int32_t sparse        # .grad is a sparse tensor, to which only Python adds
     array_t *value        # NULL: .grad is None
     node_t *accumulator       # the AccumulateGrad node while there is one, borrowed
-    node_t *parked            # one that nobody holds any more, kept for the next time, or NULL
+    node_t *parked            # an unreferenced one, kept for the next use, or NULL
 
 # A saved value with the version that it had.
 ctypedef struct kept_t:
@@ -100,12 +100,12 @@ cdef type node_type(str name, type base)
 # at all, and its nodes are hidden as long as that is possible.
 cdef void install_collector(type cls, bint plain) noexcept
 
-# A node is part of a cycle only if it leads to something of Python's: hooks, metadata, what users hang on a leaf. Until
-# there is such a thing, the collector need not go through the graph.
-cdef void take_out(node_t *node) noexcept      # as if it were no object, until one of the next two
-cdef void hide(node_t *node) noexcept          # it leads to nothing of the kind
-cdef void show(node_t *node) noexcept          # something hangs on a node that no others lead to yet
-cdef void show_all() noexcept                  # something hangs on an object that any node may lead to
+# A node is part of a reference cycle only if it leads to a Python object: hooks, metadata, attributes of a leaf. Until
+# there is such an object, the cyclic collector need not visit the graph.
+cdef void gc_unlink(node_t *node) noexcept      # before the node is freed, or one of the next two
+cdef void gc_untrack(node_t *node) noexcept     # the node leads to no such object
+cdef void gc_track(node_t *node) noexcept       # a node that no other node leads to has one
+cdef void gc_track_all() noexcept               # any node may lead to one
 cdef void set_edge(node_t *node, int i, node_t *target, int64_t input_nr) noexcept
 cdef gradient_t *gradient_new() noexcept nogil
 cdef void gradient_release(gradient_t *gradient) noexcept

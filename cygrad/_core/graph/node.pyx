@@ -125,7 +125,7 @@ cdef Node node_new(type type, int n_edges, int n_outputs, int n_saved, bint with
         _link(c)
     if unlikely(thread_state().anomaly & ANOMALY_ON):
         import traceback                     # here: it takes a while, and few programs need it
-        show(c)
+        gc_track(c)
         node.notes = {"traceback_": traceback.format_stack()}
         if _evaluating.node is not None:
             node.notes["parent_"] = _evaluating.node
@@ -154,7 +154,7 @@ cdef void set_edge(node_t *node, int i, node_t *target, int64_t input_nr) noexce
     if target != NULL:
         Py_INCREF(<object>target.object)
         if target.next == NULL and node.next != NULL:
-            show(node)
+            gc_track(node)
         # Backward runs by decreasing numbers. The history of a view may be made only now, when it is asked for.
         if target.sequence_nr >= node.sequence_nr and target.gradient == NULL:
             node.sequence_nr = next_sequence_nr()
@@ -313,7 +313,7 @@ cdef class Node:
         with cython.critical_section(self):
             if self.hooks is None:
                 self.hooks = Hooks()
-                show_all()
+                gc_track_all()
             self.c.python |= HAS_HOOKS
         return self.hooks
 
@@ -360,7 +360,7 @@ cdef class Node:
         with cython.critical_section(self):          # one dict, also for two threads that ask first
             if self.notes is None:
                 self.notes = {}
-                show_all()
+                gc_track_all()
         return self.notes
 
     @property
@@ -464,27 +464,27 @@ cdef inline void _unlink(node_t *node) noexcept:
     node.next = NULL
 
 
-cdef void hide(node_t *node) noexcept:
+cdef void gc_untrack(node_t *node) noexcept:
     _link(node)
 
 
-cdef void take_out(node_t *node) noexcept:
+cdef void gc_unlink(node_t *node) noexcept:
     if node.next != NULL:
         _unlink(node)
     else:
         PyObject_GC_UnTrack(node.object)
 
 
-cdef void show(node_t *node) noexcept:
+cdef void gc_track(node_t *node) noexcept:
     if node.next != NULL:
         _unlink(node)
     if not PyObject_GC_IsTracked(node.object):
         PyObject_GC_Track(node.object)
 
 
-cdef void show_all() noexcept:
+cdef void gc_track_all() noexcept:
     while _hidden.next != &_hidden:
-        show(_hidden.next)
+        gc_track(_hidden.next)
 
 
 cdef void (*_cython_dealloc)(PyObject *) noexcept      # what Cython made for plain nodes
@@ -499,7 +499,7 @@ cdef void _plain_dealloc(PyObject *self) noexcept:
                 or (<Node>self).packed is not None or has_weak_references(self)):
         _cython_dealloc(self)
         return
-    take_out(c)
+    gc_unlink(c)
     (<Node>self).c = NULL
     _free_block(c)
     if _n_free == FREE_NODES:                # others have died meanwhile
@@ -510,7 +510,7 @@ cdef void _plain_dealloc(PyObject *self) noexcept:
 
 
 cdef void _free_parked(PyObject *node) noexcept:
-    """An AccumulateGrad node that nobody holds, whose leaf has died."""
+    """An unreferenced AccumulateGrad node whose leaf has died."""
     (<_Type *>Node).tp_dealloc(node)
 
 

@@ -2,7 +2,7 @@
 Classes that take part in operations: subclasses of Tensor, and others that define ``__torch_function__``.
 
 An operator that finds such an argument while it boxes them hands the call over: the class's ``__torch_function__`` gets
-the function, the classes that take part, and the arguments. That of Tensor runs the function as ever, and gives the
+the function, the classes that take part, and the arguments. That of Tensor runs the function as usual, and gives the
 result the class of the argument.
 """
 

@@ -12,15 +12,15 @@ from cpython.ref cimport Py_XDECREF
 from libc.stdint cimport int32_t, int64_t
 from cygrad._core.arrays.array cimport array_meta, array_t, array_view, release, same_shape, shape_text
 from cygrad._core.arrays.dtype cimport dtype_name, dtype_object, is_differentiable
-from cygrad._core.arrays.interop cimport pass_door
+from cygrad._core.arrays.interop cimport data_escapes
 from cygrad._core.arrays.size cimport size_of
 from cygrad._core.graph.accumulate cimport accumulator_of, known_accumulator
 from cygrad._core.graph.borrowed_references cimport FREE_THREADED, lock_lending, make_lendable, unlock_lending
 from cygrad._core.graph.gradients cimport gradient_of, set_gradient, slot_of
 from cygrad._core.graph.modes cimport thread_state, thread_state_t
-from cygrad._core.graph.node cimport Hooks, Node, gradient_release, show_all
-from cygrad._core.graph.spare_tensors cimport bare_tensor
-from cygrad._core.graph.standard_arrays cimport STANDARD
+from cygrad._core.graph.node cimport Hooks, Node, gradient_release, gc_track_all
+from cygrad._core.graph.tensor_free_list cimport bare_tensor
+from cygrad._core.graph.array_api_marks cimport STANDARD
 from cygrad._core.graph.tensor_identity cimport adopt, replace_array
 from cygrad._core.graph.untracked_reason cimport DATA, DETACHED, DETACHED_IN_PLACE, TAKEN_OUT
 from cygrad._core.memory.atomic cimport atomic_increment
@@ -95,11 +95,11 @@ cdef inline Node _node_of(Tensor tensor, int64_t *output_nr):
 
 
 cdef void set_node(Tensor tensor, Node node, int32_t output_nr) noexcept:
-    cdef Node _replaced                      # may be the last to know it, so it goes when the lock is free again
+    cdef Node _replaced                      # perhaps the last reference: dropped after unlocking
     lock_lending(<void *>tensor)
     _replaced = tensor.node
     if _replaced is None:                    # others know it as a leaf, as one of another's gradient
-        show_all()
+        gc_track_all()
     tensor.node = node
     tensor.output_nr = output_nr
     unlock_lending(<void *>tensor)
@@ -175,7 +175,7 @@ cdef Hooks hooks_of(Tensor tensor):
     with cython.critical_section(tensor):            # first hooks from two threads: both in the same dicts
         if tensor.leaf_hooks is None:
             tensor.leaf_hooks = Hooks()
-            show_all()
+            gc_track_all()
     node = None if tensor.gradient == NULL else known_accumulator(tensor.gradient)
     if node is not None:
         _share_hooks(tensor, node)
@@ -227,7 +227,7 @@ cdef class Tensor:
         cdef bint bare = self.attributes == NULL
         PyObject_GenericSetAttr(self, name, value)
         if bare and self.attributes != NULL:         # what is set may lead to the tensor, by way of the graph
-            show_all()
+            gc_track_all()
 
     # ------------------------------------------------------------------------------------------------------ metadata
 
@@ -351,13 +351,13 @@ cdef class Tensor:
             raise RuntimeError("detach_: cannot detach a view in place, as its base keeps its history. Use detach().")
         cdef array_t *own = self.array
         cdef array_t *view
-        pass_door()
+        data_escapes()
         if self.node is not None:
             # Nodes that have saved it know it by its array, and find that it has left its place in the graph.
             view = array_view(own, own.dtype, own.ndim, own.shape, own.strides, 0)
             if view == NULL:
                 check(MEMORY_ERROR)
-            # The bit stands beside the one for a version that is counted, which it becomes.
+            # The bit is stored next to the one for a counted version, which it becomes.
             if not own.external and own.version != NULL:
                 atomic_increment(&own.version.count)
             own.external |= TAKEN_OUT

@@ -10,8 +10,8 @@ from cpython.ref cimport Py_DECREF
 from cygrad._core.arrays.array cimport array_t, array_view, release
 from cygrad._core.graph.borrowed_references cimport (
     FREE_THREADED, lock_lending, make_lendable, take_if_alive, unlock_lending)
-from cygrad._core.graph.spare_tensors cimport bare_tensor
-from cygrad._core.graph.standard_arrays cimport STANDARD
+from cygrad._core.graph.tensor_free_list cimport bare_tensor
+from cygrad._core.graph.array_api_marks cimport STANDARD
 from cygrad._core.graph.tensor cimport Tensor
 from cygrad._core.memory.atomic cimport atomic_increment
 from cygrad._core.memory.errors cimport MEMORY_ERROR, check
@@ -93,7 +93,7 @@ cdef object adopt(Tensor self, Tensor source, bint keep_version):
         if view.version != NULL:
             atomic_increment(&view.version.count)
     elif view.version == NULL and self.array != NULL and self.array.version != NULL:
-        # Memory of an inference tensor, whose changes nobody counts. Its own changes a normal tensor counts still.
+        # Memory of an inference tensor has no version counter. The normal tensor gets one of its own.
         view.version, view.external = version_new(), True
         if view.version == NULL:
             release(view)

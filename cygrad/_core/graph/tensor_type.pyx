@@ -11,7 +11,7 @@ from cygrad._core.arrays.array cimport array_empty, array_t
 from cygrad._core.arrays.dtype cimport default_float, dtype
 from cygrad._core.arrays.placement cimport device
 from cygrad._core.graph.borrowed_references cimport FREE_THREADED, lock_lending, make_lendable, unlock_lending
-from cygrad._core.graph.node cimport show_all
+from cygrad._core.graph.node cimport gc_track_all
 from cygrad._core.graph.tensor cimport Tensor
 from cygrad._core.graph.tensor_identity cimport adopt
 from cygrad._core.memory.errors cimport MEMORY_ERROR, check
@@ -68,7 +68,7 @@ def attributes_of(Tensor tensor not None):
             made = {}
             Py_INCREF(made)
             tensor.attributes = <PyObject *>made
-            show_all()
+            gc_track_all()
     return <dict>tensor.attributes
 
 

@@ -6,7 +6,7 @@ from cygrad._core.arrays.array cimport array_t
 from cygrad._core.graph.node cimport node_t
 from cygrad._core.memory.storage cimport version_t
 
-# The Python code that is running changes the memory behind this counter. Needs the GIL.
+# Remember the running Python code as the last to modify the memory of this counter. Needs the GIL.
 cdef void remember_place(version_t *version) noexcept
 # The same for the code that `running_code` has given, where it changes many.
 cdef void remember_code(version_t *version, PyObject *code, int offset) noexcept

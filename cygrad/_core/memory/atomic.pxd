@@ -10,7 +10,7 @@ cdef extern from * nogil:
     #define atomic_load(p)           __atomic_load_n((p), __ATOMIC_ACQUIRE)
     #define atomic_store(p, v)       __atomic_store_n((p), (v), __ATOMIC_RELEASE)
     #define atomic_exchange(p, v)    __atomic_exchange_n((p), (v), __ATOMIC_ACQ_REL)
-    /* One less; true if that was the last. Who holds the only count need not tell anybody. */
+    /* One less; true if that was the last. The holder of the only count needs no atomic write. */
     #define atomic_is_last(p)        (atomic_load(p) == 1 || atomic_decrement(p) == 0)
     static inline int atomic_claim(int64_t *p, int64_t expected, int64_t desired) {
         return __atomic_compare_exchange_n(p, &expected, desired, 0,
@@ -44,7 +44,7 @@ cdef extern from * nogil:
         int round = 0;
         while (__atomic_exchange_n(p, this_process, __ATOMIC_ACQUIRE) == this_process) {
             while (__atomic_load_n(p, __ATOMIC_RELAXED) == this_process) {
-                /* Whoever holds it may have lost its core: after a while, offer ours. */
+                /* The holder may have lost its core: after a while, yield ours. */
                 if (++round > 256) sched_yield();
     #if defined(__x86_64__) || defined(__i386__)
                 else __builtin_ia32_pause();

@@ -57,7 +57,7 @@ cdef extern from * nogil:
         if (nbytes < MAPPED_FROM) free(block);
         else munmap((char *)((size_t)block & ~(PAGE - 1)), mapped_bytes(nbytes) + PAGE);
     }
-    /* The address sanitizer reports who reads or writes behind what was asked for, or in a block that waits. */
+    /* The address sanitizer reports accesses after the end of a block, or in a free block. */
     #ifdef __SANITIZE_ADDRESS__
     #include <sanitizer/asan_interface.h>
     #define FORBID(begin, nbytes) ASAN_POISON_MEMORY_REGION(begin, nbytes)
@@ -186,7 +186,7 @@ cdef int _stalest() noexcept nogil:
 
 
 cdef waiting_block_t *_evict(int64_t allowed) noexcept nogil:
-    """Under the lock: take blocks off the shelves until `allowed` bytes wait; each keeps its class."""
+    """Locked: take blocks off the shelves until `allowed` bytes wait; each keeps its class."""
     cdef waiting_block_t *evicted = NULL
     cdef waiting_block_t *block
     cdef int victim
@@ -204,7 +204,7 @@ cdef waiting_block_t *_evict(int64_t allowed) noexcept nogil:
 
 
 cdef int64_t _give_to_system(waiting_block_t *blocks) noexcept nogil:
-    """Without the lock: unmap what `_evict` took; -> bytes."""
+    """Unlocked: unmap what `_evict` took; -> bytes."""
     cdef waiting_block_t *block
     cdef int64_t size, total = 0
     while blocks != NULL:

@@ -61,7 +61,7 @@ static void note_lock(intptr_t kind) { pthread_setspecific(lock_key(), (void *)(
 /* A thread gives its locks back in reverse, so the one it gives back is the innermost. */
 static void note_unlock(void) {
     intptr_t held = locks_held();
-    if (held == 0) lock_failure("a lock is given back that nobody holds", held);
+    if (held == 0) lock_failure("a lock is released that is not held", held);
     held &= ~(held & INNER_LOCK ? INNER_LOCK : held & ORDINARY_LOCK ? ORDINARY_LOCK : PATIENT_LOCK);
     pthread_setspecific(lock_key(), (void *)held);
 }

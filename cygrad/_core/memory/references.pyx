@@ -1,7 +1,7 @@
 """Strong references to Python objects in C structs that are freed without the GIL.
 
-Such a reference cannot be given back on the spot. It is put into a list, which is emptied by whoever
-comes along with the GIL; and the interpreter is asked to do so itself soon, in case that nobody does.
+Such a reference cannot be dropped immediately. It is put into a list, which is emptied by the next thread that
+has the GIL; and the interpreter is asked to do so itself soon.
 """
 
 from libc.stdlib cimport free, malloc
@@ -69,7 +69,7 @@ cdef void *take_reference(object owner):
 
 
 cdef void drop_reference(void *owner) noexcept nogil:
-    """Give a strong reference back: now if this thread holds the GIL, else when somebody does."""
+    """Give a strong reference back: now if this thread holds the GIL, else when a thread does."""
     global waiting
     cdef waiting_reference_t *link
     cdef bint first
@@ -116,7 +116,7 @@ cdef void release_waiting():
 
 
 cdef bint has_waiting() noexcept nogil:
-    """Does one wait? (A glance, without the lock.)"""
+    """Does one wait? (Read without locking.)"""
     return waiting != NULL
 
 

@@ -17,5 +17,5 @@ cdef block_t *take_blocks(int size_class, int32_t wanted, int32_t *taken) noexce
 cdef void give_blocks(block_t *chain) noexcept nogil
 # Return slabs without a used block to the system; -> bytes returned.
 cdef int64_t trim_slabs() noexcept nogil
-# Bytes mapped for slabs, and bytes of them in nobody's hands.
+# Bytes mapped for slabs, and the free bytes among them.
 cdef void slab_bytes(int64_t *mapped, int64_t *idle) noexcept nogil

@@ -22,7 +22,7 @@ cdef extern from * nogil:
     static pthread_mutex_t slabs_mutex = PTHREAD_MUTEX_INITIALIZER;
     static void slabs_lock(void) { pthread_mutex_lock(&slabs_mutex); }
     static void slabs_unlock(void) { pthread_mutex_unlock(&slabs_mutex); }
-    /* Whoever forks holds the mutex, so that the child finds the slabs in order and unlocked. */
+    /* A forking thread holds the mutex, so that the child finds the slabs in order and unlocked. */
     static void slabs_at_fork(void) { pthread_atfork(slabs_lock, slabs_unlock, slabs_unlock); }
 
     static void *map_region(void) {
@@ -56,7 +56,7 @@ ctypedef struct slab_t:
     int32_t size_class    # 0: empty, for any class
     int32_t used          # blocks out
     int32_t capacity
-    int32_t carved        # blocks ever handed out; those behind them have not been touched
+    int32_t carved        # blocks ever handed out; those after them are untouched
     int32_t listed        # has blocks to give, and is in the list that says so
     int32_t busy_slabs    # in the first slab of a region: how many of its slabs have a class
 
@@ -202,7 +202,7 @@ cdef block_t *take_blocks(int size_class, int32_t wanted, int32_t *taken) noexce
 
 
 cdef void give_blocks(block_t *chain) noexcept nogil:
-    """Give a chain of blocks back, whoever took them."""
+    """Give a chain of blocks back, from any thread."""
     global n_used_bytes
     cdef block_t *block
     cdef slab_t *slab
@@ -243,7 +243,7 @@ cdef int64_t trim_slabs() noexcept nogil:
 
 
 cdef void slab_bytes(int64_t *mapped, int64_t *idle) noexcept nogil:
-    """Bytes mapped for slabs, and bytes of them in nobody's hands."""
+    """Bytes mapped for slabs, and the free bytes among them."""
     slabs_lock()
     mapped[0] = n_regions * <int64_t>REGION_BYTES
     idle[0] = mapped[0] - n_used_bytes

@@ -4,7 +4,7 @@ Three layers. Each thread has a cache of free small blocks, one chain per class 
 without any lock; it trades batches with the slabs that all threads share (slabs.pyx) and gives
 everything back when the thread ends. Larger data comes from a shared cache (large_blocks.pyx).
 
-The header of a storage stands *behind* its small data, at the end of the same block: so the data are
+The header of a storage stands *after* its small data, at the end of the same block: so the data are
 aligned to 64 bytes and up to 56 bytes of them fit with the header into 128.
 """
 
@@ -29,7 +29,7 @@ cdef extern from * nogil:
     THREAD_VARIABLE int generation = 1;     /* what `writable` of new storages says: not zero */
 
     /* In builds for looking for errors each small block is one of malloc's, as long as was asked for: what writes
-       behind it is seen there, where a slab would hide it. */
+       after it is seen there, where a slab would hide it. */
     #if defined(CYGRAD_DEBUG) || defined(__SANITIZE_ADDRESS__)
     enum { EACH_APART = 1 };
     #else
@@ -68,7 +68,7 @@ cdef extern from * nogil:
 
 cdef enum:
     CACHED_BYTES = 32768      # per thread and class; at most 1 MiB per thread
-    FOREIGN = 0               # size_class of a storage whose data are somebody else's; below: NO_ELEMENTS
+    FOREIGN = 0               # size_class of a storage over foreign data; below: NO_ELEMENTS
     FIRST_LARGE = 64          # size_class of a large block of class c: FIRST_LARGE + c
 
 ctypedef struct cache_t:
@@ -246,7 +246,7 @@ cdef void _deallocate_slowly(void *pointer, int size_class) noexcept nogil:
 
 
 cdef inline int _class_of(int64_t nbytes) noexcept nogil:
-    """The class of blocks for so many bytes, one at least."""
+    """The class of blocks for n bytes, n >= 1."""
     return <int>(<uint64_t>(nbytes + UNIT - 1) // UNIT)
 
 
@@ -406,7 +406,7 @@ cdef void release_pending():
 
 
 cdef bint has_pending() noexcept nogil:
-    """Do any wait? (A glance, without the lock.)"""
+    """Do any wait? (Read without locking.)"""
     return has_waiting()
 
 

@@ -1,8 +1,8 @@
 /* Several of the operations of short_loops.h on the same elements, block by block.
  *
  * What an operation makes stays in registers for the next one: of a chain of them nothing lies in memory but what others
- * read. A block is as many vectors as there is room for beside what is read, 8 or 16, so that to find the code of an
- * operation takes little beside its work. Each result is rounded by itself, so it is the same as from short_loops.h.
+ * read. A block is as many vectors as fit next to what is read, 8 or 16, so that to find the code of an
+ * operation takes little next to its work. Each result is rounded by itself, so it is the same as from short_loops.h.
  */
 #ifndef CYGRAD_CHAINS_H
 #define CYGRAD_CHAINS_H

@@ -84,7 +84,7 @@ cdef inline void _general(const powers_t *powers, real_t *x, real_t *exponent, i
 
 
 cdef void pow_loop(char **arguments, const int64_t *n, const int64_t *steps, real_t *tag) noexcept nogil:
-    """x, exponent -> x ** exponent; with anything behind `tag`, that of "pow_tensor"."""
+    """x, exponent -> x ** exponent; with anything after `tag`, that of "pow_tensor"."""
     cdef const powers_t *powers = &_powers[real_t is double]
     cdef real_t[BLOCK] x
     cdef real_t[BLOCK] exponent

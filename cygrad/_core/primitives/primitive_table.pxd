@@ -42,6 +42,6 @@ cdef int define(str name, int arity, type_rule_t rule, int cost, bint exact, int
 cdef void set_entry(int primitive, int dtype, loop_t loop, void *data, int out_dtype) noexcept
 
 # A loop has no result: one that must refuse a value (integer division by zero) leaves a status here,
-# for the thread it ran on. Whoever ran it looks at it, and sets it back to OK.
+# for the thread it ran on. The caller reads it, and resets it to OK.
 cdef int loop_status() noexcept nogil
 cdef void set_loop_status(int status) noexcept nogil

@@ -36,7 +36,7 @@ static inline half_t half_of_float(float value) {
     const uint32_t small = bits_of_float(float_of_bits(magnitude) + 0.5f) - 0x3f000000;
     const uint32_t normal = (magnitude + (magnitude >> 13 & 1) - 0x37fff001) >> 13;
     const uint32_t beyond = magnitude > 0x7f800000 ? 0x7e00 : 0x7c00;
-    /* Masks, as compilers would move the sum, which may raise a flag, behind a condition. */
+    /* Masks, as compilers would move the sum, which may raise a flag, under a condition. */
     const uint32_t is_small = -(uint32_t)(magnitude < 0x38800000), is_beyond = -(uint32_t)(magnitude >= 0x47800000);
     const uint32_t rounded = (small & is_small) | (beyond & is_beyond) | (normal & ~(is_small | is_beyond));
     half_t half = {(uint16_t)(rounded | sign >> 16)};

@@ -8,7 +8,7 @@ cdef extern from "primitives/short_loops.h" nogil:
     ctypedef void (*short_loop_t)(const void *, const void *, void *, int64_t) noexcept nogil
 
 cdef enum:
-    WHOLE = 16            # elements of a vector at most: what is left over behind a multiple of so many is NumPy's
+    WHOLE = 16            # elements of a vector at most: what is left over after a multiple of it is NumPy's
 
 # What an entry of the table does with elements that follow each other, where a step of 0 is a number; or NULL.
 cdef short_loop_t short_loop(loop_t loop, const void *data, const int64_t *steps) noexcept nogil

@@ -1,7 +1,7 @@
 """
 Loops of our own for cheap arithmetic on neighboring elements.
 
-In the table they stand before NumPy's, which get all other elements, and what is left over behind whole vectors: there
+In the table they stand before NumPy's, which get all other elements, and what is left over after whole vectors: there
 nan may have another sign.
 """
 

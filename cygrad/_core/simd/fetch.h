@@ -1,4 +1,4 @@
-/* Ask for memory that is going to be read, or written, before long. Addresses behind its end do no harm. */
+/* Ask for memory that is going to be read, or written, before long. Addresses after its end do no harm. */
 #ifndef CYGRAD_FETCH_H
 #define CYGRAD_FETCH_H
 

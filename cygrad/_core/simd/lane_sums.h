@@ -82,7 +82,7 @@ INLINE REAL NAME(largest)(const REAL *x, int64_t n) {
         NAME(enlarge_half_t)(&halves[0], &halves[1]);
         memcpy(quarters, halves, sizeof quarters);
         NAME(enlarge_quarter_t)(&quarters[0], &quarters[1]);
-        /* vectors to the end: a maximum of numbers may become a branch that nobody can foresee */
+        /* vectors to the end: a maximum of numbers may become a branch that is not predictable */
 #if !DOUBLE
         quarters[1] = (NAME(quarter_t)){quarters[0][2], quarters[0][3], quarters[0][0], quarters[0][1]};
         NAME(enlarge_quarter_t)(&quarters[0], &quarters[1]);

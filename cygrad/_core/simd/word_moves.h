@@ -66,7 +66,7 @@ static inline __attribute__((always_inline)) void turn_4(const char *source, int
 }
 #endif
 
-/* out[i][k] = source[k][i] for i < rows and k < columns, with neighbors in each row of both; rows are so many bytes
+/* out[i][k] = source[k][i] for i < rows and k < columns, with neighbors in each row of both; rows are n bytes
  * apart. A tile of 64 bytes squared is put together in a buffer, so that each cache line of both is touched once and in
  * one go: lines that are a power of two apart would push each other out of the first-level cache. */
 #define TURN(name, word, side, part, turn_part)                                                                      \

@@ -35,7 +35,7 @@ def documented(family: Mapping[str, str] | None = None, returns: str = "Tensor")
     Complete a docstring by the parameters that it leaves out and by what is returned.
 
     A parameter has the meaning that `family` gives it, else that of COMMON. The first of the function stands in front
-    of those that the docstring describes itself, others behind. Packages are imported often, so this is quick.
+    of those that the docstring describes itself, then others. Packages are imported often, so this is quick.
     """
     if family is not None and id(family) not in _FAMILIES:
         _FAMILIES[id(family)] = family, {**_COMMON, **_by_name(family)}

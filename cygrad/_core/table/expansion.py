@@ -5,7 +5,7 @@ The build writes formulas out in full (`expand`), so that what reads them knows 
 A *helper* is a formula with a name and parameters. Where it is called, its definitions come before those that follow,
 and its expression takes the place of the call; so it is computed whenever the formula is.
 
-A node with several results gets a gradient for each; those of results that nobody used are *absent*. Formulas are
+A node with several results gets a gradient for each; those of unused results are *absent*. Formulas are
 linear in gradients, so a term of a sum that names an absent one is left out, and a sum without terms is absent itself,
 as is what names it. Who wants to know asks `x is None`.
 """

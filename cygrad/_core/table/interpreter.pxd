@@ -8,7 +8,7 @@ from cygrad._core.elementwise.elementwise cimport program_t
 cdef enum:
     MAX_STEP_INPUTS = 12
     MAX_TEMPORARIES = 96
-    MAX_GRADS = 20        # gradients of results, and behind them what the formulas of a node share
+    MAX_GRADS = 20        # gradients of results, then what the formulas of a node share
     WANTED = 4            # the first place there: bits of the arguments whose formulas run
 
 # Where operands of formulas lie: operand >> 8.

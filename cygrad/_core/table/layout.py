@@ -6,7 +6,7 @@ from typing import NamedTuple
 from .formula import ATTRIBUTES, FUNCTIONS, SYNONYMS, TYPES, Value, parse
 from .signature import TENSOR_KINDS
 
-# Places among the gradients, behind those of at most four results: which arguments are wanted, then shared calls.
+# Indices among the gradients, after those of at most four results: which arguments are wanted, then shared calls.
 WANTED, FIRST_SHARED = 4, 5
 
 

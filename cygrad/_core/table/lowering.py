@@ -5,7 +5,7 @@ two of them share is computed by a step of its own. Backward over the steps it i
 a value last: there the machine releases it or lets the result be computed in its memory.
 
 The formulas of a row are lowered together, each to code of its own, as it depends on the moment which of them are
-wanted. A call that several of them contain has a place among the gradients, behind those: whichever formula comes to it
+wanted. A call that several of them contain has an index among the gradients, after those: whichever formula comes to it
 first computes it, the others find it there, and the last one may take it, as with a gradient.
 """
 
@@ -82,7 +82,7 @@ def shared_calls(roots: list) -> dict[Value, int]:
     users, shared, slot = {}, {}, FIRST_SHARED
     for number, root in enumerate(roots):
         users.setdefault(root, set()).add(number)
-    for value in reversed(ordered(roots)):   # whoever uses a value comes before it
+    for value in reversed(ordered(roots)):   # the users of a value come before it
         whose = users[value]
         if value.op == "call" and len(whose) > 1 and slot + n_results(value) <= MAX_GRADS:
             shared[value], whose = GRADS << 8 | slot, {value}
@@ -205,7 +205,7 @@ class Lowering:
         return out
 
     def inside(self, value: Value) -> bool:
-        """Is the value computed within the program of whoever uses it?"""
+        """Is the value computed within the program of its user?"""
         return (value.op == "elementwise" and value not in self.separate
                 and not any(value in scope for scope in self.scopes))
 
@@ -254,7 +254,7 @@ def separate(root: Value) -> set:
     """
     order = ordered([root])
     own, programs = set(), {value: set() for value in order}
-    for value in reversed(order):            # whoever uses a value comes before it
+    for value in reversed(order):            # the users of a value come before it
         if value.op == "elementwise" and (value is root or len(programs[value]) > 1):
             own.add(value)
         users = {value} if value in own or value.op != "elementwise" else programs[value]

@@ -122,7 +122,7 @@ cdef class Operator:
 # The native execution: out[i] = derivative of argument i for every i whose bit is in `needed`.
 #   saved  values in the order of descriptor.saved (NOTHING where not needed)
 #   grads  gradients of the results (NOTHING where undefined; at least one is defined). The machine takes them over:
-#          it releases them and may compute in their memory when nobody else holds it.
+#          it releases them and may compute in their memory if that is not shared.
 #   metas  NULL, or for each of `n_edges` edges NULL or what its gradient must be brought to.
 # out[i] is ARRAY, ARRAYS (for a Tensor[] argument) or NOTHING (zero). Gradients may be summed to the shape of `metas`
 # already; types are left to the caller.

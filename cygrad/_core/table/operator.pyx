@@ -412,7 +412,7 @@ cdef int differentiate(const operator_t *op, const value_t *saved, value_t *grad
 
 
 cdef int _own_grads(const operator_t *op, value_t *grads, int n_grads, uint32_t needed, value_t *own) noexcept nogil:
-    """Move the gradients to where there is room for what formulas share behind them; those of a list into one value."""
+    """Move the gradients to where shared values of formulas fit after them; those of a list into one value."""
     cdef int i, status = OK
     own.kind = NOTHING
     if op.flags & SHARES:

@@ -83,7 +83,7 @@ def recorded(str name, str argument):
 def evaluate_arrays(str name, *arguments, int repeat=0):
     """The forward program of an element-wise operator on ndarrays and numbers.
 
-    With `repeat`, run it so many times and return the nanoseconds of one run.
+    With `repeat`, run it that often and return the nanoseconds of one run.
     """
     cdef Operator found = table[name]
     cdef value_t[MAX_ARGUMENTS] values
@@ -132,9 +132,9 @@ def differentiate_arrays(str name, saved, grads, needed, *, give_up_grads=False,
     needed : iterable of str
         The arguments whose derivatives are wanted.
     give_up_grads : bool, default False
-        Copy the gradients first into memory that nobody else holds: it may be computed in.
+        Copy the gradients first into memory that is not shared: it may be computed in.
     repeat : int, default 0
-        Run so many times and return the nanoseconds of one run instead.
+        Run that often and return the nanoseconds of one run instead.
 
     Returns
     -------

@@ -16,7 +16,7 @@ from cygrad._core.memory.storage cimport (
     version_release, version_t)
 from cygrad._core.threads.parallel cimport help_team, parallel_for, run_team, thread_limit
 from cygrad._core.threads.tasks cimport run_tasks
-from cygrad._core.threads.workers cimport begin_work, end_work, pause_briefly, workers_now
+from cygrad._core.threads.workers cimport begin_work, mark_idle, pause_briefly, workers_now
 
 cdef extern from * nogil:
     """
@@ -319,7 +319,7 @@ def enter():
 
 def leave():
     """To here."""
-    end_work()
+    mark_idle()
 
 
 def break_a_rule(which):

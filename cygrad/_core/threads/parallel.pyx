@@ -15,7 +15,7 @@ from cygrad._core.memory.atomic cimport (
     atomic_add, atomic_decrement, atomic_increment, atomic_load, atomic_store, lock, unlock)
 from cygrad._core.threads.openmp cimport omp_get_max_threads, omp_get_thread_limit, omp_set_num_threads
 from cygrad._core.threads.workers cimport (
-    begin_work, call_late_helpers, end_work, free_threads, limit_workers, must_leave, pause_briefly, region_t,
+    begin_work, call_late_helpers, mark_idle, free_threads, limit_workers, must_leave, pause_briefly, region_t,
     run_region, want_helpers)
 
 from importlib import import_module
@@ -58,7 +58,7 @@ ctypedef struct job_t:
     int64_t n
     int64_t grain
     int64_t next_chunk    # atomic: first chunk that is not taken
-    int64_t helpers       # atomic: members at work in it, besides its owner; incremented under the lock of the team
+    int64_t helpers       # atomic: members at work in it, besides its owner; incremented under the team's lock
     job_t *next
 
 # Loop with a region of its own.
@@ -71,7 +71,7 @@ ctypedef struct team_t:
     member_t member
     void *context
     job_t *jobs
-    int64_t n_jobs        # atomic: can be read without the lock
+    int64_t n_jobs        # atomic: can be read without locking
     int32_t jobs_lock
 
 cdef enum:
@@ -206,7 +206,7 @@ cdef void parallel_for(body_t body, void *context, int64_t n, int64_t grain) noe
     for chunk in range(n_chunks):
         _run_chunk(job, chunk)
     if counts:
-        end_work()
+        mark_idle()
 
 
 # ---- teams

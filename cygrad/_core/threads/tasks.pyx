@@ -46,7 +46,7 @@ cdef void _push(tasks_run_t *work, int32_t task) noexcept nogil:
 
 
 cdef int32_t _take(tasks_run_t *work) noexcept nogil:
-    """Return the first ready task, or -1; the lock is held."""
+    """Return the first ready task, or -1; the caller has locked the queue."""
     cdef int32_t task
     if work.n_ready == 0:
         return -1
@@ -63,7 +63,7 @@ cdef int32_t _take(tasks_run_t *work) noexcept nogil:
 
 
 cdef void _finish(tasks_run_t *work, int32_t task, int status) noexcept nogil:
-    """Record that a task has finished; the lock is held."""
+    """Record that a task has finished; the caller has locked the queue."""
     cdef const tasks_t *tasks = work.tasks
     cdef int32_t k, other
     work.n_running -= 1

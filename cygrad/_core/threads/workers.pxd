@@ -1,4 +1,4 @@
-"""The workers: threads that help where a region is open, and for which nobody waits before they have come."""
+"""The workers: threads that join an open region; no region waits for one that has not joined."""
 
 from libc.stdint cimport int32_t, int64_t
 
@@ -12,14 +12,14 @@ ctypedef struct region_t:
     int32_t size              # threads that may be inside, the opener included
     int32_t budget            # threads that may be at work in the process for a helper to come
     int32_t next_rank
-    int32_t closed            # changed under the mutex: nobody may come any more
+    int32_t closed            # changed under the mutex: no worker may join
     int64_t wanted            # atomic, changed under the workers' mutex: helpers that would find work
     int64_t inside            # atomic: helpers at work in it
     region_t *next
 
 # The calling thread begins and ends work that counts: calls may be nested.
 cdef void begin_work() noexcept nogil
-cdef void end_work() noexcept nogil
+cdef void mark_idle() noexcept nogil
 # How many threads a region opened now by this thread may have, if all of them may be `budget`: at least 1.
 cdef int free_threads(int budget) noexcept nogil
 # Let workers come, run region.member(context, 0, size) here, and see that all have left. `size` and below are set.

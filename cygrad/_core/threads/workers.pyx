@@ -1,16 +1,15 @@
 """
-The workers: threads that help where a region is open, and for which nobody waits before they have come.
+The workers: threads that join an open region; no region waits for one that has not joined.
 
-One set of workers serves the whole process. A thread that has work for several opens a *region*, calls workers and goes
-to work itself. Whoever comes takes a share; when the opener finds nothing left it closes the region and waits only for
-helpers that are inside. On busy cores, where a worker may get its turn too late, that costs nothing, while
-the barrier of an OpenMP region that is opened for one loop would cost a time slice.
+One set of workers serves the whole process. A thread with enough work opens a *region*, wakes the workers and joins in.
+A worker that joins takes a share; when the opener finds nothing left it closes the region and waits only for helpers
+that are inside. On busy cores, where a worker may be scheduled too late, that costs nothing, while the barrier of an
+OpenMP region that is opened for one loop would cost a time slice.
 
 Where the workers come from: they are the members of one OpenMP parallel region that stays open (openmp.pxd). A thread
-of ours, the host, opens it when workers are called for the first time. It stands for whoever calls: it has the first
-place of the team, takes no part in the work, and sleeps until there are to be more workers, or have been too many for a
-while; then the members leave, between two pieces of work, and the host opens the next region. Nobody else waits at its
-barrier.
+of ours, the host, opens it when workers are first needed. It stands for the caller: it has the first place of the
+team, takes no part in the work, and sleeps until there are to be more workers, or have been too many for a while; then
+the members leave, between two pieces of work, and the host opens the next region. No other thread waits at its barrier.
 
 Who is at work is known: each Python thread that computes counts as a *caller*, for a moment longer than it really
 computes, as it will go on with Python code; helpers come only if callers and helpers are fewer than the budget, and
@@ -41,14 +40,14 @@ cdef extern from * nogil:
     static void call_host(void) { pthread_cond_signal(&host_called); }
     static void wait_as_host(void) { pthread_cond_wait(&host_called, &workers_mutex); }
     /* The same for a while; was it not called? */
-    static int wait_in_vain(int seconds) {
+    static int timed_wait(int seconds) {
         struct timespec until;
         clock_gettime(CLOCK_REALTIME, &until);
         until.tv_sec += seconds;
         return pthread_cond_timedwait(&host_called, &workers_mutex, &until) != 0;
     }
 
-    /* Whoever forks holds the mutex, so that the child finds the list in order. */
+    /* A forking thread holds the mutex, so that the child finds the list in order. */
     static void (*forget_workers)(void);
     static void in_child(void) {
         pthread_cond_init(&workers_called, NULL);
@@ -99,7 +98,7 @@ cdef extern from * nogil:
     void call_all()
     void call_host()
     void wait_as_host()
-    bint wait_in_vain(int seconds)
+    bint timed_wait(int seconds)
     void workers_at_fork(void (*_forget)() noexcept nogil)
     void run_and_close(member_t member, void *context, int size, void (*close)(void *) noexcept nogil, void *region)
     int64_t nanoseconds()
@@ -189,7 +188,7 @@ cdef void begin_work() noexcept nogil:
         atomic_store(&seen[own_slot].time, AT_WORK)
 
 
-cdef void end_work() noexcept nogil:
+cdef void mark_idle() noexcept nogil:
     """It ends."""
     global work_depth
     work_depth -= 1
@@ -291,7 +290,7 @@ cdef void _keep_open(int members) noexcept nogil:
     workers = members
     atomic_add(&watching, members - opened)
     while not closing:
-        if asked > opened or (asked < opened and wait_in_vain(GRACE) and asked < opened):
+        if asked > opened or (asked < opened and timed_wait(GRACE) and asked < opened):
             _close_parallel_region()
         elif asked == opened:
             wait_as_host()
@@ -410,7 +409,7 @@ cdef bint must_leave(region_t *region) noexcept nogil:
 
 
 cdef void _close_region(void *pointer) noexcept nogil:
-    """Nobody comes any more; wait for those inside."""
+    """Close the region and wait for the workers inside."""
     global regions
     cdef region_t *region = <region_t *>pointer
     cdef region_t **link = &regions
@@ -427,7 +426,7 @@ cdef void _close_region(void *pointer) noexcept nogil:
     while atomic_load(&region.inside) > 0:
         pause_briefly(round)
         round += 1
-    end_work()
+    mark_idle()
 
 
 cdef void run_region(region_t *region, member_t member, void *context, int size, int budget) noexcept nogil:
@@ -459,7 +458,7 @@ cdef void _forget() noexcept nogil:
     global regions, total_wanted, workers, watching, sleeping, called, helping, own_slot, slots
     global asked, opened, closing, hosted
     cdef int i
-    while regions != NULL:             # whoever is in one of them, perhaps this thread, is alone there
+    while regions != NULL:             # a thread in one of them, perhaps this one, is alone there
         regions.inside = regions.wanted = 0
         regions = regions.next
     total_wanted = workers = watching = sleeping = called = helping = asked = opened = closing = 0

@@ -2,5 +2,5 @@
 
 from cygrad._core.graph.tensor cimport Tensor
 
-# A Tensor without an array: whoever asks for it gives it one before any Python code runs.
+# A Tensor without an array: the caller sets one before any Python code runs.
 cdef Tensor bare_tensor()

@@ -6,7 +6,7 @@ from cygrad._core.graph.meta cimport any_is_meta, any_meta, forget_elements, not
 from cygrad._core.memory.atomic cimport atomic_increment
 
 
-cdef void mark_standard(array_t *array) noexcept:
+cdef void mark_array_api(array_t *array) noexcept:
     if array.external & STANDARD:
         return
     if not array.external and array.version != NULL:
@@ -15,20 +15,20 @@ cdef void mark_standard(array_t *array) noexcept:
     note_unusual()
 
 
-cdef void follow(array_t *array, const array_t *example) noexcept:
-    if is_standard(example):
-        mark_standard(array)
+cdef void propagate_array_api(array_t *array, const array_t *example) noexcept:
+    if is_array_api(example):
+        mark_array_api(array)
 
 
 cdef int unusual_among(int n, const value_t *values) noexcept:
     cdef int i, j
     cdef int found = WITHOUT_ELEMENTS if any_meta and any_is_meta(n, values) else 0
     for i in range(n):
-        if values[i].kind == ARRAY and is_standard(values[i].of.array):
+        if values[i].kind == ARRAY and is_array_api(values[i].of.array):
             return found | BY_STANDARD
         if values[i].kind == ARRAYS:
             for j in range(values[i].count):
-                if values[i].of.arrays[j] != NULL and is_standard(values[i].of.arrays[j]):
+                if values[i].of.arrays[j] != NULL and is_array_api(values[i].of.arrays[j]):
                     return found | BY_STANDARD
     return found
 
@@ -51,4 +51,4 @@ cdef int adapt(int unusual, int n, value_t *results) except -1:
 cdef inline void _mark_new(array_t *array) noexcept:
     """An argument that is handed on stays what it is."""
     if array != NULL and array.tensor == NULL:
-        mark_standard(array)
+        mark_array_api(array)

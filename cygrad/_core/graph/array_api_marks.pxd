@@ -7,18 +7,18 @@ Where they are operands, types are promoted as the standard says. What is comput
 from cygrad._core.arrays.array cimport array_t
 from cygrad._core.arrays.value cimport value_t
 
-# A bit of array_t.external, so that views have it, too. Like TAKEN_OUT it stands beside the one for a version that is
+# A bit of array_t.external, so that views have it, too. Like TAKEN_OUT it is next to the one for a version that is
 # counted, which it becomes.
 cdef enum:
     STANDARD = 4
 
-cdef inline bint is_standard(const array_t *array) noexcept:
+cdef inline bint is_array_api(const array_t *array) noexcept:
     return array.external & STANDARD != 0
 
 # From now on it is one.
-cdef void mark_standard(array_t *array) noexcept
+cdef void mark_array_api(array_t *array) noexcept
 # It is one if the other one is: a gradient, and what it is the gradient of.
-cdef void follow(array_t *array, const array_t *example) noexcept
+cdef void propagate_array_api(array_t *array, const array_t *example) noexcept
 
 # What is unusual about the values that an operation gets, as bits.
 cdef enum:
