@@ -38,7 +38,7 @@ def heaviside(input, values, *, out=None):
 def nextafter(input, other, *, out=None):
     for name, value in (("input", input), ("other", other)):
         as_tensor_argument("nextafter", name, value)
-    if not (type(input) is type(other) is Tensor and input.dtype == other.dtype
+    if not (isinstance(input, Tensor) and isinstance(other, Tensor) and input.dtype == other.dtype
             and _width(input) in ("float16", "bfloat16")):
         return _nextafter(input, other) if out is None else _nextafter(input, other, out=out)
     # In the next wider dtype the neighbor is another one: the bits are counted, in the order of the numbers.

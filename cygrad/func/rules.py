@@ -496,8 +496,16 @@ def _filled(function, level, args, kwargs):
     return target
 
 
+def _viewed(function, level, args, kwargs):
+    tensor, dtype = args
+    value = value_at(tensor, level)
+    if not tensor.ndim and dtype.itemsize != tensor.dtype.itemsize:
+        function(value[0], dtype)                      # raises: an entry without dimensions cannot change its size
+    return entry(function(value, dtype), level)
+
+
 BY_NAME = {
     **dict.fromkeys(("zeros_like", "ones_like", "empty_like", "full_like"), _like), "copy_": _assigned,
-    "fill_": _filled, "apply": apply_to_batch, "__getitem__": rules_of_indices.getitem,
+    "fill_": _filled, "view_as": _viewed, "apply": apply_to_batch, "__getitem__": rules_of_indices.getitem,
     "__setitem__": rules_of_indices.setitem,
 }

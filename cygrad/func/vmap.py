@@ -140,7 +140,17 @@ def _run(func, name, leaves, dims, spec, kwargs, out_dims, size, randomness):
         given = [leaf if dim is None else entry(operators.movedim(leaf, dim, 0), level)
                  for leaf, dim in zip(leaves, dims, strict=True)]
         results = func(*tree_unflatten(given, spec), **kwargs)
-        return _collected(results, name, out_dims, level)
+        made = _collected(results, name, out_dims, level)
+    if not any(_is_meta(leaf) for leaf in leaves):
+        for result in tree_flatten(made)[0]:
+            if _is_meta(result):
+                raise NotImplementedError(f"vmap({name}, ...): a result has no elements (got a meta tensor), because it "
+                                          "comes from a function without a rule. Call that outside of vmap.")
+    return made
+
+
+def _is_meta(value):
+    return type(value) is Tensor and value.is_meta
 
 
 def _collected(results, name, out_dims, level):

@@ -15,6 +15,7 @@ from cygrad._core.graph.modes cimport grad_enabled
 from cygrad._core.graph.tensor cimport Tensor, wrap
 
 from cygrad._core.arrays.dtype import library_name
+from cygrad._core.graph.override import call_override
 
 cdef extern from *:
     """
@@ -161,7 +162,9 @@ def seen_as(Tensor input not None, dtype not None):
 
 
 def view_as(Tensor input not None, dtype not None):
-    """What `Tensor.view` gives for a dtype: a view for its own, else the same bytes as other elements."""
+    """Return what `Tensor.view` gives for a dtype: a view for its own, else the same bytes as other elements."""
+    if is_entry(input):
+        return call_override(view_as, (input,), (input, dtype), {})
     return input.view(tuple(input.shape)) if input.dtype is dtype else seen_as(input, dtype)
 
 
