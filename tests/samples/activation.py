@@ -54,6 +54,7 @@ SAMPLES = {
 }
 COMPLEX = {"sigmoid", "silu"}
 HELPERS = {
+    "hardtanh_backward": "hardtanh",
     "celu_backward": "celu", "elu_backward": "elu", "gelu_backward": "gelu", "gelu_tanh": "gelu",
     "gelu_tanh_backward": "gelu", "hardsigmoid_backward": "hardsigmoid", "hardswish_backward": "hardswish",
     "leaky_relu_backward": "leaky_relu", "log1p_exp": "softplus", "logsigmoid_backward": "logsigmoid",

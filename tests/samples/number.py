@@ -77,6 +77,7 @@ SAMPLES = {
 }
 COMPLEX = {"isreal", "ldexp", "float_power", "nan_to_num"}
 HELPERS = {
+    "finite_backward": "nan_to_num", "zeroed": "sign",
     "frexp_mantissa": "frexp",
     "frexp_exponent": "frexp",
     "replace_non_finite": "nan_to_num",
