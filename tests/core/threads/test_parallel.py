@@ -243,7 +243,7 @@ def test_a_kernel_in_many_threads_at_once():
 
 
 @pytest.mark.parametrize(("rule", "message"), [
-    ("order", "a lock is taken out of order"), ("gil", "the GIL is given up"), ("return", "that nobody holds")])
+    ("order", "a lock is taken out of order"), ("gil", "the GIL is given up"), ("return", "that is not held")])
 def test_debug_builds_assert_the_rules_about_locks(rule, message):
     debug = cygrad.show_config("dicts")["debug"]
     code = f"from cygrad._core.testing import probes; probes.break_a_rule({rule!r}); print('went on')"
