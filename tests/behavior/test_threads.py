@@ -1,5 +1,6 @@
 """Threads: concurrent backward, shared leaves and graphs, modes, same bits, fork."""
 
+import contextlib
 import gc
 import sys
 import threading
@@ -10,6 +11,7 @@ import pytest
 
 import cygrad
 from cygrad.autograd import grad
+from cygrad.utils.operator_modes import OperatorMode
 from tests.tools import FLOAT, in_threads, leaf, run_program
 
 
@@ -102,6 +104,41 @@ def test_shared_leaves_with_hooks_and_create_graph(impatient):
     assert len(calls) == 400
     assert w.grad.item() == 400.0
     w.grad = None
+
+
+@pytest.mark.guarantee("T2")
+@pytest.mark.parametrize("size", [1, 50_000])
+def test_recorded_and_native_gradients_add_up(size, impatient):
+    """A recorded sum replaces .grad, and takes no time in which the lock of .grad is held; the others add in place."""
+    for _ in range(10):
+        w = cygrad.zeros(size, dtype=FLOAT, requires_grad=True)
+
+        def body(i, w=w):
+            for _ in range(60):
+                (w * 1).sum().backward(create_graph=i % 2 == 0)
+
+        in_threads(4, body)
+        assert (w.grad == 240).all()
+        w.grad = None
+
+
+@pytest.mark.guarantee("T2")
+def test_gradients_add_up_in_modes_too(impatient):
+    class Seen(OperatorMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            return func(*args, **(kwargs or {}))
+
+    w = cygrad.zeros(50_000, dtype=FLOAT, requires_grad=True)
+    w.sum().backward()
+    grad = w.grad
+
+    def body(i):
+        with Seen() if i % 2 else contextlib.nullcontext():
+            for _ in range(100):
+                (w * 1).sum().backward()
+
+    in_threads(4, body)
+    assert (w.grad == 401).all() and w.grad is grad
 
 
 @pytest.mark.guarantee("T2")

@@ -17,20 +17,20 @@ from cygrad._core.engine.node_run cimport add_part, deliver, run_node, wanted_ar
 from cygrad._core.engine.parallel_run cimport run_with_team, worth_a_team
 from cygrad._core.engine.plan cimport (
     item_t, plan_build, plan_capture, plan_capturing, plan_find, plan_free, plan_restrict, plan_t)
-from cygrad._core.engine.serial_run cimport FINISHED, CHECK_SIGNALS, NEEDS_PYTHON, advance
+from cygrad._core.engine.serial_run cimport CHECK_SIGNALS, FINISHED, NEEDS_PYTHON, advance
 from cygrad._core.engine.watched_run cimport run_watched_item
 from cygrad._core.graph.backward_calls cimport remember_call, work_for, working_for
 from cygrad._core.graph.accumulate cimport add_gradient, keep_gradient
 from cygrad._core.graph.borrowed_references cimport FREE_THREADED
 from cygrad._core.graph.edges cimport Place, edge_of, root_gradient
-from cygrad._core.graph.gradients cimport set_gradient
+from cygrad._core.graph.gradients cimport replace_gradient, version_of_gradient
 from cygrad._core.graph.hook_calls cimport (
     call_accumulated, call_posthooks, call_prehooks, call_tensor_hooks, fit_gradients, retain_gradients)
 from cygrad._core.graph.meta cimport any_unusual
 from cygrad._core.graph.mode_stack cimport Mode, abort_trace, active_modes, mode_at, set_modes
 from cygrad._core.graph.modes cimport (
-    ANOMALY_NAN, BACKWARD_MODES, PROFILER_MODE, RESULT_MODES, grad_enabled, is_tracing, is_watched, thread_state,
-    thread_state_t)
+    ANOMALY_NAN, BACKWARD_MODES, PROFILER_MODE, RESULT_MODES, USER_MODE, grad_enabled, is_tracing, is_watched,
+    thread_state, thread_state_t)
 from cygrad._core.graph.node cimport (
     ALL_ARGUMENTS, HAS_HOOKS, HAS_PACKED_TENSORS, HAS_SPARSE_GRADIENT, Hooks, Node, node_t)
 from cygrad._core.graph.override cimport is_entry
@@ -213,12 +213,12 @@ cdef class GraphTask:
             grads = call_prehooks(node, hooks, grads)
         if c.python & HAS_SPARSE_GRADIENT or c.gradient != NULL and c.gradient.sparse:
             _make_dense(<Tensor>node.payload, c, grads[0])
-        if self.recorded and c.gradient != NULL:
+        if c.gradient != NULL and self.recorded and not _adds_natively(grads[0]):
             _accumulate(<Tensor>node.payload, grads[0])
             results = []
         elif c.gradient != NULL and _hand_over(c, grads):
             results = []
-        elif self.recorded or c.backward == NULL or c.python & HAS_PACKED_TENSORS:
+        elif c.gradient == NULL and self.recorded or c.backward == NULL or c.python & HAS_PACKED_TENSORS:
             results = node.apply(grads, self.keep, self.recorded, wanted_arguments(&self.plan, item))
         else:
             results = self.run_native(item, grads)
@@ -267,9 +267,13 @@ cdef class GraphTask:
 cdef int _make_dense(Tensor leaf, node_t *node, object arriving) except -1:
     """Let a sparse .grad have memory for every element, to which an arriving gradient is added."""
     node.python &= ~HAS_SPARSE_GRADIENT
-    if node.gradient.sparse and arriving is not None:
+    cdef Tensor former
+    cdef int64_t version
+    while node.gradient.sparse and arriving is not None:
         former = leaf.grad
-        set_gradient(leaf, former.to_dense().contiguous())
+        if former is not None:                     # else it was set to None meanwhile
+            version = version_of_gradient(former.array)
+            replace_gradient(leaf, former, version, former.to_dense().contiguous())
     return 0
 
 
@@ -284,14 +288,20 @@ cdef bint _hand_over(node_t *node, list grads):
     return keep_gradient(node, gradient.array)
 
 
+cdef bint _adds_natively(object gradient) except -1:
+    """In a mode written in Python gradients are added as without one, under the lock of .grad."""
+    return (thread_state().modes & (1 << USER_MODE | RESULT_MODES) == 1 << USER_MODE and not grad_enabled()
+            and not is_entry(gradient))
+
+
 cdef int _accumulate(Tensor leaf, Tensor gradient) except -1:
     """Recorded: the sum is an operation like any other, and .grad a result of it."""
     cdef Tensor former, total
-    cdef array_t *seen
+    cdef int64_t version
     while gradient is not None and leaf.leaf_requires_grad:
         former = leaf.grad
-        if former is not None and (is_tracing() or thread_state().modes & BACKWARD_MODES and not grad_enabled()):
-            # As add_gradient() does it.
+        version = 0 if former is None else version_of_gradient(former.array)
+        if former is not None and is_tracing():        # as add_gradient() does it
             protocol.inplace(SLOT_ADD, former, gradient)
             break
         # A copy, as shared memory may not become .grad; nor may an expanded one.
@@ -299,10 +309,8 @@ cdef int _accumulate(Tensor leaf, Tensor gradient) except -1:
                  gradient.clone() if leaf.array.contiguous and gradient.array.contiguous else
                  gradient.contiguous() if leaf.array.contiguous else
                  leaf.detach().clone().copy_(gradient))
-        # Another thread may have added its own while the sum was computed.
-        seen = NULL if leaf.gradient == NULL else leaf.gradient.value
-        if seen == (NULL if former is None else former.array):
-            set_gradient(leaf, total)
+        # Another thread may have added its own while the sum was computed: to another array, or in place.
+        if replace_gradient(leaf, former, version, total):
             break
     return 0
 

@@ -1,5 +1,7 @@
 """The slot of ``.grad``: made once, read and replaced as a whole."""
 
+from libc.stdint cimport int64_t
+from cygrad._core.arrays.array cimport array_t
 from cygrad._core.graph.node cimport gradient_t
 from cygrad._core.graph.tensor cimport Tensor
 
@@ -9,3 +11,6 @@ cdef gradient_t *slot_of(Tensor leaf, const char *operation) except NULL
 cdef Tensor gradient_of(Tensor leaf)
 # Replace what is collected in .grad; None empties it.
 cdef object set_gradient(Tensor leaf, Tensor value)
+# The same if .grad is still `former`, and nothing was added to it since it had this version; False if not.
+cdef bint replace_gradient(Tensor leaf, Tensor former, int64_t version, Tensor value) except -1
+cdef int64_t version_of_gradient(const array_t *array) noexcept nogil

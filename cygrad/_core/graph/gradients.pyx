@@ -9,12 +9,12 @@ cimport cython
 from libc.stdint cimport int64_t
 from cygrad._core.arrays.array cimport array_t, overlaps_itself, release, retain
 from cygrad._core.graph.meta cimport any_unusual
-from cygrad._core.graph.node cimport HAS_SPARSE_GRADIENT, gradient_new, gradient_release, gradient_t, gc_track_all
+from cygrad._core.graph.node cimport HAS_SPARSE_GRADIENT, gc_track_all, gradient_new, gradient_release, gradient_t
 from cygrad._core.graph.array_api_marks cimport propagate_array_api
 from cygrad._core.graph.tensor cimport NOT_A_VIEW, Tensor, is_bare
 from cygrad._core.graph.tensor_identity cimport held_array, tensor_of
 from cygrad._core.graph.untracked_reason cimport GRADIENT
-from cygrad._core.memory.atomic cimport atomic_claim, lock_patiently, unlock
+from cygrad._core.memory.atomic cimport atomic_claim, atomic_load, lock_patiently, unlock
 from cygrad._core.graph.user_warnings import warn_user
 
 
@@ -70,19 +70,34 @@ cdef bint _retains_grad(Tensor tensor):
 
 
 cdef object set_gradient(Tensor leaf, Tensor value):
-    cdef gradient_t *slot
+    if leaf.gradient != NULL or value is not None:
+        _replace(leaf, value, True, NULL, 0)
+    return None
+
+
+cdef int64_t version_of_gradient(const array_t *array) noexcept nogil:
+    return 0 if array == NULL or array.version == NULL else atomic_load(&array.version.value)
+
+
+cdef bint replace_gradient(Tensor leaf, Tensor former, int64_t version, Tensor value) except -1:
+    return _replace(leaf, value, False, NULL if former is None else former.array, version)
+
+
+cdef bint _replace(Tensor leaf, Tensor value, bint always, array_t *former, int64_t version) except -1:
+    cdef gradient_t *slot = slot_of(leaf, b"grad")
     cdef array_t *array
     cdef array_t *replaced
     cdef bint sparse
-    if leaf.gradient == NULL and value is None:
-        return None
-    slot = slot_of(leaf, b"grad")
     # The array and the object for it change together: of two threads that set .grad, one is the last with both.
     with cython.critical_section(leaf):
         array = NULL if value is None else held_array(value)
         sparse = array != NULL and not array.contiguous and type(value) is not Tensor and overlaps_itself(array)
         lock_patiently(&slot.lock)
         replaced = slot.value
+        if not always and (replaced != former or version != version_of_gradient(replaced)):
+            unlock(&slot.lock)
+            release(array)
+            return False
         slot.value = array
         slot.sparse = sparse
         if sparse and slot.accumulator != NULL:        # a backward that runs may have planned it for a worker
@@ -92,4 +107,4 @@ cdef object set_gradient(Tensor leaf, Tensor value):
         if value is not None and not is_bare(leaf):
             gc_track_all()
     release(replaced)
-    return None
+    return True
