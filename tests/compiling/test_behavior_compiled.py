@@ -19,7 +19,7 @@ import cygrad
 from cygrad.compiling import explain
 
 # They weigh memory while they run, which a recording keeps until its end (docs/guide/compile.md).
-WEIGHING = {"test_freed_node_by_node", "test_memory_goes_with_the_graph", "test_what_is_kept_and_what_is_not"}
+WEIGHING = {"test_freed_node_by_node", "test_memory_goes_with_the_graph"}
 MARKED = type(pytest.param())
 OTHERS = {"skip", "skipif", "slow", "resident"}
 
