@@ -8,9 +8,10 @@ from cygrad._core.arrays.array cimport retain
 from cygrad._core.arrays.value cimport NOTHING, clear, set_array, set_arrays, value_t
 from cygrad._core.dispatch.dispatch cimport call, call_inplace
 from cygrad._core.dispatch.execution cimport call_boxed
-from cygrad._core.graph.boxing cimport box, frame_t
-from cygrad._core.graph.mode_stack cimport Mode, active_modes, exchange_mode, mode_at, set_modes
+from cygrad._core.graph.boxing cimport box, frame_t, unbox
+from cygrad._core.graph.mode_stack cimport Mode, exchange_mode, mode_at
 from cygrad._core.graph.modes cimport PRECOMPUTED_MODE, PROFILER_MODE, USER_MODE
+from cygrad._core.graph.override cimport override
 from cygrad._core.graph.tensor cimport Tensor
 from cygrad._core.memory.errors cimport check
 from cygrad._core.table.operator cimport LIST_RESULT, MAX_RESULTS, Operator, operator_t
@@ -116,30 +117,35 @@ cdef class PrecomputedMode(Mode):
         if self.name != operator.name or inplace:
             return _proceed(operator, arguments, out, inplace)
         self.name = None
+        _keep_alive = box(operator, arguments, &frame)
+        if frame.overridden:                 # the class of an argument computes
+            unbox(&frame)
+            return override(operator, arguments, out, False)
         for i in range(MAX_RESULTS):
             values[i].kind = NOTHING
         try:
             _fill(self.results, operator.descriptor, values)
-            _keep_alive = box(operator, arguments, &frame)
         except BaseException:
+            unbox(&frame)
             for i in range(MAX_RESULTS):
                 clear(&values[i])
             raise
-        return call_boxed(operator, &frame, None, values)
+        return call_boxed(operator, &frame, out, values)
 
 
 def call_precomputed(str name, tuple results, function, arguments, options):
     """Call an operator's function so that it records its node, and returns `results` instead of computing them."""
     cdef PrecomputedMode mode = PrecomputedMode()
     mode.name, mode.results = name, results
-    cdef list outer = active_modes()
-    exchange_mode(USER_MODE, None)           # they count what is computed
-    exchange_mode(PROFILER_MODE, None)
-    exchange_mode(PRECOMPUTED_MODE, mode)
+    cdef Mode user = exchange_mode(USER_MODE, None)           # the others count what is computed
+    cdef Mode profiler = exchange_mode(PROFILER_MODE, None)
+    cdef Mode outer = exchange_mode(PRECOMPUTED_MODE, mode)
     try:
         return function(*arguments, **options)
     finally:
-        set_modes(outer)
+        exchange_mode(PRECOMPUTED_MODE, outer)
+        exchange_mode(PROFILER_MODE, profiler)
+        exchange_mode(USER_MODE, user)
 
 
 cdef int _fill(tuple given, const operator_t *op, value_t *results) except -1:

@@ -13,7 +13,7 @@ from cygrad._core.arrays.value cimport INTEGER, NOTHING, find_kernel, kernel_t, 
 from cygrad._core.elementwise.elementwise cimport fill
 from cygrad._core.engine.node_run cimport add_part
 from cygrad._core.engine.plan cimport item_t, plan_build, plan_capturing, plan_find, plan_free, plan_restrict, plan_t
-from cygrad._core.engine.serial_run cimport FINISHED, CHECK_SIGNALS, NEEDS_PYTHON, advance
+from cygrad._core.engine.serial_run cimport CHECK_SIGNALS, FINISHED, NEEDS_PYTHON, advance
 from cygrad._core.graph.modes cimport is_watched, thread_state
 from cygrad._core.graph.native cimport NativeNode
 from cygrad._core.graph.node cimport Node, node_t

@@ -165,7 +165,8 @@ cdef class suspend_tracing(paused):
         return paused.__enter__(self)
 
     def __exit__(self, type=None, value=None, traceback=None):
-        thread_state().modes |= self.traced
+        if thread_state().mode_objects[TRACING_MODE] != NULL:        # else the trace has ended meanwhile
+            thread_state().modes |= self.traced
         return paused.__exit__(self)
 
 

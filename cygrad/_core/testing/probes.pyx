@@ -267,7 +267,7 @@ ctypedef struct noted_tasks_t:
     bint sleep
 
 
-cdef int _note_task(void *context, int32_t task) noexcept nogil:
+cdef int _run_probe_task(void *context, int32_t task) noexcept nogil:
     cdef noted_tasks_t *noted = <noted_tasks_t *>context
     cdef noted_task_t *own = &noted.tasks[task]
     own.begin, own.thread = atomic_increment(&noted.n), this_thread()
@@ -291,7 +291,7 @@ def task_run(ParallelSection section, fails=(), sleep=False):
         for i in range(n):
             noted.tasks[i] = noted_task_t(0, 0, 0, 0, i in fails)
         with nogil:
-            status = run_tasks(&section.tasks, _note_task, &noted)
+            status = run_tasks(&section.tasks, _run_probe_task, &noted)
         answer = [(noted.tasks[i].runs, noted.tasks[i].begin, noted.tasks[i].end, noted.tasks[i].thread)
                   for i in range(n)]
         check(status)
