@@ -144,7 +144,7 @@ def _run(func, name, leaves, dims, spec, kwargs, out_dims, size, randomness):
     if not any(_is_meta(leaf) for leaf in leaves):
         for result in tree_flatten(made)[0]:
             if _is_meta(result):
-                raise NotImplementedError(f"vmap({name}, ...): a result has no elements (got a meta tensor), because it "
+                raise NotImplementedError(f"vmap({name}, ...): a result has no elements (got a meta tensor): it "
                                           "comes from a function without a rule. Call that outside of vmap.")
     return made
 
