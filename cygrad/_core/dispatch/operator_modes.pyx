@@ -11,7 +11,7 @@ from cygrad._core.dispatch.execution cimport call_boxed
 from cygrad._core.graph.boxing cimport box, frame_t, unbox
 from cygrad._core.graph.mode_stack cimport Mode, exchange_mode, mode_at
 from cygrad._core.graph.modes cimport PRECOMPUTED_MODE, PROFILER_MODE, USER_MODE
-from cygrad._core.graph.override cimport override
+from cygrad._core.graph.override cimport override, python_arguments
 from cygrad._core.graph.tensor cimport Tensor
 from cygrad._core.memory.errors cimport check
 from cygrad._core.table.operator cimport LIST_RESULT, MAX_RESULTS, Operator, operator_t
@@ -19,10 +19,6 @@ from cygrad._core.table.operator cimport LIST_RESULT, MAX_RESULTS, Operator, ope
 
 cdef inline object _proceed(Operator operator, PyObject **arguments, object out, bint inplace):
     return call_inplace(operator, arguments) if inplace else call(operator, arguments, out)
-
-
-cdef list _values(Operator operator, PyObject **arguments):
-    return [<object>arguments[i] for i in range(operator.descriptor.n_arguments)]
 
 
 # ---- profilers
@@ -35,7 +31,7 @@ cdef class ProfilerMode(Mode):
 
     cdef object handle(self, Operator operator, PyObject **arguments, object out, bint inplace):
         event = self.recorder.begin(operator.name + "_" if inplace else operator.name, "operator",
-                                    _values(operator, arguments))
+                                    [<object>arguments[i] for i in range(operator.descriptor.n_arguments)])
         try:
             return _proceed(operator, arguments, out, inplace)
         finally:
@@ -79,13 +75,8 @@ cdef class UserMode(Mode):
     cdef object handler
 
     cdef object handle(self, Operator operator, PyObject **arguments, object out, bint inplace):
-        cdef operator_t *op = operator.descriptor
-        cdef list values = _values(operator, arguments)
-        cdef int i
-        options = {}
-        for i in range(op.n_positional, op.n_arguments):
-            options[op.arguments[i].name.decode()] = values[i]
-        return self.handler(operator.name, values[:op.n_positional], options, out, inplace)
+        positional, options = python_arguments(operator, arguments)
+        return self.handler(operator.name, positional, options, out, inplace)
 
 
 def push_user_mode(handler):

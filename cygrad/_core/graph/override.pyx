@@ -99,22 +99,26 @@ def call_override(function, values, args, kwargs):
                     f"{', '.join([cls.__name__ for cls in types])}). Their __torch_function__ returned NotImplemented.")
 
 
-cdef object override(Operator operator, PyObject **arguments, object out, bint inplace):
-    """The call of an operator, handed to the classes of its arguments."""
+cdef tuple python_arguments(Operator operator, PyObject **arguments):
     cdef operator_t *op = operator.descriptor
-    cdef list args = [], values = []
+    cdef list args = [<object>arguments[i] for i in range(op.n_positional)]
     cdef dict kwargs = {}
     cdef int i
-    for i in range(op.n_arguments):
-        value = <object>arguments[i]
-        if i >= op.n_positional:
-            kwargs[op.arguments[i].name.decode()] = value
+    for i in range(op.n_positional, op.n_arguments):
+        kwargs[op.arguments[i].name.decode()] = <object>arguments[i]
+    return args, kwargs
+
+
+cdef object override(Operator operator, PyObject **arguments, object out, bint inplace):
+    """The call of an operator, handed to the classes of its arguments."""
+    cdef list values = []
+    cdef int i
+    args, kwargs = python_arguments(operator, arguments)
+    for i in range(operator.descriptor.n_arguments):
+        if operator.descriptor.arguments[i].kind == TENSORS:
+            values.extend(<object>arguments[i])
         else:
-            args.append(value)
-        if op.arguments[i].kind == TENSORS:
-            values.extend(value)
-        else:
-            values.append(value)
+            values.append(<object>arguments[i])
     if out is not None:
         kwargs["out"] = out
     function = getattr(operators, operator.name + "_" if inplace else operator.name)
