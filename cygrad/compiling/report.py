@@ -25,6 +25,8 @@ class Explanation:
         Changed orders of summation of each trace; empty unless ``mode="fast"``.
     parallel : list of list of range
         Parallel sections of each program.
+    replays, shared
+        Former names of `executions` and `parallel`.
 
     Examples
     --------
@@ -42,6 +44,16 @@ class Explanation:
     programs: list = field(default_factory=list)
     rewrites: list = field(default_factory=list)
     parallel: list = field(default_factory=list)
+
+    @property
+    def replays(self):
+        """Former name of `executions`."""
+        return self.executions
+
+    @property
+    def shared(self):
+        """Former name of `parallel`."""
+        return self.parallel
 
     def __str__(self):
         lines = [f"{self.executions} executions, {self.calls} calls in Python, {len(self.programs)} traces"]

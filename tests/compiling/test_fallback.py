@@ -395,3 +395,11 @@ def test_mutation_of_saved_tensors():
     for _ in range(3):
         assert compiled(cygrad.ones(2, requires_grad=True)).tolist() == [2.0, 2.0]
     assert explain(compiled).executions == 0
+
+
+def test_former_names_in_a_report_are_those_of_today():
+    step = cygrad.compile(lambda x: x * 2 + 1)
+    for _ in range(3):
+        step(cygrad.ones(2))
+    report = cygrad.compiling.explain(step)
+    assert report.replays == report.executions == 2 and report.shared is report.parallel
