@@ -80,7 +80,7 @@ cdef inline void _run_step(const specialized_t *program, const step_t *step, slo
             count = 1
         slots.data[slot] = _buffer(program, slot, workspace, capacity)
         slots.steps[slot] = step.out_size if varies else 0
-        if done + n > capacity:                        # what a chain has left over
+        if done and done + n > capacity:               # what a chain has left over
             slots.data[slot] -= done * slots.steps[slot]
         pointers[step.n_inputs] = slots.data[slot] + done * slots.steps[slot]
         steps[step.n_inputs] = step.out_size
@@ -134,17 +134,27 @@ cdef int _find_links(const specialized_t *program, const step_t *first, slots_t 
 
 cdef void run_steps(const specialized_t *program, slots_t *slots, char *workspace, int64_t capacity,
                     int64_t n) noexcept nogil:
+    cdef int i
+    if n >= SHORTEST_CHAIN:
+        _run_chains(program, slots, workspace, capacity, n)
+    else:
+        for i in range(program.n_steps):
+            _run_step(program, &program.steps[i], slots, workspace, capacity, 0, n)
+
+
+cdef void _run_chains(const specialized_t *program, slots_t *slots, char *workspace, int64_t capacity,
+                      int64_t n) noexcept nogil:
+    """Run consecutive steps as chains where they may be, and what a chain leaves over step by step."""
     cdef chain_step_t links[MAX_LINKS]
     cdef int64_t done
     cdef int i = 0, k, chained
     while i < program.n_steps:
-        chained, done = 1, 0
-        if program.steps[i].links > 1 and n >= SHORTEST_CHAIN:
+        chained = done = 0
+        if program.steps[i].links > 1:
             chained = _find_links(program, &program.steps[i], slots, workspace, capacity, links)
             if chained:
                 done = run_chain(program.steps[i].operation & 1, links, chained, n)
-            else:
-                chained = 1
+        chained = max(chained, 1)
         if done < n:
             for k in range(i, i + chained):
                 _run_step(program, &program.steps[k], slots, workspace, capacity, done, n - done)
