@@ -138,7 +138,7 @@ cdef void _end_of_thread(void *pointer) noexcept nogil:
     global caches, ended_in_use, thread_cache
     cdef cache_t *cache = <cache_t *>pointer
     thread_cache = NULL
-    _flush(cache)
+    # Leave the list first: while blocks go back one class after another, the sum would be wrong for a reader.
     threads_lock()
     ended_in_use += _in_use(cache)
     if cache.previous != NULL:
@@ -148,6 +148,7 @@ cdef void _end_of_thread(void *pointer) noexcept nogil:
     if cache.next != NULL:
         cache.next.previous = cache.previous
     threads_unlock()
+    _flush(cache)
     free(cache)
 
 
