@@ -4,10 +4,10 @@ import functools
 import inspect
 import typing
 
-from cygrad._core.custom.function import apply, set_default_setup_context
-from cygrad._core.custom.function_node import FunctionNode, function_node_type, set_default_backward
+from cygrad._core.custom.function import apply
+from cygrad._core.custom.function_node import FunctionNode, function_node_type
 from cygrad._core.graph.modes import is_grad_enabled, no_grad
-from cygrad._core.graph.tensor import Tensor
+from cygrad._core.graph.tensor import Tensor, provide
 from cygrad._core.graph.user_warnings import warn_user
 
 __all__ = ["Function", "FunctionCtx", "InplaceFunction", "once_differentiable"]
@@ -187,8 +187,7 @@ class Function(metaclass=FunctionMeta):
         return apply(cls, arguments)
 
 
-set_default_backward(Function.backward)
-set_default_setup_context(Function.setup_context)
+provide(function_backward=Function.backward, setup_context=Function.setup_context)
 
 
 def _by_position(cls, arguments, options):

@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from cygrad._core.engine.engine import run_backward, set_backward
+from cygrad._core.engine.engine import run_backward
 from cygrad._core.graph.edges import GradientEdge
-from cygrad._core.graph.tensor import Tensor
+from cygrad._core.graph.tensor import Tensor, provide
 from cygrad._core.graph.user_warnings import warn_user
 
 if TYPE_CHECKING:
@@ -179,4 +179,4 @@ def _batched(outputs, inputs, grad_outputs, keep, create_graph, allow_unused):
     return [next(found) if there else None for there in reached]
 
 
-set_backward(backward)
+provide(backward=backward)

@@ -5,13 +5,13 @@ Loaded at the first such call. `ufuncs` has the table of NumPy's ufuncs; the oth
 function of NumPy, under its name and with its parameters, and `dispatch` finds it. What rows share is in `arrays`.
 """
 
-from cygrad._core.dispatch.ufunc_calls import array_ufunc, connect
-from cygrad._core.graph.tensor import install
+from cygrad._core.dispatch.ufunc_calls import array_ufunc
+from cygrad._core.graph.tensor import install, provide
 from cygrad.numpy_protocols.dispatch import array_function
 from cygrad.numpy_protocols.ufuncs import UFUNCS, general
 
 __all__ = ["METHODS"]
 
-connect(UFUNCS, general)
+provide(ufuncs=UFUNCS, general_ufunc=general)
 METHODS = {"__array_ufunc__": array_ufunc, "__array_function__": array_function}
 install(METHODS)      # in the place of those that load this package

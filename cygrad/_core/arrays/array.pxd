@@ -1,6 +1,6 @@
 """The n-dimensional array of C: counted, with its metadata immutable once it is shared."""
 
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 from cygrad._core.arrays.dtype cimport itemsize
 from cygrad._core.memory.atomic cimport atomic_increment, atomic_load
 from cygrad._core.memory.storage cimport storage_t, version_t
@@ -13,7 +13,10 @@ ctypedef struct array_t:
     int32_t dtype
     int32_t ndim
     int32_t contiguous    # row-major without gaps (size 0 and size 1 included)
-    int32_t external      # `version` is counted by itself, not embedded in the storage
+    uint8_t own_version   # `version` is counted by itself, not embedded in the storage
+    uint8_t array_api     # of the namespace of the array API standard: types are promoted as that says
+    uint8_t detached      # detach_() has taken the Tensor that had this array out of the graph
+    uint8_t unused
     int64_t size          # number of elements
     char *data            # first element
     storage_t *storage    # NULL: metadata only (shape and dtype of an array that was not kept)
@@ -35,6 +38,8 @@ cdef array_t *array_meta(const array_t *base) noexcept nogil
 # An array over a storage that the caller hands over (its count is not raised).
 cdef array_t *array_over(storage_t *storage, int dtype, int ndim, const int64_t *shape,
                          const int64_t *strides, int64_t offset) noexcept nogil
+# Give an array another version counter, which it takes over; MEMORY_ERROR if that is NULL.
+cdef int replace_version(array_t *array, version_t *version) noexcept nogil
 cdef void array_free(array_t *array) noexcept nogil
 cdef void release(array_t *array) noexcept nogil         # NULL is accepted
 cdef const char *shape_text(const array_t *array) noexcept nogil    # "(2, 3)", for messages

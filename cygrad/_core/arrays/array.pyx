@@ -9,7 +9,7 @@ from libc.stdio cimport snprintf
 from libc.string cimport memset
 from cygrad._core.arrays.dtype cimport itemsize
 from cygrad._core.memory.atomic cimport atomic_increment, atomic_is_last
-from cygrad._core.memory.errors cimport MESSAGE, message, sizes_text
+from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, message, sizes_text
 from cygrad._core.memory.sizes cimport MOST_ELEMENTS, elements_of_huge, product_overflows
 from cygrad._core.memory.storage cimport (
     NO_ELEMENTS, allocate, deallocate, storage_new, storage_release, storage_t, version_release)
@@ -29,7 +29,7 @@ cdef inline array_t *_allocate_array(int dtype, int ndim) noexcept nogil:
     array.count = 1
     array.dtype = dtype
     array.ndim = ndim
-    array.external = False
+    array.own_version = array.array_api = array.detached = array.unused = False
     array.data = NULL
     array.storage = NULL
     array.version = NULL
@@ -152,10 +152,18 @@ cdef array_t *array_view(array_t *base, int dtype, int ndim, const int64_t *shap
             memset(array.strides, 0, ndim * sizeof(int64_t))
             array.data = base.storage.data
     array.version = base.version
-    array.external = base.external
-    if base.external and base.version != NULL:
+    array.array_api = base.array_api
+    array.own_version = base.own_version
+    if base.own_version and base.version != NULL:
         atomic_increment(&base.version.count)
     return array
+
+
+cdef int replace_version(array_t *array, version_t *version) noexcept nogil:
+    if array.own_version:
+        version_release(array.version)
+    array.version, array.own_version = version, True
+    return OK if version != NULL else MEMORY_ERROR
 
 
 cdef array_t *array_meta(const array_t *base) noexcept nogil:
@@ -181,7 +189,7 @@ cdef array_t *array_over(storage_t *storage, int dtype, int ndim, const int64_t 
 
 cdef void array_free(array_t *array) noexcept nogil:
     """Free an unreferenced array, with its share of storage and version."""
-    if array.external:
+    if array.own_version:
         version_release(array.version)
     storage_release(array.storage)
     deallocate(array, _block_bytes(array.ndim))

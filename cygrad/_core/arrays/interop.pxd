@@ -9,8 +9,3 @@ cdef array_t *array_from_numpy(object ndarray, bint writable) except NULL
 cdef object numpy_from_array(array_t *array, object owner)
 # An ndarray over the memory of an array, whose count it takes over.
 cdef object owned_ndarray(array_t *array)
-# Who wants to know that elements go to Python or come from there.
-ctypedef void (*data_escape_hook_t)() noexcept
-cdef void set_data_escape_hook(data_escape_hook_t door) noexcept
-# They do so here.
-cdef void data_escapes() noexcept

@@ -11,18 +11,6 @@ from cygrad._core.memory.storage cimport storage_foreign, storage_release, stora
 
 cnp.import_array()
 
-cdef data_escape_hook_t _door = NULL
-
-
-cdef void set_data_escape_hook(data_escape_hook_t door) noexcept:
-    global _door
-    _door = door
-
-
-cdef void data_escapes() noexcept:
-    if _door != NULL:
-        _door()
-
 
 cdef array_t *array_from_numpy(object ndarray, bint writable) except NULL:
     """An array over the memory of an ndarray, which it keeps alive."""
@@ -36,7 +24,6 @@ cdef array_t *array_from_numpy(object ndarray, bint writable) except NULL:
     if not isinstance(ndarray, np.ndarray):
         raise TypeError(f"from_numpy: not an ndarray (got {type(ndarray).__name__}). "
                         f"Use tensor() or asarray() for other data.")
-    data_escapes()
     source = ndarray
     code = code_of_typenum(cnp.PyArray_TYPE(source))
     if code < 0:
@@ -86,7 +73,6 @@ cdef array_t *array_from_numpy(object ndarray, bint writable) except NULL:
 
 cdef object numpy_from_array(array_t *array, object owner):
     """An ndarray over the array's memory; `owner` keeps that alive and becomes its `base`."""
-    data_escapes()
     cdef cnp.npy_intp[MAX_DIMS] shape
     cdef cnp.npy_intp[MAX_DIMS] strides
     cdef int64_t size = itemsize(array.dtype)

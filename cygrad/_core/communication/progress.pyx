@@ -8,10 +8,9 @@ which a function that expects an ``int`` reads the lower half; and in memory a p
 
 from libc.stdint cimport INT32_MAX, int32_t, int64_t, uintptr_t
 from cygrad._core.arrays.array cimport array_t, release, retain
-from cygrad._core.arrays.interop cimport data_escapes
 from cygrad._core.graph.inplace cimport bump_version
 from cygrad._core.graph.meta cimport is_meta
-from cygrad._core.graph.tensor cimport Tensor
+from cygrad._core.graph.tensor cimport Tensor, data_escapes
 
 cdef extern from "<time.h>" nogil:
     struct timespec:

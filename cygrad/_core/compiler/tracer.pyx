@@ -15,11 +15,10 @@ data-escape hook). Older memory and memory of other threads abort the trace, bec
 cimport cython
 from cygrad._core.arrays.array cimport array_t, release, retain
 from cygrad._core.arrays.dtype cimport BOOL, FLOAT16, dtype_name, dtype_object
-from cygrad._core.arrays.interop cimport set_data_escape_hook
 from cygrad._core.arrays.value cimport ARRAY, ARRAYS, NOTHING, clear, copy_value, value_t
 from cygrad._core.compiler.layouts cimport copy_with_layout
 from cygrad._core.graph.boxing cimport box_number, frame_t, plain_object
-from cygrad._core.graph.mode_stack cimport InplaceStep, Mode, abort_trace, exchange_mode, mode_at
+from cygrad._core.graph.mode_stack cimport InplaceStep, Mode, exchange_mode, mode_at
 from cygrad._core.graph.modes cimport TRACING_MODE, thread_state
 from cygrad._core.graph.native cimport NativeNode
 from cygrad._core.graph.node cimport Node
@@ -558,10 +557,6 @@ cdef TracingMode _mode_of(Tracer tracer):
     return mode
 
 
-cdef void _on_data_escape() noexcept:
-    abort_trace("elements went to Python or NumPy, or came from there")
-
-
 cdef class RuleCapture(UpdateMode):
 
     cdef int begin_step(self, list parameters, object state, const rule_t *rule, str operation) except -1:
@@ -581,6 +576,3 @@ cdef bint read_rule(object optimizer, object group, rule_t *rule) except -1:
         exchange_mode(TRACING_MODE, outer)
     rule[0] = capture.rule
     return capture.is_set
-
-
-set_data_escape_hook(_on_data_escape)

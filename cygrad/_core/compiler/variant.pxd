@@ -1,7 +1,7 @@
 """Call path of compiled functions: check guards, execute, return results."""
 
 from cpython.object cimport PyObject
-from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdint cimport int16_t, int32_t, int64_t, uint64_t
 from cygrad._core.arrays.array cimport array_t
 from cygrad._core.compiler.alias_guards cimport aliases_t, tensor_guard_t
 from cygrad._core.compiler.frames cimport run_frame_t
@@ -24,7 +24,7 @@ ctypedef struct result_t:
     int32_t tensor            # number of the input tensor, or -1
     int32_t same_as           # index of an earlier output, or -1
     int32_t base              # number of the tensor of which it is a view, or -1
-    int32_t view_kind
+    int16_t view_kind, untracked
     int32_t requires_grad     # of a leaf
     int32_t output_nr         # of its node
     int32_t standard          # marked as Array API array

@@ -139,7 +139,8 @@ cdef class Variant:
             result.same_as = -1
             self.nodes[i], self.outgoing[i] = node, slot
             result.base = -1 if base is None else base
-            result.view_kind, result.requires_grad = model.view_kind, model.leaf_requires_grad
+            result.view_kind, result.untracked = model.view_kind, model.untracked
+            result.requires_grad = model.leaf_requires_grad
             result.output_nr, result.standard = model.output_nr, is_array_api(model.array)
 
     def set_options(self):
@@ -336,7 +337,8 @@ cdef class Variant:
         if given.version >= 0 and array.version != NULL:
             array.version.value = given.version
         made = wrap(array) if given.base < 0 else wrap_view(array, <Tensor>frame.tensors[given.base])
-        made.view_kind, made.leaf_requires_grad = given.view_kind, given.requires_grad
+        made.view_kind, made.untracked = given.view_kind, given.untracked
+        made.leaf_requires_grad = given.requires_grad
         if self.nodes[number] is not None:
             made.node, made.output_nr = <Node>self.nodes[number], given.output_nr
         return made

@@ -7,12 +7,12 @@ from cygrad._core.arrays.array cimport MAX_DIMS, array_t, array_view, retain, sh
 from cygrad._core.arrays.dtype cimport (
     BOOL, COMPLEX64, COMPLEX128, FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, UINT8, dtype_code, itemsize,
     numpy_typenum)
-from cygrad._core.arrays.interop cimport owned_ndarray, data_escapes
+from cygrad._core.arrays.interop cimport owned_ndarray
 from cygrad._core.creation.sequences cimport numpy_view as any_numpy_view
 from cygrad._core.graph.meta cimport check_elements
 from cygrad._core.graph.override cimport is_entry
 from cygrad._core.graph.modes cimport grad_enabled
-from cygrad._core.graph.tensor cimport Tensor, wrap
+from cygrad._core.graph.tensor cimport Tensor, data_escapes, wrap
 
 from cygrad._core.arrays.dtype import library_name
 from cygrad._core.graph.override import call_override
@@ -130,6 +130,7 @@ def numpy_view(Tensor input not None):
     if is_entry(input) and type(input).numpy is not Tensor.numpy:
         return input.numpy()             # which refuses
     check_elements(input.array, "numpy")
+    data_escapes()
     return owned_ndarray(retain(input.array))
 
 

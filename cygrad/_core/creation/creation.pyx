@@ -19,7 +19,7 @@ from cygrad._core.arrays.interop cimport array_from_numpy
 from cygrad._core.arrays.placement cimport meta_place
 from cygrad._core.creation.sequences cimport array_of, numpy_view, store_number
 from cygrad._core.graph.meta cimport is_meta, meta_array, without_elements
-from cygrad._core.graph.tensor cimport Tensor, protocol, wrap
+from cygrad._core.graph.tensor cimport Tensor, data_escapes, protocol, wrap
 from cygrad._core.graph.tensor cimport requires_grad as needs_gradient
 from cygrad._core.graph.tensor_identity cimport adopt
 from cygrad._core.kernels.arguments cimport check_sizes
@@ -308,7 +308,7 @@ def from_numpy(array):
     >>> array
     array([1., 1., 1.])
     """
-    cdef Tensor result = wrap(array_from_numpy(array, False))
+    cdef Tensor result = _over(array)
     if not array.flags.writeable:
         warn_user("from_numpy: the array is read-only, so in-place operations on the tensor will be refused. "
                   "Copy it with tensor(array) to have one that can be written to.")
@@ -356,7 +356,7 @@ def as_tensor(data, dtype=None, device=None):
             return data
         return data.to(dtype)
     if isinstance(data, np.ndarray) and _shareable(data) and (code < 0 or dtype_code(data.dtype, "as_tensor") == code):
-        return finish(wrap(array_from_numpy(data, False)), False, meta)
+        return finish(_over(data), False, meta)
     return finish(tensor_from(data, code, "as_tensor"), False, meta)
 
 
@@ -421,7 +421,7 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
             obj = np.asarray(obj)
     if isinstance(obj, np.ndarray) and not copy and _shareable(obj) and (
             code < 0 or dtype_code(obj.dtype, "asarray") == code):
-        result = wrap(array_from_numpy(obj, False))
+        result = _over(obj)
     else:
         if copy is not None and not copy:
             raise ValueError(f"asarray: the data cannot be shared without a copy (got copy=False and "
@@ -477,7 +477,14 @@ cdef tuple _offered(object given, dict options):
     return np.from_dlpack(_Offer(capsule)), known
 
 
+cdef Tensor _over(object ndarray):
+    """A Tensor over the memory of an ndarray, which others may write to."""
+    data_escapes()
+    return wrap(array_from_numpy(ndarray, False))
+
+
 cdef Tensor _of_offer(object shared, object known):
+    data_escapes()
     cdef array_t *array = array_from_numpy(shared, False)
     if known is not None and array != NULL:
         array.dtype = dtype_code(known, "from_dlpack")

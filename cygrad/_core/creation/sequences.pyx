@@ -25,7 +25,7 @@ from cygrad._core.arrays.dtype cimport (
 from cygrad._core.arrays.interop cimport numpy_from_array, owned_ndarray
 from cygrad._core.arrays.value cimport COMPLEX, REAL, value_t
 from cygrad._core.elementwise.copying cimport as_copy
-from cygrad._core.graph.tensor cimport Tensor, requires_grad
+from cygrad._core.graph.tensor cimport Tensor, data_escapes, requires_grad
 from cygrad._core.memory.errors cimport MEMORY_ERROR, check
 from cygrad._core.primitives.cast cimport number_to_cell
 from cygrad._core.graph.user_warnings import warn_user
@@ -296,6 +296,7 @@ cdef array_t *_from_sequence(object data, int dtype, str operation) except NULL:
 cdef object numpy_view(array_t *array):
     """Of a dtype that NumPy does not have it is a copy, in the one that this is computed in."""
     cdef array_t *copy
+    data_escapes()
     if numpy_typenum(array.dtype) >= 0:
         return numpy_from_array(array, None)
     copy = as_copy(array, computed_in(array.dtype))

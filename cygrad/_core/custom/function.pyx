@@ -20,8 +20,8 @@ from cygrad._core.graph.node cimport HAS_PYTHON_BACKWARD, Node, kept_t, node_new
 from cygrad._core.graph.override cimport is_entry
 from cygrad._core.graph.saved cimport SavedHooks, alias, pack_tensor, saved_hooks
 from cygrad._core.graph.tensor cimport (
-    CUSTOM_VIEW, DIFFERENTIABLE_VIEW, MULTI_OUTPUT_VIEW, Tensor, describe, grad_fn_of, gradient_edge, requires_grad,
-    set_node, wrap_view)
+    CUSTOM_VIEW, DIFFERENTIABLE_VIEW, MULTI_OUTPUT_VIEW, Tensor, describe, grad_fn_of, gradient_edge, provided,
+    requires_grad, set_node, wrap_view)
 from cygrad._core.graph.untracked_reason cimport CONSTANT_OUTPUT
 from cygrad._core.graph.view_requirement cimport takes_part
 from cygrad._core.memory.atomic cimport atomic_load
@@ -32,13 +32,6 @@ from cygrad._core.graph.user_warnings import warn_user
 from cygrad._core.graph.override import call_override
 
 cdef tuple _nothing = ()
-cdef object _default_setup_context = None
-
-
-def set_default_setup_context(setup_context):
-    """What `Function` itself has, to tell whether a subclass has written one."""
-    global _default_setup_context
-    _default_setup_context = setup_context
 
 
 def apply(cls, arguments):
@@ -70,7 +63,7 @@ def apply(cls, arguments):
     state.grad_disabled = 1
     set_dual_level(0)
     try:
-        if cls.setup_context is _default_setup_context:
+        if cls.setup_context is provided["setup_context"]:
             results = cls.forward(node, *arguments)
         else:
             results = cls.forward(*arguments)
@@ -257,7 +250,7 @@ cdef Tensor _output(FunctionNode node, Tensor tensor, Py_ssize_t output_nr, bint
         tensor.view_kind = CUSTOM_VIEW
         tensor.view_version = 0 if tensor.array.version == NULL else tensor.array.version.value
     elif not flows:
-        tensor.view_kind = CONSTANT_OUTPUT if marked else tensor.view_kind
+        tensor.untracked = CONSTANT_OUTPUT if marked else tensor.untracked
     if flows:
         set_node(tensor, node, <int32_t>output_nr)
     return tensor

@@ -17,7 +17,7 @@ from cygrad._core.graph.modes cimport thread_state
 from cygrad._core.graph.native cimport fit_recorded
 from cygrad._core.graph.node cimport HAS_PACKED_TENSORS, Node, kept_t, node_t, release_saved
 from cygrad._core.graph.saved cimport PackedTensor, alias, attach, attach_edge, pack_tensor
-from cygrad._core.graph.tensor cimport Tensor, protocol, requires_grad, wrap
+from cygrad._core.graph.tensor cimport Tensor, protocol, provided, requires_grad, wrap
 from cygrad._core.graph.tensor_identity cimport known_tensor
 from cygrad._core.graph.version_errors cimport version_error
 from cygrad._core.memory.atomic cimport atomic_load, lock, unlock
@@ -305,22 +305,13 @@ cdef int _forget_saved(FunctionNode node) noexcept:
 
 cdef object _backward_of(cls):
     """The function that the user has written: `backward`, or `vjp` by its other name."""
-    backward, vjp = cls.backward, cls.vjp
-    if vjp is _default_backward:
+    backward, vjp, default = cls.backward, cls.vjp, provided["function_backward"]
+    if vjp is default:
         return backward
-    if backward is not _default_backward:
+    if backward is not default:
         raise RuntimeError(f"{cls.__name__}: both 'backward' and 'vjp' are implemented for a custom Function (got two, "
                            "expected one). They are two names for one thing.")
     return vjp
-
-
-cdef object _default_backward = None
-
-
-def set_default_backward(backward):
-    """What `Function` itself has, to tell what a subclass has written."""
-    global _default_backward
-    _default_backward = backward
 
 
 cdef bint _is_at(Tensor tensor, const node_t *c, int edge):

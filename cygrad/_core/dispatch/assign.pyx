@@ -3,7 +3,7 @@
 cimport cython
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
-from cygrad._core.arrays.array cimport MAX_DIMS, array_t, array_view, release, retain
+from cygrad._core.arrays.array cimport MAX_DIMS, array_t, array_view, release, replace_version, retain
 from cygrad._core.arrays.dtype cimport BOOL, dtype_name, is_complex
 from cygrad._core.arrays.value cimport INTEGERS, find_kernel, kernel_t, register_kernel, value_t
 from cygrad._core.creation.creation cimport tensor_from
@@ -18,8 +18,8 @@ from cygrad._core.graph.override cimport is_entry
 from cygrad._core.graph.tensor cimport Tensor, as_tensor
 from cygrad._core.graph.tensor_identity cimport adopt
 from cygrad._core.graph.view_requirement cimport takes_part
-from cygrad._core.memory.errors cimport MEMORY_ERROR, check
-from cygrad._core.memory.storage cimport version_new, version_release
+from cygrad._core.memory.errors cimport MEMORY_ERROR, OK, check
+from cygrad._core.memory.storage cimport version_new
 from cygrad._core.table.operator cimport Operator, table
 
 from cygrad._core.graph.override import call_override
@@ -265,11 +265,7 @@ def set_(Tensor input not None, source=None, storage_offset=0, size=None, stride
     if input.gradient != NULL:               # nodes that were recorded with the former memory lead to a node of its own
         forget_accumulator(input.gradient)
     if input.array.version != NULL:
-        if input.array.external:
-            version_release(input.array.version)
-        input.array.version = version_new()
-        input.array.external = True
-        if input.array.version == NULL:
+        if replace_version(input.array, version_new()) != OK:
             raise MemoryError("set_: no memory for a version counter")
         input.array.version.value = version
     return input

@@ -175,7 +175,7 @@ cdef Tensor _part(node_t *node, int edge, array_t *gradient, const array_t *like
         result = known_tensor(gradient)
         if result is None:
             result = tensor_of(retain(gradient))
-            result.view_kind = GRADIENT
+            result.untracked = GRADIENT
         return result if like.ndim == 1 else None
     for i in range(op.n_saved):
         if strcmp(op.saved[i].name, b"self") == 0:

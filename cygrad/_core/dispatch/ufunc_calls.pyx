@@ -4,16 +4,7 @@ all others go to a function of a Python package that is loaded at the first of t
 """
 
 from cygrad._core.arrays.dtype cimport FLOAT32, FLOAT64
-from cygrad._core.graph.tensor cimport Tensor
-
-cdef dict _functions = {}         # ufuncs that promote nothing among floating operands of one dtype: their operators
-cdef object _general = None
-
-
-def connect(dict functions not None, general):
-    """Say which functions are operators, and what all other calls go to."""
-    global _functions, _general
-    _functions, _general = functions, general
+from cygrad._core.graph.tensor cimport Tensor, provided
 
 
 def array_ufunc(Tensor self not None, ufunc, str method not None, *inputs, **options):
@@ -21,12 +12,12 @@ def array_ufunc(Tensor self not None, ufunc, str method not None, *inputs, **opt
     cdef int dtype = self.array.dtype
     if not options and (dtype == FLOAT64 or dtype == FLOAT32) and method == "__call__":
         if len(inputs) == 1:
-            function = _functions.get(ufunc)
+            function = (<dict>provided["ufuncs"]).get(ufunc)
             if function is not None:
                 return function(self)
         elif (len(inputs) == 2 and isinstance(inputs[0], Tensor) and isinstance(inputs[1], Tensor)
                 and (<Tensor>inputs[0]).array.dtype == dtype and (<Tensor>inputs[1]).array.dtype == dtype):
-            function = _functions.get(ufunc)
+            function = (<dict>provided["ufuncs"]).get(ufunc)
             if function is not None:
                 return function(inputs[0], inputs[1])
-    return _general(self, ufunc, method, inputs, options)
+    return provided["general_ufunc"](self, ufunc, method, inputs, options)

@@ -20,7 +20,7 @@ from cygrad._core.engine.plan cimport (
 from cygrad._core.engine.serial_run cimport CHECK_SIGNALS, FINISHED, NEEDS_PYTHON, advance
 from cygrad._core.engine.watched_run cimport run_watched_item
 from cygrad._core.graph.backward_calls cimport remember_call, work_for, working_for
-from cygrad._core.graph.accumulate cimport add_gradient, keep_gradient
+from cygrad._core.graph.accumulate cimport keep_gradient
 from cygrad._core.graph.borrowed_references cimport FREE_THREADED
 from cygrad._core.graph.edges cimport Place, edge_of, root_gradient
 from cygrad._core.graph.gradients cimport replace_gradient, version_of_gradient
@@ -32,17 +32,17 @@ from cygrad._core.graph.modes cimport (
     ANOMALY_NAN, BACKWARD_MODES, PROFILER_MODE, RESULT_MODES, USER_MODE, grad_enabled, is_tracing, is_watched,
     thread_state, thread_state_t)
 from cygrad._core.graph.node cimport (
-    ALL_ARGUMENTS, HAS_HOOKS, HAS_PACKED_TENSORS, HAS_SPARSE_GRADIENT, Hooks, Node, node_t)
+    HAS_HOOKS, HAS_PACKED_TENSORS, HAS_SPARSE_GRADIENT, Hooks, Node, node_t)
 from cygrad._core.graph.override cimport is_entry
 from cygrad._core.graph.saved cimport SavedHooks, saved_hooks
 from cygrad._core.graph.array_api_marks cimport propagate_array_api
-from cygrad._core.graph.tensor cimport SLOT_ADD, Tensor, grad_fn_of, protocol, wrap
+from cygrad._core.graph.tensor cimport SLOT_ADD, Tensor, grad_fn_of, protocol, provided, wrap
 from cygrad._core.graph.tensor_identity cimport known_tensor, tensor_of
 from cygrad._core.graph.untracked_reason cimport GRADIENT
 from cygrad._core.memory.errors cimport check
 from cygrad._core.memory.storage cimport has_pending, release_pending
 
-from cygrad._core.graph.node import set_evaluating, set_node_call
+from cygrad._core.graph.node import set_evaluating
 from cygrad._core.graph.saved import pop_hooks, push_hooks
 import cygrad._core.engine.node_fusion  # noqa: F401  # no-cython-lint  # lets run_items() fusion
 import threading
@@ -328,27 +328,6 @@ cdef int _python_item(void *task, item_t *item) noexcept with gil:
         return -1
 
 
-def _call_node(Node node not None, tuple gradients not None):
-    """``node(*gradients)``: its formulas, once, as an operation of the thread; no hooks."""
-    cdef bint recorded = grad_enabled() or thread_state().modes & (BACKWARD_MODES | RESULT_MODES)
-    cdef list grads = list(gradients)
-    if len(grads) != node.c.n_outputs:
-        raise TypeError(f"{node.name()}: takes a gradient for each of its outputs (got {len(grads)}, expected "
-                        f"{node.c.n_outputs}).")
-    for gradient in grads:
-        if gradient is not None and not isinstance(gradient, Tensor):
-            raise TypeError(f"{node.name()}: gradients must be Tensors or None (got {type(gradient).__name__}).")
-    if node.c.gradient != NULL:
-        if grads[0] is not None:
-            check(add_gradient(node.c, retain((<Tensor>grads[0]).array)))
-        return ()
-    results = node.apply(grads, True, recorded, ALL_ARGUMENTS)
-    return results[0] if len(results) == 1 else tuple(results)
-
-
-set_node_call(_call_node)
-
-
 def run_backward(str operation, outputs, grads, keep, create, inputs, accumulate, allow_unused):
     """
     Run backward from `outputs`; the core of ``autograd.backward`` and ``autograd.grad``, whose arguments these are.
@@ -385,20 +364,11 @@ def tensor_backward(Tensor input not None, gradient=None, retain_graph=None, cre
     """
     cdef bint create, keep
     if inputs is not None or not (gradient is None or isinstance(gradient, Tensor)):
-        _backward(input, gradient, retain_graph, create_graph, inputs)
+        provided["backward"](input, gradient, retain_graph, create_graph, inputs)
         return
     create = create_graph
     keep = create if retain_graph is None else retain_graph
     _enter("backward", (input,), (gradient,), keep, create, None, True, True)
-
-
-cdef object _backward = None
-
-
-def set_backward(function):
-    """What `tensor_backward` hands over to if it is called with more than one gradient: ``autograd.backward``."""
-    global _backward
-    _backward = function
 
 
 cdef object _enter(str operation, object outputs, object grads, bint keep, bint create, object inputs, bint accumulate,
@@ -543,7 +513,7 @@ cdef list _captured(GraphTask task, str operation, object inputs, list targets, 
                         propagate_array_api(array, (<Tensor>inputs[position]).array)
                     result = tensor_of(retain(array))
                     if fresh:
-                        (<Tensor>result).view_kind = GRADIENT
+                        (<Tensor>result).untracked = GRADIENT
         if result is None and not allow_unused:
             raise RuntimeError(f"{operation}: input {position} was not used to compute the outputs, so it has no "
                                "gradient. Pass allow_unused=True for None in its place, or materialize_grads=True for "

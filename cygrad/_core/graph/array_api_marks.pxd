@@ -7,13 +7,8 @@ Where they are operands, types are promoted as the standard says. What is comput
 from cygrad._core.arrays.array cimport array_t
 from cygrad._core.arrays.value cimport value_t
 
-# A bit of array_t.external, so that views have it, too. Like TAKEN_OUT it is next to the one for a version that is
-# counted, which it becomes.
-cdef enum:
-    STANDARD = 4
-
 cdef inline bint is_array_api(const array_t *array) noexcept:
-    return array.external & STANDARD != 0
+    return array.array_api
 
 # From now on it is one.
 cdef void mark_array_api(array_t *array) noexcept

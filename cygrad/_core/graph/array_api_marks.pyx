@@ -3,15 +3,10 @@
 from cygrad._core.arrays.array cimport array_t
 from cygrad._core.arrays.value cimport ARRAY, ARRAYS, value_t
 from cygrad._core.graph.meta cimport any_is_meta, any_meta, forget_elements, note_unusual
-from cygrad._core.memory.atomic cimport atomic_increment
 
 
 cdef void mark_array_api(array_t *array) noexcept:
-    if array.external & STANDARD:
-        return
-    if not array.external and array.version != NULL:
-        atomic_increment(&array.version.count)
-    array.external |= STANDARD
+    array.array_api = True
     note_unusual()
 
 

@@ -1,8 +1,8 @@
 """
 Which call of backward a thread works for, and where each was made: who freed a graph can be told.
 
-A released node has no use for the version of the first value that it saved; there it keeps the number of the call that
-released it. The last calls, their place in the user's code and their thread are in a table that forgets the oldest.
+A released node has the number of the call that released it. The last calls, their place in the user's code and their
+thread are in a table that forgets the oldest.
 """
 
 from cpython.object cimport PyObject
@@ -11,7 +11,7 @@ from libc.stdio cimport snprintf
 from cygrad._core.graph.node cimport node_t
 from cygrad._core.graph.source_location cimport running_code, write_place
 from cygrad._core.graph.version_errors cimport node_name
-from cygrad._core.memory.atomic cimport atomic_add, atomic_load, atomic_store, lock_inner, unlock
+from cygrad._core.memory.atomic cimport atomic_add, atomic_load32, atomic_store32, lock_inner, unlock
 from cygrad._core.memory.errors cimport MESSAGE, RUNTIME_ERROR, message
 from cygrad._core.memory.references cimport drop_reference
 
@@ -94,18 +94,17 @@ cdef int remember_call(int64_t call, bint keep) except -1:
 
 
 cdef void note_release(node_t *node) noexcept nogil:
-    if node.n_saved:
-        atomic_store(&node.saved[0].version, own_call)     # others may just be told of the release
+    atomic_store32(&node.released_by, <int32_t>own_call)     # others may just be told of the release
 
 
 cdef int freed_error(const node_t *node) noexcept nogil:
-    cdef int64_t number = atomic_load(&node.saved[0].version) if node.n_saved else 0
+    cdef int32_t number = atomic_load32(<int32_t *>&node.released_by)
     cdef const backward_call_t *entry = &calls[number % REMEMBERED if number > 0 else 0]
     cdef const backward_call_t *failing = &calls[own_call % REMEMBERED if own_call > 0 else 0]
     cdef int length = snprintf(message(), MESSAGE, b"%s: its saved values are freed already (got a second backward "
                                b"through this node, or a look at what it saved, after a backward", node_name(node))
     lock_inner(&_lock)
-    if number > 0 and entry.number == number:
+    if number > 0 and <int32_t>entry.number == number:
         if entry.code != NULL:
             length += snprintf(message() + length, MESSAGE - length, b": that of ")
             length += write_place(message() + length, MESSAGE - length, entry.code, entry.offset)

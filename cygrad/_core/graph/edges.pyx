@@ -7,9 +7,10 @@ from cygrad._core.arrays.array cimport array_empty_like, array_meta, array_t, re
 from cygrad._core.arrays.dtype cimport BOOL, dtype_name, is_complex, is_differentiable
 from cygrad._core.arrays.value cimport INTEGER, value_t
 from cygrad._core.elementwise.elementwise cimport as_dtype, fill
-from cygrad._core.graph.accumulate cimport accumulator_of
+from cygrad._core.graph.accumulate cimport accumulator_of, add_gradient
 from cygrad._core.graph.gradients cimport slot_of
-from cygrad._core.graph.node cimport Node
+from cygrad._core.graph.modes cimport BACKWARD_MODES, RESULT_MODES, grad_enabled, thread_state
+from cygrad._core.graph.node cimport ALL_ARGUMENTS, Node
 from cygrad._core.graph.tensor cimport (
     INFERENCE_VIEW, NO_GRAD_VIEW, Tensor, describe, gradient_edge, is_bare, is_inference, requires_grad)
 from cygrad._core.graph.untracked_reason cimport (
@@ -129,7 +130,6 @@ cdef Place edge_of(object place, str operation, str role, int position, bint may
 cdef dict _reasons = {
     UNTRACKED: "It was made while nothing is recorded: under no_grad(), or in a backward without create_graph=True. "
                "Compute it outside, or within enable_grad().",
-    NO_GRAD_VIEW: "It is a view that was made under no_grad(), where nothing is recorded. Make it outside.",
     DETACHED: "It was made by detach(), which takes it out of the graph. Use the tensor that was detached.",
     DETACHED_IN_PLACE: "detach_() has taken it out of the graph. Use detach() for a second tensor, and this one here.",
     DATA: "It was made by .data, which is outside the graph. Use the tensor itself.",
@@ -150,8 +150,8 @@ cdef str _why_not(Tensor tensor):
     if is_inference(tensor) or tensor.view_kind == INFERENCE_VIEW:
         return "It was made in inference mode, where nothing is recorded. Compute it outside inference_mode()."
     if tensor.view_kind == NO_GRAD_VIEW and requires_grad(source):
-        return _reasons[NO_GRAD_VIEW]
-    return _reasons.get(source.view_kind) or (
+        return "It is a view that was made under no_grad(), where nothing is recorded. Make it outside."
+    return _reasons.get(source.untracked) or (
         "It is a leaf without requires_grad=True, or was computed from tensors none of which requires grad. Call "
         "requires_grad_() on what it is to be differentiated for, before it is used.")
 
@@ -208,3 +208,21 @@ cdef array_t *_implicit_gradient(const array_t *root, str operation, int positio
     one.of.integer = 1
     check(fill(array, &one))
     return array
+
+
+def call_node(Node node not None, tuple gradients not None):
+    """``node(*gradients)``: its formulas, once, as an operation of the thread; no hooks."""
+    cdef bint recorded = grad_enabled() or thread_state().modes & (BACKWARD_MODES | RESULT_MODES)
+    cdef list grads = list(gradients)
+    if len(grads) != node.c.n_outputs:
+        raise TypeError(f"{node.name()}: takes a gradient for each of its outputs (got {len(grads)}, expected "
+                        f"{node.c.n_outputs}).")
+    for gradient in grads:
+        if gradient is not None and not isinstance(gradient, Tensor):
+            raise TypeError(f"{node.name()}: gradients must be Tensors or None (got {type(gradient).__name__}).")
+    if node.c.gradient != NULL:
+        if grads[0] is not None:
+            check(add_gradient(node.c, retain((<Tensor>grads[0]).array)))
+        return ()
+    results = node.apply(grads, True, recorded, ALL_ARGUMENTS)
+    return results[0] if len(results) == 1 else tuple(results)

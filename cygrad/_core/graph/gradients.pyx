@@ -11,9 +11,9 @@ from cygrad._core.arrays.array cimport array_t, overlaps_itself, release, retain
 from cygrad._core.graph.meta cimport any_unusual
 from cygrad._core.graph.node cimport HAS_SPARSE_GRADIENT, gc_track_all, gradient_new, gradient_release, gradient_t
 from cygrad._core.graph.array_api_marks cimport propagate_array_api
-from cygrad._core.graph.tensor cimport NOT_A_VIEW, Tensor, is_bare
+from cygrad._core.graph.tensor cimport Tensor, is_bare
 from cygrad._core.graph.tensor_identity cimport held_array, tensor_of
-from cygrad._core.graph.untracked_reason cimport GRADIENT
+from cygrad._core.graph.untracked_reason cimport GRADIENT, NOTHING_TO_TELL
 from cygrad._core.memory.atomic cimport atomic_claim, atomic_load, lock_patiently, unlock
 from cygrad._core.graph.user_warnings import warn_user
 
@@ -57,8 +57,8 @@ cdef Tensor _known_gradient(Tensor leaf):
         leaf.grad_tensor = tensor_of(value)
         if not is_bare(leaf):
             gc_track_all()
-        if leaf.grad_tensor.view_kind == NOT_A_VIEW:
-            leaf.grad_tensor.view_kind = GRADIENT
+        if leaf.grad_tensor.untracked == NOTHING_TO_TELL:
+            leaf.grad_tensor.untracked = GRADIENT
     else:
         release(value)
     return leaf.grad_tensor

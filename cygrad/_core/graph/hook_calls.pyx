@@ -2,11 +2,10 @@
 
 from cygrad._core.arrays.array cimport same_shape
 from cygrad._core.arrays.dtype cimport is_complex
-from cygrad._core.arrays.interop cimport data_escapes
 from cygrad._core.graph.gradients cimport set_gradient
 from cygrad._core.graph.native cimport fit_recorded
 from cygrad._core.graph.node cimport Hooks, Node
-from cygrad._core.graph.tensor cimport SLOT_ADD, Tensor, describe, protocol
+from cygrad._core.graph.tensor cimport SLOT_ADD, Tensor, data_escapes, describe, protocol
 
 
 cdef object fit_gradients(Node node, Hooks hooks, list grads):

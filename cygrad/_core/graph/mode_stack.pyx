@@ -9,7 +9,7 @@ from cygrad._core.graph.boxing cimport frame_t
 from cygrad._core.graph.modes cimport (
     FORWARD_MODE, MODES, TRACING_MODE, is_tracing, thread_state, thread_state_t)
 from cygrad._core.graph.native cimport NativeNode
-from cygrad._core.graph.tensor cimport Tensor
+from cygrad._core.graph.tensor cimport Tensor, protocol
 from cygrad._core.table.operator cimport Operator
 
 
@@ -107,3 +107,10 @@ cdef InplaceStep begin_inplace(Operator operator, frame_t *frame):
 
 cdef int abort_trace(str reason) except -1:
     return mode_at(TRACING_MODE).unsupported(reason) if is_tracing() else 0
+
+
+cdef int _data_escapes() except -1:
+    return abort_trace("elements went to Python or NumPy, or came from there")
+
+
+protocol.data_escapes = _data_escapes

@@ -7,7 +7,7 @@ the one place where broadcasting and complex-to-real are undone.
 """
 
 cimport cython
-from libc.stdint cimport int64_t, uint32_t
+from libc.stdint cimport int32_t, int64_t, uint32_t
 from libc.stdio cimport snprintf
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
@@ -28,9 +28,8 @@ from cygrad._core.graph.saved cimport PackedTensor, alias, attach_edge, pack_ten
 from cygrad._core.graph.tensor cimport Tensor, protocol
 from cygrad._core.graph.tensor_identity cimport known_tensor, tensor_of
 from cygrad._core.graph.traced_gradients cimport has_memory, laid_out_as, native_gradients
-from cygrad._core.graph.untracked_reason cimport TAKEN_OUT
 from cygrad._core.graph.version_errors cimport version_error
-from cygrad._core.memory.atomic cimport atomic_load, atomic_store, lock, unlock
+from cygrad._core.memory.atomic cimport atomic_load, atomic_store32, lock, unlock
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, check, message
 from cygrad._core.memory.storage cimport allocate
 from cygrad._core.table.operator cimport (
@@ -129,7 +128,7 @@ cdef int64_t version_of(const value_t *value) noexcept nogil:
 cdef inline bint _was_detached(const node_t *node, int position) noexcept nogil:
     """Has detach_() taken the argument that was saved there out of the graph since? (Results may leave it.)"""
     cdef const kept_t *kept = &node.saved[position]
-    return (kept.value.kind == ARRAY and kept.value.of.array.external & TAKEN_OUT
+    return (kept.value.kind == ARRAY and kept.value.of.array.detached
             and not node.op.saved[position].from_result)
 
 
@@ -211,7 +210,7 @@ cdef int take_saved(node_t *node, value_t *saved, bint keep, bint packed) noexce
     if not keep:
         node.released = 1
         # As note_release does, but without asking which thread this is.
-        atomic_store(&node.saved[0].version, atomic_load(&node.task))
+        atomic_store32(&node.released_by, <int32_t>atomic_load(&node.task))
     unlock(&node.lock)
     if status != OK:
         for i in range(n):

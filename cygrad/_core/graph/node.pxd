@@ -56,6 +56,7 @@ ctypedef struct node_t:
     uint32_t needed           # bit i: argument i of the operator needs a gradient
     const operator_t *op      # NULL for nodes that are not of the table
     int32_t n_saved
+    int32_t released_by       # the number of the call of backward that released `saved`, its last 32 bits
     kept_t *saved             # n_saved values
     array_t **metas           # NULL, or per edge the shape and dtype that its gradient must be brought to
     gradient_t *gradient      # AccumulateGrad only

@@ -334,7 +334,8 @@ cdef class Node:
         Tensor or None, or a tuple of them if there are several arguments
             What was saved stays; hooks are not called.
         """
-        return _call(self, gradients)
+        from cygrad._core.graph.edges import call_node     # which knows tensors, as this module does not
+        return call_node(self, gradients)
 
     def name(self):
         """The name of the function, such as ``MulBackward0``."""
@@ -406,15 +407,6 @@ cdef class Node:
 
     def __repr__(self):
         return f"<{type(self).__name__} object at {<size_t><void *>self:#x}>"
-
-
-cdef object _call = None
-
-
-def set_node_call(call):
-    """What calling a node does, a function of the node and a tuple of gradients; the engine tells."""
-    global _call
-    _call = call
 
 
 def _check_callable(hook, operation):

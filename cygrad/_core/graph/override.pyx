@@ -142,7 +142,8 @@ def become(value, cls):
     made = <Tensor>(<_Type *>Tensor).tp_new(<_Type *>cls, (), NULL)
     replace_array(made, held_array(tensor))
     made.node, made.output_nr = tensor.node, tensor.output_nr
-    made.base, made.view_kind, made.view_version = tensor.base, tensor.view_kind, tensor.view_version
+    made.base, made.view_version = tensor.base, tensor.view_version
+    made.view_kind, made.untracked = tensor.view_kind, tensor.untracked
     return made
 
 

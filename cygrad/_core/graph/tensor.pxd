@@ -1,7 +1,7 @@
 """The tensor: an array, its place in the graph, its gradient."""
 
 from cpython.object cimport PyObject
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int16_t, int32_t, int64_t
 from cygrad._core.arrays.array cimport array_t
 from cygrad._core.graph.node cimport Hooks, Node, gradient_t
 
@@ -19,7 +19,8 @@ cdef class Tensor:
     cdef Node node                # the function that made it; None for leaves. Read it through grad_fn_of()
     cdef int32_t output_nr        # which output of `node`
     cdef int32_t leaf_requires_grad
-    cdef int32_t view_kind
+    cdef int16_t view_kind        # how it became a view: NOT_A_VIEW ...
+    cdef int16_t untracked        # why backward cannot start from it, for messages: 0, or as in untracked_reason
     cdef int32_t dual_level       # the level of forward mode that holds a tangent for it, or 0
     cdef int64_t view_version     # version of the base for which `node` is right
     cdef Tensor base              # of a view, else None
@@ -51,7 +52,8 @@ cdef Node grad_fn_of(Tensor tensor)
 # A Tensor for anything tensor-like: Tensor itself, number, sequence, ndarray (copied like tensor()).
 cdef Tensor as_tensor(object value, str operation)
 
-# The type calls up through these functions, set by the modules above when they are imported.
+# The door to the layers above: the core calls up through `protocol`, and through `provided` where the function is
+# Python's. Modules above fill both when they are imported.
 ctypedef enum slot_t:
     SLOT_ADD = 0
     SLOT_SUB
@@ -89,8 +91,16 @@ cdef struct protocol_t:
     int (*refresh_view)(Tensor view) except -1          # cygrad._core.graph.inplace
     void (*forget_tangent)(Tensor dual) noexcept        # cygrad._core.dispatch.tangents
     int (*attach_tangents)(object value, object tangents) except -1
+    int (*data_escapes)() except -1                     # cygrad._core.graph.mode_stack
     PyObject *plain_subclass                            # cygrad._core.graph.override
 cdef protocol_t protocol
+# "backward": autograd.backward; "function_backward", "setup_context": what Function itself has; "ufuncs": operators by
+# NumPy's ufunc; "general_ufunc": for all other calls of ufuncs.
+cdef dict provided
+
+# Elements go to Python or NumPy, or come from there: a trace ends, as what happens to them is not seen.
+cdef inline int data_escapes() except -1:
+    return protocol.data_escapes()
 
 cdef extern from *:
     """

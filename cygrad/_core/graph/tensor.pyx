@@ -9,10 +9,11 @@ cimport cython
 from cpython.buffer cimport PyObject_GetBuffer
 from cpython.object cimport PyObject, PyObject_GenericSetAttr
 from cpython.ref cimport Py_XDECREF
-from libc.stdint cimport int32_t, int64_t
-from cygrad._core.arrays.array cimport array_meta, array_t, array_view, release, same_shape, shape_text
+from libc.stdint cimport int16_t, int32_t, int64_t
+from cygrad._core.arrays.array cimport (
+    array_meta, array_t, array_view, release, replace_version, same_shape, shape_text,
+)
 from cygrad._core.arrays.dtype cimport dtype_name, dtype_object, is_differentiable
-from cygrad._core.arrays.interop cimport data_escapes
 from cygrad._core.arrays.size cimport size_of
 from cygrad._core.graph.accumulate cimport accumulator_of, known_accumulator
 from cygrad._core.graph.borrowed_references cimport FREE_THREADED, lock_lending, make_lendable, unlock_lending
@@ -20,11 +21,9 @@ from cygrad._core.graph.gradients cimport gradient_of, set_gradient, slot_of
 from cygrad._core.graph.modes cimport thread_state, thread_state_t
 from cygrad._core.graph.node cimport Hooks, Node, gradient_release, gc_track_all
 from cygrad._core.graph.tensor_free_list cimport bare_tensor
-from cygrad._core.graph.array_api_marks cimport STANDARD
 from cygrad._core.graph.tensor_identity cimport adopt, replace_array
-from cygrad._core.graph.untracked_reason cimport DATA, DETACHED, DETACHED_IN_PLACE, TAKEN_OUT
-from cygrad._core.memory.atomic cimport atomic_increment
-from cygrad._core.memory.errors cimport MEMORY_ERROR, check
+from cygrad._core.graph.untracked_reason cimport DATA, DETACHED, DETACHED_IN_PLACE, NOTHING_TO_TELL
+from cygrad._core.memory.errors cimport MEMORY_ERROR, OK, check
 from cygrad._core.memory.storage cimport has_pending, release_pending, version_new, version_release
 
 cdef extern from "Python.h":
@@ -47,9 +46,9 @@ cdef inline Tensor _made(array_t *array):
 cdef Tensor wrap(array_t *array):
     cdef Tensor tensor = _made(array)
     cdef thread_state_t *state = thread_state()
-    tensor.view_kind = -state.grad_disabled                  # UNTRACKED, if so
+    tensor.untracked = <int16_t>state.grad_disabled          # UNTRACKED, if so
     if state.inference:
-        if array.external:               # by a mark
+        if array.own_version:
             version_release(array.version)
         array.version = NULL
         return tensor
@@ -67,7 +66,7 @@ cdef Tensor wrap_view(array_t *array, Tensor base):
     tensor.base = base if base.base is None else base.base
     # A view of a restricted view is restricted alike.
     tensor.view_kind = (INFERENCE_VIEW if state.inference else NO_GRAD_VIEW if state.grad_disabled
-                        else max(base.view_kind, <int32_t>DIFFERENTIABLE_VIEW))
+                        else max(base.view_kind, <int16_t>DIFFERENTIABLE_VIEW))
     tensor.view_version = array.version.value
     return tensor
 
@@ -340,7 +339,8 @@ cdef class Tensor:
         """
         cdef array_t *own = self.array
         cdef Tensor tensor = wrap_view(array_view(own, own.dtype, own.ndim, own.shape, own.strides, 0), self)
-        tensor.view_kind = DETACHED if requires_grad(self) else NOT_A_VIEW
+        tensor.view_kind = NOT_A_VIEW
+        tensor.untracked = DETACHED if requires_grad(self) else NOTHING_TO_TELL
         tensor.base = None
         return tensor
 
@@ -357,16 +357,13 @@ cdef class Tensor:
             view = array_view(own, own.dtype, own.ndim, own.shape, own.strides, 0)
             if view == NULL:
                 check(MEMORY_ERROR)
-            # The bit is stored next to the one for a counted version, which it becomes.
-            if not own.external and own.version != NULL:
-                atomic_increment(&own.version.count)
-            own.external |= TAKEN_OUT
+            own.detached = True
             replace_array(self, view)
         if self.dual_level:
             protocol.forget_tangent(self)
         set_node(self, None, 0)
         self.leaf_requires_grad = False
-        self.view_kind = DETACHED_IN_PLACE
+        self.untracked = DETACHED_IN_PLACE
         _note_requirement(self)
         return self
 
@@ -374,12 +371,9 @@ cdef class Tensor:
     def data(self):
         """The same memory outside the graph, with a version counter of its own."""
         cdef Tensor tensor = self.detach()
-        tensor.view_kind = DATA
+        tensor.untracked = DATA
         if tensor.array.version != NULL:
-            if tensor.array.external:
-                version_release(tensor.array.version)
-            tensor.array.version, tensor.array.external = version_new(), True | (self.array.external & STANDARD)
-            if tensor.array.version == NULL:
+            if replace_version(tensor.array, version_new()) != OK:
                 raise MemoryError("data: no memory for a version counter")
         return tensor
 
@@ -585,6 +579,14 @@ cdef Tensor as_tensor(object value, str operation):
     if protocol.convert == NULL:
         raise TypeError(f"{operation}: expected a Tensor (got {type(value).__name__}).")
     return protocol.convert(value, operation)
+
+
+cdef dict provided = {}
+
+
+def provide(**functions):
+    """Give the core functions of the Python layers, by the names that `provided` lists."""
+    provided.update(functions)
 
 
 def install(attributes):

@@ -66,7 +66,8 @@ cdef void _dealloc(PyObject *self) noexcept:
         (<Tensor>self).grad_tensor = None
     (<Tensor>self).array = NULL
     (<Tensor>self).gradient = NULL
-    (<Tensor>self).output_nr = (<Tensor>self).leaf_requires_grad = (<Tensor>self).view_kind = 0
+    (<Tensor>self).output_nr = (<Tensor>self).leaf_requires_grad = 0
+    (<Tensor>self).view_kind = (<Tensor>self).untracked = 0
     (<Tensor>self).view_version = 0
     _spare[_n_spare] = self
     _n_spare += 1

@@ -7,15 +7,14 @@ that Tensor may be dying in another thread, or another thread may be giving it a
 
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF
-from cygrad._core.arrays.array cimport array_t, array_view, release
+from cygrad._core.arrays.array cimport array_t, array_view, release, replace_version
 from cygrad._core.graph.borrowed_references cimport (
     FREE_THREADED, lock_lending, make_lendable, take_if_alive, unlock_lending)
 from cygrad._core.graph.tensor_free_list cimport bare_tensor
-from cygrad._core.graph.array_api_marks cimport STANDARD
 from cygrad._core.graph.tensor cimport Tensor
 from cygrad._core.memory.atomic cimport atomic_increment
-from cygrad._core.memory.errors cimport MEMORY_ERROR, check
-from cygrad._core.memory.storage cimport version_new, version_release
+from cygrad._core.memory.errors cimport MEMORY_ERROR, OK, check
+from cygrad._core.memory.storage cimport version_new
 
 
 cdef Tensor tensor_of(array_t *array):
@@ -87,15 +86,13 @@ cdef object adopt(Tensor self, Tensor source, bint keep_version):
     if view == NULL:
         check(MEMORY_ERROR)
     if keep_version:
-        if view.external:
-            version_release(view.version)
-        view.version, view.external = self.array.version, True | (self.array.external & STANDARD)
-        if view.version != NULL:
-            atomic_increment(&view.version.count)
+        if self.array.version != NULL:
+            atomic_increment(&self.array.version.count)
+        replace_version(view, self.array.version)
+        view.array_api = self.array.array_api
     elif view.version == NULL and self.array != NULL and self.array.version != NULL:
         # Memory of an inference tensor has no version counter. The normal tensor gets one of its own.
-        view.version, view.external = version_new(), True
-        if view.version == NULL:
+        if replace_version(view, version_new()) != OK:
             release(view)
             raise MemoryError("set_: no memory for a version counter")
     replace_array(self, view)

@@ -4,10 +4,9 @@ import math
 
 from libc.stdint cimport int64_t
 from cygrad._core.arrays.dtype cimport is_complex, is_floating, itemsize
-from cygrad._core.arrays.interop cimport data_escapes
 from cygrad._core.graph.meta cimport check_elements, is_meta, without_elements
 from cygrad._core.graph.override cimport is_entry
-from cygrad._core.graph.tensor cimport Tensor
+from cygrad._core.graph.tensor cimport Tensor, data_escapes
 from cygrad._core.memory.atomic cimport atomic_load
 
 from cygrad._core.arrays.placement import CPU, MEMORY_FORMATS, META, STRIDED

@@ -83,6 +83,8 @@ cdef extern from * nogil:
     bint atomic_is_last(int64_t *p)
     int64_t atomic_load(int64_t *p)
     void atomic_store(int64_t *p, int64_t value)
+    int32_t atomic_load32 "atomic_load"(int32_t *p)
+    void atomic_store32 "atomic_store"(int32_t *p, int32_t value)
     int64_t atomic_exchange(int64_t *p, int64_t value)
     bint atomic_claim(int64_t *p, int64_t expected, int64_t desired)
     void lock(int32_t *p)

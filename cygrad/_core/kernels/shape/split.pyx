@@ -2,14 +2,14 @@
 
 from libc.stdint cimport int64_t
 from libc.stdio cimport snprintf
-from cygrad._core.arrays.array cimport array_t, array_view
+from cygrad._core.arrays.array cimport array_t, array_view, replace_version
 from cygrad._core.arrays.value cimport clear, register_kernel, set_arrays, value_t
 from cygrad._core.kernels.arguments cimport (
     array_argument, integers_argument, list_text, optional_integer, wrap_dim,
 )
 from cygrad._core.kernels.shape.slicing cimport narrowed, selected
 from cygrad._core.memory.errors cimport INDEX_ERROR, MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, message
-from cygrad._core.memory.storage cimport version_new, version_release
+from cygrad._core.memory.storage cimport version_new
 
 cdef enum:
     LONGEST_LIST = 1 << 24        # more Tensors fill the memory of most machines
@@ -81,10 +81,7 @@ cdef int unsafe_split_kernel(const value_t *arguments, value_t *results) noexcep
         part = results[0].of.arrays[i]
         if part.version == NULL:
             continue
-        if part.external:
-            version_release(part.version)
-        part.version, part.external = version_new(), True
-        if part.version == NULL:
+        if replace_version(part, version_new()) != OK:
             clear(&results[0])
             return MEMORY_ERROR
     return OK
