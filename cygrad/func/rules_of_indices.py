@@ -1,4 +1,4 @@
-"""Rules for batches of what takes index tensors: subscripts, reading and writing."""
+"""Batching rules of indexing, reading and writing."""
 
 from numpy import ndarray
 
@@ -14,7 +14,7 @@ __all__ = ["getitem", "setitem"]
 
 
 class Places:
-    """Index tensors for a whole batch, and where the dimensions of what they read end up."""
+    """Return index tensors for a whole batch, and the positions of the dimensions of what they read."""
 
     def __init__(self, size, in_self, indices, batched):
         given = [(number, index) for number, index in enumerate(indices) if index is not None]
@@ -42,11 +42,11 @@ class Places:
             self.source, self.destination = (first,), (0,)
 
     def read(self, result):
-        """A result with the entries first, and the other dimensions in the order of an entry's."""
+        """Return a result with the batch first, and the other dimensions in the order of an entry's."""
         return operators.movedim(result, self.source, self.destination) if self.source else result
 
     def written(self, values, batched, rank):
-        """Values as the index tensors want them; `rank`: how many dimensions those of an entry are to have."""
+        """Return values for the index tensors; `rank`: number of dimensions of those of an entry."""
         if not batched:
             if not self.source:
                 return values
@@ -100,10 +100,10 @@ RULES.update({"index": _index, "index_put_into": _index_put, "index_backward": _
               "index_select": _index_select})
 
 
-# ----------------------------------------------------------------------------------------------------------- subscripts
+# ---- indexing
 
 def _plain(item):
-    """Return an entry of a subscript as an integer, slice, None, Ellipsis or Tensor."""
+    """Return an item of a key as an integer, slice, None, Ellipsis or Tensor."""
     if isinstance(item, (list, tuple, range, ndarray)) or item is True or item is False:
         item = tensor_of(item if isinstance(item, ndarray) else list(item) if hasattr(item, "__len__") else item)
     if isinstance(item, Tensor):
@@ -116,7 +116,7 @@ def _plain(item):
 
 
 def _parts(key, rank):
-    """The basic part of a subscript, and the index tensors for the dimensions of the view that it makes."""
+    """Return the basic part of a key, and the index tensors for the dimensions of its view."""
     if not isinstance(key, tuple):
         key = (key,)
     key = [_plain(item) for item in key]
@@ -144,7 +144,7 @@ def _parts(key, rank):
 
 
 def _view(tensor, basic):
-    """What the basic part of a subscript makes of a tensor."""
+    """Return the view of the basic part of a key."""
     if type(tensor) is Batched:
         return entry(_view(tensor._value, (slice(None), *basic)), tensor._level)
     return tensor[basic]

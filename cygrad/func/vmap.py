@@ -80,7 +80,7 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
 
 
 def spread(prefix, tree, what):
-    """One dimension for each leaf of a tree, from a tree that may end earlier."""
+    """Return one dimension for each leaf of a tree, from a tree that may end earlier."""
     if prefix is None or (isinstance(prefix, int) and not isinstance(prefix, bool)):
         return [prefix] * len(tree_flatten(tree)[0])
     children, spec = tree_flatten(tree, lambda node: node is not tree)
@@ -98,7 +98,7 @@ def spread(prefix, tree, what):
 
 
 def _inputs(name, in_dims, args):
-    """The leaves of the arguments, which dimension of each counts the entries, and their containers."""
+    """Return the leaves of the arguments, the batch dimension of each, and their containers."""
     what = f"vmap({name}, in_dims={in_dims!r}, ...)(<inputs>)"
     if not isinstance(in_dims, (int, tuple, list)):
         raise ValueError(f"{what}: in_dims must be an integer, or containers of them like those of the arguments (got "
@@ -179,7 +179,7 @@ def _collected(results, name, out_dims, level):
 
 
 def _in_chunks(func, name, leaves, dims, spec, kwargs, out_dims, size, randomness, chunk_size):
-    """A part of the batch after another, and the results side by side."""
+    """Run the batch chunk by chunk, and concatenate the results."""
     parts = []
     for begin in range(0, size, chunk_size):
         count = min(chunk_size, size - begin)

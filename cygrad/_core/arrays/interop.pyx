@@ -1,4 +1,4 @@
-"""Arrays and NumPy's ndarrays: each seen as the other without a copy."""
+"""Zero-copy conversion between arrays and NumPy's ndarrays."""
 
 import numpy as np
 
@@ -11,21 +11,21 @@ from cygrad._core.memory.storage cimport storage_foreign, storage_release, stora
 
 cnp.import_array()
 
-cdef data_escape_hook_t _door = NULL
+cdef data_escape_hook_t _data_escape_hook = NULL
 
 
-cdef void set_data_escape_hook(data_escape_hook_t door) noexcept:
-    global _door
-    _door = door
+cdef void set_data_escape_hook(data_escape_hook_t hook) noexcept:
+    global _data_escape_hook
+    _data_escape_hook = hook
 
 
 cdef void data_escapes() noexcept:
-    if _door != NULL:
-        _door()
+    if _data_escape_hook != NULL:
+        _data_escape_hook()
 
 
 cdef array_t *array_from_numpy(object ndarray, bint writable) except NULL:
-    """An array over the memory of an ndarray, which it keeps alive."""
+    """Return an array over the memory of an ndarray, which it keeps alive."""
     cdef cnp.ndarray source
     cdef int64_t[MAX_DIMS] shape
     cdef int64_t[MAX_DIMS] strides
@@ -65,7 +65,7 @@ cdef array_t *array_from_numpy(object ndarray, bint writable) except NULL:
         else:
             high += reach
     if source.size == 0:
-        # NumPy's strides are 0 then; those of an array made here are not.
+        # NumPy's strides are 0 then; ours are not.
         reach = 1
         for i in range(source.ndim - 1, -1, -1):
             strides[i] = reach
@@ -85,7 +85,6 @@ cdef array_t *array_from_numpy(object ndarray, bint writable) except NULL:
 
 
 cdef object numpy_from_array(array_t *array, object owner):
-    """An ndarray over the array's memory; `owner` keeps that alive and becomes its `base`."""
     data_escapes()
     cdef cnp.npy_intp[MAX_DIMS] shape
     cdef cnp.npy_intp[MAX_DIMS] strides
@@ -111,7 +110,7 @@ cdef object numpy_from_array(array_t *array, object owner):
 
 
 cdef class ArrayOwner:
-    """Keeps an array_t alive for an ndarray over its memory."""
+    """Owner of an array_t, for an ndarray over its memory."""
     cdef array_t *array
 
     def __dealloc__(self):
@@ -119,7 +118,6 @@ cdef class ArrayOwner:
 
 
 cdef object owned_ndarray(array_t *array):
-    """An ndarray over the memory of an array, which it takes over."""
     owner = ArrayOwner()
     owner.array = array
     return numpy_from_array(array, owner)

@@ -1,8 +1,8 @@
 """
-Custom functions: calling one and recording it.
+Custom autograd functions: calling and recording them.
 
-The node comes first, because forward writes to it; then forward runs, without recording; then the outputs get their
-place in the graph, and what forward asked for is saved.
+The node is created first, because forward writes to it; then forward runs with grad mode disabled; then the outputs are
+connected to the graph, and the tensors of save_for_backward are saved.
 """
 
 from libc.stdint cimport int32_t, int64_t
@@ -36,7 +36,7 @@ cdef object _default_setup_context = None
 
 
 def set_default_setup_context(setup_context):
-    """What `Function` itself has, to tell whether a subclass has written one."""
+    """Return the default of an attribute of `Function`, to tell whether a subclass overrides it."""
     global _default_setup_context
     _default_setup_context = setup_context
 
@@ -87,7 +87,7 @@ def apply(cls, arguments):
 
 
 cdef FunctionNode _node(type cls, tuple arguments):
-    """The node of one call: it knows its arguments, but leads nowhere yet."""
+    """Create the node of a call: it has its arguments, but no edges yet."""
     cdef Py_ssize_t i, n = len(arguments)
     cdef int32_t n_edges = 0
     cdef FunctionNode node
@@ -105,7 +105,7 @@ cdef FunctionNode _node(type cls, tuple arguments):
             tensor = <Tensor>argument
             edges_of[i] = n_edges
             n_edges += 1
-            if tensor.base is not None:      # it may have another history now, by an in-place change of its base
+            if tensor.base is not None:      # an in-place operation on its base may have changed its history
                 grad_fn_of(tensor)
             needs.append(True if takes_part(tensor) else False)
         else:
@@ -136,7 +136,7 @@ cdef int _connect(FunctionNode node, tuple arguments) except -1:
 
 
 cdef object _finish(FunctionNode node, tuple arguments, object results, bint recorded):
-    """Give the outputs their place in the graph, and save what forward asked for."""
+    """Connect the outputs to the graph and save the tensors that forward asked for."""
     cdef bint single = not isinstance(results, tuple)
     cdef list outputs = [results] if single else list(<tuple>results)
     cdef Py_ssize_t i, n = len(outputs)
@@ -145,7 +145,7 @@ cdef object _finish(FunctionNode node, tuple arguments, object results, bint rec
     cdef tuple constants = node.constants if node.constants is not None else _nothing
     cdef Tensor tensor
     cdef bint flows
-    cdef dict first = {}               # the first output that a Tensor is, where there are several
+    cdef dict first = {}               # the first output that refers to a Tensor returned several times
     node.c.n_outputs = <int32_t>n
     if dirty:
         _check_dirty(node, arguments, outputs)
@@ -183,7 +183,7 @@ cdef object _finish(FunctionNode node, tuple arguments, object results, bint rec
 
 
 cdef int _returned_again(FunctionNode node, Tensor output, Py_ssize_t output_nr) except -1:
-    """An output that is another one, too: all gradients arrive at the last of its places."""
+    """Handle an output that is returned twice: all gradients arrive at its last position."""
     if output.node is node:
         output.output_nr = <int32_t>output_nr
     return 0
@@ -212,7 +212,7 @@ cdef int _check_dirty(FunctionNode node, tuple arguments, list outputs) except -
 
 cdef Tensor _changed_input(FunctionNode node, Tensor tensor, tuple arguments, Py_ssize_t output_nr, Py_ssize_t n,
                            bint flows):
-    """An input that forward has changed in place: its history goes through this node now."""
+    """Handle an input that forward has modified in place: its history now goes through this node."""
     cdef str name = node.name()
     cdef Py_ssize_t i
     cdef int32_t edge = 0
@@ -238,7 +238,7 @@ cdef Tensor _changed_input(FunctionNode node, Tensor tensor, tuple arguments, Py
 
 
 cdef Tensor _returned_input(FunctionNode node, Tensor tensor, Py_ssize_t output_nr, bint flows):
-    """An input that is returned as it is: the output is a view of it."""
+    """Handle an input that is returned as is: the output is a view of it."""
     cdef array_t *own = tensor.array
     cdef Tensor view = wrap_view(array_view(own, own.dtype, own.ndim, own.shape, own.strides, 0), tensor)
     if view.base is not None:
@@ -251,7 +251,7 @@ cdef Tensor _returned_input(FunctionNode node, Tensor tensor, Py_ssize_t output_
 
 cdef Tensor _output(FunctionNode node, Tensor tensor, Py_ssize_t output_nr, bint flows, bint marked):
     if requires_grad(tensor):
-        # The node of another tensor, or that of an earlier output, is left alone.
+        # Leave the node of another tensor, or that of an earlier output, unchanged.
         tensor = <Tensor>tensor.detach()
     if tensor.base is not None:
         tensor.view_kind = CUSTOM_VIEW
@@ -264,7 +264,7 @@ cdef Tensor _output(FunctionNode node, Tensor tensor, Py_ssize_t output_nr, bint
 
 
 cdef int _remember_outputs(FunctionNode node, list outputs, tuple skipped) except -1:
-    """Keep shapes and dtypes, for zeros in the place of undefined gradients."""
+    """Save shapes and dtypes, for materializing undefined gradients as zeros."""
     cdef Py_ssize_t i, n = len(outputs)
     node.outputs = <array_t **>allocate(n * sizeof(array_t *))
     if node.outputs == NULL:

@@ -1,8 +1,8 @@
 """
-Which call of backward a thread works for, and where each was made: who freed a graph can be told.
+Records of backward calls, for messages that name the call that freed a graph.
 
-A released node has no use for the version of the first value that it saved; there it keeps the number of the call that
-released it. The last calls, their place in the user's code and their thread are in a table that forgets the oldest.
+A released node does not need the version of its first saved value; it stores the number of the call there. A table of
+the most recent calls has their place in user code and their thread.
 """
 
 from cpython.object cimport PyObject
@@ -95,7 +95,7 @@ cdef int remember_call(int64_t call, bint keep) except -1:
 
 cdef void note_release(node_t *node) noexcept nogil:
     if node.n_saved:
-        atomic_store(&node.saved[0].version, own_call)     # others may just be told of the release
+        atomic_store(&node.saved[0].version, own_call)     # others may be reading of the release
 
 
 cdef int freed_error(const node_t *node) noexcept nogil:

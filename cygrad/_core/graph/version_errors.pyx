@@ -1,9 +1,9 @@
 """
-Where memory was last changed in place, for the message that says so.
+Records of in-place operations, for messages that name the line.
 
-A version counter keeps the code object of the Python function that changed its memory last, and how far that function
-had got: a pointer and a number. The file name and the line are worked out only when an error is reported, which may
-be in a thread without the GIL; a lock then keeps the code object alive while it is read.
+A version counter stores the code object and bytecode offset of the last in-place operation. File name and line are
+computed only when an error is reported, which may be in a thread without the GIL; a mutex keeps the code object alive
+meanwhile.
 """
 
 from cpython.object cimport PyObject

@@ -1,9 +1,8 @@
 """
 Fourier transforms along dimensions, with the inner loops of NumPy's pocketfft.
 
-The loops are those of the generalized ufuncs in numpy.fft; as NumPy's other inner loops they run without the
-interpreter's lock. One call transforms lines that lie at equal distances with one plan. Lines are divided among threads
-in pieces that depend on their length alone.
+The loops are those of the generalized ufuncs in numpy.fft, which release the GIL. One call transforms equally spaced
+lines with one plan. Lines are divided among threads in chunks that depend only on their length.
 """
 
 cimport numpy as np
@@ -132,9 +131,9 @@ cdef void _transform(transform_t kind, const array_t *source, array_t *target, i
 
 cdef bint _has_memory_for(int64_t length) noexcept nogil:
     """
-    Is there the memory that NumPy's loops take for plans and lines of that length?
+    Can NumPy's loops allocate the memory for plans and lines of that length?
 
-    What they raise without it would be seen only by code that has the GIL, and from other threads by nobody.
+    Otherwise they raise an exception, which is lost on threads without the GIL.
     """
     cdef void *workspace
     if length <= LONG_LINE:
@@ -146,7 +145,7 @@ cdef bint _has_memory_for(int64_t length) noexcept nogil:
 
 cdef int _read_arguments(const char *operation, bint real, const value_t *arguments, array_t **input, int least,
                          int *count, int *axes) noexcept nogil:
-    """The tensor and the dimensions of a transform, which are at least so many."""
+    """Check the tensor and the dimensions of a transform, of which there must be at least `least`."""
     cdef const int64_t *dims
     cdef int i, status = array_argument(operation, b"input", &arguments[0], input)
     status = status or integers_argument(operation, b"dim", &arguments[1], count, &dims)

@@ -9,7 +9,7 @@
 #include <complex.h>
 #include <stdint.h>
 #include <string.h>
-#include "simd/each_cpu.h"
+#include "simd/target_clones.h"
 #include "simd/shuffle.h"
 
 typedef struct {
@@ -46,8 +46,8 @@ static inline __attribute__((always_inline)) void copy_lines(
         memcpy(target, source, bytes);
 }
 
-/* target[k] = source[2 * k]. Vectors of neighbors are loaded, of which the last overlaps the one before and ends with
-   the last element that is needed, so that nothing behind it is touched. */
+/* target[k] = source[2 * k]. Vectors of contiguous elements are loaded; the last one overlaps the one before and
+ * ends with the last element that is needed, so that no memory after it is read. */
 #define EVEN_4 0, 2, 4, 6
 #define EVEN_8 EVEN_4, 8, 10, 12, 14
 #define EVEN_16 EVEN_8, 16, 18, 20, 22, 24, 26, 28, 30

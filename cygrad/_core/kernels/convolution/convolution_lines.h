@@ -67,7 +67,7 @@ static inline __attribute__((always_inline)) void NAME(deal_whole)(
 }
 
 /* Between a plane of the image, with its steps, and its phases: `back` writes the image. */
-FOR_EACH_CPU
+TARGET_CLONES
 static void NAME(deal)(const geometry_t *g, const lines_t *lines, REAL *image, REAL *buffer, int back) {
     const int64_t *s = g->stride;
     if (s[2] == 2 && g->step[2] == 1) {
@@ -100,7 +100,7 @@ static void NAME(deal)(const geometry_t *g, const lines_t *lines, REAL *image, R
 }
 
 /* Between a contiguous plane of outputs and lines as long as those of the input's phases. */
-FOR_EACH_CPU
+TARGET_CLONES
 static void NAME(spread)(const geometry_t *g, const lines_t *lines, REAL *plane, REAL *buffer, int back) {
     const int64_t wide = lines->extent[2] * sizeof(REAL), narrow = g->out[2] * sizeof(REAL);
     for (int64_t i = 0; i < g->out[0]; i++) {

@@ -35,9 +35,9 @@ cdef enum:
     TASKS = 8                  # for threads, if there are as many images or chunks
     LEAST_CHUNK = 64           # channels
     FAR = 1 << 12              # bytes between rows of kernels
-    LEAST_ROWS = 32            # of columns: outputs are worth turning for so many,
+    LEAST_ROWS = 32            # of columns: from there on outputs are worth transposing,
     LEAST_CHANNELS = 16        # ... as many channels as a vector has lanes,
-    LEAST_POSITIONS = 256      # ... and sums of so many products
+    LEAST_POSITIONS = 256      # ... and sums of at least that many products
 
 # One task, with memory for columns, for results that have to be moved, and for what is multiplied in blocks.
 ctypedef void (*tile_task_t)(tiling_t *work, int64_t task, char *columns, char *buffer, char *room) noexcept nogil

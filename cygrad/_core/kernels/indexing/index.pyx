@@ -177,7 +177,7 @@ cdef int _make_plan(const char *operation, const array_t *self, int count, array
 
 
 cdef int _plan_shape(const char *operation, const array_t *self, index_plan_t *plan) noexcept nogil:
-    """The shape of the result: what stays in front, the indices, what stays behind."""
+    """Return the shape of the result: dimensions before the indices, the indices, dimensions after them."""
     cdef int k
     plan.ndim = plan.offsets.ndim
     for k in range(self.ndim):

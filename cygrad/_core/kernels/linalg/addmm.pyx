@@ -102,7 +102,7 @@ cdef int addmm_kernel(const value_t *arguments, value_t *results) noexcept nogil
 
 
 cdef int add_product_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """add_product(addend, a, b): addend + a @ b for matrices, in the memory of addend if nobody else holds it."""
+    """add_product(addend, a, b): addend + a @ b for matrices, in the memory of addend if it is exclusive."""
     cdef array_t *addend = arguments[0].of.array
     cdef int status
     if exclusive(addend):

@@ -1,4 +1,4 @@
-"""The one door to BLAS: products of float32, float64, complex64 and complex128, one thread per call."""
+"""All calls of BLAS: products of float32, float64, complex64 and complex128, one thread per call."""
 
 from libc.stdint cimport int64_t
 

@@ -11,7 +11,7 @@ from cygrad._core.arrays.dtype cimport (
 
 cdef enum:
     INNER_BLOCK = 128         # rows of b that are used together, ...
-    COLUMN_BLOCK = 512        # ... and so many columns of them: they stay in the cache
+    COLUMN_BLOCK = 512        # ... and columns of them: they stay in the cache
 
 ctypedef fused integer_t:
     uint8_t

@@ -1,4 +1,4 @@
-"""The door to LAPACK: factorizations of one matrix in column order, of float32, float64, complex64 and complex128."""
+"""All calls of LAPACK: factorizations of one matrix in column order, of float32, float64, complex64 and complex128."""
 
 from libc.stdint cimport int32_t, int64_t
 

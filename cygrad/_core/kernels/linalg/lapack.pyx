@@ -1,6 +1,6 @@
 # cygrad: openblas
 """
-The door to LAPACK: factorizations of one matrix in column order, of float32, float64, complex64 and complex128.
+All calls of LAPACK: factorizations of one matrix in column order, of float32, float64, complex64 and complex128.
 
 The routines are those of our own copy of OpenBLAS, which runs each call on one thread (blas.pyx); batches of
 matrices are divided among threads elsewhere.

@@ -1,8 +1,7 @@
-/* LAPACK's routines for matrices in column order, one function for the four types.
-
-A routine that needs scratch memory is first called with scratch NULL and gives the number of bytes that it needs; then
-with that many. The other functions give LAPACK's info: 0, or where the matrix is singular or not definite, or where the
-iteration has failed. Lengths of texts are passed as gfortran wants them, behind the arguments. */
+/* LAPACK routines for column-major matrices, one function for the four types. A routine that needs scratch memory is
+ * first called with scratch NULL and returns the number of bytes that it needs; then with that memory. The other
+ * functions return LAPACK's info: 0, or where the matrix is singular or not definite, or where the iteration has
+ * failed. Lengths of strings come after the arguments, as in gfortran. */
 
 #ifndef CYGRAD_LAPACK_ROUTINES_H
 #define CYGRAD_LAPACK_ROUTINES_H

@@ -72,7 +72,7 @@ cdef bint fold_rows(matrix_t *matrix) noexcept nogil:
 
 
 cdef inline bint _readable(int64_t columns, int64_t column_step, int64_t rows, int64_t row_step) noexcept nogil:
-    """Are these rows of adjacent elements, one behind the other?"""
+    """Are these contiguous rows, each right after the other?"""
     return ((column_step == 1 or columns <= 1)
             and (rows <= 1 or (row_step >= (columns if columns > 1 else 1) and row_step <= BLAS_MAX)))
 

@@ -31,7 +31,7 @@ cdef int check_arrays(text_t operation, const value_t *arguments, int n) noexcep
 
 
 cdef int check_ndim(text_t operation, text_t name, const array_t *array, int ndim) noexcept nogil:
-    """The array has so many dimensions."""
+    """Check the number of dimensions of the array."""
     if array.ndim == ndim:
         return OK
     snprintf(message(), MESSAGE, b"%s: %s must be a %s (got shape %s, expected %d dimension%s)", operation, name,

@@ -197,5 +197,5 @@ register_kernel("bmm", bmm_kernel)
 register_kernel("mv", mv_kernel)
 register_kernel("matmul", matmul_kernel)
 
-# Loaded with this module, so that whoever wants products imports one.
+# Imported here, so that importing this module registers all products.
 import cygrad._core.kernels.linalg.addmm  # noqa: E402, F401  # no-cython-lint

@@ -60,8 +60,8 @@ cdef void _add_cells(int dtype, char *total, const char *other) noexcept nogil:
         (<double *>total)[0] += (<const double *>other)[0]
         (<double *>total)[1] += (<const double *>other)[1]
     else:
-        # Integers wrap: whatever stands behind the element, the low bytes of the wide sum are right
-        # (on the little-endian machines that we build for).
+        # Integers wrap: whatever follows the element, the low bytes of the wide sum are right (on little-endian
+        # machines, which the build requires).
         (<int64_t *>total)[0] += (<const int64_t *>other)[0]
 
 

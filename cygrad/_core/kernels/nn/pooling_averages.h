@@ -68,7 +68,7 @@ static inline __attribute__((always_inline)) void NAME(neighbor_averages)(
         values[c] = NAME(quotient)(sums[c], divisor);
 }
 
-FOR_EACH_CPU
+TARGET_CLONES
 static void NAME(averages)(const pooling_t *p, const REAL *plane, REAL *values) {
     for (int64_t a = 0; a < p->out[0]; a++)
         for (int64_t b = 0; b < p->out[1]; b++) {
@@ -124,7 +124,7 @@ static inline __attribute__((always_inline)) void NAME(neighbor_shares)(
 }
 
 /* Each element of `grad` shared equally by the elements of its window; `plane` starts at zero. */
-FOR_EACH_CPU
+TARGET_CLONES
 static void NAME(shares)(const pooling_t *p, const REAL *grad, REAL *plane) {
     for (int64_t a = 0; a < p->out[0]; a++)
         for (int64_t b = 0; b < p->out[1]; b++) {

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
-#include "simd/each_cpu.h"
+#include "simd/target_clones.h"
 
 enum { LANES = 32, WHOLE_LANES = 16, SEGMENT = 256 };
 

@@ -4,7 +4,7 @@
 
 #include <math.h>
 #include <stdint.h>
-#include "simd/each_cpu.h"
+#include "simd/target_clones.h"
 
 typedef struct {
     int64_t taps;                    /* of each output; those that are not needed have weight 0 */

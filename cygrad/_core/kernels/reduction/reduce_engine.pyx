@@ -281,7 +281,7 @@ cdef void _piece(const reduction_plan_t *plan, int64_t tile, int64_t piece, char
 
 
 cdef int _levels(int64_t parts) noexcept nogil:
-    """Entries that a stack needs to join so many parts."""
+    """Return the stack entries needed to combine n parts."""
     cdef int levels = 2
     while parts > 1:
         parts >>= 1
@@ -290,7 +290,7 @@ cdef int _levels(int64_t parts) noexcept nogil:
 
 
 cdef char *_new_stack(reduction_plan_t *plan, int64_t parts, char *small, int64_t *nbytes, char **space) noexcept nogil:
-    """Memory for accumulators, and behind them for what is computed."""
+    """Allocate accumulators, followed by memory for computed elements."""
     cdef char *stack = small
     cdef int64_t accumulators = _levels(parts) * plan.slot
     nbytes[0] = accumulators if plan.source == NULL else accumulators + PARTIAL + _block(plan)
@@ -440,7 +440,7 @@ cdef int _reduce(int operation, double parameter, const array_t *self, const bin
     plan.parameter.count = <double>count
     _arrange(&plan.kept)
     if count == 0:
-        # One leaf of nothing: its accumulators are the identity.
+        # An empty leaf: its accumulators are the identity.
         plan.reduced.ndim = 1
         plan.reduced.shape[0], plan.reduced.strides[0], plan.reduced.out_strides[0] = 0, 0, 0
         plan.reduced.count = 1

@@ -361,9 +361,8 @@ cdef int norm_kernel(const value_t *arguments, value_t *results) noexcept nogil:
     if status != OK:
         return status
     if reduction.count == 0 and (p < 0 or p == INFINITY):
-        snprintf(message(), MESSAGE, b"norm: the norm of order %g of nothing is not defined (got shape %s). "
-                 b"Reduce "
-                 b"dimensions of non-zero size, or use an order that is finite and not negative.",
+        snprintf(message(), MESSAGE, b"norm: the norm of order %g of an empty tensor is not defined (got shape %s). "
+                 b"Reduce dimensions of non-zero size, or use an order that is finite and not negative.",
                  p, shape_text(reduction.self))
         return RUNTIME_ERROR
     if p == 0:

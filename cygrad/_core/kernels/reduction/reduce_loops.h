@@ -197,7 +197,7 @@ template <class Op> INLINE typename Op::P run_vector(const typename Op::T *p, in
     return total;
 }
 
-// The same for extrema: whether there is a nan is found beside, so that a step is one instruction.
+// The same for extrema: nan is detected separately, so that a step is one instruction.
 template <class Op> INLINE typename Op::T run_extremum(const typename Op::T *p, int64_t n) {
     typedef typename Op::T T;
     enum { K = VECTOR / sizeof(T) };

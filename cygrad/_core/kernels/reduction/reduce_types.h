@@ -29,8 +29,7 @@ typedef void (*leaf_t)(const char *data, int64_t n, int64_t stride, int64_t widt
 // parts but the last have a multiple of four rows. Not for leaves that FOLDS() says are folded.
 typedef void (*row_leaf_t)(const char *data, int64_t n, int64_t stride, int64_t width, int begin, int end, char *tile,
                            char *accumulators, const parameter_t *parameter);
-// accumulators[width] of `n_left` elements each join with `other`, that of the `n_right` elements behind
-// them.
+// Combine accumulators[width] of `n_left` elements each with `other`, those of the `n_right` elements after them.
 typedef void (*combine_t)(char *accumulators, const char *other, int64_t width,
                           int64_t n_left, int64_t n_right);
 // Results from accumulators; `second` only for reductions with two results.

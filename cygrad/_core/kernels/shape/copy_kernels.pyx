@@ -7,7 +7,7 @@ from cygrad._core.arrays.array cimport MAX_DIMS, array_t, array_view, release, r
 from cygrad._core.arrays.dtype cimport DTYPES, itemsize
 from cygrad._core.arrays.value cimport DTYPE, NOTHING, TEXT, register_kernel, value_t
 from cygrad._core.elementwise.copying cimport as_contiguous, copy_into
-from cygrad._core.elementwise.memory_order cimport array_like, array_strided, channels_last_strides, copy_like
+from cygrad._core.elementwise.layout cimport array_like, array_strided, channels_last_strides, copy_like
 from cygrad._core.kernels.arguments cimport (
     array_argument, array_result, check_sizes, fresh_copy, integers_argument, list_text, new_array, optional_integer,
     text_argument, wrap_dim, wrap_dims,
@@ -308,7 +308,7 @@ cdef int _fill_repeats(array_t *result, array_t *source, const int64_t *repeats)
 
 
 cdef int repeat_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """repeat(self, sizes): the array so many times along each dimension, new ones in front."""
+    """repeat(self, sizes): tile the array along each dimension, new dimensions in front."""
     cdef array_t *self
     cdef array_t *source = NULL
     cdef array_t *result = NULL

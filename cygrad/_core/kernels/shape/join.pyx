@@ -7,7 +7,7 @@ from cygrad._core.arrays.array cimport MAX_DIMS, array_t, array_view, release, s
 from cygrad._core.arrays.dtype cimport promote
 from cygrad._core.arrays.value cimport clear, register_kernel, set_arrays, value_t
 from cygrad._core.elementwise.copying cimport copy_into
-from cygrad._core.elementwise.memory_order cimport array_strided, channels_last_strides, is_channels_last
+from cygrad._core.elementwise.layout cimport array_strided, channels_last_strides, is_channels_last
 from cygrad._core.kernels.arguments cimport (
     array_argument, array_result, arrays_argument, integers_argument, list_text, new_array, optional_integer, wrap_dim,
 )
@@ -84,7 +84,7 @@ cdef int _new_joined(int count, array_t **arrays, int dtype, int ndim, const int
 
 
 cdef int cat_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """cat(tensors, dim): one behind the other along a dimension they have."""
+    """cat(tensors, dim): concatenate along an existing dimension."""
     cdef array_t *result = NULL
     cdef array_t *part
     cdef array_t **arrays

@@ -22,7 +22,7 @@ cdef bint view_strides(const array_t *array, int ndim, const int64_t *shape, int
             step *= shape[new] if shape[new] else 1
         return True
     while old >= 0 or new >= 0:
-        # One run of old dimensions that lie behind each other in memory ...
+        # One run of old dimensions that are contiguous in memory ...
         while old >= 0 and array.shape[old] == 1:
             old -= 1
         if old < 0:

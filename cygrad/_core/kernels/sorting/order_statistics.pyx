@@ -202,7 +202,7 @@ cdef int median_of_all_kernel(const value_t *arguments, value_t *results) noexce
 
 
 cdef int kthvalue_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """kthvalue(self, k, dim, keepdim) -> values, indices; k from 1, nan behind everything."""
+    """kthvalue(self, k, dim, keepdim) -> values, indices; k from 1, nan last."""
     cdef array_t *self
     cdef int64_t k, n
     cdef int dim, status = _read(b"kthvalue", &arguments[0], &arguments[2], &self, &dim)

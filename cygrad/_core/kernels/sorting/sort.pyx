@@ -285,8 +285,10 @@ cdef array_t *_dim_first(array_t *array, int dim) noexcept nogil:
 
 
 cdef void _sort_slices(int dtype, const char *rows, int64_t n, int64_t m, sort_entry_t *entries) noexcept nogil:
-    """Order n rows of m elements: by the last element, then stably by those before; behind 2 n entries, n
-    more."""
+    """
+    Sort n rows of m elements: by the last element, then stably by those before; scratch memory for n entries follows
+    the 2 n entries.
+    """
     cdef int64_t i, column = m - 1, item = itemsize(dtype)
     cdef sort_entry_t *order = entries + 2 * n
     for i in range(n):

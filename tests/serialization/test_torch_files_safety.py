@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import cygrad
-from cygrad.serialization.peer import LEGACY_VERSION, MAGIC
+from cygrad.serialization.torch_reader import LEGACY_VERSION, MAGIC
 
 pytestmark = pytest.mark.slow
 
@@ -174,7 +174,7 @@ NAMES_OF_CODE = [
     ("operator", "attrgetter"),
     ("torch.storage", "_load_from_bytes"), ("torch.jit", "load"), ("runpy", "run_path"), ("types", "FunctionType"),
     ("copyreg", "_reconstructor"), ("builtins", "type"), ("builtins", "object"), ("collections", "defaultdict"),
-    ("torch._tensor", "_rebuild_from_type_v2.__globals__"), ("cygrad.serialization.peer", "os"), ("", ""), ("\n", "x"),
+    ("torch._tensor", "_rebuild_from_type_v2.__globals__"), ("cygrad.serialization.torch_reader", "os"), ("", ""), ("\n", "x"),
 ]
 
 

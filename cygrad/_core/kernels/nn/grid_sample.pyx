@@ -19,7 +19,7 @@ from cygrad._core.kernels.arguments cimport (
 from cygrad._core.memory.errors cimport INDEX_ERROR, MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, OK, RUNTIME_ERROR, message
 from cygrad._core.threads.parallel cimport parallel_for
 
-cdef extern from "kernels/nn/grid.h" nogil:
+cdef extern from "kernels/nn/grid_sample.h" nogil:
     enum:
         GRID_CUBIC
         GRID_REFLECTION
@@ -93,7 +93,7 @@ cdef int _check_types(const char *name, const char *role, const array_t *a, cons
 
 
 cdef int _places(const char *name, const value_t *value, int64_t size, reading_t *reading) noexcept nogil:
-    """Places in planes of so many elements; below zero: none."""
+    """Return positions in planes of `n` elements; below zero: none."""
     cdef array_t *array
     cdef const int32_t *places
     cdef int32_t largest = -1
