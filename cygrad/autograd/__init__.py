@@ -1,7 +1,8 @@
 """
-Automatic differentiation: backward through the recorded graph, and what controls the recording.
+Automatic differentiation: backward through the recorded graph, and control of recording.
 
-``backward`` and ``grad`` run the graph; `graph` looks at it; ``no_grad`` and its kin switch recording off and on.
+``backward`` and ``grad`` run the graph; `graph` inspects it; ``no_grad`` and similar managers disable and enable
+recording.
 """
 
 from importlib import import_module
@@ -37,7 +38,7 @@ __all__ = [
 
 
 def __getattr__(name):
-    if name in ("functional", "graph"):           # loaded when they are first asked for
+    if name in ("functional", "graph"):           # imported on first access
         return import_module(f"{__name__}.{name}")
     if name == "per_sample_grad":
         return import_module("cygrad.func.per_sample").per_sample_grad

@@ -1,4 +1,4 @@
-"""Forward mode: derivatives along a direction, computed together with the values."""
+"""Forward mode: directional derivatives, computed together with the values."""
 
 from typing import NamedTuple
 
@@ -58,7 +58,7 @@ def enter_dual_level():
 
 def exit_dual_level(*, level=None):
     """
-    Leave the level of this thread; all its tangents are gone.
+    Leave the level of this thread and drop all its tangents.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ class dual_level(tangents.Level):
 
 def make_dual(tensor, tangent, *, level=None):
     """
-    A view of a tensor that has a tangent.
+    Return a view of a tensor with a tangent.
 
     Operations on it compute values and directional derivatives together, until the level ends.
 
@@ -158,7 +158,7 @@ def make_dual(tensor, tangent, *, level=None):
 
 def unpack_dual(tensor, *, level=None):
     """
-    Value and tangent of a tensor.
+    Return value and tangent of a tensor.
 
     Parameters
     ----------

@@ -1,5 +1,5 @@
 """
-Several processes, on one machine or many, that compute together through MPI.
+Distributed training of several processes, on one machine or many, through MPI.
 
 ``mpiexec -n 4 python train.py`` starts them. Names and meanings are those of ``torch.distributed``.
 """

@@ -1,4 +1,4 @@
-"""Optimizers: they change parameters in place, outside the graph, along their gradients."""
+"""Optimizers: they update parameters in place, outside the graph, along their gradients."""
 
 from cygrad._core import public_dir as _public_dir
 from cygrad.optim import lr_scheduler, swa_utils
@@ -19,7 +19,7 @@ _LATE = {"Adafactor": "adafactor", "Muon": "muon", "SparseAdam": "sparse_adam"}
 
 
 def __getattr__(name):
-    if name in _LATE:                            # loaded when they are first asked for
+    if name in _LATE:                            # imported on first access
         from importlib import import_module
         return getattr(import_module(f"cygrad.optim.{_LATE[name]}"), name)
     raise AttributeError(f"module 'cygrad.optim' has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""Data sets, the order in which to go through them, and batches made ahead by threads."""
+"""Datasets, samplers, and data loaders with worker threads."""
 
 from cygrad._core import public_dir as _public_dir
 from cygrad.utils.data.collate import default_collate, default_convert
@@ -25,7 +25,7 @@ from cygrad.utils.data.workers import get_worker_info
 
 
 def __getattr__(name):
-    if name == "DistributedSampler":           # what it needs is loaded with it
+    if name == "DistributedSampler":           # imported together
         from cygrad.utils.data.distributed import DistributedSampler
         return DistributedSampler
     raise AttributeError(f"module 'cygrad.utils.data' has no attribute {name!r}")
