@@ -1,4 +1,4 @@
-"""Starting values of parameters: functions that fill a tensor in place, outside the graph, and return it."""
+"""Initialization of parameters: functions that fill a tensor in place, outside the graph, and return it."""
 
 import functools
 import math
@@ -20,7 +20,7 @@ _LINEAR = ("linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_tra
 
 def calculate_gain(nonlinearity, param=None):
     """
-    The factor that keeps the variance of a layer's results through a non-linearity.
+    Return the gain: the factor that keeps the variance of a layer's results through a non-linearity.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def normal_(tensor, mean=0.0, std=1.0, generator=None):
 @documented()
 def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
     """
-    Fill with normally distributed values of which those outside [a, b] were drawn again.
+    Fill with normal values, truncated to [a, b] by drawing again.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
                 return tensor
             fresh = cygrad.empty_like(tensor).normal_(mean, std, generator=generator)
             tensor.copy_(cygrad.where(outside, fresh, tensor))
-        # The interval is all but out of reach: its nearer end is where the values crowd.
+        # The interval is in the far tail: return its nearer end, where the density concentrates.
         return tensor.copy_(cygrad.maximum(cygrad.minimum(tensor, cygrad.full_like(tensor, b)),
                                            cygrad.full_like(tensor, a)))
 
@@ -207,7 +207,7 @@ def eye_(tensor):
 
 
 def fans(tensor, operation):
-    """How many inputs each output sees, and outputs each input, of a weight (out, in, *kernel)."""
+    """Return fan-in and fan-out of a weight (out, in, *kernel)."""
     as_tensor_argument(operation, "tensor", tensor)
     if tensor.ndim < 2:
         raise ValueError(f"{operation}: fan in and fan out need at least two dimensions (got shape {tensor.shape}). "
@@ -442,7 +442,7 @@ def sparse_(tensor, sparsity, std=0.01, generator=None):
 
 
 def _older(name):
-    """The name without underscore, which did the same: with a warning."""
+    """Deprecated: the name without underscore, with a warning."""
     function = globals()[f"{name}_"]
 
     @functools.wraps(function)

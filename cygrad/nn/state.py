@@ -9,11 +9,11 @@ from cygrad.nn.parameter import Parameter, is_lazy
 
 __all__ = ["collect", "load", "load_own", "save_own"]
 
-EXTRA = "_extra_state"                 # the key of what a module keeps besides its tensors
+EXTRA = "_extra_state"                 # the key of a module's extra state
 
 
 class IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
-    """What `load_state_dict` found: paths without a value, and values without a place."""
+    """The result of `load_state_dict`: missing and unexpected keys."""
 
     __slots__ = ()
 

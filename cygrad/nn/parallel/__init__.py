@@ -8,7 +8,7 @@ from cygrad.nn.parallel.scatter_gather import gather, scatter, scatter_kwargs
 
 
 def __getattr__(name):
-    if name == "DistributedDataParallel":           # what it needs is loaded with it
+    if name == "DistributedDataParallel":           # imported together
         from cygrad.nn.parallel.distributed import DistributedDataParallel
         return DistributedDataParallel
     raise AttributeError(f"module 'cygrad.nn.parallel' has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""Several modules at the same time."""
+"""Several modules in parallel threads."""
 
 import threading
 
@@ -11,7 +11,7 @@ __all__ = ["parallel_apply"]
 
 def parallel_apply(modules, inputs, kwargs_tup=None):
     """
-    Call each module with its arguments, each on a thread of its own.
+    Call each module with its arguments, each on a separate thread.
 
     Grad mode, inference mode and `autocast` are those of the caller; other settings of the calling thread, such as
     hooks for saved tensors, are not there. Each thread draws random numbers from a generator of its own, seeded by the
