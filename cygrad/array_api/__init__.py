@@ -56,7 +56,7 @@ def namespace_of(self, /, *, api_version=None):
     import cygrad
 
     if api_version is not None and api_version not in VERSIONS:
-        raise ValueError(f"__array_namespace__: no such version (got {api_version!r}, expected one of "
+        raise ValueError(f"__array_namespace__: unsupported version (got {api_version!r}, expected one of "
                          f"{', '.join(VERSIONS)}).")
     return cygrad.array_api
 

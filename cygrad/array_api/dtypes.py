@@ -59,7 +59,7 @@ def isdtype(dtype, kind):
         return any(isdtype(dtype, part) for part in kind)
     if isinstance(kind, str):
         if kind not in KINDS:
-            raise ValueError(f"isdtype: no such kind (got {kind!r}, expected one of {', '.join(KINDS)}).")
+            raise ValueError(f"isdtype: unknown kind (got {kind!r}, expected one of {', '.join(KINDS)}).")
         return our_dtype(dtype).numpy_dtype.kind in KINDS[kind]
     return our_dtype(dtype) is our_dtype(kind)
 

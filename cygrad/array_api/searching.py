@@ -35,7 +35,7 @@ def take(x, indices, /, *, axis=None):
 def nonzero(x, /):
     """Where elements are not zero, an array for each axis."""
     if not x.ndim:
-        raise ValueError("nonzero: a 0-dimensional array has no places.")
+        raise ValueError("nonzero: expected at least one dimension (got a 0-dim array).")
     return selection.nonzero(x)
 
 

@@ -5,9 +5,7 @@ Automatic differentiation: backward through the recorded graph, and control of r
 recording.
 """
 
-from importlib import import_module
-
-from cygrad._core import public_dir as _public_dir
+from cygrad._core import late_attributes as _late_attributes
 from cygrad._core.graph.modes import (
     enable_grad,
     inference_mode,
@@ -36,12 +34,5 @@ __all__ = [
     "set_detect_anomaly", "set_grad_enabled",
 ]
 
-
-def __getattr__(name):
-    if name in ("functional", "graph"):           # imported on first access
-        return import_module(f"{__name__}.{name}")
-    if name == "per_sample_grad":
-        return import_module("cygrad.func.per_sample").per_sample_grad
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-__dir__ = _public_dir(__name__)
+__getattr__, __dir__ = _late_attributes(__name__, {
+    "functional": "functional", "graph": "graph", "per_sample_grad": ".func.per_sample"})

@@ -143,10 +143,10 @@ def make_dual(tensor, tangent, *, level=None):
         raise RuntimeError(f"make_dual: the tangent must have the shape of the tensor (got {tuple(tangent.shape)}, "
                            f"expected {tuple(tensor.shape)}).")
     if tangents.tangent(tangent) is not None:
-        raise RuntimeError("make_dual: the tangent has a tangent itself in this level, which there would be no place "
-                           "for. Unpack it with unpack_dual first.")
+        raise RuntimeError("make_dual: the tangent is a dual tensor itself in this level. Unpack it with unpack_dual "
+                           "first.")
     if tangents.tangent(tensor) is not None:
-        raise RuntimeError("make_dual: the tensor has a tangent in this level already. Unpack it with unpack_dual "
+        raise RuntimeError("make_dual: the tensor is a dual tensor of this level already. Unpack it with unpack_dual "
                            "first.")
     dual = tensor.view_as(tensor)
     with tangents.paused():

@@ -200,8 +200,8 @@ def _by_position(cls, arguments, options):
     if not context or bound.kwargs:
         bound.apply_defaults()
     if bound.kwargs:                                        # of forward's **options, or keyword-only
-        raise TypeError(f"{cls.__name__}.apply: what forward takes by name alone cannot be counted by backward (got "
-                        f"{', '.join(bound.kwargs)}). Give it a place among the arguments of forward.")
+        raise TypeError(f"{cls.__name__}.apply: keyword-only arguments of forward have no gradients (got "
+                        f"{', '.join(bound.kwargs)}). Make it a positional argument of forward.")
     return bound.args[context:]
 
 

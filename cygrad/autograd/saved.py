@@ -135,9 +135,10 @@ class Mutations:
                                  "to run in it, as the copies go with it (got a call outside of it). Call backward "
                                  "inside.")
         if memory_of(keeper.tensor)[1] != keeper.version:
-            raise RuntimeError("allow_mutation_on_saved_tensors: a saved tensor was changed in place outside the block "
-                               f"(got version {memory_of(keeper.tensor)[1]}, expected {keeper.version}). Change "
-                               "it within.")
+            raise RuntimeError("allow_mutation_on_saved_tensors: a saved tensor was modified in place outside the "
+                               "block "
+                               f"(got version {memory_of(keeper.tensor)[1]}, expected {keeper.version}). Modify it "
+                               f"inside.")
         return keeper.tensor
 
     def before_change(self, memory):
@@ -180,7 +181,7 @@ def allow_mutation_on_saved_tensors():
     former = set_guard(mutations.before_change)
     if isinstance(getattr(former, "__self__", None), Mutations):
         set_guard(former)
-        raise RuntimeError("allow_mutation_on_saved_tensors: such blocks cannot be nested (got a second one inside the "
+        raise RuntimeError("allow_mutation_on_saved_tensors: blocks cannot be nested (got a second one inside the "
                            "first).")
     try:
         with saved_tensors_hooks(mutations.pack, mutations.unpack):

@@ -40,7 +40,7 @@ class Future:
     def value(self):
         """The result, which must be there."""
         if not self.done():
-            raise RuntimeError("Future: there is no result yet. Use wait().")
+            raise RuntimeError("Future: the result is not available yet. Use wait().")
         return self.wait()
 
     def set_result(self, result):

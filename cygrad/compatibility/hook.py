@@ -184,7 +184,7 @@ def stand_in():
     Raises
     ------
     RuntimeError
-        If PyTorch itself is imported already.
+        If PyTorch is imported already.
 
     Examples
     --------
@@ -197,7 +197,7 @@ def stand_in():
     if isinstance(sys.modules.get(ROOT), Namespace) or Finder in sys.meta_path:
         return
     if ROOT in sys.modules:
-        raise RuntimeError("stand_in: PyTorch itself is imported already. Call cygrad.stand_in() before anything that "
+        raise RuntimeError("stand_in: PyTorch is imported already. Call cygrad.stand_in() before anything that "
                            "imports torch, or run the program with python -m cygrad.")
     sys.meta_path.insert(0, Finder)
     sys.meta_path.append(_Missing)

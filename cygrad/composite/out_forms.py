@@ -62,8 +62,8 @@ def refuse_shared_memory(operation, out, *arguments):
         if all(tensor.numel() and tensor.is_contiguous() for tensor in (out, argument)):
             apart = argument.data_ptr() - out.data_ptr()
             if -argument.numel() * argument.element_size() < apart < out.numel() * out.element_size():
-                raise RuntimeError(f"{operation}: elements of out share one place in memory with others of an "
-                                   "argument. Pass an out of its own, or clone() the argument.")
+                raise RuntimeError(f"{operation}: elements of out overlap those of an argument. Pass another out, or "
+                                   f"clone() the argument.")
 
 
 def inplace(function, grows=False):
@@ -74,7 +74,7 @@ def inplace(function, grows=False):
     def changed(input, *args, **kwargs):
         as_tensor_argument(name, "input", input)
         if is_grad_enabled() and input.requires_grad and input.is_leaf:
-            raise RuntimeError(f"{name}: a leaf that requires grad cannot be changed in place. Use the form without "
+            raise RuntimeError(f"{name}: a leaf that requires grad cannot be modified in place. Use the form without "
                                "underscore, or no_grad().")
         # What the graph saves must not be what is modified.
         recorded = is_grad_enabled() and any(isinstance(value, Tensor) and value.requires_grad

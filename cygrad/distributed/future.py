@@ -65,8 +65,8 @@ class Future:
     def _advance(self, wait):
         """Make progress, to the end if asked to wait; -> whether it is complete."""
         if wait and not self._finished:
-            raise RuntimeError("Future: nothing can complete it but set_result, which was not called (got a wait "
-                               "for it). Set its result first.")
+            raise RuntimeError("Future: wait() would block forever, because only set_result completes this future. "
+                               "Call set_result first.")
         return self._finished
 
     def done(self):
@@ -82,13 +82,13 @@ class Future:
     def value(self):
         """Return the value, which must be available."""
         if not self.done():
-            raise RuntimeError("Future: the value is not there yet (got an incomplete future). Use wait().")
+            raise RuntimeError("Future: the value is not available yet (got an incomplete future). Use wait().")
         return self._value
 
     def set_result(self, result):
         """Complete it."""
         if self._finished:
-            raise RuntimeError("Future: it is complete already (got a second result).")
+            raise RuntimeError("Future: the result is set already (got a second one).")
         self._value, self._finished = result, True
 
     def then(self, callback):

@@ -82,7 +82,7 @@ def all_gather_object(object_list, obj, group=None):
 def _check_places(operation, object_list, group):
     if not isinstance(object_list, list) or len(object_list) != group.size():
         got = len(object_list) if isinstance(object_list, list) else type(object_list).__name__
-        raise ValueError(f"{operation}: there must be a list with a place for each rank (got {got}, expected "
+        raise ValueError(f"{operation}: expected a list with an item for each rank (got {got}, expected "
                          f"{group.size()}).")
 
 

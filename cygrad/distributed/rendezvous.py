@@ -45,7 +45,7 @@ def wanted(init_method, world_size, rank):
     host, port = (place.hostname, place.port) if place.scheme == "tcp" else (
         os.environ.get("MASTER_ADDR"), os.environ.get("MASTER_PORT"))
     if host is None or port is None:
-        raise ValueError(f"init_process_group: it is not said where the {size} ranks meet (got init_method="
+        raise ValueError(f"init_process_group: the address is unknown where the {size} ranks meet (got init_method="
                          f"{init_method!r}). Set MASTER_ADDR and MASTER_PORT, or start the program with mpiexec.")
     return size, rank, (host, int(port))
 

@@ -82,7 +82,7 @@ class ProcessGroup:
         given = global_rank if group_rank is None else group_rank
         known = self.ranks if group_rank is None else range(len(self.ranks))
         if isinstance(given, bool) or not isinstance(given, int) or given not in known:
-            raise ValueError(f"{operation}: there is no such rank in {self.name} (got {given!r}, expected one of "
+            raise ValueError(f"{operation}: unknown rank in {self.name} (got {given!r}, expected one of "
                              f"{list(known)}).")
         return self.ranks.index(given) if group_rank is None else given
 
@@ -270,7 +270,7 @@ def init_process_group(backend=None, init_method=None, timeout=None, world_size=
     >>> distributed.destroy_process_group()
     """
     if _World.group is not None:
-        raise RuntimeError("init_process_group: there is a default group already (got a second call). Call "
+        raise RuntimeError("init_process_group: a default group exists already (got a second call). Call "
                            "destroy_process_group first.")
     names = {part.split(":")[-1] for part in str(backend or "mpi").lower().split(",")}
     if not names & BACKENDS:
@@ -280,7 +280,7 @@ def init_process_group(backend=None, init_method=None, timeout=None, world_size=
     comm = _world_communicator(init_method, world_size, rank, seconds)
     for name, given, found in (("world_size", world_size, comm.size), ("rank", rank, comm.rank)):
         if given not in (-1, None, found):
-            raise ValueError(f"init_process_group: MPI says otherwise about {name} (got {given}, expected {found}). "
+            raise ValueError(f"init_process_group: {name} differs from that of MPI (got {given}, expected {found}). "
                              "Leave it out; mpiexec -n says how many ranks there are.")
     if comm.size > 1 and _World.roll is None:
         _World.crowded = _share_cores(comm)

@@ -146,8 +146,8 @@ class Batched(Tensor):
         return entry(getattr(self._value, method)((self._level.size, *size), *value, **options), self._level)
 
     def _refused(self, *args, **options):
-        raise RuntimeError("vmap: a tensor under vmap has no elements, hooks and gradients of its own (got a call that "
-                           "needs them). Do it outside of vmap, or use func.grad for derivatives.")
+        raise RuntimeError("vmap: elements, hooks and gradients of a single tensor are not available under vmap (got "
+                           "a call that needs them). Do it outside of vmap, or use func.grad for derivatives.")
 
     numpy = __array__ = __dlpack__ = __reduce_ex__ = backward = register_hook = retain_grad = set_ = resize_ = _refused
 

@@ -25,7 +25,7 @@ def apply_to_batch(function, level, args, kwargs):
     cls = function.__self__
     own = cls.vmap is not Function.vmap
     if own and cls.generate_vmap_rule:
-        raise RuntimeError(f"{cls.__name__}: there are two rules for vmap (got both generate_vmap_rule=True and a "
+        raise RuntimeError(f"{cls.__name__}: expected one rule for vmap (got both generate_vmap_rule=True and a "
                            "static method vmap). Leave one of them out.")
     if cls.setup_context is Function.setup_context:
         raise RuntimeError(f"{cls.__name__}: forward takes ctx, which a rule for vmap cannot give it (got a Function "

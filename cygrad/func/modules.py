@@ -42,7 +42,7 @@ def stack_module_state(models):
     True
     """
     if len(models) == 0:
-        raise RuntimeError("stack_module_state: there are no modules (got an empty sequence).")
+        raise RuntimeError("stack_module_state: expected at least one module (got an empty sequence).")
     if len({model.training for model in models}) > 1:
         raise RuntimeError("stack_module_state: some modules are training and some are not. Call train() or eval() on "
                            "all of them.")

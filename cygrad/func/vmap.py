@@ -104,8 +104,7 @@ def _inputs(name, in_dims, args):
         raise ValueError(f"{what}: in_dims must be an integer, or containers of them like those of the arguments (got "
                          f"{type(in_dims).__name__}).")
     if not args:
-        raise ValueError(f"{what}: there is no argument whose entries could be counted (got none by position). Pass "
-                         "tensors.")
+        raise ValueError(f"{what}: expected at least one positional argument (got none). Pass tensors.")
     leaves, spec = tree_flatten(args)
     leaves = [tensor(leaf) if isinstance(leaf, ndarray) else leaf for leaf in leaves]
     dims = spread(in_dims if isinstance(in_dims, int) else tuple(in_dims), args, what)
@@ -144,8 +143,8 @@ def _run(func, name, leaves, dims, spec, kwargs, out_dims, size, randomness):
     if not any(_is_meta(leaf) for leaf in leaves):
         for result in tree_flatten(made)[0]:
             if _is_meta(result):
-                raise NotImplementedError(f"vmap({name}, ...): a result has no elements (got a meta tensor): it "
-                                          "comes from a function without a rule. Call that outside of vmap.")
+                raise NotImplementedError(f"vmap({name}, ...): a function has no batching rule (its result is a meta "
+                                          f"tensor). Call it outside of vmap.")
     return made
 
 
@@ -160,8 +159,8 @@ def _collected(results, name, out_dims, level):
     made = []
     for result, dim in zip(found, dims, strict=True):
         if not isinstance(result, Tensor):
-            raise ValueError(f"vmap({name}, ...): the function must give Tensors only (got {type(result).__name__}). "
-                             "Leave out what is none.")
+            raise ValueError(f"vmap({name}, ...): the function must return Tensors (got {type(result).__name__}). "
+                             f"Return only tensors.")
         value = value_at(result, level)
         if dim is None:
             if value is not None:

@@ -171,7 +171,7 @@ def lstsq(A, B, rcond=None, *, driver=None):
     matrices("linalg.lstsq", A)
     driver = "gelsy" if driver is None else driver
     if driver not in DRIVERS:
-        raise RuntimeError(f"linalg.lstsq: no such driver (got {driver!r}, expected one of {DRIVERS}).")
+        raise RuntimeError(f"linalg.lstsq: unknown driver (got {driver!r}, expected one of {DRIVERS}).")
     same_dtype("linalg.lstsq", A, B)
     vector = A.ndim - 1 == B.ndim and tuple(A.shape[:-1]) == tuple(B.shape)
     if vector:

@@ -11,7 +11,7 @@ __all__ = ["eig", "eigh", "eigvals", "eigvalsh", "svd", "svdvals"]
 
 def _check_driver(operation, driver):
     if driver is not None:
-        raise RuntimeError(f"{operation}: there is no choice of drivers here (got driver="
+        raise RuntimeError(f"{operation}: driver is not supported (got driver="
                            f"{driver!r}). Leave it out.")
 
 

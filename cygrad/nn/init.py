@@ -56,7 +56,7 @@ def calculate_gain(nonlinearity, param=None):
         return math.sqrt(2.0 / (1 + (0.01 if param is None else param) ** 2))
     if nonlinearity == "selu":
         return 3.0 / 4
-    raise ValueError(f"calculate_gain: no such non-linearity (got {nonlinearity!r}, expected one of "
+    raise ValueError(f"calculate_gain: unknown nonlinearity (got {nonlinearity!r}, expected one of "
                      f"{', '.join(_LINEAR)}, tanh, relu, leaky_relu, selu).")
 
 
@@ -265,7 +265,7 @@ def xavier_normal_(tensor, gain=1.0, generator=None):
 def _kaiming_deviation(tensor, a, mode, nonlinearity, operation):
     mode = str(mode).lower()
     if mode not in ("fan_in", "fan_out"):
-        raise ValueError(f"{operation}: no such mode (got {mode!r}, expected 'fan_in' or 'fan_out').")
+        raise ValueError(f"{operation}: unknown mode (got {mode!r}, expected 'fan_in' or 'fan_out').")
     fan = fans(tensor, operation)[mode == "fan_out"]
     return calculate_gain(nonlinearity, a) / math.sqrt(fan)
 
@@ -294,7 +294,7 @@ def kaiming_uniform_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", gene
     tensor(True)
     """
     if 0 in as_tensor_argument("kaiming_uniform_", "tensor", tensor).shape:
-        warn_user("kaiming_uniform_: there is nothing to fill (the tensor has no elements).")
+        warn_user("kaiming_uniform_: the tensor is empty, nothing is initialized.")
         return tensor
     bound = math.sqrt(3.0) * _kaiming_deviation(tensor, a, mode, nonlinearity, "kaiming_uniform_")
     return uniform_(tensor, -bound, bound, generator)
@@ -324,7 +324,7 @@ def kaiming_normal_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", gener
     True
     """
     if 0 in as_tensor_argument("kaiming_normal_", "tensor", tensor).shape:
-        warn_user("kaiming_normal_: there is nothing to fill (the tensor has no elements).")
+        warn_user("kaiming_normal_: the tensor is empty, nothing is initialized.")
         return tensor
     return normal_(tensor, 0.0, _kaiming_deviation(tensor, a, mode, nonlinearity, "kaiming_normal_"), generator)
 
@@ -447,7 +447,7 @@ def _older(name):
 
     @functools.wraps(function)
     def deprecated(*args, **kwargs):
-        warn_user(f"nn.init.{name} is the old name of nn.init.{name}_. Use the new one.", FutureWarning)
+        warn_user(f"nn.init.{name} is deprecated; use nn.init.{name}_.", FutureWarning)
         return function(*args, **kwargs)
 
     deprecated.__name__ = deprecated.__qualname__ = name

@@ -173,8 +173,8 @@ class Module(Stateful, Attributes):
         path, _, name = target.rpartition(".")
         members = part(self.get_submodule(path))
         if name not in members:
-            raise AttributeError(f"{operation}: there is none at {target!r} "
-                                 f"(got {name!r}, expected one of {sorted(members)}).")
+            raise AttributeError(f"{operation}: not found: {target!r} (got {name!r}, expected one of "
+                                 f"{sorted(members)}).")
         return members[name]
 
     # ---- all submodules
@@ -373,7 +373,7 @@ class Module(Stateful, Attributes):
         Call ``hook(module, grad_input, grad_output)`` when the gradients of this module's inputs have been computed.
 
         Inputs and outputs pass through a function that watches them, so forward gets views of its arguments and
-        must not change them in place; nor may its result be changed in place. The result must be a Tensor or a tuple.
+        must not modify them in place; nor may its result be modified in place. The result must be a Tensor or a tuple.
 
         Parameters
         ----------

@@ -51,7 +51,7 @@ def our_dtype(dtype):
         name = np.dtype(dtype).name
         found = getattr(cygrad, INSTEAD.get(name, name), None)
         if not isinstance(found, cygrad.dtype):
-            raise TypeError(f"dtype: there are no Tensors of {np.dtype(dtype)}. Use a numeric dtype.")
+            raise TypeError(f"dtype: Tensors do not support {np.dtype(dtype)}. Use a numeric dtype.")
         _ours[dtype] = found
     return found
 
@@ -115,7 +115,7 @@ def as_tensor(value):
         return cygrad.stack(promoted(*map(as_tensor, value)))
     array = np.asarray(value)
     if array.dtype.kind not in "biufc":
-        raise NotNumeric(f"as_tensor: there are no Tensors of {array.dtype}. Use numbers.")
+        raise NotNumeric(f"as_tensor: Tensors do not support {array.dtype}. Use numbers.")
     if array.dtype.name in INSTEAD:
         array = array.astype(our_dtype(array.dtype).name)
     return cygrad.as_tensor(array)

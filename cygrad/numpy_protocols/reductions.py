@@ -182,7 +182,7 @@ def _place(name):
     def place(a, axis=None, *, keepdims=False):
         flat, restore = merged(ranked(as_tensor(a)), axis)
         if not flat.shape[-1]:
-            raise ValueError(f"{name}: an extremum of no elements has no place.")
+            raise ValueError(f"{name}: attempt to get the position of an extremum of an empty array.")
         return restore(getattr(c, name)(flat.to(c.uint8) if flat.dtype is c.bool else flat, -1), keepdims)
     place.__name__ = place.__qualname__ = name
     return rows(place)

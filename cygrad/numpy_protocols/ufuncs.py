@@ -130,7 +130,7 @@ def general(self, ufunc, method, inputs, options):
     from cygrad.numpy_protocols import ufunc_methods
 
     if method not in ufunc_methods.METHODS:
-        raise TypeError(f"__array_ufunc__: ufuncs have no such method (got {method!r}, expected '__call__', "
+        raise TypeError(f"__array_ufunc__: unknown method of ufuncs (got {method!r}, expected '__call__', "
                         f"{', '.join(map(repr, ufunc_methods.METHODS))}).")
     return ufunc_methods.METHODS[method](ufunc, *inputs, **options)
 

@@ -109,16 +109,17 @@ class Optimizer:
         ValueError
             If a parameter is not a leaf, or is in another group, or an option without default is missing.
         """
+        operation = type(self).__name__
         if not isinstance(param_group, dict):
-            raise TypeError(f"add_param_group: expected a dict (got {type(param_group).__name__}).")
+            raise TypeError(f"{operation}: expected a dict (got {type(param_group).__name__}).")
         if "params" not in param_group:
-            raise ValueError("add_param_group: a group without 'params' (got "
+            raise ValueError(f"{operation}: a group without 'params' (got "
                              f"{sorted(map(str, param_group))}). Enter the parameters under that name.")
         group = dict(param_group)
         for name, default in self.defaults.items():
             if group.setdefault(name, default) is REQUIRED:
-                raise ValueError(f"add_param_group: option {name!r} has no default. Add it to the group.")
-        names, group["params"] = names_and_parameters(group["params"], group.get("differentiable"))
+                raise ValueError(f"{operation}: option {name!r} has no default. Add it to the group.")
+        names, group["params"] = names_and_parameters(group["params"], operation, group.get("differentiable"))
         if names:
             group["param_names"] = names
         check_execution(self, group)
@@ -127,10 +128,10 @@ class Optimizer:
             self.register_step_pre_hook(refuse_capture)
         for other in self.param_groups:
             if ("param_names" in other) != ("param_names" in group):
-                raise ValueError("add_param_group: all groups should be with names, or all without.")
+                raise ValueError(f"{operation}: all groups should be with names, or all without.")
         taken = {param for other in self.param_groups for param in other["params"]}
         if not taken.isdisjoint(group["params"]):
-            raise ValueError("add_param_group: a parameter can be in one group only (got one that is in another).")
+            raise ValueError(f"{operation}: a parameter can be in one group only (got one that is in another).")
         self.param_groups.append(group)
 
     def _check_defaults(self):

@@ -9,30 +9,30 @@ __all__ = ["check_betas", "check_execution", "check_not_negative", "names_and_pa
 sparse_gradients = []          # nonempty once a sparse gradient exists; see cygrad.sparse.gradients
 
 
-def names_and_parameters(params, differentiable=False):
+def names_and_parameters(params, operation, differentiable=False):
     """Return the names, if any (else None), and the parameters of a group."""
     if isinstance(params, Tensor):
         params = [params]
     elif isinstance(params, set):
-        raise TypeError("add_param_group: parameters need an order, which would differ from run to run "
-                        "(got a set). Use a list.")
+        raise TypeError(f"{operation}: parameters need an order, which would differ from run to run (got a set). "
+                        "Use a list.")
     params = list(params)
     named = [isinstance(param, tuple) for param in params]
     names = [param[0] for param in params] if named and all(named) else None
     if any(named) and not names:
-        raise ValueError("add_param_group: all parameters should be with names, or all without.")
+        raise ValueError(f"{operation}: all parameters should be with names, or all without.")
     if names:
         params = [param[1] for param in params]
     for param in params:
         if not isinstance(param, Tensor):
-            raise TypeError(f"add_param_group: optimizer can only optimize Tensors (got {type(param).__name__}). "
+            raise TypeError(f"{operation}: optimizer can only optimize Tensors (got {type(param).__name__}). "
                             "Pass model.parameters().")
         if not param.is_leaf and not param.retains_grad and not differentiable:
-            raise ValueError("add_param_group: can't optimize a non-leaf Tensor (got one made by "
+            raise ValueError(f"{operation}: can't optimize a non-leaf Tensor (got one created by "
                              f"{param.grad_fn.name()}).")
     if len(set(params)) != len(params):
-        warn_user("add_param_group: a parameter group with duplicate parameters; each would be changed "
-                  "once for each time it is there.")
+        warn_user(f"{operation}: a parameter group with duplicate parameters; each would be updated once for each "
+                  "occurrence.")
     return names, params
 
 

@@ -167,7 +167,7 @@ def recorded_update(optimizer, group):
     rule = next((_RULES[cls.__name__] for cls in type(optimizer).__mro__ if cls.__name__ in _RULES), None)
     name = type(optimizer).__name__
     if rule is None:
-        raise RuntimeError(f"{name}: differentiable=True is not there for this optimizer. Leave it False.")
+        raise RuntimeError(f"{name}: differentiable=True is not supported by this optimizer. Leave it False.")
     for parameter in group["params"]:
         gradient = parameter.grad
         if gradient is None:

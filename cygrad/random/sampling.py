@@ -287,7 +287,7 @@ def normal(mean, std=1.0, size=None, *, generator=None, out=None, dtype=None, la
     meta = _check_place(device, layout, pin_memory)
     if not isinstance(mean, Tensor) and not isinstance(std, Tensor):
         if size is None:
-            raise TypeError("normal: with two numbers the size is needed (got none).")
+            raise TypeError("normal: two numbers need a size (got none).")
         check_std(std, "normal")
         dtype = _dtype(dtype, out, get_default_dtype())
         kind = _inexact(dtype, "normal")

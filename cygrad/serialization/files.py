@@ -117,7 +117,7 @@ class Archive:
         members = self.zip.infolist()
         self.sizes = {member.filename: member.file_size for member in members}
         if len(self.sizes) != len(members):
-            raise ValueError("a name is there twice")
+            raise ValueError("duplicate name")
         for member in members:
             if member.compress_type != zipfile.ZIP_STORED or member.file_size != member.compress_size:
                 raise ValueError(f"{member.filename!r} is compressed")
@@ -150,5 +150,5 @@ def read_fully(file, buffer):
     while place < len(view):
         count = file.readinto(view[place:place + CHUNK])
         if not count:
-            raise EOFError(f"it is cut off (got {place} bytes of {len(view)})")
+            raise EOFError(f"it is truncated (got {place} bytes of {len(view)})")
         place += count

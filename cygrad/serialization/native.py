@@ -256,7 +256,7 @@ class Reader:
             first = 1 + max((facts["memory"] for facts in self.facts), default=-1)
             number = first + node["number"]
             if number in self.pieces:
-                raise ValueError("an array is there twice")
+                raise ValueError("duplicate array")
             array = self.pieces[number] = self.array(number)
             return array.reshape(sizes(node["shape"]))
         raise ValueError(f"unknown kind {kind!r}")
@@ -270,14 +270,14 @@ class Reader:
             header = file.read(int.from_bytes(start[-2:], "little"))
             found = NPY_HEADER.fullmatch(header)
             if start[:-2] != NPY_MAGIC or not found:
-                raise ValueError(f"{name} is no flat array of numbers")
+                raise ValueError(f"{name} is not a flat array of numbers")
             kind, count = np.dtype(found[1].decode()), int(found[2])
             size = self.archive.sizes[name] - len(start) - len(header)
             if count * kind.itemsize != size:
                 raise ValueError(f"{name} has {size} bytes where {count} elements need {count * kind.itemsize}")
             yield file, kind, count
             if file.read(1):                                  # at the end the file verifies its checksum
-                raise ValueError(f"{name} is longer than it says")
+                raise ValueError(f"{name} is longer than declared")
 
     def array(self, number):
         """Return a storage as a flat NumPy array."""
@@ -296,7 +296,7 @@ class Reader:
                 kind = kind or next((kind for kind, (code, name) in elements.KINDS.items()
                                      if hasattr(np, name) and np.dtype(name) == found.newbyteorder("=")), None)
                 if kind is None or elements.element_size(kind) != found.itemsize:
-                    raise ValueError(f"no tensor has elements like these (got {found})")
+                    raise ValueError(f"unsupported elements (got {found})")
                 piece = empty((count,), dtype=elements.dtype_of(kind))
                 self.pieces[number] = elements.fill(piece, kind, lambda buffer: read_fully(file, buffer),
                                                     swapped != (sys.byteorder == "big"))
@@ -323,7 +323,7 @@ def laid(piece, shape, strides, offset):
     if 0 in shape:
         offset = 0
     elif not (low >= 0 and high < piece.numel()):
-        raise ValueError(f"a tensor lies outside its memory (got places {low} to {high} of {piece.numel()})")
+        raise ValueError(f"a tensor is outside of its storage (got offsets {low} to {high} of {piece.numel()})")
     with no_grad():
         return piece.as_strided(shape, strides, piece.storage_offset() + offset).detach()
 

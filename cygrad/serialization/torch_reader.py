@@ -69,7 +69,7 @@ def _ordered_dict(pairs=()):
 
 def _counter(counts=()):
     if type(counts) is not dict and counts:
-        raise ValueError("a Counter is made of a dict")
+        raise ValueError("a Counter is not made from a dict")
     return Counter(dict(counts))
 
 
@@ -85,13 +85,13 @@ def _bytes():
 
 def _bytearray(content=b"", encoding="latin-1"):
     if type(content) not in (bytes, str) or encoding != "latin-1":
-        raise ValueError("a bytearray is made of bytes or text")
+        raise ValueError("a bytearray is not made from bytes or str")
     return bytearray(content if type(content) is bytes else codecs.latin_1_encode(content)[0])
 
 
 def _complex(real, imag):
     if type(real) is not float or type(imag) is not float:
-        raise ValueError("a complex number is made of two floats")
+        raise ValueError("a complex number is not made from two floats")
     return complex(real, imag)
 
 
@@ -111,7 +111,7 @@ def _layout(name):
 
 def _rebuild_tensor(storage, offset, shape, strides):
     if type(storage) is not Tensor or storage.ndim != 1:
-        raise ValueError(f"a tensor lies in a {type(storage).__name__}")
+        raise ValueError(f"the storage of a tensor is a {type(storage).__name__}")
     return laid(storage, shape, strides, offset)
 
 
@@ -127,7 +127,7 @@ def _rebuild_tensor_v2(storage, offset, shape, strides, requires_grad=False, hoo
 def _rebuild_tensor_v3(storage, offset, shape, strides, requires_grad, hooks, dtype, metadata=None):
     # Types without a storage class: their storage is bytes.
     if type(storage) is not Tensor or storage.dtype is not dtypes.uint8 or not isinstance(dtype, dtypes.dtype):
-        raise ValueError("a tensor of a newer type lies in something that is no memory")
+        raise ValueError("the storage of a tensor is invalid")
     kind = elements.kind_of(dtype)
     raw = storage.numpy()
     flat = elements.tensor_over(raw[:raw.size - raw.size % elements.element_size(kind)], kind)
@@ -185,7 +185,7 @@ def _build(made, state):
     """Set the state of an object of a pickle."""
     if type(made) is OrderedDict:                             # the versions of a state_dict
         if type(state) is not dict or not all(type(name) is str and name.isidentifier() for name in state):
-            raise ValueError("an OrderedDict has attributes that are none")
+            raise ValueError("an OrderedDict has invalid attributes")
         made.__dict__.update(state)
     elif isinstance(made, np.dtype):
         if type(state) is not tuple or state[2:] != (None, None, None, -1, -1, 0) or state[1] not in tuple("<>|="):
@@ -268,7 +268,7 @@ def _unpickled(file, size, persistent, weights_only):
 def _described(identifier):
     """Return key, kind, number of elements and the rest of a storage identifier."""
     if type(identifier) is not tuple or len(identifier) < 5 or identifier[0] != "storage":
-        raise ValueError("a pickle names something that is no storage")
+        raise ValueError("a persistent id in a pickle is not a storage")
     _, kind, key, _, count, *rest = identifier
     if type(kind) is not _StorageType or type(key) is not str or type(count) is not int or count < 0:
         raise ValueError(f"a storage is described wrongly (got {identifier[1:]})")
@@ -278,13 +278,13 @@ def _described(identifier):
 def _read_archive(archive, weights_only):
     found = [name for name in archive.sizes if name.endswith("/data.pkl") and name.count("/") == 1]
     if len(found) != 1:
-        raise ValueError("there is not one pickle in it, as in files of torch.save")
+        raise ValueError("it does not contain exactly one pickle, as files of torch.save do")
     folder = found[0].removesuffix("data.pkl")
     if f"{folder}constants.pkl" in archive:
         raise ValueError("it is a program of TorchScript, which cygrad does not run. Save the module's state_dict()")
     order = archive.read(f"{folder}byteorder").strip() if f"{folder}byteorder" in archive else b"little"
     if order not in (b"little", b"big"):
-        raise ValueError(f"unknown order of bytes (got {order!r})")
+        raise ValueError(f"unknown byte order (got {order!r})")
     storages = {}
 
     def persistent(identifier):
@@ -299,7 +299,7 @@ def _read_archive(archive, weights_only):
                 member.read(1)                                # at the end the file verifies its checksum
             storages[key] = kind, count, storage
         if storages[key][:2] != (kind, count):
-            raise ValueError(f"storage {key!r} is described in two ways")
+            raise ValueError(f"storage {key!r} has conflicting descriptions")
         return storages[key][2]
 
     text = archive.read(found[0])
@@ -315,7 +315,7 @@ def _read_legacy(file, weights_only):
         return Unpickler(file, size, {}, (), None, _build).load()
 
     if plain() != MAGIC or plain() != LEGACY_VERSION:
-        raise ValueError("it does not begin like a file of torch.save")
+        raise ValueError("it does not begin with the magic number of torch.save")
     swapped = not plain()["little_endian"]
     # The storages come after the pickle, which describes them, so the pickle is read twice.
     described, storages = {}, {}
@@ -323,16 +323,16 @@ def _read_legacy(file, weights_only):
     def note(identifier):
         key, kind, count, _ = _described(identifier)
         if described.setdefault(key, (kind, count)) != (kind, count):
-            raise ValueError(f"storage {key!r} is described in two ways")
+            raise ValueError(f"storage {key!r} has conflicting descriptions")
 
     start = file.tell()
     Skimmer(file, size, NAMES, (), note, None).load()
     for key in plain():
         kind, count = described.pop(key)
         if int.from_bytes(file.read(8), "big" if swapped else "little") != count:
-            raise ValueError(f"storage {key!r} has another number of elements than was said")
+            raise ValueError(f"storage {key!r} has a different number of elements than declared")
         if count * elements.element_size(kind) > size - file.tell():
-            raise ValueError(f"storage {key!r} is cut off")
+            raise ValueError(f"storage {key!r} is truncated")
         storages[key] = elements.fill(empty((count,), dtype=elements.dtype_of(kind)), kind,
                                       lambda buffer: read_fully(file, buffer), swapped)
     if described:

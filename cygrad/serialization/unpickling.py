@@ -63,27 +63,27 @@ class Unpickler:
             if code == b".":
                 result = self.pop()
                 if self.stack:
-                    raise ValueError("something is left over in a pickle")
+                    raise ValueError("a pickle has extra items on its stack")
                 return result
             step = STEPS.get(code)
             if step is None:
-                raise ValueError(f"a pickle has the instruction {code!r}, which is none or not allowed")
+                raise ValueError(f"a pickle has the unknown or forbidden opcode {code!r}")
             step(self)
 
     def take(self, count):
         """Read the next bytes."""
         if count > SMALL and count > self.size - self.file.tell():
-            raise EOFError("a pickle is cut off")
+            raise EOFError("a pickle is truncated")
         found = self.file.read(count)
         if len(found) != count:
-            raise EOFError("a pickle is cut off")
+            raise EOFError("a pickle is truncated")
         return found
 
     def line(self):
         """Read the next line as text."""
         line = self.file.readline(1000)
         if line[-1:] != b"\n":
-            raise EOFError("a pickle is cut off, or a name in it too long")
+            raise EOFError("a pickle is truncated, or a name in it too long")
         return line[:-1].decode()
 
     def number(self, form):
@@ -96,14 +96,14 @@ class Unpickler:
     def pop(self):
         value = self.stack.pop()
         if value is _MARK:
-            raise ValueError("a pickle has a mark in the place of a value")
+            raise ValueError("a pickle has a mark instead of a value")
         return value
 
     def top(self, kinds):
         """Return the container on top of the stack, of one of these types."""
         found = self.stack[-1]
         if type(found) not in kinds:
-            raise ValueError(f"a pickle fills a {type(found).__name__} like a container")
+            raise ValueError(f"a pickle appends to a {type(found).__name__}")
         return found
 
     def pop_mark(self):
@@ -119,7 +119,7 @@ class Unpickler:
 
     def protocol(self):
         if self.take(1)[0] > 5:
-            raise ValueError("a pickle is of an unknown protocol")
+            raise ValueError("a pickle has an unknown protocol")
 
     def text(self, form):
         self.push(self.take(self.number(form)).decode("utf-8", "surrogatepass"))
@@ -136,7 +136,7 @@ class Unpickler:
 
     def join(self, count):
         if count > len(self.stack):
-            raise ValueError("a pickle joins more than there is")
+            raise ValueError("a pickle pops an empty stack")
         self.stack.append(tuple([self.pop() for _ in range(count)][::-1]))
 
     def append(self, values):
@@ -164,7 +164,7 @@ class Unpickler:
     def remember(self, place):
         value = self.stack[-1]
         if value is _MARK:
-            raise ValueError("a pickle remembers a mark")
+            raise ValueError("a pickle memoizes a mark")
         self.memo[place] = value
 
     def name(self, module, name):
@@ -181,20 +181,20 @@ class Unpickler:
     def stacked_name(self):
         name, module = self.pop(), self.pop()
         if type(name) is not str or type(module) is not str:
-            raise ValueError("a pickle has a name that is none")
+            raise ValueError("a pickle has an invalid name")
         self.name(module, name)
 
     def call(self, new=False):
         arguments, maker = self.pop(), self.pop()
         if type(arguments) is not tuple:
-            raise ValueError("a pickle calls something without a tuple of arguments")
+            raise ValueError("a pickle calls a function without a tuple of arguments")
         # By identity: objects of the file may override equality.
         if any(maker is known for known in SAFE.values()):
             self.push(maker.__new__(maker, *arguments) if new else maker(*arguments))
         elif id(maker) in self.makers:
             self.push(maker(*arguments))
         else:
-            raise ValueError(f"a pickle calls what it must not call (got a {type(maker).__name__})")
+            raise ValueError(f"a pickle calls a forbidden object (got a {type(maker).__name__})")
 
     def identified(self):
         self.push(self.persistent(self.pop()))

@@ -171,7 +171,7 @@ def sparse_compressed_tensor(compressed_indices, plain_indices, values, size=Non
 
 def sparse_bsr_tensor(*args, **options):
     """Raise: block layouts are not supported."""
-    raise NotImplementedError("sparse_bsr_tensor: there are no sparse tensors of blocks. Use sparse_csr_tensor.")
+    raise NotImplementedError("sparse_bsr_tensor: block sparse layouts are not supported. Use sparse_csr_tensor.")
 
 
 sparse_bsc_tensor = sparse_bsr_tensor

@@ -231,7 +231,7 @@ def checkpoint(function, *args, use_reentrant=None, context_fn=None, determinism
         return Reentrant.apply(function, preserve_rng_state, *args)
     debug = debug if _choices.debug is None else _choices.debug
     if debug and context_fn not in (None, noop_context_fn):
-        raise ValueError("checkpoint: debug=True is incompatible with a context_fn of your own (got both). Leave one "
+        raise ValueError("checkpoint: debug=True is incompatible with context_fn (got both). Leave one "
                          "of them out.")
     first, second = (OperatorLog(), OperatorLog()) if debug else (context_fn or noop_context_fn)()
     if not is_grad_enabled() or is_inference_mode_enabled() or active_levels() or current_level() is not None:
@@ -276,7 +276,7 @@ def checkpoint_sequential(functions, segments, input, use_reentrant=None, preser
         use_reentrant = False
     functions = list(functions.children()) if hasattr(functions, "children") else list(functions)
     if not 1 <= segments <= max(len(functions), 1):
-        raise ValueError(f"checkpoint_sequential: segments must lie between 1 and the number of functions (got "
+        raise ValueError(f"checkpoint_sequential: segments must be between 1 and the number of functions (got "
                          f"{segments}, expected 1 to {max(len(functions), 1)}).")
 
     def run(start, end):
@@ -391,8 +391,8 @@ class Frame:
         calls = running()
         if holder.tensor is None:
             if calls and calls[0] == holder.asked_in:
-                raise CheckpointError("checkpoint: a saved tensor was handed out already in this backward (got a "
-                                      "second ctx.saved_tensors). Ask once, and keep what it gives in a variable.")
+                raise CheckpointError("checkpoint: saved tensors can be unpacked once per backward (got a second "
+                                      "ctx.saved_tensors). Store the result of the first in a variable.")
             self.compute_again()
             if holder.tensor is None:
                 raise CheckpointError("checkpoint: fewer tensors were saved when the function was computed again than "

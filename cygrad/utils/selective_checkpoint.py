@@ -100,19 +100,19 @@ class _HandingOut(_Counting):
         number = self.number(func)
         entry = self.storage[func].get(number) if func in self.storage else None
         if entry is None:
-            raise RuntimeError(f"checkpoint: {func} was called when the function was computed again, but not found in "
-                               f"storage (call {number} of it was not made the first time). {_MISMATCH}")
+            raise RuntimeError(f"checkpoint: {func} was called in the recomputation, but not found in storage (the "
+                               f"forward made no call {number} of it). {_MISMATCH}")
         if entry is _RECOMPUTE:
             return func(*args, **kwargs)
         if entry is _CONSUMED:
-            raise RuntimeError(f"checkpoint: trying to backward an extra time (what was kept of {func} is used up). "
-                               "A selective checkpoint can be gone through only once; do all in one backward.")
+            raise RuntimeError(f"checkpoint: trying to backward an extra time (the saved results of {func} are used "
+                               f"up). A selective checkpoint supports one backward only.")
         self.storage[func][number] = _CONSUMED
         for value, version in entry:
             if value._version != version and not self.allow_cache_entry_mutation:
-                raise RuntimeError(f"checkpoint: a tensor that was kept has been mutated in place (got version "
-                                   f"{value._version} of a result of {func}, expected {version}). Change a clone() of "
-                                   "it, or pass allow_cache_entry_mutation=True.")
+                raise RuntimeError(f"checkpoint: a saved tensor has been mutated in place (got version "
+                                   f"{value._version} of a result of {func}, expected {version}). Modify a clone() of "
+                                   f"it, or pass allow_cache_entry_mutation=True.")
         return func.given(tuple(value for value, _ in entry), args, kwargs)
 
 

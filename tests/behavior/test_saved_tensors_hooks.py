@@ -112,7 +112,7 @@ def test_errors():
     with pytest.raises(RuntimeError, match="saved no tensor"):
         y.grad_fn._raw_saved_self.register_hooks(identity, identity)
     y, raw = squared(x * 1)
-    with pytest.raises(RuntimeError, match="pack changed its input in place"):
+    with pytest.raises(RuntimeError, match="pack modified its input in place"):
         raw.register_hooks(lambda t: t.add_(1), identity)
 
 
@@ -283,7 +283,7 @@ def test_raising_pack_makes_no_graph():
                 operation()
     assert y._version == version and y.grad_fn.name() == "MulBackward0"
     assert grad(y.sum(), x)[0].tolist() == [1, 1]
-    with hooks(lambda t: t.add_(1), identity), pytest.raises(RuntimeError, match="pack changed its input in place"):
+    with hooks(lambda t: t.add_(1), identity), pytest.raises(RuntimeError, match="pack modified its input in place"):
         (x * 1).exp()
 
 
@@ -426,7 +426,7 @@ def test_allow_mutation_on_saved_tensors():
     y = x * 1
     z = y * y
     y.add_(1)
-    with pytest.raises(RuntimeError, match="was changed in place"):
+    with pytest.raises(RuntimeError, match="was modified in place"):
         z.sum().backward()
 
 

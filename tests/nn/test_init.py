@@ -78,11 +78,11 @@ def test_gains():
     assert init.calculate_gain("tanh") == pytest.approx(5 / 3)
     assert init.calculate_gain("leaky_relu", 1.0) == pytest.approx(1.0)
     assert init.calculate_gain("selu") == 0.75
-    with pytest.raises(ValueError, match="no such non-linearity"):
+    with pytest.raises(ValueError, match="unknown nonlinearity"):
         init.calculate_gain("other")
     with pytest.raises(ValueError, match="must be a number"):
         init.calculate_gain("leaky_relu", "a")
-    with pytest.raises(ValueError, match="no such mode"):
+    with pytest.raises(ValueError, match="unknown mode"):
         init.kaiming_normal_(cygrad.empty(2, 2), mode="other")
 
 

@@ -72,7 +72,7 @@ AFTER = (
     ("exchanged", "sum_to: the shape does not broadcast", "", "memory of another shape was put under the tensor"),
     ("exchanged", "dimension out of range", "", "memory of another shape was put under the tensor"),
     ("resized", "dimension out of range", "", "memory of another shape was put under the tensor"),
-    ("failed", "its saved values are freed already", "", "how far a pass got before it failed is its own affair"),
+    ("failed", "its saved tensors were freed already", "", "how far a pass got before it failed is its own affair"),
     ("forced", "", "requires grad has been used in an in-place", "nothing is recorded in inference mode"),
     ("forced", "", "requires grad is being used in an in-place", "nothing is recorded in inference mode"),
 )

@@ -174,7 +174,8 @@ NAMES_OF_CODE = [
     ("operator", "attrgetter"),
     ("torch.storage", "_load_from_bytes"), ("torch.jit", "load"), ("runpy", "run_path"), ("types", "FunctionType"),
     ("copyreg", "_reconstructor"), ("builtins", "type"), ("builtins", "object"), ("collections", "defaultdict"),
-    ("torch._tensor", "_rebuild_from_type_v2.__globals__"), ("cygrad.serialization.torch_reader", "os"), ("", ""), ("\n", "x"),
+    ("torch._tensor", "_rebuild_from_type_v2.__globals__"), ("cygrad.serialization.torch_reader", "os"), ("", ""),
+    ("\n", "x"),
 ]
 
 

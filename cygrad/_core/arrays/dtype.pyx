@@ -218,7 +218,7 @@ def set_library_name(str name not None):
 
 
 cdef int _refuse_elements(dtype value, str operation) except -1:
-    raise TypeError(f"{operation}: there are no tensors of {value.name} yet, only the name (got {value!r}). Use "
+    raise TypeError(f"{operation}: {value.name} is not supported for tensors (got {value!r}). Use "
                     f"{'float32' if value.is_floating_point else 'int64'}.")
 
 

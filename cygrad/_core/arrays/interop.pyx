@@ -25,7 +25,6 @@ cdef void data_escapes() noexcept:
 
 
 cdef array_t *array_from_numpy(object ndarray, bint writable) except NULL:
-    """Return an array over the memory of an ndarray, which it keeps alive."""
     cdef cnp.ndarray source
     cdef int64_t[MAX_DIMS] shape
     cdef int64_t[MAX_DIMS] strides

@@ -229,7 +229,7 @@ cdef array_t *_array_in(object memory_format, const array_t *model, int dtype, s
     elif memory_format == "contiguous_format":
         array = array_empty_like(model, dtype)
     elif memory_format not in ("channels_last", "channels_last_3d"):
-        raise TypeError(f"{operation}: no such memory format (got {memory_format!r}, expected contiguous_format, "
+        raise TypeError(f"{operation}: unsupported memory format (got {memory_format!r}, expected contiguous_format, "
                         "preserve_format, channels_last or channels_last_3d).")
     elif model.ndim != 4 + (memory_format == "channels_last_3d"):
         raise RuntimeError(f"{operation}: required rank {4 + (memory_format == 'channels_last_3d')} tensor to use "

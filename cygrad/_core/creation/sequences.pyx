@@ -75,7 +75,7 @@ cdef int64_t _whole(object value, int dtype, str operation) except? -1:
             _overflow(value, dtype, operation)
         result = <long long>trunc(real)
     elif PyComplex_Check(value):
-        raise TypeError(f"{operation}: a complex number has no place in a tensor of {dtype_name(dtype).decode()} "
+        raise TypeError(f"{operation}: a complex number cannot be stored in a tensor of {dtype_name(dtype).decode()} "
                         f"(got {value!r}). Use .real, or a complex dtype.")
     else:
         result = PyLong_AsLongLongAndOverflow(value, &overflow)
@@ -96,7 +96,7 @@ cdef double _real(object value, int dtype, bint saturate, str operation) except?
     """Convert `value` to a floating number."""
     cdef double result = 0
     if PyComplex_Check(value):
-        raise TypeError(f"{operation}: a complex number has no place in a tensor of {dtype_name(dtype).decode()} "
+        raise TypeError(f"{operation}: a complex number cannot be stored in a tensor of {dtype_name(dtype).decode()} "
                         f"(got {value!r}). Use .real, or a complex dtype.")
     try:
         result = value
@@ -200,7 +200,7 @@ cdef int _element_dtype(object value, bint first, str operation) except -1:
         return dtype_code(value.dtype, operation)
     if isinstance(value, (str, bytes)):                    # a str as the first item looks like one more dimension
         raise (ValueError if first and isinstance(value, str) else TypeError)(
-            f"{operation}: text has no place in a tensor (got {value!r}, expected numbers)")
+            f"{operation}: a string cannot be stored in a tensor (got {value!r}, expected numbers)")
     if hasattr(value, "__index__"):
         return INT64
     if hasattr(value, "__float__"):
@@ -349,7 +349,7 @@ cdef array_t *array_of(object data, int dtype, str operation) except NULL:
             check(MEMORY_ERROR)
         return array
     if isinstance(data, str):
-        raise TypeError(f"{operation}: text has no place in a tensor (got {data!r}, expected numbers)")
+        raise TypeError(f"{operation}: a string cannot be stored in a tensor (got {data!r}, expected numbers)")
     natural = number_dtype(data)
     if natural >= 0:
         if dtype < 0:

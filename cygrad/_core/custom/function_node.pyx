@@ -43,8 +43,8 @@ cdef class FunctionNode(Node):
         self.materialize = True
 
     def __init__(self, *arguments, **options):
-        raise TypeError(f"{type(self).__name__}: nodes are made by the apply() of a custom Function; the type cannot "
-                        "be called.")
+        raise TypeError(f"{type(self).__name__}: nodes are created by apply() of a custom Function; the type cannot "
+                        f"be called.")
 
     def __dealloc__(self):
         cdef int i
@@ -219,7 +219,8 @@ cdef class FunctionNode(Node):
         """Replace the saved object at `position` by what the pack hook returns."""
         cdef array_t *array
         if self.packed is not None and self.packed[position] is not None:
-            raise RuntimeError(f"register_hooks: there are hooks already (got a second pair for what {self.name()} "
+            raise RuntimeError(f"register_hooks: hooks are registered already (got a second pair for what "
+                               f"{self.name()} "
                                "saved, expected one).")
         if self.c.released:
             raise RuntimeError(f"register_hooks: {self.name()} has released what it saved. Register the hooks before "
@@ -310,7 +311,7 @@ cdef object _backward_of(cls):
         return backward
     if backward is not _default_backward:
         raise RuntimeError(f"{cls.__name__}: both 'backward' and 'vjp' are implemented for a custom Function (got two, "
-                           "expected one). They are two names for one thing.")
+                           "expected one). Define one of them.")
     return vjp
 
 

@@ -251,7 +251,7 @@ def set_(Tensor input not None, source=None, storage_offset=0, size=None, stride
                            f"{dtype_name(input.array.dtype).decode()} tensor).")
     check_inplace(input, "set_", False)
     if grad_enabled() and (input.requires_grad or given.requires_grad):
-        raise RuntimeError("set_: there is no derivative (got a tensor that requires grad). Call it under no_grad(), "
+        raise RuntimeError("set_: not differentiable (got a tensor that requires grad). Call it under no_grad(), "
                            "or use copy_.")
     if size is not None:
         if stride is None:

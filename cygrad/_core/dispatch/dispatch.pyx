@@ -55,7 +55,7 @@ cdef object call_inplace(Operator operator, PyObject **arguments):
     if unlikely(thread_state().modes & CALL_MODES):
         return handle_call(operator, arguments, None, True)
     if not isinstance(<object>arguments[0], Tensor):
-        raise TypeError(f"{operator.name}_: can only change a Tensor in place (got "
+        raise TypeError(f"{operator.name}_: can only modify a Tensor in place (got "
                         f"{type(<object>arguments[0]).__name__}).")
     tensor = <Tensor>arguments[0]
     # Values, version and history change one after the other, and those of a view's base with them: without a GIL, other

@@ -38,7 +38,6 @@ cdef inline int _n_differentiable(const operator_t *op) noexcept:
 
 
 cdef uint32_t needed_by(const operator_t *op, frame_t *frame) except? 0xffffffff:
-    """Bit i: argument i has a derivative formula and requires grad."""
     cdef int i = -1, left = _n_differentiable(op)
     cdef uint32_t needed = 0
     while left:
@@ -105,7 +104,6 @@ cdef int keep(NativeNode node, int position, const value_t *value, bint meta) ex
 
 
 cdef NativeNode record(Operator operator, frame_t *frame, uint32_t needed, int n_outputs):
-    """A node with its edges and what it saves of the arguments; results are saved by `keep_results`."""
     cdef operator_t *op = operator.descriptor
     cdef const saved_t *saved
     cdef value_t *value

@@ -545,7 +545,7 @@ def index_put_(Tensor input not None, indices, values, accumulate=False):
     tensor([3., 0., 3.])
     """
     if not len(indices):
-        raise RuntimeError("index_put_: expected an index or more (got none). Give a mask, or use copy_().")
+        raise RuntimeError("index_put_: expected at least one index (got none). Give a mask, or use copy_().")
     if not isinstance(values, Tensor):
         raise TypeError(f"index_put_: argument 'values' must be a Tensor (got {type(values).__name__}).")
     if (<Tensor>values).array.dtype != input.array.dtype:

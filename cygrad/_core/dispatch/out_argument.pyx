@@ -57,8 +57,8 @@ cdef int check_out(Operator operator, frame_t *frame, object out, uint32_t neede
                                "the form without out=, or no_grad().")
         check_inplace(<Tensor>tensor, operator.name, False)
         if _overlaps(operator.descriptor, frame, (<Tensor>tensor).array):
-            raise RuntimeError(f"{operator.name}: elements of out share one place in memory with others of an argument."
-                               " Pass an out of its own, or clone() the argument.")
+            raise RuntimeError(f"{operator.name}: elements of out overlap those of an argument. Pass another out, or "
+                               f"clone() the argument.")
         if thread_state().dual_level and tangent_of(<Tensor>tensor) is not None:
             raise NotImplementedError(f"{operator.name}: out= does not keep tangents, but out has one. Use the form "
                                       "without out=.")
@@ -122,7 +122,6 @@ cdef dict _result_types = {}
 
 
 cdef object result_type(Operator operator):
-    """Return the named tuple of several results, created on first use; `f_dim` is `f` along a dimension."""
     found = _result_types.get(operator.name)
     if found is None:
         names = [operator.descriptor.result_names[i].decode() for i in range(operator.descriptor.n_results)]

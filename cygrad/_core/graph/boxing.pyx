@@ -93,7 +93,7 @@ _of_numbers = frozenset(["add", "add_scaled", "sub", "sub_scaled", "mul", "div",
 
 cdef int _check_numbers(Operator operator) except -1:
     if operator.name not in _of_numbers:
-        raise TypeError(f"{operator.name}: expected a Tensor among the arguments (got nothing but numbers). Convert "
+        raise TypeError(f"{operator.name}: expected a Tensor among the arguments (got only numbers). Convert "
                         "one with tensor().")
     return 0
 

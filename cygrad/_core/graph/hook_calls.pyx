@@ -19,7 +19,7 @@ cdef object fit_gradients(Node node, Hooks hooks, list grads):
         if is_complex(gradient.array.dtype) and not is_complex(meta.array.dtype):
             raise RuntimeError(f"{node.name()}: its result was real and has been given complex elements by .data = "
                                f"(got a gradient that is a {describe(gradient)}, expected one like a "
-                               f"{describe(meta)}). Compute with a new tensor in the place of .data.")
+                               f"{describe(meta)}). Compute with a new tensor instead of .data.")
         if gradient.array.ndim < meta.array.ndim:          # leading dimensions of size 1 do not count
             gradient = gradient.reshape((1,) * (meta.array.ndim - gradient.array.ndim) + gradient.shape)
         grads[output_nr] = fit_recorded(meta.array, gradient)
@@ -96,4 +96,4 @@ cdef object call_accumulated(Hooks hooks, object leaf):
         if result is not None:
             error = RuntimeError if isinstance(result, Tensor) else TypeError
             raise error("register_post_accumulate_grad_hook: the hooks should return None (got "
-                        f"{type(result).__name__}). Change the leaf's .grad in place, or set it.")
+                        f"{type(result).__name__}). Modify the leaf's .grad in place, or set it.")

@@ -47,31 +47,31 @@ cdef int check_inplace(Tensor tensor, str operation, bint recorded) except -1:
         before_change(tensor)
     if is_inference(tensor):
         if not thread_state().inference:
-            raise RuntimeError(f"{operation}: an inference tensor cannot be changed in place outside inference mode "
+            raise RuntimeError(f"{operation}: an inference tensor cannot be modified in place outside inference mode "
                                f"(got a {describe(tensor)}). Make a normal one with clone().")
         return 0
     if tensor.array.storage != NULL and not tensor.array.storage.writable:
         raise RuntimeError(f"{operation}: the memory is read-only (got a {describe(tensor)} over a read-only buffer). "
                            "Use clone() first.")
     if grad_enabled() and tensor.leaf_requires_grad and tensor.node is None:
-        raise RuntimeError(f"{operation}: a leaf that requires grad cannot be changed in place (got a "
+        raise RuntimeError(f"{operation}: a leaf that requires grad cannot be modified in place (got a "
                            f"{describe(tensor)}). Do it under no_grad(), or on a clone().")
     if base is not None and grad_enabled() and (recorded or requires_grad(base) or requires_grad(tensor)):
         if requires_grad(tensor) and not requires_grad(base) and base.view_kind == DETACHED_IN_PLACE:
-            raise RuntimeError(f"{operation}: this view cannot be changed in place, because detach_() has taken its "
-                               f"base out of the graph (got a {describe(tensor)}). Make the view again.")
+            raise RuntimeError(f"{operation}: this view cannot be modified in place, because detach_() has detached "
+                               f"its base from the graph (got a {describe(tensor)}). Make the view again.")
         if base.node is None and (base.leaf_requires_grad or tensor.node is not None):
-            raise RuntimeError(f"{operation}: a view of a leaf that requires grad cannot be changed in place (got a "
+            raise RuntimeError(f"{operation}: a view of a leaf that requires grad cannot be modified in place (got a "
                                f"{describe(tensor)}, view of a {describe(base)}). Do it under no_grad(), or on a "
                                "clone().")
         if tensor.view_kind > DIFFERENTIABLE_VIEW:
-            raise RuntimeError(f"{operation}: this view cannot be changed in place, because "
+            raise RuntimeError(f"{operation}: this view cannot be modified in place, because "
                                f"{_restricted[tensor.view_kind]} (got a {describe(tensor)}).")
         if tensor.view_kind == DIFFERENTIABLE_VIEW:
             _place_in(base.array, tensor.array)              # raises before anything is modified
     if overlaps_itself(tensor.array) and operation != "fill_":          # writes the same everywhere
-        raise RuntimeError(f"{operation}: several elements of the tensor share one place in memory (got a "
-                           f"{describe(tensor)} with strides {tensor.stride()}). Use clone() before changing it.")
+        raise RuntimeError(f"{operation}: several elements of the tensor share memory (got a "
+                           f"{describe(tensor)} with strides {tensor.stride()}). Use clone() before modifying it.")
     return 0
 
 
@@ -107,9 +107,9 @@ cdef int64_t _place_in(const array_t *base, const array_t *view) except? -1:
         place, low, high = 2 * place, 2 * low, 2 * high + 1
     if base.size and first <= place + low and place + high <= last:
         return place // 2 if is_complex(view.dtype) and not is_complex(base.dtype) else place
-    raise RuntimeError(f"in-place operation: a view does not lie in the memory of its base any more (got shape "
+    raise RuntimeError(f"in-place operation: a view does not refer to the memory of its base any more (got shape "
                        f"{shape_text(view).decode()} at offset {place} from the first element of a base of shape "
-                       f"{shape_text(base).decode()}), because other memory was put into one of them. Make the view "
+                       f"{shape_text(base).decode()}), because the memory of one of them was replaced. Make the view "
                        "again, or detach() it.")
 
 

@@ -149,9 +149,10 @@ cdef int _check_version(const node_t *node, int position) noexcept nogil:
         return OK
     if kept.value.kind == ARRAYS:
         snprintf(message(), MESSAGE,
-                 b"%s: a tensor that backward needs was changed in place (got one of the %d tensors saved as '%s' with "
+                 b"%s: a tensor that backward needs was modified in place (got one of the %d tensors saved as '%s' "
+                 b"with "
                  b"versions that add up to %lld, expected %lld). Use an operation that makes a new tensor, or clone() "
-                 b"before the change.", node.op.node_name, <int>kept.value.count, node.op.saved[position].name,
+                 b"before modifying it.", node.op.node_name, <int>kept.value.count, node.op.saved[position].name,
                  <long long>found, <long long>kept.version)
         return RUNTIME_ERROR
     if layout.from_result:
@@ -509,7 +510,8 @@ cdef class NativeNode(Node):
         """Replace the saved object at `position` by what the pack hook returns."""
         cdef value_t own
         if self.packed is not None and self.packed[position] is not None:
-            raise RuntimeError(f"register_hooks: there are hooks already for what {self.name()} saved (got more).")
+            raise RuntimeError(f"register_hooks: hooks are registered already for what {self.name()} saved (got a "
+                               f"second pair).")
         if self.c.released:
             raise RuntimeError(f"register_hooks: {self.name()} has released what it saved. Register the hooks before "
                                "backward, or call backward with retain_graph=True.")

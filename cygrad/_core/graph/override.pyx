@@ -42,7 +42,6 @@ def set_plain_subclass(cls):
 
 
 cdef bint overrides(object value) except -1:
-    """Does its class override operations?"""
     if borrowed_type(value) == protocol.plain_subclass or overrides_disabled:
         return False
     found = getattr(type(value), "__torch_function__", None)
@@ -110,7 +109,6 @@ cdef tuple python_arguments(Operator operator, PyObject **arguments):
 
 
 cdef object override(Operator operator, PyObject **arguments, object out, bint inplace):
-    """Pass the call of an operator to the classes of its arguments."""
     cdef list values = []
     cdef int i
     args, kwargs = python_arguments(operator, arguments)

@@ -84,7 +84,7 @@ cdef PackedTensor pack_tensor(Node node, str name, Tensor tensor, object pack, o
     finally:
         state.grad_disabled = disabled
     if array.version != NULL and atomic_load(&array.version.value) != version:
-        raise RuntimeError(f"saved tensor hooks: pack changed its input in place (got version "
+        raise RuntimeError(f"saved tensor hooks: pack modified its input in place (got version "
                            f"{atomic_load(&array.version.value)} for {packed.place}, expected {version}). "
                            "Work on a clone() in the hook.")
     return packed
@@ -213,7 +213,7 @@ class SavedTensor:
     __slots__ = ("_node", "_position")
 
     def __init__(self, *arguments, **options):
-        raise TypeError("SavedTensor: it cannot be made directly. Nodes have them as node._raw_saved_<name>.")
+        raise TypeError("SavedTensor: cannot be created directly. Read one from a node as node._raw_saved_<name>.")
 
     def unpack(self):
         """

@@ -119,7 +119,7 @@ cdef int _refresh(Tensor tensor) except -1:
     else:
         maker = "grad_fn" if tensor.node is None else tensor.node.name()
         raise RuntimeError(f"{maker}: output {tensor.output_nr} is a view whose base, or another view of "
-                           f"it, was changed in place since (got version {tensor.array.version.value}, expected "
+                           f"it, was modified in place since (got version {tensor.array.version.value}, expected "
                            f"{tensor.view_version}), and the history of such a view cannot be rewritten, because "
                            f"{_origins[tensor.view_kind]}. Use an operation that makes a new tensor, or make the view "
                            "again after the change, where operations are recorded.")
@@ -266,9 +266,8 @@ cdef class Tensor:
         if grad_fn_of(self) is not None:
             if wanted:
                 return
-            raise RuntimeError("requires_grad: cannot be switched off for a tensor that an operation made "
-                               f"(got a non-leaf made by {self.node.name()}). Use detach() for a copy outside "
-                               "the graph.")
+            raise RuntimeError("requires_grad: cannot be set to False for a non-leaf tensor (got one created by "
+                               "{self.node.name()}). Use detach() for an alias outside the graph.")
         if wanted and not is_differentiable(self.array.dtype):
             raise RuntimeError("requires_grad: only tensors of floating point and complex dtype can require "
                                f"gradients (got {dtype_name(self.array.dtype).decode()}). Convert it first, for "
@@ -347,7 +346,8 @@ cdef class Tensor:
     def detach_(self):
         """Take this tensor itself out of the graph: it becomes a leaf that requires no grad."""
         if self.base is not None:
-            raise RuntimeError("detach_: cannot detach a view in place, as its base keeps its history. Use detach().")
+            raise RuntimeError("detach_: cannot detach a view in place, because its base keeps its history. Use "
+                               "detach().")
         cdef array_t *own = self.array
         cdef array_t *view
         data_escapes()

@@ -83,7 +83,7 @@ def is_contiguous(Tensor self not None, memory_format=_contiguous):
     if memory_format is _contiguous:
         return bool(self.array.contiguous) or is_meta(self.array)
     if memory_format not in _CHANNELS_LAST:
-        raise RuntimeError(f"is_contiguous: no such memory format here (got {memory_format!r}, expected "
+        raise RuntimeError(f"is_contiguous: unsupported memory format (got {memory_format!r}, expected "
                            "contiguous_format, channels_last or channels_last_3d).")
     if self.array.ndim != _CHANNELS_LAST[memory_format]:
         return False

@@ -112,7 +112,6 @@ cdef inline int64_t _bounded(int64_t nbytes) noexcept nogil:
 
 
 cdef char *take_large(int64_t nbytes, int *size_class) noexcept nogil:
-    """Return a block of at least `nbytes` bytes and its class."""
     return _take(nbytes, NEAR_CLASSES, size_class)
 
 
@@ -236,7 +235,6 @@ cdef void give_large(char *data, int size_class) noexcept nogil:
 
 
 cdef int64_t trim_large() noexcept nogil:
-    """Return all free blocks to the system."""
     cdef waiting_block_t *evicted
     large_lock()
     evicted = _evict(0)

@@ -64,13 +64,11 @@ cdef waiting_reference_t *waiting = NULL
 
 
 cdef void *take_reference(object owner):
-    """A strong reference as plain memory."""
     Py_INCREF(owner)
     return <void *>owner
 
 
 cdef void drop_reference(void *owner) noexcept nogil:
-    """Drop a strong reference: now if this thread holds the GIL, else when a thread does."""
     global waiting
     cdef waiting_reference_t *link
     cdef bint first

@@ -167,7 +167,6 @@ cdef void _empty_slab(slab_t *slab) noexcept nogil:
 
 
 cdef block_t *take_blocks(int size_class, int32_t wanted, int32_t *taken) noexcept nogil:
-    """Return a chain of at most `wanted` blocks and their number in `taken`."""
     global n_used_bytes
     cdef int64_t nbytes = size_class * UNIT
     cdef block_t *chain = NULL
@@ -202,7 +201,6 @@ cdef block_t *take_blocks(int size_class, int32_t wanted, int32_t *taken) noexce
 
 
 cdef void give_blocks(block_t *chain) noexcept nogil:
-    """Free a chain of blocks, from any thread."""
     global n_used_bytes
     cdef block_t *block
     cdef slab_t *slab
@@ -243,7 +241,6 @@ cdef int64_t trim_slabs() noexcept nogil:
 
 
 cdef void slab_bytes(int64_t *mapped, int64_t *idle) noexcept nogil:
-    """Return the bytes mapped for slabs, and the free bytes among them."""
     slabs_lock()
     mapped[0] = n_regions * <int64_t>REGION_BYTES
     idle[0] = mapped[0] - n_used_bytes

@@ -40,7 +40,7 @@ def sgd(list parameters, object state, double lr, double momentum, double dampen
     Raises
     ------
     RuntimeError
-        If a parameter cannot be changed in place, or gradient or state do not fit it.
+        If a parameter cannot be modified in place, or gradient or state do not fit it.
     """
     cdef rule_t rule = rule_of(SGD_RULE, lr, weight_decay, maximize)
     rule.momentum, rule.dampening, rule.nesterov = momentum, dampening, nesterov
@@ -92,7 +92,7 @@ def adam(list parameters, object state, double lr, double beta1, double beta2, d
     Raises
     ------
     RuntimeError
-        If a parameter cannot be changed in place, or gradient or state do not fit it.
+        If a parameter cannot be modified in place, or gradient or state do not fit it.
     """
     cdef rule_t rule = rule_of(ADAM_RULE, lr, weight_decay, maximize)
     rule.beta1, rule.beta2, rule.eps, rule.amsgrad, rule.decoupled = beta1, beta2, eps, amsgrad, decoupled

@@ -31,7 +31,7 @@ def adagrad(list parameters, object state, double lr, double lr_decay, double we
     Raises
     ------
     RuntimeError
-        If a parameter cannot be changed in place, or gradient or state do not fit it.
+        If a parameter cannot be modified in place, or gradient or state do not fit it.
     """
     cdef rule_t rule = rule_of(ADAGRAD_RULE, lr, weight_decay, maximize)
     rule.eps, rule.schedule[0], rule.schedule[1] = eps, lr_decay, initial

@@ -276,7 +276,6 @@ cdef array_t *state_array(dict state, str name, Tensor parameter, double start, 
 
 
 cdef Tensor state_number(dict state, str name, double start):
-    """Return the 0-dim tensor state[name]; created in the default dtype with `start` if missing."""
     cdef Tensor tensor
     cdef int dtype
     value = state.get(name)

@@ -34,7 +34,7 @@ cdef void set_loop_status(int status) noexcept nogil:
 cdef int primitive(str name) except -1:
     index = _indices.get(name)
     if index is None:
-        raise ValueError(f"primitive: there is none of this name (got {name!r}, expected one of "
+        raise ValueError(f"primitive: unknown name (got {name!r}, expected one of "
                          f"{', '.join(sorted(_indices))}). Add it to the table in primitive_table.pyx.")
     return index
 

@@ -61,7 +61,7 @@ class Join:
 
     def __init__(self, joinables, enable=True, throw_on_early_termination=False, **kwargs):
         if not joinables:
-            raise ValueError("Join: there is nothing to join (got no joinables).")
+            raise ValueError("Join: expected at least one joinable (got none).")
         if not all(isinstance(joinable, Joinable) for joinable in joinables):
             raise TypeError("Join: all joinables must be instances of Joinable (got "
                             f"{[type(joinable).__name__ for joinable in joinables]}).")

@@ -25,7 +25,7 @@ def _check_padding(operation, padding_idx, rows):
 def _limit_norms(operation, weight, index, max_norm, norm_type):
     """Scale rows of the table whose norm exceeds a bound, in place."""
     if cygrad.is_grad_enabled() and weight.requires_grad and not weight.is_leaf:
-        raise RuntimeError(f"{operation}: with max_norm the table is changed in place, so it must be a leaf (got the "
+        raise RuntimeError(f"{operation}: with max_norm the table is modified in place, so it must be a leaf (got the "
                            "result of another operation). Pass a parameter.")
     with cygrad.no_grad(), paused():             # not differentiated, in either mode
         rows = cygrad.unique(index)
@@ -145,9 +145,9 @@ def embedding_bag(input, weight, offsets=None, max_norm=None, norm_type=2, scale
     if as_tensor_argument("embedding_bag", "weight", weight).ndim != 2:
         raise ValueError(f"embedding_bag: weight must be a matrix (got {weight.ndim} dimensions).")
     if mode not in ("sum", "mean", "max"):
-        raise ValueError(f"embedding_bag: there is no such mode (got {mode!r}, expected sum, mean or max).")
+        raise ValueError(f"embedding_bag: unknown mode (got {mode!r}, expected sum, mean or max).")
     if mode == "max" and (scale_grad_by_freq or sparse):
-        raise ValueError("embedding_bag: mode max goes neither with scale_grad_by_freq nor with sparse (got one).")
+        raise ValueError("embedding_bag: mode 'max' supports neither scale_grad_by_freq nor sparse (got one of them).")
     if per_sample_weights is not None:
         if input.shape != per_sample_weights.shape:
             raise ValueError("embedding_bag: expected per_sample_weights in the shape of the input (got "
@@ -187,7 +187,8 @@ def _check_bags(input, offsets, include_last_offset):
     """Raise for arguments that do not describe bags."""
     if input.ndim == 2:
         if offsets is not None:
-            raise ValueError("embedding_bag: the rows of a matrix are the bags, so there are no offsets (got some).")
+            raise ValueError("embedding_bag: 2-dim input needs no offsets, because its rows are the bags (got "
+                             "offsets).")
     elif input.ndim != 1:
         raise ValueError(f"embedding_bag: input must be a vector or a matrix (got {input.ndim} dimensions).")
     elif not isinstance(offsets, cygrad.Tensor) or offsets.ndim != 1 or offsets.is_floating_point():

@@ -69,10 +69,10 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
     """
     as_tensor_argument("grid_sample", "input", input)
     if mode not in MODES:
-        raise ValueError(f"grid_sample: there is no such mode (got {mode!r}, expected 'bilinear', "
+        raise ValueError(f"grid_sample: unknown mode (got {mode!r}, expected 'bilinear', "
                          "'nearest' or 'bicubic').")
     if padding_mode not in PADDINGS:
-        raise ValueError(f"grid_sample: there is no such padding_mode (got {padding_mode!r}, expected "
+        raise ValueError(f"grid_sample: unknown padding_mode (got {padding_mode!r}, expected "
                          "'zeros', 'border' or 'reflection').")
     if input.ndim not in (4, 5) or input.ndim != grid.ndim:
         raise RuntimeError("grid_sample: input and grid must both have four dimensions, or both five (got shapes "

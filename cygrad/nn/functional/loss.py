@@ -33,7 +33,7 @@ def resolve_reduction(size_average, reduce, reduction, operation):
 
 def check_reduction(reduction, operation, known=_REDUCTIONS):
     if reduction not in known:
-        raise ValueError(f"{operation}: there is no such reduction (got {reduction}, expected one of "
+        raise ValueError(f"{operation}: unknown reduction (got {reduction}, expected one of "
                          f"{', '.join(known)}).")
 
 

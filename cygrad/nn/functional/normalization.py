@@ -99,7 +99,7 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
     _check_tangents("batch_norm", running_mean=running_mean, running_var=running_var)
     if not training:
         if running_mean is None or running_var is None:
-            raise RuntimeError("batch_norm: without training there must be running_mean and running_var (got None). "
+            raise RuntimeError("batch_norm: evaluation mode needs running_mean and running_var (got None). "
                                "Pass them, or training=True.")
         return _with_statistics(input, running_mean, running_var, weight, bias, eps)
     count = input.numel() // channels if channels else 0
@@ -316,8 +316,8 @@ def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=
     _check_tangents("instance_norm", running_mean=running_mean, running_var=running_var)
     if not use_input_stats:
         if running_mean is None or running_var is None:
-            raise RuntimeError("instance_norm: with use_input_stats=False there must be running_mean and running_var "
-                               "(got None). Pass them, or use_input_stats=True.")
+            raise RuntimeError("instance_norm: use_input_stats=False needs running_mean and running_var (got None). "
+                               "Pass them, or use_input_stats=True.")
         return _with_statistics(input, running_mean, running_var, weight, bias, eps)
     count = input.numel() // (batch * channels) if batch and channels else 0
     if count == 1 or (input.ndim == 2 and input.numel()):

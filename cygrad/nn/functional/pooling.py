@@ -35,7 +35,7 @@ def _power_average(n, input, norm_type, kernel_size, stride, ceil_mode):
     """Average powers and multiply by the size of the window: a sum."""
     kernel_size = spread(kernel_size, n, f"lp_pool{n}d", "kernel_size")
     if norm_type == 0:
-        raise ValueError(f"lp_pool{n}d: norm_type must not be zero: there is no such root (got {norm_type}).")
+        raise ValueError(f"lp_pool{n}d: norm_type must not be zero (got {norm_type}).")
     scale = 1
     if input.is_floating_point() and input.numel():
         # Scale by a power of two, which is exact, so that powers do not overflow.

@@ -88,8 +88,7 @@ param_to_hook_all_reduce, skip_all_reduce_unused_params : optional
         ignored = set(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
         named = [(name, parameter) for name, parameter in module.named_parameters() if name not in ignored]
         if not any(parameter.requires_grad for _, parameter in named):
-            raise RuntimeError("DistributedDataParallel: no parameter requires grad, so there is nothing to "
-                               "average. Use the module itself.")
+            raise RuntimeError("DistributedDataParallel: no parameter requires grad. Use the module itself.")
         lazy = [name for name, parameter in named if is_lazy(parameter)]
         if lazy:
             raise RuntimeError(f"DistributedDataParallel: parameters have no shape yet (got {', '.join(lazy)}). Run "

@@ -45,7 +45,7 @@ def parallel_apply(modules, inputs, kwargs_tup=None):
     n = len(modules)
     kwargs_tup = kwargs_tup or [{}] * n
     if len(inputs) != n or len(kwargs_tup) != n:
-        raise ValueError(f"parallel_apply: there must be arguments for each module (got {len(inputs)} and "
+        raise ValueError(f"parallel_apply: expected arguments for each module (got {len(inputs)} and "
                          f"{len(kwargs_tup)}, expected {n}).")
     if n == 1:
         return [modules[0](*_arguments(inputs[0]), **kwargs_tup[0])]

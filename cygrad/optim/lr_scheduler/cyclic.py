@@ -60,7 +60,7 @@ class CyclicLR(Momentum, LRScheduler):
                  max_momentum=0.9, last_epoch=-1):
         check_optimizer(optimizer)
         if mode not in MODES and scale_fn is None:
-            raise ValueError(f"CyclicLR: there is no such mode, and no scale_fn (got {mode!r}, expected one of "
+            raise ValueError(f"CyclicLR: unknown mode without scale_fn (got {mode!r}, expected one of "
                              f"{MODES}).")
         base_lrs = one_for_each_group("base_lr", optimizer, base_lr)
         if last_epoch == -1:

@@ -24,7 +24,7 @@ MOST_WORKERS = 65536
 
 class DataLoader:
     """
-    Go through a data set in batches.
+    Go through a dataset in batches.
 
     Workers are threads unless processes are asked for: they share the data set, and batches are not copied. They pay if
     making a sample waits for files, or releases the GIL, as NumPy and cygrad do. Batches come in the same
@@ -102,7 +102,7 @@ class DataLoader:
                                  "sampler or drop_last).")
             batch_size = None
         elif batch_size is None and drop_last:
-            raise ValueError("DataLoader: without batches there is no last one to drop (got batch_size=None and "
+            raise ValueError("DataLoader: drop_last needs batches (got batch_size=None and "
                              "drop_last).")
         if sampler is None:
             sampler = (itertools.repeat(None) if streams else RandomSampler(dataset, generator=generator) if shuffle

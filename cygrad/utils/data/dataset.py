@@ -176,7 +176,7 @@ class ConcatDataset(Dataset):
     def __init__(self, datasets):
         self.datasets = list(datasets)
         if not self.datasets:
-            raise AssertionError("ConcatDataset: expected one data set or more (got none)")
+            raise AssertionError("ConcatDataset: expected at least one dataset (got none)")
         for dataset in self.datasets:
             if isinstance(dataset, IterableDataset):
                 raise AssertionError("ConcatDataset does not support IterableDataset. Use ChainDataset.")

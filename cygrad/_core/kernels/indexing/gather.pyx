@@ -460,7 +460,7 @@ cdef int _broadcast_but(array_t *self, array_t *index, int dim, int64_t *self_sh
         elif index.shape[k] == 1:
             index_shape[k] = self.shape[k]
         else:
-            snprintf(message(), MESSAGE, b"take_along_dim: shapes cannot be broadcast apart from dimension %d "
+            snprintf(message(), MESSAGE, b"take_along_dim: cannot broadcast the shapes except in dimension %d "
                      b"(got %s and indices %s).", dim, shape_text(self), shape_text(index))
             return RUNTIME_ERROR
     return OK

@@ -113,7 +113,6 @@ cdef inline CBLAS_TRANSPOSE _transposed(bint transpose) noexcept nogil:
 cdef void gemm(int dtype, bint transpose_a, bint transpose_b, int64_t m, int64_t n, int64_t k,
                blas_scalar_t alpha, const void *a, int64_t lda, const void *b, int64_t ldb,
                blas_scalar_t beta, void *c, int64_t ldc) noexcept nogil:
-    """c = alpha * op(a) @ op(b) + beta * c, row-major."""
     cdef CBLAS_TRANSPOSE op_a = _transposed(transpose_a), op_b = _transposed(transpose_b)
     cdef float[2] alpha32
     cdef float[2] beta32
@@ -135,7 +134,6 @@ cdef void gemm(int dtype, bint transpose_a, bint transpose_b, int64_t m, int64_t
 
 cdef void gemv(int dtype, bint transpose_a, int64_t m, int64_t n, blas_scalar_t alpha, const void *a, int64_t lda,
                const void *x, int64_t x_stride, blas_scalar_t beta, void *y, int64_t y_stride) noexcept nogil:
-    """y = alpha * op(a) @ x + beta * y for the row-major matrix `a` of m x n as stored."""
     cdef CBLAS_TRANSPOSE op = _transposed(transpose_a)
     cdef float[2] alpha32
     cdef float[2] beta32

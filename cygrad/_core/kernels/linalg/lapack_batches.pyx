@@ -23,7 +23,6 @@ cdef double PIECE = 60000.0
 
 
 cdef int matrix_argument(const char *operation, const char *name, const value_t *value, array_t **array) noexcept nogil:
-    """A tensor of matrices."""
     cdef array_t *found
     cdef int status = array_argument(operation, name, value, &found)
     if status != OK:
@@ -78,7 +77,6 @@ cdef int check_pair(const char *operation, const array_t *a, const array_t *b) n
 
 
 cdef int64_t batch_count(const array_t *array) noexcept nogil:
-    """How many matrices there are."""
     cdef int64_t count = 1
     cdef int i
     for i in range(array.ndim - 2):
@@ -88,7 +86,6 @@ cdef int64_t batch_count(const array_t *array) noexcept nogil:
 
 cdef int new_batch(const array_t *like, int drop, int dtype, int64_t rows, int64_t columns,
                    array_t **array) noexcept nogil:
-    """New memory with the leading dimensions of `like`."""
     cdef int64_t[MAX_DIMS + 2] shape
     cdef int i, ndim = like.ndim - drop
     for i in range(ndim):
@@ -104,7 +101,6 @@ cdef int new_batch(const array_t *like, int drop, int dtype, int64_t rows, int64
 
 
 cdef array_t *turned(array_t *array) noexcept nogil:
-    """A view with the last two dimensions exchanged."""
     cdef int64_t[MAX_DIMS] shape
     cdef int64_t[MAX_DIMS] strides
     cdef int i, n = array.ndim

@@ -23,7 +23,6 @@ cdef inline matrix_t _bare(array_t *array, int batch_ndim) noexcept nogil:
 
 
 cdef matrix_t matrix_of(array_t *array) noexcept nogil:
-    """The last two dimensions of an array."""
     cdef matrix_t matrix = _bare(array, array.ndim - 2)
     matrix.rows = array.shape[array.ndim - 2]
     matrix.columns = array.shape[array.ndim - 1]
@@ -55,7 +54,6 @@ cdef void transpose_matrix(matrix_t *matrix) noexcept nogil:
 
 
 cdef bint fold_rows(matrix_t *matrix) noexcept nogil:
-    """All leading dimensions and the rows together as the rows of one matrix, if the strides allow."""
     cdef int64_t rows = matrix.rows, step = matrix.row_step
     cdef int i
     for i in range(matrix.batch_ndim - 1, -1, -1):
@@ -104,7 +102,6 @@ cdef int _copy_matrix(matrix_t *matrix) noexcept nogil:
 
 
 cdef int lay_out(matrix_t *matrix, bint row_major) noexcept nogil:
-    """Find out how BLAS can read the matrix, copying it only if it cannot."""
     cdef int64_t rows = matrix.rows, columns = matrix.columns
     cdef int status
     if not _readable(columns, matrix.column_step, rows, matrix.row_step):

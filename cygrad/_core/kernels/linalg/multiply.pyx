@@ -33,7 +33,6 @@ cdef enum:
 
 
 cdef void start_product(product_t *product, int dtype, int64_t m, int64_t n, int64_t k) noexcept nogil:
-    """A product without addend, batch or factors yet."""
     product.dtype = dtype
     product.m, product.n, product.k = m, n, k
     product.alpha.real, product.alpha.imag = 1, 0

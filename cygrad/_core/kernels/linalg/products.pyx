@@ -22,7 +22,6 @@ from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR
 # ---- the common part
 
 cdef int prepare(text_t operation, product_t *product, array_t *like, matrix_t *a, matrix_t *b) noexcept nogil:
-    """Start a product of two matrices and lay them out; they belong to the product then, also on failure."""
     cdef int status
     start_product(product, like.dtype, a.rows, b.columns, a.columns)
     product.a, product.b = a[0], b[0]
@@ -39,7 +38,6 @@ cdef int prepare(text_t operation, product_t *product, array_t *like, matrix_t *
 
 
 cdef int finish(product_t *product, int status, int ndim, const int64_t *shape, value_t *results) noexcept nogil:
-    """Allocate the result, multiply, and let go of the operands."""
     cdef array_t *result
     if status == OK:
         result = array_empty(product.dtype, ndim, shape)

@@ -94,7 +94,6 @@ cdef int _sum_of_products(dot_t *work, int64_t n, char *result) noexcept nogil:
 
 
 cdef int dot_arrays(text_t operation, bint conjugate, array_t *a, array_t *b, value_t *results) noexcept nogil:
-    """The sum of a[i] * b[i], or of conj(a[i]) * b[i]."""
     cdef dot_t work
     cdef array_t *result
     cdef int64_t n

@@ -32,7 +32,7 @@ cdef int _channels_last(const char *operation, const value_t *format, const arra
         return status
     ndim = 4 if strcmp(text, b"channels_last") == 0 else 5 if strcmp(text, b"channels_last_3d") == 0 else 0
     if ndim == 0:
-        snprintf(message(), MESSAGE, b"%s: no such memory format (got '%s', expected contiguous_format, "
+        snprintf(message(), MESSAGE, b"%s: unsupported memory format (got '%s', expected contiguous_format, "
                  b"preserve_format, channels_last or channels_last_3d).", operation, text)
         return RUNTIME_ERROR
     if array.ndim != ndim:

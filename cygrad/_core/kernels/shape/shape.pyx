@@ -196,7 +196,7 @@ cdef int unflatten_kernel(const value_t *arguments, value_t *results) noexcept n
     if status != OK:
         return status
     if count == 0 or self.ndim == 0:
-        snprintf(message(), MESSAGE, b"unflatten: there is nothing to unflatten (got sizes %s for a tensor of "
+        snprintf(message(), MESSAGE, b"unflatten: sizes must not be empty (got %s for a tensor of "
                  b"shape %s).",
                  list_text(count, sizes), shape_text(self))
         return RUNTIME_ERROR

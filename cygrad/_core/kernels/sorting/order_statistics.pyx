@@ -118,7 +118,7 @@ cdef int _reduced(const char *name, choice_t choice, array_t *self, int dim, int
     if status == OK:
         status = new_array(name, INT64, ndim, shape, &indices)
     if status == OK and values.size and self.size == 0:
-        snprintf(message(), MESSAGE, b"%s: a dimension without elements has no such element (got shape %s and "
+        snprintf(message(), MESSAGE, b"%s: cannot select from an empty dimension (got shape %s and "
                  b"dimension %d). Reduce another one.", name, shape_text(self), dim)
         status = INDEX_ERROR
     source = as_contiguous(self, -1) if status == OK else NULL
