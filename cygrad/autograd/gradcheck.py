@@ -182,7 +182,7 @@ fast_mode, masked
     if grad_outputs is None:
         outputs = [output for output in _outputs(func(*inputs)) if output.requires_grad]
         rng = np.random.default_rng(SEED)
-        vectors = [_random(output, rng, gen_non_contig_grad_outputs) for output in outputs]
+        vectors = tuple(_random(output, rng, gen_non_contig_grad_outputs) for output in outputs)
     else:
         vectors = (grad_outputs,) if isinstance(grad_outputs, Tensor) else tuple(grad_outputs)
     count = len(vectors)

@@ -30,22 +30,20 @@ class MultiHandle:
 class Place:
     """The edge of a tensor's gradient, without keeping tensor or graph alive."""
 
-    __slots__ = ("leaf", "node")
+    __slots__ = ("is_leaf", "reference")
 
     def __init__(self, tensor):
         # The node of a leaf comes and goes with its graphs; that of another tensor is the one that the hook is
         # registered on, whatever happens to the tensor later.
-        self.leaf = weakref.ref(tensor) if tensor.grad_fn is None else None
-        self.node = weakref.ref(get_gradient_edge(tensor).node) if self.leaf is None else None
+        self.is_leaf = tensor.grad_fn is None
+        self.reference = weakref.ref(tensor if self.is_leaf else get_gradient_edge(tensor).node)
 
     def reached(self):
         """Does the running backward compute this gradient?"""
-        if self.leaf is None:
-            node = self.node()
-        else:
-            leaf = self.leaf()
-            node = None if leaf is None or not leaf.requires_grad else get_gradient_edge(leaf).node
-        return node is not None and reaches(node)
+        found = self.reference()
+        if found is not None and self.is_leaf:
+            found = get_gradient_edge(found).node if found.requires_grad else None
+        return found is not None and reaches(found)
 
 
 class Gathering:

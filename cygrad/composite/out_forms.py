@@ -63,7 +63,7 @@ def refuse_shared_memory(operation, out, *arguments):
             apart = argument.data_ptr() - out.data_ptr()
             if -argument.numel() * argument.element_size() < apart < out.numel() * out.element_size():
                 raise RuntimeError(f"{operation}: elements of out overlap those of an argument. Pass another out, or "
-                                   f"clone() the argument.")
+                                   "clone() the argument.")
 
 
 def inplace(function, grows=False):

@@ -71,7 +71,8 @@ class Call:
 
     def __init__(self, operation, level, arguments):
         self.operation, self.level, self.size = operation, level, level.size
-        self.args, self.batched = [], []
+        self.args: list = []
+        self.batched: list = []
         for value in arguments:
             if isinstance(value, (list, tuple)):
                 found = [value_at(part, level) for part in value]

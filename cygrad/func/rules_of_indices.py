@@ -24,7 +24,8 @@ class Places:
         first, last = given[0][0], given[-1][0]
         together = last - first == len(given) - 1
         self.possible = not (masks and any(batched))
-        self.source = self.destination = ()
+        self.source: tuple = ()
+        self.destination: tuple = ()
         covered = sum(index.ndim if index.dtype is boolean else 1 for _, index in given)
         self.change = k - covered                 # of the number of dimensions
         if not any(batched):
@@ -104,8 +105,8 @@ RULES.update({"index": _index, "index_put_into": _index_put, "index_backward": _
 
 def _plain(item):
     """Return an item of a key as an integer, slice, None, Ellipsis or Tensor."""
-    if isinstance(item, (list, tuple, range, ndarray)) or item is True or item is False:
-        item = tensor_of(item if isinstance(item, ndarray) else list(item) if hasattr(item, "__len__") else item)
+    if isinstance(item, (list, tuple, range, ndarray, bool)):
+        item = tensor_of(item if isinstance(item, (ndarray, bool)) else list(item))
     if isinstance(item, Tensor):
         if type(item) is not Batched and item.ndim == 0 and item.dtype is not boolean:
             return item.item()

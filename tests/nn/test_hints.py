@@ -34,7 +34,7 @@ def test_errors_say_what_to_write_instead(call, error, text):
         call()
 
 
-@pytest.mark.parametrize("expression, meant", [
+@pytest.mark.parametrize(("expression", "meant"), [
     ("nn.Linaer", "Linear"), ("nn.functional.sofmax", "softmax"), ("optim.RMSpro", "RMSprop"), ("linalg.invv", "inv"),
     ("utils.data.DataLodaer", "DataLoader"), ("nn.utils.clip_grad_nrm_", "clip_grad_norm_"),
     ("zeros(2).reshap", "reshape"), ("nn.Linear(2, 2).wieght", "weight"), ("float32.itemsise", "itemsize"),

@@ -87,7 +87,7 @@ def test_gains():
 
 
 def test_nothing_to_fill():
-    with pytest.warns(UserWarning, match="nothing to fill"):
+    with pytest.warns(UserWarning, match="nothing is initialized"):
         init.kaiming_uniform_(cygrad.empty(0, 3))
 
 
@@ -144,5 +144,5 @@ def test_sparse():
 
 
 def test_names_without_underscore_are_old():
-    with pytest.warns(FutureWarning, match=r"nn\.init\.eye is the old name of nn\.init\.eye_"):
+    with pytest.warns(FutureWarning, match=r"nn\.init\.eye is deprecated; use nn\.init\.eye_"):
         assert init.eye(cygrad.zeros(2, 2)).tolist() == [[1, 0], [0, 1]]

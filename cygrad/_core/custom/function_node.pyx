@@ -44,7 +44,7 @@ cdef class FunctionNode(Node):
 
     def __init__(self, *arguments, **options):
         raise TypeError(f"{type(self).__name__}: nodes are created by apply() of a custom Function; the type cannot "
-                        f"be called.")
+                        "be called.")
 
     def __dealloc__(self):
         cdef int i

@@ -53,7 +53,7 @@ cdef int _check_memory(FunctionNode node, Tensor output, Tensor tangent, Tensor 
     if output is argument:
         if tangent is not given:
             raise RuntimeError(f"{node.name()}: its forward modifies an input in place, so jvp must modify the "
-                               f"tangent of that input in place and return it (got a new tangent).")
+                               "tangent of that input in place and return it (got a new tangent).")
     elif (output.base is not None and output.base is (argument if argument.base is None else argument.base)
             and (tangent.base is None or tangent.base is not (given if given.base is None else given.base))):
         raise RuntimeError(f"{node.name()}: its forward returns a view of an input, so jvp must return a view of the "

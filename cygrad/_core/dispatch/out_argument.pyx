@@ -58,7 +58,7 @@ cdef int check_out(Operator operator, frame_t *frame, object out, uint32_t neede
         check_inplace(<Tensor>tensor, operator.name, False)
         if _overlaps(operator.descriptor, frame, (<Tensor>tensor).array):
             raise RuntimeError(f"{operator.name}: elements of out overlap those of an argument. Pass another out, or "
-                               f"clone() the argument.")
+                               "clone() the argument.")
         if thread_state().dual_level and tangent_of(<Tensor>tensor) is not None:
             raise NotImplementedError(f"{operator.name}: out= does not keep tangents, but out has one. Use the form "
                                       "without out=.")

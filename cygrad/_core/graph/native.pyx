@@ -511,7 +511,7 @@ cdef class NativeNode(Node):
         cdef value_t own
         if self.packed is not None and self.packed[position] is not None:
             raise RuntimeError(f"register_hooks: hooks are registered already for what {self.name()} saved (got a "
-                               f"second pair).")
+                               "second pair).")
         if self.c.released:
             raise RuntimeError(f"register_hooks: {self.name()} has released what it saved. Register the hooks before "
                                "backward, or call backward with retain_graph=True.")
