@@ -49,8 +49,8 @@ class SGD(Optimizer):
         """Raise ValueError for invalid options."""
         check_not_negative(self, group, "lr", "momentum", "weight_decay")
         if group["nesterov"] and (group["momentum"] <= 0 or group["dampening"] != 0):
-            raise ValueError("SGD: Nesterov momentum requires a momentum and zero dampening (got {group['momentum']} "
-                             "and {group['dampening']}).")
+            raise ValueError(f"SGD: Nesterov momentum requires a momentum and zero dampening (got {group['momentum']} "
+                             f"and {group['dampening']}).")
 
     def update(self, group):
         """Update the parameters of one group."""

@@ -323,7 +323,7 @@ def test_views_of_a_base_that_detach_took_out_of_the_graph():
     y = leaf(1.0, 2.0) * 1
     v = y[:1]
     y.detach_()
-    with pytest.raises(RuntimeError, match=r"detach_\(\) has taken its base out of the graph"):
+    with pytest.raises(RuntimeError, match=r"detach_\(\) has detached its base from the graph"):
         v.mul_(2)
     with cygrad.no_grad():
         v.mul_(2)
@@ -387,7 +387,7 @@ def test_set_gives_other_memory():
     with pytest.raises(RuntimeError, match="leaf that requires grad"):
         leaf(1.0).set_(source)
     y = leaf(1.0, 2.0) * 1
-    with pytest.raises(RuntimeError, match="no derivative"):
+    with pytest.raises(RuntimeError, match="not differentiable"):
         y.set_(source)
     z = y * y
     with cygrad.no_grad():

@@ -93,7 +93,7 @@ def test_errors():
         with pytest.raises(TypeError, match="hook must be callable"):
             raw.register_hooks(*wrong)
     raw.register_hooks(identity, lambda t: 3)
-    with pytest.raises(RuntimeError, match="there are hooks already"):
+    with pytest.raises(RuntimeError, match="hooks are registered already"):
         raw.register_hooks(identity, identity)
     with pytest.raises(TypeError, match=r"unpack must return a Tensor .got int"):
         _ = y.grad_fn._saved_self
@@ -151,7 +151,7 @@ def test_hooks_of_one_saved_tensor_of_a_custom_function():
     z = Times.apply(x, y)
     raw = z.grad_fn._raw_saved_tensors
     raw[0].register_hooks(lambda t: t.tolist(), lambda v: cygrad.tensor(v, dtype=FLOAT) * 10)
-    with pytest.raises(RuntimeError, match="there are hooks already"):
+    with pytest.raises(RuntimeError, match="hooks are registered already"):
         raw[0].register_hooks(identity, identity)
     with pytest.raises(RuntimeError, match="saved no tensor at position 1"):
         raw[1].register_hooks(identity, identity)

@@ -68,7 +68,7 @@ cdef int check_inplace(Tensor tensor, str operation, bint recorded) except -1:
             raise RuntimeError(f"{operation}: this view cannot be modified in place, because "
                                f"{_restricted[tensor.view_kind]} (got a {describe(tensor)}).")
         if tensor.view_kind == DIFFERENTIABLE_VIEW:
-            _place_in(base.array, tensor.array)              # raises before anything is modified
+            _place_in(base.array, tensor.array, operation)   # raises before anything is modified
     if overlaps_itself(tensor.array) and operation != "fill_":          # writes the same everywhere
         raise RuntimeError(f"{operation}: several elements of the tensor share memory (got a "
                            f"{describe(tensor)} with strides {tensor.stride()}). Use clone() before modifying it.")
@@ -82,7 +82,7 @@ cdef int bump_version(Tensor tensor) noexcept:
     return 0
 
 
-cdef int64_t _place_in(const array_t *base, const array_t *view) except? -1:
+cdef int64_t _place_in(const array_t *base, const array_t *view, str operation) except? -1:
     """
     Return the offset of the view in its base, in elements of the view: real numbers in a view of the parts of complex
     ones.
@@ -107,7 +107,7 @@ cdef int64_t _place_in(const array_t *base, const array_t *view) except? -1:
         place, low, high = 2 * place, 2 * low, 2 * high + 1
     if base.size and first <= place + low and place + high <= last:
         return place // 2 if is_complex(view.dtype) and not is_complex(base.dtype) else place
-    raise RuntimeError(f"in-place operation: a view does not refer to the memory of its base any more (got shape "
+    raise RuntimeError(f"{operation}: a view does not refer to the memory of its base any more (got shape "
                        f"{shape_text(view).decode()} at offset {place} from the first element of a base of shape "
                        f"{shape_text(base).decode()}), because the memory of one of them was replaced. Make the view "
                        "again, or detach() it.")
@@ -229,7 +229,7 @@ cdef Node _copy_slices(Node inner, Node target, int64_t input_nr, Tensor base, T
     check(set_integers(kept[BASE_STRIDES], base.array.ndim, base.array.strides))
     check(set_integers(kept[SHAPE], view.array.ndim, view.array.shape))
     check(set_integers(kept[STRIDES], view.array.ndim, view.array.strides))
-    _set_integer(kept[OFFSET], _place_in(base.array, view.array))
+    _set_integer(kept[OFFSET], _place_in(base.array, view.array, "in-place operation"))
     # The gradient of the slice has the shape of the slice: the inner node's metas ensure that.
     return node
 

@@ -267,7 +267,7 @@ cdef class Tensor:
             if wanted:
                 return
             raise RuntimeError("requires_grad: cannot be set to False for a non-leaf tensor (got one created by "
-                               "{self.node.name()}). Use detach() for an alias outside the graph.")
+                               f"{self.node.name()}). Use detach() for an alias outside the graph.")
         if wanted and not is_differentiable(self.array.dtype):
             raise RuntimeError("requires_grad: only tensors of floating point and complex dtype can require "
                                f"gradients (got {dtype_name(self.array.dtype).decode()}). Convert it first, for "

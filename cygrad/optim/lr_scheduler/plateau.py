@@ -109,8 +109,8 @@ class ReduceLROnPlateau(LRScheduler):
         groups = self.optimizer.param_groups
         if len(groups) != len(self.min_lrs):
             if self.default_min_lr is None:
-                raise RuntimeError("ReduceLROnPlateau: the number of parameter groups has changed (got {len(groups)}, "
-                                   "expected {len(self.min_lrs)}). Set `min_lrs`.")
+                raise RuntimeError(f"ReduceLROnPlateau: the number of parameter groups has changed (got {len(groups)}, "
+                                   f"expected {len(self.min_lrs)}). Set `min_lrs`.")
             self.min_lrs = [self.default_min_lr] * len(groups)
         for group, least in zip(groups, self.min_lrs, strict=True):
             before = float(group["lr"])
