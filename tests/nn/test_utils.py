@@ -10,6 +10,7 @@ import cygrad
 from cygrad import nn
 from cygrad.nn.utils import parametrize
 from tests.reference import torch
+from tests.tools import error_of
 
 
 def same(ours, theirs, **tolerance):
@@ -124,15 +125,6 @@ def make_classes(library):
         def forward(self, x):
             return x[:1]
     return Symmetric, Double, Product, OneWay, Wrong
-
-
-def error_of(attempt):
-    """The class of what it raises, by name."""
-    try:
-        attempt()
-    except Exception as error:
-        return type(error).__name__
-    return None
 
 
 def layer(library, n=3, m=3):
