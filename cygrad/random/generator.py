@@ -53,7 +53,7 @@ class Generator:
 
     def __init__(self, device="cpu", *, algorithm=None):
         if str(device) not in ("cpu", "cpu:0"):
-            raise RuntimeError(f"Generator: unknown device (got {device!r}, expected 'cpu').")
+            raise RuntimeError(f"Generator: no such device (got {device!r}, expected 'cpu').")
         self.lock = renewed_at_fork(threading.RLock())
         self.algorithm = _checked(algorithm or _algorithm)
         self.manual_seed(FIXED_SEED)

@@ -244,8 +244,8 @@ def _in_place(function):
 
 def _dimension(operation, input, dim):
     if not isinstance(dim, Integral) or not -input.ndim <= dim < input.ndim:
-        raise IndexError(f"{operation}: dimension out of range (got {dim!r}, expected one of a tensor with "
-                         f"{input.ndim}).")
+        raise IndexError(f"{operation}: dimension out of range (got {dim!r}, expected to be in "
+                         f"[{-input.ndim}, {input.ndim - 1}]).")
     return dim % input.ndim
 
 
