@@ -1,4 +1,4 @@
-"""The standard's dtypes, what they hold, and what they are promoted to."""
+"""The standard's dtypes: their limits and promotion."""
 
 from collections import namedtuple
 
@@ -65,7 +65,7 @@ def isdtype(dtype, kind):
 
 
 def result_type(*arrays_and_dtypes):
-    """The dtype that arrays, dtypes and numbers are promoted to."""
+    """Return the dtype that arrays, dtypes and numbers are promoted to."""
     if not arrays_and_dtypes:
         raise ValueError("result_type: expected at least one array or dtype (got none).")
     return our_dtype(np.result_type(*[
