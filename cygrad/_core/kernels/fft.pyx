@@ -64,8 +64,8 @@ ctypedef fused complex_t:
     float complex
     double complex
 
-# Elements that are worth a piece of work for one thread, and lines that are worth a plan; elements of a line above
-# which we ask first whether there is memory for them, and the bytes that the loops need for an element, at most.
+# Elements per chunk of a thread, and lines that are worth a plan; elements of a line above which memory is tested
+# first, and the maximum number of bytes that the loops need for an element.
 cdef enum:
     PIECE = 32768
     LINES = 8
@@ -354,7 +354,10 @@ cdef void _weigh(complex_t *data, int64_t outer, int64_t n, int64_t inner, int64
 
 
 cdef int fft_weigh_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """fft_weigh(self, dim, size, factor): half a spectrum, what stands for two entries of the whole one multiplied."""
+    """
+    fft_weigh(self, dim, size, factor): double the entries of half a spectrum that represent two of the whole one, times
+    factor.
+    """
     cdef array_t *input
     cdef array_t *result
     cdef int axes[MAX_DIMS]
@@ -386,7 +389,7 @@ def _take_loops():
         ufunc = getattr(_pocketfft_umath, name)
         for i in range(ufunc.ntypes):
             types = ufunc_types(<void *>ufunc) + i * ufunc.nargs
-            # The second argument, the factor, is real and tells the precision.
+            # The second argument, the factor, is real and decides the precision.
             if types[1] == np.NPY_FLOAT or types[1] == np.NPY_DOUBLE:
                 entries[kind][types[1] == np.NPY_DOUBLE].loop = <gufunc_loop_t><void *>ufunc.functions[i]
                 entries[kind][types[1] == np.NPY_DOUBLE].data = NULL if ufunc.data == NULL else ufunc.data[i]

@@ -50,7 +50,7 @@ param_to_hook_all_reduce, skip_all_reduce_unused_params : optional
         Whether all iterations use the same parameters, equally often. Then unused ones need no search, and
         checkpoints may reach a parameter several times.
     deterministic : bool, default False
-        Whether gradients are summed by a fixed tree in the order of ranks, with the same bits in each run on as many
+        Whether gradients are summed by a fixed tree in the order of ranks, bit-identically in each run on as many
         ranks.
 
     Attributes

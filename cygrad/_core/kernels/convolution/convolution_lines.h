@@ -113,8 +113,8 @@ static void NAME(spread)(const geometry_t *g, const lines_t *lines, REAL *plane,
     }
 }
 
-/* The sums of `dots` for one pair of planes, without zeros in between, so that they meet no inf or nan where the
-   kernel meets nothing: for planes that have such elements. */
+/* The sums of `dots` for one pair of planes, without padding zeros, so that an inf or nan is multiplied only by
+ * elements that it meets: for planes with such elements. */
 static void NAME(plain_dots)(const geometry_t *g, const REAL *grad, const REAL *image, double *sums) {
     for (int64_t a = 0; a < g->kernel[0]; a++)
         for (int64_t b = 0; b < g->kernel[1]; b++)

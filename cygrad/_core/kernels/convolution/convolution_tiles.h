@@ -1,7 +1,6 @@
-/* Transforms of tiles for one type of real numbers. The includer defines REAL and NAME(function).
-
-   Vectors go through channels: planes are turned, so that the same element of as many channels as a vector has lanes
-   lies side by side. Then nothing depends on how small planes are, or where tiles begin. */
+/* Transforms of tiles for one real type. The includer defines REAL and NAME(function). Vectors run along channels:
+ * planes are transposed, so that the same element of as many channels as a vector has lanes is contiguous. So
+ * nothing depends on the size of planes, or where tiles begin. */
 
 typedef REAL NAME(lanes) __attribute__((vector_size(64), aligned(8), may_alias));
 typedef REAL NAME(four) __attribute__((vector_size(4 * sizeof(REAL)), aligned(4), may_alias));

@@ -1,8 +1,8 @@
 """
-Bags of rows of a table: their sums, means and maxima, and the gradients of sums.
+embedding_bag: sums, means and maxima of rows of a table, and the gradients of sums.
 
-Rows are added up where they lie. Bags are independent, and rows of a gradient are added in order: threads do not change
-a bit.
+Rows are added without copies. Bags are independent, and rows of a gradient are added in order, so results are
+bit-identical for any number of threads.
 """
 
 from libc.stdint cimport int64_t

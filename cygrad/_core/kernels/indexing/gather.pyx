@@ -358,7 +358,7 @@ cdef int scatter_backward_kernel(const value_t *arguments, value_t *results) noe
 
 cdef int _source(const char *operation, array_t *self, int dim, array_t *index, const value_t *value,
                  array_t **dense, int64_t *step) noexcept nogil:
-    """What is to be scattered: a number, or the part of an array that the index covers, made contiguous."""
+    """Return the source of a scatter: a number, or the part of an array that the index covers, made contiguous."""
     cdef array_t *source
     cdef array_t *part
     cdef int status

@@ -71,7 +71,7 @@ cdef extern from * nogil:
     """
     void scipy_dpotrf_(const char *, const int *, double *, const int *, int *, size_t)
 
-# Kernels of OpenBLAS that read small operands where they lie.
+# Kernels of OpenBLAS that read small operands without packing.
 IN_PLACE = ("SkylakeX", "Cooperlake", "SapphireRapids")
 
 cdef bint _in_place
@@ -173,7 +173,7 @@ cdef void dot(int dtype, bint conjugate, int64_t n, const void *x, int64_t x_str
 
 
 def _begin():
-    """One thread for each call, and memory for one, which a factorization of any size asks for."""
+    """Set one thread for each call, and allocate memory for one, which a factorization of any size needs."""
     cdef double matrix = 1
     cdef int n = 1, info
     global _in_place

@@ -230,7 +230,7 @@ cdef int distances_backward_kernel(const value_t *arguments, value_t *results) n
 # ---- pairs of different vectors
 
 cdef void _copy_above(char *square, char *part, int64_t n, int64_t size, bint back) noexcept nogil:
-    """Row by row what is above the diagonal, in one direction or the other."""
+    """Copy the upper triangle row by row, in one direction or the other."""
     cdef int64_t i, count
     for i in range(n):
         count = (n - i - 1) * size

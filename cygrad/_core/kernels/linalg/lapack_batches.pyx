@@ -1,8 +1,8 @@
 """
-Batches of matrices for LAPACK: checked arguments, copies in column order, and loops over matrices on the team.
+Batches of matrices for LAPACK: checked arguments, copies in column order, and parallel loops over matrices.
 
-LAPACK works in place on matrices stored column by column. So an operand is copied once, transposed by its strides,
-and a result is a view of what LAPACK has left with the last two dimensions exchanged: nothing is copied twice.
+LAPACK works in place on column-major matrices. So an operand is copied once, transposed by its strides, and a result is
+a view of LAPACK's output with the last two dimensions exchanged, without a second copy.
 """
 
 from libc.math cimport isfinite
@@ -125,7 +125,7 @@ cdef int in_columns(array_t *array, array_t **copy) noexcept nogil:
 
 
 cdef int turn(array_t **columns) noexcept nogil:
-    """What LAPACK has left, as rows and columns."""
+    """Return LAPACK's output as rows and columns."""
     cdef array_t *view = turned(columns[0])
     release(columns[0])
     columns[0] = view

@@ -60,7 +60,7 @@ LAPACK_DECLARE_REAL(gelsd, int_p, int_p, int_p, void *, int_p, void *, int_p, vo
 LAPACK_DECLARE_COMPLEX(gelsd, int_p, int_p, int_p, void *, int_p, void *, int_p, void *, const void *, int *, void *,
                        int_p, void *, int *, int *)
 
-/* Set by who includes this: what is called around each routine. */
+/* Set by the includer: called around each routine. */
 static void (*lapack_before)(void), (*lapack_after)(void);
 
 #define LAPACK_CALL(name, ...)                                                         \

@@ -127,7 +127,7 @@ ctypedef struct decomposed_t:
     int64_t rest_size
 
 cdef int64_t _lay_out(decomposed_t *parts, int dtype, int n, char *scratch) noexcept nogil:
-    """Divide the scratch memory; gives its size, and for NULL nothing else."""
+    """Divide the scratch memory; returns its size, and for NULL does nothing else."""
     cdef int64_t matrix = (<int64_t>n * n * itemsize(dtype) + 63) // 64 * 64
     cdef int64_t vector = (<int64_t>n * 8 + 63) // 64 * 64
     cdef int info = 0

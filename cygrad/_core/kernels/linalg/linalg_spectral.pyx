@@ -21,7 +21,7 @@ cdef enum:
 
 
 cdef void _drop(array_t **array) noexcept nogil:
-    """What is no longer needed makes room for what comes."""
+    """Release arrays that are no longer needed, to make room for new ones."""
     release(array[0])
     array[0] = NULL
 

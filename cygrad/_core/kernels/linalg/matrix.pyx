@@ -62,7 +62,7 @@ cdef bint fold_rows(matrix_t *matrix) noexcept nogil:
         if rows == 1:
             step = matrix.batch_steps[i]
         elif matrix.array.size and matrix.batch_steps[i] != step * rows:
-            return False                         # of no elements the steps say nothing, in a contiguous array either
+            return False  # without elements the strides are meaningless, in a contiguous array either
         rows *= matrix.batch_shape[i]
     matrix.rows, matrix.row_step = rows, step
     matrix.batch_ndim = 0

@@ -1,9 +1,10 @@
-"""The engine of products: batches of matrices in tiles that depend on the problem alone.
+"""
+The engine of matrix products: batches of matrices in tiles that depend only on the problem.
 
-The result is cut into tiles, and each is one product over the whole inner dimension: so the bits do not depend on the
-number of threads. Tiles cost a little, because operands are packed for each anew; they are therefore as large as leaves
-enough of them to share, and nearly square. What lies in the caches is multiplied in blocks of registers
-(product_blocks.h), what does not by BLAS.
+The result is cut into tiles, and each is one product over the whole inner dimension, so results are bit-identical for
+any number of threads. Tiles have a cost, because operands are packed for each of them; they are therefore as large as
+parallelism allows, and nearly square. Operands in the caches are multiplied in register blocks (product_blocks.h),
+others by BLAS.
 """
 
 from libc.stdint cimport int64_t

@@ -1,4 +1,4 @@
-"""What the kernels of products ask of their operands."""
+"""Operand checks of product kernels."""
 
 from libc.stdio cimport snprintf
 from cygrad._core.arrays.array cimport array_t, shape_text

@@ -30,7 +30,7 @@ cdef int prepare(text_t operation, product_t *product, array_t *like, matrix_t *
                  b"at most 2147483647 each)", operation, <long long>a.columns, <long long>b.columns)
         return RUNTIME_ERROR
     if product.m == 0 or product.n == 0 or product.k == 0:
-        return OK         # nothing of a and b is read
+        return OK         # a and b are not read
     status = lay_out(&product.a, False)
     if status == OK:
         status = lay_out(&product.b, not is_differentiable(like.dtype))

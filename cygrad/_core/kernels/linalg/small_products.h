@@ -1,7 +1,6 @@
-/* Products of small matrices of float32 (double_precision = 0) or float64, and for the processor at hand.
-
-   A call of BLAS on them takes longer than the arithmetic: it finds its way through its interface, copies both operands
-   into an order of its own and takes a lock, for which threads wait that train small models side by side. */
+/* Products of small matrices of float32 (double_precision = 0) or float64, dispatched on the SIMD target. A call of
+ * BLAS on them takes longer than the arithmetic: it dispatches, packs both operands and takes a mutex, for which
+ * threads that train small models concurrently wait. */
 #ifndef CYGRAD_SMALL_PRODUCTS_H
 #define CYGRAD_SMALL_PRODUCTS_H
 

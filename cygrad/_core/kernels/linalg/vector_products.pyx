@@ -66,7 +66,7 @@ cdef void _add_cells(int dtype, char *total, const char *other) noexcept nogil:
 
 
 cdef array_t *_steady(array_t *vector) noexcept nogil:
-    """The vector, held, or a copy if its step is nothing for BLAS."""
+    """Return the vector, retained, or a copy if BLAS does not support its stride."""
     if vector.shape[0] <= 1 or 0 < vector.strides[0] <= BLAS_MAX:
         return retain(vector)
     return as_contiguous(vector, -1)
@@ -125,7 +125,7 @@ cdef int dot_arrays(text_t operation, bint conjugate, array_t *a, array_t *b, va
 
 
 cdef int dot_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """dot(a, b): the sum of products, nothing conjugated."""
+    """dot(a, b): the sum of products, without conjugation."""
     cdef int status = check_arrays(b"dot", arguments, 2)
     return status or dot_arrays(b"dot", False, arguments[0].of.array, arguments[1].of.array, results)
 

@@ -51,7 +51,7 @@ ctypedef struct normalization_t:
     normalization_task_t task
     int dtype
     int64_t tile                         # channels or rows that are taken at once
-    bint parts                           # each tile has sums of its own
+    bint parts                           # each tile has separate sums
     int64_t[MAX_DIMS] statistics         # their shape
     array_t *held[OPERANDS]              # contiguous operands
     void *operand[OPERANDS]
@@ -186,7 +186,7 @@ cdef int _finish(normalization_t *work, int status, int count, array_t **made, v
 
 cdef int _normalize(const char *name, bint centered, const value_t *self, const value_t *weight, const value_t *bias,
                     const value_t *dims, const value_t *eps, array_t **made, normalization_t *work) noexcept nogil:
-    """result, mean, 1 / deviation, variance; of what is not centered no mean and no variance."""
+    """result, mean, 1 / deviation, variance; without centering no mean and no variance."""
     cdef array_t *input
     cdef int i, status = array_argument(name, b"input", self, &input)
     for i in range(4):
@@ -294,7 +294,7 @@ cdef int normalize_sums_kernel(const value_t *arguments, value_t *results) noexc
 
 
 cdef enum:
-    RESULT = 1                 # what is wanted of normalize_backward: bits in the order of the arguments of the norms
+    RESULT = 1  # requested results of normalize_backward: bits in the order of the arguments of the norms
     ALONG = 2
     TOTAL = 4
 

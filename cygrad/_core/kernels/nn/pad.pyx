@@ -174,7 +174,7 @@ cdef int _pad_constant(const padding_t *padding, array_t *self, const value_t *v
 
 
 cdef int64_t _source_of(mode_t mode, int64_t position, int64_t size) noexcept nogil:
-    """Which element of a dimension stands at a position, which may lie outside it."""
+    """Return which element of a dimension is at a position, which may be outside of it."""
     if mode == REFLECT:
         return -position if position < 0 else 2 * (size - 1) - position if position >= size else position
     if mode == REPLICATE:
@@ -183,7 +183,7 @@ cdef int64_t _source_of(mode_t mode, int64_t position, int64_t size) noexcept no
 
 
 cdef bint _unpadded(const padding_t *padding, int dim) noexcept nogil:
-    """Is there nothing to do in this dimension?"""
+    """Is there no padding in this dimension?"""
     return padding.before[dim] == 0 and padding.after[dim] == 0
 
 

@@ -1,8 +1,8 @@
 """
-Pooling: the largest element or the average of each of a grid of windows, and what goes back to their elements.
+Pooling: the maximum or average of each window, and the gradients of their elements.
 
-An array is a stack of planes: its last one to three dimensions, made three. Which elements a window holds is worked
-out once for each dimension (pooling_windows.h); ordinary pooling and the adaptive kind differ in nothing else.
+An array is a stack of planes: its last one to three dimensions, made three. The elements of windows are determined once
+for each dimension (pooling_windows.h); ordinary and adaptive pooling differ only in that.
 """
 
 from libc.stdint cimport int64_t

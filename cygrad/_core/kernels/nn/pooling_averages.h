@@ -44,7 +44,7 @@ static inline __attribute__((always_inline)) REAL NAME(average)(
     return NAME(quotient)(sum, NAME(divisor)(p, x, y, z));
 }
 
-/* n neighboring windows that lie inside of their lines: sums of columns, then of neighboring columns. */
+/* n adjacent windows inside of their lines: sums of columns, then of adjacent columns. */
 static inline __attribute__((always_inline)) void NAME(neighbor_averages)(
         const pooling_t *p, const REAL *plane, const window_t *x, const window_t *y, const window_t *z, int64_t n,
         const int64_t stride, REAL *values) {

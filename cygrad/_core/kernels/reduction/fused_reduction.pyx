@@ -1,10 +1,9 @@
 """
-Element-wise programs whose result is only summed: it is never in memory.
+Reductions fused with the element-wise program of their input, which is never stored.
 
-The gradient of an operand that was broadcast is computed in the broadcast shape and then summed. Here the reduction
-asks for the elements in its own order, a block at a time, and the program computes just these: operands are read once,
-and only the sum is written. The block is in the first-level cache when it is added up. Each bit is that of the two
-steps one after the other.
+The gradient of a broadcast operand is computed in the broadcast shape and then summed. Here the reduction requests the
+elements in its own order, a block at a time, and the program computes just these: operands are read once, and only the
+sum is written. The block is in the L1 cache when it is added. Results are bit-identical to those of separate steps.
 """
 
 from libc.stdint cimport int64_t, uint32_t
@@ -44,7 +43,7 @@ cdef int evaluate_summed(program_t *program, const value_t *inputs, uint32_t reu
     for i in range(like.ndim - 1, -1, -1):
         strides[i] = like.size
         like.size *= full[i]
-    # Of what does not lie in rows the reduction goes through the elements in another order.
+    # If elements are not in rows, the reduction reads them in another order.
     if (like.size < _from or nan_watchers or dimensions_summed(&like, meta.ndim, meta.shape, reduced) <= 0
             or not is_row_major_result(like.ndim, full, inputs, program.n_inputs)):
         return evaluate(program, inputs, reuse, NULL, result)

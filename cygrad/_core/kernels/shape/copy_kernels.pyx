@@ -85,7 +85,7 @@ cdef int cast_kernel(const value_t *arguments, value_t *results) noexcept nogil:
 
 
 cdef int clone_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """clone(self, memory_format): a copy whose dimensions lie in the same order, unless told."""
+    """clone(self, memory_format): a copy in the same layout by default."""
     cdef array_t *self
     cdef array_t *copy
     cdef int64_t strides[MAX_DIMS]
@@ -228,7 +228,7 @@ ctypedef struct triangle_t:
 
 
 cdef void _clear_rows(void *context, int64_t begin, int64_t end) noexcept nogil:
-    """Zero what lies outside the triangle in rows begin..end of all matrices."""
+    """Zero the elements outside of the triangle in rows begin..end of all matrices."""
     cdef triangle_t *triangle = <triangle_t *>context
     cdef array_t *array = triangle.array
     cdef int64_t rows = array.shape[array.ndim - 2], columns = array.shape[array.ndim - 1]

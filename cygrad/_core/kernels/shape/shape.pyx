@@ -16,7 +16,7 @@ from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR
 cdef bint view_strides(const array_t *array, int ndim, const int64_t *shape, int64_t *strides) noexcept nogil:
     cdef int old = array.ndim - 1, new = ndim - 1
     cdef int64_t step = 1, chunk = 1, chunk_step, used
-    if array.size == 0:        # nothing is addressed: any steps do
+    if array.size == 0:        # no element is addressed: any strides are valid
         for new in range(ndim - 1, -1, -1):
             strides[new] = step
             step *= shape[new] if shape[new] else 1
@@ -46,7 +46,7 @@ cdef bint view_strides(const array_t *array, int ndim, const int64_t *shape, int
 
 cdef int _infer_sizes(const char *operation, const array_t *array, int count, const int64_t *given,
                       int64_t *shape) noexcept nogil:
-    """Copy the wanted sizes, with the one -1 among them replaced by what is left."""
+    """Copy the requested sizes, inferring the one -1 among them."""
     cdef int i, unknown = -1, status
     cdef int64_t size = 0
     if count > MAX_DIMS:

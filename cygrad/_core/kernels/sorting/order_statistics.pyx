@@ -73,7 +73,7 @@ cdef int64_t _most_frequent(sort_entry_t *entries, int64_t n) noexcept nogil:
 
 
 cdef int64_t _chosen(const order_statistic_t *work, const char *row, sort_entry_t *entries) noexcept nogil:
-    """The place in its row of the element that is wanted."""
+    """Return the position of the requested element in its row."""
     cdef int64_t n = work.rows.n, nans = 0, first = -1, k = work.k
     if work.choice == MEDIAN or work.choice == NANMEDIAN:
         nans = _nans(work, row, &first)
