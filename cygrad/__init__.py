@@ -1,4 +1,4 @@
-# ruff: noqa: E402, I001  (the order matters: types, operators, what is composed of them)
+# ruff: noqa: E402, I001 (the order matters: types, operators, functions composed of them)
 """
 cygrad: automatic differentiation on CPUs, with a Cython core.
 
@@ -9,8 +9,8 @@ import gc as _gc
 import importlib as _importlib
 import sys as _sys
 
-# Hardly anything made here becomes garbage. To look for some again and again would take a tenth of the import, and once
-# at its end as long; so all of it joins the oldest generation unseen, unless objects were frozen before.
+# Import creates hardly any garbage, and collecting it repeatedly would take a tenth of the import time; so all objects
+# move to the oldest generation, unless objects were frozen before.
 _collecting = _gc.isenabled()
 _gc.disable()
 try:
@@ -54,8 +54,8 @@ globals().update(linalg.FUNCTIONS)
 
 from math import e, inf, nan, pi
 
-# Loaded when they are first asked for: most programs need only some of them, and importing takes its time. They use the
-# functions above, under the name of the package.
+# Imported on first access, because most programs need only some of them. They use the functions above, under the name
+# of the package.
 _LATE = {**{name: (f"cygrad.{name}", None) for name in (
     "array_api", "compiling", "config", "distributed", "distributions", "fft", "func", "multiprocessing", "nn", "numpy",
     "optim", "profiler", "safetensors", "serialization", "signal", "sparse", "special", "utils")},
@@ -88,10 +88,10 @@ def __dir__():
     return sorted(name for name in {*globals(), *_LATE} - _INTERNAL if not name.startswith("_"))
 
 
-if "einops._backends" in _sys.modules:        # which would have loaded it later
+if "einops._backends" in _sys.modules:        # which would have imported it later
     _importlib.import_module("cygrad.compatibility.einops_backend")
 newaxis = None
-# The short names of dtypes come last: they hide Python's own types from here on.
+# Names of dtypes come last: from here on they shadow Python's own types.
 float, double = float32, float64
 int, long, short = int32, int64, int16
 cfloat, cdouble = complex64, complex128

@@ -194,7 +194,7 @@ def deep_copy(input, memo):
     if id(input) in memo:
         return memo[id(input)]
     if input.grad_fn is not None:
-        raise RuntimeError("deepcopy: only tensors that the user made can be copied deeply (got one made by "
+        raise RuntimeError("deepcopy: only leaf tensors support deepcopy (got one created by "
                            f"{input.grad_fn.name()}). Use clone(), or detach() first.")
     twin = input.detach().clone()
     if type(input) is not Tensor:

@@ -81,7 +81,7 @@ def set_printoptions(
     global _options
     if profile is not None and profile not in PROFILES:
         raise ValueError(
-            f"set_printoptions: no such profile (got {profile!r}, expected one of {', '.join(PROFILES)})."
+            f"set_printoptions: unknown profile (got {profile!r}, expected one of {', '.join(PROFILES)})."
         )
     given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
     chosen = PROFILES[profile] if profile is not None else {}

@@ -116,7 +116,7 @@ def _prepared(tensors, metadata):
         if not isinstance(tensor, Tensor):
             raise SafetensorError(f"save_file: {name!r} must be a Tensor (got {type(tensor).__name__}).")
         if elements.kind_of(tensor.dtype) in (None, *elements.OURS):
-            raise SafetensorError(f"save_file: the format has no such dtype (got {tensor.dtype} for {name!r}). "
+            raise SafetensorError(f"save_file: unsupported dtype in this format (got {tensor.dtype} for {name!r}). "
                                   "Save its real and imaginary parts, or use cygrad.save.")
         found.append((name, tensor))
     # The largest elements first, so that all are aligned.
@@ -143,14 +143,14 @@ class _Entry:
 
     def __init__(self, name, facts):
         if not isinstance(facts, dict) or facts.keys() != {"dtype", "shape", "data_offsets"}:
-            raise SafetensorError(f"{name!r} needs dtype, shape and data_offsets, and nothing else")
+            raise SafetensorError(f"{name!r} needs exactly dtype, shape and data_offsets")
         self.name, self.kind, self.shape = name, facts["dtype"], facts["shape"]
         if not isinstance(self.kind, str) or self.kind not in elements.KINDS or self.kind in elements.OURS:
             raise SafetensorError(f"{name!r} has dtype {self.kind!r}, which cygrad cannot read")
         offsets = facts["data_offsets"]
         for values in self.shape, offsets:
             if not isinstance(values, list) or any(type(n) is not int or not 0 <= n < 1 << 63 for n in values):
-                raise SafetensorError(f"{name!r} has a size or an offset that is none")
+                raise SafetensorError(f"{name!r} has an invalid size or offset")
         if len(offsets) != 2:
             raise SafetensorError(f"{name!r} needs two offsets (got {len(offsets)})")
         if len(self.shape) > 64:
@@ -165,7 +165,7 @@ def _unique(pairs):
     """A JSON object as a dict, if no name is there twice."""
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise SafetensorError("a name is there twice")
+        raise SafetensorError("duplicate name")
     return found
 
 
@@ -178,11 +178,11 @@ def _header(text, data_size):
     except (ValueError, RecursionError) as error:
         raise SafetensorError(f"the header is not JSON ({type(error).__name__}: {error})") from error
     if not text.startswith(b"{") or not isinstance(header, dict):
-        raise SafetensorError("the header is no JSON object")
+        raise SafetensorError("the header is not a JSON object")
     metadata = header.pop(METADATA, None)
     if metadata is not None and (not isinstance(metadata, dict)
                                  or any(not isinstance(value, str) for value in metadata.values())):
-        raise SafetensorError("the metadata are not strings by strings")
+        raise SafetensorError("the metadata is not a map from strings to strings")
     entries = [_Entry(name, facts) for name, facts in header.items()]
     entries.sort(key=lambda entry: (entry.begin, entry.end))
     place = 0
@@ -192,7 +192,7 @@ def _header(text, data_size):
                                   "must follow each other without gap or overlap")
         place = entry.end
     if place != data_size:
-        raise SafetensorError(f"there are {data_size} bytes of data where the header speaks of {place}")
+        raise SafetensorError(f"there are {data_size} bytes of data (the header declares {place})")
     return {entry.name: entry for entry in entries}, metadata
 
 
@@ -204,7 +204,7 @@ def _header_size(first, total):
     if size > MOST_HEADER:
         raise SafetensorError(f"the header is too large (got {size} bytes, at most {MOST_HEADER})")
     if size > total - 8:
-        raise SafetensorError(f"the header is cut off (got {total - 8} bytes of {size})")
+        raise SafetensorError(f"the header is truncated (got {total - 8} bytes of {size})")
     return size
 
 
@@ -214,7 +214,7 @@ def _tensor(raw, entry):
 
 
 def _explained(place, error):
-    return SafetensorError(f"safetensors: {place} is no file of this format, or it is damaged: {error}.")
+    return SafetensorError(f"safetensors: {place} is not a safetensors file, or it is damaged: {error}.")
 
 
 def load_file(filename, device="cpu"):

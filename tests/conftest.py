@@ -18,3 +18,11 @@ def interrupts_ignored():
     former = signal.signal(signal.SIGINT, signal.SIG_IGN)
     yield
     signal.signal(signal.SIGINT, former)
+
+
+@pytest.fixture
+def keep_number_of_threads():
+    import cygrad
+    before = cygrad.get_num_threads()
+    yield
+    cygrad.set_num_threads(before)

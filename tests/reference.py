@@ -22,4 +22,9 @@ try:
 except ImportError:
     torch = _Missing()
 
-__all__ = ["torch"]
+__all__ = ["as_torch", "torch"]
+
+
+def as_torch(x):
+    """Return a row-major copy of an ndarray as a tensor of PyTorch."""
+    return torch.from_numpy(x.copy(order="C"))

@@ -1,11 +1,13 @@
 """What tests of several folders share: leaves, threads that start together, programs of their own."""
 
+import io
 import os
 import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 
 import cygrad
@@ -37,3 +39,39 @@ def run_program(text, *options, timeout=300, **environment):
                             env={**os.environ, **environment}, check=False)
     assert (result.returncode, result.stderr) == (0, ""), f"exit code {result.returncode}: {result.stderr}"
     return result.stdout.split()
+
+
+def error_of(attempt):
+    """Return the name of the class of the error that it raises, or None."""
+    try:
+        attempt()
+    except Exception as error:
+        return type(error).__name__
+    return None
+
+
+def random_array(*shape, dtype=np.float64, seed=0):
+    rng = np.random.default_rng(seed)
+    values = rng.standard_normal(shape)
+    if np.issubdtype(dtype, np.complexfloating):
+        values = values + 1j * rng.standard_normal(shape)
+    return values.astype(dtype)
+
+
+def layouts(x):
+    """Yield the array, its transpose, reversed, and broadcast."""
+    yield x
+    yield x.T
+    if x.ndim:
+        yield x[::-1]
+        yield np.broadcast_to(x[:1], x.shape)
+
+
+def try_load(raw):
+    """Load a file from bytes; -> the value, or None if `load` refuses it."""
+    try:
+        return cygrad.load(io.BytesIO(raw))
+    except RuntimeError as error:
+        if not str(error).startswith("load: "):
+            raise
+        return None

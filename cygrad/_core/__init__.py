@@ -20,8 +20,8 @@ The compiled core: packages of Cython modules, which are layers. A package impor
 ``testing``        functions that only tests call; not installed
 =================  ==================================================================================================
 
-Many compiled modules lie in one library, because a library takes longer to load than a module to begin. A finder tells
-Python which library has a module.
+Many compiled modules are linked into one shared library, because loading a library takes longer than initializing a
+module. A finder maps modules to libraries.
 """
 
 import os
@@ -40,16 +40,16 @@ __all__ = ["COMPILED"]
 COMPILED = {f"{__name__}.{name}": f"{__path__[0]}/{library}" for library, names in LIBRARIES.items() for name in names}
 
 
-# Modules that pickles of version 0.1 name, and where what these had is now.
+# Modules that pickles of version 0.1 name -> where their contents are now.
 MOVED = {f"{__name__}.tensor": f"{__name__}.graph.tensor", f"{__name__}.dtype": f"{__name__}.arrays.dtype"}
 
 
 def public_dir(name):
     """
-    ``__dir__`` of a package: the names that are for users.
+    Return ``__dir__`` of a package: its public names.
 
-    That is its `__all__`, or without one the names without a leading underscore, but for modules of other libraries and
-    for modules whose classes and functions the package has under their own names.
+    These are its `__all__`, or without one the names without a leading underscore, except modules of other libraries
+    and modules whose classes and functions the package has under their own names.
     """
     def names():
         values = vars(sys.modules[name])
@@ -61,12 +61,22 @@ def public_dir(name):
     return names
 
 
-# Modules of other libraries, and the module of ours that is to be loaded once one of them is.
+def late_attributes(package, late):
+    """Return ``__getattr__`` and ``__dir__`` of a package that imports `late`, {name: submodule}, on first access."""
+    def get(name):
+        if name not in late:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        module = import_module(f".{late[name]}", package)
+        return module if name == late[name] else getattr(module, name)
+    return get, public_dir(package)
+
+
+# Modules of other libraries, and the module of cygrad that is imported after one of them.
 COMPANIONS = {"einops._backends": "cygrad.compatibility.einops_backend"}
 
 
 def companion_spec(fullname, path):
-    """The spec of a module of another library, whose loader loads the companion afterwards."""
+    """Return the spec of a module of another library, whose loader imports the companion afterwards."""
     spec = PathFinder.find_spec(fullname, path)
     if spec is not None:
         run = spec.loader.exec_module
@@ -75,7 +85,7 @@ def companion_spec(fullname, path):
 
 
 class MovedLoader:
-    """Fills a module of an old name with what has moved elsewhere."""
+    """Fills a module of an old name with the contents of the new one."""
 
     @staticmethod
     def create_module(spec):
@@ -109,11 +119,11 @@ def wait_for_imports():
     """
     Wait until no other thread is importing a module of this package; called before a fork.
 
-    Much is imported late, by the first call that needs it. The child of a fork has no other threads, so a lock on a
-    module that one of them held would never be given back there.
+    Many modules are imported by the first call that needs them. The child of a fork has no other threads, so an import
+    lock held by one of them would never be released there.
     """
     own = __name__.partition(".")[0]
-    for _ in range(100):                           # the same thread may go on with another module
+    for _ in range(100):                           # the same thread may continue with another module
         locks = list(getattr(_bootstrap, "_module_locks", {}).items())
         locks = [(name, lock()) for name, lock in locks if name.startswith(own)]
         under_way = [name for name, lock in locks if getattr(lock, "owner", None) not in (None, get_ident())]
@@ -121,13 +131,13 @@ def wait_for_imports():
         if not under_way:
             return
         for name in under_way:
-            with suppress(Exception):              # which are the other thread's to tell
+            with suppress(Exception):              # the other thread reports it
                 import_module(name)
 
 
-# Before any compiled module, as their libraries bring OpenBLAS along.
+# Before any compiled module, because their libraries load OpenBLAS.
 import_module(f"{__name__}.kernels.linalg.blas_loading")
-# The functions before a fork run in the opposite order: imports first, which may need the locks.
+# Functions before a fork run in reverse order of registration: imports first, which may need the locks.
 import_module(f"{__name__}.threads.fork_locks")
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=wait_for_imports)

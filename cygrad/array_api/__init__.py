@@ -1,8 +1,8 @@
 """
-The Python array API standard on Tensors: what ``tensor.__array_namespace__()`` returns.
+The Python array API standard on Tensors: the namespace of ``tensor.__array_namespace__()``.
 
 Names, parameters, promotion and results are those of the standard, version 2025.12, where functions of `cygrad` itself
-have other ones. Gradients flow as everywhere. Most functions are those that NumPy's functions are on Tensors.
+differ. Gradients flow as usual. Most functions are the rows of NumPy's functions on Tensors.
 """
 
 from math import e, inf, nan, pi
@@ -36,7 +36,7 @@ for _name in ("matmul", "matrix_transpose", "tensordot", "vecdot"):
 
 def namespace_of(self, /, *, api_version=None):
     """
-    The functions that take this tensor, by the array API standard.
+    Return the namespace of the array API standard for this tensor.
 
     Parameters
     ----------
@@ -56,14 +56,14 @@ def namespace_of(self, /, *, api_version=None):
     import cygrad
 
     if api_version is not None and api_version not in VERSIONS:
-        raise ValueError(f"__array_namespace__: no such version (got {api_version!r}, expected one of "
+        raise ValueError(f"__array_namespace__: unsupported version (got {api_version!r}, expected one of "
                          f"{', '.join(VERSIONS)}).")
     return cygrad.array_api
 
 
 def to_device(self, device, /, *, stream=None):
     """
-    The tensor on a device, of which there is one: the CPU.
+    Return the tensor on a device; the only one is the CPU.
 
     Parameters
     ----------
@@ -83,4 +83,4 @@ def to_device(self, device, /, *, stream=None):
 
 
 METHODS = {"__array_namespace__": namespace_of, "to_device": to_device}
-_install(METHODS)     # in the place of those that load this module, with the signatures of the standard
+_install(METHODS)     # replaces the functions that import this module, with the signatures of the standard

@@ -17,20 +17,20 @@ def _ours(dtype):
 
 
 def asarray(obj, /, *, dtype=None, device=None, copy=None):
-    """An array of data: arrays and buffers share their memory unless a copy is asked for or needed."""
+    """Return an array of data: arrays and buffers share their memory unless a copy is requested or needed."""
     if isinstance(obj, (list, tuple)) and holds_tensors(obj):
         if copy is False:
             raise ValueError("asarray: arrays in a sequence are put together in a copy (got copy=False).")
         obj = as_tensor(obj)
     elif not isinstance(obj, (c.Tensor, np.ndarray)) and not hasattr(obj, "__dlpack__"):
         with suppress(TypeError):
-            obj = np.asarray(memoryview(obj))               # with the dtype that a buffer says it has
+            obj = np.asarray(memoryview(obj))               # with the dtype of the buffer
     result = c.asarray(obj, dtype=_ours(dtype), copy=copy)
     return result if device is None else result.to(device)
 
 
 def arange(start, /, stop=None, step=1, *, dtype=None, device=None):
-    """Numbers at equal distances, the end left out."""
+    """Return evenly spaced numbers, without the end."""
     start, stop = (0, start) if stop is None else (start, stop)
     if (stop - start) * step <= 0:
         kind = None if any(isinstance(number, float) for number in (start, stop, step)) else c.int64
@@ -39,7 +39,7 @@ def arange(start, /, stop=None, step=1, *, dtype=None, device=None):
 
 
 def linspace(start, stop, /, num, *, dtype=None, device=None, endpoint=True):
-    """Numbers at equal distances, by how many there are."""
+    """Return a given number of evenly spaced numbers."""
     complex_ = isinstance(start, complex) or isinstance(stop, complex)
     default = c.get_default_dtype()
     dtype = _ours(dtype) or (default.to_complex() if complex_ else default)
@@ -48,7 +48,7 @@ def linspace(start, stop, /, num, *, dtype=None, device=None, endpoint=True):
 
 
 def eye(n_rows, n_cols=None, /, *, k=0, dtype=None, device=None):
-    """Ones on a diagonal."""
+    """Return ones on a diagonal."""
     n_cols = n_rows if n_cols is None else n_cols
     result = c.zeros(n_rows, n_cols, dtype=_ours(dtype), device=device)
     if -n_rows < k < n_cols:
@@ -57,7 +57,7 @@ def eye(n_rows, n_cols=None, /, *, k=0, dtype=None, device=None):
 
 
 def full(shape, fill_value, *, dtype=None, device=None):
-    """One number everywhere."""
+    """Return an array filled with a number."""
     shape = shape if isinstance(shape, (tuple, list)) else (shape,)
     return c.full(shape, fill_value, dtype=_ours(dtype), device=device)
 

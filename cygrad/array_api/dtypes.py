@@ -1,4 +1,4 @@
-"""The standard's dtypes, what they hold, and what they are promoted to."""
+"""The standard's dtypes: their limits and promotion."""
 
 from collections import namedtuple
 
@@ -59,13 +59,13 @@ def isdtype(dtype, kind):
         return any(isdtype(dtype, part) for part in kind)
     if isinstance(kind, str):
         if kind not in KINDS:
-            raise ValueError(f"isdtype: no such kind (got {kind!r}, expected one of {', '.join(KINDS)}).")
+            raise ValueError(f"isdtype: unknown kind (got {kind!r}, expected one of {', '.join(KINDS)}).")
         return our_dtype(dtype).numpy_dtype.kind in KINDS[kind]
     return our_dtype(dtype) is our_dtype(kind)
 
 
 def result_type(*arrays_and_dtypes):
-    """The dtype that arrays, dtypes and numbers are promoted to."""
+    """Return the dtype that arrays, dtypes and numbers are promoted to."""
     if not arrays_and_dtypes:
         raise ValueError("result_type: expected at least one array or dtype (got none).")
     return our_dtype(np.result_type(*[

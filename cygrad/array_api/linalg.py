@@ -12,7 +12,7 @@ _rows = numpys.rows
 
 
 def cross(x1, x2, /, *, axis=-1):
-    """Cross products of vectors along an axis."""
+    """Return cross products of vectors along an axis."""
     x1, x2 = c.broadcast_tensors(*promoted(x1, x2))
     if x1.shape[axis] != 3:
         raise ValueError(f"cross: vectors have three elements (got {x1.shape[axis]}).")
@@ -20,17 +20,17 @@ def cross(x1, x2, /, *, axis=-1):
 
 
 def tensordot(x1, x2, /, *, axes=2):
-    """Sums of products over the last axes of one array and the first ones of another, or over those that are named."""
+    """Sum products over the last axes of one array and the first ones of another, or over given axes."""
     return products.tensordot(x1, x2, axes)
 
 
 def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
-    """Norms of vectors along axes."""
+    """Return norms of vectors along axes."""
     return _rows["vector_norm"](x, axis=axis, keepdims=keepdims, ord=ord)
 
 
 def matrix_rank(x, /, *, rtol=None):
-    """How many singular values are not negligible."""
+    """Return the number of singular values above the tolerance."""
     return c.linalg.matrix_rank(inexact(x), rtol=rtol)
 
 

@@ -1,4 +1,4 @@
-"""Functions of a table get their names."""
+"""Names, modules and signatures of the functions of a table."""
 
 import functools
 

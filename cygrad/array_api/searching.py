@@ -1,4 +1,4 @@
-"""The standard's functions that search, sort, choose, and compare sets."""
+"""The standard's functions that search, sort, select, and compare sets."""
 
 import cygrad as c
 from cygrad.array_api.naming import finished
@@ -16,7 +16,7 @@ def sort(x, /, *, axis=-1, descending=False, stable=True):
 
 
 def argsort(x, /, *, axis=-1, descending=False, stable=True):
-    """Where the elements in order are."""
+    """Return the indices that sort an array."""
     return c.sort(ranked(x), axes(x, axis)[0], descending, stable)[1]
 
 
@@ -26,16 +26,16 @@ def _unique(name):
 
 
 def take(x, indices, /, *, axis=None):
-    """Elements along an axis."""
+    """Return elements along an axis."""
     if axis is None and x.ndim != 1:
         raise ValueError(f"take: axis must be given for more than one dimension (got {x.ndim}).")
     return selection.take(x, indices, axis or 0)
 
 
 def nonzero(x, /):
-    """Where elements are not zero, an array for each axis."""
+    """Return the indices of nonzero elements, an array for each axis."""
     if not x.ndim:
-        raise ValueError("nonzero: a 0-dimensional array has no places.")
+        raise ValueError("nonzero: expected at least one dimension (got a 0-dim array).")
     return selection.nonzero(x)
 
 

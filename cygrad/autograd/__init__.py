@@ -1,12 +1,11 @@
 """
-Automatic differentiation: backward through the recorded graph, and what controls the recording.
+Automatic differentiation: backward through the recorded graph, and control of recording.
 
-``backward`` and ``grad`` run the graph; `graph` looks at it; ``no_grad`` and its kin switch recording off and on.
+``backward`` and ``grad`` run the graph; `graph` inspects it; ``no_grad`` and similar managers disable and enable
+recording.
 """
 
-from importlib import import_module
-
-from cygrad._core import public_dir as _public_dir
+from cygrad._core import late_attributes as _late_attributes
 from cygrad._core.graph.modes import (
     enable_grad,
     inference_mode,
@@ -35,12 +34,5 @@ __all__ = [
     "set_detect_anomaly", "set_grad_enabled",
 ]
 
-
-def __getattr__(name):
-    if name in ("functional", "graph"):           # loaded when they are first asked for
-        return import_module(f"{__name__}.{name}")
-    if name == "per_sample_grad":
-        return import_module("cygrad.func.per_sample").per_sample_grad
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-__dir__ = _public_dir(__name__)
+__getattr__, __dir__ = _late_attributes(__name__, {
+    "functional": "functional", "graph": "graph", "per_sample_grad": ".func.per_sample"})

@@ -1,4 +1,4 @@
-"""Anomaly mode: for debugging, backward tells which line of the forward an error or a nan comes from."""
+"""Anomaly mode: errors and nan in backward name the line of the forward that they come from."""
 
 import functools
 
@@ -11,7 +11,7 @@ __all__ = ["detect_anomaly", "is_anomaly_check_nan_enabled", "is_anomaly_enabled
 
 def is_anomaly_enabled():
     """
-    Whether anomaly mode is on in this thread.
+    Return whether anomaly mode is on in this thread.
 
     Returns
     -------
@@ -28,7 +28,7 @@ def is_anomaly_enabled():
 
 def is_anomaly_check_nan_enabled():
     """
-    Whether anomaly mode looks for nan in this thread, where it is on; as it will by default, where it is not.
+    Return whether anomaly mode checks for nan in this thread.
 
     Returns
     -------
@@ -45,7 +45,7 @@ def is_anomaly_check_nan_enabled():
 
 
 class _Anomaly(Restoring):
-    """A state of anomaly mode for the length of a block or of a decorated function."""
+    """A state of anomaly mode, as a context manager or decorator."""
 
     def __init__(self, mode, check_nan):
         self.wanted = (bool(mode), bool(check_nan))
@@ -100,7 +100,7 @@ class detect_anomaly(_Anomaly):
 
 class set_detect_anomaly(_Anomaly):
     """
-    Switch anomaly mode on or off in this thread.
+    Set anomaly mode in this thread.
 
     Called as a function it takes effect immediately; as a context manager it restores the former state on exit.
 

@@ -1,4 +1,4 @@
-"""Pictures of a graph: as text for Graphviz, or as SVG with a layout of our own."""
+"""Drawings of a graph: as text for Graphviz, or as SVG with a built-in layout."""
 
 import importlib
 import math
@@ -15,9 +15,9 @@ SWEEPS = 8
 
 class Drawing:
     """
-    What there is to draw, independent of how: boxes with labels, and arrows between them.
+    The boxes and arrows of a drawing.
 
-    The way values flow is downwards: leaves above, results below.
+    Values flow downwards: leaves above, results below.
     """
 
     def __init__(self, root, names=None):
@@ -44,7 +44,7 @@ class Drawing:
             self.edges.append((self._boxes[node], box))
 
     def _add_graph(self, root, names):
-        """All nodes that the root leads to; with a stack, as graphs are deep."""
+        """Collect all nodes that the root leads to; with a stack, because graphs are deep."""
         stack = [root]
         while stack:
             node = stack.pop()
@@ -52,7 +52,7 @@ class Drawing:
                 continue
             self._boxes[node] = self._box(*_describe(node, names))
             stack.extend(child for child, _ in reversed(node.next_functions) if child is not None)
-        # Arrows last: all boxes of this root are there now.
+        # Arrows last: all boxes of this root exist now.
         drawn = set(self.edges)
         for node, box in list(self._boxes.items()):
             for child, _ in node.next_functions:
@@ -66,7 +66,7 @@ class Drawing:
         return len(self.labels) - 1
 
     def _layers(self):
-        """Boxes by row: each above everything that is made from it, by the longest way."""
+        """Assign boxes to rows: each above everything that is computed from it, by the longest path."""
         count = len(self.labels)
         makers = [[] for _ in range(count)]
         uses = [0] * count
@@ -75,7 +75,7 @@ class Drawing:
             uses[source] += 1
         depth = [0] * count
         ready = [box for box in range(count) if uses[box] == 0]
-        for box in ready:                 # grows while we go through it
+        for box in ready:                 # grows during the loop
             for maker in makers[box]:
                 depth[maker] = max(depth[maker], depth[box] + 1)
                 uses[maker] -= 1
@@ -143,15 +143,15 @@ def to_dot(root, names=None):
 
 
 class Picture(str):
-    """The text of an SVG document, which notebooks show as the picture that it is."""
+    """The text of an SVG document, which notebooks render."""
 
     def _repr_svg_(self):
         return str(self)
 
-    _repr_html_ = _repr_svg_    # HTML holds SVG as it is
+    _repr_html_ = _repr_svg_    # HTML contains SVG directly
 
     def _repr_mimebundle_(self, include=None, exclude=None):
-        # Late: notebooks are drawn with this module.
+        # Late import: notebooks import this module.
         return importlib.import_module("cygrad.notebook").mimebundle(self, include, exclude)
 
 
@@ -201,7 +201,7 @@ def to_svg(root, names=None):
     ]
     for source, target in drawing.edges:
         begin, end = y[source] + heights[source] / 2, y[target] - heights[target] / 2
-        # Straight down at both ends; the longer the way, the softer the bend.
+        # Vertical at both ends; the longer the arrow, the softer the bend.
         bend = min(RISE, 0.5 * (end - begin)) if end - begin > RISE else 0.4 * (end - begin)
         opacity = 1 / (1 + 0.3 * (row[target] - row[source] - 1))
         faint = f' opacity="{max(opacity, 0.25):.2f}"' if opacity < 1 else ""
@@ -219,7 +219,7 @@ def to_svg(root, names=None):
 
 
 def _place(drawing, widths):
-    """The middle of each box: sweeps down and up put boxes under and above the ones that they belong to."""
+    """Place the boxes by sweeps down and up, near the boxes that they are connected to."""
     count = len(drawing.labels)
     above, below = [[] for _ in range(count)], [[] for _ in range(count)]
     for source, target in drawing.edges:
@@ -242,7 +242,7 @@ def _place(drawing, widths):
 
 
 def _spread(layer, wanted, x, widths):
-    """Boxes of a row near the places that they want, without overlap; the row keeps its balance."""
+    """Place boxes of a row near their preferred positions, without overlap; the row keeps its balance."""
     right, error = -math.inf, 0.0
     for box, place in zip(layer, wanted, strict=True):
         x[box] = max(place, right + widths[box] / 2)

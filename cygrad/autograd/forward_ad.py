@@ -1,4 +1,4 @@
-"""Forward mode: derivatives along a direction, computed together with the values."""
+"""Forward mode: directional derivatives, computed together with the values."""
 
 from typing import NamedTuple
 
@@ -58,7 +58,7 @@ def enter_dual_level():
 
 def exit_dual_level(*, level=None):
     """
-    Leave the level of this thread; all its tangents are gone.
+    Leave the level of this thread and drop all its tangents.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ class dual_level(tangents.Level):
 
 def make_dual(tensor, tangent, *, level=None):
     """
-    A view of a tensor that has a tangent.
+    Return a view of a tensor with a tangent.
 
     Operations on it compute values and directional derivatives together, until the level ends.
 
@@ -143,10 +143,10 @@ def make_dual(tensor, tangent, *, level=None):
         raise RuntimeError(f"make_dual: the tangent must have the shape of the tensor (got {tuple(tangent.shape)}, "
                            f"expected {tuple(tensor.shape)}).")
     if tangents.tangent(tangent) is not None:
-        raise RuntimeError("make_dual: the tangent has a tangent itself in this level, which there would be no place "
-                           "for. Unpack it with unpack_dual first.")
+        raise RuntimeError("make_dual: the tangent is a dual tensor itself in this level. Unpack it with unpack_dual "
+                           "first.")
     if tangents.tangent(tensor) is not None:
-        raise RuntimeError("make_dual: the tensor has a tangent in this level already. Unpack it with unpack_dual "
+        raise RuntimeError("make_dual: the tensor is a dual tensor of this level already. Unpack it with unpack_dual "
                            "first.")
     dual = tensor.view_as(tensor)
     with tangents.paused():
@@ -158,7 +158,7 @@ def make_dual(tensor, tangent, *, level=None):
 
 def unpack_dual(tensor, *, level=None):
     """
-    Value and tangent of a tensor.
+    Return value and tangent of a tensor.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Custom functions: operations whose forward and backward are written in Python."""
+"""Custom autograd functions: operations whose forward and backward are written in Python."""
 
 import functools
 import inspect
@@ -16,7 +16,7 @@ FunctionCtx = FunctionNode
 
 
 class FunctionMeta(type):
-    """Makes for each custom function the type of its nodes, ``<Name>Backward``."""
+    """Creates the node type ``<Name>Backward`` of each custom function."""
 
     def __init__(cls, name, bases, namespace, **options):
         super().__init__(name, bases, namespace, **options)
@@ -70,7 +70,7 @@ class Function(metaclass=FunctionMeta):
     @staticmethod
     def forward(*arguments, **options):
         """
-        Compute the outputs; to be written by the subclass.
+        Compute the outputs; defined by the subclass.
 
         Parameters
         ----------
@@ -88,7 +88,7 @@ class Function(metaclass=FunctionMeta):
     @staticmethod
     def setup_context(ctx, inputs, output):
         """
-        Note what backward will need; to be written by a subclass whose `forward` takes no ``ctx``.
+        Save what backward will need; defined by a subclass whose `forward` takes no ``ctx``.
 
         Parameters
         ----------
@@ -103,7 +103,7 @@ class Function(metaclass=FunctionMeta):
     @staticmethod
     def backward(ctx, *grad_outputs):
         """
-        Compute the gradients of the arguments; to be written by the subclass.
+        Compute the gradients of the arguments; defined by the subclass.
 
         Parameters
         ----------
@@ -124,7 +124,7 @@ class Function(metaclass=FunctionMeta):
     @staticmethod
     def jvp(ctx, *grad_inputs):
         """
-        Compute the directional derivatives of the outputs; to be written by the subclass for forward mode.
+        Compute the directional derivatives of the outputs; defined by the subclass for forward mode.
 
         Parameters
         ----------
@@ -143,7 +143,7 @@ class Function(metaclass=FunctionMeta):
     @staticmethod
     def vmap(info, in_dims, *arguments):
         """
-        Compute the outputs for a whole batch; to be written by the subclass for `cygrad.vmap`.
+        Compute the outputs for a whole batch; defined by the subclass for `cygrad.vmap`.
 
         Without it, ``generate_vmap_rule = True`` in the class has the other methods called under vmap.
 
@@ -191,7 +191,7 @@ provide(function_backward=Function.backward, setup_context=Function.setup_contex
 
 
 def _by_position(cls, arguments, options):
-    """The arguments of forward as a tuple, which is what setup_context and backward count by."""
+    """Return the arguments of forward as a tuple, in the order of setup_context and backward."""
     code, context = getattr(cls.forward, "__code__", None), cls.setup_context is Function.setup_context
     if not options and code is not None and len(arguments) == code.co_argcount:
         return arguments
@@ -199,33 +199,33 @@ def _by_position(cls, arguments, options):
     if not context or bound.kwargs:
         bound.apply_defaults()
     if bound.kwargs:                                        # of forward's **options, or keyword-only
-        raise TypeError(f"{cls.__name__}.apply: what forward takes by name alone cannot be counted by backward (got "
-                        f"{', '.join(bound.kwargs)}). Give it a place among the arguments of forward.")
+        raise TypeError(f"{cls.__name__}.apply: keyword-only arguments of forward have no gradients (got "
+                        f"{', '.join(bound.kwargs)}). Make it a positional argument of forward.")
     return bound.args[context:]
 
 
 class InplaceFunction(Function):
-    """Base class of custom functions that can work in place; kept for programs that use it."""
+    """Base class of custom functions that modify arguments in place; an alias for older programs."""
 
 
 class DelayedError(Function):
-    """Passes tensors on, and refuses to be differentiated."""
+    """Passes tensors through, and raises in backward."""
 
     @staticmethod
     def forward(ctx, message, *tensors):
-        """Aliases of the tensors."""
+        """Return aliases of the tensors."""
         ctx.message = message
         return tuple(None if tensor is None else tensor.detach() for tensor in tensors)
 
     @staticmethod
     def backward(ctx, *grads):
-        """The error."""
+        """Raise the error."""
         raise RuntimeError(ctx.message)
 
 
 def once_differentiable(function):
     """
-    Decorate a `Function.backward` that cannot be differentiated itself.
+    Decorate a `Function.backward` that is not differentiable itself.
 
     It runs without recording, so it may use whatever computes right values; differentiating a second time raises.
 

@@ -1,4 +1,4 @@
-"""One call of a Python function, and the products with its Jacobian: what `functional` is made of."""
+"""One call of a Python function, and products with its Jacobian: the core of `functional`."""
 
 from cygrad._core.creation.factories import eye, zeros, zeros_like
 from cygrad._core.graph.modes import enable_grad, set_grad_enabled
@@ -8,7 +8,7 @@ from cygrad.autograd.run import grad
 
 
 def _tensors(operation, what, value):
-    """Is it a tuple, and the value as a tuple of Tensors."""
+    """Return whether it is a tuple, and the value as a tuple of Tensors."""
     is_tuple = isinstance(value, tuple)
     values = value if is_tuple else (value,)
     for number, entry in enumerate(values):
@@ -20,14 +20,14 @@ def _tensors(operation, what, value):
 
 
 def _fresh(tensor, create_graph, requires_grad):
-    """The same values as a new Tensor, so that uses by `func` of a Tensor that it knows otherwise do not count."""
+    """Return the same values as a new Tensor, so that uses of the original elsewhere do not count."""
     if create_graph and tensor.requires_grad:
         return tensor.view_as(tensor)
     return tensor.detach().requires_grad_(requires_grad)
 
 
 def _pull(outputs, places, vectors, create_graph, retain_graph=None, batched=False):
-    """Gradients of those outputs that have any; None for places that they do not depend on."""
+    """Return the gradients of the outputs that have any; None for independent inputs."""
     vectors = (None,) * len(outputs) if vectors is None else vectors
     pairs = [(output, vector) for output, vector in zip(outputs, vectors, strict=True)
              if output is not None and output.requires_grad]
@@ -38,7 +38,7 @@ def _pull(outputs, places, vectors, create_graph, retain_graph=None, batched=Fal
 
 
 class Gradient:
-    """The gradient of a function with one element as its result, as a function; it remembers that result."""
+    """Return the gradient of a function with a one-element result, as a function that stores that result."""
 
     def __init__(self, operation, func, strict):
         self.operation, self.func, self.strict = operation, func, strict
@@ -66,7 +66,7 @@ class Gradient:
 
 
 class FunctionCall:
-    """One call of a function at one place, and what can be derived from it."""
+    """One call of a function at one point, and what is derived from it."""
 
     def __init__(self, operation, func, inputs, create_graph, strict):
         self.operation, self.create_graph, self.strict = operation, create_graph, strict
@@ -82,13 +82,13 @@ class FunctionCall:
                                    "forbids. Compute it from the inputs by recorded operations.")
 
     def answer(self, tensors, is_tuple=None):
-        """Results as the user wants them: without history unless asked for, and alone if the inputs are."""
+        """Return results as requested: detached unless create_graph, and not as a tuple if the inputs are none."""
         is_tuple = self.inputs_are_tuple if is_tuple is None else is_tuple
         tensors = tuple(tensor if self.create_graph else tensor.detach() for tensor in tensors)
         return tensors if is_tuple else tensors[0]
 
     def vector(self, v, like, what):
-        """The vector of a product, checked against what it has the shapes of; None stands for 1."""
+        """Return the vector of a product, with its shapes checked; None means 1."""
         if v is None:
             if len(like) != 1 or like[0].numel() != 1:
                 raise RuntimeError(f"{self.operation}: v can be left out only for a single element (got {what} of "
@@ -106,7 +106,7 @@ class FunctionCall:
         return tuple(_fresh(vector, self.create_graph, False) for vector in v)
 
     def zeros_for(self, gradients, like, what):
-        """Zeros where there is no gradient; in strict mode an error for it, and for gradients that are constant."""
+        """Return zeros where there is no gradient; in strict mode raise for it, and for gradients that are constant."""
         for number, gradient in enumerate(gradients):
             if self.strict and (gradient is None or (self.create_graph and not gradient.requires_grad)):
                 wrong = "is zero" if gradient is None else "is constant, and create_graph=True was given"
@@ -122,7 +122,7 @@ class FunctionCall:
             return self.zeros_for(_pull(self.outputs, self.places, v, self.create_graph), self.places, "input")
 
     def jacobian_times_vector(self, v):
-        """``J v``, of the shapes of the outputs: ``u J`` is linear in u, and its derivative along v is wanted."""
+        """``J v``, of the shapes of the outputs: the derivative along v of ``u J``, which is linear in u."""
         with enable_grad():
             v = self.vector(v, self.places, "the inputs")
             u = tuple(zeros_like(output).requires_grad_() for output in self.outputs)
@@ -134,11 +134,11 @@ class FunctionCall:
             return self.zeros_for(_pull(products, u, v, self.create_graph), self.outputs, "output")
 
     def jacobian(self, vectorize):
-        """For each output and each input a Tensor: the rows are the products with the unit vectors."""
+        """Return a Tensor for each output and each input: the rows are the products with the unit vectors."""
         return tuple(self.rows(output, number, vectorize) for number, output in enumerate(self.outputs))
 
     def rows(self, output, number, vectorize):
-        """The Jacobian of one output with respect to each input."""
+        """Return the Jacobian of one output with respect to each input."""
         from cygrad import stack
         shape, count = tuple(output.shape), output.numel()
         if output.dtype.is_complex and not vectorize:
@@ -164,7 +164,7 @@ class FunctionCall:
         return tuple(entry if self.create_graph else entry.detach() for entry in found)
 
     def columns_at_once(self, func, number):
-        """The derivatives of all outputs along all unit vectors of an input, which the last dimension counts."""
+        """Return the derivatives of all outputs along all unit vectors of an input, as last dimension."""
         import cygrad
         place = self.places[number]
 
@@ -201,7 +201,7 @@ class FunctionCall:
         return tuple(rows)
 
     def columns(self, func, number):
-        """For each element of an input the derivatives of all outputs along it."""
+        """Return the derivatives of all outputs along each element of an input."""
         place, found = self.places[number], []
         if place.dtype.is_complex:
             raise RuntimeError(f"{self.operation}: input {number} is complex (got {place.dtype}, expected a real one "

@@ -12,7 +12,7 @@ from cygrad.autograd.function_call import FunctionCall, Gradient
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 
-# What parameters of these functions mean.
+# Shared parameter descriptions.
 _PARAMETERS = {
     "inputs": "Tensor or tuple of Tensor\n    The arguments of `func`.",
     "create_graph": "bool, default False\n    Record the computation, so that the results can be differentiated.",
@@ -27,7 +27,7 @@ _PARAMETERS = {
 @documented(_PARAMETERS)
 def vjp(func, inputs, v=None, create_graph=False, strict=False):
     """
-    The result of a function, and a vector times its Jacobian.
+    Return the result of a function, and a vector times its Jacobian.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def vjp(func, inputs, v=None, create_graph=False, strict=False):
 @documented(_PARAMETERS)
 def jvp(func, inputs, v=None, create_graph=False, strict=False):
     """
-    The result of a function, and its Jacobian times a vector.
+    Return the result of a function, and its Jacobian times a vector.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def jvp(func, inputs, v=None, create_graph=False, strict=False):
 @documented(_PARAMETERS)
 def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, strategy="reverse-mode"):
     """
-    The Jacobian of a function: the derivative of each element of its results by each element of its inputs.
+    Return the Jacobian of a function: the derivative of each element of its results by each element of its inputs.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, st
 
 def hessian(func, inputs, create_graph=False, strict=False, vectorize=False, outer_jacobian_strategy="reverse-mode"):
     """
-    The Hessian of a function with one element as its result: the second derivatives by each pair of elements.
+    Return the Hessian of a function with a one-element result: the second derivatives by each pair of elements.
 
     Parameters
     ----------
@@ -198,7 +198,7 @@ def hessian(func, inputs, create_graph=False, strict=False, vectorize=False, out
 @documented(_PARAMETERS)
 def vhp(func, inputs, v=None, create_graph=False, strict=False):
     """
-    The result of a function with one element as its result, and a vector times its Hessian.
+    Return the result of a function with a one-element result, and a vector times its Hessian.
 
     Parameters
     ----------
@@ -240,7 +240,7 @@ def vhp(func, inputs, v=None, create_graph=False, strict=False):
 @documented(_PARAMETERS)
 def hvp(func, inputs, v=None, create_graph=False, strict=False):
     """
-    The result of a function with one element as its result, and its Hessian times a vector.
+    Return the result of a function with a one-element result, and its Hessian times a vector.
 
     Parameters
     ----------
@@ -292,6 +292,6 @@ def _check_strategy(operation, name, strategy, strict, vectorize):
 
 
 def _matrix(rows, outputs_are_tuple, inputs_are_tuple):
-    """Tuples of tuples without the levels that the user did not have."""
+    """Return tuples of tuples without the levels that the user did not have."""
     rows = tuple(row if inputs_are_tuple else row[0] for row in rows)
     return rows if outputs_are_tuple else rows[0]

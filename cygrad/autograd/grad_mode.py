@@ -1,4 +1,4 @@
-"""The grad modes under the name by which some programs import them."""
+"""Alias module of the grad modes."""
 
 from cygrad._core.graph.modes import enable_grad, inference_mode, no_grad, set_grad_enabled
 

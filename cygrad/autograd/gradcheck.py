@@ -17,12 +17,12 @@ from cygrad.autograd.run import grad
 
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
 
-# Directions of fast mode and gradients of gradgradcheck: the same at each call, from a generator of their own.
+# Directions of fast mode and gradients of gradgradcheck: the same at each call, from a separate generator.
 SEED = 2718
 
 
 class GradcheckError(RuntimeError):
-    """What `gradcheck` raises if the derivatives of a function are wrong."""
+    """Raised by `gradcheck` if the derivatives of a function are wrong."""
 
 
 def gradcheck(func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=True, nondet_tol=0.0,
@@ -182,7 +182,7 @@ fast_mode, masked
     if grad_outputs is None:
         outputs = [output for output in _outputs(func(*inputs)) if output.requires_grad]
         rng = np.random.default_rng(SEED)
-        vectors = [_random(output, rng, gen_non_contig_grad_outputs) for output in outputs]
+        vectors = tuple(_random(output, rng, gen_non_contig_grad_outputs) for output in outputs)
     else:
         vectors = (grad_outputs,) if isinstance(grad_outputs, Tensor) else tuple(grad_outputs)
     count = len(vectors)
@@ -200,10 +200,10 @@ fast_mode, masked
                      check_forward_ad=check_fwd_over_rev, check_backward_ad=check_rev_over_rev)
 
 
-# ---- what comes in and out
+# ---- inputs and outputs
 
 def _of_values(func, inputs, masked):
-    """Return the function and its inputs, with the values of sparse tensors in the place of these."""
+    """Return the function and its inputs, with the values of sparse tensors in place of these."""
     sparse = {number: value for number, value in enumerate(inputs)
               if isinstance(value, Tensor) and value.layout is not STRIDED}
     if not sparse:
@@ -220,7 +220,7 @@ def _of_values(func, inputs, masked):
 
 
 def _checked_inputs(inputs):
-    """Positions of the inputs that require grad."""
+    """Return the positions of the inputs that require grad."""
     checked = []
     for number, value in enumerate(inputs):
         if not isinstance(value, Tensor) or not value.requires_grad:
@@ -238,7 +238,7 @@ def _checked_inputs(inputs):
 
 
 def _outputs(result):
-    """The Tensors that a function gave, as a list, those that cannot be differentiated left out."""
+    """Return the differentiable Tensors among the outputs, as a list."""
     results = (result,) if isinstance(result, Tensor) else tuple(result)
     for number, value in enumerate(results):
         if isinstance(value, Tensor) and value.layout is not STRIDED:
@@ -259,12 +259,12 @@ def _flat(tensor):
 
 
 def _components(values):
-    """Complex columns as two real ones: all real parts, then all imaginary parts."""
+    """Split complex columns into two real ones: all real parts, then all imaginary parts."""
     return np.concatenate([values.real, values.imag], axis=-1) if np.iscomplexobj(values) else values
 
 
 def _unit_vectors(output):
-    """(number of the component, vector for backward) for every real component of an output."""
+    """Yield (index of the component, vector for backward) for every real component of an output."""
     array = _array(output)
     for part, unit in enumerate((1, 1j) if np.iscomplexobj(array) else (1,)):
         for element in range(array.size):
@@ -274,7 +274,7 @@ def _unit_vectors(output):
 
 
 def _draw(like, rng):
-    """Random numbers between 0.5 and 1 (both parts, if complex): no entry of a Jacobian is lost among others."""
+    """Return random numbers between 0.5 and 1 (both parts, if complex), so that no entry of a Jacobian is hidden."""
     array = _array(like)
     values = rng.uniform(0.5, 1.0, array.shape)
     if np.iscomplexobj(array):
@@ -296,13 +296,13 @@ def _random(like, rng, with_gaps):
 
 
 def _looked_at(func, inputs, numbers):
-    """Of the outputs of these numbers copies as vectors, shapes and dtypes."""
+    """Return copies of the outputs with these indices as vectors, shapes and dtypes."""
     outputs = _outputs(func(*inputs))
     return [(_flat(outputs[number]), tuple(outputs[number].shape), outputs[number].dtype) for number in numbers]
 
 
 def _differences(func, inputs, memory, step, eps, numbers):
-    """Central differences of the outputs while `memory`, an input's elements, moves by `step`."""
+    """Compute central differences of the outputs while `memory`, an input's elements, moves by `step`."""
     original = memory.copy()
     try:
         memory[...] = original + eps * step
@@ -321,7 +321,7 @@ def _differences(func, inputs, memory, step, eps, numbers):
 
 
 def _numerical(func, inputs, number, eps, outputs):
-    """For each output its Jacobian with respect to one input: rows input elements, columns output components."""
+    """Return for each output its Jacobian with respect to one input: rows input elements, columns output components."""
     memory = _array(inputs[number])
     step = np.zeros_like(memory)
     rows = []
@@ -337,7 +337,7 @@ def _numerical(func, inputs, number, eps, outputs):
 
 
 def _check_constant(func, inputs, checked, eps):
-    """No output requires grad: then none may depend on the inputs."""
+    """Check that outputs that do not require grad are independent of the inputs."""
     numbers = range(len(_outputs(func(*inputs))))
     for number in checked:
         for output, jacobian in enumerate(_numerical(func, inputs, number, eps, numbers)):
@@ -360,7 +360,7 @@ class _Undefined(Function):
 
 
 class _Check:
-    """One function at one place: the comparisons that `gradcheck` makes, each an error if it fails."""
+    """One function at one point: the comparisons of `gradcheck`, each raising if it fails."""
 
     error = GradcheckError
 
@@ -369,14 +369,14 @@ class _Check:
         self.eps, self.atol, self.rtol = eps, atol, rtol
 
     def backward(self, outputs, vectors):
-        """Gradients of all checked inputs as arrays, for {number of an output: vector}."""
+        """Return gradients of all checked inputs as arrays, for {index of an output: vector}."""
         found = grad([outputs[number] for number in vectors], [self.inputs[number] for number in self.checked],
                      list(vectors.values()), retain_graph=True, allow_unused=True)
         return [np.zeros(_array(self.inputs[number]).shape) if gradient is None else np.array(_array(gradient))
                 for number, gradient in zip(self.checked, found, strict=True)]
 
     def forward_mode(self, outputs, fast, batched, with_undefined):
-        """Derivatives along directions of the inputs, by tangents."""
+        """Return derivatives along directions of the inputs, by tangents."""
         self.like = {number: _array(outputs[number]) for number in self.recorded}
         forward = ForwardCheck(self, _outputs)
 
@@ -395,7 +395,7 @@ class _Check:
             forward.undefined(np.random.default_rng(SEED), _draw)
 
     def gradients_of_zero(self, outputs, check_dtypes):
-        """Gradients have the shape and kind of their inputs, and are zeros for zeros."""
+        """Check that gradients have the shape and dtype of their inputs, and are zeros for zeros."""
         vectors = [from_numpy(np.zeros_like(_array(outputs[number]))) for number in self.recorded]
         found = grad([outputs[number] for number in self.recorded], [self.inputs[number] for number in self.checked],
                      vectors, retain_graph=True, allow_unused=True)
@@ -414,7 +414,7 @@ class _Check:
                                      "zeros, expected zeros). Multiply by them in backward.")
 
     def jacobians(self, outputs):
-        """Every entry of every Jacobian."""
+        """Compare every entry of every Jacobian."""
         for position, number in enumerate(self.checked):
             numerical = _numerical(self.func, self.inputs, number, self.eps, self.recorded)
             for output, expected in zip(self.recorded, numerical, strict=True):
@@ -425,7 +425,7 @@ class _Check:
                 self.compare(number, output, analytical, expected.reshape(analytical.shape), self.atol)
 
     def projections(self, outputs, vectors, rng):
-        """One random product with each Jacobian from both sides; all its entries if one is wrong."""
+        """Compare one random product with each Jacobian from both sides; all its entries if one is wrong."""
         analytical = {output: self.backward(outputs, {output: vectors[output]}) for output in self.recorded}
         for position, number in enumerate(self.checked):
             step = _draw(self.inputs[number], rng)
@@ -441,7 +441,7 @@ class _Check:
                     self.compare(number, output, np.array([[found]]), np.array([[expected]]), atol)
 
     def compare(self, number, output, analytical, numerical, atol, what="the backward formula"):
-        """An error that shows both if they differ by more than the tolerances."""
+        """Raise an error that shows both if they differ by more than the tolerances."""
         wrong = ~np.isclose(analytical, numerical, rtol=self.rtol, atol=atol)
         if not wrong.any():
             return
@@ -453,7 +453,7 @@ class _Check:
             f"{numerical[row, column]}). Jacobian mismatch: correct {what}.")
 
     def determinism(self, outputs, pairs, tolerance):
-        """Backward gives the same a second time."""
+        """Check that backward gives the same a second time."""
         for output, vector in pairs:
             first = self.backward(outputs, {output: vector})
             second = self.backward(outputs, {output: vector})
@@ -465,7 +465,7 @@ class _Check:
                         f"{tolerance}). Make backward depend on nothing but its arguments, or raise nondet_tol.")
 
     def batches(self, outputs, rng):
-        """Check that a batch of vectors gives what each gives by itself."""
+        """Check that a batch of vectors gives the same as single vectors."""
         for output in self.recorded:
             vectors = [_draw(outputs[output], rng) for _ in range(3)]
             places = [self.inputs[number] for number in self.checked]
@@ -479,7 +479,7 @@ class _Check:
                                          f"wrong (got\n{_array(found)}\nexpected\n{expected}).")
 
     def undefined(self, outputs, vectors):
-        """An output without a gradient counts as one whose gradient is zeros."""
+        """Check that undefined gradients of outputs count as zeros."""
         cut = {number: _Undefined.apply(outputs[number]) for number in self.recorded}
         zeros = {number: from_numpy(np.zeros_like(_array(outputs[number]))) for number in self.recorded}
         self.compare_undefined(cut, vectors, self.backward(outputs, zeros), "none of the outputs gets")
@@ -492,7 +492,7 @@ class _Check:
                 self.compare_undefined(outputs, defined, expected, f"only the outputs {list(defined)} get")
 
     def compare_undefined(self, outputs, vectors, expected, which):
-        """An error if the gradients for some undefined ones differ from those for zeros."""
+        """Raise if the gradients for some undefined ones differ from those for zeros."""
         advice = ("gradcheck: undefined gradients are checked too, which some functions do not expect. Pass "
                   "check_undefined_grad=False to leave that out.")
         try:

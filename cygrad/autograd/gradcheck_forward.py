@@ -1,4 +1,4 @@
-"""The part of `gradcheck` that compares forward mode with finite differences."""
+"""The forward-mode comparisons of `gradcheck`."""
 
 import numpy as np
 
@@ -7,14 +7,16 @@ from cygrad.autograd.forward_ad import dual_level, make_dual, unpack_dual
 
 
 class ForwardCheck:
-    """One function at one place, differentiated along directions of its inputs."""
+    """One function at one point, differentiated along directions of its inputs."""
 
     def __init__(self, check, outputs_of):
         self.check = check
-        self.outputs_of = outputs_of        # the outputs that count, of what the function gave
+        self.outputs_of = outputs_of        # the outputs that count
 
     def along(self, number, direction):
-        """The derivative of each output while one input moves in a direction, as flat arrays; zeros where constant."""
+        """
+        Return the derivative of each output while one input moves in a direction, as flat arrays; zeros where constant.
+        """
         zeros = {other: np.zeros_like(self.check.inputs[other].detach().numpy()) for other in self.check.checked}
         return self.pushed({**zeros, number: direction})
 
@@ -34,7 +36,7 @@ class ForwardCheck:
         return [values.reshape(-1) for values in found]
 
     def batches(self, rng, draw):
-        """Check that a batch of tangents gives what each gives by itself."""
+        """Check that a batch of tangents gives the same as single tangents."""
         import cygrad
         from cygrad.autograd.gradcheck import GradcheckError
         for number in self.check.checked:
@@ -59,7 +61,7 @@ class ForwardCheck:
                                          f"wrong (got\n{values}\nexpected\n{np.stack(single)}).")
 
     def undefined(self, rng, draw):
-        """Inputs without tangents count as those whose tangents are zeros, whichever they are."""
+        """Check that missing tangents count as zeros."""
         directions = {number: draw(self.check.inputs[number], rng) for number in self.check.checked}
         nothing = {other: np.zeros_like(direction) for other, direction in directions.items()}
         if len(directions) == 1 and any(tangent.any() for tangent in self.pushed(nothing)):
@@ -68,7 +70,7 @@ class ForwardCheck:
                                    "in jvp.")
         for number in directions if len(directions) > 1 else ():
             others = {other: direction for other, direction in directions.items() if other != number}
-            # Of two inputs each one is all the others of the other.
+            # With two inputs, "all others" is the other one.
             for defined in ({number: directions[number]}, others)[:len(directions) - 1]:
                 found = self.pushed(defined)
                 for output, tangent, expected in zip(self.check.recorded, found, self.pushed({**nothing, **defined}),
@@ -80,7 +82,7 @@ class ForwardCheck:
                             "for zeros in jvp.")
 
     def jacobians(self, numerical, components):
-        """Every entry of every Jacobian, column by column."""
+        """Compare every entry of every Jacobian, column by column."""
         for number in self.check.checked:
             array = self.check.inputs[number].detach().numpy()
             rows = []
@@ -102,7 +104,7 @@ class ForwardCheck:
                 self.check.compare(number, output, analytical, expected, self.check.atol, "the jvp rule")
 
     def projections(self, numerical, components, rng, draw, differences):
-        """One random product with each Jacobian; all its entries if one is wrong."""
+        """Compare one random product with each Jacobian; all its entries if one is wrong."""
         for number in self.check.checked:
             step = draw(self.check.inputs[number], rng)
             moved = differences(number, step)

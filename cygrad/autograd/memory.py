@@ -1,4 +1,4 @@
-"""How much memory a graph keeps for backward, and which operations keep it."""
+"""Memory that a graph saves for backward, by operation."""
 
 
 from cygrad._core.engine.plan_inspection import order
@@ -13,7 +13,7 @@ HEADINGS = ("operation", "nodes", "bytes", "of leaves")
 
 class NodeMemory:
     """
-    What one node keeps.
+    What one node saves.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class NodeMemory:
 
 class MemoryReport:
     """
-    The memory that a graph keeps, by node and by operation; printed, it is a table.
+    The memory that a graph saves, by node and by operation; printed as a table.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class MemoryReport:
         self.by_name = dict(sorted(sums.items(), key=lambda item: (-item[1][1], item[0])))
 
     def _rows(self):
-        """The table as text: what keeps something, and the sum."""
+        """Return the table as text, with the total."""
         rows = [(name, *(f"{number:,}" for number in numbers)) for name, numbers in self.by_name.items() if numbers[1]]
         return [*rows, ("all", f"{len(self.nodes):,}", f"{self.nbytes:,}", f"{self.leaf_nbytes:,}")]
 
@@ -74,7 +74,7 @@ class MemoryReport:
 
     def _repr_html_(self):
         """Return the table for notebooks."""
-        from html import escape  # late: it takes its time, and few need it
+        from html import escape  # late import: slow, and rarely needed
 
         def line(cells, tag):
             return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
@@ -84,7 +84,7 @@ class MemoryReport:
 
 def memory_report(root):
     """
-    Report how much memory the graph of a result keeps for backward, by operation.
+    Report how much memory the graph of a result saves for backward, by operation.
 
     Counted are the storages of saved tensors, whole and each once, however many nodes keep it or a view of it. What
     saved-tensor hooks have packed away, and what custom functions keep as attributes, is not seen.

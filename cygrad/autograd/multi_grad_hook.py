@@ -10,13 +10,13 @@ __all__ = ["register_multi_grad_hook"]
 
 
 class MultiHandle:
-    """The way back from registering a hook for several tensors: removes it from all of them."""
+    """The handle of a hook for several tensors: removes it from all of them."""
 
     def __init__(self, handles):
         self.handles = tuple(handles)
 
     def remove(self):
-        """Take the hook away; twice does no harm."""
+        """Remove the hook; repeated calls do nothing."""
         for handle in self.handles:
             handle.remove()
 
@@ -28,28 +28,26 @@ class MultiHandle:
 
 
 class Place:
-    """Where the gradient of a tensor arrives, without keeping tensor or graph alive."""
+    """The edge of a tensor's gradient, without keeping tensor or graph alive."""
 
-    __slots__ = ("leaf", "node")
+    __slots__ = ("is_leaf", "reference")
 
     def __init__(self, tensor):
-        # The node of a leaf comes and goes with the graphs that end in it; that of another tensor is the one that the
-        # hook is bound to, whatever is done to the tensor later.
-        self.leaf = weakref.ref(tensor) if tensor.grad_fn is None else None
-        self.node = weakref.ref(get_gradient_edge(tensor).node) if self.leaf is None else None
+        # The node of a leaf comes and goes with its graphs; that of another tensor is the one that the hook is
+        # registered on, whatever happens to the tensor later.
+        self.is_leaf = tensor.grad_fn is None
+        self.reference = weakref.ref(tensor if self.is_leaf else get_gradient_edge(tensor).node)
 
     def reached(self):
-        """Does the backward that is running compute this gradient?"""
-        if self.leaf is None:
-            node = self.node()
-        else:
-            leaf = self.leaf()
-            node = None if leaf is None or not leaf.requires_grad else get_gradient_edge(leaf).node
-        return node is not None and reaches(node)
+        """Does the running backward compute this gradient?"""
+        found = self.reference()
+        if found is not None and self.is_leaf:
+            found = get_gradient_edge(found).node if found.requires_grad else None
+        return found is not None and reaches(found)
 
 
 class Gathering:
-    """What one backward has brought so far."""
+    """The gradients that one backward has computed so far."""
 
     __slots__ = ("gradients", "missing")
 

@@ -1,4 +1,4 @@
-"""The order in which backward runs the graph, told beforehand."""
+"""The order in which backward will run the graph."""
 
 from cygrad._core.engine.plan_inspection import order
 from cygrad._core.graph.edges import GradientEdge, get_gradient_edge
@@ -9,7 +9,7 @@ __all__ = ["backward_order"]
 
 
 def nodes_of(operation, places):
-    """The nodes where backward starts from these places: Tensor, GradientEdge, Node, or a list or tuple of them."""
+    """Return the nodes where backward starts from Tensor, GradientEdge, Node, or a list or tuple of them."""
     if isinstance(places, GradientEdge) or not isinstance(places, (list, tuple)):
         places = (places,)
     return [_node_of(operation, place) for place in places]
@@ -27,7 +27,7 @@ def _node_of(operation, place):
 
 def backward_order(root, inputs=None):
     """
-    The nodes that backward would run, in the order in which it would run them.
+    Return the nodes that backward would run, in execution order.
 
     That is: by decreasing sequence number, each leaf's AccumulateGrad right after the last node that sends it a
     gradient. Python code in backward (hooks, custom functions, unpacking) runs in exactly this order, with any number

@@ -1,4 +1,4 @@
-"""State that hooks keep for the length of one backward."""
+"""State of hooks for the length of one backward."""
 
 import threading
 
@@ -9,7 +9,7 @@ __all__ = ["PerBackward"]
 
 class PerBackward(threading.local):
     """
-    A value for each backward that is running.
+    A value for each running backward.
 
     Hooks of one backward all run on the thread that called it, so every thread has its own values and none needs a
     lock. The next backward discards what an aborted one left.
@@ -30,7 +30,7 @@ class PerBackward(threading.local):
         return self.values.get(calls[0], default) if calls else default
 
     def set(self, value):
-        """Set it; nothing happens outside of backward."""
+        """Set it; no effect outside of backward."""
         calls = running()
         if calls:
             for call in self.values.keys() - set(calls):
@@ -38,6 +38,6 @@ class PerBackward(threading.local):
             self.values[calls[0]] = value
 
     def take(self, default=None):
-        """Return the value of the innermost backward of this thread, which forgets it, or `default`."""
+        """Remove and return the value of the innermost backward of this thread, or `default`."""
         calls = running()
         return self.values.pop(calls[0], default) if calls else default

@@ -1,4 +1,4 @@
-"""Running backward: what users pass in, brought to the form that the engine takes."""
+"""backward() and grad(): conversion of their arguments for the engine."""
 
 from typing import TYPE_CHECKING
 
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 
 def _sequence(value):
-    """A tuple of what may also be given alone."""
+    """Return a tuple of what may also be given alone."""
     if isinstance(value, (Tensor, GradientEdge)):
         return (value,)
     return tuple(value)
 
 
 def _gradients(operation, outputs, gradients):
-    """One gradient or None per output."""
+    """Return one gradient or None per output."""
     if gradients is None:
         return (None,) * len(outputs)
     gradients = (gradients,) if isinstance(gradients, Tensor) else tuple(gradients)
@@ -83,7 +83,7 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
 def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, only_inputs=True,
          allow_unused=None, is_grads_batched=False, materialize_grads=False) -> "tuple[cygrad.Tensor, ...]":
     """
-    The gradients of `outputs` with respect to `inputs`; no ``.grad`` is touched.
+    Return the gradients of `outputs` with respect to `inputs`, leaving ``.grad`` unchanged.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
 
 
 def _zeros(place, recorded):
-    """A gradient of zeros for an unused input; it can be differentiated again if others can."""
+    """Return a gradient of zeros for an unused input; it is differentiable if others are."""
     from cygrad import zeros_like
     if not isinstance(place, Tensor):
         raise RuntimeError("grad: materialize_grads cannot be used when the given input is a GradientEdge that is not "

@@ -1,4 +1,4 @@
-"""How tensors are saved for backward within a block: hooks for all of them, on the CPU, or not at all."""
+"""Hooks for saved tensors in a block: for all of them, on the CPU, or none."""
 
 import contextlib
 import weakref
@@ -11,7 +11,7 @@ __all__ = ["allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks", "sa
 
 class saved_tensors_hooks(Restoring):
     """
-    Let a pair of hooks decide how tensors are saved within the block, in this thread.
+    Apply a pair of hooks to the tensors that are saved in the block, in this thread.
 
     The innermost pair wins where blocks are nested. The hooks stay with what was saved inside: unpack may be called
     long after the block.
@@ -46,7 +46,7 @@ class saved_tensors_hooks(Restoring):
 
 class save_on_cpu(saved_tensors_hooks):
     """
-    Save copies within the block: saved tensors stay valid even if the tensor is modified in place later.
+    Save copies in the block: saved tensors stay valid even if the tensor is modified in place later.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class save_on_cpu(saved_tensors_hooks):
 @contextlib.contextmanager
 def disable_saved_tensors_hooks(error_message):
     """
-    Let no hooks for saved tensors be set within the block, in this thread.
+    Raise if hooks for saved tensors are set in the block, in this thread.
 
     A context manager and a decorator.
 
@@ -101,7 +101,7 @@ def disable_saved_tensors_hooks(error_message):
 
 
 class Keeper:
-    """A saved tensor that becomes a copy when its memory is about to change."""
+    """A saved tensor that is copied before its memory is modified."""
 
     __slots__ = ("__weakref__", "tensor", "version")
 
@@ -111,15 +111,15 @@ class Keeper:
 
 
 class Mutations:
-    """What was saved within a block of `allow_mutation_on_saved_tensors`, by its memory."""
+    """Tensors saved in a block of `allow_mutation_on_saved_tensors`, by memory."""
 
     def __init__(self):
-        self.keepers = {}            # identity of a memory -> what a tensor in it looks like -> its keeper
+        self.keepers = {}            # identity of a memory -> metadata of a tensor in it -> its keeper
         self.cloned = weakref.WeakSet()
         self.open = True
 
     def pack(self, tensor):
-        """Keep a tensor as it is, for the time being."""
+        """Keep a tensor, without a copy for now."""
         memory, version = memory_of(tensor)
         looks = (version, tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.dtype)
         keepers = self.keepers.setdefault(memory, weakref.WeakValueDictionary())
@@ -129,26 +129,27 @@ class Mutations:
         return keeper
 
     def unpack(self, keeper):
-        """The tensor as it was."""
+        """Return the tensor as it was."""
         if not self.open:
             raise AssertionError("allow_mutation_on_saved_tensors: backward through what was recorded in the block has "
                                  "to run in it, as the copies go with it (got a call outside of it). Call backward "
                                  "inside.")
         if memory_of(keeper.tensor)[1] != keeper.version:
-            raise RuntimeError("allow_mutation_on_saved_tensors: a saved tensor was changed in place outside the block "
-                               f"(got version {memory_of(keeper.tensor)[1]}, expected {keeper.version}). Change "
-                               "it within.")
+            raise RuntimeError("allow_mutation_on_saved_tensors: a saved tensor was modified in place outside the "
+                               "block "
+                               f"(got version {memory_of(keeper.tensor)[1]}, expected {keeper.version}). Modify it "
+                               f"inside.")
         return keeper.tensor
 
     def before_change(self, memory):
-        """Make copies of what was saved in a memory."""
+        """Copy the saved tensors of a memory."""
         for keeper in list(self.keepers.pop(memory, {}).values()):
             keeper.tensor = keeper.tensor.clone()
             keeper.version = memory_of(keeper.tensor)[1]
             self.cloned.add(keeper)
 
     def clear(self):
-        """Forget everything, copies included."""
+        """Drop everything, copies included."""
         self.open = False
         for keeper in self.cloned:
             keeper.tensor = None
@@ -180,11 +181,11 @@ def allow_mutation_on_saved_tensors():
     former = set_guard(mutations.before_change)
     if isinstance(getattr(former, "__self__", None), Mutations):
         set_guard(former)
-        raise RuntimeError("allow_mutation_on_saved_tensors: such blocks cannot be nested (got a second one inside the "
+        raise RuntimeError("allow_mutation_on_saved_tensors: blocks cannot be nested (got a second one inside the "
                            "first).")
     try:
         with saved_tensors_hooks(mutations.pack, mutations.unpack):
             yield mutations
     finally:
-        set_guard(former)             # of a recording, which hooks for saved tensors have ended
+        set_guard(former)             # of a trace, which hooks for saved tensors have ended
         mutations.clear()

@@ -1,4 +1,4 @@
-"""The name that tensors in the graph had once, for programs that still use it."""
+"""Variable, the former name of tensors in the graph."""
 
 from cygrad._core.engine.final_callbacks import queue_callback
 from cygrad._core.graph.tensor import Tensor
@@ -8,13 +8,13 @@ __all__ = ["Variable"]
 
 
 class _Engine:
-    """What runs backward, under the name by which programs reach it."""
+    """The engine under PyTorch's name."""
 
     queue_callback = staticmethod(queue_callback)
 
 
 class _VariableMeta(type):
-    """Every Tensor is a Variable."""
+    """Make every Tensor an instance of Variable."""
 
     def __instancecheck__(cls, instance):
         return isinstance(instance, Tensor)
@@ -22,7 +22,7 @@ class _VariableMeta(type):
 
 class Variable(metaclass=_VariableMeta):
     """
-    A Tensor over the same memory, outside the graph.
+    Return a Tensor over the same memory, outside the graph.
 
     Tensors have done by themselves what variables were for, for a long time; the name is kept for old programs.
 

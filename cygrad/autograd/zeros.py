@@ -1,4 +1,4 @@
-"""The second derivative of operators that are pieces of straight lines, as a node."""
+"""The second derivative of piecewise linear operators, as a node."""
 
 from cygrad.autograd.function import Function
 
@@ -6,7 +6,7 @@ __all__ = ["ArgumentZeros"]
 
 
 class ArgumentZeros(Function):
-    """A gradient that passes unchanged; going back, the arguments that it does not depend on get zeros."""
+    """Passes a gradient through; in backward, the arguments that it does not depend on get zeros."""
 
     @staticmethod
     def forward(ctx, gradient, *arguments):
@@ -16,6 +16,6 @@ class ArgumentZeros(Function):
 
     @staticmethod
     def backward(ctx, grad):
-        """For the gradient its own gradient, and zeros for the rest."""
+        """Return the gradient for the gradient, and zeros for the rest."""
         from cygrad import zeros
         return grad, *[zeros(shape, dtype=dtype) for shape, dtype in ctx.looks]

@@ -1,8 +1,8 @@
 """
-Modules that programs import and that are not here: importing them works, using them says what is missing.
+Placeholders of unavailable modules: importing them works, using them raises an error.
 
-Each of their names is a class, so that annotations and questions with `isinstance` work; to call it, to make a subclass
-an object, or to decorate with it is an error that says why it is not there.
+Each of their names is a class, so that annotations and `isinstance` work; calling it, instantiating a subclass, or
+decorating with it raises an error that says why it is not available.
 """
 
 from types import ModuleType
@@ -41,7 +41,7 @@ ABSENT = {
 
 
 class Anything(type):
-    """The type of what is not there."""
+    """The metaclass of placeholders."""
 
     def __call__(cls, *args, **options):
         raise NotImplementedError(f"{cls._path} is not available in cygrad. {cls._why}")
@@ -59,7 +59,7 @@ class Anything(type):
 
 
 def placeholder(path, why=None):
-    """What stands for a name that is not there."""
+    """Return the placeholder of an unavailable name."""
     if why is None:
         from cygrad.compatibility.names import reason
         why = reason(path)
@@ -67,7 +67,7 @@ def placeholder(path, why=None):
 
 
 class Absent(ModuleType):
-    """A module that is there only to be imported."""
+    """A module that can only be imported."""
 
     def __init__(self, path, why):
         super().__init__(path, why)
@@ -86,7 +86,7 @@ def _same(function):
     return function
 
 
-# What can be had without the rest: names that decorate, and questions.
+# Names available without the rest: decorators and predicates.
 KNOWN = {
     **dict.fromkeys(("torch.onnx.symbolic_helper.parse_args", "torch.onnx.symbolic_helper.quantized_args"),
                     lambda *args, **options: _same),
@@ -102,7 +102,7 @@ _made = {}
 
 
 def _known(path, name):
-    """What can be had without the rest; marks in networks that are to be quantized, and words about where parts lie."""
+    """Names available without the rest: markers in networks to be quantized, and placement specifications."""
     if ("quanti" in path and name in ("QuantStub", "DeQuantStub", "FloatFunctional")) or (
             "tensor" in path and name in ("Shard", "Replicate", "Partial")):
         import importlib

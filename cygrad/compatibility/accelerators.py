@@ -1,7 +1,7 @@
 """
-The modules for devices that are not there: ``cuda``, ``mps``, ``xpu``, ``mtia``, ``accelerator``; and ``cpu``.
+Modules of unavailable devices: ``cuda``, ``mps``, ``xpu``, ``mtia``, ``accelerator``; and ``cpu``.
 
-They answer every question with "none", do nothing where nothing is to be done, and refuse what would need the device.
+Queries return "none", synchronization does nothing, and functions that need the device raise.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ def _answer(value, text):
 
 
 class _Nothing(contextlib.ContextDecorator):
-    """A block that is run as it is."""
+    """A context manager without effect."""
 
     def __init__(self, *args, **options):
         pass
@@ -68,7 +68,7 @@ _DEVICE_ONLY = (
 
 
 def _accelerator(name):
-    """The module of a device that is not there."""
+    """The module of an unavailable device."""
     module = ModuleType(f"cygrad.{name}", f"The device {name}, which is not there.")
     module.__path__ = []
     vars(module).update(_QUIET | _NUMBERS | _NO | _EMPTY)
@@ -96,7 +96,7 @@ def _late_amp():
 
 
 def _one_device(name, text):
-    """The module of the device that is there."""
+    """The module of the CPU."""
     module = ModuleType(f"cygrad.{name}", text)
     module.__path__ = []
     vars(module).update(_QUIET)
@@ -109,7 +109,7 @@ def _one_device(name, text):
 
 
 def _accelerators():
-    """The module that asks for whatever accelerator there is."""
+    """The module of the current accelerator."""
     module = _accelerator("accelerator")
     vars(module).update(
         current_accelerator=lambda check_available=False: None, device_index=_Nothing,

@@ -1,9 +1,8 @@
 """
-Automatic mixed precision: `autocast`, in whose blocks some operators compute in 16 bits, and `GradScaler`, which scales
-nothing.
+Automatic mixed precision: `autocast`, in which some operators compute in 16 bits, and `GradScaler`, whose scale is 1.
 
-Which operators go which way is said by the key `autocast` of their rows in the table of operators; what a block does
-with their operands is in `cygrad._core.dispatch.autocast`.
+The key `autocast` of rows in the table of operators says how their operands are cast; see
+`cygrad._core.dispatch.autocast`.
 """
 
 import enum
@@ -59,7 +58,7 @@ class autocast(Restoring):
             device_type, enabled = "cuda", device_type
         self.device = cygrad.device(device_type).type
         self.fast_dtype = dtype or get_autocast_dtype(self.device)
-        # Of a device that is not there nothing is computed, in whatever dtype.
+        # Nothing is computed on an unavailable device, whatever the dtype.
         self.enabled = bool(enabled) and self.device == "cpu"
         if self.enabled and self.fast_dtype not in _FAST:
             warnings.warn(f"autocast: only bfloat16 and float16 are supported (got {self.fast_dtype}). Disabling "
@@ -74,7 +73,7 @@ class autocast(Restoring):
         return self
 
     def __call__(self, function):
-        """The function, run in such a block."""
+        """Wrap a function in such a block."""
         @functools.wraps(function)
         def decorated(*args, **options):
             with self:
@@ -93,18 +92,18 @@ def is_autocast_enabled(device_type="cpu"):
 
 
 def get_autocast_dtype(device_type="cpu"):
-    """The dtype of the block that this thread is in, or of blocks that name none."""
+    """Return the dtype of this thread's block, or of blocks that name none."""
     return blocks.current() or _state["dtype"] if device_type == "cpu" else cygrad.float16
 
 
 def set_autocast_enabled(device_type, enabled=None):
-    """Begin or end what a block of `autocast` does."""
+    """Begin or end the effect of a block of `autocast`."""
     if enabled is None or device_type == "cpu":
         blocks.exchange(_state["dtype"] if (device_type if enabled is None else enabled) else None, _state["cache"])
 
 
 def set_autocast_dtype(device_type, dtype):
-    """The dtype of blocks that name none."""
+    """Return the dtype of blocks that name none."""
     if device_type == "cpu":
         _state["dtype"] = dtype
 
@@ -115,12 +114,12 @@ def is_autocast_cache_enabled():
 
 
 def set_autocast_cache_enabled(enabled):
-    """Say whether blocks keep the casts of parameters."""
+    """Set whether blocks cache the casts of parameters."""
     _state["cache"] = bool(enabled)
 
 
 def clear_autocast_cache():
-    """Forget the casts of parameters that this thread has kept."""
+    """Drop the cached casts of parameters of this thread."""
     blocks.forget()
 
 
@@ -172,7 +171,7 @@ class GradScaler:
         return outputs
 
     def unscale_(self, optimizer):
-        """Nothing to do: gradients are not scaled."""
+        """No effect: gradients are not scaled."""
 
     def step(self, optimizer, *args, **options):
         """Call ``optimizer.step``, unless the scaler is enabled and a gradient is not finite."""
@@ -183,10 +182,10 @@ class GradScaler:
         return optimizer.step(*args, **options)
 
     def update(self, new_scale=None):
-        """Nothing to do."""
+        """No effect."""
 
     def get_scale(self):
-        """1."""
+        """Return 1."""
         return 1.0
 
     def is_enabled(self):
@@ -194,11 +193,11 @@ class GradScaler:
         return self._enabled
 
     def state_dict(self):
-        """What there is to keep."""
+        """Return the state."""
         return {"scale": 1.0, "_growth_tracker": 0, **self._growth} if self._enabled else {}
 
     def load_state_dict(self, state_dict):
-        """Take the factors back; the scale stays 1."""
+        """Load a state; the scale stays 1."""
         self._growth.update({name: state_dict[name] for name in self._growth if name in state_dict})
 
     def get_growth_factor(self):
@@ -254,7 +253,7 @@ def _cast(value, device_type, dtype):
 
 
 class OptState(enum.Enum):
-    """How far an optimizer is in a step of a `GradScaler`."""
+    """The progress of an optimizer in a step of a `GradScaler`."""
 
     READY, UNSCALED, STEPPED = 0, 1, 2
 

@@ -1,4 +1,4 @@
-"""Choosing a way of computing attention, of which there is one here."""
+"""Choice of attention implementations, of which there is one."""
 
 from cygrad.compatibility.functions import SDPBackend, sdpa_kernel
 

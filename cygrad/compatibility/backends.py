@@ -1,4 +1,4 @@
-"""Libraries that a build of PyTorch may compute with: what is asked of them, and switches that change nothing."""
+"""Backends of a PyTorch build: queries, and settings without effect."""
 
 import contextlib
 from types import ModuleType
@@ -15,7 +15,7 @@ def _flags(*args, **options):
 
 
 def _library(name, available=False, **settings):
-    """A library: whether it is there, and settings that are kept and change nothing."""
+    """A backend: whether it is available, and settings without effect."""
     module = ModuleType(f"cygrad.backends.{name}", f"The library {name}: {'' if available else 'not '}there.")
     module.__path__ = []
     vars(module).update(is_available=lambda: available, is_built=lambda: available, version=lambda: None, flags=_flags)

@@ -1,4 +1,4 @@
-"""``utils.benchmark``: how long a statement takes, measured often enough, and results side by side."""
+"""``utils.benchmark``: timing of statements, and comparison of results."""
 
 import gc
 import statistics
@@ -10,11 +10,11 @@ import cygrad
 __all__ = ["Compare", "Measurement", "Timer", "select_unit", "trim_sigfig"]
 
 UNITS = (("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("s", 1.0))
-LEAST = 1e-4               # seconds that a round of the statement should take
+LEAST = 1e-4               # target seconds of a round
 
 
 def select_unit(t):
-    """The unit that fits a time in seconds: its name, and its length."""
+    """Return the unit for a time in seconds: its name and length."""
     return next(unit for unit in reversed(UNITS) if t >= unit[1] or unit is UNITS[0])
 
 
@@ -25,7 +25,7 @@ def trim_sigfig(x, n):
 
 class Measurement:
     """
-    How long a statement has taken.
+    The times of a statement.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class Measurement:
 
     @property
     def iqr(self):
-        """The distance of the quartiles."""
+        """The interquartile range."""
         if len(self.raw_times) < 2:
             return 0.0
         quartiles = statistics.quantiles(self.times, n=4, method="inclusive")
@@ -65,7 +65,7 @@ class Measurement:
 
     @staticmethod
     def merge(measurements):
-        """Measurements of one statement as one."""
+        """Merge measurements of one statement."""
         found = {}
         for measurement in measurements:
             key = tuple(map(str, measurement.task_spec.values()))
@@ -122,7 +122,7 @@ class Timer:
 
     def timeit(self, number=1_000_000):
         """Run the statement so often; -> Measurement."""
-        self._run(max(number // 100, 2))                 # once for what is only done the first time
+        self._run(max(number // 100, 2))                 # once for what only the first run does
         return Measurement(number, [self._run(number)], self._spec)
 
     def repeat(self, repeat=5, number=1_000_000):
@@ -135,7 +135,7 @@ class Timer:
         return self._rounds(number, callback, lambda times: sum(times) >= min_run_time)
 
     def adaptive_autorange(self, threshold=0.1, *, min_run_time=0.01, max_run_time=10.0, callback=None):
-        """Rounds until their quartiles are close to the median; -> Measurement."""
+        """Run rounds until their quartiles are close to the median; -> Measurement."""
         number = self._fitting(min_run_time)
 
         def enough(times):
@@ -146,7 +146,7 @@ class Timer:
         return self._rounds(number, callback, enough)
 
     def _fitting(self, seconds):
-        """How many runs make a round that is long enough."""
+        """Return the number of runs in a round of the target length."""
         number = 1
         while (time := self._run(number)) < min(LEAST, seconds / 10) or number < 1:
             number *= 2 if time <= 0 else min(10, max(2, int(LEAST / time)))
@@ -169,7 +169,7 @@ class Timer:
 
 class Compare:
     """
-    Measurements as a table: a line for each statement, a column for each description.
+    Measurements as a table: a row for each statement, a column for each description.
 
     Parameters
     ----------
@@ -184,7 +184,7 @@ class Compare:
         self._results += results
 
     def trim_significant_figures(self):
-        """Without effect."""
+        """No effect."""
 
     colorize = highlight_warnings = trim_significant_figures
 

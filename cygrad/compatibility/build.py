@@ -9,7 +9,7 @@ __all__ = ["parallel_info", "show"]
 
 
 def show():
-    """Everything about the build."""
+    """Return the build configuration."""
     text = io.StringIO()
     with redirect_stdout(text):
         cygrad.show_config()

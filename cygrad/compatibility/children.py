@@ -1,4 +1,4 @@
-"""Processes that a program starts find the stand-in in place, too: those that are not forked have to be told."""
+"""The stand-in in child processes that are not forked."""
 
 import multiprocessing.spawn
 
@@ -8,7 +8,7 @@ _plain_data = multiprocessing.spawn.get_preparation_data
 
 
 class _Beginning:
-    """Something that, unpickled in the new process, puts the stand-in in place there."""
+    """An object that installs the stand-in when it is unpickled in the new process."""
 
     def __reduce__(self):
         from cygrad.compatibility import stand_in
@@ -16,10 +16,10 @@ class _Beginning:
 
 
 def _preparation_data(name):
-    """What a new process unpickles first, before it imports the program."""
+    """Return what a new process unpickles first, before it imports the program."""
     return {**_plain_data(name), "stand_in": _Beginning()}
 
 
 def prepare():
-    """Let processes that are spawned, or come from a fork server, begin with the stand-in."""
+    """Install the stand-in in processes that are spawned, or come from a fork server."""
     multiprocessing.spawn.get_preparation_data = _preparation_data

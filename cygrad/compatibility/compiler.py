@@ -1,4 +1,4 @@
-"""What programs say to PyTorch's compiler around ``compile``, which is that of `cygrad.compiling`: nothing to do."""
+"""Functions of PyTorch's compiler around ``compile``, which is that of `cygrad.compiling`: without effect."""
 
 import contextlib
 import sys
@@ -12,17 +12,17 @@ __all__ = [
 
 
 def _same(function=None, *args, **options):
-    """The function itself; without one, a decorator that returns what it gets."""
+    """Return the function itself; without one, a decorator that returns its argument."""
     return (lambda function: function) if function is None else function
 
 
 def _no(*args, **options):
-    """No."""
+    """Return False."""
     return False
 
 
 def _nothing(*args, **options):
-    """Nothing to do."""
+    """No effect."""
 
 
 @contextlib.contextmanager

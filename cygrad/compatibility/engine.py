@@ -1,4 +1,4 @@
-"""What programs for PyTorch ask of its engine and of its bookkeeping of views."""
+"""Private functions of PyTorch's engine and view tracking."""
 
 import contextlib
 
@@ -19,7 +19,7 @@ __all__ = [
 
 
 def _current_graph_task_id():
-    """A number of the backward that this thread is inside of; -1 outside."""
+    """Return a number of the innermost backward of this thread; -1 outside."""
     return next(iter(running()), -1)
 
 
@@ -49,7 +49,7 @@ def _will_engine_execute_node(node):
 
 
 class _Switch:
-    """A block, or a call, that sets something which is only remembered: it makes no difference here."""
+    """A block, or a call, whose setting is stored without effect."""
 
     def __init__(self, mode):
         self._former, type(self)._mode = type(self)._mode, bool(mode)
@@ -74,7 +74,7 @@ class _force_original_view_tracking(_Switch):
 
 
 def is_multithreading_enabled():
-    """What `set_multithreading_enabled` has set."""
+    """Return the setting of `set_multithreading_enabled`."""
     return set_multithreading_enabled._mode
 
 
@@ -82,7 +82,7 @@ _is_multithreading_enabled = is_multithreading_enabled
 
 
 def is_view_replay_enabled():
-    """What `_force_original_view_tracking` has set."""
+    """Return the setting of `_force_original_view_tracking`."""
     return _force_original_view_tracking._mode
 
 
@@ -91,7 +91,7 @@ _is_view_replay_enabled = is_view_replay_enabled
 
 class _set_fwd_grad_enabled:
     """
-    Switch the computation of tangents on or off, in this thread.
+    Set whether tangents are computed in this thread.
 
     A call, undone by the opposite one, or a context manager.
     """
@@ -114,7 +114,7 @@ def _is_fwd_grad_enabled():
 
 @contextlib.contextmanager
 def _unsafe_preserve_version_counter(tensor):
-    """Let in-place operations on a tensor, or several, leave the version counter as it is within the block."""
+    """Keep the version counter of a tensor, or several, unchanged by in-place operations in the block."""
     tensors = (tensor,) if isinstance(tensor, cygrad.Tensor) else tuple(tensor)
     versions = [part._version for part in tensors]
     try:

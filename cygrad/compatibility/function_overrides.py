@@ -34,12 +34,12 @@ _thread = threading.local()
 
 
 def modes():
-    """The blocks of this thread that take over functions, the innermost last."""
+    """The blocks of this thread that override functions, the innermost last."""
     return _thread.__dict__.setdefault("modes", [])
 
 
 def dispatching(function, public=None):
-    """`function`, which first asks the classes of its arguments; they are handed `public`, by default `function`."""
+    """Wrap `function`: the classes of its arguments are asked first; they get `public`, by default `function`."""
     def call(*args, **options):
         if public is not None and modes():
             mode, types = modes()[-1], {type(value): None for value in args if isinstance(value, Tensor)}
@@ -54,7 +54,7 @@ def dispatching(function, public=None):
 
 
 def dispatch_methods(cls):
-    """Put methods and properties into a subclass of Tensor that ask its ``__torch_function__``."""
+    """Add methods and properties to a subclass of Tensor that call its ``__torch_function__``."""
     for name, attribute in list(vars(Tensor).items()):
         if name in METHODS or name in OWN or (name.startswith("__") and name not in SPECIAL):
             continue
@@ -71,7 +71,7 @@ def dispatch_methods(cls):
 
 @functools.cache
 def dispatch_functions():
-    """Let the public functions that are composed of operators ask, too."""
+    """Make public functions composed of operators call it, too."""
     modules = [importlib.import_module(name) for name in MODULES]
     for module in modules:
         for name, function in list(vars(module).items()):

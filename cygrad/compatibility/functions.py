@@ -1,4 +1,4 @@
-"""Functions and types of PyTorch's namespace that hardly any other program needs."""
+"""Rarely used functions and types of PyTorch's namespace."""
 
 import builtins
 import contextlib
@@ -39,7 +39,7 @@ def sym_not(a):
 
 
 def typename(obj):
-    """The name of the type of an object, with its module; of a tensor that of its dtype."""
+    """Return the name of the type of an object, with its module; of a tensor that of its dtype."""
     if isinstance(obj, Tensor):
         return obj.type()
     kind = obj if isinstance(obj, type) or hasattr(obj, "__qualname__") else type(obj)
@@ -47,12 +47,12 @@ def typename(obj):
 
 
 def get_device(input):
-    """The number of the accelerator where a tensor is; -1 for the CPU."""
+    """Return the index of a tensor's accelerator; -1 for the CPU."""
     return input.get_device()
 
 
 def get_device_module(device=None):
-    """The module for a device: ``cpu``, or that of one which is not there."""
+    """Return the module of a device: ``cpu``, or that of an unavailable one."""
     return getattr(cygrad, cygrad.device("cpu" if device is None else device).type)
 
 
@@ -90,7 +90,7 @@ def range(start=0, end=None, step=1, **options):
 
 def empty_strided(size, stride, **options):
     """
-    A tensor with given strides whose elements are not set.
+    Return an uninitialized tensor with given strides.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def empty_strided(size, stride, **options):
 
 def empty_permuted(size, physical_layout, **options):
     """
-    A tensor whose elements are not set, with its dimensions in a given order in memory, the outermost first.
+    Return an uninitialized tensor with a given order of dimensions in memory, the outermost first.
 
     Examples
     --------
@@ -138,7 +138,7 @@ def empty_permuted(size, physical_layout, **options):
 
 def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
     """
-    A tensor over the memory of an object with the buffer protocol.
+    Return a tensor over the memory of an object with the buffer protocol.
 
     Parameters
     ----------
@@ -168,7 +168,7 @@ def from_file(filename, shared=False, size=0, *, dtype=None, **options):
 
 def narrow_copy(input, dim, start, length):
     """
-    A copy of a part along one dimension; `narrow` gives a view of it.
+    Return a copy of a part along one dimension; `narrow` gives a view of it.
 
     Examples
     --------
@@ -183,7 +183,7 @@ def narrow_copy(input, dim, start, length):
 
 def histogramdd(input, bins, *, range=None, weight=None, density=False):
     """
-    A histogram of points in several dimensions.
+    Return a histogram of points in several dimensions.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""``futures``: results that come later, with callbacks."""
+"""``futures``: results that are available later, with callbacks."""
 
 import concurrent.futures
 
@@ -9,7 +9,7 @@ __all__ = ["Future", "collect_all", "wait_all"]
 
 class Future:
     """
-    A result that comes later.
+    A result that is available later.
 
     Examples
     --------
@@ -34,21 +34,21 @@ class Future:
         return self._future.done()
 
     def wait(self):
-        """The result, when it is there; raises the error that there is instead."""
+        """Return the result when it is available; raises the error that there is instead."""
         return self._future.result()
 
     def value(self):
-        """The result, which must be there."""
+        """Return the result, which must be available."""
         if not self.done():
-            raise RuntimeError("Future: there is no result yet. Use wait().")
+            raise RuntimeError("Future: the result is not available yet. Use wait().")
         return self.wait()
 
     def set_result(self, result):
-        """Say what the result is, and call what waits for it."""
+        """Set the result, and run the callbacks."""
         self._future.set_result(result)
 
     def set_exception(self, result):
-        """Say that there is an error instead."""
+        """Set an error instead."""
         self._future.set_exception(result)
 
     def then(self, callback):

@@ -1,8 +1,8 @@
 """
-``import torch`` answered by this library: an import hook, off by default.
+``import torch`` imports this library: an import hook, off by default.
 
-``torch`` is a module of its own that has the names of `cygrad`; ``torch.nn`` and all others that this library has are
-the very modules of `cygrad`, so that a class is the same under both names.
+``torch`` is a separate module with the names of `cygrad`; ``torch.nn`` and all others that this library has are the
+modules of `cygrad`, so that a class is the same under both names.
 """
 
 import importlib
@@ -54,7 +54,7 @@ def _attribute(name):
 
 
 def module_for(path):
-    """The module that stands for one of torch, by its dotted path; None if there is none."""
+    """Return the module for one of torch, by its dotted path; None if there is none."""
     found = paths.home(path)
     if found is not None:
         return found
@@ -72,7 +72,7 @@ def module_for(path):
     return absent.module(path)
 
 
-# Parts of this library that are none of torch.
+# Modules of this library that torch lacks.
 PRIVATE = {"_core", "compatibility", "composite", "config", "conversion", "operators", "printing", "safetensors",
            "tensor_methods"}
 _adopted_modules = {}
@@ -99,7 +99,7 @@ def _adopted(path, module):
             raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
 
         module.__getattr__ = further
-        for name, part in list(vars(module).items()):          # those that an attribute leads to without an import
+        for name, part in list(vars(module).items()):          # those that are attributes without an import
             if isinstance(part, ModuleType) and part.__name__ == f"{module.__name__}.{name}":
                 _adopted(f"{path}.{name}", part)
             # Python makes an imported module an attribute of what it is in: not where that has a function of the name.
@@ -110,11 +110,11 @@ def _adopted(path, module):
 
 
 class Finder:
-    """Answers for ``torch`` and everything below it."""
+    """Finds ``torch`` and everything below it."""
 
     @staticmethod
     def find_spec(fullname, path=None, target=None):
-        """The spec of a module of torch; None for others; an error for one of torch that is not here."""
+        """Return the spec of a module of torch; None for others; raise for unavailable ones."""
         if fullname != ROOT and not fullname.startswith(ROOT + "."):
             return None
         module = Namespace() if fullname == ROOT else module_for(fullname)
@@ -184,7 +184,7 @@ def stand_in():
     Raises
     ------
     RuntimeError
-        If PyTorch itself is imported already.
+        If PyTorch is imported already.
 
     Examples
     --------
@@ -197,7 +197,7 @@ def stand_in():
     if isinstance(sys.modules.get(ROOT), Namespace) or Finder in sys.meta_path:
         return
     if ROOT in sys.modules:
-        raise RuntimeError("stand_in: PyTorch itself is imported already. Call cygrad.stand_in() before anything that "
+        raise RuntimeError("stand_in: PyTorch is imported already. Call cygrad.stand_in() before anything that "
                            "imports torch, or run the program with python -m cygrad.")
     sys.meta_path.insert(0, Finder)
     sys.meta_path.append(_Missing)

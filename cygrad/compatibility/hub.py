@@ -43,7 +43,7 @@ def _description(operation, repo_or_dir, source):
         folder = found if os.path.isdir(found) else _refuse(repo_or_dir)
     path = os.path.join(folder, "hubconf.py")
     if not os.path.exists(path):
-        raise FileNotFoundError(f"{operation}: there is no hubconf.py in {folder}.")
+        raise FileNotFoundError(f"{operation}: no hubconf.py in {folder}.")
     sys.path.insert(0, folder)
     try:
         spec = importlib.util.spec_from_file_location("hubconf", path)
@@ -60,7 +60,7 @@ def _description(operation, repo_or_dir, source):
 def _entry(operation, module, model):
     function = getattr(module, model, None)
     if not callable(function):
-        raise RuntimeError(f"{operation}: there is no function {model!r} in {module.__file__}.")
+        raise RuntimeError(f"{operation}: no function {model!r} in {module.__file__}.")
     return function
 
 

@@ -57,8 +57,8 @@ class CustomOpDef:
 
     def __call__(self, *args, **options):
         if self.function is None:
-            raise NotImplementedError(f"{self._qualname}: there is no function for the CPU (got a call). Register one "
-                                      "with register_kernel or impl.")
+            raise NotImplementedError(f"{self._qualname}: no implementation for the CPU is registered. Register one "
+                                      f"with register_kernel or impl.")
         if self.derivative is None:
             return self.function(*args, **options)
         try:

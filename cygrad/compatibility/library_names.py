@@ -27,7 +27,7 @@ class _InfiniteConstantSampler:
 
 
 class _IterableDatasetStopIteration:
-    """What a worker sends when its part of a data set is at its end."""
+    """What a worker sends when its part of a dataset is at its end."""
 
     def __init__(self, worker_id):
         self.worker_id = worker_id

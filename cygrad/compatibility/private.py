@@ -198,7 +198,7 @@ class _BaseDataLoaderIter(metaclass=_Either):
 
 
 class _DatasetKind:
-    """What a data set is."""
+    """What a dataset is."""
 
     Map, Iterable = 0, 1
 

@@ -84,7 +84,7 @@ class SummaryWriter:
         """Write how often which values occur."""
         values = _numbers(values).astype(np.float64).ravel()
         if not values.size:
-            raise ValueError("add_histogram: there are no values (got an empty tensor).")
+            raise ValueError("add_histogram: expected at least one value (got an empty tensor).")
         counts, edges = np.histogram(values, bins=64 if isinstance(bins, str) else bins)
         histogram = self._proto[3](
             min=values.min(), max=values.max(), num=values.size, sum=values.sum(), sum_squares=(values**2).sum(),
@@ -131,7 +131,7 @@ class SummaryWriter:
 
 def hparams(hparam_dict=None, metric_dict=None, hparam_domain_discrete=None):
     """Refuse: `SummaryWriter.add_hparams` writes a text and numbers."""
-    raise NotImplementedError("hparams: summaries of hyperparameters are not made here. Use SummaryWriter.add_hparams.")
+    raise NotImplementedError("hparams: hyperparameter summaries are not supported. Use SummaryWriter.add_hparams.")
 
 
 def FileWriter(*args, **options):

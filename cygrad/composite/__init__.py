@@ -1,7 +1,8 @@
-"""Public functions that are composed of operators of the table.
+"""
+Public functions composed of operators of the table.
 
-`FUNCTIONS` are for the package's namespace, `METHODS` and `PROPERTIES` for the Tensor type; where a name is
-also one of the table, the one here is what users see.
+`FUNCTIONS` are for the package's namespace, `METHODS` and `PROPERTIES` for the Tensor type; they take precedence over
+operators of the same name.
 """
 
 import sys
@@ -56,7 +57,7 @@ FUNCTIONS |= {"index_put": index_put, **in_place.FUNCTIONS}
 
 
 def _methods(module):
-    """What a module adds to Tensor: functions by name, or under the names of a dict."""
+    """Return what a module adds to Tensor: functions by name, or under the names of a dict."""
     found = getattr(module, "METHODS", ())
     return found if isinstance(found, dict) else {name: getattr(module, name) for name in found}
 

@@ -14,7 +14,7 @@ __all__ = ["add", "add_", "allclose", "clamp", "clamp_", "clip", "clip_", "div",
            "gelu", "isclose", "pow", "pow_", "rsub", "sub", "sub_", "subtract", "subtract_", "true_divide",
            "true_divide_"]
 
-# What parameters of these functions mean.
+# Shared parameter descriptions.
 _PARAMETERS = {
     "input": "Tensor\n    Changed.",
     "alpha": "number, default 1\n    Of a kind that the result has: no bool for numbers, no fraction for integers.",
@@ -37,7 +37,7 @@ def _rounded(rounding_mode, operation):
 
 @documented(_PARAMETERS)
 def div(input, other, *, rounding_mode=None, out=None):
-    """Divide element by element.
+    """Divide element-wise.
 
     Parameters
     ----------
@@ -89,14 +89,14 @@ divide_ = true_divide_ = div_
 
 
 def _kind(value):
-    """What a Tensor or a number is: an index of KINDS."""
+    """Return the category of a Tensor or number, an index of KINDS."""
     if isinstance(value, Tensor):
         return category(value)
     return 0 if isinstance(value, bool) else 1 if hasattr(value, "__index__") else 2 + isinstance(value, complex)
 
 
 def _check_alpha(name, input, other, alpha):
-    """The kind of the result, which has to hold alpha."""
+    """Return the category of the result, which must hold alpha."""
     kind, result = _kind(alpha), max(_kind(input), _kind(other))
     if kind > max(result, 1) or (kind == 0 and result):
         raise RuntimeError(f"{name}: alpha does not fit the result (got {alpha!r}, which is {KINDS[kind]}, for "
@@ -105,11 +105,11 @@ def _check_alpha(name, input, other, alpha):
 
 
 def _scaled(name, form, input, other, alpha, out=None):
-    """`add`, `sub` and their forms in place: one pass over memory with or without the factor."""
+    """Compute `add`, `sub` and their in-place forms: one pass over memory with or without the factor."""
     options = {} if out is None else {"out": out}
     if type(alpha) is int and alpha == 1:
         return getattr(operators, name + form)(input, other, **options)
-    if _check_alpha(name, input, other, alpha) == 0:                # a mask is taken as a whole or left out
+    if _check_alpha(name, input, other, alpha) == 0:                # a mask is used as a whole or not at all
         part = other if alpha else operators.logical_and(other, False) if isinstance(other, Tensor) else False
         return getattr(operators, name + form)(input, part, **options)
     return getattr(operators, f"{name}_scaled{form}")(input, other, alpha=alpha, **options)
@@ -195,7 +195,7 @@ def sub_(input, other, *more, alpha=1):
 
 @documented(_PARAMETERS)
 def rsub(input, other, *, alpha=1):
-    """The difference with its operands swapped: ``other - alpha * input``.
+    """Return the difference with swapped operands: ``other - alpha * input``.
 
     Parameters
     ----------
@@ -218,7 +218,7 @@ subtract_ = sub_
 
 @documented(_PARAMETERS)
 def pow(input, exponent, *, out=None):
-    """Each element to a power.
+    """Raise each element to a power.
 
     Parameters
     ----------
@@ -243,7 +243,7 @@ def pow(input, exponent, *, out=None):
 
 
 def _power(input, exponent, suffix):
-    """The operator for an exponent that is a tensor or a number."""
+    """Return the operator for a tensor or a number as the exponent."""
     if isinstance(exponent, Tensor | np.ndarray):
         return getattr(operators, "pow_tensor" + suffix)
     check_power(input, exponent)
@@ -268,7 +268,7 @@ def pow_(input, exponent):
 
 
 def _clamp_form(min, max):
-    """The operator for the bounds that are given, and its arguments."""
+    """Return the operator for the given bounds, and its arguments."""
     if min is None and max is None:
         raise RuntimeError("clamp: at least one of 'min' and 'max' must be given (got None and None).")
     if max is None:
@@ -279,7 +279,7 @@ def _clamp_form(min, max):
 
 
 def clamp(input, min=None, max=None, *, out=None):
-    """Bring every element between two bounds.
+    """Clamp every element between two bounds.
 
     Parameters
     ----------
@@ -335,7 +335,7 @@ clip_ = clamp_
 
 @documented(_PARAMETERS)
 def gelu(input, *, approximate="none"):
-    """The Gaussian error linear unit ``x * P(X <= x)``.
+    """Compute the Gaussian error linear unit ``x * P(X <= x)``.
 
     Parameters
     ----------
@@ -366,7 +366,7 @@ def _check_comparable(input, other, operation):
 
 
 def isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
-    """Whether elements differ by at most ``atol + rtol * abs(other)``.
+    """Return whether elements differ by at most ``atol + rtol * abs(other)``.
 
     Parameters
     ----------
@@ -400,13 +400,13 @@ def isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
         if value < 0:
             raise RuntimeError(f"isclose: {name} must not be negative (got {value}).")
     if not (input.dtype.is_floating_point or input.dtype.is_complex):
-        # The difference of integers may not be one of their dtype.
+        # The difference of integers may exceed their dtype.
         input, other = operators.cast(input, float64), operators.cast(other, float64)
     return operators.isclose(input, other, rtol, atol, equal_nan)
 
 
 def allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
-    """Whether all elements are close, see `isclose`.
+    """Return whether all elements are close, see `isclose`.
 
     Parameters
     ----------
@@ -431,7 +431,7 @@ def allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
 
 
 def equal(input, other):
-    """Whether two tensors have the same shape and equal elements.
+    """Return whether two tensors have the same shape and equal elements.
 
     Parameters
     ----------

@@ -22,7 +22,7 @@ def _part(input, dim, start, end):
 
 @spelled
 def diff(input, n=1, dim=-1, prepend=None, append=None, *, out=None):
-    """Differences of neighbors along a dimension.
+    """Return the differences of adjacent elements along a dimension.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def diff(input, n=1, dim=-1, prepend=None, append=None, *, out=None):
 # ---- derivatives
 
 def _steps(operation, spacing, input, dims):
-    """For each dimension the step, or the coordinates along it."""
+    """Return the spacing or the coordinates along each dimension."""
     if isinstance(spacing, Tensor):
         raise RuntimeError(f"{operation}: coordinates are given as a sequence of Tensors, one for each dimension.")
     if not isinstance(spacing, (list, tuple)):
@@ -87,12 +87,12 @@ def _steps(operation, spacing, input, dims):
 
 
 def _along(vector, input, dim):
-    """Return a vector seen in the dimension of a tensor."""
+    """Return a vector as a view along a dimension of a tensor."""
     return operators.reshape(vector, tuple(vector.numel() if k == dim else 1 for k in range(input.ndim)))
 
 
 def _edges(input, dim, left, right, order):
-    """The derivatives at both ends, with the steps there."""
+    """Return the derivatives at both ends, with the spacing there."""
     first, last = _part(input, dim, 0, order + 1), _part(input, dim, -order - 1, None)
     one = lambda x, k: _part(x, dim, k, k + 1)  # noqa: E731
     if order == 1:
@@ -107,7 +107,7 @@ def _edges(input, dim, left, right, order):
 
 
 def _gradient_along(input, dim, step, order):
-    """Second-order differences within, of the given order at the ends."""
+    """Return second-order differences inside, of the given order at the ends."""
     size = input.shape[dim]
     if isinstance(step, Tensor):
         steps = operators.sub(_part(step, 0, 1, None), _part(step, 0, None, -1))
@@ -129,7 +129,7 @@ def _gradient_along(input, dim, step, order):
 
 
 def gradient(input, *, spacing=1, dim=None, edge_order=1):
-    """Derivatives of sampled values, by central differences.
+    """Differentiate sampled values numerically, by central differences.
 
     Parameters
     ----------
@@ -184,7 +184,7 @@ def gradient(input, *, spacing=1, dim=None, edge_order=1):
 # ---- integrals
 
 def _trapezoids(operation, y, x, dx, dim):
-    """The areas between neighbors, and the dimension."""
+    """Return the areas between adjacent points, and the dimension."""
     if str(as_tensor_argument(operation, "y", y).dtype).endswith(".bool"):
         raise RuntimeError(f"{operation}: not for bool (got {y.dtype}). Convert with to() first.")
     dim = _wrapped(operation, y, dim)
@@ -204,7 +204,7 @@ def _trapezoids(operation, y, x, dx, dim):
 
 
 def trapezoid(y, x=None, *, dx=None, dim=-1):
-    """Return the integral along a dimension by the rule of trapezoids.
+    """Integrate along a dimension by the trapezoidal rule.
 
     Parameters
     ----------
@@ -246,7 +246,7 @@ trapz = trapezoid
 
 
 def cumulative_trapezoid(y, x=None, *, dx=None, dim=-1):
-    """Running integrals along a dimension by the rule of trapezoids.
+    """Integrate cumulatively along a dimension by the trapezoidal rule.
 
     Parameters
     ----------

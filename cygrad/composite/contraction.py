@@ -22,7 +22,7 @@ class Labeled(NamedTuple):
 # ---- reading the arguments
 
 def _text_of(sublist):
-    """`[0, 1, ...]` as "AB..."."""
+    """Convert `[0, 1, ...]` to "AB..."."""
     text = ""
     for item in sublist:
         if item is Ellipsis:
@@ -35,7 +35,7 @@ def _text_of(sublist):
 
 
 def _read_arguments(args):
-    """Texts of the operands' subscripts, that of the output or None, and the operands."""
+    """Return the subscripts of the operands, that of the output or None, and the operands."""
     if len(args) < 2:
         raise ValueError("einsum: expected an equation and at least one operand, or operands with their subscripts.")
     if isinstance(args[0], str):
@@ -80,13 +80,13 @@ def _labels_of(text, ndim, number):
 
 @lru_cache(maxsize=512)
 def _read_subscripts(inputs, output, ndims):
-    """The labels of all operands, and those of the output."""
+    """Return the labels of all operands, and those of the output."""
     labels = tuple(_labels_of(text, ndim, i) for i, (text, ndim) in enumerate(zip(inputs, ndims, strict=False)))
     return labels, _output_labels(output, labels)
 
 
 def _output_labels(text, all_labels):
-    """The labels of the result: as written, or `...` and the letters that occur once, in their order."""
+    """Return the labels of the result: as written, or `...` and the letters that occur once, in order."""
     counts = {}
     for labels in all_labels:
         for label in labels:
@@ -106,7 +106,7 @@ def _output_labels(text, all_labels):
 # ---- one operand
 
 def _without_repeats(operand):
-    """Diagonals for labels that occur several times."""
+    """Take diagonals for repeated labels."""
     if len(set(operand.labels)) == len(operand.labels):
         return operand
     tensor, labels = operand.tensor, list(operand.labels)
@@ -123,7 +123,7 @@ def _without_repeats(operand):
 
 
 def _all_sizes(operands):
-    """The size of each label, 1 only if all have 1."""
+    """Return the size of each label, 1 only if all have 1."""
     sizes = {}
     for number, operand in enumerate(operands):
         for label, size in zip(operand.labels, operand.tensor.shape, strict=False):
@@ -136,7 +136,7 @@ def _all_sizes(operands):
 
 
 def _without_broadcast(operand, sizes):
-    """Drop dimensions of size 1 where another operand has the real one."""
+    """Drop dimensions of size 1 where another operand has the full one."""
     shape = operand.tensor.shape
     dropped = [i for i, label in enumerate(operand.labels) if shape[i] != sizes[label]]
     if not dropped:
@@ -169,7 +169,7 @@ def _arranged(operand, groups, sizes):
 # ---- two operands
 
 def _contract(a, b, kept, sizes):
-    """The product of two operands, summed over the labels that are not kept: one product of matrices."""
+    """Multiply two operands and sum over the labels that are not kept: one matrix product."""
     a = _summed(a, kept | set(b.labels))
     b = _summed(b, kept | set(a.labels))
     batch = [label for label in a.labels if label in b.labels and label in kept]
@@ -190,7 +190,7 @@ def _contract(a, b, kept, sizes):
 
 
 def _best_pair(operands, output, sizes):
-    """The pair whose product grows memory least: what is cheap now makes the rest cheap."""
+    """Return the pair whose product increases memory least."""
     if len(operands) == 2:
         return 0, 1, set(output)
     best = None
@@ -207,7 +207,7 @@ def _best_pair(operands, output, sizes):
 
 
 def einsum(*args):
-    """Sum of products of tensors, by the labels of their dimensions.
+    """Sum products of tensors over labeled dimensions (Einstein summation).
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Elements counted and found: histograms, buckets, runs of equals."""
+"""Counting and searching: histograms, buckets, runs of equal elements."""
 
 from cygrad._core.arrays.dtype import float64, int64
 from cygrad._core.creation.creation import tensor
@@ -14,7 +14,8 @@ METHODS = ["argwhere", "bincount", "histc", "histogram", "unique_consecutive"]
 
 
 def argwhere(input):
-    """Indices of the elements that are not zero, one row each.
+    """
+    Return the indices of the nonzero elements, one row each.
 
     Parameters
     ----------
@@ -35,10 +36,10 @@ def argwhere(input):
     return operators.nonzero(as_tensor_argument("argwhere", "input", input))
 
 
-# ---- in a sorted sequence
+# ---- sorted sequences
 
 def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=None, out=None, sorter=None):
-    """Where values belong in sorted rows.
+    """Return the insertion positions of values in sorted rows.
 
     Parameters
     ----------
@@ -97,7 +98,7 @@ def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=N
 
 
 def bucketize(input, boundaries, *, out_int32=False, right=False, out=None):
-    """Return the number of the bucket that each element falls in.
+    """Return the index of the bucket that each element falls in.
 
     Parameters
     ----------
@@ -135,7 +136,7 @@ def bucketize(input, boundaries, *, out_int32=False, right=False, out=None):
 # ---- counts
 
 def bincount(input, weights=None, minlength=0):
-    """How often each number occurs.
+    """Count how often each integer occurs.
 
     Parameters
     ----------
@@ -189,7 +190,7 @@ def bincount(input, weights=None, minlength=0):
 
 
 def _limits(operation, input, low, high):
-    """The limits of a histogram: of the elements themselves if both are equal."""
+    """Return the limits of a histogram: those of the elements if both are equal."""
     if low == high and input.numel():
         low, high = float(operators.amin(input)), float(operators.amax(input))
     if low == high:
@@ -250,7 +251,7 @@ def histc(input, bins=100, min=0, max=0, *, out=None):
 
 
 def histogram(input, bins, *, range=None, weight=None, density=False, out=None):
-    """Return a histogram, with the limits of its bins.
+    """Return a histogram, and the edges of its bins.
 
     Parameters
     ----------
@@ -323,10 +324,10 @@ def histogram(input, bins, *, range=None, weight=None, density=False, out=None):
     return into("histogram", named_result("histogram", "hist", "bin_edges")(hist, limits), out)
 
 
-# ---- runs of equals
+# ---- runs of equal elements
 
 def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
-    """The first of each run of equal neighbors.
+    """Return the first of each run of equal adjacent elements.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Diagonals, read and written; views of which a copy is changed."""
+"""Diagonals; copies with a modified view."""
 
 from cygrad._core.arrays.dtype import int64
 from cygrad._core.arrays.placement import is_meta_place
@@ -17,7 +17,7 @@ METHODS = ["as_strided_scatter", "diag", "diag_embed", "diagflat", "diagonal_sca
 
 
 def diag_embed(input, offset=0, dim1=-2, dim2=-1):
-    """Matrices with the last dimension of a tensor on a diagonal, zeros elsewhere.
+    """Return matrices with the last dimension of a tensor on a diagonal, zeros elsewhere.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def diagflat(input, offset=0):
 
 @computes_in("float32")
 def trace(input):
-    """Sum of the diagonal of a matrix.
+    """Return the sum of the diagonal of a matrix.
 
     Parameters
     ----------
@@ -148,10 +148,10 @@ def trace(input):
     return operators.sum(operators.diagonal(input, 0, 0, 1))
 
 
-# ---- a copy with another part
+# ---- copies with a modified view
 
 def _changed(operation, input, src, view):
-    """A copy of the tensor in which the part that `view` gives is `src`."""
+    """Return a copy of the tensor in which the view is `src`."""
     as_tensor_argument(operation, "input", input)
     as_tensor_argument(operation, "src", src)
     result = copy_for(input, src)
@@ -227,7 +227,7 @@ def slice_scatter(input, src, dim=0, start=None, end=None, step=1):
 
 @documented()
 def as_strided_scatter(input, src, size, stride, storage_offset=None):
-    """Return a copy with other elements in the part that sizes and strides describe.
+    """Return a copy with other elements in a strided view.
 
     Parameters
     ----------
@@ -246,7 +246,7 @@ def as_strided_scatter(input, src, size, stride, storage_offset=None):
 
 
 def fill_diagonal_(input, fill_value, wrap=False):
-    """Write a number on the main diagonal, in place.
+    """Fill the main diagonal with a number, in place.
 
     Parameters
     ----------
@@ -281,7 +281,7 @@ def fill_diagonal_(input, fill_value, wrap=False):
     places = [operators.as_strided(input, (size,), (step,), None)]
     rows, columns = input.shape[0], input.shape[1]
     if wrap and input.ndim == 2 and rows > columns + 1 and columns:
-        blocks = (rows + 1) // (columns + 1)                 # that have a whole diagonal
+        blocks = (rows + 1) // (columns + 1)                 # matrices that have a whole diagonal
         places = [operators.as_strided(input, (blocks, columns), ((columns + 1) * input.stride(0), step), None)]
         if blocks * (columns + 1) < rows:
             rest = operators.slice(input, 0, blocks * (columns + 1), None, 1)
@@ -291,7 +291,7 @@ def fill_diagonal_(input, fill_value, wrap=False):
     return input
 
 
-# ---- where triangles are
+# ---- triangles
 
 def _indices(operation, row, col, offset, dtype, lower, device):
     if row < 0 or col < 0:
@@ -306,7 +306,7 @@ def _indices(operation, row, col, offset, dtype, lower, device):
 
 
 def tril_indices(row, col, offset=0, *, dtype=None, device=None, layout=None):
-    """Indices of the lower triangle of a matrix.
+    """Return the indices of the lower triangle of a matrix.
 
     Parameters
     ----------
@@ -336,7 +336,7 @@ def tril_indices(row, col, offset=0, *, dtype=None, device=None, layout=None):
 
 
 def triu_indices(row, col, offset=0, *, dtype=None, device=None, layout=None):
-    """Indices of the upper triangle of a matrix.
+    """Return the indices of the upper triangle of a matrix.
 
     Parameters
     ----------

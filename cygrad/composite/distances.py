@@ -1,4 +1,4 @@
-"""Distances between vectors, and vectors kept within a norm."""
+"""Distances between vectors, and renormalization."""
 
 from cygrad._core.creation.ranges import arange
 from cygrad._core.table.operator import operators
@@ -7,14 +7,14 @@ from cygrad.composite.shapes import broadcast_shapes
 
 __all__ = ["cdist", "dist", "pdist", "renorm"]
 
-# Norms for which an operator forms differences and adds them up in one go.
+# Norms for which an operator computes differences and norm in one pass.
 FUSED = (1, 2, float("inf"))
-# Bytes of differences that are held at a time, roughly: what a second-level cache has room for.
+# Bytes of differences in memory at a time, roughly the L2 cache.
 AT_ONCE = 1 << 20
 
 
 def dist(input, other, p=2):
-    """The p-norm of a difference: ``norm(input - other, p)``.
+    """Return the p-norm of a difference: ``norm(input - other, p)``.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def _check_norm(operation, p, **tensors):
 
 
 def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
-    """Distances between each of some vectors and each of others.
+    """Return the distances between all pairs of vectors of two sets.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
 
 
 def pdist(input, p=2.0):
-    """Distances between each two of some vectors.
+    """Return the distances between all pairs of vectors of one set.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ def pdist(input, p=2.0):
 
 
 def renorm(input, p, dim, maxnorm, *, out=None):
-    """Slices along a dimension, those scaled down whose norm is too large.
+    """Scale down slices along a dimension whose norm is too large.
 
     Parameters
     ----------

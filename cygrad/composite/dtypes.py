@@ -1,4 +1,4 @@
-"""Conversions between element types, and questions about them."""
+"""Dtype conversions and predicates."""
 
 import functools
 
@@ -18,7 +18,7 @@ __all__ = ["METHODS", "can_cast", "is_complex", "is_floating_point", "is_tensor"
 _RETURNED = "bool"
 
 BOOL, INTEGER, FLOATING, COMPLEX = range(4)
-# Name of the classes of old that `type` still understands and returns.
+# Name of the legacy tensor types that `type` accepts and returns.
 TENSOR_TYPES = {
     "BoolTensor": "bool", "ByteTensor": "uint8", "CharTensor": "int8", "ShortTensor": "int16", "IntTensor": "int32",
     "LongTensor": "int64", "FloatTensor": "float32", "DoubleTensor": "float64", "ComplexFloatTensor": "complex64",
@@ -30,7 +30,7 @@ TENSOR_TYPES = {
 # ---- conversions: methods of Tensor
 
 def _converted(tensor, dtype, copy=False, memory_format=None):
-    """The tensor itself if it has the dtype, unless a copy or an order of dimensions is wanted."""
+    """Return the tensor itself if it has the dtype, unless a copy or memory format is requested."""
     found = tensor if tensor.dtype is dtype else operators.cast(tensor, dtype)
     if memory_format is not None and memory_format != "preserve_format":
         found = found.contiguous(memory_format=memory_format)
@@ -38,7 +38,7 @@ def _converted(tensor, dtype, copy=False, memory_format=None):
 
 
 def to(self, *args, dtype=None, device=None, non_blocking=False, copy=False, memory_format=None):
-    """The tensor in another dtype: a method of Tensor.
+    """Convert the tensor to another dtype: a method of Tensor.
 
     Parameters
     ----------
@@ -92,12 +92,12 @@ def to(self, *args, dtype=None, device=None, non_blocking=False, copy=False, mem
 
 
 def _plain_dtype(value):
-    """Return a cygrad dtype for anything that names one."""
+    """Return the cygrad dtype for anything that names one."""
     return value if isinstance(value, Dtype) else promote_types(value, value)
 
 
 def on_device(function):
-    """Let a function that makes its tensors by those of others obey ``device=``."""
+    """Make a function that creates its tensors by others accept ``device=``."""
     @functools.wraps(function)
     def made(*args, device=None, **options):
         if device is None:
@@ -109,7 +109,7 @@ def on_device(function):
 
 
 def as_type(self, dtype=None, non_blocking=False, memory_format=None):
-    """The tensor in another dtype, or the name of its own: the method ``Tensor.type``.
+    """Convert the tensor to another dtype, or return the name of its own: the method ``Tensor.type``.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ def as_type(self, dtype=None, non_blocking=False, memory_format=None):
 
 @documented()
 def type_as(self, other):
-    """The tensor in the dtype of another one: a method of Tensor.
+    """Convert the tensor to the dtype of another one: a method of Tensor.
 
     Parameters
     ----------
@@ -172,7 +172,7 @@ def type_as(self, other):
 
 @documented()
 def cpu(self, memory_format=None):
-    """The tensor itself, which is on the CPU: a method of Tensor.
+    """Return the tensor itself, which is on the CPU: a method of Tensor.
 
     Parameters
     ----------
@@ -190,7 +190,7 @@ def cpu(self, memory_format=None):
 
 
 def _elsewhere(name):
-    """The method that would move a tensor to a device that is not there."""
+    """Return the method that would move a tensor to an unavailable device."""
 
     def move(self, device=None, *args, **options):
         refuse(Device(name) if device is None else device, name)
@@ -210,7 +210,7 @@ device by cuda.is_available(), which is False here.
 
 
 def dlpack_device(self):
-    """The kind of device and its number, (1, 0) for the CPU: the method ``Tensor.__dlpack_device__``.
+    """Return the device type and index, (1, 0) for the CPU: the method ``Tensor.__dlpack_device__``.
 
     Returns
     -------
@@ -265,7 +265,7 @@ METHODS |= {"to": to, "type": as_type, "type_as": type_as, "cpu": cpu}
 METHODS["__dlpack_device__"] = dlpack_device
 
 
-# ---- questions
+# ---- predicates
 
 def _category(dtype):
     if dtype.is_complex:
@@ -276,7 +276,7 @@ def _category(dtype):
 
 
 def result_type(tensor1, tensor2):
-    """The dtype that an operation of two operands has.
+    """Return the dtype of an operation on two operands.
 
     Parameters
     ----------
@@ -294,7 +294,7 @@ def result_type(tensor1, tensor2):
     >>> cygrad.result_type(cygrad.tensor([1]), 1.5)
     cygrad.float32
     """
-    found = [None, None, None]         # of tensors with dimensions, tensors without, and numbers
+    found = [None, None, None]         # of tensors with dimensions, 0-dim tensors, and numbers
     for value in (tensor1, tensor2):
         rank, dtype = _operand(value)
         found[rank] = dtype if found[rank] is None else promote_types(found[rank], dtype)
@@ -303,7 +303,7 @@ def result_type(tensor1, tensor2):
 
 
 def _combined(higher, lower):
-    """What two dtypes make of which the second decides only on the category."""
+    """Promote two dtypes of which the second decides only on the category."""
     if higher is None or lower is None or _category(lower) <= _category(higher):
         return lower if higher is None else higher
     if _category(higher) == FLOATING:            # its precision stays: float32 and complex128 make complex64
@@ -312,7 +312,7 @@ def _combined(higher, lower):
 
 
 def _operand(value):
-    """How much an operand has to say, and its dtype."""
+    """Return the priority of an operand in promotion, and its dtype."""
     default = get_default_dtype()
     if isinstance(value, Tensor):
         return (0 if value.ndim else 1), value.dtype
@@ -323,7 +323,7 @@ def _operand(value):
 
 
 def can_cast(from_, to):
-    """Whether a result of one dtype may be written to a tensor of another one.
+    """Return whether a result of one dtype may be written to a tensor of another one.
 
     Parameters
     ----------
@@ -345,7 +345,7 @@ def can_cast(from_, to):
 
 @documented(returns=_RETURNED)
 def is_tensor(obj):
-    """Whether an object is a Tensor.
+    """Return whether an object is a Tensor.
 
     Parameters
     ----------
@@ -368,7 +368,7 @@ def _checked(input, operation):
 
 @documented(returns=_RETURNED)
 def is_floating_point(input):
-    """Whether the dtype is one of real floating numbers.
+    """Return whether the dtype is a real floating one.
 
     Examples
     --------
@@ -381,7 +381,7 @@ def is_floating_point(input):
 
 @documented(returns=_RETURNED)
 def is_complex(input):
-    """Whether the dtype is one of complex numbers.
+    """Return whether the dtype is complex.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Tensors turned and flattened."""
+"""Rotating, flipping and flattening."""
 
 from cygrad._core.table.docstrings import documented
 from cygrad._core.table.operator import operators
@@ -13,7 +13,7 @@ METHODS = __all__
 
 @documented(returns=_RETURNED)
 def rot90(input, k=1, dims=(0, 1)):
-    """Return a tensor turned by quarters of a circle in a plane of two dimensions.
+    """Rotate a tensor by multiples of 90 degrees in a plane of two dimensions.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def rot90(input, k=1, dims=(0, 1)):
 
 @documented(returns=_RETURNED)
 def fliplr(input):
-    """The columns in reverse order: dimension 1.
+    """Reverse the order of the columns: dimension 1.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def fliplr(input):
 
 @documented(returns=_RETURNED)
 def flipud(input):
-    """The rows in reverse order: dimension 0.
+    """Reverse the order of the rows: dimension 0.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def flipud(input):
 
 @documented()
 def ravel(input):
-    """All elements as a vector, without a copy where possible.
+    """Flatten the tensor to a vector, without a copy where possible.
 
     Examples
     --------

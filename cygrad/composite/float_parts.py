@@ -1,4 +1,6 @@
-"""Element-wise functions that prepare arguments for operators of the table: powers of two, repairs, membership."""
+"""
+Element-wise functions that prepare arguments for operators of the table: ldexp, frexp, nan_to_num, isin and others.
+"""
 
 import numpy as np
 
@@ -16,7 +18,7 @@ __all__ = ["float_power", "frexp", "heaviside", "isin", "isreal", "ldexp", "logi
 
 LARGEST = {"float16": 65504.0, "bfloat16": 3.3895313892515355e38, "float32": 3.4028234663852886e38,
            "float64": 1.7976931348623157e308}
-FEW = 16              # elements up to which comparing with each of them beats sorting them
+FEW = 16              # elements up to which comparing with each of them is faster than sorting them
 
 
 
@@ -41,7 +43,7 @@ def nextafter(input, other, *, out=None):
     if not (isinstance(input, Tensor) and isinstance(other, Tensor) and input.dtype == other.dtype
             and _width(input) in ("float16", "bfloat16")):
         return _nextafter(input, other) if out is None else _nextafter(input, other, out=out)
-    # In the next wider dtype the neighbor is another one: the bits are counted, in the order of the numbers.
+    # In the next wider dtype the neighbor is another one: count in the bits, which are ordered like the numbers.
     start, end = (_rank(value.detach()) for value in (input, other))
     rank = start + operators.sign(end - start)
     bits = operators.where(rank < 0, -rank - 2**15, rank)
@@ -55,7 +57,7 @@ def nextafter(input, other, *, out=None):
 
 
 def _rank(tensor):
-    """How many numbers of a 16-bit dtype lie between zero and each element, negative below zero."""
+    """Return how many numbers of a 16-bit dtype are between zero and each element, negative below zero."""
     bits = operators.cast(tensor.view(int16), int32)
     return operators.where(bits < 0, -(bits + 2**15), bits)
 
@@ -67,7 +69,7 @@ heaviside.__doc__, nextafter.__doc__ = _heaviside.__doc__, _nextafter.__doc__
 # ---- powers of two and others
 
 def ldexp(input, other, *, out=None):
-    """Each element times a power of two: ``input * 2**other``.
+    """Multiply each element by a power of two: ``input * 2**other``.
 
     Parameters
     ----------
@@ -91,14 +93,14 @@ def ldexp(input, other, *, out=None):
     as_tensor_argument("ldexp", "input", input)
     as_tensor_argument("ldexp", "other", other)
     if not (other.is_floating_point() or other.is_complex()):
-        # The powers have the precision of what they multiply.
+        # The powers have the precision of the other operand.
         real = input.dtype.to_real()
         other = operators.cast(other, real if real.is_floating_point else get_default_dtype())
     return operators.ldexp_scale(input, other) if out is None else operators.ldexp_scale(input, other, out=out)
 
 
 def frexp(input, *, out=None):
-    """Mantissa and exponent: ``input = mantissa * 2**exponent``.
+    """Return mantissa and exponent: ``input = mantissa * 2**exponent``.
 
     Parameters
     ----------
@@ -132,7 +134,7 @@ def frexp(input, *, out=None):
 
 
 def float_power(input, exponent, *, out=None):
-    """Each element to a power, in double precision.
+    """Raise each element to a power, in double precision.
 
     Parameters
     ----------
@@ -188,7 +190,7 @@ _changed = inplace(float_power)
 # ---- logit
 
 def logit(input, eps=None, *, out=None):
-    """Inverse of the sigmoid: ``log(input / (1 - input))``.
+    """Return the inverse of the sigmoid: ``log(input / (1 - input))``.
 
     Parameters
     ----------
@@ -220,10 +222,10 @@ def logit(input, eps=None, *, out=None):
     return function(input, *bounds) if out is None else function(input, *bounds, out=out)
 
 
-# ---- what elements are
+# ---- predicates
 
 def nan_to_num(input, nan=0.0, posinf=None, neginf=None, *, out=None):
-    """Numbers in place of nan and infinities.
+    """Replace nan and infinities by numbers.
 
     Parameters
     ----------
@@ -260,7 +262,7 @@ def nan_to_num(input, nan=0.0, posinf=None, neginf=None, *, out=None):
 
 
 def isreal(input):
-    """Whether the imaginary part of each element is 0.
+    """Return whether the imaginary part of each element is 0.
 
     Parameters
     ----------
@@ -283,7 +285,7 @@ def isreal(input):
 
 
 def isin(elements, test_elements, *, assume_unique=False, invert=False):
-    """Whether each element is one of others.
+    """Return whether each element is among others.
 
     Parameters
     ----------

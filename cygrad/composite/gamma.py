@@ -52,7 +52,7 @@ _polygamma_method.__doc__ = polygamma.__doc__
 
 
 def mvlgamma(input, p, *, out=None):
-    """Logarithm of the multivariate gamma function of each element.
+    """Return the logarithm of the multivariate gamma function of each element.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def mvlgamma(input, p, *, out=None):
 # ---- two arguments, of which the first has no known derivative
 
 def igamma(input, other, *, out=None):
-    """The lower incomplete gamma function, regularized: ``P(input, other)``.
+    """Return the regularized lower incomplete gamma function ``P(input, other)``.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ def igamma(input, other, *, out=None):
 
 
 def igammac(input, other, *, out=None):
-    """The upper incomplete gamma function, regularized: ``Q(input, other)``.
+    """Return the regularized upper incomplete gamma function ``Q(input, other)``.
 
     Parameters
     ----------
@@ -157,7 +157,7 @@ def igammac(input, other, *, out=None):
 
 
 def zeta(input, other, *, out=None):
-    """Hurwitz's zeta function: the sum of ``(other + k)**-input`` over k from 0.
+    """Return the Hurwitz zeta function: the sum of ``(other + k)**-input`` over k from 0.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Shapes changed in place: methods of Tensor."""
+"""In-place changes of shape: methods of Tensor."""
 
 from cygrad._core.dispatch.resize_inplace import change_geometry
 from cygrad.composite.out_forms import as_tensor_argument
@@ -8,7 +8,7 @@ METHODS = ["as_strided_", "squeeze_", "swapaxes_", "swapdims_", "t_", "transpose
 
 
 def unsqueeze_(input, dim):
-    """Give the tensor a dimension of size 1, in place.
+    """Insert a dimension of size 1, in place.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ def unsqueeze_(input, dim):
 
 
 def squeeze_(input, dim=None):
-    """Take dimensions of size 1 from the tensor, in place.
+    """Remove dimensions of size 1, in place.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def squeeze_(input, dim=None):
 
 
 def transpose_(input, dim0, dim1):
-    """Swap two dimensions of the tensor, in place.
+    """Swap two dimensions, in place.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def t_(input):
 
 
 def as_strided_(input, size, stride, storage_offset=None):
-    """Give the tensor other sizes and strides over its memory, in place.
+    """Set sizes and strides over the memory of the tensor, in place.
 
     Parameters
     ----------

@@ -10,7 +10,7 @@ from cygrad.composite.out_forms import as_tensor_argument
 
 __all__ = ["cartesian_prod", "combinations", "meshgrid", "vander"]
 
-_AT_ONCE = 1 << 14          # places, between two chances for an interrupt
+_AT_ONCE = 1 << 14          # positions between two signal checks
 
 
 def _vectors(operation, tensors, most):
@@ -29,7 +29,7 @@ def _vectors(operation, tensors, most):
 
 
 def meshgrid(*tensors, indexing=None):
-    """Coordinates of the points of a grid.
+    """Return the coordinates of the points of a grid.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def meshgrid(*tensors, indexing=None):
 
 
 def cartesian_prod(*tensors):
-    """Every combination of an element of each vector.
+    """Return every combination of an element of each vector.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def cartesian_prod(*tensors):
 
 
 def combinations(input, r=2, with_replacement=False):
-    """Every combination of r elements of a vector.
+    """Return every combination of r elements of a vector.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ def combinations(input, r=2, with_replacement=False):
 
 
 def _places_of_combinations(size, r, with_replacement):
-    """One combination in each row. Memory is asked for before the first is made, and an interrupt ends it."""
+    """Return one combination in each row. Memory is allocated first, and signals are handled in between."""
     among = size + r - 1 if with_replacement and size else size
     if min(r, among - r) > 64:
         raise RuntimeError(f"combinations: too many for 64-bit arithmetic (got {r} of {size} elements).")
@@ -157,7 +157,7 @@ def _places_of_combinations(size, r, with_replacement):
 
 
 def vander(x, N=None, increasing=False):
-    """Vandermonde's matrix: the powers of each element in a row.
+    """Return the Vandermonde matrix: the powers of each element in a row.
 
     Parameters
     ----------

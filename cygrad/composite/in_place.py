@@ -1,4 +1,4 @@
-"""Functions that change a tensor in place: the methods of the same names, for programs that call them as functions."""
+"""Functions that modify a tensor in place: the methods of the same names, called as functions."""
 
 from cygrad._core.graph.tensor import Tensor
 

@@ -1,4 +1,4 @@
-"""Elements put at places that an index or a mask names, and taken from there."""
+"""Reading and writing elements at indices or masks."""
 
 from cygrad._core.arrays.dtype import int64
 from cygrad._core.creation.factories import ones_like, zeros
@@ -15,7 +15,7 @@ _MOST = (1 << 63) - 1
 
 
 def wrapped(operation, input, dim):
-    """The dimension counted from the front; a tensor without dimensions counts as if it had one."""
+    """Return the dimension counted from the front; a 0-dim tensor counts as having one."""
     ndim = max(1, input.ndim)
     if not -ndim <= dim < ndim:
         raise IndexError(f"{operation}: dimension out of range (got {dim}, expected to be in [{-ndim}, {ndim - 1}]).")
@@ -30,7 +30,7 @@ def check_vector(operation, index):
     return operators.reshape(index, (index.numel(),))
 
 
-# ---- along a dimension, by a vector of indices
+# ---- indices along a dimension
 
 @documented()
 def index_copy(input, dim, index, source, *, out=None):
@@ -77,7 +77,7 @@ def _check_bounds(operation, places, size):
 
 
 def _put_along(rows, dim, places, values):
-    """Slices written at places of a dimension, which is moved to the front for that."""
+    """Write slices at indices of a dimension, which is moved to the front for that."""
     turned = index_put(operators.movedim(rows, (dim,), (0,)), (places,), operators.movedim(values, (dim,), (0,)))
     return operators.contiguous(operators.movedim(turned, (0,), (dim,)))
 
@@ -118,7 +118,7 @@ def index_fill(input, dim, index, value):
     return operators.masked_fill(input, operators.expand(mask, tuple(input.shape)), value)
 
 
-# ---- places in the flattened tensor
+# ---- positions in the flattened tensor
 
 def take(input, index, *, out=None):
     """Return elements at indices of the flattened tensor.
@@ -160,7 +160,7 @@ def _check_flat(operation, index):
 
 @documented()
 def put(input, index, source, accumulate=False):
-    """Copy with other elements at indices of the flattened tensor.
+    """Return a copy with other elements at indices of the flattened tensor.
 
     Parameters
     ----------
@@ -196,7 +196,7 @@ def put(input, index, source, accumulate=False):
 
 
 def masked_scatter(input, mask, source):
-    """A copy with the elements of another tensor, in order, where a mask is true.
+    """Return a copy with the elements of another tensor, in order, where a mask is true.
 
     Parameters
     ----------
@@ -246,7 +246,7 @@ def masked_scatter(input, mask, source):
 
 @documented()
 def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
-    """Each element, or slice along a dimension, several times in a row.
+    """Repeat each element, or slice along a dimension.
 
     Parameters
     ----------
@@ -289,7 +289,7 @@ def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
         shape = [*input.shape[:dim + 1], count, *input.shape[dim + 1:]]
         repeated = operators.reshape(operators.expand(widened, tuple(shape)),
                                      (*input.shape[:dim], size * count, *input.shape[dim + 1:]))
-        return repeated if count != 1 and repeated.is_contiguous() else operators.clone(repeated)    # no view
+        return repeated if count != 1 and repeated.is_contiguous() else operators.clone(repeated)    # a copy
     if repeats.ndim > 1 or repeats.numel() != size:
         raise RuntimeError("repeat_interleave: repeats must be one number, or one for each slice (got shape "
                            f"{tuple(repeats.shape)} for size {size}).")
@@ -301,7 +301,7 @@ def _is_floating(input):
 
 
 def _repeated_indices(repeats, output_size):
-    """0 as often as the first number says, then 1 as often as the second, and so on."""
+    """Repeat 0 as often as the first number says, then 1 as often as the second, and so on."""
     if repeats.ndim != 1 or _is_floating(repeats):
         error = RuntimeError if repeats.ndim != 1 else NotImplementedError
         raise error(f"repeat_interleave: repeats must be a vector of integers (got {repeats.dtype} and shape "

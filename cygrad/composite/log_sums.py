@@ -15,7 +15,7 @@ def _is_complex(*values):
 
 
 def _sum(a, b):
-    """The one with the larger real part, and the logarithm of 1 + quotient, whose angle is at most a right one."""
+    """Return the operand with the larger real part, and the logarithm of 1 + quotient."""
     larger = operators.ge(operators.real(a.detach()), operators.real(b.detach()))
     above, below = operators.where(larger, a, b), operators.where(larger, b, a)
     infinite = operators.eq(operators.abs(operators.real(above.detach())), inf)

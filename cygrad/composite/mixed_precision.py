@@ -1,8 +1,8 @@
 """
-What functions that are composed of operators compute in within blocks of `autocast`.
+Autocast for functions composed of operators.
 
-Operators have a key of their rows for that. A function that is none says it with `computes_in`; outside of blocks that
-costs a look at a variable of the thread.
+Operators have a key of their rows for that. A composed function uses `computes_in`; outside of blocks that costs
+reading a thread-local variable.
 """
 
 from functools import wraps
@@ -15,7 +15,7 @@ __all__ = ["computes_in"]
 
 def computes_in(way):
     """
-    For a function that gets floating tensors in one type within blocks of `autocast`, and then runs outside of them.
+    Decorate a function that gets floating tensors in one dtype inside `autocast`, and then runs outside of it.
 
     Parameters
     ----------

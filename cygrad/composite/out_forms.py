@@ -1,4 +1,4 @@
-"""The forms with ``out=`` and in place, for functions that are composed of operators."""
+"""The ``out=`` and in-place forms of functions composed of operators."""
 
 import functools
 import inspect
@@ -11,7 +11,7 @@ from cygrad._core.table.operator import operators
 __all__ = ["MOST_PARTS", "all_spelled", "as_tensor_argument", "category", "copy_for", "inplace", "into",
            "refuse_shared_memory", "spelled"]
 
-MOST_PARTS = 1 << 24          # of one tensor: more Tensors fill the memory of most machines
+MOST_PARTS = 1 << 24          # of one tensor: more Tensors exceed the memory of most machines
 
 
 def as_tensor_argument(operation, name, value):
@@ -22,14 +22,16 @@ def as_tensor_argument(operation, name, value):
 
 
 def copy_for(input, other):
-    """A copy in which another tensor can be written: under `vmap` one for each entry of the batch, if that has them."""
+    """
+    Return a copy that another tensor can be written to: under `vmap` one for each entry of the batch, if that has them.
+    """
     if type(other) is Tensor or not hasattr(other, "_entries") or hasattr(input, "_entries"):
         return operators.clone(input)
     return other.new_empty(input.shape, dtype=input.dtype).copy_(input)
 
 
 def into(operation, result, out):
-    """The result, or `out` (of which there may be several) with the result written in it."""
+    """Return the result, or `out` (one or several) with the result written to it."""
     if out is None:
         return result
     if isinstance(result, tuple):
@@ -48,33 +50,33 @@ def into(operation, result, out):
 
 
 def category(tensor):
-    """bool < integers < real < complex: what may be written into what."""
+    """bool < integers < real < complex: which category may be written to which."""
     if str(tensor.dtype).endswith(".bool"):
         return 0
     return 1 + tensor.is_floating_point() + 2 * tensor.is_complex()
 
 
 def refuse_shared_memory(operation, out, *arguments):
-    """`out` may not lie over arguments whose elements move."""
+    """Refuse `out` that overlaps arguments whose elements move."""
     for argument in arguments if out is not None else ():
         if all(tensor.numel() and tensor.is_contiguous() for tensor in (out, argument)):
             apart = argument.data_ptr() - out.data_ptr()
             if -argument.numel() * argument.element_size() < apart < out.numel() * out.element_size():
-                raise RuntimeError(f"{operation}: elements of out share one place in memory with others of an "
-                                   "argument. Pass an out of its own, or clone() the argument.")
+                raise RuntimeError(f"{operation}: elements of out overlap those of an argument. Pass another out, or "
+                                   "clone() the argument.")
 
 
 def inplace(function, grows=False):
-    """`name_`: computed as by `function`, then written over the first argument, which may grow to its shape."""
+    """Return `name_`: computed by `function`, then written to the first argument, which may grow to its shape."""
     name = f"{function.__name__}_"
 
     @functools.wraps(function)
     def changed(input, *args, **kwargs):
         as_tensor_argument(name, "input", input)
         if is_grad_enabled() and input.requires_grad and input.is_leaf:
-            raise RuntimeError(f"{name}: a leaf that requires grad cannot be changed in place. Use the form without "
+            raise RuntimeError(f"{name}: a leaf that requires grad cannot be modified in place. Use the form without "
                                "underscore, or no_grad().")
-        # What the graph keeps must not be what is about to change.
+        # What the graph saves must not be what is modified.
         recorded = is_grad_enabled() and any(isinstance(value, Tensor) and value.requires_grad
                                              for value in (input, *args, *kwargs.values()))
         result = function(operators.clone(input) if recorded else input, *args, **kwargs)
@@ -100,7 +102,9 @@ def inplace(function, grows=False):
 
 
 def spelled(function):
-    """The function, which also takes `axis` for `dim`, `keepdims` for `keepdim`, and `input` for its first argument."""
+    """
+    Return the function with the aliases `axis` of `dim`, `keepdims` of `keepdim`, and `input` of its first argument.
+    """
     first = function.__code__.co_varnames[0]
 
     def accepting(*args, **kwargs):
@@ -113,7 +117,7 @@ def spelled(function):
                 kwargs[ours] = kwargs.pop(theirs)
         return function(*args, **kwargs)
 
-    # What functools.wraps does, in a third of the time: there are many at every import.
+    # As functools.wraps, in a third of the time: there are many at every import.
     accepting.__name__, accepting.__qualname__ = function.__name__, function.__qualname__
     accepting.__module__, accepting.__doc__ = function.__module__, function.__doc__
     accepting.__annotations__ = function.__annotations__

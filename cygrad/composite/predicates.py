@@ -1,4 +1,4 @@
-"""Questions about tensors, and functions that many programs call though there is nothing to do on a CPU."""
+"""Predicates of tensors, and functions that do nothing on a CPU."""
 
 from cygrad._core.arrays.dtype import bool as boolean
 from cygrad._core.arrays.dtype import int64
@@ -16,7 +16,7 @@ _RETURNED = "bool"
 
 @documented(returns=_RETURNED)
 def is_nonzero(input):
-    """Whether the only element is not zero.
+    """Return whether the only element is nonzero.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def is_nonzero(input):
 
 @documented(returns=_RETURNED)
 def is_same_size(input, other):
-    """Whether two tensors have one shape.
+    """Return whether two tensors have the same shape.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def is_same_size(input, other):
 
 @documented(returns=_RETURNED)
 def is_signed(input):
-    """Whether the type of the elements has negative numbers.
+    """Return whether the dtype is signed.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def is_signed(input):
 
 @documented(returns=_RETURNED)
 def is_inference(input):
-    """Whether a tensor was made in inference mode.
+    """Return whether a tensor was created in inference mode.
 
     Examples
     --------
@@ -86,7 +86,7 @@ def is_inference(input):
 
 @documented(returns=_RETURNED)
 def is_conj(input):
-    """Whether the conjugate bit is set: always False, conjugates are computed eagerly.
+    """Return whether the conjugate bit is set: always False, conjugates are computed eagerly.
 
     Examples
     --------
@@ -100,7 +100,7 @@ def is_conj(input):
 
 @documented(returns=_RETURNED)
 def is_neg(input):
-    """Whether the negative bit is set: always False, negatives are computed eagerly.
+    """Return whether the negative bit is set: always False, negatives are computed eagerly.
 
     Examples
     --------
@@ -140,7 +140,7 @@ def resolve_neg(input):
 
 @documented()
 def conj_physical(input, *, out=None):
-    """Return the complex conjugates, in memory of their own.
+    """Return the complex conjugates, in new memory.
 
     Returns
     -------
@@ -161,7 +161,7 @@ def conj_physical(input, *, out=None):
 
 @documented()
 def fill(input, value):
-    """Return a tensor of one value, of the shape and type of another.
+    """Return a tensor of one value, with the shape and dtype of another.
 
     Parameters
     ----------
@@ -188,7 +188,7 @@ def fill(input, value):
 
 
 def ndimension(input):
-    """The number of dimensions: a method of Tensor.
+    """Return the number of dimensions: a method of Tensor.
 
     Returns
     -------
@@ -204,7 +204,7 @@ def ndimension(input):
 
 
 def get_device(input):
-    """The number of the device: -1, which stands for the CPU. A method of Tensor.
+    """Return the device index: -1 for the CPU. A method of Tensor.
 
     Returns
     -------
@@ -220,7 +220,7 @@ def get_device(input):
 
 
 def is_pinned(input):
-    """Whether the memory is pinned for another device: never. A method of Tensor.
+    """Return whether the memory is pinned: always False. A method of Tensor.
 
     Returns
     -------
@@ -236,7 +236,7 @@ def is_pinned(input):
 
 
 def pin_memory(input):
-    """The tensor itself: there is no other device to pin memory for. A method of Tensor.
+    """Return the tensor itself: there is no device to pin memory for. A method of Tensor.
 
     Returns
     -------
@@ -252,7 +252,7 @@ def pin_memory(input):
 
 
 def is_set_to(input, tensor):
-    """Whether another tensor sees the same memory in the same way: a method of Tensor.
+    """Return whether another tensor is the same view of the same memory: a method of Tensor.
 
     Parameters
     ----------
@@ -275,7 +275,7 @@ def is_set_to(input, tensor):
 
 
 def sum_to_size(input, *size):
-    """The sum over the dimensions in which a smaller shape was broadcast: a method of Tensor.
+    """Sum over the dimensions in which a smaller shape was broadcast: a method of Tensor.
 
     Parameters
     ----------

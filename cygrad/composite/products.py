@@ -1,4 +1,4 @@
-"""Products composed of matrix products: scaled sums of them, contractions, Kronecker's and the cross product."""
+"""Products composed of matrix products: addmv and others, contractions, Kronecker and cross products."""
 
 from math import prod
 
@@ -11,7 +11,7 @@ from cygrad.composite.shapes import broadcast_shapes
 
 __all__ = ["addbmm", "addmv", "addr", "baddbmm", "chain_matmul", "cross", "inner", "kron", "tensordot"]
 
-# What parameters of these functions mean.
+# Shared parameter descriptions.
 _PARAMETERS = {
     "beta, alpha": "number, default 1\n    With beta 0 `input` is not looked at: its nan do not matter.",
 }
@@ -27,7 +27,7 @@ def _check_ndim(operation, **tensors):
 
 
 def _combined(operation, input, product, beta, alpha, out):
-    """beta * input + alpha * product; for beta 0 input is not looked at."""
+    """beta * input + alpha * product; for beta 0 input is not read."""
     as_tensor_argument(operation, "input", input)
     if not (input.is_floating_point() or input.is_complex()):
         if operation == "addr" and (isinstance(alpha, float) or isinstance(beta, float)):
@@ -42,7 +42,7 @@ def _combined(operation, input, product, beta, alpha, out):
         raise RuntimeError(f"{operation}: expected Tensors of one dtype (got {input.dtype} and {product.dtype}).")
     scaled = product if alpha == 1 else operators.mul(product, alpha)
     if beta == 0:
-        if input.requires_grad:                    # part of the graph all the same, with gradient 0
+        if input.requires_grad:                    # part of the graph anyway, with gradient 0
             nothing = operators.masked_fill(input, operators.ne(operators.mul(input.detach(), 0), 1), 0)
             scaled = operators.add(scaled, nothing)
         return into(operation, scaled, out)
@@ -51,7 +51,7 @@ def _combined(operation, input, product, beta, alpha, out):
 
 @documented(_PARAMETERS)
 def addmv(input, mat, vec, *more, beta=1, alpha=1, out=None):
-    """A matrix times a vector, added: ``beta * input + alpha * (mat @ vec)``.
+    """Add a matrix-vector product: ``beta * input + alpha * (mat @ vec)``.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def addmv(input, mat, vec, *more, beta=1, alpha=1, out=None):
 
 @documented(_PARAMETERS)
 def addr(input, vec1, vec2, *more, beta=1, alpha=1, out=None):
-    """The outer product of two vectors, added: ``beta * input + alpha * outer(vec1, vec2)``.
+    """Add an outer product: ``beta * input + alpha * outer(vec1, vec2)``.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def addr(input, vec1, vec2, *more, beta=1, alpha=1, out=None):
 @computes_in("lower")
 @documented(_PARAMETERS)
 def baddbmm(input, batch1, batch2, *more, beta=1, alpha=1, out=None):
-    """Products of batches of matrices, added: ``beta * input + alpha * (batch1 @ batch2)``.
+    """Add batched matrix products: ``beta * input + alpha * (batch1 @ batch2)``.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ def baddbmm(input, batch1, batch2, *more, beta=1, alpha=1, out=None):
 @computes_in("lower")
 @documented(_PARAMETERS)
 def addbmm(input, batch1, batch2, *more, beta=1, alpha=1, out=None):
-    """The sum of products of batches of matrices, added: ``beta * input + alpha * (batch1 @ batch2).sum(0)``.
+    """Add the sum of batched matrix products: ``beta * input + alpha * (batch1 @ batch2).sum(0)``.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ def addbmm(input, batch1, batch2, *more, beta=1, alpha=1, out=None):
 
 @documented(_PARAMETERS)
 def chain_matmul(*matrices, out=None):
-    """Return the product of several matrices, in the order that costs least.
+    """Return the product of several matrices, in the cheapest order.
 
     Parameters
     ----------
@@ -220,7 +220,7 @@ def _dims_of(dims, a, b):
         if count < 0:
             raise RuntimeError(f"tensordot: dims must not be negative (got {count}).")
         if count > min(a.ndim, b.ndim):
-            raise RuntimeError(f"tensordot: more dims than there are dimensions (got {count} for shapes "
+            raise RuntimeError(f"tensordot: too many dims (got {count} for shapes "
                                f"{tuple(a.shape)} and {tuple(b.shape)}).")
         return list(range(a.ndim - count, a.ndim)), list(range(count))
     first, second = (list(part) if isinstance(part, (list, tuple)) else [part] for part in dims)
@@ -235,7 +235,7 @@ def _dims_of(dims, a, b):
 
 
 def tensordot(a, b, dims=2, out=None):
-    """Sums of products over dimensions of two tensors.
+    """Contract dimensions of two tensors: sum their products.
 
     Parameters
     ----------
@@ -282,7 +282,7 @@ def tensordot(a, b, dims=2, out=None):
 
 
 def inner(input, other, *, out=None):
-    """Sums of products over the last dimensions; nothing is conjugated.
+    """Contract the last dimensions of two tensors; nothing is conjugated.
 
     Parameters
     ----------
@@ -318,7 +318,7 @@ def inner(input, other, *, out=None):
 
 
 def kron(input, other, *, out=None):
-    """Kronecker's product: a copy of `other` for each element of `input`, multiplied by it.
+    """Return the Kronecker product: a copy of `other` for each element of `input`, multiplied by it.
 
     Parameters
     ----------

@@ -21,7 +21,7 @@ def _check(operation, input, hidden, w_ih, w_hh, gates):
 
 def lstm_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
     """
-    One step of an LSTM: a cell, written and read through gates (Hochreiter and Schmidhuber, 1997).
+    Compute one step of an LSTM (Hochreiter and Schmidhuber, 1997).
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def lstm_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
 
 def gru_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
     """
-    One step of a gated recurrent unit (Cho et al., 2014).
+    Compute one step of a gated recurrent unit (Cho et al., 2014).
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def gru_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
 
 def rnn_tanh_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
     """
-    One step of a plain recurrent network: ``tanh(w_ih @ input + b_ih + w_hh @ hx + b_hh)``.
+    Compute one step of an Elman network: ``tanh(w_ih @ input + b_ih + w_hh @ hx + b_hh)``.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def rnn_tanh_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
 
 def rnn_relu_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
     """
-    One step of a plain recurrent network: ``relu(w_ih @ input + b_ih + w_hh @ hx + b_hh)``.
+    Compute one step of an Elman network: ``relu(w_ih @ input + b_ih + w_hh @ hx + b_hh)``.
 
     Parameters
     ----------

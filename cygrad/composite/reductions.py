@@ -9,7 +9,7 @@ from cygrad.composite.out_forms import as_tensor_argument, into, spelled
 
 __all__ = ["aminmax", "max", "min", "norm", "std", "std_mean", "var", "var_mean"]
 
-# What parameters of these functions mean.
+# Shared parameter descriptions.
 _PARAMETERS = {
     "input": "Tensor\n    Real.",
     "keepdim": "bool, default False\n    Keep the reduced dimension with size 1.",
@@ -24,12 +24,12 @@ METHODS = ["aminmax", "max", "min", "norm", "std", "var"]
 
 
 def _is_ordered(input):
-    """Are there elements, of which one is the largest?"""
+    """Are there elements to take the maximum of?"""
     return input.numel() and not input.is_complex()
 
 
 def _extremum(name, input, dim, keepdim, other, out):
-    """`max` and `min` in their three forms."""
+    """Implement `max` and `min` in their three forms."""
     if not isinstance(input, Tensor):
         raise TypeError(f"{name}: argument 'input' must be a Tensor (got {type(input).__name__}).")
     if isinstance(dim, Tensor) and other is None:
@@ -55,7 +55,7 @@ def _extremum(name, input, dim, keepdim, other, out):
 @spelled
 @documented(_PARAMETERS)
 def max(input, dim=None, keepdim=False, *, other=None, out=None):
-    """The largest element: of all, along a dimension, or of two tensors.
+    """Return the maximum: of all elements, along a dimension, or of two tensors.
 
     Parameters
     ----------
@@ -89,14 +89,14 @@ def max(input, dim=None, keepdim=False, *, other=None, out=None):
             return operators.max_all(input)
         except RuntimeError:
             if _is_ordered(input):
-                raise                 # else it is said below in the words of this function
+                raise                 # else this function raises the error below
     return _extremum("max", input, dim, keepdim, other, out)
 
 
 @spelled
 @documented(_PARAMETERS)
 def min(input, dim=None, keepdim=False, *, other=None, out=None):
-    """The smallest element: of all, along a dimension, or of two tensors.
+    """Return the minimum: of all elements, along a dimension, or of two tensors.
 
     Parameters
     ----------
@@ -126,14 +126,14 @@ def min(input, dim=None, keepdim=False, *, other=None, out=None):
             return operators.min_all(input)
         except RuntimeError:
             if _is_ordered(input):
-                raise                 # else it is said below in the words of this function
+                raise                 # else this function raises the error below
     return _extremum("min", input, dim, keepdim, other, out)
 
 
 @spelled
 @documented(_PARAMETERS)
 def aminmax(input, *, dim=None, keepdim=False, out=None):
-    """Smallest and largest element.
+    """Return minimum and maximum.
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ def aminmax(input, *, dim=None, keepdim=False, out=None):
 
 
 def _spread_arguments(operation, dim, unbiased, correction):
-    """Dimensions and correction, from one of the spellings that users know."""
+    """Return dimensions and correction from any of the accepted signatures."""
     if isinstance(dim, bool):
         dim, unbiased = None, dim
     if unbiased is not None and correction is not None:
@@ -229,7 +229,7 @@ def std(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=N
 
 @spelled
 def var_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
-    """The variance and the mean.
+    """Return the variance and the mean.
 
     Parameters
     ----------
@@ -257,7 +257,7 @@ def var_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
 
 @spelled
 def std_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
-    """The standard deviation and the mean.
+    """Return the standard deviation and the mean.
 
     Parameters
     ----------
@@ -327,7 +327,7 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
     if p is None or p == "fro":
         p = 2
     elif p == "nuc":
-        from cygrad.linalg import matrix_norm  # late: it is made of what is here
+        from cygrad.linalg import matrix_norm  # late import: linalg imports this package
         dims = (0, 1) if dim is None and input.ndim == 2 else dim
         if dims is None or isinstance(dims, int) or len(dims) != 2:
             raise RuntimeError(f"norm: the nuclear norm is one of matrices (got shape {tuple(input.shape)} and "

@@ -7,7 +7,7 @@ METHODS = __all__
 
 
 def round(input, decimals=0, *, out=None):
-    """Each element rounded to the nearest multiple of ``10 ** -decimals``; halves go to the even one.
+    """Round each element to the nearest multiple of ``10 ** -decimals``, halves to even.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Elements and slices that are reduced into the places an index names: sums, products, means, extrema."""
+"""Scatter-reductions: sums, products, means, extrema at indices."""
 
 from cygrad._core.arrays.dtype import int64
 from cygrad._core.creation.factories import full_like, ones_like, zeros
@@ -10,7 +10,7 @@ from cygrad.composite.out_forms import as_tensor_argument, inplace, into
 
 __all__ = ["index_reduce", "scatter", "scatter_reduce"]
 
-# What parameters of these functions mean.
+# Shared parameter descriptions.
 _PARAMETERS = {
     "index": "Tensor\n    Positions along `dim`, int64; not larger than `src` and, in other dimensions, `input`.",
 }
@@ -19,7 +19,7 @@ REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
 
 
 def _identity(reduce, dtype):
-    """What changes nothing: of sums, products and extrema."""
+    """Return the identity of sums, products and extrema."""
     if reduce in ("sum", "mean"):
         return 0
     if reduce == "prod":
@@ -36,7 +36,7 @@ def _identity(reduce, dtype):
 
 @documented(_PARAMETERS)
 def scatter_reduce(input, dim, index, src, reduce, *, include_self=True, out=None):
-    """Copy in which elements of another tensor are reduced at indices along a dimension.
+    """Return a copy in which elements of another tensor are reduced at indices along a dimension.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def _covered(src, index):
 
 
 def _mean(total, dim, index, include_self):
-    """Sums divided by how many elements each is of; integers are rounded down."""
+    """Divide sums by their counts; integers are rounded down."""
     counts = zeros(tuple(total.shape), dtype=int64)
     counts = operators.scatter_add(counts if not include_self else counts + 1, dim, index,
                                    ones_like(index, dtype=int64))
@@ -106,7 +106,7 @@ def _mean(total, dim, index, include_self):
 
 @documented(_PARAMETERS)
 def index_reduce(input, dim, index, source, reduce, *, include_self=True, out=None):
-    """A copy in which slices of another tensor are reduced into those at the indices of a dimension.
+    """Return a copy in which slices of another tensor are reduced into those at the indices of a dimension.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ def index_reduce(input, dim, index, source, reduce, *, include_self=True, out=No
 
 @documented(_PARAMETERS)
 def scatter(input, dim, index, src=None, *, value=None, reduce=None, out=None):
-    """Copy with other values at indices along a dimension.
+    """Return a copy with other values at indices along a dimension.
 
     Parameters
     ----------
@@ -191,7 +191,7 @@ def _one_source(operation, src, value):
 
 
 def _combined(input, dim, index, src, reduce):
-    """Sums or products with what is scattered."""
+    """Return sums or products with scattered elements."""
     if reduce not in ("add", "multiply"):
         raise RuntimeError(f"scatter: unknown reduction (got {reduce!r}, expected 'add' or 'multiply').")
     if not isinstance(src, Tensor):

@@ -1,4 +1,4 @@
-"""Where elements are: choices by a condition, indices that are not zero, positions and shapes."""
+"""where, nonzero, and conversion of indices."""
 
 from cygrad._core.arrays.dtype import int64
 from cygrad._core.creation.factories import full
@@ -10,7 +10,7 @@ __all__ = ["nonzero", "nonzero_static", "unravel_index", "where"]
 
 
 def where(condition, input=None, other=None, *, out=None):
-    """Elements of one tensor where a condition holds, of another elsewhere; or where it holds.
+    """Return elements of one tensor where a condition holds, of another elsewhere; or where it holds.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def where(condition, input=None, other=None, *, out=None):
 
 
 def _where_method(self, condition, other):
-    """The elements where a condition holds, others elsewhere: ``where(condition, self, other)``.
+    """Return the elements where a condition holds, others elsewhere: ``where(condition, self, other)``.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def _where_method(self, condition, other):
 
 
 def nonzero(input, *, as_tuple=False, out=None):
-    """Indices of the elements that are not zero.
+    """Return the indices of the nonzero elements.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def nonzero_static(input, *, size, fill_value=-1):
 
 
 def unravel_index(indices, shape):
-    """Coordinates of positions in a flattened tensor.
+    """Return the coordinates of positions in a flattened tensor.
 
     Parameters
     ----------

@@ -85,7 +85,7 @@ def reshape_as(input, other):
 # ---- broadcasting
 
 def broadcast_shapes(*shapes):
-    """The shape that shapes are broadcast to.
+    """Return the shape that shapes are broadcast to.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def broadcast_shapes(*shapes):
 
 
 def broadcast_tensors(*tensors):
-    """Tensors expanded to the shape that they broadcast to.
+    """Broadcast tensors to a common shape.
 
     Parameters
     ----------
@@ -174,10 +174,10 @@ def tile(input, *dims):
     return operators.repeat(input, (1,) * (ndim - len(dims)) + tuple(dims))
 
 
-# ---- parts
+# ---- splitting
 
 def _size_of(input, dim, operation):
-    """The size of a dimension that may count from the end."""
+    """Return the size of a dimension that may be negative."""
     if as_tensor_argument(operation, "input", input).ndim == 0:
         raise RuntimeError(f"{operation}: a tensor without dimensions has no parts (got shape ()).")
     if not -input.ndim <= dim < input.ndim:
@@ -187,7 +187,7 @@ def _size_of(input, dim, operation):
 
 
 def _in_pieces(input, piece, dim):
-    """Parts of one size; the last one may be smaller."""
+    """Return chunks of one size; the last one may be smaller."""
     size = _size_of(input, dim, "split")
     whole, rest = divmod(size, piece) if piece else (1, 0)
     if whole > MOST_PARTS:
@@ -299,17 +299,17 @@ def chunk(input, chunks, dim=0, *, axis=None):
     if chunks <= 0:
         raise RuntimeError(f"chunk: the number of parts must be positive (got {chunks}).")
     size = _size_of(input, dim, "chunk")
-    if size == 0:                      # as many empty parts as were asked for
+    if size == 0:                      # as many empty chunks as requested
         return operators.split(input, (0,) * chunks, dim)
     return _in_pieces(input, -(-size // chunks), dim)
 
 
 def _unsafe(function):
-    """Return the same parts, each as a tensor of its own instead of a view."""
+    """Return the same parts, each as a new tensor instead of a view."""
     @functools.wraps(function)
     def unsafe(input, *args, **kwargs):
         input = as_tensor_argument(unsafe.__name__, "input", input)
-        parts = function(input.detach(), *args, **kwargs)         # the checks, and how large each part is
+        parts = function(input.detach(), *args, **kwargs)         # the checks, and the size of each part
         dim = args[1] if len(args) > 1 else kwargs.get("dim", 0)
         return operators.unsafe_split(input, tuple(part.shape[dim] for part in parts), dim)
 
@@ -321,7 +321,7 @@ unsafe_chunk, unsafe_split, unsafe_split_with_sizes = _unsafe(chunk), _unsafe(sp
 
 
 def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
-    """Return the different elements.
+    """Return the unique elements.
 
     Parameters
     ----------
@@ -355,7 +355,7 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
 
 
 def _unique_slices(input, dim):
-    """The different slices along a dimension, where each one went, and how many there are of each."""
+    """Return the unique slices along a dimension, the index of each, and their counts."""
     size = _size_of(input, dim, "unique")
     values, inverse, counts = np.unique(numpy_view(input), axis=dim, return_inverse=True, return_counts=True)
     values = operators.underived(from_numpy(np.ascontiguousarray(values)), input, "unique")
@@ -366,7 +366,7 @@ def _unique_slices(input, dim):
 # ---- transposes
 
 def _all_reversed(self):
-    """The dimensions in reverse order; for a matrix its transpose."""
+    """Reverse the order of the dimensions; for a matrix its transpose."""
     if self.ndim not in (0, 2):
         warn_user(f"T: reversing the dimensions of a tensor of shape {tuple(self.shape)} is deprecated. Use mT "
                   "for batches of matrices, or permute().")
@@ -398,7 +398,7 @@ def _matrix_adjoint(self):
     return _adjoint(self) if self.ndim else operators.conj(self)
 
 
-# ---- parts of complex numbers
+# ---- complex parts
 
 def complex(real, imag, *, out=None):
     as_tensor_argument("complex", "real", real), as_tensor_argument("complex", "imag", imag)

@@ -1,4 +1,4 @@
-"""Tensors brought to a number of dimensions, put together and taken apart, as NumPy's users know it."""
+"""NumPy's functions that stack, split, and add dimensions."""
 
 from cygrad._core.creation.factories import zeros
 from cygrad._core.graph.tensor import Tensor
@@ -41,7 +41,7 @@ def _at_least_three(tensor):
 
 
 def atleast_1d(*tensors):
-    """Tensors with at least one dimension.
+    """Return tensors with at least one dimension.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def atleast_1d(*tensors):
 
 
 def atleast_2d(*tensors):
-    """Tensors with at least two dimensions.
+    """Return tensors with at least two dimensions.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def atleast_2d(*tensors):
 
 
 def atleast_3d(*tensors):
-    """Tensors with at least three dimensions.
+    """Return tensors with at least three dimensions.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def atleast_3d(*tensors):
     return _each("atleast_3d", tensors, _at_least_three)
 
 
-# ---- together
+# ---- stacking
 
 def _joined(operation, tensors, dim, out):
     if not isinstance(tensors, (list, tuple)):
@@ -122,7 +122,7 @@ def _listed(operation, tensors, function):
 
 @documented()
 def hstack(tensors, *, out=None):
-    """Tensors joined column by column: along dimension 1, vectors along 0.
+    """Stack tensors horizontally: along dimension 1, vectors along 0.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ def hstack(tensors, *, out=None):
 
 @documented()
 def vstack(tensors, *, out=None):
-    """Tensors joined row by row: along dimension 0, vectors being rows.
+    """Stack tensors vertically: along dimension 0, vectors as rows.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ row_stack = vstack
 
 @documented()
 def dstack(tensors, *, out=None):
-    """Tensors joined in depth: along dimension 2.
+    """Stack tensors in depth: along dimension 2.
 
     Parameters
     ----------
@@ -179,7 +179,7 @@ def dstack(tensors, *, out=None):
 
 @documented()
 def column_stack(tensors, *, out=None):
-    """Tensors joined along dimension 1, vectors and numbers being columns.
+    """Stack tensors along dimension 1, with vectors and numbers as columns.
 
     Parameters
     ----------
@@ -198,7 +198,7 @@ def column_stack(tensors, *, out=None):
 
 
 def block_diag(*tensors):
-    """Matrices as blocks along a diagonal, zeros elsewhere.
+    """Return matrices as blocks along a diagonal, zeros elsewhere.
 
     Parameters
     ----------
@@ -237,7 +237,7 @@ def block_diag(*tensors):
     return operators.cat(rows, 0)
 
 
-# ---- apart
+# ---- splitting
 
 @documented(returns=_RETURNED)
 def tensor_split(input, indices_or_sections, dim=0):
@@ -298,7 +298,7 @@ def _split(operation, input, where, dim):
 
 
 def _even_split(operation, input, where, dim, least):
-    """Return the splits along one dimension, which want parts of equal size."""
+    """Return the split along one dimension, into parts of equal size."""
     if as_tensor_argument(operation, "input", input).ndim < least:
         raise RuntimeError(f"{operation}: expected at least {least} dimension{'s' * (least > 1)} (got shape "
                            f"{tuple(input.shape)}).")
@@ -312,7 +312,7 @@ def _even_split(operation, input, where, dim, least):
 
 @documented(returns=_RETURNED)
 def hsplit(input, indices_or_sections):
-    """Split by columns: along dimension 1, a vector along 0.
+    """Split horizontally: along dimension 1, a vector along 0.
 
     Parameters
     ----------
@@ -338,7 +338,7 @@ def hsplit(input, indices_or_sections):
 
 @documented(returns=_RETURNED)
 def vsplit(input, indices_or_sections):
-    """Split by rows: along dimension 0.
+    """Split vertically: along dimension 0.
 
     Parameters
     ----------

@@ -11,7 +11,7 @@ from cygrad.composite.out_forms import as_tensor_argument, into, spelled
 __all__ = ["corrcoef", "count_nonzero", "cov", "median", "msort", "nanmean", "nanmedian", "nanquantile", "nansum",
            "quantile"]
 
-# What parameters of these functions mean.
+# Shared parameter descriptions.
 _PARAMETERS = {
     "input": "Tensor\n    Real.",
     "keepdim": "bool, default False\n    Keep the reduced dimension with size 1.",
@@ -27,7 +27,7 @@ INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 @spelled
 @documented(_PARAMETERS)
 def nansum(input, dim=None, keepdim=False, *, dtype=None, out=None):
-    """Sum of the elements that are not nan, along some dimensions.
+    """Sum the elements that are not nan, along some dimensions.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def nansum(input, dim=None, keepdim=False, *, dtype=None, out=None):
 
 @spelled
 def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None):
-    """Mean of the elements that are not nan, along some dimensions.
+    """Return the mean of the elements that are not nan, along some dimensions.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None):
 
 @spelled
 def count_nonzero(input, dim=None):
-    """How many elements are not zero, along some dimensions.
+    """Count the nonzero elements, along some dimensions.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def count_nonzero(input, dim=None):
     return operators.sum(found, dim if dim != () else None, False)
 
 
-# ---- order
+# ---- order statistics
 
 def _median(operation, input, dim, keepdim, out):
     """Return the medians of all elements or along a dimension."""
@@ -148,7 +148,7 @@ def _median(operation, input, dim, keepdim, out):
 @spelled
 @documented(_PARAMETERS)
 def median(input, dim=None, keepdim=False, *, out=None):
-    """The median: of all elements, or along a dimension.
+    """Return the median: of all elements, or along a dimension.
 
     Parameters
     ----------
@@ -182,7 +182,7 @@ def median(input, dim=None, keepdim=False, *, out=None):
 @spelled
 @documented(_PARAMETERS)
 def nanmedian(input, dim=None, keepdim=False, *, out=None):
-    """The median of the elements that are not nan: of all, or along a dimension.
+    """Return the median of the elements that are not nan: of all, or along a dimension.
 
     Parameters
     ----------
@@ -207,7 +207,8 @@ def nanmedian(input, dim=None, keepdim=False, *, out=None):
 
 @documented(_PARAMETERS)
 def msort(input, *, out=None):
-    """Return the elements in order along the first dimension.
+    """
+    Return the elements sorted along the first dimension.
 
     Examples
     --------
@@ -262,7 +263,7 @@ def _quantile(operation, input, q, dim, keepdim, interpolation, ignore_nan, out)
 
 
 def _interpolated(ordered, q, interpolation, ignore_nan):
-    """Quantiles of the last dimension, which is in order, nan being last; one for each of q, as last dimension."""
+    """Return quantiles of the last dimension, which is sorted with nan last; one for each of q, as last dimension."""
     size = ordered.shape[-1]
     last = operators.isnan(ordered.detach())
     q = operators.reshape(q, (q.numel(),))
@@ -292,7 +293,7 @@ def _interpolated(ordered, q, interpolation, ignore_nan):
 @spelled
 @documented(_PARAMETERS)
 def quantile(input, q, dim=None, keepdim=False, *, interpolation="linear", out=None):
-    """Quantiles of the elements, along a dimension or of all.
+    """Return quantiles of the elements, along a dimension or of all.
 
     Parameters
     ----------
@@ -327,7 +328,7 @@ def quantile(input, q, dim=None, keepdim=False, *, interpolation="linear", out=N
 @spelled
 @documented(_PARAMETERS)
 def nanquantile(input, q, dim=None, keepdim=False, *, interpolation="linear", out=None):
-    """Quantiles of the elements that are not nan, along a dimension or of all.
+    """Return quantiles of the elements that are not nan, along a dimension or of all.
 
     Parameters
     ----------
@@ -357,7 +358,7 @@ def nanquantile(input, q, dim=None, keepdim=False, *, interpolation="linear", ou
 # ---- covariances
 
 def cov(input, *, correction=1, fweights=None, aweights=None):
-    """Covariances of variables.
+    """Return the covariances of variables.
 
     Parameters
     ----------
@@ -433,7 +434,7 @@ def _weights(rows, fweights, aweights):
 
 
 def corrcoef(input):
-    """Correlations of variables: covariances by standard deviations.
+    """Return the correlations of variables: covariances by standard deviations.
 
     Parameters
     ----------

@@ -1,4 +1,6 @@
-"""Windows for the analysis of signals. A periodic window is the symmetric one of one element more, without its last."""
+"""
+Window functions for signal processing. A periodic window is a symmetric one of one element more, without its last.
+"""
 
 from math import pi
 
@@ -11,7 +13,7 @@ from cygrad.composite.dtypes import on_device
 
 __all__ = ["bartlett_window", "blackman_window", "hamming_window", "hann_window", "kaiser_window"]
 
-# What parameters of these functions mean.
+# Shared parameter descriptions.
 _PARAMETERS = {
     "periodic": "bool, default True\n"
                 "    Whether the window is meant to be repeated; N is the length then, else one less.",
@@ -23,7 +25,7 @@ _RETURNED = "Tensor\n    A vector."
 
 
 def _window(operation, length, periodic, dtype, requires_grad, function):
-    """The values of ``function(n, N)``: positions, and the last one of the symmetric window."""
+    """Return ``function(n, N)`` of the positions n and the last position N of the symmetric window."""
     dtype = get_default_dtype() if dtype is None else dtype
     if not dtype.is_floating_point:
         raise RuntimeError(f"{operation}: windows are floating (got {dtype}).")
@@ -38,7 +40,7 @@ def _window(operation, length, periodic, dtype, requires_grad, function):
 
 
 def _cosines(coefficients):
-    """Sum of coefficient k times cos(2 pi k n / N)."""
+    """Sum coefficient k times cos(2 pi k n / N)."""
     def function(n, last):
         result = coefficients[0]
         for k, coefficient in enumerate(coefficients[1:], 1):
@@ -51,7 +53,7 @@ def _cosines(coefficients):
 @documented(_PARAMETERS, returns=_RETURNED)
 @on_device
 def hann_window(window_length, periodic=True, *, dtype=None, layout=None, device=None, requires_grad=False):
-    """Hann's window: ``(1 - cos(2 pi n / N)) / 2``.
+    """Return the Hann window: ``(1 - cos(2 pi n / N)) / 2``.
 
     Parameters
     ----------
@@ -71,7 +73,7 @@ def hann_window(window_length, periodic=True, *, dtype=None, layout=None, device
 @on_device
 def hamming_window(window_length, periodic=True, alpha=0.54, beta=0.46, *, dtype=None, layout=None, device=None,
                    requires_grad=False):
-    """Hamming's window: ``alpha - beta * cos(2 pi n / N)``.
+    """Return the Hamming window: ``alpha - beta * cos(2 pi n / N)``.
 
     Parameters
     ----------
@@ -91,7 +93,7 @@ def hamming_window(window_length, periodic=True, alpha=0.54, beta=0.46, *, dtype
 @documented(_PARAMETERS, returns=_RETURNED)
 @on_device
 def blackman_window(window_length, periodic=True, *, dtype=None, layout=None, device=None, requires_grad=False):
-    """Blackman's window: ``0.42 - 0.5 * cos(2 pi n / N) + 0.08 * cos(4 pi n / N)``.
+    """Return the Blackman window: ``0.42 - 0.5 * cos(2 pi n / N) + 0.08 * cos(4 pi n / N)``.
 
     Parameters
     ----------
@@ -110,7 +112,7 @@ def blackman_window(window_length, periodic=True, *, dtype=None, layout=None, de
 @documented(_PARAMETERS, returns=_RETURNED)
 @on_device
 def bartlett_window(window_length, periodic=True, *, dtype=None, layout=None, device=None, requires_grad=False):
-    """Bartlett's window, a triangle: ``1 - abs(2 n / N - 1)``.
+    """Return the Bartlett window, a triangle: ``1 - abs(2 n / N - 1)``.
 
     Parameters
     ----------
@@ -131,7 +133,7 @@ def bartlett_window(window_length, periodic=True, *, dtype=None, layout=None, de
 @on_device
 def kaiser_window(window_length, periodic=True, beta=12.0, *, dtype=None, layout=None, device=None,
                   requires_grad=False):
-    """Kaiser's window: ``i0(beta * sqrt(1 - (2 n / N - 1)**2)) / i0(beta)``.
+    """Return the Kaiser window: ``i0(beta * sqrt(1 - (2 n / N - 1)**2)) / i0(beta)``.
 
     Parameters
     ----------
@@ -149,7 +151,7 @@ def kaiser_window(window_length, periodic=True, beta=12.0, *, dtype=None, layout
     def function(n, last):
         place = operators.square(operators.sub(operators.mul(n, 2 / last), 1))
         argument = operators.mul(operators.sqrt(operators.clamp_min(operators.rsub(place, 1), 0)), abs(beta))
-        # Scaled by exponentials, so that no beta is too large.
+        # Scaled by exponentials, so that no beta overflows.
         scaled = operators.mul(operators.i0e(argument), operators.exp(operators.sub(argument, abs(beta))))
         return operators.div(scaled, operators.i0e(ones((), dtype=n.dtype) * abs(beta)))
 

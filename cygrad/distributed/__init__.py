@@ -1,12 +1,10 @@
 """
-Several processes, on one machine or many, that compute together through MPI.
+Distributed training of several processes, on one machine or many, through MPI.
 
 ``mpiexec -n 4 python train.py`` starts them. Names and meanings are those of ``torch.distributed``.
 """
 
-import importlib as _importlib
-
-from cygrad._core import public_dir as _public_dir
+from cygrad._core import late_attributes as _late_attributes
 from cygrad.distributed.collectives import (
     all_gather,
     all_gather_into_tensor,
@@ -46,12 +44,5 @@ from cygrad.distributed.world import (
     new_group,
 )
 
-_LATE = {"algorithms", "checkpoint", "nn", "optim"}
-
-
-def __getattr__(name):
-    if name not in _LATE:
-        raise AttributeError(f"module 'cygrad.distributed' has no attribute {name!r}")
-    return _importlib.import_module(f"cygrad.distributed.{name}")
-
-__dir__ = _public_dir(__name__)
+__getattr__, __dir__ = _late_attributes(__name__, {
+    name: name for name in ("algorithms", "checkpoint", "nn", "optim")})

@@ -1,4 +1,4 @@
-"""Checkpoints of a job: one file, written whole or not at all, and read by one rank for all."""
+"""Checkpoints of a job: one file, written atomically, and read by one rank for all."""
 
 import contextlib
 import io
@@ -17,7 +17,7 @@ __all__ = ["load", "save"]
 
 def save(state_dict, *, checkpoint_id, process_group=None):
     """
-    Write a checkpoint from rank 0. All ranks have to call it; when it returns, the file is there.
+    Write a checkpoint from rank 0. All ranks must call it; when it returns, the file exists.
 
     It is written under another name, brought to the disk, and renamed: whatever happens, there is either the file as
     it was before, or the new one.
@@ -67,7 +67,7 @@ def save(state_dict, *, checkpoint_id, process_group=None):
 
 def load(state_dict=None, *, checkpoint_id, process_group=None):
     """
-    Read a checkpoint on rank 0, and give it to all ranks. All have to call it.
+    Read a checkpoint on rank 0, and send it to all ranks. All must call it.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def load(state_dict=None, *, checkpoint_id, process_group=None):
 
 
 def _on_first_rank(operation, work, process_group):
-    """What some work on the first rank gives, for all; its error, if there is one, is raised on all."""
+    """Return the result of work on the first rank on all ranks; its error, if any, is raised on all."""
     if not is_initialized():
         return work()
     group = member(process_group)

@@ -8,12 +8,12 @@ from cygrad.distributed.work import written
 
 __all__ = ["broadcast_coalesced"]
 
-LARGE = 2 ** 20           # bytes of a tensor that is worth a message of its own
+LARGE = 2 ** 20           # bytes of a tensor that is sent in a separate message
 
 
 def broadcast_coalesced(group, tensors, root=0, detail="tensors"):
     """
-    Give all ranks the tensors that one of them has.
+    Broadcast tensors to all ranks.
 
     Parameters
     ----------

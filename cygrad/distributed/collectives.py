@@ -1,4 +1,4 @@
-"""Collectives of tensors, which travel by their memory."""
+"""Collectives of tensors."""
 
 import math
 
@@ -15,16 +15,16 @@ __all__ = [
     "gather", "reduce", "reduce_scatter", "reduce_scatter_tensor", "scatter",
 ]
 
-# What parameters of these functions mean.
+# Shared parameter descriptions.
 _PARAMETERS = {"group, async_op": "optional\n    See `barrier`."}
 _RETURNED = "Work or None"
-AVG = ReduceOp.AVG           # found quicker so
+AVG = ReduceOp.AVG           # faster lookup
 
 
 @documented(_PARAMETERS, returns=_RETURNED)
 def barrier(group=None, async_op=False, device_ids=None):
     """
-    Wait until all ranks have come here.
+    Wait until all ranks have called it.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def _barrier(group):
 @documented(_PARAMETERS, returns=_RETURNED)
 def broadcast(tensor, src=None, group=None, async_op=False, group_src=None):
     """
-    Give all ranks the elements that one of them has.
+    Broadcast the elements of one rank's tensor to all ranks.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def _broadcast(group, tensor, root):
 @documented(_PARAMETERS, returns=_RETURNED)
 def all_reduce(tensor, op=ReduceOp.SUM, group=None, async_op=False, *, detail=None):
     """
-    Sum tensors over the ranks, element by element; all get the result.
+    Sum tensors over the ranks element-wise; all get the result.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ def _all_reduce(group, operation, tensor, same, op):
 @documented(_PARAMETERS, returns=_RETURNED)
 def reduce(tensor, dst=None, op=ReduceOp.SUM, group=None, async_op=False, group_dst=None):
     """
-    Sum tensors over the ranks; one rank gets the result, the others keep what they have.
+    Sum tensors over the ranks; one rank gets the result, the others keep their tensors.
 
     Parameters
     ----------
@@ -168,7 +168,7 @@ def _reduce(group, operation, tensor, same, op, root):
 @documented(_PARAMETERS, returns=_RETURNED)
 def all_gather(tensor_list, tensor, group=None, async_op=False):
     """
-    Collect the tensors of all ranks on all ranks.
+    Gather the tensors of all ranks on all ranks.
 
     Parameters
     ----------
@@ -199,7 +199,7 @@ def _handed_out(memory, targets, outputs):
 @documented(_PARAMETERS, returns=_RETURNED)
 def all_gather_into_tensor(output_tensor, input_tensor, group=None, async_op=False):
     """
-    Collect the tensors of all ranks on all ranks, in one tensor.
+    Gather the tensors of all ranks on all ranks, in one tensor.
 
     Parameters
     ----------
@@ -225,7 +225,7 @@ def all_gather_into_tensor(output_tensor, input_tensor, group=None, async_op=Fal
 
 
 def _parts_fit(operation, group, whole, part, names):
-    """Raise unless the one is as many times the other as there are ranks."""
+    """Raise unless one is as large as the other on all ranks together."""
     shapes = [(group.size(), *part.shape), (group.size() * part.shape[0], *part.shape[1:]) if part.ndim else None]
     if dtype_text(whole) != dtype_text(part) or whole.shape not in shapes:
         raise ValueError(f"{operation}: {names[0]} must be {group.size()} times {names[1]}, of the same dtype (got "
@@ -244,7 +244,7 @@ def _all_gather_into(group, output, tensor):
 @documented(_PARAMETERS, returns=_RETURNED)
 def gather(tensor, gather_list=None, dst=None, group=None, async_op=False, group_dst=None):
     """
-    Collect the tensors of all ranks on one rank.
+    Gather the tensors of all ranks on one rank.
 
     Parameters
     ----------
@@ -286,7 +286,7 @@ def _gather(group, tensor, outputs, root):
 @documented(_PARAMETERS, returns=_RETURNED)
 def scatter(tensor, scatter_list=None, src=None, group=None, async_op=False, group_src=None):
     """
-    Give each rank one of the tensors that one rank has.
+    Scatter the tensors of one rank, one to each rank.
 
     Parameters
     ----------
@@ -322,7 +322,7 @@ def _scatter(group, tensor, inputs, root):
 @documented(_PARAMETERS, returns=_RETURNED)
 def reduce_scatter(output, input_list, op=ReduceOp.SUM, group=None, async_op=False):
     """
-    Sum the lists of all ranks, tensor by tensor; each rank gets the tensor at its place.
+    Sum the lists of all ranks, tensor by tensor; each rank gets the tensor at its index.
 
     Parameters
     ----------
@@ -383,7 +383,7 @@ def reduce_scatter_tensor(output, input, op=ReduceOp.SUM, group=None, async_op=F
 @documented(_PARAMETERS, returns=_RETURNED)
 def all_to_all(output_tensor_list, input_tensor_list, group=None, async_op=False):
     """
-    Give each rank the tensor at its place in the list, and collect what the others give to this one.
+    Send each rank the tensor at its index, and gather what the others send to this one.
 
     Parameters
     ----------
@@ -412,7 +412,7 @@ def _all_to_all(group, outputs, inputs):
 @documented(_PARAMETERS, returns=_RETURNED)
 def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=None, group=None, async_op=False):
     """
-    Cut a tensor into parts along its first dimension, give one to each rank, and join what the others give.
+    Split a tensor along its first dimension, send one part to each rank, and concatenate what the others send.
 
     Parameters
     ----------
@@ -428,7 +428,7 @@ def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=
 
 
 def split_sizes(shape, sizes, n, name):
-    """Sizes of the parts along the first dimension that go to each rank, or come from it."""
+    """Return the sizes along the first dimension of the parts for each rank, or from it."""
     length = shape[0] if shape else 0
     if not sizes:
         if not shape or length % n:

@@ -1,9 +1,9 @@
 """
-Whether all ranks call the same collective with tensors that fit.
+Checks that all ranks call the same collective with matching tensors.
 
-Ranks compare digests of what they call, in one reduction of two numbers; only if these differ they exchange the texts.
-Calls that wait do so before they start; those with ``async_op=True`` start immediately and compare on completion.
-In the debug mode all calls compare their texts before they start.
+Ranks compare digests of their calls, in one reduction of two numbers; only if these differ they exchange the texts.
+Synchronous calls do so before they start; those with ``async_op=True`` start immediately and compare on completion. In
+the debug mode all calls compare their texts before they start.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ from cygrad.distributed.work import Work
 
 __all__ = ["compared", "debugging", "same_everywhere"]
 
-LONGEST = 400              # bytes that say what a rank calls
+LONGEST = 400              # bytes that describe a rank's call
 MOST_DIGESTS = 1000
 _digests = {}              # name and facts -> digest of their text
 
@@ -90,7 +90,7 @@ def compared(group, name, facts, steps, first):
 
 
 def _key(fact):
-    """The tensor's dtype and shape; other facts as they are."""
+    """Return the tensor's dtype and shape; other facts as they are."""
     if isinstance(fact, Tensor):
         return fact.dtype, fact.shape
     return tuple(map(_key, fact)) if isinstance(fact, (list, tuple)) else fact

@@ -1,11 +1,11 @@
-"""What can go wrong between processes."""
+"""Errors of distributed jobs."""
 
 __all__ = ["DistBackendError", "DistError"]
 
 
 class DistError(RuntimeError):
-    """Something between the processes of a job went wrong."""
+    """Base class of errors in the communication of a job."""
 
 
 class DistBackendError(DistError):
-    """A collective did not come to its end: the time was up, a rank has left, or MPI reported an error."""
+    """Raised if a collective did not complete: after the timeout, if a rank has left, or if MPI reported an error."""

@@ -8,12 +8,12 @@ import traceback
 __all__ = ["install"]
 
 PAUSE = 1e-3
-FAREWELL = 0.2          # seconds that the launcher gets to pass on what was printed: Abort ends it, too
+FAREWELL = 0.2          # seconds for the launcher to flush output before Abort ends it, too
 
 
 def install(comm, world):
     """
-    From now on, an uncaught exception ends all ranks, and ranks leave together.
+    Make an uncaught exception end all ranks, and make ranks leave together.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def install(comm, world):
             comm.Abort(130 if interrupted else 1)
 
     def leave():
-        """Before MPI is finalized: who leaves early is missed by name, and the others need not wait for its answer."""
+        """Before MPI is finalized: name ranks that left early, and do not wait for their answers."""
         from mpi4py import MPI
         if MPI.Is_finalized():
             return

@@ -1,9 +1,8 @@
 """
-Sums in the order of ranks, by a tree that depends on their number alone, with elements that may travel in another form.
+Sums in the order of ranks, by a tree that depends only on their number, with optional compression.
 
-Each rank gets the same part of the data of all ranks, adds them up pairwise (0 and 1, 2 and 3, then their sums), and
-the parts of the sum are collected. As much travels as in a ring. MPI's own sums may take another order from one run
-to the next.
+Each rank gets the same part of the data of all ranks, adds them pairwise (0 and 1, 2 and 3, then their sums), and the
+parts of the sum are gathered. As many bytes are sent as in a ring. MPI's own sums may have another order in each run.
 """
 
 import numpy as np

@@ -1,9 +1,9 @@
 """
-A value that will be there when communication has come to its end.
+Futures of communication.
 
-MPI asks that all ranks call collectives in one order. But what follows a first step, be it the second step of an
-operation or a function given to ``then``, starts when a thread finds that the first is complete, earlier on one
-rank than on another. So it has a communicator of its own, and takes its turn there in the order of the first steps.
+MPI requires that all ranks call collectives in one order. But the continuation of a first step, be it the second step
+of an operation or a function given to ``then``, starts when a thread finds the first complete, earlier on one rank than
+on another. So continuations use a separate communicator, in the order of the first steps.
 """
 
 import threading
@@ -12,7 +12,7 @@ __all__ = ["Future", "in_turn", "stage"]
 
 
 class _Stage(threading.local):
-    """Whether this thread is in what follows a first step."""
+    """Whether this thread runs a continuation."""
 
     later = False
 
@@ -21,7 +21,7 @@ stage = _Stage()
 
 
 class _Later:
-    """A context for what follows a first step."""
+    """A context for a continuation."""
 
     def __enter__(self):
         self.before, stage.later = stage.later, True
@@ -31,7 +31,7 @@ class _Later:
 
 
 def in_turn(one, wait):
-    """Bring forward what comes before `one` in its group; -> whether that is complete, so that it may go on."""
+    """Make progress on what precedes `one` in its group; -> whether that is complete, so that it may continue."""
     for other in list(one.group.queue):
         if other is one:
             break
@@ -42,7 +42,7 @@ def in_turn(one, wait):
 
 class Future:
     """
-    A value that will be there later.
+    A value that will be available later.
 
     Nothing runs in the background for it: calls of `done` and `wait` make progress.
 
@@ -63,14 +63,14 @@ class Future:
         self._finished = False
 
     def _advance(self, wait):
-        """Bring it forward, to the end if asked to wait; -> whether it is complete."""
+        """Make progress, to the end if asked to wait; -> whether it is complete."""
         if wait and not self._finished:
-            raise RuntimeError("Future: nothing can complete it but set_result, which was not called (got a wait "
-                               "for it). Set its result first.")
+            raise RuntimeError("Future: wait() would block forever, because only set_result completes this future. "
+                               "Call set_result first.")
         return self._finished
 
     def done(self):
-        """Is the value there?"""
+        """Return whether the value is available."""
         return self._finished or self._advance(False)
 
     def wait(self):
@@ -80,20 +80,20 @@ class Future:
         return self._value
 
     def value(self):
-        """The value, which must be there."""
+        """Return the value, which must be available."""
         if not self.done():
-            raise RuntimeError("Future: the value is not there yet (got an incomplete future). Use wait().")
+            raise RuntimeError("Future: the value is not available yet (got an incomplete future). Use wait().")
         return self._value
 
     def set_result(self, result):
         """Complete it."""
         if self._finished:
-            raise RuntimeError("Future: it is complete already (got a second result).")
+            raise RuntimeError("Future: the result is set already (got a second one).")
         self._value, self._finished = result, True
 
     def then(self, callback):
         """
-        What a function makes of this future when it is complete, as a future.
+        Return the future of a function of this future's value.
 
         Parameters
         ----------
@@ -108,12 +108,12 @@ class Future:
 
 
 class _Then(Future):
-    """What a function makes of another future."""
+    """Return the result of a function of another future."""
 
     def __init__(self, source, callback):
         super().__init__()
         self._source, self._callback = source, callback
-        self.group = source.group if getattr(source, "partners", None) is None else None     # messages have no order
+        self.group = source.group if getattr(source, "partners", None) is None else None     # no need for an order
         self._queued = self.group is not None and not stage.later
         if self._queued:
             self.group.queue[self] = None

@@ -1,4 +1,4 @@
-"""Gradients that travel together."""
+"""Gradients that are sent together."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ __all__ = ["GradBucket", "distribute"]
 
 class GradBucket:
     """
-    Gradients of some parameters in one piece of memory; what communication hooks get.
+    Gradients of some parameters in one buffer; the argument of communication hooks.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ class GradBucket:
         self.pending, self.future = 0, None
 
     def set_views(self):
-        """The gradients as parts of the memory, as tensors and as arrays."""
+        """Return the gradients as views of the buffer, as tensors and as arrays."""
         self.views, start = [], 0
         for _, _, parameter in self.members:
             size = parameter.numel()
@@ -38,7 +38,7 @@ class GradBucket:
         self.arrays = [array_of("GradBucket", view) for view in self.views]
 
     def put(self, place, grad, factor):
-        """Copy a gradient to its place, times a factor."""
+        """Copy a gradient into the buffer, times a factor."""
         if self.flat.dtype in SHORT:
             cygrad.mul(grad.detach(), factor, out=self.views[place])
         elif factor == 1:
@@ -47,23 +47,23 @@ class GradBucket:
             np.multiply(array_of("GradBucket", grad), factor, out=self.arrays[place])
 
     def index(self):
-        """Its place in the order of communication, from 0."""
+        """Return its index in the order of communication."""
         return self.number
 
     def buffer(self):
-        """All gradients, as one tensor of one dimension."""
+        """Return all gradients, as one tensor of one dimension."""
         return self.flat
 
     def gradients(self):
-        """The gradients, as views of `buffer`."""
+        """Return the gradients, as views of `buffer`."""
         return list(self.views)
 
     def parameters(self):
-        """The parameters they belong to."""
+        """Return the parameters of the gradients."""
         return [parameter for _, _, parameter in self.members]
 
     def is_last(self):
-        """Is it the last one of a backward?"""
+        """Return whether it is the last one of a backward."""
         return self.last
 
     def set_buffer(self, buffer):
@@ -74,14 +74,14 @@ class GradBucket:
         self.array[...] = array_of("set_buffer", buffer.to(self.flat.dtype))
 
     def told(self):
-        """What it is, for messages."""
+        """Describe it, for messages."""
         names = [name for _, name, _ in self.members]
         return f"bucket {self.number} ({names[0]}{' ... ' + names[-1] if len(names) > 1 else ''})"
 
 
 def distribute(parameters, order, first_bytes, most_bytes):
     """
-    Parameters in buckets.
+    Distribute parameters to buckets.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The MPI that mpi4py has loaded: addresses and handles, for what is called without mpi4py."""
+"""The MPI library that mpi4py has loaded: addresses and handles, for calls without mpi4py."""
 
 import ctypes
 import functools
@@ -15,7 +15,7 @@ NUMBERS = "?bBhHiIlLqQfdFD"           # NumPy's characters of the dtypes that MP
 
 @functools.cache
 def _addresses():
-    """Of functions; meanwhile each `ReduceOp` is told its handles, in a list by codes of dtypes."""
+    """Return addresses of functions; sets the handles of each `ReduceOp`, in a list by dtype codes."""
     from mpi4py import MPI
     codes = {char: from_numpy(np.empty(0, char)).dtype.code for char in NUMBERS}
     for op in set(ReduceOp) - {ReduceOp.AVG}:
@@ -23,18 +23,18 @@ def _addresses():
             name = op.names[np.dtype(char).kind]
             if name is not None:
                 op.handles[code] = handle(MPI.Datatype.fromcode(char)), handle(getattr(MPI, name))
-    library = ctypes.CDLL(MPI.__file__)               # which finds what it is linked to
+    library = ctypes.CDLL(MPI.__file__)               # finds what it is linked to
     return [ctypes.cast(function, ctypes.c_void_p).value for function in (library.MPI_Test, library.MPI_Iallreduce)]
 
 
 def handle(thing):
-    """Return the handle of something of mpi4py's."""
+    """Return the handle of an mpi4py object."""
     from mpi4py import MPI
     return MPI._handleof(thing)
 
 
 def progress_for(crowded):
-    """What brings a group's collectives forward."""
+    """Return what makes progress on a group's collectives."""
     from mpi4py import MPI
 
     from cygrad._core.communication.progress import Progress

@@ -1,4 +1,4 @@
-"""Tensors as the memory that MPI reads and writes."""
+"""Memory of tensors for MPI."""
 
 import functools
 
@@ -12,8 +12,8 @@ from cygrad.distributed.work import written
 __all__ = ["SHORT", "alike", "array_of", "arrays_of", "check_writable", "dtype_text", "reading", "tensor_over",
            "widening", "writing", "written_back"]
 
-# Numbers that MPI cannot add: the integers as which they travel (NumPy's dtype knows what they stand for), and the
-# dtype in which they are added.
+# Numbers that MPI cannot add: the integer dtype for sending (NumPy's dtype records what they are), and the dtype of
+# sums.
 SHORT = {short: (bits, np.dtype(bits.name, metadata={"stands for": short.name}), wide)
          for short, bits, wide in ((cygrad.float16, cygrad.uint16, cygrad.float32),
                                    (cygrad.bfloat16, cygrad.uint16, cygrad.float32),
@@ -21,7 +21,9 @@ SHORT = {short: (bits, np.dtype(bits.name, metadata={"stands for": short.name}),
 
 
 def array_of(operation, tensor):
-    """A NumPy array over the memory of a tensor, whatever its strides; of short floats, as integers of their size."""
+    """
+    Return a NumPy array over the memory of a tensor, whatever its strides; of 16-bit floats, as integers of their size.
+    """
     if not isinstance(tensor, Tensor):
         raise TypeError(f"{operation}: expected a Tensor (got {type(tensor).__name__}).")
     short = SHORT.get(tensor.dtype)
@@ -32,19 +34,19 @@ def array_of(operation, tensor):
 
 
 def tensor_over(array, dtype):
-    """A tensor over the memory of an array that `array_of` could have given for it."""
+    """Return a tensor over the memory of an array that `array_of` could have returned for it."""
     tensor = cygrad.from_numpy(array)
     return seen_as(tensor, dtype) if dtype in SHORT else tensor
 
 
 def dtype_text(array):
-    """The dtype of a tensor that `array_of` has given the array for."""
+    """Return the dtype of the tensor of an array from `array_of`."""
     return (array.dtype.metadata or {}).get("stands for", array.dtype.name)
 
 
 def widening(steps):
     """
-    Steps that reduce: for short floats, in float32 or complex64, with results that are rounded once.
+    Steps that reduce: for 16-bit floats, in float32 or complex64, with results that are rounded once.
 
     Parameters
     ----------
@@ -53,7 +55,7 @@ def widening(steps):
         if it is the same), and what else there is.
     """
     def widened(group, operation, output, inputs, given, rest):
-        target, dtype = array_of(operation, output), output.dtype      # the tensor may be given other memory meanwhile
+        target, dtype = array_of(operation, output), output.dtype      # the tensor's memory may be replaced meanwhile
         check_writable(operation, target)
         wide = [output, *given]
         wide = [one if one is None else one.detach().to(SHORT[dtype][2]) for one in wide]
@@ -72,7 +74,7 @@ def widening(steps):
 
 
 def arrays_of(operation, tensors, size, name, written=False):
-    """Arrays over the memory of tensors, as many as there are ranks; `written`: check that they can be."""
+    """Return arrays over the memory of tensors, one per rank; `written`: check that they are writable."""
     if not isinstance(tensors, (list, tuple)) or len(tensors) != size:
         got = len(tensors) if isinstance(tensors, (list, tuple)) else type(tensors).__name__
         raise ValueError(f"{operation}: {name} must be a list with a tensor for each rank (got {got}, "
@@ -92,24 +94,24 @@ def alike(operation, arrays):
 
 
 def reading(array):
-    """The elements one after the other: the memory itself, or a copy if there are gaps."""
+    """Return the elements contiguously: the memory itself, or a copy if there are gaps."""
     return array if array.flags.c_contiguous else np.ascontiguousarray(array)
 
 
 def check_writable(operation, array):
-    """Raise unless each element of the array has a place of its own to write to."""
+    """Raise if elements of the array share memory, so that it is not writable."""
     if not array.flags.writeable:
         raise RuntimeError(f"{operation}: the memory is read-only (got a tensor over a read-only buffer). Use clone() "
                            "first.")
     if 0 in array.strides and any(
             stride == 0 and size > 1 for stride, size in zip(array.strides, array.shape, strict=True)):
-        raise RuntimeError(f"{operation}: several elements of the tensor share one place in memory (got strides "
+        raise RuntimeError(f"{operation}: several elements of the tensor share memory (got strides "
                            f"{array.strides}). Use clone() first.")
 
 
 def writing(operation, array, keep=False):
     """
-    Memory to write to: the array's own, or, if there are gaps, other memory, to be copied back by `written_back`.
+    Return memory to write to: the array's own, or, if there are gaps, a buffer that `written_back` copies back.
 
     Parameters
     ----------
@@ -127,6 +129,6 @@ def writing(operation, array, keep=False):
 
 
 def written_back(array, memory):
-    """Bring to the array what was written to the memory that `writing` gave for it."""
+    """Copy what was written to the buffer of `writing` to the array."""
     if memory is not array:
         array[...] = memory

@@ -1,8 +1,8 @@
 """
-Collectives that backward goes through.
+Differentiable collectives.
 
-What they return depends on tensors of other ranks, and gradients travel back to those: all ranks have to run
-backward, in the order that their forward had. Derivatives of any order. Tensors are not changed in place.
+Their results depend on tensors of other ranks, and gradients are sent back to those: all ranks must run backward, in
+the order of their forward. Derivatives of any order. Tensors are not modified in place.
 """
 
 import cygrad
@@ -19,7 +19,7 @@ LINEAR = (ReduceOp.SUM, ReduceOp.AVG)
 
 
 def _group(operation, group, *tensors):
-    """The group that is meant; what is passed must be tensors."""
+    """Return the group; check that arguments are tensors."""
     for tensor in tensors:
         if not isinstance(tensor, cygrad.Tensor):
             raise TypeError(f"{operation}: expected a Tensor (got {type(tensor).__name__}).")
@@ -51,7 +51,7 @@ class _AllReduce(Function):
 @documented()
 def all_reduce(tensor, op=ReduceOp.SUM, group=None):
     """
-    Sum tensors over the ranks, element by element; all get the result.
+    Sum tensors over the ranks element-wise; all get the result.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def all_reduce(tensor, op=ReduceOp.SUM, group=None):
 
 
 class _Broadcast(Function):
-    """One rank's tensor for all; the transpose is a sum on that rank."""
+    """Broadcast one rank's tensor; the transpose is a sum on that rank."""
 
     @staticmethod
     def forward(ctx, tensor, src, group):
@@ -98,7 +98,7 @@ class _Broadcast(Function):
 
 
 class _Reduce(Function):
-    """A sum on one rank, zeros on the others; the transpose gives all ranks what that one has."""
+    """Sum on one rank, zeros on the others; the transpose broadcasts."""
 
     @staticmethod
     def forward(ctx, tensor, dst, op, group):
@@ -116,7 +116,7 @@ class _Reduce(Function):
 @documented()
 def broadcast(tensor, src=0, group=None):
     """
-    Give all ranks the elements that one of them has; the gradient on that rank is the sum of all.
+    Broadcast the elements of one rank's tensor; the gradient on that rank is the sum of all.
 
     Parameters
     ----------
@@ -149,7 +149,9 @@ def reduce(tensor, dst, op=ReduceOp.SUM, group=None):
 
 
 class _AllToAll(Function):
-    """What rank *i* has at place *j* comes to place *i* on rank *j*; the transpose is the same the other way round."""
+    """
+    All-to-all: what rank *i* has at index *j* is sent to index *i* on rank *j*; the transpose is the same in reverse.
+    """
 
     @staticmethod
     def forward(ctx, group, shapes, *tensors):
@@ -165,7 +167,7 @@ class _AllToAll(Function):
 
 def all_to_all(output_tensor_list, input_tensor_list, group=None):
     """
-    Give each rank the tensor at its place in the list, and collect what the others give to this one.
+    Send each rank the tensor at its index, and gather what the others send to this one.
 
     Parameters
     ----------
@@ -187,7 +189,7 @@ def all_to_all(output_tensor_list, input_tensor_list, group=None):
 @documented()
 def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=None, group=None):
     """
-    Cut a tensor into parts along its first dimension, give one to each rank, and join what the others give.
+    Split a tensor along its first dimension, send one part to each rank, and concatenate what the others send.
 
     Parameters
     ----------
@@ -205,7 +207,7 @@ def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=
 
 def all_gather(tensor, group=None):
     """
-    Collect the tensors of all ranks on all ranks; the gradient is the sum of those that the ranks have for it.
+    Gather the tensors of all ranks on all ranks; the gradient is the sum of all ranks' gradients.
 
     Parameters
     ----------
@@ -230,7 +232,7 @@ def all_gather(tensor, group=None):
 
 
 class _AllGather(Function):
-    """All tensors along a new dimension; the transpose is the sum of everybody's part."""
+    """Stack all tensors along a new dimension; the transpose sums the part of each rank."""
 
     @staticmethod
     def forward(ctx, tensor, group):
@@ -245,7 +247,7 @@ class _AllGather(Function):
 
 
 class _ReduceScatter(Function):
-    """The sum of everybody's part, parts along the first dimension; the transpose collects them."""
+    """Reduce-scatter along the first dimension; the transpose gathers."""
 
     @staticmethod
     def forward(ctx, tensor, op, group):
@@ -263,7 +265,7 @@ class _ReduceScatter(Function):
 @documented()
 def reduce_scatter(output, input_list, op=ReduceOp.SUM, group=None):
     """
-    Sum the lists of all ranks, tensor by tensor; each rank gets the tensor at its place.
+    Sum the lists of all ranks, tensor by tensor; each rank gets the tensor at its index.
 
     Parameters
     ----------
@@ -283,7 +285,7 @@ def reduce_scatter(output, input_list, op=ReduceOp.SUM, group=None):
 
 def gather(tensor, dst=0, group=None):
     """
-    Collect the tensors of all ranks on one rank.
+    Gather the tensors of all ranks on one rank.
 
     Parameters
     ----------
@@ -310,7 +312,7 @@ def gather(tensor, dst=0, group=None):
 @documented()
 def scatter(tensors, src=0, group=None):
     """
-    Give each rank one of the tensors that one rank has.
+    Scatter the tensors of one rank, one to each rank.
 
     Parameters
     ----------
@@ -333,7 +335,7 @@ def scatter(tensors, src=0, group=None):
 
 
 class _Send(Function):
-    """A tensor leaves, its gradient comes back."""
+    """Send a tensor; receive its gradient."""
 
     @staticmethod
     def forward(ctx, tensor, dst, group, tag):
@@ -347,7 +349,7 @@ class _Send(Function):
 
 
 class _Recv(Function):
-    """A tensor comes, its gradient goes back."""
+    """Receive a tensor; send its gradient."""
 
     @staticmethod
     def forward(ctx, token, like, src, group, tag):

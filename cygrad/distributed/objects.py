@@ -1,4 +1,4 @@
-"""Collectives of Python objects, which travel as pickles. Only ranks of one's own job are heard."""
+"""Collectives of Python objects, sent as pickles, among the ranks of one job only."""
 
 import pickle
 
@@ -15,7 +15,7 @@ def _bytes(thing):
 
 def broadcast_object_list(object_list, src=None, group=None, device=None, group_src=None):
     """
-    Give all ranks the objects that one of them has.
+    Broadcast the objects of one rank to all ranks.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def _broadcast(group, object_list, root):
 
 def all_gather_object(object_list, obj, group=None):
     """
-    Collect the objects of all ranks on all ranks.
+    Gather the objects of all ranks on all ranks.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def all_gather_object(object_list, obj, group=None):
 def _check_places(operation, object_list, group):
     if not isinstance(object_list, list) or len(object_list) != group.size():
         got = len(object_list) if isinstance(object_list, list) else type(object_list).__name__
-        raise ValueError(f"{operation}: there must be a list with a place for each rank (got {got}, expected "
+        raise ValueError(f"{operation}: expected a list with an item for each rank (got {got}, expected "
                          f"{group.size()}).")
 
 
@@ -98,7 +98,7 @@ def _all_gather(group, object_list, obj):
 
 def gather_object(obj, object_gather_list=None, dst=None, group=None, group_dst=None):
     """
-    Collect the objects of all ranks on one rank.
+    Gather the objects of all ranks on one rank.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ def _gather(group, object_list, obj, root):
 def scatter_object_list(scatter_object_output_list, scatter_object_input_list=None, src=None, group=None,
                         group_src=None):
     """
-    Give each rank one of the objects that one rank has.
+    Scatter the objects of one rank, one to each rank.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""An optimizer whose state is shared out among the ranks."""
+"""An optimizer whose state is sharded over the ranks."""
 
 from copy import deepcopy
 
@@ -17,7 +17,8 @@ __all__ = ["ZeroRedundancyOptimizer"]
 
 class ZeroRedundancyOptimizer(Optimizer, Joinable):
     """
-    Each rank optimizes some of the parameters, and keeps the state of those alone; then all get all parameters.
+    Shard the parameters over the ranks: each optimizes some of them and keeps their state; then all get all
+    parameters.
 
     Gradients must be the same on all ranks, as `DistributedDataParallel` leaves them. Parameters go, the largest
     first, to the rank that has least.
@@ -72,7 +73,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
             self._share_out(dict(self.optim.state))
 
     def _share_out(self, state=()):
-        """Who optimizes what; called with the state there is when parameters are added."""
+        """Assign parameters to ranks; called with the existing state when parameters are added."""
         size = self.process_group.size()
         totals, self.owners = [0] * size, {}
         for group in self.param_groups:
@@ -95,12 +96,12 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         self._messages = [_Message(self, name) for name in sorted({name for share in self.shares for name in share})]
 
     def _bring_options(self):
-        """Options of the inner optimizer, with its defaults, are seen here."""
+        """The options of the inner optimizer, including defaults."""
         for group, inner in zip(self.param_groups, self.optim.param_groups, strict=True):
             group.update({name: value for name, value in inner.items() if name != "params"})
 
     def _take_options(self):
-        """Options that schedules and users have changed here hold there."""
+        """Copy options that schedulers and users have changed here to the inner optimizer."""
         for group, inner in zip(self.param_groups, self.optim.param_groups, strict=True):
             for name, value in group.items():
                 if name not in ("params", "param_names"):
@@ -108,7 +109,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
 
     def step(self, closure=None, **options):
         """
-        Change this rank's parameters that have a gradient, and give all ranks all parameters.
+        Update this rank's parameters that have a gradient, and broadcast all parameters.
 
         Parameters
         ----------
@@ -137,7 +138,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
 
     def consolidate_state_dict(self, to=0):
         """
-        Collect the states of all ranks on one, which may then call `state_dict`.
+        Gather the states of all ranks on one, which may then call `state_dict`.
 
         Parameters
         ----------
@@ -158,7 +159,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
 
     def state_dict(self):
         """
-        The state of all parameters, as an optimizer of one process has it; on the rank that has collected it.
+        Return the state of all parameters, as of a single-process optimizer, on the rank that has gathered it.
 
         Raises
         ------
@@ -173,7 +174,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         return found
 
     def load_state_dict(self, state_dict):
-        """Take over what `state_dict` returned; each rank keeps the state of its parameters."""
+        """Load what `state_dict` returned; each rank keeps the state of its parameters."""
         super().load_state_dict(state_dict)
         own = self.process_group.own_rank
         self._take_options()
@@ -187,7 +188,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
     # ---- inputs of different lengths
 
     def join_hook(self, **kwargs):
-        """What a rank does that is through: it steps, with the gradients that are sent."""
+        """Step on a rank without inputs, with the gradients that are sent."""
         return _JoinHook(self)
 
     @property
@@ -197,18 +198,18 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
 
 
 class _JoinHook(JoinHook):
-    """Steps as long as others do."""
+    """Step as long as others do."""
 
     def __init__(self, optimizer):
         self.optimizer = optimizer
 
     def main_hook(self):
-        """One step."""
+        """Run one step."""
         self.optimizer.step()
 
 
 class _Message:
-    """All parameters of one dtype, one rank's after the other's."""
+    """Concatenate all parameters of one dtype, rank by rank."""
 
     def __init__(self, optimizer, name):
         self.group, self.as_views = optimizer.process_group, optimizer.as_views
@@ -226,7 +227,7 @@ class _Message:
                 parameter.data = tensor_over(part, parameter.dtype)
 
     def steps(self):
-        """Collect them: the steps of a Work."""
+        """Gather them: the steps of a Work."""
         pairs = [] if self.as_views else list(zip(self.parts, self.parameters, strict=True))
         for part, parameter in pairs:
             if parameter in self.own:

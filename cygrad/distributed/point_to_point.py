@@ -9,7 +9,7 @@ __all__ = ["P2POp", "batch_isend_irecv", "irecv", "isend", "recv", "send"]
 
 def isend(tensor, dst=None, group=None, tag=0, group_dst=None):
     """
-    Begin to send a tensor to another rank, which receives it with `recv` or `irecv`.
+    Start sending a tensor to another rank, which receives it with `recv` or `irecv`.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def _send(group, tensor, other, tag):
 
 def irecv(tensor, src=None, group=None, tag=0, group_src=None):
     """
-    Begin to receive a tensor from another rank.
+    Start receiving a tensor from another rank.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def _recv(group, tensor, other, tag, status):
 
 
 class _WithStatus:
-    """A request that notes who has sent the message."""
+    """A request that records the sender."""
 
     def __init__(self, request, status):
         self.request, self.status = request, status
@@ -106,7 +106,7 @@ class _WithStatus:
 
 
 def send(tensor, dst=None, group=None, tag=0, group_dst=None):
-    """Send a tensor to another rank, and wait until its memory may be used again; see `isend`."""
+    """Send a tensor to another rank, and wait until its memory may be reused; see `isend`."""
     work = isend(tensor, dst, group, tag, group_dst)
     if work is not None:
         work.wait()
@@ -154,7 +154,7 @@ class P2POp:
 
 def batch_isend_irecv(p2p_op_list):
     """
-    Begin several messages.
+    Start several messages.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""How elements of several ranks become one."""
+"""Reduction operations of collectives."""
 
 import enum
 
@@ -7,7 +7,7 @@ __all__ = ["ReduceOp"]
 
 class ReduceOp(enum.Enum):
     """
-    How elements of several ranks become one.
+    A reduction operation of collectives.
 
     The value is the name of MPI's operation. `AVG` is a sum that is divided by the number of ranks. Of booleans, the
     sum and the maximum say whether any is true, the product and the minimum whether all are.
@@ -37,7 +37,7 @@ REFUSED = {"AVG": "biu", "MIN": "c", "MAX": "c", "BAND": "fc", "BOR": "fc", "BXO
 for _op in ReduceOp:          # kind -> the name of MPI's operation, None where there is none
     _op.names = {kind: None if kind in REFUSED.get(_op.value, "") else OF_BOOLEANS[_op.value] if kind == "b"
                  else "SUM" if _op.value == "AVG" else _op.value for kind in "biufc"}
-    _op.handles = [None] * DTYPES       # by dtype, once MPI is loaded: of dtype and operation, where MPI does all
+    _op.handles = [None] * DTYPES       # by dtype, once MPI is loaded: of dtype and operation, if MPI computes it
 
 
 def mpi_name(operation, op, dtype):

@@ -1,4 +1,4 @@
-"""Averages gradients over ranks while backward goes on."""
+"""Averaging of gradients over ranks during backward."""
 
 import functools
 
@@ -23,10 +23,10 @@ FIRST_BYTES = 2 ** 20      # of the first bucket, so that communication starts e
 
 class Reducer:
     """
-    Averages gradients over the ranks of a group while backward goes on.
+    Averages gradients over the ranks of a group during backward.
 
-    Each parameter has a hook that copies its gradient into a bucket. A bucket that is full starts on its way, in the
-    order of buckets, which is the same everywhere; when the last one has started, the end of backward waits for all.
+    Each parameter has a hook that copies its gradient into a bucket. A full bucket is sent, in the order of buckets,
+    which is the same on all ranks; when the last one has been sent, the end of backward waits for all.
 
     Parameters
     ----------
@@ -52,12 +52,12 @@ class Reducer:
         self.hook = None                       # of communication: (state, function)
         self.divisor = group.size()
         self.times = [1] * len(parameters)     # how often each hook runs in one backward
-        self.waits = list(self.times)          # how often it still will
+        self.waits = list(self.times)          # how many of these runs are left
         self.expecting = False                 # whether hooks belong to a backward that averages
-        self.learning = static                 # whether `times` is to be found out
+        self.learning = static                 # whether `times` is still to be counted
         self.started, self.under_way = 0, []   # buckets
         self.came = []                         # the order of readiness in the first backward
-        self.last_backward = None              # the last that has averaged, with all those that were nested in it
+        self.last_backward = None              # the last backward that has averaged, with all those nested in it
         self.rebuild_due = self.rebuilt = False
         self.marked, self.unused, self.used = True, (), None
         self.build(range(len(parameters) - 1, -1, -1))
@@ -65,7 +65,7 @@ class Reducer:
             parameter.register_post_accumulate_grad_hook(functools.partial(self.ready, number))
 
     def build(self, order):
-        """Make buckets for an order of readiness."""
+        """Create buckets for an order of readiness."""
         self.buckets = distribute(self.parameters, list(order), min(FIRST_BYTES, self.most_bytes), self.most_bytes)
         self.places = {number: (bucket, place) for bucket in self.buckets
                        for place, (number, _, _) in enumerate(bucket.members)}
@@ -73,7 +73,7 @@ class Reducer:
     # ---- before backward
 
     def rebuild(self):
-        """After the first backward: buckets in the order of readiness that rank 0 has seen."""
+        """After the first backward: create buckets in the order of readiness on rank 0."""
         if self.rebuild_due:
             self.rebuild_due, self.rebuilt = False, True
             found = [self.came]
@@ -114,7 +114,7 @@ class Reducer:
         return output
 
     def unreached(self, output):
-        """The numbers of parameters that the graph of the output does not lead to."""
+        """Return the indices of parameters that the graph of the output does not reach."""
         found = []
         mapped(output, lambda tensors: found.extend(tensors) or tensors)
         stack = [tensor.grad_fn for tensor in found]
@@ -130,23 +130,23 @@ class Reducer:
                         stack.append(following)
         return [number for number, (_, parameter) in enumerate(self.parameters) if id(parameter) not in reached]
 
-    # ---- in backward
+    # ---- during backward
 
     def begin(self):
-        """Backward has reached the outputs of the module."""
+        """Called when backward has reached the outputs of the module."""
         if self.expecting and self.learning:
             queue_callback(self.learned)
         elif self.expecting:
             self.mark_unused()
 
     def ready(self, number, parameter):
-        """The gradient of a parameter is complete; its hook."""
+        """Hook: the gradient of a parameter is complete."""
         if not self.expecting:
             if self.last_backward is not None and running()[-1] == self.last_backward:
                 self.refuse(number)
             return
         if self.learning:
-            self.waits[number] -= 1                        # counts below zero how often it came
+            self.waits[number] -= 1                        # below zero it counts the calls
             self.came.append(number)
             return
         self.mark_unused()
@@ -159,14 +159,14 @@ class Reducer:
             self.refuse(number)
 
     def refuse(self, number):
-        """A gradient comes after its bucket has left."""
+        """Handle a gradient that arrives after its bucket was sent."""
         raise RuntimeError(
             "DistributedDataParallel: a parameter has one gradient in each backward (got a second one of "
             f"{self.parameters[number][0]} in one backward on rank {self.group.own_global_rank}). A parameter that "
             "several nested backwards reach, as reentrant checkpoints have them, needs static_graph=True.")
 
     def mark_unused(self):
-        """Parameters that will get no gradient do not keep others waiting."""
+        """Mark parameters that will get no gradient as ready."""
         if not self.marked:
             self.marked = True
             for number in self.unused:
@@ -174,7 +174,7 @@ class Reducer:
                 self.fill(number, self.parameters[number][1])
 
     def fill(self, number, parameter):
-        """Put a gradient into its bucket, and start what is full."""
+        """Copy a gradient into its bucket, and send full buckets."""
         bucket, place = self.places[number]
         if parameter.grad is None:
             bucket.arrays[place][...] = 0
@@ -185,11 +185,11 @@ class Reducer:
             self.start()
             if self.started == len(self.buckets):
                 queue_callback(self.finish)
-        elif self.under_way:                               # bring communication forward
+        elif self.under_way:                               # make progress on communication
             self.under_way = [future for future in self.under_way if not future.done()]
 
     def start(self):
-        """Start the buckets that are full, up to the first that is not."""
+        """Send the full buckets, up to the first that is not."""
         while self.started < len(self.buckets) and self.buckets[self.started].pending == 0:
             bucket = self.buckets[self.started]
             if self.hook is None:
@@ -200,7 +200,7 @@ class Reducer:
             self.started += 1
 
     def learned(self):
-        """The end of the first backward of a static graph: what came, and how often, will be so each time."""
+        """After the first backward of a static graph, store which gradients arrived, and how often."""
         self.learning = False
         self.times = [1 - wait for wait in self.waits]
         self.unused = [number for number, times in enumerate(self.times) if times == 0]
@@ -211,7 +211,7 @@ class Reducer:
     # ---- the end of backward
 
     def finish(self):
-        """Wait for all buckets, and bring the averages to ``.grad``."""
+        """Wait for all buckets, and write the averages to ``.grad``."""
         self.expecting, self.under_way = False, []
         self.last_backward = running()[-1] if running() else None
         self.find_used()
@@ -230,14 +230,14 @@ class Reducer:
             self.came = []
 
     def find_used(self):
-        """Ask which parameters have a gradient on some rank: each time, or once if it stays so."""
+        """Find out which parameters have a gradient on some rank: each time, or once for a static graph."""
         if (self.used is None) if self.static else self.find_unused:
             self.used = np.ones(len(self.parameters), np.uint8)
             self.used[list(self.unused)] = 0
             all_reduce(from_numpy(self.used), ReduceOp.MAX, self.group, detail="which parameters are used")
 
     def bring(self, parameter, bucket, place):
-        """The average of a gradient becomes ``.grad``."""
+        """Write the average of a gradient to ``.grad``."""
         grad, view = parameter.grad, bucket.views[place]
         if grad is None:
             parameter.grad = view if self.as_views else view.clone()
@@ -248,7 +248,7 @@ class Reducer:
             parameter.grad = view
 
     def shadow(self):
-        """Take part in an average without gradients of one's own."""
+        """Take part in an average without local gradients."""
         for bucket in self.buckets:
             bucket.array[...] = 0
             bucket.pending = 0
@@ -258,7 +258,7 @@ class Reducer:
 
 
 class _Sink(Function):
-    """The identity on a module's outputs; in backward it says that backward has come to the module."""
+    """The identity on a module's outputs; its backward signals that backward has reached the module."""
 
     @staticmethod
     def forward(ctx, reducer, *tensors):
@@ -274,7 +274,7 @@ class _Sink(Function):
 
 def mapped(structure, function):
     """
-    A structure with the tensors that require grad replaced by what a function makes of all of them.
+    Replace the tensors that require grad in a structure by the results of a function of all of them.
 
     Parameters
     ----------

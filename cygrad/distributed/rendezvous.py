@@ -1,6 +1,6 @@
 """
-Ranks that were started by something else than ``mpiexec``: by `multiprocessing.spawn`, a shell, or a launcher that
-says in ``RANK``, ``WORLD_SIZE``, ``MASTER_ADDR`` and ``MASTER_PORT`` who is who.
+Rendezvous of ranks that were not started by ``mpiexec``: by `multiprocessing.spawn`, a shell, or a launcher that sets
+``RANK``, ``WORLD_SIZE``, ``MASTER_ADDR`` and ``MASTER_PORT``.
 """
 
 import os
@@ -19,7 +19,7 @@ PAUSE = 0.02
 
 def wanted(init_method, world_size, rank):
     """
-    How many ranks shall meet, which of them this one is, and where; None if there is but one.
+    Return world size, rank and address; None for a single rank.
 
     Parameters
     ----------
@@ -45,13 +45,13 @@ def wanted(init_method, world_size, rank):
     host, port = (place.hostname, place.port) if place.scheme == "tcp" else (
         os.environ.get("MASTER_ADDR"), os.environ.get("MASTER_PORT"))
     if host is None or port is None:
-        raise ValueError(f"init_process_group: it is not said where the {size} ranks meet (got init_method="
+        raise ValueError(f"init_process_group: the address is unknown where the {size} ranks meet (got init_method="
                          f"{init_method!r}). Set MASTER_ADDR and MASTER_PORT, or start the program with mpiexec.")
     return size, rank, (host, int(port))
 
 
 def join(size, rank, place, seconds):
-    """Meet the other ranks: afterwards MPI, when it is loaded, finds them."""
+    """Meet the other ranks, so that MPI finds them when it is loaded."""
     deadline = time.monotonic() + seconds
     if rank == 0:
         place = _opened(size, place)
@@ -59,7 +59,7 @@ def join(size, rank, place, seconds):
         try:
             connection = socket.create_connection(_address(place), timeout=seconds)
             break
-        except (OSError, ValueError) as error:        # the first rank is not there yet
+        except (OSError, ValueError) as error:        # the first rank has not started yet
             if time.monotonic() > deadline:
                 raise TimeoutError(f"init_process_group: rank {rank} of {size} did not find rank 0 within {seconds:g} "
                                    f"seconds (got {error}; place {place}).") from None
@@ -69,7 +69,7 @@ def join(size, rank, place, seconds):
 
 
 def _opened(size, place):
-    """Start the server of the meeting; -> its place."""
+    """Start the rendezvous server; -> its address."""
     written = not isinstance(place, tuple)
     with socket.create_server(("127.0.0.1", 0) if written else place) as listener:
         subprocess.Popen([sys.executable, "-S", "-E", rendezvous_server.__file__, str(listener.fileno()), str(size)],
@@ -83,7 +83,7 @@ def _opened(size, place):
 
 
 def _address(place):
-    """Host and port, which may be written in a file."""
+    """Return host and port, which may be in a file."""
     if isinstance(place, tuple):
         return place
     with open(place) as file:

@@ -1,9 +1,9 @@
 """
-Where ranks find each other that no ``mpiexec`` has started: a server for the first of them, run as a program.
+The rendezvous server of ranks that ``mpiexec`` has not started, run as a program by the first of them.
 
-MPICH asks the process that started it for the addresses of other ranks, in lines of text (PMI, version 1).
-Here they ask this program, which knows nothing but what they tell each other. It has a process of its own, because MPI
-keeps the GIL while it begins, and imports nothing of this library, so that it starts fast.
+MPICH asks the process that started it for the addresses of other ranks, in lines of text (PMI, version 1). Here they
+ask this program, which knows only what ranks tell each other. It is a separate process, because MPI keeps the GIL while
+it initializes, and imports nothing of this library, so that it starts fast.
 """
 
 import socket
@@ -17,7 +17,7 @@ LIMITS = "kvsname_max=256 keylen_max=64 vallen_max=4096"
 
 class Meeting:
     """
-    What ranks have told, and how many of them wait for the others.
+    What ranks have published, and how many of them wait for the others.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class Meeting:
         self.changed = threading.Condition()
 
     def answer(self, line):
-        """What to say to a line of the form ``cmd=put key=name value=text``."""
+        """Return the answer to a line of the form ``cmd=put key=name value=text``."""
         head, _, value = line.rstrip("\n").partition(" value=")
         said = dict(part.split("=", 1) for part in head.split() if "=" in part)
         command = said.get("cmd")
@@ -50,7 +50,7 @@ class Meeting:
                 "finalize": "cmd=finalize_ack rc=0"}.get(command, f"cmd={command}_response rc=-1")
 
     def wait(self):
-        """Return when all ranks have come here."""
+        """Return when all ranks have arrived."""
         with self.changed:
             self.waiting += 1
             if self.waiting == self.size:
@@ -67,12 +67,12 @@ class Meeting:
                 for line in lines:
                     lines.write(self.answer(line) + "\n")
                     lines.flush()
-            except OSError:                    # it has ended without a word
+            except OSError:                    # it has ended without a message
                 pass
 
 
 def serve(listener, size):
-    """Let ranks meet, and return when all have left."""
+    """Serve the ranks, and return when all have left."""
     meeting = Meeting(size)
     threads = []
     for _ in range(size):

@@ -1,4 +1,4 @@
-"""A world of one process, where there is no MPI: the calls that are made of a communicator, as copies."""
+"""A world of one process without MPI: the methods of a communicator, as copies."""
 
 __all__ = ["PROGRESS", "Alone"]
 
@@ -14,7 +14,7 @@ DONE = _Done()
 
 
 class _Progress:
-    """Nothing has to be brought forward."""
+    """Nothing needs progress."""
 
     def ask(self, request):
         return True
@@ -27,19 +27,19 @@ PROGRESS = _Progress()
 
 
 class Alone:
-    """A communicator of one rank; messages to oneself are refused before they come here."""
+    """A communicator of one rank; callers refuse messages to oneself."""
 
     rank, size = 0, 1
 
     def Dup(self):
-        """Nothing to tell apart."""
+        """No effect."""
         return self
 
     def Free(self):
-        """Nothing to give back."""
+        """No effect."""
 
     def Create_group(self, members):
-        """The only group that there is."""
+        """The only group."""
         return self
 
     def Ibarrier(self):
@@ -47,7 +47,7 @@ class Alone:
         return DONE
 
     def Ibcast(self, buffer, root):
-        """Everybody has it."""
+        """Every rank has it."""
         return DONE
 
     def Iallreduce(self, send, receive, op, root=0):
@@ -59,7 +59,7 @@ class Alone:
     def _copied(self, send, receive, *_):
         if isinstance(send, list):               # with the sizes of its parts
             send, receive = send[0], receive[0]
-        if send is not None:                     # which stands for "in place"
+        if send is not None:                     # which means "in place"
             receive.reshape(-1)[...] = send.reshape(-1)
         return DONE
 

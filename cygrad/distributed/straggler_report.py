@@ -1,4 +1,4 @@
-"""Who has come to a collective, and who has left the job: what messages about a wait can say."""
+"""Reports of ranks that have not reached a collective, or have left the job, for timeout messages."""
 
 __all__ = ["RollCall"]
 
@@ -9,8 +9,8 @@ class RollCall:
     """
     Messages between collectives, from ranks that wait or have left.
 
-    A rank that has waited for a while tells those it waits for what it waits for, and looks what others have told.
-    None are sent while collectives take less than a quarter of a second, and none needs an answer.
+    A rank that has waited for a while tells the others what it waits for, and reads what they have told. None are sent
+    while collectives take less than a quarter of a second, and none needs an answer.
 
     Parameters
     ----------
@@ -20,13 +20,13 @@ class RollCall:
 
     def __init__(self, comm):
         self.comm = comm
-        self.waiting = {}         # rank -> (channel, number of the collective, its name, what it is)
+        self.waiting = {}         # rank -> (channel, index of the collective, its name, what it is)
         self.left = {}            # rank -> channel -> how many collectives it has called
-        self.told = None          # what was last announced
+        self.told = None          # the last announcement
         self.sent = []
 
     def send(self, message, ranks):
-        """Send something to ranks, without waiting for them."""
+        """Send an object to ranks, without waiting for them."""
         self.sent = [request for request in self.sent if not request.Test()]
         self.sent += [self.comm.isend(message, rank, TAG) for rank in ranks if rank != self.comm.rank]
 
@@ -38,7 +38,7 @@ class RollCall:
             getattr(self, kind)[status.Get_source()] = content
 
     def comm_status(self):
-        """Return a place for the sender of a message."""
+        """Return the entry of the sender of a message."""
         from mpi4py import MPI
         return MPI.Status()
 
@@ -57,7 +57,7 @@ class RollCall:
                                    f"in {work.told()}). All ranks have to call the same collectives before they end.")
 
     def who_is_missing(self, work):
-        """A sentence on the ranks that have not come."""
+        """Describe the ranks that have not arrived."""
         self.receive()
         missing, elsewhere = [], []
         for rank in partners(work):
@@ -79,12 +79,12 @@ class RollCall:
 
 
 def partners(work):
-    """The ranks that a collective needs."""
+    """Return the ranks that a collective needs."""
     return work.group.ranks if work.partners is None else work.partners
 
 
 def ranks_text(ranks):
-    """Ranks as the subject of a sentence, with the verb."""
+    """Return ranks as the subject of a sentence, with the verb."""
     if len(ranks) == 1:
         return f"Rank {ranks[0]} has"
     return f"Ranks {', '.join(map(str, ranks[:20]))}{' and others' if len(ranks) > 20 else ''} have"

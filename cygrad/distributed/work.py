@@ -9,11 +9,11 @@ from cygrad.distributed.future import Future, _Later, in_turn, stage
 
 __all__ = ["Work", "failing", "finish_all", "seconds_of", "written"]
 
-# Ask again and again for a short time, which `Progress` does, and after that with sleep in between.
-IMPATIENT = 2e-2          # seconds to ask for a turn, which is no request of MPI
+# Poll for a short time, in `Progress`, then sleep between polls.
+IMPATIENT = 2e-2          # seconds to wait for a turn, which is no MPI request
 SHORTEST, LONGEST = 20e-6, 1e-3
-ROLL_CALL = 0.25          # seconds between two looks at who else waits
-# Pending operations: MPI may write to their memory until they complete, even if their handles are gone.
+ROLL_CALL = 0.25          # seconds between two checks of who else waits
+# Pending operations: MPI may write to their memory until they complete, even if their handles are dropped.
 _under_way = set()
 
 
@@ -48,7 +48,7 @@ class Work(Future):
         self.channel = group.number, stage.later
         self.number = group.called[stage.later]
         self._steps = steps
-        self._lock = threading.Lock()          # MPI lets one thread at a time ask
+        self._lock = threading.Lock()          # MPI allows one thread at a time
         self._queued = several and not stage.later
         if self._queued:
             group.queue[self] = None
@@ -57,7 +57,7 @@ class Work(Future):
             self._go_on()
 
     def _go_on(self):
-        """Start the next request, or note the result."""
+        """Start the next request, or store the result."""
         try:
             self._request = next(self._steps)
         except StopIteration as stop:
@@ -73,7 +73,7 @@ class Work(Future):
                 raise self._error
 
     def _test(self):
-        """Bring it forward; -> whether it is complete."""
+        """Make progress; -> whether it is complete."""
         if not self._lock.acquire(blocking=False):       # another thread does
             return self._finished
         try:
@@ -99,7 +99,7 @@ class Work(Future):
             self._lock.release()
 
     def _ask(self):
-        """Ask for a short time; -> whether to go on so, or with pauses."""
+        """Poll for a short time; -> whether to go on polling, or to sleep in between."""
         if not self._lock.acquire(blocking=False):
             return False
         try:
@@ -116,23 +116,23 @@ class Work(Future):
         return self._finished or self._test()
 
     def is_completed(self):
-        """Is it complete? This brings it forward."""
+        """Return whether it is complete; makes progress."""
         return self._finished or self._test()
 
     def is_success(self):
-        """Is it complete, without an error?"""
+        """Return whether it is complete, without an error."""
         return self.is_completed() and self._error is None
 
     def exception(self):
-        """What went wrong, or None."""
+        """Return the error, or None."""
         return self._error
 
     def result(self):
-        """The tensors that were written."""
+        """Return the tensors that were written."""
         return self.value()
 
     def get_future(self):
-        """The same as a future, whose value is the list of the tensors that were written."""
+        """Return a future, whose value is the list of the written tensors."""
         return self
 
     def wait(self, timeout=None):
@@ -187,7 +187,7 @@ class Work(Future):
                                        f"{roll.who_is_missing(self) if roll else ''}")
 
     def told(self):
-        """What it is, for messages."""
+        """Describe it, for messages."""
         detail = self.detail() if callable(self.detail) else self.detail
         number = f"number {self.number}{' of those that follow others' if self.channel[1] else ''}"
         return (f"{self.name}, {number if self.partners is None else 'a message'} of "
@@ -201,7 +201,7 @@ def failing(error):
 
 
 def seconds_of(timeout, otherwise):
-    """Return a time in seconds, given as such or as a timedelta."""
+    """Return a time in seconds, given as a number or a timedelta."""
     if timeout is None:
         return otherwise
     seconds = timeout.total_seconds() if hasattr(timeout, "total_seconds") else timeout
@@ -211,12 +211,12 @@ def seconds_of(timeout, otherwise):
 
 
 def written(*tensors):
-    """Count a change in place of tensors that a collective has written to; -> the tensors."""
+    """Count an in-place operation on tensors that a collective has written to; -> the tensors."""
     increment_version(tensors[0] if len(tensors) == 1 else tensors)
     return list(tensors)
 
 
 def finish_all(timeout):
-    """Wait for everything that is under way."""
+    """Wait for all pending work."""
     for work in list(_under_way):
         work.wait(timeout)

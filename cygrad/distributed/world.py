@@ -1,4 +1,4 @@
-"""The processes of a job and groups of them."""
+"""The process groups of a job."""
 
 import importlib.util
 import os
@@ -22,12 +22,12 @@ __all__ = [
 
 DEFAULT_TIMEOUT = 30 * 60
 BACKENDS = {"mpi", "gloo", "undefined"}
-LAUNCHERS = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")        # where launchers say how many ranks they have started
+LAUNCHERS = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")  # environment variables in which launchers give the number of ranks
 
 
 class ProcessGroup:
     """
-    Ranks that communicate with each other; `init_process_group` and `new_group` make them.
+    A process group, created by `init_process_group` and `new_group`.
 
     Parameters
     ----------
@@ -45,14 +45,14 @@ class ProcessGroup:
 
     def __init__(self, comm, ranks, number, timeout, roll, crowded):
         self.ranks, self.number, self.timeout, self.roll, self.crowded = ranks, number, timeout, roll, crowded
-        self.comms = [comm, comm.Dup()]            # for first steps, and for what follows them
-        self.called = [0, 0]                       # how many collectives on each
-        self.queue = {}                            # what has to follow in this order
+        self.comms = [comm, comm.Dup()]            # for first steps, and for continuations
+        self.called = [0, 0]                       # number of collectives on each
+        self.queue = {}                            # continuations in order
         self.own_rank, self.own_global_rank = comm.rank, ranks[comm.rank]
         self.name = "the default group" if number == 0 else f"group {number} of ranks {list(ranks)}"
         self.comparisons = comm.Dup() if len(ranks) > 1 else None
         self.debug = debugging()
-        self.interrupted = []                      # works that may not have started what follows their comparison
+        self.interrupted = []                      # works that may not have started after their comparison
         self.mpi = None if isinstance(comm, Alone) else importlib.import_module("mpi4py.MPI")
         self.in_place = self.mpi and self.mpi.IN_PLACE
         self.progress = library.progress_for(crowded) if self.mpi else single_process.PROGRESS
@@ -61,28 +61,28 @@ class ProcessGroup:
 
     @property
     def comm(self):
-        """The communicator for what is called now."""
+        """The communicator for the current call."""
         return self.comms[stage.later]
 
     @property
     def handle(self):
-        """Its handle in MPI."""
+        """The handle of that communicator in MPI."""
         return self.handles[stage.later]
 
     def rank(self):
-        """This process's rank in the group."""
+        """Return this process's rank in the group."""
         return self.own_rank
 
     def size(self):
-        """How many ranks there are."""
+        """Return the number of ranks."""
         return len(self.ranks)
 
     def rank_of(self, operation, global_rank, group_rank=None):
-        """A rank in the group, given as one of the world or, if that is None, of the group."""
+        """Return a rank in the group, given as one of the world or, if that is None, of the group."""
         given = global_rank if group_rank is None else group_rank
         known = self.ranks if group_rank is None else range(len(self.ranks))
         if isinstance(given, bool) or not isinstance(given, int) or given not in known:
-            raise ValueError(f"{operation}: there is no such rank in {self.name} (got {given!r}, expected one of "
+            raise ValueError(f"{operation}: unknown rank in {self.name} (got {given!r}, expected one of "
                              f"{list(known)}).")
         return self.ranks.index(given) if group_rank is None else given
 
@@ -118,24 +118,24 @@ class ProcessGroup:
             else:
                 while self.interrupted:
                     self._finish_interrupted()
-                if facts and several and not async_op:       # whose later steps have a communicator of their own
+                if facts and several and not async_op:       # its later steps use a separate communicator
                     Work(self, name, compared(self, name, facts, iter(()), True), None, detail).wait()
                 elif facts:
                     comparing = not async_op
                     steps = compared(self, name, facts, steps, comparing)
         request = None
-        if not (async_op or several):          # most are complete soon, before a handle would have been made
+        if not (async_op or several):          # most complete soon, without creating a handle
             try:
                 request = next(steps)
                 while self.progress.ask(request) and request.Test():
-                    if request is steps:       # a `Reduction`, after which nothing comes
+                    if request is steps:       # a `Reduction`, which has no continuation
                         return None
                     request = next(steps)
             except StopIteration:
                 return None
             except Exception as error:
                 steps, request = failing(error), None
-            except BaseException:              # an interrupt: MPI may still write to the memory, which the handle keeps
+            except BaseException:  # an interrupt: MPI may still write to the memory, which the handle keeps alive
                 work = Work(self, name, steps, None, detail, several, request)
                 self.interrupted += [work] * comparing
                 raise
@@ -151,7 +151,7 @@ class ProcessGroup:
         return None
 
     def _finish_interrupted(self):
-        """Wait for a work that an interrupt has left; an error of its own is raised once."""
+        """Wait for a work that an interrupt has left; its error is raised once."""
         work = self.interrupted[0]
         try:
             work.wait()
@@ -169,14 +169,14 @@ class ProcessGroup:
 
 
 class _World:
-    """The default group, and what belongs to the process."""
+    """The default group, and the state of the process."""
 
     group = None
-    groups = ()                  # all that are open, the default group first
+    groups = ()                  # all open groups, the default group first
     roll = None
-    made = 0                     # how many groups there have been
+    made = 0                     # number of groups created
     crowded = False
-    backend = "mpi"              # as it was asked for
+    backend = "mpi"              # as requested
 
 
 class _GroupNames(type):
@@ -189,18 +189,18 @@ class _GroupNames(type):
 
 
 class group(metaclass=_GroupNames):
-    """The default group, under the name ``group.WORLD``."""
+    """The default group, as ``group.WORLD``."""
 
 
 class GroupMember(metaclass=_GroupNames):
-    """What stands for a group in special cases."""
+    """Constants for groups in special cases."""
 
     NON_GROUP_MEMBER = object()
 
 
 def is_available():
     """
-    Is there support for several processes? Always, if only for one.
+    Return whether distributed jobs are supported: always, if only for one process.
 
     Examples
     --------
@@ -212,13 +212,13 @@ def is_available():
 
 
 def is_mpi_available():
-    """Is mpi4py installed?"""
+    """Return whether mpi4py is installed."""
     return importlib.util.find_spec("mpi4py") is not None
 
 
 def is_initialized():
     """
-    Has `init_process_group` been called?
+    Return whether `init_process_group` has been called.
 
     Examples
     --------
@@ -232,7 +232,7 @@ def is_initialized():
 def init_process_group(backend=None, init_method=None, timeout=None, world_size=-1, rank=-1, store=None,
                        group_name="", pg_options=None, device_id=None):
     """
-    Make this process one of the ranks of a job that ``mpiexec`` has started.
+    Make this process a rank of a job that ``mpiexec`` has started.
 
     ``mpiexec -n 4 python train.py`` starts four. Where mpi4py is not installed, or a program is started without
     ``mpiexec``, there is a world of one rank, so that the same program runs alone. From here on an exception that
@@ -270,7 +270,7 @@ def init_process_group(backend=None, init_method=None, timeout=None, world_size=
     >>> distributed.destroy_process_group()
     """
     if _World.group is not None:
-        raise RuntimeError("init_process_group: there is a default group already (got a second call). Call "
+        raise RuntimeError("init_process_group: a default group exists already (got a second call). Call "
                            "destroy_process_group first.")
     names = {part.split(":")[-1] for part in str(backend or "mpi").lower().split(",")}
     if not names & BACKENDS:
@@ -280,7 +280,7 @@ def init_process_group(backend=None, init_method=None, timeout=None, world_size=
     comm = _world_communicator(init_method, world_size, rank, seconds)
     for name, given, found in (("world_size", world_size, comm.size), ("rank", rank, comm.rank)):
         if given not in (-1, None, found):
-            raise ValueError(f"init_process_group: MPI says otherwise about {name} (got {given}, expected {found}). "
+            raise ValueError(f"init_process_group: {name} differs from that of MPI (got {given}, expected {found}). "
                              "Leave it out; mpiexec -n says how many ranks there are.")
     if comm.size > 1 and _World.roll is None:
         _World.crowded = _share_cores(comm)
@@ -292,7 +292,7 @@ def init_process_group(backend=None, init_method=None, timeout=None, world_size=
 
 
 def _world_communicator(init_method, world_size, rank, seconds):
-    """MPI's communicator of all ranks, or that of a world of one."""
+    """Return MPI's communicator of all ranks, or that of a world of one."""
     launched = max((int(os.environ[name]) for name in LAUNCHERS if os.environ.get(name, "").isdigit()), default=0)
     meeting = None if launched or not is_mpi_available() else rendezvous.wanted(init_method, world_size, rank)
     if meeting is not None and "mpi4py.MPI" not in sys.modules:
@@ -328,7 +328,7 @@ def _share_cores(comm):
 
 
 def member(group):
-    """The group that is meant, which must be open; None if this process is not in it."""
+    """Return the open group; None if this process is not in it."""
     if group is None:
         group = _World.group
         if group is None:
@@ -342,7 +342,7 @@ def member(group):
 
 
 def inside(operation, group):
-    """The group that is meant, which this process must be in."""
+    """Return the group, which this process must be in."""
     found = member(group)
     if found is None:
         raise ValueError(f"{operation}: this process is not in the group (got GroupMember.NON_GROUP_MEMBER). Call it "
@@ -351,7 +351,7 @@ def inside(operation, group):
 
 
 def own_group(operation, group):
-    """The group that is meant; None, with a warning, if this process is not in it."""
+    """Return the group; None, with a warning, if this process is not in it."""
     found = member(group)
     if found is None:
         warnings.warn(f"Running {operation} on global rank {_World.group.own_rank} which does not belong to the given "
@@ -362,7 +362,7 @@ def own_group(operation, group):
 def new_group(ranks=None, timeout=None, backend=None, pg_options=None, use_local_synchronization=False,
               group_desc=None, device_id=None):
     """
-    Make a group of some of the ranks. All ranks of the job have to call it, in the same order.
+    Create a group of some of the ranks. All ranks of the job must call it, in the same order.
 
     Parameters
     ----------
@@ -409,7 +409,7 @@ def new_group(ranks=None, timeout=None, backend=None, pg_options=None, use_local
 
 def destroy_process_group(group=None):
     """
-    Give back a group, or everything if None, after all that is under way has come to its end.
+    Destroy a group, or all if None, after all pending work is complete.
 
     Parameters
     ----------
@@ -432,7 +432,7 @@ def destroy_process_group(group=None):
 
 def get_rank(group=None):
     """
-    This process's rank in a group, the whole world if None; -1 if it is not in it.
+    Return this process's rank in a group, the whole world if None; -1 if it is not in it.
 
     Examples
     --------
@@ -447,13 +447,13 @@ def get_rank(group=None):
 
 
 def get_world_size(group=None):
-    """How many ranks a group has, the whole world if None; -1 if this process is not in it."""
+    """Return the number of ranks of a group, the whole world if None; -1 if this process is not in it."""
     found = member(group)
     return -1 if found is None else found.size()
 
 
 def get_backend(group=None):
-    """What carries communication, by the name that `init_process_group` was given: "mpi" or "gloo"."""
+    """Return the name of the backend that `init_process_group` was given: "mpi" or "gloo"."""
     inside("get_backend", group)
     return _World.backend
 

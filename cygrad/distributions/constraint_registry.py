@@ -25,8 +25,8 @@ class ConstraintRegistry:
     def __call__(self, constraint):
         maker = next((self._makers[cls] for cls in type(constraint).__mro__ if cls in self._makers), None)
         if maker is None:
-            raise NotImplementedError(f"transform_to: there is no transform to "
-                                      f"{type(constraint).__name__}. Register one.")
+            raise NotImplementedError(f"transform_to: no transform to {type(constraint).__name__} is registered. "
+                                      f"Register one.")
         return maker(constraint)
 
 

@@ -71,7 +71,7 @@ class Distribution:
     @property
     def mean(self):
         """Expected value."""
-        raise NotImplementedError(f"{type(self).__name__} has no mean.")
+        raise NotImplementedError(f"{type(self).__name__} does not implement mean.")
 
     @property
     def mode(self):
@@ -81,7 +81,7 @@ class Distribution:
     @property
     def variance(self):
         """Expected square of the distance from the mean."""
-        raise NotImplementedError(f"{type(self).__name__} has no variance.")
+        raise NotImplementedError(f"{type(self).__name__} does not implement variance.")
 
     def expand(self, batch_shape, _instance=None):
         """The same distribution, repeated to `batch_shape`."""
@@ -114,7 +114,7 @@ class Distribution:
 
     def rsample(self, sample_shape=()):
         """Values through which gradients flow to the parameters."""
-        raise NotImplementedError(f"{type(self).__name__} has no samples with gradients. Use sample().")
+        raise NotImplementedError(f"{type(self).__name__} does not implement rsample. Use sample().")
 
     def sample_n(self, n):
         """`n` values."""
@@ -236,10 +236,10 @@ class ExponentialFamily(Parametric):
 
     @property
     def _natural_params(self):
-        raise NotImplementedError(f"{type(self).__name__} does not give its natural parameters.")
+        raise NotImplementedError(f"{type(self).__name__} does not implement natural parameters.")
 
     def _log_normalizer(self, *natural_params):
-        raise NotImplementedError(f"{type(self).__name__} does not give its normalizer.")
+        raise NotImplementedError(f"{type(self).__name__} does not implement the log normalizer.")
 
     def entropy(self):
         """By the derivative of the normalizer with respect to the natural parameters."""

@@ -67,8 +67,8 @@ def kl_divergence(p, q):
     """
     fitting = [key for key in _TABLE if isinstance(p, key[0]) and isinstance(q, key[1])]
     if not fitting:
-        raise NotImplementedError(f"kl_divergence: there is no formula for {type(p).__name__} and "
-                                  f"{type(q).__name__} (write one with register_kl).")
+        raise NotImplementedError(f"kl_divergence: no formula for {type(p).__name__} and {type(q).__name__} is "
+                                  f"registered. Add one with register_kl.")
     nearest = min(fitting, key=lambda key: (type(p).__mro__.index(key[0]) + type(q).__mro__.index(key[1])))
     return _TABLE[nearest](p, q)
 

@@ -78,7 +78,7 @@ class Transform:
 
     def log_abs_det_jacobian(self, x, y):
         """At the value `x`, whose image is `y`."""
-        raise NotImplementedError(f"{type(self).__name__} does not say how it stretches.")
+        raise NotImplementedError(f"{type(self).__name__} does not implement log_abs_det_jacobian.")
 
     def forward_shape(self, shape):
         """Return the shape of the image of a value of this shape."""

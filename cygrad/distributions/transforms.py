@@ -33,7 +33,7 @@ def _without_parameters(name, doc, domain, codomain, call, invert, log_det, bije
     """A class of transforms that have no parameters: all of one kind are equal."""
     def jacobian(self, x, y):
         if log_det is None:
-            raise NotImplementedError(f"{name} does not say how it stretches.")
+            raise NotImplementedError(f"{name} does not implement log_abs_det_jacobian.")
         return log_det(x, y)
 
     jacobian.__doc__ = Transform.log_abs_det_jacobian.__doc__

@@ -176,7 +176,7 @@ def istft(input, n_fft, hop_length=None, win_length=None, window=None, center=Tr
                            f"match n_fft / 2 + 1 when onesided=True, and n_fft otherwise (got {spectra.shape[1]}, "
                            f"expected {expected}).")
     if return_complex and onesided:
-        raise RuntimeError(f"{operation}: complex signals need whole spectra. Say onesided=False.")
+        raise RuntimeError(f"{operation}: complex signals have no one-sided spectrum. Pass onesided=False.")
     if not return_complex and window is not None and window.is_complex():
         raise RuntimeError(f"{operation}: Complex windows are incompatible with return_complex=False.")
     scale = 1.0 / sqrt(n_fft) if normalized else 1.0 / n_fft

@@ -1,4 +1,4 @@
-"""Functions of functions: derivatives, Jacobians and batches, which can be applied to each other's results."""
+"""Function transforms: derivatives, Jacobians and vmap, which can be nested."""
 
 from cygrad._core import public_dir as _public_dir
 from cygrad.func.backward import elementwise_grad, grad, grad_and_value, value_and_grad, vjp

@@ -1,4 +1,4 @@
-"""Gradients and vector-Jacobian products of functions, as functions."""
+"""Gradients and vector-Jacobian products of functions."""
 
 import functools
 
@@ -13,7 +13,7 @@ __all__ = ["elementwise_grad", "grad", "grad_and_value", "value_and_grad", "vjp"
 
 def grad_and_value(func, argnums=0, has_aux=False):
     """
-    The function that gives the gradient of another, and its value.
+    Return a function that computes the gradient of another, and its value.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def grad_and_value(func, argnums=0, has_aux=False):
 
 def grad(func, argnums=0, has_aux=False):
     """
-    The function that gives the gradient of another.
+    Return a function that computes the gradient of another.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def grad(func, argnums=0, has_aux=False):
 
 def value_and_grad(func, argnums=0, has_aux=False):
     """
-    Return the function that gives the value of another, and its gradient: `grad_and_value` in the order of JAX.
+    Return a function that computes the value of another, and its gradient: `grad_and_value` in the order of JAX.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ def value_and_grad(func, argnums=0, has_aux=False):
 
 def elementwise_grad(func, argnums=0):
     """
-    Return the function that gives the derivative of each element of a result, for functions that act on each element.
+    Return a function that computes the derivative of each element of a result, for element-wise functions.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ def elementwise_grad(func, argnums=0):
 
 
 class _Pullback:
-    """Vectors times the Jacobian of a function at one place."""
+    """Multiply vectors by the Jacobian of a function at one point."""
 
     def __init__(self, inputs, outputs, spec):
         self.inputs, self.outputs, self.spec = inputs, outputs, spec
@@ -182,7 +182,7 @@ class _Pullback:
 
 def vjp(func, *primals, has_aux=False):
     """
-    The value of a function, and a function that multiplies vectors with its Jacobian.
+    Return the value of a function, and a function that multiplies vectors by its Jacobian.
 
     Parameters
     ----------

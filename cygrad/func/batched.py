@@ -1,8 +1,8 @@
 """
-Tensors under `vmap`: each stands for one entry of a batch, and knows the tensor that holds them all.
+Tensors under `vmap`: each is one entry of a batch, and refers to the tensor with all entries.
 
-Derivatives lie below the batch: what a `Batched` holds is a tensor of the graph like any other, with the batch as its
-first dimension. So backward and forward mode know nothing of batches, and run as fast as without them.
+Derivatives are below the batch: the value of a `Batched` is a tensor of the graph like any other, with the batch as its
+first dimension. So backward and forward mode are independent of batches, and as fast as without them.
 """
 
 import threading
@@ -30,7 +30,7 @@ def active_levels():
 
 
 class Level:
-    """One `vmap` that runs: how many entries its batch has, and how it draws random numbers."""
+    """A running `vmap`: its batch size, and how it draws random numbers."""
 
     def __init__(self, size, randomness):
         self.number, self.size, self.randomness = next(_numbers), size, randomness
@@ -45,8 +45,8 @@ class Level:
 
 class Batched(Tensor):
     """
-    What a function under `vmap` gets for a tensor. Shape and dtype are those of an entry; elements are in `_value`,
-    whose first dimension counts the entries of the batch `_level`.
+    The argument of a function under `vmap` for a tensor. Shape and dtype are those of an entry; elements are in
+    `_value`, whose first dimension is the batch of `_level`.
     """
 
     @classmethod
@@ -62,7 +62,7 @@ class Batched(Tensor):
         from cygrad.func.batching import call
         call(Tensor.__setitem__, (self, key, value), {})
 
-    # What a Tensor has without asking an operator.
+    # Attributes of a Tensor that need no operator.
     @property
     def requires_grad(self):
         """Whether operations on the whole batch are recorded."""
@@ -86,30 +86,30 @@ class Batched(Tensor):
         return entry(self._value.detach(), self._level)
 
     def stride(self, dim=None):
-        """Steps between neighbors of an entry."""
+        """Strides of an entry."""
         steps = self._value.stride()[1:]
         return steps if dim is None else steps[dim]
 
     def is_contiguous(self, **options):
-        """Whether the elements of all entries lie without gaps, in row-major order."""
+        """Whether the elements of all entries are contiguous in row-major order."""
         return self._value.is_contiguous(**options)
 
     def storage_offset(self):
-        """Where the first entry begins in the storage."""
+        """Storage offset of the first entry."""
         return self._value.storage_offset()
 
     def item(self):
-        """The only element as a Python number, if it is the same in all entries of the batch."""
+        """Return the only element as a Python number, if it is the same in all entries of the batch."""
         if self.numel() != 1:
             raise RuntimeError(f"item: only a tensor of one element is a number (got shape {tuple(self.shape)}).")
         return self._common("item").item()
 
     def tolist(self):
-        """The elements as nested lists, if they are the same in all entries of the batch."""
+        """Return the elements as nested lists, if they are the same in all entries of the batch."""
         return self._common("tolist").tolist()
 
     def _common(self, operation):
-        """The one entry that all are equal to."""
+        """Return the one entry that all are equal to."""
         with no_grad():
             values = self._value.detach()
             first = operators.select(values, 0, 0) if self._level.size else values.new_zeros(tuple(self.shape))
@@ -125,19 +125,19 @@ class Batched(Tensor):
         return entries_of(self.detach())
 
     def new_zeros(self, *size, **options):
-        """Zeros for each entry: they can be written to."""
+        """Return zeros for each entry: they can be written to."""
         return self._new("new_zeros", size, options)
 
     def new_ones(self, *size, **options):
-        """Ones for each entry."""
+        """Return ones for each entry."""
         return self._new("new_ones", size, options)
 
     def new_empty(self, *size, **options):
-        """Memory for each entry."""
+        """Return uninitialized memory for each entry."""
         return self._new("new_empty", size, options)
 
     def new_full(self, size, fill_value, **options):
-        """One number everywhere, for each entry."""
+        """Return a filled tensor for each entry."""
         return self._new("new_full", (size,), options, fill_value)
 
     def _new(self, method, size, options, *value):
@@ -146,31 +146,31 @@ class Batched(Tensor):
         return entry(getattr(self._value, method)((self._level.size, *size), *value, **options), self._level)
 
     def _refused(self, *args, **options):
-        raise RuntimeError("vmap: a tensor under vmap has no elements, hooks and gradients of its own (got a call that "
-                           "needs them). Do it outside of vmap, or use func.grad for derivatives.")
+        raise RuntimeError("vmap: elements, hooks and gradients of a single tensor are not available under vmap (got "
+                           "a call that needs them). Do it outside of vmap, or use func.grad for derivatives.")
 
     numpy = __array__ = __dlpack__ = __reduce_ex__ = backward = register_hook = retain_grad = set_ = resize_ = _refused
 
     def requires_grad_(self, requires_grad=True):
-        """Refused: what is differentiated by is said by `grad` and its kin."""
+        """Refused: the arguments of `grad` and similar transforms decide what to differentiate."""
         raise RuntimeError("vmap: requires_grad_() has no meaning for an entry of a batch (got a call under vmap). Use "
                            "the functions of cygrad.func for derivatives.")
 
 
 def entry(value, level):
-    """The entry of a batch for a tensor whose first dimension counts the entries."""
+    """Return the entry of a batch for a tensor whose first dimension is the batch."""
     made = make_subclass(Batched, empty(tuple(value.shape)[1:], dtype=value.dtype, device="meta"))
     made._value, made._level = value, level
     return made
 
 
 def value_at(tensor, level):
-    """The tensor with the entries of a batch in its first dimension; None if it is the same for all of them."""
+    """Return the tensor with the batch as first dimension; None if it is the same for all entries."""
     return tensor._value if type(tensor) is Batched and tensor._level is level else None
 
 
 def levels_of(tensor):
-    """The batches that a tensor is an entry of, the outermost first."""
+    """Return the batches that a tensor is an entry of, the outermost first."""
     found = []
     while type(tensor) is Batched:
         found.append(tensor._level)
@@ -179,7 +179,7 @@ def levels_of(tensor):
 
 
 def peel(tensor):
-    """The tensor that holds all entries, and the batches that its first dimensions count."""
+    """Return the tensor with all entries, and the batches of its first dimensions."""
     levels = levels_of(tensor)
     for _ in levels:
         tensor = tensor._value
@@ -187,7 +187,7 @@ def peel(tensor):
 
 
 def dress(tensor, levels):
-    """The entry for a tensor whose first dimensions count the entries of these batches."""
+    """Return the entry for a tensor whose first dimensions are these batches."""
     for level in levels:
         tensor = entry(tensor, level)
     return tensor
@@ -195,8 +195,8 @@ def dress(tensor, levels):
 
 def strip(tensor, levels):
     """
-    The tensor with the entries of these batches in its first dimensions: expanded, if it is the same for all entries.
-    It stays an entry of the other batches.
+    Return the tensor with these batches as first dimensions: expanded, if it is the same for all entries. It remains an
+    entry of the other batches.
     """
     if not levels and type(tensor) is not Batched:
         return tensor
@@ -215,7 +215,7 @@ def strip(tensor, levels):
 
 
 def restore(tensor, levels):
-    """The entry of these batches for a tensor whose first dimensions count their entries; what `strip` has undone."""
+    """Return the entry of these batches for a tensor with them as first dimensions; the inverse of `strip`."""
     if not levels:
         return tensor
     tensor, outer = peel(tensor)

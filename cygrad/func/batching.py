@@ -35,7 +35,7 @@ LEADING = {
     "unknown_gradient", "view_as_complex", "view_as_real", "written",
 }
 RULES = {}               # name of a row -> its rule, where it cannot be derived
-_found = {}              # function -> its row and whether it changes its first argument; after a call, the operation
+_found = {}              # function -> its row and whether it modifies its first argument; after a call, the operation
 
 
 class Operation:
@@ -50,7 +50,7 @@ class Operation:
         self.rule = RULES.get(self.name) or self.derived(row)
 
     def derived(self, row):
-        """The rule that the row itself says."""
+        """Derive the rule from the row."""
         if row["forward"] is not None:
             return elementwise
         if self.name in LEADING:
@@ -71,7 +71,8 @@ class Call:
 
     def __init__(self, operation, level, arguments):
         self.operation, self.level, self.size = operation, level, level.size
-        self.args, self.batched = [], []
+        self.args: list = []
+        self.batched: list = []
         for value in arguments:
             if isinstance(value, (list, tuple)):
                 found = [value_at(part, level) for part in value]
@@ -83,7 +84,7 @@ class Call:
                 self.args.append(value if found is None else found)
 
     def tensors(self):
-        """(place, tensor, does it hold the entries?) of the arguments that are one tensor."""
+        """Yield (index, tensor, is it batched?) of the arguments that are one tensor."""
         return [(place, value, self.batched[place]) for place, value in enumerate(self.args)
                 if isinstance(value, Tensor)]
 
@@ -101,7 +102,7 @@ class Call:
         return value if batched else operators.expand(value, (self.size, *value.shape))
 
     def named(self, name):
-        """Return the place of an argument."""
+        """Return the index of an argument."""
         return self.operation.names.index(name)
 
     def run(self, arguments=None):
@@ -109,11 +110,11 @@ class Call:
         return self.operation(self.args if arguments is None else arguments)
 
 
-MOST_NESTED = 64          # sequences in each other, as everywhere
+MOST_NESTED = 64          # nested sequences, as everywhere
 
 
 def operation_of(function):
-    """The `Operation` of a function of the table; None for others."""
+    """Return the `Operation` of a function of the table; None for others."""
     found = _found.get(function)
     if found is None and isinstance(function, Operator):
         found = _found[function] = Operation(function, function.row, function.is_inplace)
@@ -123,7 +124,7 @@ def operation_of(function):
 
 
 def top_level(arguments, depth=0):
-    """The innermost batch that an argument is an entry of."""
+    """Return the innermost batch that an argument is an entry of."""
     found = None
     if depth > MOST_NESTED:
         raise ValueError(f"vmap: sequences are nested more than {MOST_NESTED} deep; perhaps one contains itself.")
@@ -139,7 +140,7 @@ def top_level(arguments, depth=0):
 
 
 def call(function, args, kwargs):
-    """A function that was called with an entry of a batch, for the whole batch."""
+    """Call a function with an entry of a batch, for the whole batch."""
     out = kwargs.pop("out", None)
     operation = operation_of(function)
     if operation is None:
@@ -173,14 +174,14 @@ def call(function, args, kwargs):
 
 
 def refuse_change(name, call):
-    """Entries of a batch have no room in a tensor that is no batch."""
+    """Refuse writing entries of a batch to an unbatched tensor."""
     raise RuntimeError(f"vmap: {name}_: what differs between the entries of a batch cannot be written inplace into a "
                        f"tensor that is the same for all of them (got one for {call.size} entries). Use the form "
                        "without underscore, or make the tensor with new_zeros, zeros_like or clone of a batched one.")
 
 
 def wrap(results, level):
-    """Entries for results that have those of the batch in their first dimension."""
+    """Return entries for results with the batch as first dimension."""
     if isinstance(results, Tensor):
         return entry(results, level)
     if isinstance(results, tuple):
@@ -189,17 +190,17 @@ def wrap(results, level):
     return [wrap(result, level) for result in results] if isinstance(results, list) else results
 
 
-# ------------------------------------------------------------------------------------------------------------ the rules
+# ---- rules
 
 def padded(value, batched, rank, wanted):
-    """A tensor whose entries have more dimensions, of size 1 in front."""
+    """Add dimensions of size 1 in front of the entries of a tensor."""
     if not batched or rank >= wanted:
         return value
     return operators.reshape(value, (value.shape[0], *[1] * (wanted - rank), *value.shape[1:]))
 
 
 def aligned(call, arguments=None):
-    """Operands that broadcast as their entries would."""
+    """Align operands so that they broadcast as their entries would."""
     tensors = call.tensors()
     rank = max(call.rank(place) for place, _, _ in tensors)
     arguments = list(call.args)
@@ -209,7 +210,7 @@ def aligned(call, arguments=None):
 
 
 def elementwise(call):
-    """Operands aligned; entries without dimensions do not decide the dtype, as they would not alone."""
+    """Align operands; 0-dim entries do not decide the dtype, as in single calls."""
     arguments = aligned(call)
     tensors = call.tensors()
     if len({value.dtype for _, value, _ in tensors}) > 1:
@@ -232,7 +233,7 @@ def kind(dtype):
 
 
 def leading(call):
-    """The batch is one more of the dimensions in front; operands get the same number of them."""
+    """Treat the batch as another leading dimension; operands get the same number of them."""
     tensors = call.tensors()
     if len(tensors) == 1:
         return call.run()
@@ -245,7 +246,7 @@ def leading(call):
 
 
 def counted(dims, rank):
-    """Dimensions of an entry as those of the batch; None if one is out of range."""
+    """Return dimensions of an entry as those of the batch; None if one is out of range."""
     single = not isinstance(dims, (list, tuple))
     found = [dim.__index__() for dim in ([dims] if single else dims)]
     if not all(-rank <= dim < rank for dim in found):
@@ -255,7 +256,7 @@ def counted(dims, rank):
 
 
 def along_dims(call):
-    """Count dimensions from the one after the batch dimension; shapes begin with its size."""
+    """Count dimensions from the one after the batch; shapes begin with the batch size."""
     operation = call.operation
     arguments = list(call.args)
     lifted = flat = None
@@ -277,7 +278,7 @@ def along_dims(call):
                 return NotImplemented
             arguments[place] = [call.spread(*pair) for pair in zip(value, call.batched[place], strict=True)]
         elif isinstance(value, Tensor):
-            if name == "index" and operation.name.startswith("index"):       # of one dimension, whatever self has
+            if name == "index" and operation.name.startswith("index"):       # of one dimension, regardless of self
                 if call.batched[place]:
                     return NotImplemented
                 continue
@@ -302,7 +303,7 @@ def along_dims(call):
     return _each(results, lambda result: operators.reshape(result, (call.size,))) if lifted else results
 
 
-# Rows whose results are single elements where the argument is one; whose `size` is no shape; that add a dimension.
+# Rows whose results are 0-dim if the argument is; whose `size` is no shape; that add a dimension.
 SCANS = {"cumsum", "cumsum_reverse", "cumprod", "softmax", "log_softmax", "softmax_backward", "log_softmax_backward",
          "cummax", "cummin", "logcumsumexp", "sort", "argsort", "flip"}
 PARTS = {"unfold", "fft_c2r", "fft_weigh"}
@@ -314,7 +315,9 @@ def _listed(value):
 
 
 def _rank_of(call):
-    """How many dimensions the call counts: those of an entry of the first argument, or of the shape it comes from."""
+    """
+    Return how many dimensions the call counts: those of an entry of the first argument, or of the shape it comes from.
+    """
     names = call.operation.names
     if "shape" in names and call.operation.name not in ("reshape", "scatter_backward"):
         return len(_listed(call.args[call.named("shape")]))
@@ -327,7 +330,7 @@ def _rank_of(call):
 
 
 def _each(results, change):
-    """Results of any form, each changed."""
+    """Apply a function to results of any structure."""
     if isinstance(results, Tensor):
         return change(results)
     made = [_each(result, change) for result in results]
@@ -335,7 +338,7 @@ def _each(results, change):
 
 
 def _flat(call, arguments, place):
-    """Without a dimension the elements count in their order."""
+    """Without a dimension, elements count in row-major order."""
     shape = call.shape(0)
     arguments = [operators.reshape(value, (call.size, -1)) if isinstance(value, Tensor) else value
                  for value in arguments]
@@ -348,7 +351,7 @@ def _flat(call, arguments, place):
 
 
 def one_by_one(call):
-    """Entry after entry, and the results stacked."""
+    """Run entry by entry, and stack the results."""
     parts = []
     for value, batched in zip(call.args, call.batched, strict=True):
         if batched is True:

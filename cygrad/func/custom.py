@@ -1,4 +1,4 @@
-"""Custom functions under `vmap`: by the `vmap` that they define, or by a rule made of their own methods."""
+"""Custom functions under `vmap`: by their `vmap` method, or by a rule made of their other methods."""
 
 from contextlib import contextmanager
 from typing import NamedTuple
@@ -14,18 +14,18 @@ __all__ = ["apply_to_batch"]
 
 
 class VmapInfo(NamedTuple):
-    """What the `vmap` of a custom function is told of the batch."""
+    """The `info` argument of the `vmap` of a custom function."""
 
     batch_size: int
     randomness: str
 
 
 def apply_to_batch(function, level, args, kwargs):
-    """``cls.apply(*args)`` for a whole batch."""
+    """Call ``cls.apply(*args)`` for a whole batch."""
     cls = function.__self__
     own = cls.vmap is not Function.vmap
     if own and cls.generate_vmap_rule:
-        raise RuntimeError(f"{cls.__name__}: there are two rules for vmap (got both generate_vmap_rule=True and a "
+        raise RuntimeError(f"{cls.__name__}: expected one rule for vmap (got both generate_vmap_rule=True and a "
                            "static method vmap). Leave one of them out.")
     if cls.setup_context is Function.setup_context:
         raise RuntimeError(f"{cls.__name__}: forward takes ctx, which a rule for vmap cannot give it (got a Function "
@@ -45,14 +45,14 @@ def apply_to_batch(function, level, args, kwargs):
 
 
 def _held(args, level):
-    """Arguments that hold all entries, and which dimension of each counts them."""
+    """Return the batched arguments, and the batch dimension of each."""
     found = [None if not isinstance(arg, Tensor) else value_at(arg, level) for arg in args]
     return (tuple(arg if value is None else value for arg, value in zip(args, found, strict=True)),
             tuple(None if value is None else 0 for value in found))
 
 
 def _entries(results, level, dims=0):
-    """Results that hold all entries, as entries."""
+    """Return batched results as entries."""
     from cygrad.func.vmap import spread
     leaves, spec = tree_flatten(results)
     made = []
@@ -66,7 +66,7 @@ def _entries(results, level, dims=0):
 
 @contextmanager
 def _outside(level):
-    """A block that does not work on the batch."""
+    """A block outside of the batch."""
     levels = active_levels()
     place = levels.index(level)
     del levels[place]
@@ -79,7 +79,7 @@ def _outside(level):
 
 
 class _Context:
-    """What the methods of a function get as ``ctx``: that of the whole batch, which keeps what holds all entries."""
+    """The ``ctx`` of the methods of a function: that of the whole batch, with batched saved tensors."""
 
     def __init__(self, ctx, level):
         depth = vars(ctx)["_depth"] + 1 if type(ctx) is _Context else 0
@@ -105,24 +105,24 @@ class _Context:
                                      for tensor, value in zip(tensors, values, strict=True)])
 
     def save_for_backward(self, *tensors):
-        """Keep what holds all entries."""
+        """Save batched tensors."""
         self._keep("save_for_backward", tensors)
 
     def save_for_forward(self, *tensors):
-        """Keep what holds all entries."""
+        """Save batched tensors."""
         self._keep("save_for_forward", tensors)
 
     def mark_dirty(self, *tensors):
-        """Of what holds all entries."""
+        """Mark batched tensors."""
         self._keep("mark_dirty", tensors)
 
     def mark_non_differentiable(self, *tensors):
-        """Of what holds all entries."""
+        """Mark batched tensors."""
         self._keep("mark_non_differentiable", tensors)
 
     @property
     def saved_tensors(self):
-        """What was saved, as entries."""
+        """Saved tensors, as entries."""
         method = "save_for_forward" if self._ctx.in_jvp else "save_for_backward"
         which = getattr(self._ctx, f"_{method}_{self._depth}", ())
         return tuple(entry(value, self._level) if held else value
@@ -130,18 +130,18 @@ class _Context:
 
 
 class _Held:
-    """A tensor that holds all entries of a batch, where others do not; no container for those who look for leaves."""
+    """A batched tensor in place of others; a leaf of trees."""
 
     def __init__(self, value):
         self.value = value
 
 
 def _generated(cls, level, dims):
-    """The function for whole batches: its methods are those of `cls`, under `vmap`."""
+    """Return the function for whole batches: its methods are those of `cls`, under `vmap`."""
     size, randomness = level.size, level.randomness
 
     def batch(value, level):
-        """Return the whole of an entry."""
+        """Return the batched tensor of an entry."""
         held = value_at(value, level)
         return operators.expand(value, (size, *value.shape)) if held is None else held
 
@@ -195,7 +195,7 @@ def _generated(cls, level, dims):
                 ctx.in_jvp = False
 
     def reduced(gradient, dim, level):
-        """For an argument that is the same for all entries the sum of their gradients."""
+        """Sum the gradients of entries for an argument that is the same for all."""
         if dim == 0:
             return batch(gradient, level)
         held = value_at(gradient, level)

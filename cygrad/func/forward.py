@@ -23,7 +23,7 @@ __all__ = ["jvp", "linearize", "push_forward"]
 
 
 def _duals(operation, primals, given):
-    """Tensors that hold all entries, and the tangents for them."""
+    """Return batched tensors, and their tangents."""
     leaves, spec = tree_flatten(primals)
     directions = tree_flatten(given)[0]
     if tree_flatten(given)[1] != spec:
@@ -42,7 +42,7 @@ def _duals(operation, primals, given):
 
 def jvp(func, primals, tangents, *, strict=False, has_aux=False):
     """
-    The value of a function, and its Jacobian times a vector.
+    Return the value of a function, and its Jacobian times a vector.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ def push_forward(func, primals, directions, strict=False, has_aux=False):
 
 
 def _by_backward(func, primals, directions, strict, has_aux):
-    """Inside of forward mode, whose level is taken: the derivative of ``u J`` with respect to u."""
+    """Inside of forward mode, which is in use: differentiate ``u J`` with respect to u."""
     _, _, vectors, _ = _duals("jvp", primals, directions)
     inputs, results, aux, held, spec = pullback_of("jvp", func, primals, has_aux)
     pushed = push(inputs, held, vectors, strict)
@@ -126,7 +126,7 @@ def _by_backward(func, primals, directions, strict, has_aux):
 
 
 def transposed(inputs, held):
-    """``u J`` as a graph: u, and the product."""
+    """Return ``u J`` as a graph: u, and the product."""
     with enable_grad():
         places = [zeros_like(output).requires_grad_() if output.requires_grad else None for output in held]
         pairs = [(output, place) for output, place in zip(held, places, strict=True) if place is not None]
@@ -139,7 +139,7 @@ def transposed(inputs, held):
 
 
 def push(inputs, held, vectors, strict=False, graph=None):
-    """The Jacobian times vectors."""
+    """Multiply the Jacobian by vectors."""
     places, products = transposed(inputs, held) if graph is None else graph
     found = [None] * len(held)
     wanted = [number for number, place in enumerate(places) if place is not None]
@@ -158,7 +158,7 @@ def push(inputs, held, vectors, strict=False, graph=None):
 
 def linearize(func, *primals):
     """
-    Return the value of a function at a point, and a function that multiplies its Jacobian with vectors.
+    Return the value of a function at a point, and a function that multiplies its Jacobian by vectors.
 
     Parameters
     ----------

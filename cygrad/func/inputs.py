@@ -1,9 +1,9 @@
 """
-What a transform differentiates by, and how its results leave it.
+Inputs and results of a transform.
 
-A transform makes tensors of its own for its inputs, so that each knows them from those of all others. Under `vmap`
-these hold all entries of the batch (`strip`), even if what was given is the same for all: no entry then meets another
-one in the graph, and one backward gives the gradients of each.
+A transform creates new tensors for its inputs, to distinguish them from all others. Under `vmap` these are batched
+(`strip`), even if the argument is the same for all entries: entries are then separate in the graph, and one backward
+computes the gradients of each.
 """
 
 from itertools import count
@@ -26,11 +26,11 @@ __all__ = ["Inputs", "as_arrays", "as_tensor", "differentiable", "gradients_of_e
            "plain", "pullback_of", "same_tree", "selected", "tensor_of", "with_aux"]
 
 _numbers = count(1)                                     # of transforms, in the order in which they begin
-ARRAYS = (np.ndarray, np.generic, float, complex)       # what transforms take besides Tensors, and give back
+ARRAYS = (np.ndarray, np.generic, float, complex)       # inputs and results of transforms besides Tensors
 
 
 def tensor_of(value):
-    """The Tensor for an array or a number with derivatives, float64 for Python's; everything else as it is."""
+    """Return the Tensor for an array or a number with derivatives, float64 for Python's; everything else as is."""
     if isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "fc":
         return tensor(np.asarray(value))
     if type(value) is float or type(value) is complex:
@@ -39,7 +39,9 @@ def tensor_of(value):
 
 
 def like_given(result, given):
-    """A result for an input: an array or a number where that was one, unless a graph or a batch needs a Tensor."""
+    """
+    Return the result for an input: an array or a number if that was one, unless a graph or a batch needs a Tensor.
+    """
     if not isinstance(given, ARRAYS) or type(result) is not Tensor or result.requires_grad or (
             tangents.current_level() is not None and tangents.tangent(result) is not None):
         return result
@@ -50,7 +52,7 @@ def like_given(result, given):
 
 
 def as_arrays(tree, given):
-    """Results that belong to all inputs: arrays, and numbers without dimensions, if no input is a Tensor."""
+    """Convert results of all inputs: to arrays, and 0-dim ones to numbers, if no input is a Tensor."""
     if not given or not all(isinstance(leaf, ARRAYS) for leaf in given):
         return tree
     return tree_map(lambda leaf: like_given(leaf, 0.0), tree)
@@ -66,7 +68,7 @@ def as_tensor(operation, what, value):
 
 
 def selected(operation, argnums, args):
-    """The arguments that are meant, their places, and whether a single one is."""
+    """Return the selected arguments, their positions, and whether it is a single one."""
     single = isinstance(argnums, int) and not isinstance(argnums, bool)
     if not single and (not isinstance(argnums, tuple) or not all(isinstance(number, int) for number in argnums)):
         raise RuntimeError(f"{operation}: argnums must be an integer or a tuple of integers (got {argnums!r}).")
@@ -84,7 +86,7 @@ def selected(operation, argnums, args):
 
 
 def at_places(func, places, args, kwargs):
-    """Return the function of the arguments at these places alone."""
+    """Return the function of the arguments at these positions alone."""
     def of_chosen(*values):
         arguments = list(args)
         for place, value in zip(places, values, strict=True):
@@ -94,7 +96,7 @@ def at_places(func, places, args, kwargs):
 
 
 class Inputs:
-    """Tensors of its own for a tree of inputs."""
+    """Create new tensors for a tree of inputs."""
 
     def __init__(self, operation, tree):
         self.operation, self.levels, self.recorded = operation, list(active_levels()), is_grad_enabled()
@@ -119,14 +121,14 @@ class Inputs:
         self.tree = tree_unflatten([restore(place, self.levels) for place in self.places], self.spec)
 
     def outside(self, tree):
-        """Results without the graph of this transform, and with that of those outside."""
+        """Detach results from the graph of this transform, but not from enclosing ones."""
         return tree_map(lambda leaf: self._outside(leaf) if isinstance(leaf, Tensor) else leaf, tree)
 
     def _outside(self, tensor):
         return tensor if not tensor.requires_grad or (self.recorded and self.leads_out([tensor])) else tensor.detach()
 
     def leads_out(self, tensors):
-        """Does their graph end at more than the inputs of this transform, and of those that ended inside of it?"""
+        """Does their graph end at more than the inputs of this transform and of those that ended inside of it?"""
         if self.needed:
             return True
         roots = [tensor.grad_fn for tensor in tensors if tensor.grad_fn is not None]
@@ -139,7 +141,7 @@ class Inputs:
         return getattr(leaf, "_transform", 0) < self.number
 
     def pull(self, outputs, vectors, keep):
-        """The gradients of outputs with respect to the inputs, as a list of tensors that hold all entries."""
+        """Return the gradients of outputs with respect to the inputs, as a list of batched tensors."""
         pairs = [(output, vector) for output, vector in zip(outputs, vectors, strict=True) if output.requires_grad]
         found = [None] * len(self.places)
         if pairs:
@@ -151,20 +153,20 @@ class Inputs:
                 for gradient, place in zip(found, self.places, strict=True)]
 
     def answer(self, gradients):
-        """The gradients in the form of the inputs: arrays for arrays."""
+        """Return the gradients in the structure of the inputs: arrays for arrays."""
         return self.formed([restore(gradient, self.levels) for gradient in gradients])
 
     def formed(self, results):
-        """A result for each input, in their containers: arrays for arrays."""
+        """Return a result for each input, in their containers: arrays for arrays."""
         return tree_unflatten(list(map(like_given, results, self.given)), self.spec)
 
     def returned(self, tree):
-        """Results of the function: arrays if there are no Tensors among the inputs."""
+        """Return results of the function: arrays if there are no Tensors among the inputs."""
         return as_arrays(tree, self.given)
 
 
 def gradients_of_entries(outputs, inputs, vectors, keep, create, allow_unused):
-    """``autograd.grad`` under `vmap`, with results of the batch: for each entry its own gradients."""
+    """``autograd.grad`` under `vmap`, of batched results: the gradients of each entry."""
     levels = list(active_levels())
     needed = [level for level in levels if any(level in levels_of(output) for output in outputs)]
     for number, place in enumerate(inputs):
@@ -180,7 +182,7 @@ def gradients_of_entries(outputs, inputs, vectors, keep, create, allow_unused):
 
 
 def plain(gradient):
-    """A gradient that is no part of a graph."""
+    """Return a gradient outside of graphs."""
     return gradient.detach() if gradient.requires_grad else gradient
 
 
@@ -189,7 +191,7 @@ def differentiable(tensor):
 
 
 def with_aux(operation, results, has_aux):
-    """What is differentiated, and what the function gives besides."""
+    """Return what is differentiated, and the auxiliary output."""
     if not has_aux:
         return results, None
     if not (isinstance(results, tuple) and len(results) == 2):
@@ -204,7 +206,7 @@ def outputs_of(operation, tree):
         raise RuntimeError(f"{operation}: the function must give at least one Tensor (got {tree!r}).")
     for leaf in leaves:
         if not isinstance(leaf, Tensor):
-            raise RuntimeError(f"{operation}: the function must give Tensors only (got "
+            raise RuntimeError(f"{operation}: the function must return Tensors (got "
                                f"{type(leaf).__name__}).")
     return leaves, spec
 

@@ -1,4 +1,4 @@
-"""Jacobians and Hessians of functions, as functions."""
+"""Jacobians and Hessians of functions."""
 
 import functools
 
@@ -21,7 +21,7 @@ def _units(like):
 
 def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_copy=False):
     """
-    The function that gives the Jacobian of another, row by row: by backward.
+    Return a function that computes the Jacobian of another, row by row: by backward.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_
 
 def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
     """
-    The function that gives the Jacobian of another, column by column: by forward mode.
+    Return a function that computes the Jacobian of another, column by column: by forward mode.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
 
 def hessian(func, argnums=0):
     """
-    The function that gives the Hessian of another: forward mode over backward.
+    Return a function that computes the Hessian of another: forward mode over backward.
 
     Parameters
     ----------

@@ -10,7 +10,7 @@ __all__ = ["debug_unwrap", "functional_call", "functionalize", "replace_all_batc
 
 def stack_module_state(models):
     """
-    The parameters and buffers of several modules of one kind, side by side, for `vmap` over the modules.
+    Stack the parameters and buffers of several modules of one kind, for `vmap` over the modules.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def stack_module_state(models):
     True
     """
     if len(models) == 0:
-        raise RuntimeError("stack_module_state: there are no modules (got an empty sequence).")
+        raise RuntimeError("stack_module_state: expected at least one module (got an empty sequence).")
     if len({model.training for model in models}) > 1:
         raise RuntimeError("stack_module_state: some modules are training and some are not. Call train() or eval() on "
                            "all of them.")
@@ -96,7 +96,7 @@ def functionalize(func, *, remove="mutations"):
 
 def replace_all_batch_norm_modules_(root):
     """
-    Let all batch normalizations of a module use the statistics of the batch at hand, and keep none: for `vmap`.
+    Make all batch normalizations of a module use the statistics of the batch, and keep none: for `vmap`.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def replace_all_batch_norm_modules_(root):
 
 def debug_unwrap(tensor, *, recurse=True):
     """
-    The tensor of all entries that a tensor under `vmap` is one of, to look at it.
+    Return the batched tensor of a tensor under `vmap`, for debugging.
 
     Parameters
     ----------

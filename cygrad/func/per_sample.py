@@ -1,4 +1,4 @@
-"""Gradients of each sample of a batch in plain backward: from what the nodes that use the parameters have saved."""
+"""Per-sample gradients in plain backward, from what the nodes that use the parameters have saved."""
 
 from functools import cache
 
@@ -27,7 +27,7 @@ OPERATORS = {name for name, _ in PRODUCTS}
 
 def per_sample_grad(losses, parameters):
     """
-    The gradients of the loss of each sample, after one call of a model for the whole batch.
+    Return the gradients of the loss of each sample, after one call of a model for the whole batch.
 
     One backward gives the gradients of the outputs of all layers; from these and what the layers have saved, the
     gradients of their parameters are computed for each sample, not summed. So it finds what `func.vmap` of `func.grad`
@@ -85,7 +85,9 @@ def per_sample_grad(losses, parameters):
 
 
 class _Uses:
-    """Which nodes use the parameters, and what is made of parameters alone; with the gradients of their outputs."""
+    """
+    Find nodes that use the parameters, and tensors computed from parameters only; with the gradients of their outputs.
+    """
 
     def __init__(self, losses, parameters):
         self.count = losses.shape[0]
@@ -106,7 +108,7 @@ class _Uses:
         self.gradients = dict(zip(nodes, found, strict=True))
 
     def gradient(self, target, like):
-        """The gradients of each sample that arrive at a parameter, or at what was made of parameters."""
+        """Return the per-sample gradients of a parameter, or of a tensor computed from parameters."""
         total, products = None, []
         for node, edge in self.users.get(target, ()):
             gradient = self.gradients[node]
@@ -126,7 +128,7 @@ class _Uses:
 
 @cache
 def _differentiable(operator):
-    """The numbers of the arguments that edges come from; None if the samples of a batch meet in the operator."""
+    """Return the indices of the arguments of edges; None if the operator mixes the samples of a batch."""
     if "batch_norm" in operator.name or operator.row["list"] or TENSORS in [
             kind for name, kind, *_ in operator.row["arguments"] if name in operator.formulas]:
         return None
@@ -134,14 +136,14 @@ def _differentiable(operator):
 
 
 def _of_parameters_only(node):
-    """Has the operator of a node no tensors but those that its edges come from?"""
+    """Do all tensor arguments of a node's operator have edges?"""
     return isinstance(node, NativeNode) and all(
         name in node._operator().formulas for name, kind, *_ in node._operator().row["arguments"]
         if kind in (TENSOR, TENSORS, OPERAND))
 
 
 def _used(node, edge):
-    """The operator of a node, if it knows gradients of single samples, and which argument an edge comes from."""
+    """Return the operator of a node, if it supports per-sample gradients, and the argument of an edge."""
     operator = node._operator() if isinstance(node, NativeNode) else None
     arguments = None if operator is None else _differentiable(operator)
     if arguments is None:
@@ -151,13 +153,13 @@ def _used(node, edge):
 
 
 def _formula(operator, argument):
-    """The formula of an argument as a function of the gradient and of what is saved."""
+    """Return the formula of an argument as a function of the gradient and of what is saved."""
     formula, others = operator.derivative(argument), (None,) * (len(operator.row["results"]) - 1)
     return lambda gradient, saved: formula((gradient, *others), tuple(saved))
 
 
 def _pulled(node, edge, gradient, like):
-    """The gradients of each sample, through a node that has parameters only."""
+    """Propagate per-sample gradients through a node that has parameters only."""
     operator, argument = _used(node, edge)
     formula = _formula(operator, argument)
     saved = [getattr(node, f"_saved_{entry.name}") for entry in layout_of(operator)]
@@ -165,7 +167,7 @@ def _pulled(node, edge, gradient, like):
 
 
 def _parts(node, edge, gradient, like, count, products):
-    """What one use of a parameter adds to its gradient, for each sample; None if that is noted in `products`."""
+    """Return the per-sample gradient of one use of a parameter; None if it was added to `products`."""
     operator, argument = _used(node, edge)
     dim = _dimension(node, operator, gradient, count)
     found, use = _by_rule(node, operator, argument, gradient, like, dim), (operator.name, operator.arguments[argument])
@@ -177,7 +179,7 @@ def _parts(node, edge, gradient, like, count, products):
     formula = _formula(operator, argument)
 
     def entries(tensor):
-        """Batches of one sample, which the first dimension counts."""
+        """Return batches of one sample, stacked."""
         return operators.unsqueeze(operators.movedim(tensor, dim, 0), dim + 1)
 
     layout = layout_of(operator)
@@ -196,7 +198,7 @@ def _parts(node, edge, gradient, like, count, products):
 
 
 def _by_rule(node, operator, argument, gradient, like, dim):
-    """What the rule for this use of a parameter says; None if there is none, or it does not fit."""
+    """Return the result of the rule for this use of a parameter; None without one, or if it does not apply."""
     use = (operator.name, operator.arguments[argument])
 
     def saved(name):
@@ -215,7 +217,7 @@ def _by_rule(node, operator, argument, gradient, like, dim):
 
 
 def _dimension(node, operator, gradient, count):
-    """Which dimension of an output counts the samples."""
+    """Return which dimension of an output is the sample dimension."""
     sequences = operator.name in ("linear", "matmul") and gradient.ndim == 3
     first = gradient.ndim > 0 and gradient.shape[0] == count
     second = sequences and gradient.shape[1] == count

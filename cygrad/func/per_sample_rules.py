@@ -1,8 +1,8 @@
 """
-Gradients of single samples, by operator: one batched product for each layer, or for all steps of a recurrent one.
+Per-sample gradients by operator: one batched product for each layer, or for all steps of a recurrent one.
 
-A rule says what a node that uses a parameter adds for each sample, in tensors whose first dimension counts samples.
-Nodes without a rule are left to `vmap` of their formula.
+A rule returns the contribution of a node that uses a parameter, with samples as first dimension. Nodes without a rule
+use `vmap` of their formula.
 """
 
 from cygrad import arange
@@ -10,7 +10,7 @@ from cygrad._core.table.operator import operators
 
 __all__ = ["PRODUCTS", "RULES", "product_of"]
 
-# Operators that multiply rows by a matrix from the right, transposed: their parts over all uses are one product.
+# Operators that multiply rows by a transposed matrix from the right: all uses together are one product.
 PRODUCTS = {("linear", "weight"), ("linear_in_panels", "weight")}
 
 
@@ -20,7 +20,7 @@ def _call(name, *arguments):
 
 def product_of(pairs):
     """
-    The sum over uses and steps of the outer products of gradients and inputs.
+    Sum the outer products of gradients and inputs over uses and steps.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def product_of(pairs):
 
 
 def _summed(product, like):
-    """The sum for each sample to the shape of a parameter that was broadcast."""
+    """Sum to the shape of a broadcast parameter, for each sample."""
     shape = (1,) * (product.ndim - like.ndim) + tuple(like.shape)
     dims = [dim for dim in range(1, product.ndim) if shape[dim] == 1 and product.shape[dim] != 1]
     return (product.sum(dims, keepdim=True) if dims else product).reshape(product.shape[0], *like.shape)
@@ -61,7 +61,7 @@ def _of_root_mean_square(gradient, saved, like):
 
 
 def _of_kernel(gradient, saved, like):
-    """The patches of each image times the gradients of what was computed from them."""
+    """Multiply the patches of each image by the gradients of the outputs."""
     images, groups = saved("self"), saved("groups")
     options = [list(saved(name)) for name in ("dilation", "padding", "stride")]
     kernel, n = list(like.shape[2:]), gradient.shape[0]
@@ -81,7 +81,7 @@ def _of_shift(gradient, saved, like):
 
 
 def _of_table(gradient, saved, like):
-    """Rows of a table of all samples' tables."""
+    """Scatter into rows of a table of all samples' tables."""
     index, padding, n = saved("index"), saved("padding_idx"), gradient.shape[0]
     if padding >= 0:
         gradient = gradient.masked_fill((index == padding).unsqueeze(-1), 0)
@@ -90,7 +90,7 @@ def _of_table(gradient, saved, like):
         n, *like.shape)
 
 
-# (operator, argument) -> function of the gradient, what the node has saved by name, and the parameter; None: not here.
+# (operator, argument) -> function of the gradient, the saved values by name, and the parameter; None: not here.
 RULES = {
     ("linear", "bias"): _gradient_alone, ("linear_in_panels", "bias"): _gradient_alone,
     ("layer_norm", "weight"): _of_scale, ("layer_norm", "bias"): _gradient_alone,

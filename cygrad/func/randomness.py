@@ -1,4 +1,4 @@
-"""Random numbers under `vmap`: refused, the same for all entries, or different ones for each."""
+"""Random numbers under `vmap`: refused, the same for all entries, or different for each."""
 
 import numpy as np
 
@@ -12,7 +12,7 @@ __all__ = ["Entries", "drawing", "entries_of"]
 
 
 class Entries(np.ndarray):
-    """An array whose first dimensions count the entries of batches."""
+    """An array whose first dimensions are batches."""
 
     levels = ()
 
@@ -20,12 +20,12 @@ class Entries(np.ndarray):
         self.levels = getattr(other, "levels", ())
 
     def tensor(self):
-        """Return the entry that stands for it."""
+        """Return the entry of it."""
         return dress(from_numpy(np.asarray(self)), self.levels)
 
 
 def entries(array, levels):
-    """An array that knows what its first dimensions count."""
+    """Create an array with batches as first dimensions."""
     array = np.asarray(array).view(Entries)
     array.levels = tuple(levels)
     return array
@@ -38,7 +38,7 @@ def entries_of(tensor):
 
 
 class EntryGenerator:
-    """What stands for the default generator under `vmap`."""
+    """The default generator under `vmap`."""
 
     algorithm = "vmap"
 
@@ -46,7 +46,7 @@ class EntryGenerator:
         self.level, self.outer = level, outer
 
     def draw(self, function, *arguments):
-        """What a function of `draws` gives, as the level wants it."""
+        """Draw numbers as the level's randomness says."""
         level = self.level
         self.check()
         if level.randomness == "same":
@@ -69,18 +69,18 @@ class EntryGenerator:
         return entries(drawn, (*levels, level))
 
     def check(self):
-        """Refuse to draw, if the level does."""
+        """Raise if the level refuses to draw."""
         if self.level.randomness == "error":
             raise RuntimeError("vmap: the function draws random numbers (got randomness='error'). "
                                "Pass randomness='different' or 'same', or draw outside.")
 
     def different(self):
-        """The levels that have numbers of their own for each entry."""
+        """Return the levels with different numbers for each entry."""
         outer = self.outer.different() if isinstance(self.outer, EntryGenerator) else ()
         return (*outer, self.level) if self.level.randomness == "different" else outer
 
     def room(self, memory):
-        """Memory like a tensor for each entry."""
+        """Return memory like a tensor for each entry."""
         levels = list(self.different())
         return restore(empty_like(strip(memory, levels)), levels)
 
@@ -93,6 +93,6 @@ class EntryGenerator:
 
 
 def drawing(level):
-    """For the length of a block, random numbers are drawn as the level wants it."""
+    """A block in which random numbers are drawn as the level's randomness says."""
     return own_generator(EntryGenerator(level, current()))
 

@@ -1,4 +1,7 @@
-"""Rules for batches that no row says: of products, views of a given shape, layers, losses, and what is no operator."""
+"""
+Batching rules that cannot be derived from rows: products, views of a given shape, layers, losses, and functions that
+are no operators.
+"""
 
 from cygrad._core.creation.ranges import arange
 from cygrad._core.graph.tensor import Tensor
@@ -22,17 +25,17 @@ __all__ = ["BY_NAME"]
 
 
 def rule(*names):
-    """The decorated function is the rule of these rows."""
+    """Register the decorated function as the rule of these rows."""
     def register(function):
         RULES.update(dict.fromkeys(names, function))
         return function
     return register
 
 
-# ------------------------------------------------------------------------------------------------------------- products
+# ---- products
 
 def product(call, first, second):
-    """The matrix product of two arguments of 1 or more dimensions each, as `matmul` has it."""
+    """Compute the matrix product of two arguments of 1 or more dimensions each, as `matmul` does."""
     a, b = call.args[first], call.args[second]
     rank_a, rank_b = call.rank(first), call.rank(second)
     if 0 in (rank_a, rank_b):
@@ -92,7 +95,7 @@ def _addmm(call):
 
 @rule("linear", "linear_in_panels")
 def _linear(call):
-    """With one weight the batch is a dimension of the input; with a weight for each entry, a product of batches."""
+    """With one weight the batch is a dimension of the input; with a weight for each entry, a batched product."""
     x, weight, bias = call.args[0], call.args[1], call.args[-1]
     in_x, in_weight, in_bias = call.batched[0], call.batched[1], call.batched[-1]
     if not in_weight and not in_bias and in_x and (bias is None or bias.ndim == 1):
@@ -114,7 +117,7 @@ def _linear(call):
     return operators.add(result, padded(bias, in_bias, call.rank(len(call.args) - 1), rank))
 
 
-# ---------------------------------------------------------------------------------------------- views of a given shape
+# ---- views of a given shape
 
 @rule("view", "reshape")
 def _reshape(call):
@@ -167,7 +170,7 @@ def _permute(call):
 
 @rule("max_all", "min_all")
 def _extremum(call):
-    """Of all elements of an entry; with the derivative that shares gradients between equal ones."""
+    """Reduce all elements of an entry; ties share the gradient."""
     extremum = operators.amax if call.operation.name == "max_all" else operators.amin
     return along_dims(Call(operation_of(extremum), call.level,
                            [entry(call.args[0], call.level), *call.args[1:]]))
@@ -175,7 +178,7 @@ def _extremum(call):
 
 @rule("as_strided")
 def _as_strided(call):
-    """Of memory that holds one entry after the other."""
+    """View memory that holds one entry after the other."""
     value, size, stride, offset = call.args
     step, begin = value.stride()[0] if call.size else 0, value.storage_offset()
     offset = begin if offset is None else offset
@@ -191,14 +194,14 @@ def _pad(call):
     return call.run()
 
 
-# ------------------------------------------------------------------------------------------------------ masks, operands
+# ---- masks, operands
 
 @rule("pad_backward")
 def _pad_backward(call):
     return along_dims(call) if call.args[3] == "constant" else NotImplemented
 
 
-# Whose `dims` is how many there are.
+# Whose `dims` is a number of dimensions.
 rule("normalize_backward", "normalize_sums")(one_by_one)
 
 
@@ -250,10 +253,10 @@ def _together(call):
     return call.run([[call.spread(*pair) for pair in zip(call.args[0], call.batched[0], strict=True)]])
 
 
-# --------------------------------------------------------------------------------------------------------------- layers
+# ---- layers
 
 def folded(call, place):
-    """An argument whose entries have a batch of their own in front, as one batch."""
+    """Merge the batch with the leading dimension of an argument."""
     value = call.spread(call.args[place], call.batched[place])
     return operators.reshape(value, (value.shape[0] * value.shape[1], *value.shape[2:]))
 
@@ -292,7 +295,7 @@ def _convolution(call):
 
 @rule("convolution_weight_backward")
 def _convolution_weight(call):
-    """The channels of all entries side by side: as groups, if there are images of each."""
+    """Concatenate the channels of all entries: as groups, if there are images of each."""
     grad, images, shape, *options, groups = call.args
     if 0 in (*grad.shape, *images.shape) or (groups != 1 and not call.batched[1]):
         return NotImplemented
@@ -331,7 +334,7 @@ PLANES = {"max_pool": "kernel_size", "avg_pool": "kernel_size", "avg_pool_backwa
 
 @rule(*PLANES, "max_pool_backward", "max_pool_gather", "max_unpool")
 def _planes(call):
-    """Channel by channel, and all alike: each plane of each entry is an image of one channel."""
+    """Run channel by channel: each plane of each entry is an image of one channel."""
     name = call.operation.name
     n = len(call.args[call.named(PLANES[name])]) if name in PLANES else call.args[-1]
     arguments, lead = list(call.args), call.shape(0)[:call.rank(0) - n]
@@ -355,7 +358,7 @@ def _planes(call):
 
 @rule("layer_norm", "rms_norm")
 def _layer_norm(call):
-    """Weights of the entries come after the normalization, which is the same for all."""
+    """Apply the weights of the entries after the normalization, which is the same for all."""
     names = call.operation.names
     weights = [place for place, name in enumerate(names) if name in ("weight", "bias")]
     if not any(call.batched[place] for place in weights):
@@ -388,7 +391,7 @@ def _batch_norm(call):
 
 @rule("lstm_gates", "gru_gates")
 def _gates(call):
-    """Rows of all entries one below the other; the activations count their kinds first."""
+    """Concatenate the rows of all entries; the activations have their kinds as first dimension."""
     lead = call.shape(0)[:-1]
     if any(0 in value.shape for _, value, _ in call.tensors()):
         return NotImplemented
@@ -402,7 +405,7 @@ def _gates(call):
 
 @rule("embedding")
 def _embedding(call):
-    """With a table for each entry, all tables one below the other."""
+    """With a table for each entry, concatenate the tables."""
     weight, index, padding = call.args
     if not call.batched[0]:
         return call.run()
@@ -418,7 +421,7 @@ def _embedding(call):
 
 @rule("embedding_backward")
 def _embedding_backward(call):
-    """All tables one below the other."""
+    """Concatenate the tables."""
     grad, index, rows, padding = call.args
     grad, index = call.spread(grad, call.batched[0]), call.spread(index, call.batched[1])
     offset = operators.reshape(arange(call.size), (call.size, *[1] * (index.ndim - 1))) * rows
@@ -464,10 +467,10 @@ def _nll_loss(call):
     return (*made, total)
 
 
-# ------------------------------------------------------------------------------------- what is no operator of the table
+# ---- functions that are no operators
 
 def _like(function, level, args, kwargs):
-    """Tensors like one of the batch hold its entries, too: they can be written to."""
+    """Factories like a batched tensor are batched, too: they can be written to."""
     value = args[0]._value
     if function.__name__ == "full_like":
         return entry(function(value, args[1], **kwargs), args[0]._level)
@@ -475,7 +478,7 @@ def _like(function, level, args, kwargs):
 
 
 def _assigned(function, level, args, kwargs):
-    """``copy_``: what is written has no more dimensions than what it is written to."""
+    """``copy_``: the source has no more dimensions than the destination."""
     target, source = args
     held, given = value_at(target, level), value_at(source, level)
     if held is None:
@@ -500,7 +503,7 @@ def _viewed(function, level, args, kwargs):
     tensor, dtype = args
     value = value_at(tensor, level)
     if not tensor.ndim and dtype.itemsize != tensor.dtype.itemsize:
-        function(value[0], dtype)                      # raises: an entry without dimensions cannot change its size
+        function(value[0], dtype)                      # raises: a 0-dim entry cannot change its size
     return entry(function(value, dtype), level)
 
 

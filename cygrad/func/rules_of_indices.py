@@ -1,4 +1,4 @@
-"""Rules for batches of what takes index tensors: subscripts, reading and writing."""
+"""Batching rules of indexing, reading and writing."""
 
 from numpy import ndarray
 
@@ -14,7 +14,7 @@ __all__ = ["getitem", "setitem"]
 
 
 class Places:
-    """Index tensors for a whole batch, and where the dimensions of what they read end up."""
+    """Return index tensors for a whole batch, and the positions of the dimensions of what they read."""
 
     def __init__(self, size, in_self, indices, batched):
         given = [(number, index) for number, index in enumerate(indices) if index is not None]
@@ -24,7 +24,8 @@ class Places:
         first, last = given[0][0], given[-1][0]
         together = last - first == len(given) - 1
         self.possible = not (masks and any(batched))
-        self.source = self.destination = ()
+        self.source: tuple = ()
+        self.destination: tuple = ()
         covered = sum(index.ndim if index.dtype is boolean else 1 for _, index in given)
         self.change = k - covered                 # of the number of dimensions
         if not any(batched):
@@ -42,11 +43,11 @@ class Places:
             self.source, self.destination = (first,), (0,)
 
     def read(self, result):
-        """A result with the entries first, and the other dimensions in the order of an entry's."""
+        """Return a result with the batch first, and the other dimensions in the order of an entry's."""
         return operators.movedim(result, self.source, self.destination) if self.source else result
 
     def written(self, values, batched, rank):
-        """Values as the index tensors want them; `rank`: how many dimensions those of an entry are to have."""
+        """Return values for the index tensors; `rank`: number of dimensions of those of an entry."""
         if not batched:
             if not self.source:
                 return values
@@ -100,12 +101,12 @@ RULES.update({"index": _index, "index_put_into": _index_put, "index_backward": _
               "index_select": _index_select})
 
 
-# ----------------------------------------------------------------------------------------------------------- subscripts
+# ---- indexing
 
 def _plain(item):
-    """Return an entry of a subscript as an integer, slice, None, Ellipsis or Tensor."""
-    if isinstance(item, (list, tuple, range, ndarray)) or item is True or item is False:
-        item = tensor_of(item if isinstance(item, ndarray) else list(item) if hasattr(item, "__len__") else item)
+    """Return an item of a key as an integer, slice, None, Ellipsis or Tensor."""
+    if isinstance(item, (list, tuple, range, ndarray, bool)):
+        item = tensor_of(item if isinstance(item, (ndarray, bool)) else list(item))
     if isinstance(item, Tensor):
         if type(item) is not Batched and item.ndim == 0 and item.dtype is not boolean:
             return item.item()
@@ -116,7 +117,7 @@ def _plain(item):
 
 
 def _parts(key, rank):
-    """The basic part of a subscript, and the index tensors for the dimensions of the view that it makes."""
+    """Return the basic part of a key, and the index tensors for the dimensions of its view."""
     if not isinstance(key, tuple):
         key = (key,)
     key = [_plain(item) for item in key]
@@ -144,7 +145,7 @@ def _parts(key, rank):
 
 
 def _view(tensor, basic):
-    """What the basic part of a subscript makes of a tensor."""
+    """Return the view of the basic part of a key."""
     if type(tensor) is Batched:
         return entry(_view(tensor._value, (slice(None), *basic)), tensor._level)
     return tensor[basic]

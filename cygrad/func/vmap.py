@@ -80,7 +80,7 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
 
 
 def spread(prefix, tree, what):
-    """One dimension for each leaf of a tree, from a tree that may end earlier."""
+    """Return one dimension for each leaf of a tree, from a tree that may end earlier."""
     if prefix is None or (isinstance(prefix, int) and not isinstance(prefix, bool)):
         return [prefix] * len(tree_flatten(tree)[0])
     children, spec = tree_flatten(tree, lambda node: node is not tree)
@@ -98,14 +98,13 @@ def spread(prefix, tree, what):
 
 
 def _inputs(name, in_dims, args):
-    """The leaves of the arguments, which dimension of each counts the entries, and their containers."""
+    """Return the leaves of the arguments, the batch dimension of each, and their containers."""
     what = f"vmap({name}, in_dims={in_dims!r}, ...)(<inputs>)"
     if not isinstance(in_dims, (int, tuple, list)):
         raise ValueError(f"{what}: in_dims must be an integer, or containers of them like those of the arguments (got "
                          f"{type(in_dims).__name__}).")
     if not args:
-        raise ValueError(f"{what}: there is no argument whose entries could be counted (got none by position). Pass "
-                         "tensors.")
+        raise ValueError(f"{what}: expected at least one positional argument (got none). Pass tensors.")
     leaves, spec = tree_flatten(args)
     leaves = [tensor(leaf) if isinstance(leaf, ndarray) else leaf for leaf in leaves]
     dims = spread(in_dims if isinstance(in_dims, int) else tuple(in_dims), args, what)
@@ -144,8 +143,8 @@ def _run(func, name, leaves, dims, spec, kwargs, out_dims, size, randomness):
     if not any(_is_meta(leaf) for leaf in leaves):
         for result in tree_flatten(made)[0]:
             if _is_meta(result):
-                raise NotImplementedError(f"vmap({name}, ...): a result has no elements (got a meta tensor): it "
-                                          "comes from a function without a rule. Call that outside of vmap.")
+                raise NotImplementedError(f"vmap({name}, ...): a function has no batching rule (its result is a meta "
+                                          f"tensor). Call it outside of vmap.")
     return made
 
 
@@ -160,8 +159,8 @@ def _collected(results, name, out_dims, level):
     made = []
     for result, dim in zip(found, dims, strict=True):
         if not isinstance(result, Tensor):
-            raise ValueError(f"vmap({name}, ...): the function must give Tensors only (got {type(result).__name__}). "
-                             "Leave out what is none.")
+            raise ValueError(f"vmap({name}, ...): the function must return Tensors (got {type(result).__name__}). "
+                             f"Return only tensors.")
         value = value_at(result, level)
         if dim is None:
             if value is not None:
@@ -179,7 +178,7 @@ def _collected(results, name, out_dims, level):
 
 
 def _in_chunks(func, name, leaves, dims, spec, kwargs, out_dims, size, randomness, chunk_size):
-    """A part of the batch after another, and the results side by side."""
+    """Run the batch chunk by chunk, and concatenate the results."""
     parts = []
     for begin in range(0, size, chunk_size):
         count = min(chunk_size, size - begin)

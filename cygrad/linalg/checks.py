@@ -1,4 +1,4 @@
-"""What the functions of linear algebra check: that operands are matrices, and what LAPACK reports."""
+"""Checks of linear algebra functions: that operands are matrices, and what LAPACK reports."""
 
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.table.operator import operators
@@ -10,7 +10,7 @@ __all__ = ["LinAlgError", "broadcast_batches", "check_info", "matrices", "square
 
 class LinAlgError(RuntimeError):
     """
-    A matrix for which there is no result: singular, not positive definite, or an iteration that has failed.
+    Raised for a matrix without a result: singular, not positive definite, or an iteration that has failed.
 
     Examples
     --------
@@ -23,7 +23,7 @@ class LinAlgError(RuntimeError):
 
 
 def matrices(operation, value, name="A"):
-    """The value, if it is a Tensor of matrices of a floating or complex dtype."""
+    """Return the value if it is a Tensor of matrices of a floating or complex dtype; raise otherwise."""
     if not isinstance(value, Tensor):
         raise TypeError(f"{operation}: argument '{name}' must be a Tensor (got {type(value).__name__}).")
     if value.ndim < 2:
@@ -33,7 +33,7 @@ def matrices(operation, value, name="A"):
 
 
 def floating(operation, value):
-    """The value, if it is a Tensor of a floating or complex dtype."""
+    """Return the value if it is a Tensor of a floating or complex dtype; raise otherwise."""
     if not isinstance(value, Tensor):
         raise TypeError(f"{operation}: expected a Tensor (got {type(value).__name__}).")
     if not (value.is_floating_point() or value.is_complex()):
@@ -71,7 +71,7 @@ def broadcast_batches(*tensors, dims=2):
 
 
 def check_info(operation, info, text):
-    """Raise LinAlgError with text(info) for the first matrix that LAPACK could not treat."""
+    """Raise LinAlgError with text(info) for the first matrix that LAPACK could not process."""
     values = values_of(info)
     if not values.any():
         return
@@ -81,13 +81,13 @@ def check_info(operation, info, text):
 
 
 def singular(info):
-    """Why a matrix has no inverse."""
+    """Describe why a matrix has no inverse."""
     return (f"The matrix is singular: the factor U has a zero on its diagonal, at {info}. Use pinv or lstsq, or "
             "regularize it.")
 
 
 def not_converged(info):
-    """Why an iteration has failed."""
+    """Describe why an iteration has failed."""
     if info < 0:
         return "The iteration did not converge: the matrix has elements that are nan or infinite."
     return ("The iteration did not converge: the matrix is ill-conditioned, or too many of its values are "
@@ -95,6 +95,6 @@ def not_converged(info):
 
 
 def not_definite(info):
-    """Why a matrix has no Cholesky factor."""
+    """Describe why a matrix has no Cholesky factor."""
     return (f"The matrix is not positive-definite: its first {info} rows and columns are "
             "not.")

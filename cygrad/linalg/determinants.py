@@ -43,7 +43,7 @@ def det(A, *, out=None):
 
 
 def slogdet(A, *, out=None):
-    """Sign of the determinant of square matrices, and the logarithm of its size.
+    """Return the sign of the determinant of square matrices, and the logarithm of its absolute value.
 
     Parameters
     ----------

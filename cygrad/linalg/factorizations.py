@@ -12,7 +12,7 @@ __all__ = [
     "qr",
 ]
 
-# What parameters of these functions mean.
+# Shared parameter descriptions.
 _PARAMETERS = {
     "out": "tuple of Tensor, optional\n    Written to instead.",
     "A": "Tensor\n    Of shape (..., m, n).",
@@ -23,7 +23,7 @@ _PARAMETERS = {
 # ---- Cholesky
 
 def cholesky_ex(A, *, upper=False, check_errors=False, out=None):
-    """Cholesky factors, and which matrices have none; this raises no error by itself. See `cholesky`.
+    """Return Cholesky factors, and which matrices have none, without raising an error. See `cholesky`.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def cholesky_ex(A, *, upper=False, check_errors=False, out=None):
 
 
 def cholesky(A, *, upper=False, out=None):
-    """The Cholesky factor of positive definite matrices: the lower triangular L with ``A = L @ L.mH``.
+    """Return the Cholesky factor of positive definite matrices: the lower triangular L with ``A = L @ L.mH``.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def cholesky(A, *, upper=False, out=None):
 
 @documented(_PARAMETERS)
 def qr(A, mode="reduced", *, out=None):
-    """The QR factorization: ``A = Q @ R``, where Q has orthonormal columns and R is upper triangular.
+    """Return the QR factorization: ``A = Q @ R``, where Q has orthonormal columns and R is upper triangular.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ def qr(A, mode="reduced", *, out=None):
 
 
 def geqrf(input, *, out=None):
-    """The reflections whose product is the Q of a QR factorization, and R, as LAPACK stores them.
+    """Return the reflections whose product is the Q of a QR factorization, and R, as LAPACK stores them.
 
     Parameters
     ----------
@@ -189,7 +189,7 @@ def _reflections(operation, A, tau):
 
 
 def householder_product(A, tau, *, out=None):
-    """The first columns of a product of reflections, such as `geqrf` gives them.
+    """Return the first columns of a product of reflections, as `geqrf` returns them.
 
     Parameters
     ----------
@@ -229,7 +229,7 @@ def householder_product(A, tau, *, out=None):
 
 
 def ormqr(input, tau, other, left=True, transpose=False, *, out=None):
-    """The product of a matrix and of a product of reflections, such as `geqrf` gives them.
+    """Multiply a matrix by a product of reflections, as `geqrf` returns them.
 
     Parameters
     ----------
@@ -293,7 +293,7 @@ def _check_pivot(operation, pivot):
 
 @documented(_PARAMETERS)
 def lu_factor_ex(A, *, pivot=True, check_errors=False, out=None):
-    """Triangular factors in one matrix, and which matrices are singular; see `lu_factor`.
+    """Return triangular factors in one matrix, and which matrices are singular; see `lu_factor`.
 
     Parameters
     ----------
@@ -332,7 +332,7 @@ def _zero_pivot(info):
 
 @documented(_PARAMETERS)
 def lu_factor(A, *, pivot=True, out=None):
-    """Triangular factors of a matrix with exchanges of rows, in the form that `lu_solve` takes.
+    """Return triangular factors of a matrix with row exchanges, in the form that `lu_solve` takes.
 
     Returns
     -------
@@ -364,7 +364,7 @@ def lu_factor(A, *, pivot=True, out=None):
 
 
 def _unpacked(LU, pivots, data=True, permutation=True):
-    """P, L and U; those that are not wanted have no elements."""
+    """Return P, L and U; those not requested have no elements."""
     m, n = LU.shape[-2:]
     k = min(m, n)
     P = L = U = LU.new_empty((0,))
@@ -411,7 +411,7 @@ def lu(A, *, pivot=True, out=None):
 
 
 def lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True, *, out=None):
-    """P, L and U from what `lu_factor` gives.
+    """Return P, L and U of the result of `lu_factor`.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Factors of symmetric and Hermitian matrices that need not be definite."""
+"""Factorizations of symmetric and Hermitian matrices that need not be definite."""
 
 
 from cygrad._core.dispatch.named_results import named_result
@@ -15,7 +15,7 @@ def _zero_block(info):
 
 
 def ldl_factor_ex(A, *, hermitian=False, check_errors=False, out=None):
-    """Factors of symmetric matrices, and which matrices are singular; see `ldl_factor`.
+    """Return factors of symmetric matrices, and which matrices are singular; see `ldl_factor`.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def ldl_factor_ex(A, *, hermitian=False, check_errors=False, out=None):
 
 
 def ldl_factor(A, *, hermitian=False, out=None):
-    """Factors ``L @ D @ L.mT`` of symmetric matrices, in the form that `ldl_solve` takes.
+    """Return factors ``L @ D @ L.mT`` of symmetric matrices, in the form that `ldl_solve` takes.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def ldl_factor(A, *, hermitian=False, out=None):
 
 
 def ldl_solve(LD, pivots, B, *, hermitian=False, out=None):
-    """The solution of systems of linear equations with factors that `ldl_factor` has computed.
+    """Solve systems of linear equations with the factors of `ldl_factor`.
 
     Parameters
     ----------

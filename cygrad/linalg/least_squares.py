@@ -1,4 +1,4 @@
-"""Least squares, pseudo-inverses and ranks: what depends on which singular values count as zero."""
+"""Least squares, pseudo-inverses and ranks."""
 
 
 from cygrad._core.arrays.dtype import float64, int64
@@ -14,7 +14,7 @@ from cygrad.linalg.checks import broadcast_batches, check_info, matrices, not_co
 
 __all__ = ["lstsq", "matrix_rank", "pinv"]
 
-# What parameters of these functions mean.
+# Shared parameter descriptions.
 _PARAMETERS = {
     "A": "Tensor\n    Of shape (..., m, n).",
     "atol, rtol": "float or Tensor, optional\n"
@@ -27,12 +27,12 @@ DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
 
 
 def epsilon(A):
-    """Distance of 1 to the next number of A's precision."""
+    """Return the machine epsilon of A's precision."""
     return {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}[A.dtype.to_real().name]
 
 
 def tolerances(operation, A, atol, rtol):
-    """Absolute and relative tolerance as float64 Tensors; without any, rounding decides."""
+    """Return absolute and relative tolerance as float64 Tensors; by default from the machine epsilon."""
     for name, value in (("atol", atol), ("rtol", rtol)):
         if isinstance(value, Tensor) and value.is_complex():
             raise RuntimeError(f"{operation}: {name} must be real (got {value.dtype}).")
@@ -50,7 +50,7 @@ def tolerances(operation, A, atol, rtol):
 
 @documented(_PARAMETERS)
 def pinv(A, *, atol=None, rtol=None, hermitian=False, out=None):
-    """Return the pseudo-inverse of Moore and Penrose.
+    """Return the Moore-Penrose pseudo-inverse.
 
     Returns
     -------
@@ -89,7 +89,7 @@ def pinv(A, *, atol=None, rtol=None, hermitian=False, out=None):
 
 @documented(_PARAMETERS)
 def matrix_rank(A, *, atol=None, rtol=None, hermitian=False, out=None):
-    """The number of singular values that do not count as zero.
+    """Return the number of singular values above the tolerance.
 
     Returns
     -------
@@ -127,7 +127,7 @@ def matrix_rank(A, *, atol=None, rtol=None, hermitian=False, out=None):
 
 
 def lstsq(A, B, rcond=None, *, driver=None):
-    """Least squares solutions of systems of linear equations: the X that make ``norm(A @ X - B)`` least.
+    """Return least squares solutions of systems of linear equations: the X that minimize ``norm(A @ X - B)``.
 
     Parameters
     ----------
@@ -171,7 +171,7 @@ def lstsq(A, B, rcond=None, *, driver=None):
     matrices("linalg.lstsq", A)
     driver = "gelsy" if driver is None else driver
     if driver not in DRIVERS:
-        raise RuntimeError(f"linalg.lstsq: no such driver (got {driver!r}, expected one of {DRIVERS}).")
+        raise RuntimeError(f"linalg.lstsq: unknown driver (got {driver!r}, expected one of {DRIVERS}).")
     same_dtype("linalg.lstsq", A, B)
     vector = A.ndim - 1 == B.ndim and tuple(A.shape[:-1]) == tuple(B.shape)
     if vector:

@@ -1,4 +1,4 @@
-"""The functions that the package itself has had before there was `linalg`: some with other names or arguments."""
+"""Linear algebra functions of the top-level namespace: some with other names or arguments."""
 
 
 from cygrad._core.dispatch.named_results import named_result
@@ -11,7 +11,7 @@ __all__ = ["cholesky", "inverse", "lu", "lu_solve", "orgqr", "pinverse", "qr", "
 
 
 def inverse(input, *, out=None):
-    """The inverse of square matrices; the same as `linalg.inv`.
+    """Return the inverse of square matrices; alias of `linalg.inv`.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def inverse(input, *, out=None):
 
 
 def pinverse(input, rcond=1e-15):
-    """The pseudo-inverse of Moore and Penrose; see `linalg.pinv`.
+    """Return the Moore-Penrose pseudo-inverse; see `linalg.pinv`.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def pinverse(input, rcond=1e-15):
 
 
 def cholesky(input, upper=False, *, out=None):
-    """The Cholesky factor of positive definite matrices; see `linalg.cholesky`.
+    """Return the Cholesky factor of positive definite matrices; see `linalg.cholesky`.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def cholesky(input, upper=False, *, out=None):
 
 
 def qr(input, some=True, *, out=None):
-    """The QR factorization; see `linalg.qr`.
+    """Return the QR factorization; see `linalg.qr`.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ def qr(input, some=True, *, out=None):
 
 
 def svd(input, some=True, compute_uv=True, *, out=None):
-    """The singular value decomposition with V in the place of its adjoint; see `linalg.svd`.
+    """Return the singular value decomposition with V instead of its adjoint; see `linalg.svd`.
 
     Parameters
     ----------
@@ -171,7 +171,7 @@ def svd(input, some=True, compute_uv=True, *, out=None):
 
 
 def lu(A, pivot=True, get_infos=False, out=None):
-    """Triangular factors of a matrix with exchanges of rows; see `linalg.lu_factor`.
+    """Return triangular factors of a matrix with row exchanges; see `linalg.lu_factor`.
 
     Parameters
     ----------
@@ -201,7 +201,7 @@ def lu(A, pivot=True, get_infos=False, out=None):
 
 
 def lu_solve(b, LU_data, LU_pivots, *, out=None):
-    """The solution of systems of linear equations with factors that are there; see `linalg.lu_solve`.
+    """Solve systems of linear equations with LU factors; see `linalg.lu_solve`.
 
     Parameters
     ----------
@@ -228,7 +228,7 @@ def lu_solve(b, LU_data, LU_pivots, *, out=None):
 
 
 def orgqr(input, tau, *, out=None):
-    """The first columns of a product of reflections; the same as `linalg.householder_product`.
+    """Return the first columns of a product of reflections; alias of `linalg.householder_product`.
 
     Parameters
     ----------
@@ -254,7 +254,7 @@ def orgqr(input, tau, *, out=None):
 
 
 def triangular_solve(b, A, upper=True, transpose=False, unitriangular=False, *, out=None):
-    """The solution of systems of linear equations with triangular matrices; see `linalg.solve_triangular`.
+    """Solve systems of linear equations with triangular matrices; see `linalg.solve_triangular`.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ _RETURNED = "Tensor\n    Real."
 
 
 def _as_dtype(operation, x, dtype):
-    """x in the dtype that the norm is to be computed in."""
+    """Return x in the dtype of the norm."""
     floating(operation, x)
     if dtype is None:
         return x
@@ -32,7 +32,7 @@ def _as_dtype(operation, x, dtype):
 
 @documented(returns=_RETURNED)
 def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None, out=None):
-    """Return the norm of the elements of a tensor, seen as vectors.
+    """Return the norm of the elements of a tensor as vectors.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None, out=None):
 
 
 def _extremum(ord, count):
-    """The largest or the smallest of norms; the largest of none is 0."""
+    """Return the largest or smallest of norms; the largest of none is 0."""
     return operators.amin if ord < 0 else operators.amax if count else operators.sum
 
 
@@ -198,7 +198,7 @@ def norm(A, ord=None, dim=None, keepdim=False, *, out=None, dtype=None):
 
 
 def cond(A, p=None, *, out=None):
-    """The condition number: the norm of a matrix times that of its inverse.
+    """Return the condition number: the norm of a matrix times that of its inverse.
 
     Parameters
     ----------

@@ -12,7 +12,7 @@ __all__ = ["cross", "diagonal", "matmul", "matrix_exp", "matrix_power", "multi_d
 
 
 def matmul(input, other, *, out=None):
-    """Matrix product; the same as `cygrad.matmul`.
+    """Multiply matrices; alias of `cygrad.matmul`.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ def matrix_power(A, n, *, out=None):
 
 
 def matrix_exp(A):
-    """The exponential of square matrices: ``1 + A + A @ A / 2 + ...``.
+    """Return the exponential of square matrices: ``1 + A + A @ A / 2 + ...``.
 
     Parameters
     ----------
@@ -172,7 +172,7 @@ def matrix_exp(A):
 
 
 def vecdot(x, y, *, dim=-1, out=None):
-    """Inner products of vectors along a dimension, the first one conjugated.
+    """Return inner products of vectors along a dimension, the first one conjugated.
 
     Parameters
     ----------
@@ -236,7 +236,7 @@ def cross(input, other, *, dim=-1, out=None):
 
 
 def diagonal(A, *, offset=0, dim1=-2, dim2=-1):
-    """The diagonals of matrices, as a view.
+    """Return the diagonals of matrices, as a view.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ __all__ = [
     "tensorinv", "tensorsolve",
 ]
 
-# What parameters of these functions mean.
+# Shared parameter descriptions.
 _PARAMETERS = {
     "A": "Tensor\n    Of shape (..., n, n).",
     "left": "bool, default True\n    Solve ``A X = B``; else ``X A = B``.",
@@ -24,7 +24,7 @@ _PARAMETERS = {
 # ---- inverses
 
 def inv_ex(A, *, check_errors=False, out=None):
-    """Inverses of square matrices, and which of them are singular; this raises no error by itself.
+    """Return inverses of square matrices, and which of them are singular, without raising an error.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def inv(A, *, out=None):
 # ---- solutions
 
 def _solved(operation, A, B, left):
-    """Solution and info of A X = B, or of X A = B."""
+    """Return solution and info of A X = B, or of X A = B."""
     square(operation, A)
     if not isinstance(B, Tensor):
         raise TypeError(f"{operation}: argument 'B' must be a Tensor (got {type(B).__name__}).")
@@ -130,7 +130,7 @@ def _singular_system(info):
 
 @documented(_PARAMETERS)
 def solve_ex(A, B, *, left=True, check_errors=False, out=None):
-    """Solutions of systems of linear equations, and which of the matrices are singular; see `solve`.
+    """Return solutions of systems of linear equations, and which of the matrices are singular; see `solve`.
 
     Parameters
     ----------
@@ -245,7 +245,7 @@ def solve_triangular(A, B, *, upper, left=True, unitriangular=False, out=None):
 
 @documented(_PARAMETERS)
 def lu_solve(LU, pivots, B, *, left=True, adjoint=False, out=None):
-    """The solution of systems of linear equations with factors that `lu_factor` has computed.
+    """Solve systems of linear equations with the factors of `lu_factor`.
 
     Parameters
     ----------
@@ -307,7 +307,7 @@ def lu_solve(LU, pivots, B, *, left=True, adjoint=False, out=None):
 
 
 def cholesky_solve(B, L, upper=False, *, out=None):
-    """The solution of systems of linear equations with Cholesky factors that are there.
+    """Solve systems of linear equations with Cholesky factors.
 
     Parameters
     ----------
@@ -388,7 +388,7 @@ def cholesky_inverse(L, upper=False, *, out=None):
     return into("cholesky_inverse", cholesky_solve(operators.identity_like(L.detach()), L, upper), out)
 
 
-# ---- tensors seen as matrices
+# ---- tensors as matrices
 
 def tensorinv(A, ind=2, *, out=None):
     """Return the inverse of a tensor with respect to `tensordot` over its first `ind` dimensions.
@@ -434,7 +434,7 @@ def tensorinv(A, ind=2, *, out=None):
 
 @documented(_PARAMETERS)
 def tensorsolve(A, B, dims=None, *, out=None):
-    """X with ``tensordot(A, X, X.ndim) = B``.
+    """Return X with ``tensordot(A, X, X.ndim) = B``.
 
     Parameters
     ----------

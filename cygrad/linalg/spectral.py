@@ -11,7 +11,7 @@ __all__ = ["eig", "eigh", "eigvals", "eigvalsh", "svd", "svdvals"]
 
 def _check_driver(operation, driver):
     if driver is not None:
-        raise RuntimeError(f"{operation}: there is no choice of drivers here (got driver="
+        raise RuntimeError(f"{operation}: driver is not supported (got driver="
                            f"{driver!r}). Leave it out.")
 
 
@@ -101,7 +101,7 @@ def svdvals(A, *, driver=None, out=None):
 
 
 def eigh(A, UPLO="L", *, out=None):
-    """Eigenvalues and eigenvectors of symmetric or Hermitian matrices.
+    """Return eigenvalues and eigenvectors of symmetric or Hermitian matrices.
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ def eigh(A, UPLO="L", *, out=None):
 
 
 def eigvalsh(A, UPLO="L", *, out=None):
-    """Eigenvalues of symmetric or Hermitian matrices, the smallest first.
+    """Return eigenvalues of symmetric or Hermitian matrices, in ascending order.
 
     Parameters
     ----------
@@ -186,7 +186,7 @@ def _not_finite(info):
 
 
 def eig(A, *, out=None):
-    """Eigenvalues and eigenvectors of square matrices.
+    """Return eigenvalues and eigenvectors of square matrices.
 
     Parameters
     ----------
@@ -226,7 +226,7 @@ def eig(A, *, out=None):
 
 
 def eigvals(A, *, out=None):
-    """Eigenvalues of square matrices, in no order.
+    """Return eigenvalues of square matrices, in no particular order.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """Neural networks: modules, their layers and losses, and the same as functions."""
 
-from cygrad._core import public_dir as _public_dir
+from cygrad._core import late_attributes as _late_attributes
 from cygrad.nn import attention, functional, init, modules, parallel, utils  # isort: split  (use the modules above)
 from cygrad.nn.activation import (
     ELU,
@@ -168,19 +168,11 @@ for _module, _names in {
     vars(globals()[_module]).update({_name: globals()[_name] for _name in _names})
 
 
-_LATE = {                                 # loaded when they are first asked for
+_LATE = {                                 # imported on first access
     "SyncBatchNorm": "sync_batch_norm",
     **dict.fromkeys(("Container", "CrossMapLRN2d", "FractionalMaxPool2d", "FractionalMaxPool3d", "NLLLoss2d"),
                     "rare_layers"),
     "grad": "grad",
 }
 
-
-def __getattr__(name):
-    if name in _LATE:
-        from importlib import import_module
-        module = import_module(f"cygrad.nn.{_LATE[name]}")
-        return module if name == _LATE[name] else getattr(module, name)
-    raise AttributeError(f"module 'cygrad.nn' has no attribute {name!r}")
-
-__dir__ = _public_dir(__name__)
+__getattr__, __dir__ = _late_attributes(__name__, _LATE)

@@ -77,7 +77,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
                                         Linear(size, classes, bias=False, **new)))
 
     def reset_parameters(self):
-        """Draw new values."""
+        """Initialize the parameters."""
         for module in (self.head, *(part for cluster in self.tail for part in cluster)):
             module.reset_parameters()
 

@@ -1,4 +1,4 @@
-"""How attention is computed: choices that other libraries offer, and that change nothing here."""
+"""Choice of attention implementations, which has no effect here."""
 
 import enum
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ __all__ = ["SDPBackend", "sdpa_kernel"]
 
 class SDPBackend(enum.IntEnum):
     """
-    Ways to compute `functional.scaled_dot_product_attention`; here one way serves all sizes and masks.
+    Implementations of `functional.scaled_dot_product_attention`; here one serves all sizes and masks.
 
     Examples
     --------
@@ -28,7 +28,7 @@ class SDPBackend(enum.IntEnum):
 @contextmanager
 def sdpa_kernel(backends, set_priority=False):
     """
-    Say which ways of computing attention may be chosen; without effect, as there is one.
+    Choose among implementations of attention; no effect, because there is one.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Attributes of a module: assignment decides what is a parameter, a buffer or a child module."""
+"""Attributes of a module: assignment registers parameters, buffers and child modules."""
 
 import inspect
 
@@ -14,15 +14,10 @@ _PARTS = {"_parameters": PARAMETER, "_buffers": BUFFER, "_modules": MODULE}
 
 
 class Attributes:
-    """
-    What `Module` knows of its attributes.
-
-    Parameters, buffers and children stand in dicts of their own, ``_parameters``, ``_buffers`` and ``_modules``, which
-    are attributes as any other; reading an attribute looks there last.
-    """
+    """Attribute handling of `Module`."""
 
     def __new__(cls, *args, **kwargs):
-        """Refuse data where options belong: ``MSELoss(input, target)``."""
+        """Refuse data in place of options: ``MSELoss(input, target)``."""
         if any(isinstance(value, Tensor) and value.ndim for value in args) and cls.__module__.count(".") == 2 and (
                 cls.__module__.startswith("cygrad.nn.")):
             names = [*inspect.signature(cls).parameters]
@@ -32,7 +27,7 @@ class Attributes:
                                     f"{name!r}). Make the module, then call it: {cls.__name__}()(input, ...).")
         return super().__new__(cls)
 
-    # Classes without an `__init__` of their own take nothing.
+    # Classes without `__init__` take no arguments.
     __new__.__signature__ = inspect.Signature([inspect.Parameter("cls", inspect.Parameter.POSITIONAL_ONLY)])
 
     def __init__(self):
@@ -41,20 +36,20 @@ class Attributes:
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
         own = cls.__dict__
-        for name in ("_wrapped_call_impl", "_call_impl"):          # what ``__call__`` is named in PyTorch
+        for name in ("_wrapped_call_impl", "_call_impl"):          # PyTorch's name of ``__call__``
             if name in own and "__call__" not in own:
                 cls.__call__ = own[name]
         fill_slots(cls, Attributes.__getattr__, Attributes.__call__)
 
     def __call__(self, *args, **kwargs):
         """Run forward, and the hooks around it."""
-        hooks = self._hooks                          # as in `fill_slots`, which does the same natively
+        hooks = self._hooks                          # as in `fill_slots`, which does the same in C
         return self.forward(*args, **kwargs) if hooks is None else hooks.call(self, args, kwargs)
 
-    _call_impl = _wrapped_call_impl = __call__       # programs that override `__call__` go on by this name
+    _call_impl = _wrapped_call_impl = __call__       # programs that override `__call__` call it by this name
 
     def __getattr__(self, name):
-        """A parameter, buffer or module; Python calls it only where a subclass defines this method, too."""
+        """Look up a parameter, buffer or module; Python calls it only where a subclass defines this method, too."""
         values = self.__dict__
         for part in _PARTS:
             if name in values.get(part, ()):
@@ -100,7 +95,9 @@ class Attributes:
         object.__delattr__(self, name)
 
     def __setstate__(self, state):
-        """Take what a pickle or a copy holds; older ones have all attributes in one dict, and what kind each is."""
+        """
+        Restore the state of a pickle or a copy; older ones have all attributes in one dict, with the kind of each.
+        """
         Attributes.__init__(self)
         state = dict(state)
         for name, kind in state.pop("_kinds", {}).items():
@@ -115,21 +112,21 @@ class Attributes:
         return sorted(name for name in {*super().__dir__(), *registered} if not name[:1].isdigit())
 
     def _forget(self, name):
-        """Make room for an attribute of another kind."""
+        """Remove an attribute of another kind."""
         values = self.__dict__
         for place in (values, values["_parameters"], values["_buffers"], values["_modules"]):
             place.pop(name, None)
         values["_non_persistent_buffers_set"].discard(name)
 
     def _replace(self, kind, part, name, value, fits):
-        """Another value for a registered attribute, which keeps its kind."""
+        """Set another value for a registered attribute, which keeps its kind."""
         if not fits:
             raise TypeError(f"cannot assign {type(value).__name__!r} object as {kind} {name!r} "
                             f"({_EXPECTED[kind]} expected). Delete the attribute first.")
         part[name] = value
 
     def _watched(self, kind, name, value):
-        """The value, or what a hook for what is registered makes of it."""
+        """Return the value, or the result of a registration hook."""
         for hook in list(REGISTERING[kind].values()):
             changed = hook(self, name, value)
             value = value if changed is None else changed

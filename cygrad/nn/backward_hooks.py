@@ -1,4 +1,4 @@
-"""Backward hooks of modules: what watches the gradients of one call's inputs and outputs."""
+"""Full backward hooks of modules."""
 
 from cygrad import Tensor, is_grad_enabled
 from cygrad._core.graph.user_warnings import warn_user
@@ -9,18 +9,18 @@ __all__ = ["BackwardHooks"]
 
 
 class BackwardHookFunction(Function):
-    """The identity; its backward passes gradients through a function of the module's hooks."""
+    """The identity; its backward passes gradients to the module's hooks."""
 
     @staticmethod
     def forward(ctx, watch, materialize, *tensors):
-        """The tensors as they are."""
+        """Return the tensors unchanged."""
         ctx.watch = watch
         ctx.set_materialize_grads(materialize)
         return tensors
 
     @staticmethod
     def backward(ctx, *grads):
-        """What the hooks make of the gradients."""
+        """Return the gradients after the hooks."""
         return None, None, *ctx.watch(grads)
 
 
@@ -28,7 +28,7 @@ class BackwardHooks:
     """
     The backward hooks for one call of a module.
 
-    The gradients of the outputs wait here, for each backward by itself, until those of the inputs are there too.
+    It stores the gradients of the outputs, separately for each backward, until those of the inputs are there too.
     """
 
     def __init__(self, module, before, after):
@@ -44,13 +44,13 @@ class BackwardHooks:
     # ---- in forward
 
     def watch_inputs(self, args):
-        """Return the arguments, those that require grad being watched."""
+        """Return the arguments, with hooks on those that require grad."""
         self.n_inputs = len(args)
         self.inputs, args = _watched(args, self._inputs_done, True)
         return args
 
     def watch_outputs(self, result):
-        """Return the result, watched likewise."""
+        """Return the result, with hooks likewise."""
         if not isinstance(result, (Tensor, tuple)):
             warn_user("backward hooks are not called, because the module did not give a Tensor or a tuple of them "
                       f"(got {type(result)}).")
@@ -74,7 +74,7 @@ class BackwardHooks:
 
     def _inputs_done(self, grads):
         grad_outputs = self.grad_outputs.take()
-        if grad_outputs is None:           # the way here was not through the outputs: a second derivative
+        if grad_outputs is None:           # backward did not come through the outputs: a second derivative
             return grads
         grads = _spread(self.inputs, grads, self.n_inputs)
         for hook in self.after:
@@ -92,7 +92,7 @@ class BackwardHooks:
 
 
 def _watched(values, watch, materialize):
-    """The positions of the tensors that require grad, and the values with these replaced by watched ones."""
+    """Return the positions of the tensors that require grad, and the values with these replaced by hooked ones."""
     positions = [position for position, value in enumerate(values)
                  if isinstance(value, Tensor) and value.requires_grad] if is_grad_enabled() else []
     if not positions:

@@ -10,7 +10,7 @@ __all__ = ["ModuleDict", "ModuleList", "Sequential"]
 
 
 class _Numbered(Module):
-    """Children under the names "0", "1", ...: what chain and list have in common."""
+    """Children named "0", "1", ...: the base of Sequential and ModuleList."""
 
     def __len__(self):
         return len(self._modules)
@@ -50,12 +50,12 @@ class _Numbered(Module):
             self.add_module(str(position), module)
 
     def append(self, module):
-        """Add a module at the end; -> self."""
+        """Append a module; -> self."""
         self.add_module(str(len(self)), module)
         return self
 
     def insert(self, index, module):
-        """Put a module before position `index`."""
+        """Insert a module before position `index`."""
         if not isinstance(module, Module):
             raise AssertionError(f"insert: expected a Module (got {type(module).__name__}).")
         modules = list(self._modules.values())
@@ -64,7 +64,7 @@ class _Numbered(Module):
         return self
 
     def extend(self, modules):
-        """Add all modules of an iterable at the end; -> self."""
+        """Append all modules of an iterable; -> self."""
         if not isinstance(modules, Iterable):
             raise TypeError(f"extend: expected an iterable of modules (got {type(modules).__name__}).")
         for module in list(modules):
@@ -72,7 +72,7 @@ class _Numbered(Module):
         return self
 
     def pop(self, key):
-        """Take a module out and return it."""
+        """Remove a module and return it."""
         module = self[key]
         del self[key]
         return module
@@ -85,7 +85,7 @@ class _Numbered(Module):
 
 
 def _repeated(modules, times):
-    """The modules several times over: the same ones."""
+    """Repeat the modules: the same objects."""
     if not isinstance(times, int) or isinstance(times, bool):
         raise TypeError(f"Sequential: can only be multiplied by an int (got {type(times).__name__}).")
     if times <= 0:
@@ -131,7 +131,7 @@ class Sequential(_Numbered):
         return input
 
     def __delitem__(self, index):
-        # Names that the user chose stay; numbers are closed up.
+        # Names that the user chose stay; numbers are renumbered.
         chosen = any(not name.isdigit() for name in self._modules)
         if chosen:
             names = list(self._modules)
@@ -158,7 +158,7 @@ class Sequential(_Numbered):
 
 class ModuleList(_Numbered):
     """
-    A list of modules, whose parameters belong to the module that holds it.
+    A list of modules, which registers their parameters.
 
     Parameters
     ----------
@@ -197,7 +197,7 @@ class ModuleList(_Numbered):
 
 class ModuleDict(Module):
     """
-    A dict of modules, whose parameters belong to the module that holds it.
+    A dict of modules, which registers their parameters.
 
     Parameters
     ----------
@@ -236,11 +236,11 @@ class ModuleDict(Module):
         return key in self._modules
 
     def clear(self):
-        """Take all modules out."""
+        """Remove all modules."""
         self._modules.clear()
 
     def pop(self, key):
-        """Take the module at `key` out and return it."""
+        """Remove the module at `key` and return it."""
         return self._modules.pop(key)
 
     def keys(self):
@@ -248,7 +248,7 @@ class ModuleDict(Module):
         return self._modules.keys()
 
     def items(self):
-        """Pairs of name and module."""
+        """Return pairs of name and module."""
         return self._modules.items()
 
     def values(self):

@@ -1,4 +1,4 @@
-"""Changing the dtype, the place and the order in memory of everything that a module holds."""
+"""Conversion of a module's dtype, device and memory format."""
 
 import cygrad
 from cygrad import Tensor
@@ -9,7 +9,7 @@ __all__ = ["apply_to_all", "mover"]
 
 
 def mover(args, kwargs):
-    """A function for tensors that does what the arguments of ``Module.to`` ask for; None if they ask for nothing."""
+    """Return a function for tensors that does what the arguments of ``Module.to`` request; None without effect."""
     if "copy" in kwargs or sum(isinstance(value, bool) for value in args) > 1:
         raise RuntimeError(".to() does not accept copy argument: Module.to converts in place (got copy). Use "
                            "copy.deepcopy(module).to(...) for a copy.")
@@ -46,7 +46,7 @@ def mover(args, kwargs):
 
 
 def apply_to_all(module, fn, recurse=True):
-    """Replace values of parameters, their gradients and buffers by ``fn`` of them, each tensor once."""
+    """Replace parameters, their gradients and buffers by ``fn`` of them, each tensor once."""
     done = set()
     with cygrad.no_grad():
         for part in module.modules() if recurse else (module,):
@@ -64,9 +64,9 @@ def _replace(parameter, fn):
     data, grad = parameter.data, parameter.grad
     version, value = data._version, fn(data)
     if value is not data:
-        parameter.grad = None              # it has to fit at every moment
+        parameter.grad = None              # .grad must fit at every moment
         parameter.data = value
-    elif data._version != version:         # written in place, which `data` does not tell the parameter
+    elif data._version != version:         # written in place, which `data` does not report to the parameter
         increment_version(parameter)
     if grad is not None:
         former = grad.detach()

@@ -15,7 +15,7 @@ _PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 
 
 class _Convolution(Module):
-    """What all convolutions share: sizes, the kernel and the bias. `dimensions` is set by subclasses."""
+    """Base class of convolutions: sizes, the kernel and the bias. Subclasses set `dimensions`."""
 
     dimensions = 0
     transposed = False
@@ -47,19 +47,19 @@ class _Convolution(Module):
         self.reset_parameters()
 
     def _padding(self, padding):
-        """The padding as numbers, or "same" or "valid" as it is."""
+        """Return the padding as numbers, or "same" or "valid" unchanged."""
         name = type(self).__name__
         if not isinstance(padding, str):
             return spread(padding, self.dimensions, name, "padding")
         if padding not in ("same", "valid"):
             raise ValueError(f"{name}: invalid padding string {padding!r}, should be one of 'valid' and 'same'.")
         if padding == "same" and any(step != 1 for step in self.stride):
-            raise ValueError(f"{name}: padding='same' goes with a stride of 1 only (got stride="
+            raise ValueError(f"{name}: padding='same' requires a stride of 1 (got stride="
                              f"{self.stride}).")
         return padding
 
     def reset_parameters(self):
-        """Draw new values: uniform in ±1/sqrt(elements that an output depends on)."""
+        """Initialize: uniform in ±1/sqrt(elements that an output depends on)."""
         if self.weight.numel() == 0:
             return
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
@@ -69,7 +69,7 @@ class _Convolution(Module):
             init.uniform_(self.bias, -bound, bound)
 
     def _pads(self):
-        """The padding as `pad` takes it: pairs from the last dimension on."""
+        """Return the padding as `pad` takes it: pairs from the last dimension on."""
         if self.padding == "valid":
             return (0,) * 2 * self.dimensions
         if self.padding == "same":
@@ -78,7 +78,7 @@ class _Convolution(Module):
         return tuple(pad for pad in reversed(self.padding) for _ in range(2))
 
     def extra_repr(self):
-        """Sizes and what differs from the defaults."""
+        """Return sizes and non-default options."""
         n = self.dimensions
         text = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
         if self.padding != (0,) * n:
@@ -95,7 +95,7 @@ class _Convolution(Module):
 
 
 class _Conv(_Convolution):
-    """Ordinary convolutions."""
+    """Base class of ordinary convolutions."""
 
     def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True,
                  padding_mode="zeros", device=None, dtype=None):
@@ -215,7 +215,7 @@ class Conv3d(_Conv):
 
 
 class _ConvTranspose(_Convolution):
-    """Transposed convolutions."""
+    """Base class of transposed convolutions."""
 
     transposed = True
 
@@ -236,7 +236,7 @@ class _ConvTranspose(_Convolution):
                         self.dilation)
 
     def _output_padding(self, input, output_size):
-        """What has to be added for a size."""
+        """Return the output padding for a size."""
         if output_size is None:
             return self.output_padding
         n = self.dimensions

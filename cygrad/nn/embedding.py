@@ -10,7 +10,7 @@ __all__ = ["Embedding", "EmbeddingBag"]
 
 
 class _Table(Module):
-    """What both share: a table, and how it is looked up."""
+    """Base class of embeddings: a table, and options of lookups."""
 
     def __init__(self, num_embeddings, embedding_dim, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse,
                  weight, freeze, device, dtype):
@@ -39,7 +39,7 @@ class _Table(Module):
             self.weight = Parameter(weight, requires_grad=not freeze and weight.is_floating_point())
 
     def reset_parameters(self):
-        """Draw new values; the padding row becomes zero."""
+        """Initialize; the padding row becomes zero."""
         init.normal_(self.weight)
         self._fill_padding_idx_with_zero()
 
@@ -52,7 +52,7 @@ class _Table(Module):
     def from_pretrained(cls, embeddings, freeze=True, padding_idx=None, max_norm=None, norm_type=2.0,
                         scale_grad_by_freq=False, sparse=False, **options):
         """
-        A module over a given table.
+        Return a module over a given table.
 
         Parameters
         ----------
@@ -71,7 +71,7 @@ class _Table(Module):
         return module
 
     def _options(self, mode=None):
-        """The options that are not the default, for `extra_repr`."""
+        """Return the non-default options, for `extra_repr`."""
         text = f"{self.num_embeddings}, {self.embedding_dim}"
         if mode is None and self.padding_idx is not None:
             text += f", padding_idx={self.padding_idx}"

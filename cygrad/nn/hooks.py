@@ -14,7 +14,7 @@ __all__ = ["VIEWS", "ModuleHooks"]
 
 
 class ModuleHooks:
-    """The hooks of one module, in the order in which they run; made when the first one is registered."""
+    """The hooks of one module, in the order in which they run; created with the first one."""
 
     __slots__ = ("after", "backward_after", "backward_before", "before")
 
@@ -47,14 +47,14 @@ class ModuleHooks:
             raise
 
     def _backward_hooks(self, module):
-        """What watches the gradients of this call, or None."""
+        """Return the backward hooks of this call, or None."""
         before = [hook for (hook,) in [*ALL_MODULES.backward_before.values(), *self.backward_before.values()]]
         after = [hook for hook, full in [*ALL_MODULES.backward_after.values(), *self.backward_after.values()] if full]
         return BackwardHooks(module, before, after) if before or after else None
 
 
 class AllModulesHooks(ModuleHooks):
-    """The hooks that all modules share. While there are any, modules without hooks of their own have `WITHOUT_OWN`."""
+    """The global hooks of all modules. While there are any, modules without own hooks use `WITHOUT_OWN`."""
 
     __slots__ = ()
 
@@ -68,7 +68,7 @@ WITHOUT_OWN = ModuleHooks()
 
 
 def register(hooks, entry, prepend):
-    """Add an entry to a dict of hooks, at its front if `prepend`; -> the handle to remove it."""
+    """Add an entry to a dict of hooks, at its front if `prepend`; -> its handle."""
     if not callable(entry[0]):
         raise TypeError(f"register hook: the hook must be callable (got {type(entry[0]).__name__}).")
     others = dict(hooks) if prepend else {}
@@ -117,7 +117,7 @@ def _register_early(module, entries, args, result):
 
 
 class HookDict(LiveDict):
-    """The hooks of one kind of a module, by their numbers; or one of their flags, if it is set."""
+    """Return the hooks of one kind of a module, by their ids; or one of their flags, if it is set."""
 
     __slots__ = ("_module", "_part")
 
@@ -131,7 +131,7 @@ class HookDict(LiveDict):
         return {} if hooks is None else getattr(hooks, part.slot)
 
     def pairs(self):
-        """The numbers and hooks as they are now."""
+        """Return a snapshot of ids and hooks."""
         index = self._part.index
         found = [(key, entry if index is None else entry[index]) for key, entry in self._entries().items()]
         return [pair for pair in found if pair[1] is not False]
@@ -156,7 +156,7 @@ class HookDict(LiveDict):
 
 
 class HookPart:
-    """The attribute that gives such a view; assigning a dict replaces what is there."""
+    """Return the property of such a view; assigning a dict replaces its content."""
 
     def __init__(self, place, slot, index=0, flags=()):
         self.place, self.slot, self.index, self.flags = place, slot, index, flags
@@ -202,7 +202,7 @@ def _run_before(hook, with_kwargs, module, args, kwargs):
 
 
 def _run_always(pending, module, args, kwargs, result):
-    """Forward or a hook has failed: run those that want to run anyway."""
+    """After an error in forward or a hook, run the always_call hooks."""
     for hook, with_kwargs, always_call in pending.values():
         if not always_call:
             continue

@@ -1,4 +1,4 @@
-"""Starting values of parameters: functions that fill a tensor in place, outside the graph, and return it."""
+"""Initialization of parameters: functions that fill a tensor in place, outside the graph, and return it."""
 
 import functools
 import math
@@ -20,7 +20,7 @@ _LINEAR = ("linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_tra
 
 def calculate_gain(nonlinearity, param=None):
     """
-    The factor that keeps the variance of a layer's results through a non-linearity.
+    Return the gain: the factor that keeps the variance of a layer's results through a non-linearity.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def calculate_gain(nonlinearity, param=None):
         return math.sqrt(2.0 / (1 + (0.01 if param is None else param) ** 2))
     if nonlinearity == "selu":
         return 3.0 / 4
-    raise ValueError(f"calculate_gain: no such non-linearity (got {nonlinearity!r}, expected one of "
+    raise ValueError(f"calculate_gain: unknown nonlinearity (got {nonlinearity!r}, expected one of "
                      f"{', '.join(_LINEAR)}, tanh, relu, leaky_relu, selu).")
 
 
@@ -107,7 +107,7 @@ def normal_(tensor, mean=0.0, std=1.0, generator=None):
 @documented()
 def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
     """
-    Fill with normally distributed values of which those outside [a, b] were drawn again.
+    Fill with normal values, truncated to [a, b] by drawing again.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
                 return tensor
             fresh = cygrad.empty_like(tensor).normal_(mean, std, generator=generator)
             tensor.copy_(cygrad.where(outside, fresh, tensor))
-        # The interval is all but out of reach: its nearer end is where the values crowd.
+        # The interval is in the far tail: return its nearer end, where the density concentrates.
         return tensor.copy_(cygrad.maximum(cygrad.minimum(tensor, cygrad.full_like(tensor, b)),
                                            cygrad.full_like(tensor, a)))
 
@@ -207,7 +207,7 @@ def eye_(tensor):
 
 
 def fans(tensor, operation):
-    """How many inputs each output sees, and outputs each input, of a weight (out, in, *kernel)."""
+    """Return fan-in and fan-out of a weight (out, in, *kernel)."""
     as_tensor_argument(operation, "tensor", tensor)
     if tensor.ndim < 2:
         raise ValueError(f"{operation}: fan in and fan out need at least two dimensions (got shape {tensor.shape}). "
@@ -265,7 +265,7 @@ def xavier_normal_(tensor, gain=1.0, generator=None):
 def _kaiming_deviation(tensor, a, mode, nonlinearity, operation):
     mode = str(mode).lower()
     if mode not in ("fan_in", "fan_out"):
-        raise ValueError(f"{operation}: no such mode (got {mode!r}, expected 'fan_in' or 'fan_out').")
+        raise ValueError(f"{operation}: unknown mode (got {mode!r}, expected 'fan_in' or 'fan_out').")
     fan = fans(tensor, operation)[mode == "fan_out"]
     return calculate_gain(nonlinearity, a) / math.sqrt(fan)
 
@@ -294,7 +294,7 @@ def kaiming_uniform_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", gene
     tensor(True)
     """
     if 0 in as_tensor_argument("kaiming_uniform_", "tensor", tensor).shape:
-        warn_user("kaiming_uniform_: there is nothing to fill (the tensor has no elements).")
+        warn_user("kaiming_uniform_: the tensor is empty, nothing is initialized.")
         return tensor
     bound = math.sqrt(3.0) * _kaiming_deviation(tensor, a, mode, nonlinearity, "kaiming_uniform_")
     return uniform_(tensor, -bound, bound, generator)
@@ -324,7 +324,7 @@ def kaiming_normal_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", gener
     True
     """
     if 0 in as_tensor_argument("kaiming_normal_", "tensor", tensor).shape:
-        warn_user("kaiming_normal_: there is nothing to fill (the tensor has no elements).")
+        warn_user("kaiming_normal_: the tensor is empty, nothing is initialized.")
         return tensor
     return normal_(tensor, 0.0, _kaiming_deviation(tensor, a, mode, nonlinearity, "kaiming_normal_"), generator)
 
@@ -442,12 +442,12 @@ def sparse_(tensor, sparsity, std=0.01, generator=None):
 
 
 def _older(name):
-    """The name without underscore, which did the same: with a warning."""
+    """Deprecated: the name without underscore, with a warning."""
     function = globals()[f"{name}_"]
 
     @functools.wraps(function)
     def deprecated(*args, **kwargs):
-        warn_user(f"nn.init.{name} is the old name of nn.init.{name}_. Use the new one.", FutureWarning)
+        warn_user(f"nn.init.{name} is deprecated; use nn.init.{name}_.", FutureWarning)
         return function(*args, **kwargs)
 
     deprecated.__name__ = deprecated.__qualname__ = name

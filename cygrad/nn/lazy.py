@@ -1,4 +1,4 @@
-"""Modules that learn the sizes of their parameters from their first input."""
+"""Lazy modules: their first input decides the shapes of their parameters."""
 
 import cygrad
 from cygrad.nn.layers import Linear
@@ -27,12 +27,12 @@ class LazyModuleMixin:
         self.__dict__["_initialize_hook"] = self.register_forward_pre_hook(_initialize, with_kwargs=True)
 
     def initialize_parameters(self, *args, **kwargs):
-        """Give the parameters their sizes; every subclass defines it."""
+        """Materialize the parameters; defined by every subclass."""
         raise NotImplementedError(f"initialize_parameters is not implemented for {type(self).__name__}")
 
     def has_uninitialized_params(self):
         """
-        Is any parameter or buffer of the module itself still without a shape?
+        Return whether any parameter or buffer of the module itself is uninitialized.
 
         Returns
         -------
@@ -41,7 +41,7 @@ class LazyModuleMixin:
         return any(is_lazy(value) for value in [*self._parameters.values(), *self._buffers.values()])
 
     def _become(self):
-        """Be an ordinary module from now on."""
+        """Become the ordinary module."""
         for name in "_load_hook", "_initialize_hook":
             self.__dict__.pop(name).remove()
         if self.cls_to_become is not None:
@@ -49,7 +49,7 @@ class LazyModuleMixin:
 
 
 def _initialize(module, args, kwargs):
-    """Before the first forward."""
+    """Materialize before the first forward."""
     module.initialize_parameters(*args, **kwargs)
     if module.has_uninitialized_params():
         raise RuntimeError(f"module {type(module).__name__} has not been fully initialized "
@@ -58,7 +58,7 @@ def _initialize(module, args, kwargs):
 
 
 def _take_sizes(module, state_dict, prefix, *_):
-    """Before a state is loaded: parameters get the shapes that they have there."""
+    """Before loading a state: parameters get the shapes of the state."""
     for name, value in [*module._parameters.items(), *module._buffers.items()]:
         given = state_dict.get(prefix + name)
         if is_lazy(value) and isinstance(given, cygrad.Tensor) and not is_lazy(given):
@@ -110,6 +110,6 @@ class LazyLinear(LazyModuleMixin, Linear):
             self.in_features = self.weight.shape[-1]
 
     def reset_parameters(self):
-        """Draw new values, if there is room for them."""
+        """Initialize, if materialized."""
         if not self.has_uninitialized_params() and self.in_features:
             super().reset_parameters()

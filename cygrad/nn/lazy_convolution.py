@@ -1,4 +1,4 @@
-"""Convolutions and normalization that learn their number of channels from their first input."""
+"""Lazy convolutions and normalization: their first input decides the number of channels."""
 
 import cygrad
 from cygrad.nn import convolution, normalization
@@ -9,10 +9,10 @@ __all__ = [f"Lazy{kind}{n}d" for kind in ("BatchNorm", "Conv", "ConvTranspose", 
 
 
 class _LazyConvolution(LazyModuleMixin):
-    """What lazy convolutions share; inherited before the class that they become."""
+    """Base class of lazy convolutions; inherited before the class that they become."""
 
     def _make(self, out_channels, bias, dtype):
-        """Parameters without shapes in the places of empty ones."""
+        """Replace empty parameters by uninitialized ones."""
         self.out_channels = out_channels
         self.weight = UninitializedParameter(dtype=dtype)
         if bias:
@@ -41,7 +41,7 @@ class _LazyConvolution(LazyModuleMixin):
             self.reset_parameters()
 
     def reset_parameters(self):
-        """Draw new values, if there is room for them."""
+        """Initialize, if materialized."""
         if not self.has_uninitialized_params() and self.in_channels:
             super().reset_parameters()
 
@@ -66,10 +66,10 @@ class _LazyConvTranspose(_LazyConvolution):
 
 
 class _LazyStatistics(LazyModuleMixin):
-    """What lazy normalization shares; inherited before the class that it becomes."""
+    """Base class of lazy normalization; inherited before the class that it becomes."""
 
     def _make(self, affine, track_running_stats, bias, dtype):
-        """Parameters and buffers without shapes in the places of None."""
+        """Set uninitialized parameters and buffers."""
         self.affine = affine
         self.track_running_stats = track_running_stats
         if affine:
@@ -97,12 +97,12 @@ class _LazyStatistics(LazyModuleMixin):
         self.reset_parameters()
 
     def reset_running_stats(self):
-        """Mean 0 and variance 1, if there is room for them."""
+        """Set mean 0 and variance 1, if materialized."""
         if not self.has_uninitialized_params() and self.num_features:
             super().reset_running_stats()
 
     def reset_parameters(self):
-        """Factors 1, summands 0, if there is room for them."""
+        """Set weight 1 and bias 0, if materialized."""
         if not self.has_uninitialized_params() and self.num_features:
             super().reset_parameters()
 

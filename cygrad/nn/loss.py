@@ -10,7 +10,7 @@ __all__ = ["BCELoss", "BCEWithLogitsLoss", "CrossEntropyLoss", "HuberLoss", "KLD
 
 class Loss(Module):
     """
-    What losses share.
+    Base class of losses.
 
     Parameters
     ----------

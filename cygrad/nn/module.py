@@ -42,11 +42,11 @@ class Module(Stateful, Attributes):
     )
     """
 
-    _hooks = None            # ModuleHooks once there are any, of this module or of all modules
-    dump_patches = call_super_init = False         # switches of PyTorch's modules, which change nothing here
+    _hooks = None            # ModuleHooks if there are hooks of this module or global ones
+    dump_patches = call_super_init = False         # flags of PyTorch's modules, without effect here
 
     def forward(self, *args, **kwargs):
-        """What the module computes; every subclass defines it."""
+        """Compute the result; defined by every subclass."""
         name = type(self).__name__
         raise NotImplementedError(f"forward: Module [{name}] is missing the required \"forward\" function. " + (
             "It only holds modules: call them one by one, or use Sequential." if name in ("ModuleList", "ModuleDict")
@@ -55,7 +55,7 @@ class Module(Stateful, Attributes):
     # ---- the tree of modules
 
     def named_modules(self, memo=None, prefix="", remove_duplicate=True):
-        """Pairs (path, module): this one, then all below it, depth first; `memo` holds those to leave out."""
+        """Yield pairs (path, module): this one, then all below it, depth first; `memo` holds those to skip."""
         seen = set() if memo is None else memo
         stack = [(prefix, self, ())]
         while stack:
@@ -72,12 +72,12 @@ class Module(Stateful, Attributes):
             stack.extend(reversed(below))
 
     def modules(self):
-        """This module and all below it."""
+        """Yield this module and all below it."""
         for _, module in self.named_modules():
             yield module
 
     def named_children(self):
-        """Pairs (name, module) of the direct children, each module once."""
+        """Yield pairs (name, module) of the direct children, each module once."""
         seen = set()
         for name, module in self._modules.items():
             if module is not None and module not in seen:
@@ -85,7 +85,7 @@ class Module(Stateful, Attributes):
                 yield name, module
 
     def children(self):
-        """The direct children, each once."""
+        """Yield the direct children, each once."""
         for _, module in self.named_children():
             yield module
 
@@ -101,25 +101,25 @@ class Module(Stateful, Attributes):
                 yield f"{path}.{name}" if path else name, value
 
     def named_parameters(self, prefix="", recurse=True, remove_duplicate=True):
-        """Pairs (path, parameter) of this module and, unless `recurse` is False, of all below it."""
+        """Yield pairs (path, parameter) of this module and, unless `recurse` is False, of all below it."""
         return self._named_members(lambda module: module._parameters.items(), prefix, recurse, remove_duplicate)
 
     def parameters(self, recurse=True):
-        """The parameters of this module and, unless `recurse` is False, of all below it."""
+        """Yield the parameters of this module and, unless `recurse` is False, of all below it."""
         for _, parameter in self.named_parameters(recurse=recurse):
             yield parameter
 
     def named_buffers(self, prefix="", recurse=True, remove_duplicate=True):
-        """Pairs (path, buffer) of this module and, unless `recurse` is False, of all below it."""
+        """Yield pairs (path, buffer) of this module and, unless `recurse` is False, of all below it."""
         return self._named_members(lambda module: module._buffers.items(), prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse=True):
-        """The buffers of this module and, unless `recurse` is False, of all below it."""
+        """Yield the buffers of this module and, unless `recurse` is False, of all below it."""
         for _, buffer in self.named_buffers(recurse=recurse):
             yield buffer
 
     def get_submodule(self, target):
-        """The module at the path `target` ("" is this one); AttributeError if there is none."""
+        """Return the module at the path `target` ("" is this one); AttributeError if there is none."""
         module = self
         for name in target.split(".") if target else ():
             if not hasattr(module, name):
@@ -132,7 +132,7 @@ class Module(Stateful, Attributes):
 
     def set_submodule(self, target, module, strict=False):
         """
-        Put a module at the path `target`.
+        Set the module at the path `target`.
 
         Parameters
         ----------
@@ -162,19 +162,19 @@ class Module(Stateful, Attributes):
         setattr(parent, name, module)
 
     def get_parameter(self, target):
-        """The parameter at the path `target`; AttributeError if there is none."""
+        """Return the parameter at the path `target`; AttributeError if there is none."""
         return self._get_member(target, lambda module: module._parameters, "get_parameter")
 
     def get_buffer(self, target):
-        """The buffer at the path `target`; AttributeError if there is none."""
+        """Return the buffer at the path `target`; AttributeError if there is none."""
         return self._get_member(target, lambda module: module._buffers, "get_buffer")
 
     def _get_member(self, target, part, operation):
         path, _, name = target.rpartition(".")
         members = part(self.get_submodule(path))
         if name not in members:
-            raise AttributeError(f"{operation}: there is none at {target!r} "
-                                 f"(got {name!r}, expected one of {sorted(members)}).")
+            raise AttributeError(f"{operation}: not found: {target!r} (got {name!r}, expected one of "
+                                 f"{sorted(members)}).")
         return members[name]
 
     # ---- all submodules
@@ -206,7 +206,7 @@ class Module(Stateful, Attributes):
         return self
 
     def zero_grad(self, set_to_none=True):
-        """Empty ``.grad`` of all parameters, or fill those that there are with zeros."""
+        """Set ``.grad`` of all parameters to None, or fill existing ones with zeros."""
         if set_to_none:
             forget_gradients(self.parameters())
         else:
@@ -256,11 +256,11 @@ class Module(Stateful, Attributes):
         return self._apply(lambda tensor: tensor.to(dst_type))
 
     def compile(self, *args, **options):
-        """Accept what PyTorch's compiler is told; calls run as they are. `cygrad.compile` gives a compiled module."""
+        """Accept the arguments of PyTorch's compiler without effect. `cygrad.compile` returns a compiled module."""
 
     def to_empty(self, *, device=None, recurse=True):
         """
-        Give all parameters and buffers new memory, whose contents are arbitrary.
+        Give all parameters and buffers new, uninitialized memory.
 
         Parameters
         ----------
@@ -277,7 +277,7 @@ class Module(Stateful, Attributes):
         return self._apply(lambda tensor: cygrad.empty_like(tensor, device=device), recurse)
 
     def share_memory(self):
-        """Move parameters and buffers to where other processes see them, too, as threads do anyway; -> self."""
+        """Move parameters and buffers to memory that is shared with other processes; -> self."""
         for tensor in (*self.parameters(), *self.buffers()):
             tensor.share_memory_()
             if tensor.is_leaf and tensor.grad is not None:
@@ -289,7 +289,7 @@ class Module(Stateful, Attributes):
         return self.to("cpu")
 
     def cuda(self, device=None):
-        """Refuse, as there is no such device."""
+        """Raise: there is no such device."""
         return self._apply(lambda tensor: tensor.cuda(device))
 
     def _apply(self, fn, recurse=True):
@@ -373,7 +373,7 @@ class Module(Stateful, Attributes):
         Call ``hook(module, grad_input, grad_output)`` when the gradients of this module's inputs have been computed.
 
         Inputs and outputs pass through a function that watches them, so forward gets views of its arguments and
-        must not change them in place; nor may its result be changed in place. The result must be a Tensor or a tuple.
+        must not modify them in place; nor may its result be modified in place. The result must be a Tensor or a tuple.
 
         Parameters
         ----------
@@ -404,7 +404,8 @@ class Module(Stateful, Attributes):
 
     def register_backward_hook(self, hook):
         """
-        Call ``hook(module, grad_input, grad_output)`` when the node that made the result has run: the early form.
+        Call ``hook(module, grad_input, grad_output)`` when the node that made the result has run: the deprecated
+        form.
 
         The gradients are those of that node, whatever it is; `register_full_backward_hook` gives those of the module.
 
@@ -432,7 +433,7 @@ class Module(Stateful, Attributes):
 
     @property
     def _is_full_backward_hook(self):
-        """Of which kind the backward hooks are; None if there are none."""
+        """Return the kind of the backward hooks; None if there are none."""
         hooks = self.__dict__.get("_hooks")
         return next((full for _, full in hooks.backward_after.values()), None) if hooks is not None else None
 
@@ -441,10 +442,10 @@ class Module(Stateful, Attributes):
             self.__dict__["_hooks"] = ModuleHooks()
         return self._hooks
 
-    # ---- text
+    # ---- repr
 
     def extra_repr(self):
-        """What `repr` shows between the parentheses; for subclasses."""
+        """Return the text between the parentheses of `repr`; for subclasses."""
         return ""
 
     def _get_name(self):

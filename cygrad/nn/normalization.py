@@ -11,7 +11,7 @@ __all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "GroupNorm", "InstanceNo
 
 
 class _Statistics(Module):
-    """What batch and instance normalization share: parameters and running statistics of channels."""
+    """Base class of batch and instance normalization: parameters and running statistics of channels."""
 
     ndims = ()                 # numbers of dimensions that the input may have; set by subclasses
     _version = 2               # since batches are counted
@@ -40,14 +40,14 @@ class _Statistics(Module):
         self.reset_parameters()
 
     def reset_running_stats(self):
-        """Mean 0, variance 1, no batches."""
+        """Reset the running statistics: mean 0, variance 1, no batches."""
         if self.track_running_stats:
             self.running_mean.zero_()
             self.running_var.fill_(1)
             self.num_batches_tracked.zero_()
 
     def reset_parameters(self):
-        """Factors 1, summands 0, and fresh statistics."""
+        """Initialize: weight 1, bias 0, and new statistics."""
         self.reset_running_stats()
         if self.weight is not None:
             init.ones_(self.weight)
@@ -273,7 +273,7 @@ class LayerNorm(Module):
         self.reset_parameters()
 
     def reset_parameters(self):
-        """Factors 1, summands 0."""
+        """Initialize: weight 1, bias 0."""
         if self.weight is not None:
             init.ones_(self.weight)
         if self.bias is not None:
@@ -321,7 +321,7 @@ class RMSNorm(Module):
         self.reset_parameters()
 
     def reset_parameters(self):
-        """Factors 1."""
+        """Initialize: weight 1."""
         if self.weight is not None:
             init.ones_(self.weight)
 
@@ -376,7 +376,7 @@ class GroupNorm(Module):
         self.reset_parameters()
 
     def reset_parameters(self):
-        """Factors 1, summands 0."""
+        """Initialize: weight 1, bias 0."""
         if self.weight is not None:
             init.ones_(self.weight)
         if self.bias is not None:

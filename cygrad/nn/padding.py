@@ -28,14 +28,14 @@ _DOC = """
 
 
 class _Pad(Module):
-    """What all kinds share: numbers of elements, in pairs from the last dimension on."""
+    """Base class of padding: numbers of elements, in pairs from the last dimension on."""
 
     dimensions = 0
     mode = "constant"
-    _more = ""                 # what the docstring says of other parameters
+    _more = ""                 # the shared parameter description
 
     def __init_subclass__(cls, dimensions=None, mode=None, **options):
-        """Dimensions and mode of a kind, whose docstring says what is added; where, and how much, is added to that."""
+        """Set dimensions and mode of a class, and complete its docstring."""
         super().__init_subclass__(**options)
         cls.mode = mode or cls.mode
         if dimensions:
@@ -61,7 +61,7 @@ class _Pad(Module):
 
 
 class _ConstantPad(_Pad):
-    """A constant around the input."""
+    """Base class of constant padding."""
 
     _more = "value : number\n    "
 
@@ -79,7 +79,7 @@ class _ConstantPad(_Pad):
 
 
 class _ZeroPad(_ConstantPad):
-    """Zeros around the input."""
+    """Base class of zero padding."""
 
     _more = ""
 

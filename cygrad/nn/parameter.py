@@ -1,4 +1,4 @@
-"""Tensors that a module owns: parameters, which are learned, and buffers, which are not."""
+"""Tensors of a module: parameters, which are learned, and buffers, which are not."""
 
 import cygrad
 from cygrad import Tensor
@@ -10,7 +10,7 @@ __all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter
 
 class Parameter(Tensor):
     """
-    A tensor that a `Module` lists among its parameters as soon as it is assigned to an attribute.
+    A tensor that a `Module` registers as a parameter when it is assigned to an attribute.
 
     A leaf that requires grad unless told otherwise. Results of operations on it are plain tensors.
 
@@ -56,7 +56,7 @@ set_plain_subclass(Parameter)
 
 class Buffer(Tensor):
     """
-    A tensor that a `Module` lists among its buffers as soon as it is assigned to an attribute.
+    A tensor that a `Module` registers as a buffer when it is assigned to an attribute.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ class Buffer(Tensor):
 
 
 class _BareBuffer(Buffer):
-    """What `Buffer` returns: told apart so that `make_subclass` can create it without data."""
+    """The class of the results of `Buffer`, so that `make_subclass` can create it without data."""
 
     def __new__(cls, data=None, *, persistent=True):
         return Tensor.__new__(cls)
@@ -109,11 +109,11 @@ class _BareBuffer(Buffer):
 
 
 class _Uninitialized:
-    """A tensor that gets its shape later: what both kinds have in common."""
+    """Base class of tensors without a shape yet."""
 
     def materialize(self, shape, device=None, dtype=None):
         """
-        Give it a shape, and memory, whose contents are arbitrary; from then on it is an ordinary one.
+        Set the shape, with uninitialized memory; it becomes an ordinary tensor.
 
         Parameters
         ----------
@@ -128,7 +128,7 @@ class _Uninitialized:
 
     @property
     def shape(self):
-        """An error: there is none yet."""
+        """Raise the error: there is no shape yet."""
         raise RuntimeError("a lazy parameter or buffer has no shape yet. Call the module once to "
                            "initialize it, or load a state_dict that has it.")
 
@@ -175,7 +175,7 @@ class UninitializedParameter(_Uninitialized, Parameter):
         return make_subclass(cls, cygrad.empty(0, dtype=dtype), requires_grad)
 
     def __init__(self, requires_grad=True, device=None, dtype=None):
-        """Nothing is left to do."""
+        """No effect: it is materialized."""
         Tensor.__init__(self)
 
 
@@ -207,12 +207,12 @@ class UninitializedBuffer(_Uninitialized, Tensor):
         return made
 
     def __init__(self, requires_grad=False, device=None, dtype=None, persistent=True):
-        """Nothing is left to do."""
+        """No effect: it is materialized."""
         Tensor.__init__(self)
 
 
 class MaterializedBuffer(Tensor):
-    """What an `UninitializedBuffer` becomes: a plain tensor in all but its class."""
+    """The class of a materialized `UninitializedBuffer`: a plain tensor except for its class."""
 
 
 UninitializedBuffer.cls_to_become = MaterializedBuffer
@@ -220,7 +220,7 @@ UninitializedBuffer.cls_to_become = MaterializedBuffer
 
 def is_lazy(tensor):
     """
-    Is the tensor still without a shape?
+    Return whether the tensor is still without a shape.
 
     Parameters
     ----------

@@ -11,12 +11,12 @@ __all__ = ["ParameterDict", "ParameterList"]
 
 
 def _kept(value):
-    """A tensor as a parameter; anything else as it is."""
+    """Return a tensor as a parameter; anything else as is."""
     return Parameter(value) if isinstance(value, Tensor) and not isinstance(value, Parameter) else value
 
 
 def _line(name, value, kind_of_elements="dtype"):
-    """A line of `repr`; PyTorch names the dtype in lists and the type of tensor in dicts."""
+    """Return a line of `repr`; PyTorch names the dtype in lists and the type of tensor in dicts."""
     if isinstance(value, Tensor):
         kind = "Parameter" if isinstance(value, Parameter) else type(value).__name__
         sizes = "x".join(str(size) for size in value.shape)
@@ -27,7 +27,7 @@ def _line(name, value, kind_of_elements="dtype"):
 
 class ParameterList(Module):
     """
-    A list of parameters, which belong to the module that holds it.
+    A list of parameters, which it registers.
 
     Parameters
     ----------
@@ -73,13 +73,13 @@ class ParameterList(Module):
         return self.extend(values)
 
     def append(self, value):
-        """Add a value at the end; -> self."""
+        """Append a value; -> self."""
         name, self._size = str(self._size), self._size + 1
         setattr(self, name, _kept(value))
         return self
 
     def extend(self, values):
-        """Add all values of an iterable at the end; -> self."""
+        """Append all values of an iterable; -> self."""
         if not isinstance(values, Iterable) or isinstance(values, Tensor):
             raise TypeError("ParameterList.extend: expected an iterable (got "
                             f"{type(values).__name__}).")
@@ -96,12 +96,12 @@ class ParameterList(Module):
 
 
 class NotThere(KeyError, AttributeError):
-    """A name that a `ParameterDict` does not have: an error of mappings, and also what PyTorch raises."""
+    """Raised for a missing name in a `ParameterDict`: an error of mappings, and also PyTorch's."""
 
 
 class ParameterDict(Module):
     """
-    A dict of parameters, which belong to the module that holds it.
+    A dict of parameters, which it registers.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ class ParameterDict(Module):
         return self.update(other)
 
     def copy(self):
-        """Another one with the same values."""
+        """Return a copy with the same values."""
         return type(self)(self.items())
 
     def get(self, key, default=None):
@@ -175,29 +175,29 @@ class ParameterDict(Module):
         return self[key] if key in self._names else default
 
     def setdefault(self, key, default=None):
-        """The value at `key`, which becomes `default` if there is none."""
+        """Return the value at `key`, set to `default` if missing."""
         if key not in self._names:
             self[key] = default
         return self[key]
 
     def pop(self, key):
-        """Take the value at `key` out and return it."""
+        """Remove the value at `key` and return it."""
         value = self[key]
         del self[key]
         return value
 
     def popitem(self):
-        """Take the last pair of name and value out and return it."""
+        """Remove the last pair of name and value and return it."""
         name = next(reversed(self))
         return name, self.pop(name)
 
     def clear(self):
-        """Take all values out."""
+        """Remove all values."""
         for name in list(self._names):
             del self[name]
 
     def fromkeys(self, keys, default=None):
-        """Another one with these names and one value."""
+        """Return a new one with these names and one value."""
         return type(self)((key, default) for key in keys)
 
     def keys(self):
@@ -205,7 +205,7 @@ class ParameterDict(Module):
         return self._names.keys()
 
     def items(self):
-        """Pairs of name and value."""
+        """Return pairs of name and value."""
         return [(name, self[name]) for name in self._names]
 
     def values(self):

@@ -1,4 +1,4 @@
-"""Activations that are straight lines with bends, learned slopes and gates, as modules."""
+"""Piecewise linear activations, learned slopes and gates, as modules."""
 
 import cygrad
 from cygrad.nn import functional as F
@@ -235,7 +235,7 @@ class PReLU(Module):
         self.weight = Parameter(cygrad.full((num_parameters,), float(init), device=device, dtype=dtype))
 
     def reset_parameters(self):
-        """All slopes back to the start."""
+        """Reset all slopes."""
         with cygrad.no_grad():
             self.weight.fill_(self.init)
 

@@ -18,17 +18,17 @@ __all__ = ["GRU", "LSTM", "RNN", "RNNBase"]
 GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
 
 
-MOST_LAYERS = 1 << 16         # of one stack: far more than anybody has trained, and made in seconds
+MOST_LAYERS = 1 << 16         # of one stack: more than any practical model
 
 
 def check_layers(operation, count):
-    """ValueError for more layers than a stack can have."""
+    """Raise ValueError for more layers than a stack may have."""
     if count > MOST_LAYERS:
         raise ValueError(f"{operation}: too many layers (got {count}, expected at most {MOST_LAYERS}).")
 
 
 def check_integer(operation, **arguments):
-    """TypeError unless each is an int."""
+    """Raise TypeError unless each is an int."""
     for name, value in arguments.items():
         if not isinstance(value, int):
             raise TypeError(f"{operation}: {name} should be of type int, got: {type(value).__name__}")
@@ -119,13 +119,13 @@ class RNNBase(Module):
         self.reset_parameters()
 
     def reset_parameters(self):
-        """Draw new values."""
+        """Initialize the parameters."""
         bound = 1 / math.sqrt(self.hidden_size)
         for weight in self.parameters():
             init.uniform_(weight, -bound, bound)
 
     def flatten_parameters(self):
-        """Nothing to do: kept for programs written for other devices."""
+        """No effect: for programs written for other devices."""
 
     @property
     def _flat_weights(self):
@@ -139,7 +139,7 @@ class RNNBase(Module):
         return [weights[start:start + size] for start in range(0, len(weights), size)]
 
     def _weights(self, layer, suffix):
-        """The five weights of a direction, None for those that it has not."""
+        """Return the five weights of a direction, None for missing ones."""
         return tuple(getattr(self, f"{name}_l{layer}{suffix}", None)
                      for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh", "weight_hr"))
 
@@ -160,7 +160,7 @@ class RNNBase(Module):
                              f"convert model: model.to({input.dtype})")
 
     def _initial(self, hx, batch, unbatched, order, like):
-        """States at the start: a tuple of tensors (layers * directions, batch, size)."""
+        """Return the initial states: a tuple of tensors (layers * directions, batch, size)."""
         count = self.num_layers * (1 + bool(self.bidirectional))
         sizes = [self.proj_size or self.hidden_size] + [self.hidden_size] * (self.mode == "LSTM")
         if hx is None:

@@ -1,4 +1,4 @@
-"""What a module can register, hooks for that, and dicts that are views of something else."""
+"""Registration hooks, and dict views."""
 
 from collections.abc import MutableMapping
 
@@ -8,16 +8,16 @@ PARAMETER = "parameter"
 BUFFER = "buffer"
 MODULE = "child module"
 
-# Functions that all modules call with what is registered: kind -> id -> hook(module, name, value).
+# Global functions called for each registration: kind -> id -> hook(module, name, value).
 REGISTERING = {PARAMETER: {}, BUFFER: {}, MODULE: {}}
 
 
 class LiveDict(MutableMapping, dict):
     """
-    A view with the interface of a dict, for programs that expect one.
+    A view with the interface of a dict.
 
-    The dict that it is by inheritance stays empty. Listing it makes a copy, which may be read while the
-    original changes, and backwards.
+    The dict that it is by inheritance stays empty. Listing it makes a copy, which may be read while the original
+    changes, and backwards.
     """
 
     def keys(self):

@@ -1,4 +1,4 @@
-"""Images brought to another size, and channels in another order, as modules."""
+"""Interpolation of images, and pixel shuffling, as modules."""
 
 from cygrad.nn import functional as F
 from cygrad.nn.module import Module

@@ -9,11 +9,11 @@ from cygrad.nn.parameter import Parameter, is_lazy
 
 __all__ = ["collect", "load", "load_own", "save_own"]
 
-EXTRA = "_extra_state"                 # the key of what a module keeps besides its tensors
+EXTRA = "_extra_state"                 # the key of a module's extra state
 
 
 class IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
-    """What `load_state_dict` found: paths without a value, and values without a place."""
+    """The result of `load_state_dict`: missing and unexpected keys."""
 
     __slots__ = ()
 
@@ -43,7 +43,7 @@ def collect(module, destination, prefix, keep_vars):
         if changed is not None:
             if not replaces:
                 raise RuntimeError("state_dict post-hook must return None (got "
-                                   f"{type(changed).__name__}). Change the dict in place.")
+                                   f"{type(changed).__name__}). Modify the dict in place.")
             destination = changed
     return destination
 
@@ -106,8 +106,8 @@ def _load_tree(root, state_dict, versions, strict, assign, missing, unexpected, 
         if loaded:
             for hook in list(hooks.loaded.values()):
                 if hook(module, IncompatibleKeys(missing, unexpected)) is not None:
-                    raise RuntimeError("load_state_dict: a hook after it returns None (got something else). "
-                                       "Change the lists in place.")
+                    raise RuntimeError("load_state_dict: a post-hook must return None (got another value). "
+                                       "Modify the lists in place.")
             continue
         metadata = {**versions.get(prefix[:-1], {}), **({"assign_to_params_buffers": True} if assign else {})}
         for hook in list(hooks.before_load.values()) if hooks is not None else ():
@@ -126,7 +126,7 @@ def below_of(operation, module, path, above):
     """The modules that lie above those below one; it is not one of them, or there would be no end of paths."""
     if module in above:
         raise RuntimeError(f"{operation}: a module contains itself (got a {type(module).__name__} at {path!r}, which "
-                           "lies above as well). Take it out there.")
+                           f"is also an ancestor). Remove it there.")
     return *above, module
 
 

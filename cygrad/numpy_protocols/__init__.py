@@ -1,8 +1,8 @@
 """
-NumPy's own functions on Tensors: ``numpy.sin(tensor)``, ``numpy.linalg.solve(tensor, array)`` and their like.
+NumPy's own functions on Tensors: ``numpy.sin(tensor)``, ``numpy.linalg.solve(tensor, array)`` and others.
 
-Loaded at the first such call. `ufuncs` has the table of NumPy's ufuncs; the other modules have one row for each
-function of NumPy, under its name and with its parameters, and `dispatch` finds it. What rows share is in `arrays`.
+Imported on the first such call. `ufuncs` has the table of NumPy's ufuncs; the other modules have one row for each
+function of NumPy, under its name and with its parameters, and `dispatch` finds it. Shared helpers are in `arrays`.
 """
 
 from cygrad._core.dispatch.ufunc_calls import array_ufunc
@@ -14,4 +14,4 @@ __all__ = ["METHODS"]
 
 provide(ufuncs=UFUNCS, general_ufunc=general)
 METHODS = {"__array_ufunc__": array_ufunc, "__array_function__": array_function}
-install(METHODS)      # in the place of those that load this package
+install(METHODS)      # replaces the functions that import this package

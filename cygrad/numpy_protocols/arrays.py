@@ -1,4 +1,4 @@
-"""What NumPy's functions mean by an array, a dtype and an axis: what all rows share."""
+"""Conversion of NumPy's arrays, dtypes and axes: shared helpers of all rows."""
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
@@ -11,18 +11,18 @@ __all__ = ["NUMBERS", "NotNumeric", "Rows", "as_tensor", "axes", "by_bits", "cas
            "has_history", "holds_tensors", "inexact", "lead", "merged", "numpy_dtype", "our_dtype", "plain_arrays",
            "promoted", "ranked", "unranked", "widened"]
 
-NUMBERS = (bool, int, float, complex)          # whose types say little in NumPy: they follow those of arrays
+NUMBERS = (bool, int, float, complex)          # types that NumPy promotes weakly
 MOST_DIMENSIONS = 64                           # of NumPy's arrays
-# What stands for dtypes of which there are no Tensors.
+# Represents dtypes that Tensors lack.
 INSTEAD = {"longdouble": "float64", "clongdouble": "complex128", "float128": "float64", "complex256": "complex128"}
 
 
 class NotNumeric(TypeError):
-    """An array of texts, dates or objects, of which there are no Tensors: NumPy computes with it."""
+    """An array of strings, dates or objects, which Tensors lack: NumPy computes with it."""
 
 
 class Rows(dict):
-    """Functions by the names that NumPy has for them; as a decorator it takes one in."""
+    """Functions by their NumPy names; as a decorator it adds one."""
 
     def __call__(self, function):
         self[function.__name__] = function
@@ -35,7 +35,7 @@ _theirs, _ours = {}, {}
 
 
 def numpy_dtype(tensor):
-    """The NumPy dtype of a Tensor's elements."""
+    """Return the NumPy dtype of a Tensor's elements."""
     found = _theirs.get(tensor.dtype)
     if found is None:
         found = _theirs[tensor.dtype] = tensor.dtype.numpy_dtype
@@ -43,7 +43,7 @@ def numpy_dtype(tensor):
 
 
 def our_dtype(dtype):
-    """The dtype of Tensors for one of NumPy, or for whatever NumPy takes for one."""
+    """Return the Tensor dtype of a NumPy dtype, or of anything NumPy converts to one."""
     if isinstance(dtype, cygrad.dtype):
         return dtype
     found = _ours.get(dtype)
@@ -51,23 +51,23 @@ def our_dtype(dtype):
         name = np.dtype(dtype).name
         found = getattr(cygrad, INSTEAD.get(name, name), None)
         if not isinstance(found, cygrad.dtype):
-            raise TypeError(f"dtype: there are no Tensors of {np.dtype(dtype)}. Use a numeric dtype.")
+            raise TypeError(f"dtype: Tensors do not support {np.dtype(dtype)}. Use a numeric dtype.")
         _ours[dtype] = found
     return found
 
 
 def common_dtype(*values):
-    """What NumPy promotes Tensors and numbers to, as a dtype of Tensors."""
+    """Return the dtype that NumPy promotes Tensors and numbers to, as a Tensor dtype."""
     return our_dtype(np.result_type(*[numpy_dtype(value) if isinstance(value, Tensor) else value for value in values]))
 
 
 def cast(tensor, dtype):
-    """The Tensor in this dtype, which may be None."""
+    """Return the Tensor in this dtype, which may be None."""
     return tensor if dtype is None or tensor.dtype is dtype else tensor.to(dtype)
 
 
 def inexact(value, dtype=None):
-    """A Tensor of floating or complex elements: integers become float64, as everywhere in NumPy."""
+    """Return a Tensor of floating or complex elements: integers become float64, as in NumPy."""
     tensor = as_tensor(value)
     if dtype is not None:
         return cast(tensor, our_dtype(dtype))
@@ -75,29 +75,29 @@ def inexact(value, dtype=None):
 
 
 def widened(value, dtype=None):
-    """A Tensor in the dtype that NumPy adds its elements up in: small integers become 64 bits wide."""
+    """Return a Tensor in the dtype that NumPy sums in: small integers become 64 bits wide."""
     tensor = as_tensor(value)
     if dtype is None and tensor.dtype.itemsize < 8 and not tensor.is_floating_point() and not tensor.is_complex():
         dtype = np.uint64 if numpy_dtype(tensor).kind == "u" else np.int64
     return tensor if dtype is None else cast(tensor, our_dtype(dtype))
 
 
-# ---- uint64, which kernels compute in int64 where that holds the elements
+# ---- uint64: kernels compute in int64
 
 def by_bits(function, a, b):
-    """A function of sums and products alone: in int64 they have the same bits."""
+    """A function of sums and products only: bit-identical in int64."""
     if a.dtype is cygrad.uint64:
         return seen_as(function(seen_as(a, cygrad.int64), seen_as(b, cygrad.int64)), cygrad.uint64)
     return function(a, b)
 
 
 def ranked(tensor):
-    """Elements of uint64 as int64 of the same order."""
+    """Map uint64 to int64 of the same order."""
     return seen_as(tensor, cygrad.int64) ^ -2 ** 63 if tensor.dtype is cygrad.uint64 else tensor
 
 
 def unranked(tensor, dtype):
-    """What was made of `ranked` elements, in the dtype that they had."""
+    """Map the result for `ranked` elements back to their dtype."""
     return seen_as(tensor ^ -2 ** 63, dtype) if dtype is cygrad.uint64 else tensor
 
 
@@ -105,7 +105,7 @@ def unranked(tensor, dtype):
 
 def as_tensor(value):
     """
-    A Tensor of what NumPy would take for an array.
+    Return a Tensor for any array-like.
 
     Memory of ndarrays is shared, and Tensors in sequences keep their history.
     """
@@ -115,7 +115,7 @@ def as_tensor(value):
         return cygrad.stack(promoted(*map(as_tensor, value)))
     array = np.asarray(value)
     if array.dtype.kind not in "biufc":
-        raise NotNumeric(f"as_tensor: there are no Tensors of {array.dtype}. Use numbers.")
+        raise NotNumeric(f"as_tensor: Tensors do not support {array.dtype}. Use numbers.")
     if array.dtype.name in INSTEAD:
         array = array.astype(our_dtype(array.dtype).name)
     return cygrad.as_tensor(array)
@@ -140,7 +140,7 @@ def promoted(*values, dtype=None):
 
 
 def has_history(value):
-    """Whether a gradient would get lost if it became an ndarray."""
+    """Would conversion to an ndarray lose a gradient?"""
     if isinstance(value, Tensor):
         return value.requires_grad and cygrad.is_grad_enabled()
     if isinstance(value, (list, tuple)):
@@ -165,13 +165,13 @@ def full_name(function):
 # ---- axes
 
 def axes(tensor, axis):
-    """The axes as a tuple of numbers from 0; None stands for all."""
+    """Return the axes as a tuple of nonnegative numbers; None means all."""
     return tuple(range(tensor.ndim)) if axis is None else normalize_axis_tuple(axis, tensor.ndim)
 
 
 def merged(tensor, axis):
     """
-    The axes of a reduction as one, the last.
+    Move the axes of a reduction to the end and flatten them into one.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""NumPy's functions that write into their first argument: with the history of what they write, if that is a Tensor."""
+"""NumPy's functions that write into their first argument, recording the history of written Tensors."""
 
 import numpy as np
 
@@ -12,7 +12,7 @@ rows = Rows()
 
 
 def _target(name, target, *values):
-    """The Tensor to be changed, over the memory of an ndarray unless history would get lost in that."""
+    """Return the Tensor to modify, over the memory of an ndarray unless that would lose history."""
     if isinstance(target, Tensor):
         return target
     if has_history(values):
@@ -22,7 +22,7 @@ def _target(name, target, *values):
 
 
 def _write(target, places, values):
-    """Values in a row at places in a row, counted in the order of the elements."""
+    """Write flat values at flat positions, counted in row-major order."""
     where = tuple(map(as_tensor, np.unravel_index(places, tuple(target.shape))))
     target.index_put_(where, cast(values, target.dtype))
 
@@ -52,7 +52,7 @@ def put(a, ind, v, mode="raise"):
 
 
 def _last(places, values):
-    """Each place once, with the value that it was given last."""
+    """Return each position once, with its last value."""
     unique, first = np.unique(places[::-1], return_index=True)
     return unique, values[::-1][first]
 

@@ -1,4 +1,4 @@
-"""NumPy's functions that make arrays after others, and those that ask for dtypes."""
+"""NumPy's `_like` functions, and those that inspect dtypes."""
 
 import numpy as np
 

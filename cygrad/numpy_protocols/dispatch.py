@@ -1,4 +1,4 @@
-"""NumPy's functions called with Tensors: the row of the table that says them here, or what is done without one."""
+"""Dispatch of NumPy functions called with Tensors: to a row of the table, or to NumPy on their memory."""
 
 import inspect
 
@@ -25,14 +25,14 @@ __all__ = ["CHANGES", "FUNCTIONS", "array_function"]
 
 _HOMES = ((np, (creation, joining, numerics, polynomials, products, reductions, selection, shapes)),
           (np.linalg, (linalg,)), (np.fft, (fft,)), (np.lib.stride_tricks, (shapes.strides,)))
-# Functions of NumPy -> what they are here; those that write into their first argument stand apart.
+# Functions of NumPy -> their rows; those that write into their first argument are separate.
 FUNCTIONS = {getattr(home, name): row for home, modules in _HOMES for module in modules
              for name, row in module.rows.items() if hasattr(home, name)}
 CHANGES = {getattr(np, name): row for name, row in changes.rows.items()}
 
 
 def array_function(self, func, types, args, kwargs):
-    """What a function of NumPy makes of Tensors: ``Tensor.__array_function__``."""
+    """Implement ``Tensor.__array_function__``."""
     for other in types:
         if other is not np.ndarray and not issubclass(other, Tensor):
             return NotImplemented
@@ -58,7 +58,7 @@ def _with_row(row, func, args, kwargs):
 
 
 def called(row, function, args, kwargs):
-    """The result of the row; arguments that it does not have are named."""
+    """Call the row; an error names unsupported arguments."""
     try:
         return row(*args, **kwargs)
     except TypeError:
@@ -70,7 +70,7 @@ def called(row, function, args, kwargs):
 
 
 def without_row(function, args, kwargs):
-    """NumPy's own function, on the memory of Tensors, if none of them has a history to lose."""
+    """Call NumPy's own function on the memory of Tensors, if none has a history to lose."""
     if has_history(args) or has_history(kwargs):
         raise TypeError(f"{full_name(function)}: has no counterpart here, and a tensor that requires grad would lose "
                         "its history as a NumPy array. Write it with functions that have one, or use detach().")

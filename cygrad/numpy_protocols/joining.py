@@ -1,4 +1,4 @@
-"""NumPy's functions that put arrays together: concatenate, stack, block, insert and their like."""
+"""NumPy's functions that join arrays: concatenate, stack, block, insert and others."""
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
@@ -13,7 +13,7 @@ rows = Rows()
 
 
 def _parts(arrays, dtype=None):
-    """The arrays of a sequence, or along the first axis of one, as Tensors of one dtype."""
+    """Return the arrays of a sequence, or along the first axis of one, as Tensors of one dtype."""
     arrays = list(arrays.unbind(0)) if isinstance(arrays, Tensor) else [as_tensor(array) for array in arrays]
     dtype = common_dtype(*arrays) if dtype is None else our_dtype(dtype)
     return [cast(array, dtype) for array in arrays]
@@ -82,7 +82,7 @@ def insert(arr, obj, values, axis=None):
     obj = _plain(obj)
     single = not isinstance(obj, slice) and np.ndim(obj) == 0
     shape = list(arr.shape)
-    if single:              # values of any number along the axis, all at one place
+    if single:              # any number of values along the axis, all at one position
         values = lead(values, arr.ndim)
         if axis and values.ndim == arr.ndim:
             values = values.movedim(0, axis)

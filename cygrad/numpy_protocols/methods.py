@@ -1,4 +1,4 @@
-"""Methods of NumPy's arrays that Tensors have besides PyTorch's; `cygrad.tensor_methods` finds them here."""
+"""Methods of NumPy's arrays that Tensors have besides PyTorch's, for `cygrad.tensor_methods`."""
 
 from cygrad.numpy_protocols.arrays import our_dtype
 

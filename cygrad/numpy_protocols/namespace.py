@@ -1,4 +1,4 @@
-"""What `cygrad.numpy` is made of: functions of NumPy that find Tensors in lists, and what NumPy does not hand over."""
+"""Contents of `cygrad.numpy`: NumPy functions that accept lists of Tensors, and those that NumPy does not dispatch."""
 
 import functools
 import sys
@@ -13,7 +13,7 @@ _DISPATCHED = type(np.concatenate)
 
 
 def _on_tensors(function):
-    """Return a function of NumPy that finds Tensors in lists, too."""
+    """Return a NumPy function that accepts lists of Tensors, too."""
     @functools.wraps(function)
     def call(*args, **kwargs):
         if holds_tensors(args) or holds_tensors(tuple(kwargs.values())):
@@ -23,7 +23,7 @@ def _on_tensors(function):
 
 
 def namespace(name, home):
-    """``__getattr__`` and ``__dir__`` of a module that has the names of a module of NumPy."""
+    """Return ``__getattr__`` and ``__dir__`` of a module with the names of a NumPy module."""
     def get(attribute):
         if attribute in ("__path__", "__wrapped__") or not hasattr(home, attribute):
             raise AttributeError(f"module {name!r} has no attribute {attribute!r}", name=attribute)
@@ -63,7 +63,7 @@ asarray, asanyarray, ascontiguousarray = map(_unchanged, ("asarray", "asanyarray
 
 
 class _Joined:
-    """``r_`` and ``c_``: what stands in brackets, one after another along an axis."""
+    """``r_`` and ``c_``: concatenate the items in brackets along an axis."""
 
     def __init__(self, plain, column):
         self.plain, self.column = plain, column

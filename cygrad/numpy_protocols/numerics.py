@@ -1,4 +1,4 @@
-"""NumPy's functions of numbers and of sequences of values: clip, round, interp, gradient, cov and their like."""
+"""NumPy's numerical functions: clip, round, interp, gradient, cov and others."""
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
@@ -65,7 +65,7 @@ def unwrap(p, discont=None, axis=-1, *, period=2 * np.pi):
     return c.cat((first, p.narrow(axis, 1, p.shape[axis] - 1) + c.cumsum(change, axis)), axis)
 
 
-# ---- questions
+# ---- predicates
 
 @rows
 def isclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
@@ -127,7 +127,7 @@ def ediff1d(ary, to_end=None, to_begin=None):
 
 
 def _derivative(f, axis, spacing, edge_order):
-    """Central differences along one axis: second-order inside, of `edge_order` at both ends."""
+    """Compute central differences along one axis: second-order inside, of `edge_order` at both ends."""
     n = f.shape[axis]
     if n < edge_order + 1:
         raise ValueError(f"gradient: too few elements for this edge_order (got {n} along axis {axis}).")
@@ -248,7 +248,7 @@ def corrcoef(x, y=None, rowvar=True, *, dtype=None):
     return result if result.is_complex() else c.clamp(result, -1, 1)
 
 
-# ---- functions of the user
+# ---- functions with callbacks
 
 @rows
 def apply_along_axis(func1d, axis, arr, *args, **kwargs):

@@ -1,4 +1,4 @@
-"""NumPy's products of arrays: dot, tensordot, einsum, convolve and their like."""
+"""NumPy's products of arrays: dot, tensordot, einsum, convolve and others."""
 
 import cygrad as c
 from cygrad.numpy_protocols.arrays import Rows, by_bits, promoted
@@ -67,7 +67,7 @@ def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
 
 
 def _windows(longer, shorter, mode):
-    """Sums of products of the shorter vector with each part of the longer one."""
+    """Convolve: sum products of the shorter vector with each window of the longer one."""
     m = shorter.shape[0]
     if mode not in ("full", "same", "valid"):
         raise ValueError(f"convolve: unknown mode (got {mode!r}, expected 'full', 'same' or 'valid').")

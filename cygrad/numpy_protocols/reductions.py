@@ -1,4 +1,4 @@
-"""Reductions as NumPy has them: sums, means, extrema, quantiles, running sums."""
+"""NumPy's reductions: sums, means, extrema, quantiles, cumulative sums."""
 
 
 import numpy as np
@@ -106,7 +106,7 @@ def count_nonzero(a, axis=None, *, keepdims=False):
 
 
 def _count(a, axis, where):
-    """How many elements take part, as a number or in the shape of a result with kept axes."""
+    """Return how many elements are reduced, as a number or in the shape of a keepdims result."""
     if where is not True:
         return c.sum(as_tensor(where).expand(a.shape), axes(a, axis), True)
     count = 1
@@ -116,7 +116,7 @@ def _count(a, axis, where):
 
 
 def _narrowed(result, like, axis, keepdims):
-    """A result with kept axes, which may go."""
+    """Drop the kept axes of a result unless keepdims."""
     return result if keepdims else result.reshape([size for dim, size in enumerate(like.shape)
                                                    if dim not in axes(like, axis)])
 
@@ -176,13 +176,13 @@ def average(a, axis=None, weights=None, returned=False, *, keepdims=False):
     return (result, total.expand(result.shape)) if returned else result
 
 
-# ---- places of extrema, running sums
+# ---- argmin, argmax, cumulative sums
 
 def _place(name):
     def place(a, axis=None, *, keepdims=False):
         flat, restore = merged(ranked(as_tensor(a)), axis)
         if not flat.shape[-1]:
-            raise ValueError(f"{name}: an extremum of no elements has no place.")
+            raise ValueError(f"{name}: attempt to get the position of an extremum of an empty array.")
         return restore(getattr(c, name)(flat.to(c.uint8) if flat.dtype is c.bool else flat, -1), keepdims)
     place.__name__ = place.__qualname__ = name
     return rows(place)
@@ -268,14 +268,14 @@ def _but_all_nan(extremum, worst, a, axis, options):
 
 # ---- quantiles
 
-# Methods that interpolate, by the two numbers that say where a quantile lies between elements; and those that choose.
+# Interpolating methods, by the two parameters of the quantile position; and the discrete methods.
 _BETWEEN = {"linear": (1, 1), "hazen": (0.5, 0.5), "weibull": (0, 0), "median_unbiased": (1 / 3, 1 / 3),
             "normal_unbiased": (3 / 8, 3 / 8), "interpolated_inverted_cdf": (0, 1)}
 _CHOICES = {"lower": np.floor, "higher": np.ceil, "nearest": np.round, "midpoint": None}
 
 
 def _sorted_places(q, count, method):
-    """Where quantiles lie among `count` sorted elements: before, after, and how far between them."""
+    """Return the neighbors of quantiles among `count` sorted elements, and the fraction between them."""
     first, last = _BETWEEN.get(method, (1, 1))
     place = np.clip(count * q + first + q * (1 - first - last) - 1, 0, count - 1)
     if method in _BETWEEN:

@@ -1,4 +1,4 @@
-"""NumPy's functions that choose, sort, search and count."""
+"""NumPy's functions that select, sort, search and count."""
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
@@ -15,7 +15,7 @@ rows = Rows()
 
 
 def _along(a, axis):
-    """The Tensor and a number for the axis; None is that of all elements in a row."""
+    """Return the Tensor and a number for the axis; None flattens."""
     a = as_tensor(a)
     return (a.reshape(-1), 0) if axis is None else (a, normalize_axis_index(axis, a.ndim))
 
@@ -109,7 +109,7 @@ def piecewise(x, condlist, funclist, *args, **kw):
     return result
 
 
-# ---- order
+# ---- sorting
 
 def _order_only(kind, order):
     if order is not None:
@@ -180,7 +180,7 @@ def _unique_results(name, *fields):
 
 
 def _totals(place, weights, size):
-    """The sums of the weights at each place, or how many there are."""
+    """Return the sums of the weights in each bin, or the counts."""
     if weights is None:
         return c.bincount(place, None, size)
     size = max(size, int(place.max()) + 1 if place.numel() else 0)

@@ -1,4 +1,4 @@
-"""NumPy's functions that only move elements: reshape, transpose, flip, split and their like."""
+"""NumPy's functions that only move elements: reshape, transpose, flip, split and others."""
 
 from types import SimpleNamespace
 
@@ -153,7 +153,7 @@ def astype(x, dtype, /, *, copy=True, device=None):
 
 
 def _modes(array, pads, mode, options):
-    """One axis after the other, from its own elements: those before and after it."""
+    """Apply a function along one axis after the other."""
     for dim, (before, after) in enumerate(pads):
         size = array.shape[dim]
         if not before and not after:

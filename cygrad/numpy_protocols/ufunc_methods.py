@@ -14,7 +14,7 @@ from cygrad.numpy_protocols.ufuncs import call, row_of
 
 __all__ = ["METHODS"]
 
-# Ufuncs whose reductions and running forms are operators.
+# Ufuncs whose reductions and cumulative forms are operators.
 _REDUCTIONS = {np.add: "sum", np.multiply: "prod", np.maximum: "max", np.minimum: "min", np.logical_and: "all",
                np.logical_or: "any"}
 _RUNNING = {np.add: "cumsum", np.multiply: "cumprod"}
@@ -31,7 +31,7 @@ def _finished(ufunc, method, result, out):
 
 
 def reduce(ufunc, array, axis=0, dtype=None, out=None, keepdims=False, initial=None, where=True):
-    """Return the elements along axes joined by the ufunc."""
+    """Reduce the elements along axes by the ufunc."""
     _checked(ufunc, "reduce")
     options = {} if where is True else {"where": where}
     if ufunc in _REDUCTIONS:
@@ -91,9 +91,9 @@ def outer(ufunc, first, second, **options):
 
 def at(ufunc, target, indices, *operands):
     """
-    Elements of a Tensor changed in place, one that is named several times as often.
+    Modify elements of a Tensor in place, repeated indices repeatedly.
 
-    One pass for each time that an element is named; sums need only one.
+    One pass for each repetition of an index; sums need only one.
     """
     name = f"{full_name(ufunc)}.at"
     if row_of(ufunc) is None or ufunc.nout != 1 or ufunc.signature is not None:
@@ -114,7 +114,7 @@ def at(ufunc, target, indices, *operands):
     order = np.argsort(flat, kind="stable")
     first = np.searchsorted(flat[order], flat[order])
     times = np.empty_like(flat)
-    times[order] = np.arange(flat.size) - first            # how often the place was named before
+    times[order] = np.arange(flat.size) - first            # how often the position occurred before
     for time in range(int(times.max(initial=-1)) + 1):
         chosen = np.flatnonzero(times == time)
         where = tuple(map(as_tensor, np.unravel_index(flat[chosen], tuple(target.shape))))
@@ -129,7 +129,7 @@ def _plain_index(index):
 
 
 def reduceat(ufunc, array, indices, axis=0, dtype=None, out=None):
-    """Reductions of the parts that begin at the indices."""
+    """Reduce the slices that begin at the indices."""
     _checked(ufunc, "reduceat")
     tensor = as_tensor(array)
     starts = [int(index) for index in indices]

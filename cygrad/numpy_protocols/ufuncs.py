@@ -29,7 +29,7 @@ from cygrad.numpy_protocols.outputs import write
 
 __all__ = ["SLOTS", "UFUNCS", "call", "general", "row_of"]
 
-# Those that have one of these names here: the name there, and that here where it is another one.
+# Ufuncs with the same name here; and the others, with their names here.
 _NAMES = """
     absolute:abs add arccos:acos arccosh:acosh arcsin:asin arcsinh:asinh arctan:atan arctan2:atan2 arctanh:atanh
     bitwise_and bitwise_or bitwise_xor ceil conjugate:conj copysign cos cosh deg2rad degrees:rad2deg divide:div
@@ -107,14 +107,14 @@ _resolved = {}
 
 
 def _as_operator(ufunc, value, tensor):
-    """Whether the operator of Tensors does the same, or what is documented: with arrays, and numbers that are weak."""
+    """Does the Tensor operator do the same, or what is documented: with arrays, and weak numbers?"""
     return (isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "biufc") or (
         type(value) in (int, float) and isinstance(tensor, Tensor) and (
             tensor.is_floating_point() or (type(value) is int and ufunc in COMPARISONS)))
 
 
 def general(self, ufunc, method, inputs, options):
-    """What a ufunc makes of Tensors where operands may have to be promoted, or where it is more than a call."""
+    """Compute a ufunc of Tensors whose operands may need promotion, or that is more than a call."""
     if method == "__call__" and not options:
         if ufunc in SLOTS:
             first, second = inputs
@@ -130,7 +130,7 @@ def general(self, ufunc, method, inputs, options):
     from cygrad.numpy_protocols import ufunc_methods
 
     if method not in ufunc_methods.METHODS:
-        raise TypeError(f"__array_ufunc__: ufuncs have no such method (got {method!r}, expected '__call__', "
+        raise TypeError(f"__array_ufunc__: unknown method of ufuncs (got {method!r}, expected '__call__', "
                         f"{', '.join(map(repr, ufunc_methods.METHODS))}).")
     return ufunc_methods.METHODS[method](ufunc, *inputs, **options)
 
@@ -146,7 +146,7 @@ def row_of(ufunc):
 
 def call(ufunc, *inputs, out=None, where=True, dtype=None, casting="same_kind", order="K", subok=True, **options):
     """
-    A ufunc of Tensors, arrays and numbers, with NumPy's promotion.
+    Compute a ufunc of Tensors, arrays and numbers, with NumPy's promotion.
 
     Parameters
     ----------
@@ -185,7 +185,7 @@ def call(ufunc, *inputs, out=None, where=True, dtype=None, casting="same_kind", 
 
 
 def _dtypes(ufunc, operands, dtype, casting):
-    """What the operands are cast to and what comes out, as NumPy's loops have it."""
+    """Return the dtypes of operands and result, as in NumPy's loops."""
     key = (ufunc, dtype, casting, *[value.dtype if isinstance(value, Tensor) else type(value) for value in operands])
     found = _resolved.get(key)
     if found is None:
@@ -205,7 +205,7 @@ def _dtypes(ufunc, operands, dtype, casting):
 
 
 def _where(ufunc, row, operands, given, where, out, casting):
-    """Only where the mask is true: elsewhere stays what `out` has, and no derivative is formed."""
+    """Compute only where the mask is true: elsewhere `out` is kept, and has no derivative."""
     if ufunc.nout > 1 or ufunc.signature is not None:
         raise TypeError(f"{full_name(ufunc)}: on Tensors not with where.")
     shape = cygrad.broadcast_shapes(where.shape, *[value.shape for value in operands])

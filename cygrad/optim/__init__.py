@@ -1,6 +1,6 @@
-"""Optimizers: they change parameters in place, outside the graph, along their gradients."""
+"""Optimizers: they update parameters in place, outside the graph, along their gradients."""
 
-from cygrad._core import public_dir as _public_dir
+from cygrad._core import late_attributes as _late_attributes
 from cygrad.optim import lr_scheduler, swa_utils
 from cygrad.optim.adadelta import Adadelta
 from cygrad.optim.adagrad import Adagrad
@@ -15,13 +15,5 @@ from cygrad.optim.rmsprop import RMSprop
 from cygrad.optim.rprop import Rprop
 from cygrad.optim.sgd import SGD
 
-_LATE = {"Adafactor": "adafactor", "Muon": "muon", "SparseAdam": "sparse_adam"}
-
-
-def __getattr__(name):
-    if name in _LATE:                            # loaded when they are first asked for
-        from importlib import import_module
-        return getattr(import_module(f"cygrad.optim.{_LATE[name]}"), name)
-    raise AttributeError(f"module 'cygrad.optim' has no attribute {name!r}")
-
-__dir__ = _public_dir(__name__)
+__getattr__, __dir__ = _late_attributes(__name__, {
+    "Adafactor": "adafactor", "Muon": "muon", "SparseAdam": "sparse_adam"})

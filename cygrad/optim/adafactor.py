@@ -46,7 +46,7 @@ class Adafactor(Optimizer):
                                   "weight_decay": weight_decay, "foreach": foreach, "maximize": maximize})
 
     def check_options(self, group):
-        """Raise ValueError for options that make no sense."""
+        """Raise ValueError for invalid options."""
         check_not_negative(self, group, "lr", "weight_decay")
         if group["beta2_decay"] > 0 or not group["d"] >= 1 or not all(eps is None or eps >= 0 for eps in group["eps"]):
             raise ValueError("Adafactor: beta2_decay must not be positive, d at least 1 and eps not negative (got "
@@ -54,7 +54,7 @@ class Adafactor(Optimizer):
 
     @cygrad.no_grad()
     def update(self, group):
-        """Change the parameters of one group."""
+        """Update the parameters of one group."""
         for param in group["params"]:
             if param.grad is None:
                 continue
@@ -92,5 +92,5 @@ class Adafactor(Optimizer):
 
 
 def _rms(tensor):
-    """The root of the mean of squares."""
+    """Return the root of the mean of squares."""
     return tensor.norm(2).item() / tensor.numel() ** 0.5

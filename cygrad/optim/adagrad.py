@@ -1,4 +1,4 @@
-"""Gradients in units of all gradients so far."""
+"""Adagrad: gradients scaled by all gradients so far."""
 
 import cygrad
 from cygrad._core.optimizers import optimize_scales
@@ -51,13 +51,13 @@ class Adagrad(Optimizer):
                     param, complex(start, start) if param.is_complex() else start, requires_grad=False)}
 
     def share_memory(self):
-        """Nothing to do: threads share all memory."""
+        """No effect: threads share all memory."""
 
     def check_options(self, group):
-        """Raise ValueError for options that make no sense."""
+        """Raise ValueError for invalid options."""
         check_not_negative(self, group, "lr", "lr_decay", "weight_decay", "initial_accumulator_value", "eps")
 
     def update(self, group):
-        """Change the parameters of one group."""
+        """Update the parameters of one group."""
         optimize_scales.adagrad(group["params"], self.state, group["lr"], group["lr_decay"], group["weight_decay"],
                                 group["initial_accumulator_value"], group["eps"], group["maximize"])

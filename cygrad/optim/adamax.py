@@ -1,4 +1,4 @@
-"""Adam with the largest gradient as the scale."""
+"""Adamax: Adam with the maximum norm."""
 
 from cygrad._core.optimizers import optimize
 from cygrad.optim.optimizer import Optimizer
@@ -44,12 +44,12 @@ class Adamax(Optimizer):
                                   "differentiable": differentiable})
 
     def check_options(self, group):
-        """Raise ValueError for options that make no sense."""
+        """Raise ValueError for invalid options."""
         check_not_negative(self, group, "lr", "eps", "weight_decay")
         check_betas(self, group)
 
     def update(self, group):
-        """Change the parameters of one group."""
+        """Update the parameters of one group."""
         beta1, beta2 = group["betas"]
         optimize.adamax(group["params"], self.state, group["lr"], beta1, beta2, group["eps"], group["weight_decay"],
                         group["maximize"])

@@ -48,10 +48,10 @@ class ASGD(Optimizer):
                                   "capturable": capturable, "differentiable": differentiable})
 
     def check_options(self, group):
-        """Raise ValueError for options that make no sense."""
+        """Raise ValueError for invalid options."""
         check_not_negative(self, group, "lr", "weight_decay")
 
     def update(self, group):
-        """Change the parameters of one group."""
+        """Update the parameters of one group."""
         optimize_scales.asgd(group["params"], self.state, group["lr"], group["lambd"], group["alpha"], group["t0"],
                              group["weight_decay"], group["maximize"])

@@ -1,4 +1,4 @@
-"""Functions that optimizers call around a step, and around saving and loading."""
+"""Hooks of optimizers around a step, and around saving and loading."""
 
 import threading
 from functools import wraps
@@ -19,7 +19,7 @@ class OptimizerHooks:
 
     @staticmethod
     def register(hooks, hook, prepend=False):
-        """Add a hook to one of the dicts; -> the handle that takes it away."""
+        """Add a hook to one of the dicts; -> its handle."""
         if not callable(hook):
             raise TypeError(f"register hook: the hook must be callable (got {type(hook).__name__}).")
         others = dict(hooks) if prepend else {}
@@ -36,7 +36,7 @@ _running = threading.local()
 
 
 def hooked(step):
-    """A method ``step`` with the hooks around it, and a note that it was called, which the schedulers look for."""
+    """Wrap a method ``step`` with the hooks, and with a flag that it was called, which schedulers read."""
 
     @wraps(step)
     def with_hooks(self, *args, **kwargs):

@@ -8,7 +8,7 @@ from cygrad.optim.parameter_checks import check_not_negative
 
 __all__ = ["LBFGS"]
 
-LEAST_CURVATURE = 1e-10                # pairs of changes below it do not enter the Hessian
+LEAST_CURVATURE = 1e-10                # changes below it do not enter the Hessian
 LEAST_INTERVAL = 1e-9                  # a line search stops when no parameter would change more
 
 
@@ -66,7 +66,7 @@ class LBFGS(Optimizer):
                              "into one list.")
 
     def check_options(self, group):
-        """Raise ValueError for options that make no sense."""
+        """Raise ValueError for invalid options."""
         check_not_negative(self, group, "lr")
         if group["line_search_fn"] not in (None, "strong_wolfe"):
             raise RuntimeError(f"LBFGS: only 'strong_wolfe' is supported (got {group['line_search_fn']!r}).")
@@ -99,12 +99,12 @@ class _Step:
         self.parameters = self.options["params"]
         self.closure = closure
         self.rate = float(self.options["lr"])
-        self.state = optimizer.state[self.parameters[0]]    # there, so that loading gives it the right dtype
+        self.state = optimizer.state[self.parameters[0]]    # created here, so that loading gives it the right dtype
         self.state.setdefault("func_evals", 0)
         self.state.setdefault("n_iter", 0)
 
     def run(self):
-        """Iterate until something says stop."""
+        """Iterate until a stopping condition holds."""
         options, state = self.options, self.state
         first_loss, value, gradient = self.evaluate()
         evaluations = 1
@@ -131,7 +131,7 @@ class _Step:
                 self.move(direction, length)
             else:
                 self.move(direction, length)
-                if iteration != options["max_iter"]:       # what the next iteration needs, if there is one
+                if iteration != options["max_iter"]:       # for the next iteration, if there is one
                     _, value, gradient = self.evaluate()
                     asked = 1
             evaluations += asked
@@ -173,7 +173,7 @@ class _Step:
         return direction
 
     def search(self, direction, start, length, most_evaluations):
-        """The best point of a line search; parameters are back where they were."""
+        """Return the best point of a line search; parameters are restored."""
         values = [parameter.detach().clone() for parameter in self.parameters]
 
         def at(length):
@@ -186,13 +186,13 @@ class _Step:
         return strong_wolfe(at, start, length, float(direction.abs().max()), LEAST_INTERVAL, most_evaluations)
 
     def evaluate(self):
-        """What the closure returns, as it is and as a number, and all gradients as one vector."""
+        """Return the result of the closure, also as a number, and all gradients as one vector."""
         with cygrad.enable_grad():
             loss = self.closure()
         return loss, float(loss), cygrad.cat([_flat(parameter.grad, parameter) for parameter in self.parameters])
 
     def move(self, direction, length):
-        """Change the parameters."""
+        """Update the parameters."""
         start = 0
         for parameter in self.parameters:
             values = cygrad.view_as_real(parameter) if parameter.is_complex() else parameter
@@ -206,7 +206,7 @@ class _Step:
 
 
 def _flat(gradient, parameter):
-    """The gradient of a parameter as a vector of real numbers, zeros if there is none."""
+    """Return the gradient of a parameter as a vector of real numbers, zeros if there is none."""
     if gradient is None:
         gradient = cygrad.zeros_like(parameter, requires_grad=False)
     gradient = gradient.detach()

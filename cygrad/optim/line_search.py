@@ -12,11 +12,11 @@ from typing import NamedTuple
 __all__ = ["Point", "strong_wolfe"]
 
 SUFFICIENT, CURVATURE = 1e-4, 0.9      # c1 and c2 of the conditions
-MARGIN = 0.1                           # share of the interval that a new step keeps from its ends
+MARGIN = 0.1                           # fraction of the interval that a new step keeps from its ends
 
 
 class Point(NamedTuple):
-    """A step along the direction, and what the function does there."""
+    """A step along the direction, with value and slope of the function."""
 
     step: float
     value: float
@@ -26,7 +26,7 @@ class Point(NamedTuple):
 
 def strong_wolfe(evaluate, start, step, reach, least_change, most_evaluations=25):
     """
-    Find a step at which the function is low enough, and flat enough.
+    Find a step that satisfies the Wolfe conditions.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def strong_wolfe(evaluate, start, step, reach, least_change, most_evaluations=25
 
 
 class _Search:
-    """One line search: the function, where it starts, and how often it was asked."""
+    """One line search: the function, its start, and the number of evaluations."""
 
     def __init__(self, evaluate, start, most):
         self._evaluate = evaluate
@@ -77,7 +77,7 @@ class _Search:
         return abs(point.slope) <= -CURVATURE * self.start.slope
 
     def bracket(self, step):
-        """Two points with a good step between them, or one good point; and whether it is the latter."""
+        """Return two points with a good step between them, or one good point; and whether it is the latter."""
         before, point = self.start, self.at(step)
         while self.rounds < self.most:
             if self.too_high(point) or (self.rounds > 1 and point.value >= before.value):
@@ -92,7 +92,7 @@ class _Search:
         return [self.start, point], False
 
     def shrink(self, interval, reach, least_change):
-        """The lower end of the interval, once it is good or there is no progress."""
+        """Return the lower end of the interval, once it is good or there is no progress."""
         low, high = (0, 1) if interval[0].value <= interval[1].value else (1, 0)
         stuck = False
         while self.rounds < self.most:
@@ -122,7 +122,7 @@ class _Search:
 
 
 def cubic_minimum(a, b, least, most):
-    """Where the cubic through both points is lowest between the bounds; their middle if it has no minimum."""
+    """Return the minimum of the cubic through both points between the bounds; their middle if it has none."""
     secant = a.slope + b.slope - 3 * _divided(a.value - b.value, a.step - b.step)
     square = secant * secant - a.slope * b.slope
     if not square >= 0:
@@ -135,7 +135,7 @@ def cubic_minimum(a, b, least, most):
 
 
 def _divided(a, b):
-    """a / b as floating point numbers have it: inf or nan where b is zero."""
+    """Return a / b with IEEE semantics: inf or nan where b is zero."""
     if b != 0:
         return a / b
     return math.nan if a == 0 or math.isnan(a) else math.copysign(math.inf, a) * math.copysign(1, b)

@@ -1,4 +1,4 @@
-"""Muon: momentum whose matrices are made orthogonal (Jordan et al., 2024)."""
+"""Muon: momentum with orthogonalized matrices (Jordan et al., 2024)."""
 
 import cygrad
 from cygrad.optim.optimizer import Optimizer
@@ -54,7 +54,7 @@ class Muon(Optimizer):
                                   "adjust_lr_fn": adjust_lr_fn})
 
     def check_options(self, group):
-        """Raise ValueError for options that make no sense, and for parameters that are no matrices."""
+        """Raise ValueError for invalid options, and for parameters that are no matrices."""
         check_not_negative(self, group, "lr", "weight_decay", "momentum")
         if group["adjust_lr_fn"] not in FACTORS:
             raise ValueError(f"Muon: unknown adjust_lr_fn (got {group['adjust_lr_fn']!r}, expected one of "
@@ -66,7 +66,7 @@ class Muon(Optimizer):
 
     @cygrad.no_grad()
     def update(self, group):
-        """Change the parameters of one group."""
+        """Update the parameters of one group."""
         lr, momentum = float(group["lr"]), group["momentum"]
         for param in group["params"]:
             if param.grad is None:
@@ -82,7 +82,7 @@ class Muon(Optimizer):
 
 
 def _orthogonal(matrix, a, b, c, steps, eps):
-    """A matrix with the singular vectors of this one and singular values near 1, by a polynomial that is iterated."""
+    """Orthogonalize a matrix approximately, by an iterated polynomial of its singular values."""
     tall = matrix.shape[0] > matrix.shape[1]
     x = matrix.t() if tall else matrix
     x = x / x.norm().clamp(min=eps)

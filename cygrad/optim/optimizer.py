@@ -1,4 +1,4 @@
-"""What all optimizers share: parameter groups, state, saving and loading."""
+"""Base class of optimizers: parameter groups, state, saving and loading."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -65,7 +65,7 @@ class Optimizer:
     [0.5, -0.5]
     """
 
-    _hooks = None                # OptimizerHooks once there are any
+    _hooks = None                # OptimizerHooks, created with the first hook
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
@@ -109,16 +109,17 @@ class Optimizer:
         ValueError
             If a parameter is not a leaf, or is in another group, or an option without default is missing.
         """
+        operation = type(self).__name__
         if not isinstance(param_group, dict):
-            raise TypeError(f"add_param_group: expected a dict (got {type(param_group).__name__}).")
+            raise TypeError(f"{operation}: expected a dict (got {type(param_group).__name__}).")
         if "params" not in param_group:
-            raise ValueError("add_param_group: a group without 'params' (got "
+            raise ValueError(f"{operation}: a group without 'params' (got "
                              f"{sorted(map(str, param_group))}). Enter the parameters under that name.")
         group = dict(param_group)
         for name, default in self.defaults.items():
             if group.setdefault(name, default) is REQUIRED:
-                raise ValueError(f"add_param_group: option {name!r} has no default. Add it to the group.")
-        names, group["params"] = names_and_parameters(group["params"], group.get("differentiable"))
+                raise ValueError(f"{operation}: option {name!r} has no default. Add it to the group.")
+        names, group["params"] = names_and_parameters(group["params"], operation, group.get("differentiable"))
         if names:
             group["param_names"] = names
         check_execution(self, group)
@@ -127,27 +128,27 @@ class Optimizer:
             self.register_step_pre_hook(refuse_capture)
         for other in self.param_groups:
             if ("param_names" in other) != ("param_names" in group):
-                raise ValueError("add_param_group: all groups should be with names, or all without.")
+                raise ValueError(f"{operation}: all groups should be with names, or all without.")
         taken = {param for other in self.param_groups for param in other["params"]}
         if not taken.isdisjoint(group["params"]):
-            raise ValueError("add_param_group: a parameter can be in one group only (got one that is in another).")
+            raise ValueError(f"{operation}: a parameter can be in one group only (got one that is in another).")
         self.param_groups.append(group)
 
     def _check_defaults(self):
-        """The options of the constructor, as far as they are there, before anything is asked of the parameters."""
+        """Return the options of the constructor that are set, before parameters are checked."""
         if REQUIRED not in self.defaults.values():
             check_execution(self, self.defaults)
             self.check_options(self.defaults)
 
     def check_options(self, group):
-        """Raise ValueError for options that make no sense; for subclasses."""
+        """Raise ValueError for invalid options; for subclasses."""
 
-    profile_hook_step = staticmethod(hooked)     # by the name that programs know it by
+    profile_hook_step = staticmethod(hooked)     # its public name
 
     @hooked
     def step(self, closure=None):
         """
-        Change all parameters that have a gradient.
+        Update all parameters that have a gradient.
 
         Parameters
         ----------
@@ -175,18 +176,18 @@ class Optimizer:
         return loss
 
     def update(self, group):
-        """Change the parameters of one group; every subclass defines it."""
+        """Update the parameters of one group; every subclass defines it."""
         raise NotImplementedError(f"update: {type(self).__name__} does not define it.")
 
     def zero_grad(self, set_to_none=True):
-        """Empty ``.grad`` of all parameters, or fill those that there are with zeros."""
+        """Set ``.grad`` of all parameters to None, or fill existing ones with zeros."""
         for group in self.param_groups:
             (forget_gradients if set_to_none else zero_gradients)(group["params"])
 
     # ---- hooks
 
     def _patch_step_function(self):
-        """Do nothing: `step` has its hooks since its class was made. Called for subclasses that override it."""
+        """Do nothing: `step` has its hooks since its class was created. Called for subclasses that override it."""
 
     def _ensure_hooks(self):
         if self._hooks is None:
@@ -221,7 +222,7 @@ class Optimizer:
 
     def state_dict(self):
         """
-        Everything but the parameters themselves, which are numbered through all groups.
+        Return everything but the parameters, which are numbered through all groups.
 
         Returns
         -------
@@ -246,7 +247,7 @@ class Optimizer:
 
     def load_state_dict(self, state_dict):
         """
-        Take over what `state_dict` returned, here or in another process.
+        Load what `state_dict` returned, here or in another process.
 
         Parameters
         ----------
@@ -313,7 +314,7 @@ def _hooks_of(kind):
                     lambda self, hooks: setattr(self._ensure_hooks(), kind, hooks))
 
 
-# The dicts of hooks by the names that programs for PyTorch know them by.
+# The dicts of hooks under PyTorch's names.
 for _name, _kind in (("step_pre", "before_step"), ("step_post", "after_step"), ("state_dict_pre", "before_save"),
                      ("state_dict_post", "saved"), ("load_state_dict_pre", "before_load"),
                      ("load_state_dict_post", "after_load")):
@@ -331,7 +332,7 @@ REQUIRED = _Required()
 
 
 def _fitted(name, value, param):
-    """A copy of a loaded value; a real (complex) tensor gets the dtype of a real (complex) parameter."""
+    """Copy a loaded value; a real (complex) tensor gets the dtype of a real (complex) parameter."""
     if isinstance(value, (list, tuple)):
         return type(value)([_fitted(name, item, param) for item in value])
     if not isinstance(value, Tensor):

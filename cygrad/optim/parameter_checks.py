@@ -1,4 +1,4 @@
-"""What is checked about the parameters and options of a group."""
+"""Checks of the parameters and options of a group."""
 
 from cygrad import Tensor
 from cygrad._core.graph.user_warnings import warn_user
@@ -6,38 +6,38 @@ from cygrad._core.graph.user_warnings import warn_user
 __all__ = ["check_betas", "check_execution", "check_not_negative", "names_and_parameters", "refuse_capture",
            "sparse_gradients"]
 
-sparse_gradients = []          # not empty once there has been one; see cygrad.sparse.gradients
+sparse_gradients = []          # nonempty once a sparse gradient exists; see cygrad.sparse.gradients
 
 
-def names_and_parameters(params, differentiable=False):
-    """The names, if there are any (else None), and the parameters of a group."""
+def names_and_parameters(params, operation, differentiable=False):
+    """Return the names, if any (else None), and the parameters of a group."""
     if isinstance(params, Tensor):
         params = [params]
     elif isinstance(params, set):
-        raise TypeError("add_param_group: parameters need an order, which would differ from run to run "
-                        "(got a set). Use a list.")
+        raise TypeError(f"{operation}: parameters need an order, which would differ from run to run (got a set). "
+                        "Use a list.")
     params = list(params)
     named = [isinstance(param, tuple) for param in params]
     names = [param[0] for param in params] if named and all(named) else None
     if any(named) and not names:
-        raise ValueError("add_param_group: all parameters should be with names, or all without.")
+        raise ValueError(f"{operation}: all parameters should be with names, or all without.")
     if names:
         params = [param[1] for param in params]
     for param in params:
         if not isinstance(param, Tensor):
-            raise TypeError(f"add_param_group: optimizer can only optimize Tensors (got {type(param).__name__}). "
+            raise TypeError(f"{operation}: optimizer can only optimize Tensors (got {type(param).__name__}). "
                             "Pass model.parameters().")
         if not param.is_leaf and not param.retains_grad and not differentiable:
-            raise ValueError("add_param_group: can't optimize a non-leaf Tensor (got one made by "
+            raise ValueError(f"{operation}: can't optimize a non-leaf Tensor (got one created by "
                              f"{param.grad_fn.name()}).")
     if len(set(params)) != len(params):
-        warn_user("add_param_group: a parameter group with duplicate parameters; each would be changed "
-                  "once for each time it is there.")
+        warn_user(f"{operation}: a parameter group with duplicate parameters; each would be updated once for each "
+                  "occurrence.")
     return names, params
 
 
 def check_execution(optimizer, group):
-    """Options that choose how a step is executed: fused and outside of every graph, or as operations of one."""
+    """Check the options that choose how a step is executed: fused, or recorded as operations."""
     name = type(optimizer).__name__
     if group.get("differentiable") and group.get("fused"):
         raise RuntimeError(f"{name}: `fused` does not support `differentiable` (got True for both). Leave fused None.")
@@ -46,14 +46,14 @@ def check_execution(optimizer, group):
 
 
 def refuse_capture(optimizer, args, options):
-    """Before a step: there, not before, PyTorch refuses it on a CPU, too."""
+    """Check before a step, as PyTorch does on a CPU."""
     if any(group.get("capturable") for group in optimizer.param_groups):
         raise RuntimeError(f"{type(optimizer).__name__}: capturable=True needs a device that replays graphs (got "
                            "parameters on the CPU). Set it to False.")
 
 
 def check_not_negative(optimizer, group, *names):
-    """ValueError if one of these options is below zero (or not a number)."""
+    """Raise ValueError if one of these options is negative (or not a number)."""
     for name in names:
         value = group[name]
         if isinstance(value, Tensor) and value.numel() != 1:
@@ -64,7 +64,7 @@ def check_not_negative(optimizer, group, *names):
 
 
 def check_betas(optimizer, group):
-    """ValueError if what the running means keep in each step is not in [0, 1)."""
+    """Raise ValueError if a decay rate of running means is not in [0, 1)."""
     for number, beta in enumerate(group["betas"]):
         if not 0 <= beta < 1:
             raise ValueError(f"{type(optimizer).__name__}: invalid beta parameter at index {number} "

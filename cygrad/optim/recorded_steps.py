@@ -1,8 +1,8 @@
 """
-Steps that are part of the graph: the rules of the optimizers as operations of tensors, for ``differentiable=True``.
+Steps that are part of the graph: update rules as operations of tensors, for ``differentiable=True``.
 
-State is never changed in place, as operations of earlier steps have saved it; parameters are, as they have to stay the
-objects that they are. So parameters must not be leaves that require grad.
+State is never modified in place, because operations of earlier steps have saved it; parameters are, because they must
+stay the same objects. So parameters must not be leaves that require grad.
 """
 
 import math
@@ -24,7 +24,7 @@ def _count(state):
 
 
 def _decayed(group, parameter, gradient):
-    """The gradient with weight decay, or the parameter itself made smaller where the group says so."""
+    """Return the gradient with weight decay, or shrink the parameter itself if the group says so."""
     decay = group.get("weight_decay", 0)
     if decay == 0:
         return gradient
@@ -35,7 +35,7 @@ def _decayed(group, parameter, gradient):
 
 
 def _mean(state, name, parameter, value, keep):
-    """A running mean that takes a value in."""
+    """Return the running mean with a new value."""
     state[name] = state.get(name, _zeros(parameter)) * keep + value * (1 - keep)
     return state[name]
 
@@ -167,7 +167,7 @@ def recorded_update(optimizer, group):
     rule = next((_RULES[cls.__name__] for cls in type(optimizer).__mro__ if cls.__name__ in _RULES), None)
     name = type(optimizer).__name__
     if rule is None:
-        raise RuntimeError(f"{name}: differentiable=True is not there for this optimizer. Leave it False.")
+        raise RuntimeError(f"{name}: differentiable=True is not supported by this optimizer. Leave it False.")
     for parameter in group["params"]:
         gradient = parameter.grad
         if gradient is None:

@@ -46,10 +46,10 @@ class RMSprop(Optimizer):
                                   "foreach": foreach, "capturable": capturable, "differentiable": differentiable})
 
     def check_options(self, group):
-        """Raise ValueError for options that make no sense."""
+        """Raise ValueError for invalid options."""
         check_not_negative(self, group, "lr", "eps", "weight_decay", "momentum", "alpha")
 
     def update(self, group):
-        """Change the parameters of one group."""
+        """Update the parameters of one group."""
         optimize_scales.rmsprop(group["params"], self.state, group["lr"], group["alpha"], group["eps"],
                                 group["weight_decay"], group["momentum"], group["centered"], group["maximize"])

@@ -46,7 +46,7 @@ class Rprop(Optimizer):
                                   "foreach": foreach, "capturable": capturable, "differentiable": differentiable})
 
     def check_options(self, group):
-        """Raise ValueError for options that make no sense."""
+        """Raise ValueError for invalid options."""
         check_not_negative(self, group, "lr")
         shrink, grow = group["etas"]
         if not 0 < shrink < 1 < grow:
@@ -54,6 +54,6 @@ class Rprop(Optimizer):
                              "and one above 1).")
 
     def update(self, group):
-        """Change the parameters of one group."""
+        """Update the parameters of one group."""
         optimize_scales.rprop(group["params"], self.state, group["lr"], *group["etas"], *group["step_sizes"],
                               group["maximize"])

@@ -46,13 +46,13 @@ class SGD(Optimizer):
                                   "foreach": foreach, "differentiable": differentiable, "fused": fused})
 
     def check_options(self, group):
-        """Raise ValueError for options that make no sense."""
+        """Raise ValueError for invalid options."""
         check_not_negative(self, group, "lr", "momentum", "weight_decay")
         if group["nesterov"] and (group["momentum"] <= 0 or group["dampening"] != 0):
-            raise ValueError("SGD: nesterov goes with a positive momentum and a dampening of 0 "
-                             f"(got {group['momentum']} and {group['dampening']}).")
+            raise ValueError(f"SGD: Nesterov momentum requires a momentum and zero dampening (got {group['momentum']} "
+                             f"and {group['dampening']}).")
 
     def update(self, group):
-        """Change the parameters of one group."""
+        """Update the parameters of one group."""
         optimize.sgd(group["params"], self.state, group["lr"], group["momentum"], group["dampening"],
                      group["weight_decay"], group["nesterov"], group["maximize"])

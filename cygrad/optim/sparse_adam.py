@@ -1,4 +1,4 @@
-"""Adam for sparse gradients: means change in the rows that have one."""
+"""Adam for sparse gradients: only rows with a gradient are updated."""
 
 import cygrad
 from cygrad.optim.optimizer import Optimizer
@@ -37,13 +37,13 @@ class SparseAdam(Optimizer):
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "maximize": maximize})
 
     def check_options(self, group):
-        """Raise ValueError for options that make no sense."""
+        """Raise ValueError for invalid options."""
         check_not_negative(self, group, "lr", "eps")
         check_betas(self, group)
 
     @cygrad.no_grad()
     def step(self, closure=None):
-        """Change all parameters that have a gradient; see `Optimizer.step`."""
+        """Update all parameters that have a gradient; see `Optimizer.step`."""
         loss = None
         if closure is not None:
             with cygrad.enable_grad():

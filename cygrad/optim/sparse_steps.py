@@ -1,4 +1,4 @@
-"""Steps along sparse gradients, which change some rows or elements of a parameter only."""
+"""Steps with sparse gradients, which update some rows or elements of a parameter only."""
 
 import cygrad
 from cygrad.optim.adagrad import Adagrad
@@ -8,7 +8,7 @@ __all__ = ["update_all"]
 
 
 def update_all(optimizer, group):
-    """The step of an optimizer for a group of which some gradients may be sparse."""
+    """Run the step of an optimizer for a group of which some gradients may be sparse."""
     sparse = [param for param in group["params"] if _is_sparse(param.grad)]
     if not sparse:
         return optimizer.update(group)
@@ -33,9 +33,9 @@ def _is_sparse(gradient):
 
 
 def _sgd(param, rows, values, state, group):
-    """Rows without a gradient stay, unless they have momentum."""
+    """Update rows with a gradient, or all with momentum."""
     if not group["momentum"]:
-        # All rows are different ones, and only these are touched.
+        # Rows are unique, and only these are updated.
         param[rows] = param[rows].add(values, alpha=-float(group["lr"]))
         return
     velocity = state.get("momentum_buffer")
@@ -49,7 +49,7 @@ def _sgd(param, rows, values, state, group):
 
 
 def _adagrad(param, rows, values, state, group):
-    """Sums of squares grow for rows with a gradient."""
+    """Add squares to the sums of rows with a gradient."""
     state["step"] += 1
     rate = float(group["lr"]) / (1 + (state["step"].item() - 1) * group["lr_decay"])
     sums = state["sum"][rows] = state["sum"][rows] + values * values

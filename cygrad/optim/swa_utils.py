@@ -1,4 +1,4 @@
-"""Averages of weights along the way: SWA (Izmailov et al., 2018) and exponential moving averages."""
+"""Weight averaging: SWA (Izmailov et al., 2018) and exponential moving averages."""
 
 import math
 from copy import deepcopy
@@ -20,7 +20,7 @@ def _checked_decay(decay):
 
 def get_ema_avg_fn(decay=0.999):
     """
-    A function for the exponential moving average of one tensor.
+    Return a function for the exponential moving average of one tensor.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def get_ema_avg_fn(decay=0.999):
 
 def get_swa_avg_fn():
     """
-    A function for the mean of one tensor over all steps.
+    Return a function for the mean of one tensor over all steps.
 
     Returns
     -------
@@ -73,7 +73,7 @@ def get_swa_avg_fn():
 
 def get_ema_multi_avg_fn(decay=0.999):
     """
-    A function that takes the exponential moving average of many tensors, in place.
+    Return a function that updates the exponential moving average of many tensors, in place.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def get_ema_multi_avg_fn(decay=0.999):
 
 def get_swa_multi_avg_fn():
     """
-    A function that takes the mean of many tensors over all steps, in place.
+    Return a function that updates the mean of many tensors over all steps, in place.
 
     Returns
     -------
@@ -129,7 +129,7 @@ def _mix(averages, values, weight):
 
 class AveragedModel(Module):
     """
-    A copy of a model whose parameters are averages of those that the model has had.
+    A copy of a model whose parameters are averages over training.
 
     Parameters
     ----------
@@ -176,12 +176,12 @@ class AveragedModel(Module):
         self.use_buffers = use_buffers
 
     def forward(self, *args, **kwargs):
-        """What the averaged model computes."""
+        """Call the averaged model."""
         return self.module(*args, **kwargs)
 
     def update_parameters(self, model):
         """
-        Take the present parameters of the model into the averages.
+        Update the averages with the current parameters of the model.
 
         Parameters
         ----------
@@ -210,7 +210,7 @@ def _tensors(model, use_buffers):
 
 def update_bn(loader, model, device=None):
     """
-    Compute the running statistics of batch normalization anew, with one pass over the data.
+    Recompute the running statistics of batch normalization, with one pass over the data.
 
     Parameters
     ----------
@@ -300,7 +300,7 @@ class SWALR(LRScheduler):
         before, now = self._share(step - 1), self._share(step)
         rates = []
         for group in self.optimizer.param_groups:
-            # where the way began, seen from the present rate
+            # the initial rate, computed from the current one
             start = group["swa_lr"] if before == 1 else (group["lr"] - before * group["swa_lr"]) / (1 - before)
             rates.append(group["swa_lr"] * now + start * (1 - now))
         return rates

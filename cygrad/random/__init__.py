@@ -1,4 +1,5 @@
-"""Random numbers: generators and what is drawn from them.
+"""
+Random numbers: generators and sampling.
 
 `FUNCTIONS` are for the package's namespace, `METHODS` for the Tensor type.
 """

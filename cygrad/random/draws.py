@@ -1,7 +1,8 @@
 """
 Random numbers in ndarrays: each function makes a new contiguous array of a shape and dtype.
 
-They draw from NumPy's generator; for a `Generator` of the algorithm "mt19937" their namesakes in `mersenne` do it.
+They draw from NumPy's generator; for a `Generator` of the algorithm "mt19937" the functions of the same names in
+`mersenne` do it.
 """
 
 import functools
@@ -12,19 +13,19 @@ import numpy as np
 from cygrad._core.creation.creation import from_numpy
 from cygrad.random.generator import noting
 
-# Binary digits of the numbers of a floating dtype: up to 2**digits it holds all integers.
+# Mantissa bits of floating dtypes: integers up to 2**bits are exact.
 DIGITS = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
-# Where numbers of other dtypes are drawn and rounded.
+# Numbers of other dtypes are drawn in these and rounded.
 WIDER = {"float16": np.dtype("f4"), "bfloat16": np.dtype("f4"), "complex32": np.dtype("c8")}
 
 
 def drawn_in(dtype):
-    """The NumPy dtype in which numbers for tensors of a dtype are drawn."""
+    """Return the NumPy dtype in which numbers for tensors of a dtype are drawn."""
     return WIDER.get(dtype.name) or dtype.numpy_dtype
 
 
 def _by_algorithm(draw):
-    """The function, or the one of its name in `mersenne`, as the generator wants it."""
+    """Return the function, or the one of its name in `mersenne`, for the generator."""
     def plain(generator, *arguments):
         if generator.algorithm == "pcg64":
             return draw(generator, *arguments)
@@ -45,7 +46,7 @@ def _by_algorithm(draw):
 
 
 def tensor_over(array):
-    """The tensor of drawn numbers, which may be those of all entries of a batch."""
+    """Return the tensor of drawn numbers, which may be those of all entries of a batch."""
     if noting.draws is not None:
         made = noting.draws.tensor(array)
         if made is not None:
@@ -56,7 +57,7 @@ def tensor_over(array):
 
 
 def _parts(shape, dtype, draw):
-    """An array from a function that fills real arrays; a complex one from twice as many numbers."""
+    """Return an array from a function that fills real arrays; a complex one from twice as many numbers."""
     dtype = np.dtype(dtype)
     array = np.empty(shape, dtype)
     flat = array.reshape(-1).view(np.float32 if dtype.itemsize // (1 + (dtype.kind == "c")) == 4 else np.float64)
@@ -66,14 +67,14 @@ def _parts(shape, dtype, draw):
 
 @_by_algorithm
 def uniform(generator, shape, dtype, low=0.0, high=1.0):
-    """Evenly distributed in [low, high), real and imaginary parts alike."""
+    """Draw uniform numbers in [low, high), real and imaginary parts alike."""
     def draw(flat):
         with generator.lock:
             generator.numbers.random(out=flat, dtype=flat.dtype)
         if (low, high) != (0, 1):
             flat *= high - low
             flat += low
-            # Rounding may have reached the upper end, which is not included.
+            # Rounding may have reached the upper end, which is excluded.
             np.copyto(flat, np.nextafter(flat.dtype.type(high), flat.dtype.type(low)),
                       where=flat >= high if high > low else False)
     return _parts(shape, dtype, draw)
@@ -81,7 +82,7 @@ def uniform(generator, shape, dtype, low=0.0, high=1.0):
 
 @_by_algorithm
 def normal(generator, shape, dtype, mean=0.0, std=1.0):
-    """Normally distributed; for complex dtypes both parts have half of the variance."""
+    """Draw normal numbers; for complex dtypes both parts have half of the variance."""
     def draw(flat):
         with generator.lock:
             generator.numbers.standard_normal(out=flat, dtype=flat.dtype)
@@ -96,7 +97,7 @@ def normal(generator, shape, dtype, mean=0.0, std=1.0):
 
 @_by_algorithm
 def exponential(generator, shape, dtype, rate=1.0):
-    """Exponentially distributed with mean 1 / rate, never zero."""
+    """Draw exponential numbers with mean 1 / rate, never zero."""
     def draw(flat):
         with generator.lock:
             generator.numbers.standard_exponential(out=flat, dtype=flat.dtype)
@@ -108,7 +109,7 @@ def exponential(generator, shape, dtype, rate=1.0):
 
 @_by_algorithm
 def integers(generator, shape, dtype, low, high):
-    """Integers in [low, high), in any real dtype."""
+    """Draw integers in [low, high), in any real dtype."""
     dtype = np.dtype(dtype)
     drawn = dtype if dtype.kind in "iu" else np.dtype(np.int64)
     with generator.lock:
@@ -117,7 +118,7 @@ def integers(generator, shape, dtype, low, high):
 
 
 def limits(dtype):
-    """The range of integers that the dtype of a tensor holds exactly, both ends included."""
+    """Return the range of integers that the dtype of a tensor represents exactly, both ends included."""
     if dtype.name == "bool":
         return 0, 1
     if dtype.is_floating_point:
@@ -127,7 +128,7 @@ def limits(dtype):
 
 @_by_algorithm
 def bernoulli(generator, probabilities, shape, dtype):
-    """1 with the probability given, a number or an array that broadcasts to the shape; else 0."""
+    """Draw 1 with the probability given, a number or an array that broadcasts to the shape; else 0."""
     wide = getattr(probabilities, "dtype", np.dtype(np.float64))
     chance = uniform(generator, shape, wide if wide.kind == "f" else np.float64)
     return (chance < probabilities).astype(dtype)
@@ -135,14 +136,14 @@ def bernoulli(generator, probabilities, shape, dtype):
 
 @_by_algorithm
 def permutation(generator, n, dtype):
-    """The integers below n in random order."""
+    """Return a random permutation of the integers below n."""
     with generator.lock:
         return generator.numbers.permutation(n).astype(dtype, copy=False)
 
 
 @_by_algorithm
 def weighted(generator, weights, n, replacement):
-    """Positions drawn with the weights along the last dimension, n for each row."""
+    """Draw indices with the weights along the last dimension, n for each row."""
     rows = weights.reshape(-1, weights.shape[-1]).astype(np.float64)
     if replacement:
         ends = np.cumsum(rows, axis=1)

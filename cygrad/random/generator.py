@@ -1,4 +1,4 @@
-"""Sources of random numbers: generators, the default one, and their seeds and states."""
+"""Generators of random numbers: the default one, seeds and states."""
 
 import os
 import struct
@@ -20,9 +20,9 @@ __all__ = ["Generator", "default_generator", "fork_rng", "get_rng_state", "initi
 # Seed of generators without an explicit seed.
 FIXED_SEED = 67280421310721
 WORD = (1 << 64) - 1
-# A state: initial seed, state and increment of the bit generator (128 bits each), half a draw that waits.
+# A state: initial seed, state and increment of the bit generator (128 bits each), half a cached draw.
 STATE = struct.Struct("<7Q")
-# Bytes of a state; of "mt19937" the seed, 624 words and a place among them, and a normal number that may wait.
+# Bytes of a state; of "mt19937" the seed, 624 words and an index, and a cached normal number.
 STATE_SIZES = {"pcg64": STATE.size, "mt19937": 8 + 626 * 4 + 8}
 _algorithm = "pcg64"                   # of new generators
 
@@ -70,7 +70,7 @@ class Generator:
         return _restored, (self._packed(), self.algorithm)
 
     def manual_seed(self, seed):
-        """Start again from a seed.
+        """Seed the generator.
 
         Parameters
         ----------
@@ -105,7 +105,7 @@ class Generator:
 
     @property
     def numbers(self):
-        """NumPy's generator or a `Mersenne`, made at the first draw: `numpy.random` takes its time and memory."""
+        """NumPy's generator or a `Mersenne`, created on first use: `numpy.random` is slow to import."""
         _tell()
         with self.lock:
             if self._numbers is None and self.algorithm == "mt19937":
@@ -116,7 +116,7 @@ class Generator:
             return self._numbers
 
     def seed(self):
-        """Start again from a nondeterministic seed, and return it.
+        """Seed the generator nondeterministically, and return the seed.
 
         Returns
         -------
@@ -126,7 +126,7 @@ class Generator:
         return self._initial_seed
 
     def initial_seed(self):
-        """The seed that the numbers started from.
+        """Return the initial seed.
 
         Returns
         -------
@@ -163,7 +163,7 @@ class Generator:
             }
 
     def get_state(self):
-        """The state, to come back to with `set_state`.
+        """Return the state, for `set_state`.
 
         Returns
         -------
@@ -173,7 +173,7 @@ class Generator:
         return from_numpy(np.frombuffer(bytearray(self._packed()), dtype=np.uint8))
 
     def set_state(self, new_state):
-        """Go back to a state.
+        """Restore a state.
 
         Parameters
         ----------
@@ -197,7 +197,7 @@ class Generator:
         self._unpack(packed)
 
     def clone_state(self):
-        """A generator of its own that will give the same numbers.
+        """Return an independent generator with the same state.
 
         Returns
         -------
@@ -220,7 +220,7 @@ def _checked(algorithm):
 
 def set_algorithm(algorithm):
     """
-    Choose how random numbers are made, by the default generator and by new ones.
+    Set the algorithm of the default generator and of new ones.
 
     Parameters
     ----------
@@ -243,11 +243,11 @@ def set_algorithm(algorithm):
         default_generator.manual_seed(default_generator.initial_seed())
 
 
-_own = threading.local()               # .generator: what stands for the default one on this thread
+_own = threading.local()               # .generator: replaces the default one on this thread
 
 
 class Noting(threading.local):
-    """What notes the draws of this thread, or None."""
+    """The observer of draws on this thread, or None."""
 
     draws = None
 
@@ -256,7 +256,7 @@ noting = Noting()
 
 
 def _tell():
-    """Generators are used in a way that is no draw."""
+    """Notify the observer that generators are used other than for a draw."""
     if noting.draws is not None:
         noting.draws.used()
 
@@ -266,19 +266,19 @@ default_generator.seed()
 
 
 def current():
-    """The default generator as this thread sees it."""
+    """Return the default generator of this thread."""
     return getattr(_own, "generator", None) or default_generator
 
 
 def room(memory):
-    """Memory that random numbers are to be written to: under `vmap` for those of each entry, if they differ."""
+    """Return memory to draw into: under `vmap` for those of each entry, if they differ."""
     generator = current()
     return generator.room(memory) if generator.algorithm == "vmap" else memory
 
 
 @contextmanager
 def own_generator(generator):
-    """Let a generator stand for the default one, on this thread and during a block."""
+    """Replace the default generator on this thread during a block."""
     before = getattr(_own, "generator", None)
     _own.generator = generator
     try:
@@ -288,7 +288,7 @@ def own_generator(generator):
 
 
 def chosen(generator, operation):
-    """The generator that was given, else the default one."""
+    """Return the argument, or the default generator."""
     if generator is None:
         return current()
     if not isinstance(generator, Generator):
@@ -297,7 +297,7 @@ def chosen(generator, operation):
 
 
 def manual_seed(seed):
-    """Start the default generator again from a seed.
+    """Seed the default generator.
 
     Parameters
     ----------
@@ -337,7 +337,7 @@ def seed():
 
 
 def initial_seed():
-    """The seed that the default generator started from.
+    """Return the initial seed of the default generator.
 
     Returns
     -------
@@ -354,7 +354,7 @@ def initial_seed():
 
 
 def get_rng_state():
-    """The state of the default generator.
+    """Return the state of the default generator.
 
     Returns
     -------
@@ -374,7 +374,7 @@ def get_rng_state():
 
 
 def set_rng_state(new_state):
-    """Bring the default generator back to a state.
+    """Restore a state of the default generator.
 
     Parameters
     ----------
@@ -391,7 +391,7 @@ def set_rng_state(new_state):
 
 @contextmanager
 def fork_rng(devices=None, enabled=True):
-    """Let the default generator be after a block what it was before.
+    """Restore the state of the default generator after a block.
 
     Parameters
     ----------

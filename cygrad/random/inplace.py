@@ -1,7 +1,8 @@
-"""Methods that fill a tensor with random numbers, whatever its strides.
+"""
+In-place sampling methods, for any strides.
 
-The numbers are drawn into memory of their own and copied over: so versions, histories and errors are those
-of every in-place operation, and a graph sees that the old values no longer matter.
+The numbers are drawn into new memory and copied: so versions, histories and errors are those of every in-place
+operation, and the graph knows that the old values are overwritten.
 """
 
 import numpy as np
@@ -21,13 +22,13 @@ _RETURNED = "Tensor\n    Itself."
 
 
 def _drawn(tensor, generator, operation, draw, kind, *arguments):
-    """Fill a tensor with what ``draw(generator, shape, kind, ...)`` gives; without memory there is nothing to fill."""
+    """Fill a tensor with ``draw(generator, shape, kind, ...)``; a meta tensor is not filled."""
     if tensor.is_meta:
         return tensor
     generator = chosen(generator, operation)
     if generator.algorithm != "mt19937" or tensor.is_contiguous():
         return tensor.copy_(draws.tensor_over(draw(generator, tuple(tensor.shape), kind, *arguments)))
-    # PyTorch goes through the elements as they lie in memory, and draws them one after the other.
+    # PyTorch draws in the memory order of the elements, one after the other.
     order = sorted(range(tensor.ndim), key=tensor.stride, reverse=True)
     arguments += (False,) if draw is draws.normal else ()              # not in blocks
     array = draw(generator, tuple(tensor.shape[dim] for dim in order), kind, *arguments)
@@ -51,7 +52,7 @@ def _inexact(tensor, operation):
 
 @documented(returns=_RETURNED)
 def normal_(self, mean=0.0, std=1.0, *, generator=None):
-    """Fill with normally distributed numbers: a method of Tensor.
+    """Fill with normal numbers: a method of Tensor.
 
     Parameters
     ----------
@@ -75,7 +76,7 @@ def normal_(self, mean=0.0, std=1.0, *, generator=None):
 
 @documented(returns=_RETURNED)
 def uniform_(self, *bounds, generator=None, **named):
-    """Fill with numbers evenly distributed in [from, to): a method of Tensor.
+    """Fill with uniform numbers in [from, to): a method of Tensor.
 
     Parameters
     ----------
@@ -104,7 +105,7 @@ def uniform_(self, *bounds, generator=None, **named):
 
 
 def _bounds(bounds, named, defaults, operation):
-    """`from` and `to`; the former is a keyword of Python, so it cannot be a parameter."""
+    """Return `from` and `to`; the former is a keyword of Python, so it cannot be a parameter."""
     given = dict(zip(("from", "to"), bounds, strict=False))
     if len(bounds) > 2 or set(named) - {"from", "to"} or set(named) & set(given):
         raise TypeError(f"{operation}: takes from and to (got {bounds} and {sorted(named)}).")
@@ -114,7 +115,7 @@ def _bounds(bounds, named, defaults, operation):
 
 @documented(returns=_RETURNED)
 def random_(self, *bounds, generator=None, **named):
-    """Fill with integers evenly distributed in [from, to): a method of Tensor.
+    """Fill with uniform integers in [from, to): a method of Tensor.
 
     Parameters
     ----------
@@ -178,7 +179,7 @@ def bernoulli_(self, p=0.5, *, generator=None):
 
 @documented(returns=_RETURNED)
 def exponential_(self, lambd=1.0, *, generator=None):
-    """Fill with exponentially distributed numbers: a method of Tensor.
+    """Fill with exponential numbers: a method of Tensor.
 
     Parameters
     ----------
@@ -207,7 +208,7 @@ def exponential_(self, lambd=1.0, *, generator=None):
 
 
 def _transformed(tensor, generator, operation, transform):
-    """Fill with a function, of ndarrays, of numbers evenly distributed in (0, 1)."""
+    """Fill with a function, of ndarrays, of uniform numbers in (0, 1)."""
     def draw(source, shape, kind):
         even = np.asarray(draws.uniform(source, shape, np.float64))
         return transform(np.maximum(even, np.finfo(np.float64).tiny)).astype(kind)
@@ -216,7 +217,7 @@ def _transformed(tensor, generator, operation, transform):
 
 @documented(returns=_RETURNED)
 def cauchy_(self, median=0.0, sigma=1.0, *, generator=None):
-    """Fill with numbers of Cauchy's distribution: a method of Tensor.
+    """Fill with numbers of the Cauchy distribution: a method of Tensor.
 
     Parameters
     ----------
@@ -242,7 +243,7 @@ def cauchy_(self, median=0.0, sigma=1.0, *, generator=None):
 
 @documented(returns=_RETURNED)
 def log_normal_(self, mean=1.0, std=2.0, *, generator=None):
-    """Fill with numbers whose logarithms are normally distributed: a method of Tensor.
+    """Fill with log-normal numbers: a method of Tensor.
 
     Parameters
     ----------
@@ -279,7 +280,7 @@ def _check_continuous(tensor, operation, name, scale):
 
 @documented(returns=_RETURNED)
 def geometric_(self, p, *, generator=None):
-    """Fill with numbers of trials up to the first success: a method of Tensor.
+    """Fill with numbers of the geometric distribution: a method of Tensor.
 
     Parameters
     ----------

@@ -29,13 +29,13 @@ __all__ = [
 # ---- arguments
 
 def _sizes(args, size, operation):
-    """The shape as a tuple, checked as `empty` checks it."""
+    """Return the shape as a tuple, checked as by `empty`."""
     if size is not None:
         args = (tuple(size) if hasattr(size, "__len__") else (size,),)
     elif not args:
         raise TypeError(f"{operation}: missing sizes (got none, expected integers or a tuple of them).")
     sizes = args[0] if len(args) == 1 and hasattr(args[0], "__len__") and not isinstance(args[0], Tensor) else args
-    sizes = tuple(sizes)                  # as they are now, whatever code the conversion of one runs
+    sizes = tuple(sizes)                  # a snapshot: converting an entry may run user code
     if any(not hasattr(n, "__index__") or isinstance(n, bool) for n in sizes):
         raise TypeError(f"{operation}: sizes must be integers (got {sizes!r}).")
     sizes = tuple(n.__index__() for n in sizes)
@@ -55,7 +55,7 @@ def _dtype(dtype, out, default):
 
 
 def _inexact(dtype, operation):
-    """The NumPy dtype to draw in; integers have no such distribution."""
+    """Return the NumPy dtype to draw in; raise for integer dtypes."""
     if not (dtype.is_floating_point or dtype.is_complex):
         raise NotImplementedError(f"{operation}: not implemented for {dtype.name} (expected a floating or complex "
                                   "dtype).")
@@ -69,7 +69,7 @@ def check_std(std, operation):
 
 
 def check_bounds(low, high, dtype, operation):
-    """Refuse bounds that leave nothing to draw, or that the dtype does not hold."""
+    """Raise for an empty range, or bounds outside the dtype."""
     if dtype.is_complex:
         raise NotImplementedError(f"{operation}: not implemented for {dtype.name} (expected a real dtype).")
     if low >= high:
@@ -81,7 +81,7 @@ def check_bounds(low, high, dtype, operation):
 
 
 def below(array, dtype, low, high):
-    """Numbers drawn in [low, high): what the dtype rounds to the upper end becomes the lower one."""
+    """Draw numbers in [low, high): those that the dtype rounds to the upper end become the lower one."""
     if dtype.name in draws.WIDER:
         flat = array.reshape(-1).view(np.float32)
         flat[elements(from_numpy(flat).to(dtype.to_real())) >= high] = low
@@ -89,14 +89,14 @@ def below(array, dtype, low, high):
 
 
 def _check_place(device, layout, pin_memory):
-    """Whether the result is to have no memory; refuses what we do not have."""
+    """Return whether the result is on the meta device; raise for unavailable devices."""
     if layout is not None or pin_memory:
         empty(0, layout=layout, pin_memory=pin_memory)
     return is_meta_place(device, "random")
 
 
 def _finished(array, dtype, out, requires_grad):
-    """The tensor over a new array, or cast from it, or `out` with its values."""
+    """Return the tensor over a new array, or cast from it, or `out` with its values."""
     result = draws.tensor_over(array).to(dtype)
     if out is not None:
         return operators.written(result, out=as_tensor_argument("random", "out", out))
@@ -104,7 +104,7 @@ def _finished(array, dtype, out, requires_grad):
 
 
 def _after(drawn, out, *parameters):
-    """Drawn numbers as results of parameters that require grad: with a history, and with gradients of zero."""
+    """Connect drawn numbers to parameters that require grad: with gradients of zero."""
     for parameter in parameters:
         if isinstance(parameter, Tensor) and parameter.requires_grad and is_grad_enabled() and out is None:
             drawn = operators.where(zeros((), dtype=bool_dtype), parameter, drawn)
@@ -116,7 +116,7 @@ def _after(drawn, out, *parameters):
 @documented()
 def rand(*args, size=None, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False,
          pin_memory=False):
-    """Numbers evenly distributed in [0, 1).
+    """Return uniform numbers in [0, 1).
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ def rand(*args, size=None, generator=None, out=None, dtype=None, layout=None, de
 @documented()
 def randn(*args, size=None, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False,
           pin_memory=False):
-    """Numbers normally distributed with mean 0 and variance 1.
+    """Return normal numbers with mean 0 and variance 1.
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ def randn(*args, size=None, generator=None, out=None, dtype=None, layout=None, d
 @documented()
 def randint(*args, low=None, high=None, size=None, generator=None, out=None, dtype=None, layout=None, device=None,
             requires_grad=False, pin_memory=False):
-    """Integers evenly distributed in [low, high).
+    """Return uniform integers in [low, high).
 
     Parameters
     ----------
@@ -221,7 +221,7 @@ def randint(*args, low=None, high=None, size=None, generator=None, out=None, dty
 @documented()
 def randperm(n, *, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False,
              pin_memory=False):
-    """The integers below n in random order.
+    """Return a random permutation of the integers below n.
 
     Parameters
     ----------
@@ -255,7 +255,7 @@ def randperm(n, *, generator=None, out=None, dtype=None, layout=None, device=Non
 @documented()
 def normal(mean, std=1.0, size=None, *, generator=None, out=None, dtype=None, layout=None, device=None,
            requires_grad=False, pin_memory=False):
-    """Normally distributed numbers, each with a mean and standard deviation of its own.
+    """Return normal numbers, each with its mean and standard deviation.
 
     Parameters
     ----------
@@ -287,7 +287,7 @@ def normal(mean, std=1.0, size=None, *, generator=None, out=None, dtype=None, la
     meta = _check_place(device, layout, pin_memory)
     if not isinstance(mean, Tensor) and not isinstance(std, Tensor):
         if size is None:
-            raise TypeError("normal: with two numbers the size is needed (got none).")
+            raise TypeError("normal: two numbers need a size (got none).")
         check_std(std, "normal")
         dtype = _dtype(dtype, out, get_default_dtype())
         kind = _inexact(dtype, "normal")
@@ -308,7 +308,7 @@ def normal(mean, std=1.0, size=None, *, generator=None, out=None, dtype=None, la
 
 @documented()
 def bernoulli(input, p=None, *, generator=None, out=None):
-    """1 with the probabilities given, else 0.
+    """Return 1 with the given probabilities, else 0.
 
     Parameters
     ----------
@@ -345,7 +345,7 @@ def bernoulli(input, p=None, *, generator=None, out=None):
 
 
 def check_probabilities(p, operation):
-    """A number or an ndarray, all in [0, 1]."""
+    """Return a number or an ndarray, all in [0, 1]."""
     values = values_of(p) if isinstance(p, Tensor) else p
     number = type(values) in (float, int)
     if not (0 <= values <= 1 if number else np.all((np.asarray(values) >= 0) & (np.asarray(values) <= 1))):
@@ -356,7 +356,7 @@ def check_probabilities(p, operation):
 
 @documented()
 def multinomial(input, num_samples, replacement=False, *, generator=None, out=None):
-    """Positions drawn with given weights.
+    """Draw indices with the given weights.
 
     Parameters
     ----------
@@ -409,7 +409,8 @@ def multinomial(input, num_samples, replacement=False, *, generator=None, out=No
 
 @documented()
 def dropout_mask(input, p, *, generator=None):
-    """What dropout multiplies with: 0 with probability p, else 1 / (1 - p).
+    """
+    Return the factors of dropout: 0 with probability p, else 1 / (1 - p).
 
     Parameters
     ----------
@@ -443,7 +444,7 @@ def dropout_mask(input, p, *, generator=None):
 # ---- like another tensor
 
 def _as_lies(drawn, input, memory_format):
-    """The numbers in memory that lies as that of another tensor, or as a memory format says, and of its class."""
+    """Return the numbers in the layout of another tensor, or in a memory format, and of its class."""
     if (memory_format is None and input.is_contiguous() and type(input) is Tensor) or drawn.is_meta:
         return drawn
     placed = empty_like(input, dtype=drawn.dtype, memory_format=memory_format).copy_(drawn.detach())
@@ -453,7 +454,7 @@ def _as_lies(drawn, input, memory_format):
 @documented()
 def rand_like(input, *, generator=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False,
               memory_format=None):
-    """Numbers evenly distributed in [0, 1), in the shape of another tensor.
+    """Return uniform numbers in [0, 1), in the shape of another tensor.
 
     Parameters
     ----------
@@ -479,7 +480,7 @@ def rand_like(input, *, generator=None, dtype=None, layout=None, device=None, re
 @documented()
 def randn_like(input, *, generator=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False,
                memory_format=None):
-    """Numbers normally distributed, in the shape of another tensor.
+    """Return normal numbers, in the shape of another tensor.
 
     Parameters
     ----------
@@ -506,7 +507,7 @@ def randn_like(input, *, generator=None, dtype=None, layout=None, device=None, r
 @documented()
 def randint_like(input, *args, low=None, high=None, generator=None, dtype=None, layout=None, device=None,
                  requires_grad=False, pin_memory=False, memory_format=None):
-    """Integers evenly distributed in [low, high), in the shape of another tensor.
+    """Return uniform integers in [low, high), in the shape of another tensor.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """
-Saving tensors and what holds them to files, and loading them.
+Saving and loading tensors, state dicts and other objects.
 
-There are two kinds of files: cygrad's own (`native`), and those of PyTorch (`peer`, `legacy`). Unless it is told
-otherwise, `load` runs no code of a file, whatever is in it: files of strangers do no harm.
+There are two formats: cygrad's own (`native`), and PyTorch's (`torch_reader`, `torch_writer`). By default `load` runs
+no code from a file, so that untrusted files are safe.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ from cygrad.serialization.unpickling import SAFE
 
 __all__ = ["add_safe_globals", "clear_safe_globals", "get_safe_globals", "load", "safe_globals", "save"]
 
-# What damaged files make the modules raise that read them.
+# Exceptions that damaged files cause in the modules that read them.
 DAMAGE = (zipfile.BadZipFile, zipfile.LargeZipFile, KeyError, IndexError, ValueError, TypeError, EOFError,
           OverflowError, NotImplementedError, RecursionError, AttributeError, RuntimeError, struct.error)
 
@@ -74,7 +74,7 @@ def save(obj, f, pickle_module=None, pickle_protocol=2, _use_new_zipfile_seriali
         raise ValueError(f"save: unknown format (got {format!r} with pickle={pickle!r}, expected 'cygrad' or 'torch', "
                          "and pickle=True only with 'torch').")
     if pickle or format == "torch":
-        from cygrad.serialization.peer_writer import prepared
+        from cygrad.serialization.torch_writer import prepared
         write = prepared(obj, pickle)
     else:
         write = native.prepared(obj)
@@ -84,7 +84,7 @@ def save(obj, f, pickle_module=None, pickle_protocol=2, _use_new_zipfile_seriali
 
 def load(f, map_location=None, pickle_module=None, *, weights_only=True, mmap=None, **pickle_load_args):
     """
-    Read what `save` has written, or ``torch.save``, in today's form or in the one before PyTorch 1.6.
+    Read a file that `save` or ``torch.save`` wrote, including the format before PyTorch 1.6.
 
     Of PyTorch's files tensors, storages, containers, numbers, dtypes and NumPy arrays are read.
 
@@ -142,11 +142,11 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=True, mmap=No
             archive = stack.enter_context(Archive(f)) if is_archive else None
             if is_archive and native.STRUCTURE in archive:
                 return native.read(archive)
-            from cygrad.serialization import peer
+            from cygrad.serialization import torch_reader
             runs_code = not weights_only
-            return peer.read(archive, f, weights_only)
+            return torch_reader.read(archive, f, weights_only)
         except DAMAGE as error:
-            if runs_code:                          # what its classes raise is for the caller
+            if runs_code:                          # errors of its classes are the caller's
                 raise
             raise RuntimeError("load: this is no file of cygrad.save or torch.save, or it is damaged (got "
                                f"{type(error).__name__}: {error}).") from error
@@ -154,7 +154,7 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=True, mmap=No
 
 def add_safe_globals(safe_globals):
     """
-    Let `load` make objects of further classes, and call further functions, that files name.
+    Allow `load` to create objects of further classes, and to call further functions, that files name.
 
     Parameters
     ----------
@@ -179,7 +179,7 @@ def add_safe_globals(safe_globals):
 
 def get_safe_globals():
     """
-    The classes and functions that `add_safe_globals` has let in.
+    Return the classes and functions of `add_safe_globals`.
 
     Examples
     --------
@@ -192,7 +192,7 @@ def get_safe_globals():
 
 def clear_safe_globals():
     """
-    Take back what `add_safe_globals` has let in.
+    Remove all classes and functions of `add_safe_globals`.
 
     Examples
     --------
@@ -205,7 +205,7 @@ def clear_safe_globals():
 @contextlib.contextmanager
 def safe_globals(safe_globals):
     """
-    `add_safe_globals` for the time of a ``with`` block.
+    Apply `add_safe_globals` inside a ``with`` block.
 
     Parameters
     ----------

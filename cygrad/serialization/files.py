@@ -1,4 +1,4 @@
-"""Files as such: one that replaces another only when it is complete, and archives whose members are what they say."""
+"""Files that replace others only when complete, and archives with checked members."""
 
 import contextlib
 import io
@@ -16,19 +16,19 @@ CHUNK = 1 << 20
 @contextlib.contextmanager
 def replacing(target):
     """
-    A binary file to write to, for a path or a file.
+    Open a binary file for writing, from a path or a file object.
 
-    What stands at a path is replaced at the end, at once, and when the new content has reached the disk; an error or a
-    kill leaves it as it is. What is no regular file (``/dev/null``, a pipe), and files in folders that take no new
-    file, are written to directly.
+    The file at a path is replaced at the end, atomically, and after the new content has reached the disk; an error or a
+    kill leaves it unchanged. Special files (``/dev/null``, a pipe), and files in directories that are not writable, are
+    written directly.
     """
     if hasattr(target, "write"):
         seekable = all(hasattr(target, method) for method in ("seek", "tell", "flush"))
-        # Buffered files take all that they get; others may take less, and say how much.
+        # Buffered files write all bytes; others may write fewer, and return how many.
         yield (target if seekable and isinstance(target, io.BufferedIOBase)
                else _SeekableStream(target) if seekable else _Stream(target))
         return
-    path = os.path.realpath(os.fspath(target))           # the target of a link is replaced, not the link
+    path = os.path.realpath(os.fspath(target))           # replace the target of a link, not the link
     old = os.stat(path) if os.path.exists(path) else None
     if old is not None and not stat.S_ISREG(old.st_mode):
         with open(path, "wb", buffering=0) as file:
@@ -39,7 +39,7 @@ def replacing(target):
                                                   else f".{suffix}.part"))
     try:
         try:
-            file = open(partial, "xb")  # noqa: SIM115  (closed below, or with the object)
+            file = open(partial, "xb")  # noqa: SIM115 (closed below, or with the object)
         except (PermissionError, FileNotFoundError):     # if it cannot be opened either, the error names it
             file = None
         if file is None:
@@ -54,7 +54,7 @@ def replacing(target):
             os.fsync(file.fileno())
         os.replace(partial, path)
     except BaseException:
-        # An interrupt is delivered after a call, so none comes before this one, even while another is handled.
+        # A signal handler runs after a call, so none runs before this one, even while another exception is handled.
         try:  # noqa: SIM105  (suppress() would be a call before this one)
             os.unlink(partial)
         except OSError:
@@ -63,7 +63,7 @@ def replacing(target):
 
 
 class _Stream:
-    """What can only be written to, from beginning to end; devices, for example, tell places that mean nothing."""
+    """A file object that can only be written sequentially; devices, for example, return meaningless positions."""
 
     def __init__(self, file):
         self.file = file
@@ -74,7 +74,7 @@ class _Stream:
         while len(rest):
             count = self.file.write(rest)
             if count is None and not isinstance(self.file, io.RawIOBase):
-                break                            # a `write` that returns nothing takes everything
+                break                            # a `write` that returns None has written all
             if not count:
                 raise BlockingIOError(f"save: the file accepts no more data (wrote {size - len(rest)} of {size} "
                                       "bytes). Use a blocking or buffered file.")
@@ -94,9 +94,9 @@ class _SeekableStream(_Stream):
 
 
 def add_member(archive, name, pieces, size):
-    """Store pieces of bytes, `size` altogether, under a name in a zip archive; equal contents make equal files."""
+    """Store chunks of bytes, `size` in total, under a name in a zip archive; equal contents make equal files."""
     info = zipfile.ZipInfo(name)
-    info.file_size = size                                # tells whether the long form is needed
+    info.file_size = size                                # decides whether zip64 is needed
     with archive.open(info, "w") as member:
         for piece in pieces:
             member.write(piece)
@@ -106,10 +106,10 @@ def add_member(archive, name, pieces, size):
 
 class Archive:
     """
-    A zip archive whose members are stored as they are.
+    A zip archive of uncompressed members.
 
-    Compressed, overlapping and double members are refused before anything is read. So no more is ever read than the
-    file is long, whatever it says.
+    Compressed, overlapping and duplicate members are refused before anything is read, so no more than the file's length
+    is ever read.
     """
 
     def __init__(self, file):
@@ -117,7 +117,7 @@ class Archive:
         members = self.zip.infolist()
         self.sizes = {member.filename: member.file_size for member in members}
         if len(self.sizes) != len(members):
-            raise ValueError("a name is there twice")
+            raise ValueError("duplicate name")
         for member in members:
             if member.compress_type != zipfile.ZIP_STORED or member.file_size != member.compress_size:
                 raise ValueError(f"{member.filename!r} is compressed")
@@ -135,20 +135,20 @@ class Archive:
         return name in self.sizes
 
     def read(self, name):
-        """All bytes of a member."""
+        """Return all bytes of a member."""
         return self.zip.read(name)
 
     def open(self, name):
-        """A member as a file."""
+        """Open a member as a file."""
         return self.zip.open(name)
 
 
 def read_fully(file, buffer):
-    """Fill a buffer from a file; an error if there is too little."""
+    """Fill a buffer from a file; raise if there are too few bytes."""
     view = memoryview(buffer).cast("B")
     place = 0
     while place < len(view):
         count = file.readinto(view[place:place + CHUNK])
         if not count:
-            raise EOFError(f"it is cut off (got {place} bytes of {len(view)})")
+            raise EOFError(f"it is truncated (got {place} bytes of {len(view)})")
         place += count

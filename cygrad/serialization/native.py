@@ -1,8 +1,8 @@
 """
-Files of cygrad's own.
+cygrad's file format.
 
-A file is a zip archive: ``structure.json`` says what was saved, and each piece of memory is an ``.npy`` file. Loading
-reads numbers and names of known kinds, nothing that could run code. NumPy reads the arrays too: ``numpy.load(path)``.
+A file is a zip archive: ``structure.json`` describes the objects, and each storage is an ``.npy`` file. Loading reads
+numbers and names of known kinds, nothing that could run code. NumPy reads the arrays too: ``numpy.load(path)``.
 """
 
 import base64
@@ -28,14 +28,16 @@ __all__ = ["STRUCTURE", "Writer", "finished", "laid", "prepared", "read", "sizes
 
 FORMAT, VERSION = "cygrad", 1
 STRUCTURE = "structure.json"
-# How an .npy file begins: its magic number and version, the length of the rest, and the rest.
+# Beginning of an .npy file: magic number and version, the length of the header, and the header.
 NPY_MAGIC = b"\x93NUMPY\x01\x00"
 NPY_HEADER = re.compile(
     rb"\{'descr': '([<>|=][biufc]\d+)', 'fortran_order': (?:False|True), 'shape': \((\d{1,18}),\), \}\s*")
 
 
 def prepared(obj):
-    """What writes an object to a zip archive; what cannot be saved is found now, before there is one."""
+    """
+    Return a function that writes an object to a zip archive; what cannot be saved raises now, before the file exists.
+    """
     writer = Writer()
     value = writer.encode(obj, "obj")
     pieces, tensors = writer.memory()
@@ -58,23 +60,23 @@ def prepared(obj):
 
 
 def read(archive):
-    """What was written to an `Archive`."""
+    """Read an object from an `Archive`."""
     return Reader(archive).value()
 
 
 # ------------------------------------------------------------------------------------------------------------- writing
 
 class Writer:
-    """Turns a value into what JSON can hold, and collects the tensors that it meets."""
+    """Converts a value to JSON, and collects its tensors."""
 
     def __init__(self):
         self.tensors = []
-        self.numbers = {}            # id of a tensor -> its number
-        self.arrays = []             # NumPy arrays, which come after the tensors' memory
-        self.open = set()            # ids of the containers around the present one
+        self.numbers = {}            # id of a tensor -> its index
+        self.arrays = []             # NumPy arrays, which come after the storages of tensors
+        self.open = set()            # ids of the enclosing containers
 
     def encode(self, value, place):
-        """What JSON is to hold for the value; `place` is its name in messages."""
+        """Return the JSON form of a value; `place` is its name in messages."""
         kind = type(value)
         if value is None or kind in (bool, int, str):
             return value
@@ -107,21 +109,21 @@ class Writer:
                         "any picklable object.")
 
     def sequence(self, values, place):
-        """A list as a JSON array."""
+        """Return a list as a JSON array."""
         return [self.encode(value, f"{place}[{position}]") for position, value in enumerate(values)]
 
     def tagged(self, values, place):
-        """Another sequence, with its kind."""
+        """Return another sequence, with its kind."""
         return {"kind": type(values).__name__, "items": self.sequence(values, place)}
 
     def mapping(self, values, place):
-        """A dict as pairs: its keys need not be strings."""
+        """Return a dict as pairs: its keys need not be strings."""
         return {"kind": type(values).__name__, "items": [
             [self.encode(key, f"a key of {place}"), self.encode(value, f"{place}[{key!r}]")]
             for key, value in values.items()]}
 
     def number(self, tensor, place):
-        """The number of a tensor, the same each time that it occurs."""
+        """Return the index of a tensor, the same each time that it occurs."""
         found = self.numbers.get(id(tensor))
         if found is None:
             if kind_of(tensor) is None:
@@ -132,7 +134,7 @@ class Writer:
         return found
 
     def memory(self):
-        """The pieces of memory as flat tensors and NumPy arrays, and for each tensor how it lies in its piece."""
+        """Return the storages as flat tensors and NumPy arrays, and for each tensor its view of the storage."""
         groups = {}
         for tensor in self.tensors:
             start = tensor.data_ptr() - tensor.storage_offset() * tensor.itemsize
@@ -153,7 +155,7 @@ CONTAINERS = {list: Writer.sequence, tuple: Writer.tagged, set: Writer.tagged, f
 
 
 def kind_of(tensor):
-    """The name of the tensor's class in files, or None if it is not one that can be loaded."""
+    """Return the name of the tensor's class in files, or None if it cannot be loaded."""
     from cygrad.nn.parameter import Buffer, Parameter
     if isinstance(tensor, Buffer):
         return "Buffer" if tensor.persistent else "TransientBuffer"
@@ -161,11 +163,11 @@ def kind_of(tensor):
 
 
 def piece_of(group, number, facts):
-    """The memory that the tensors of a group lie in; notes in `facts` how each of them does."""
+    """Return the memory shared by the tensors of a group; store the view of each in `facts`."""
     first = group[0].detach()
     alike = all(extent(tensor) == extent(first) and tensor.shape == first.shape and tensor.stride() == first.stride()
                 for tensor in group)
-    if alike:                       # one tensor, perhaps by several names: its elements and nothing between them
+    if alike:                       # one tensor, perhaps by several names: only its elements
         flat = first.contiguous().reshape((first.numel(),))
         layouts = [(list(row_major(first.shape)), 0)] * len(group)
     else:
@@ -182,19 +184,19 @@ def piece_of(group, number, facts):
 
 
 def npy_kind(dtype):
-    """The NumPy dtype of elements in a file."""
+    """Return the NumPy dtype of elements in a file."""
     return np.dtype(dtype.name if hasattr(np, dtype.name) else elements.KINDS[elements.kind_of(dtype)][0])
 
 
 def extent(tensor):
-    """The first and the last place in the storage that the tensor uses."""
+    """Return the first and the last offset of the tensor in its storage."""
     steps = [stride * (size - 1) for size, stride in zip(tensor.shape, tensor.stride(), strict=True)]
     start = tensor.storage_offset()
     return start + sum(min(step, 0) for step in steps), start + sum(max(step, 0) for step in steps)
 
 
 def row_major(shape):
-    """The strides of a tensor whose elements lie one after the other."""
+    """Return the strides of a contiguous tensor."""
     strides, step = [], 1
     for size in reversed(shape):
         strides.append(step)
@@ -205,7 +207,7 @@ def row_major(shape):
 # ------------------------------------------------------------------------------------------------------------- reading
 
 class Reader:
-    """Makes a value from what a file says, believing none of it."""
+    """Builds a value from a file, checking everything."""
 
     def __init__(self, archive):
         self.archive = archive
@@ -219,11 +221,11 @@ class Reader:
         self.tensors = {}
 
     def value(self):
-        """What was saved."""
+        """Return the saved object."""
         return self.decode(self.structure["value"])
 
     def decode(self, node):
-        """The value for what JSON holds."""
+        """Return the value of a JSON form."""
         if isinstance(node, list):
             return [self.decode(item) for item in node]
         if not isinstance(node, dict):
@@ -254,54 +256,54 @@ class Reader:
             first = 1 + max((facts["memory"] for facts in self.facts), default=-1)
             number = first + node["number"]
             if number in self.pieces:
-                raise ValueError("an array is there twice")
+                raise ValueError("duplicate array")
             array = self.pieces[number] = self.array(number)
             return array.reshape(sizes(node["shape"]))
         raise ValueError(f"unknown kind {kind!r}")
 
     @contextlib.contextmanager
     def member(self, number):
-        """The file of a piece of memory, at its first element; what NumPy calls these; and how many there are."""
+        """Return the file of a storage, at its first element; the NumPy dtype; and the number of elements."""
         name = f"{int(number)}.npy"
         with self.archive.open(name) as file:
             start = file.read(len(NPY_MAGIC) + 2)
             header = file.read(int.from_bytes(start[-2:], "little"))
             found = NPY_HEADER.fullmatch(header)
             if start[:-2] != NPY_MAGIC or not found:
-                raise ValueError(f"{name} is no flat array of numbers")
+                raise ValueError(f"{name} is not a flat array of numbers")
             kind, count = np.dtype(found[1].decode()), int(found[2])
             size = self.archive.sizes[name] - len(start) - len(header)
             if count * kind.itemsize != size:
                 raise ValueError(f"{name} has {size} bytes where {count} elements need {count * kind.itemsize}")
             yield file, kind, count
-            if file.read(1):                                  # at its end the file finds whether its sum is right
-                raise ValueError(f"{name} is longer than it says")
+            if file.read(1):                                  # at the end the file verifies its checksum
+                raise ValueError(f"{name} is longer than declared")
 
     def array(self, number):
-        """A piece of memory as a flat NumPy array."""
+        """Return a storage as a flat NumPy array."""
         with self.member(number) as (file, kind, count):
             array = np.empty(count, kind)
             read_fully(file, array.view(np.uint8))
         if kind.kind == "b":
-            return array.view(np.uint8) != 0                  # any other byte is true as well
+            return array.view(np.uint8) != 0                  # other bytes than 1 are True as well
         return array.astype(kind.newbyteorder("="), copy=False)
 
     def piece(self, number, kind):
-        """A piece of memory as a flat tensor; `kind` of its elements, if NumPy does not know it."""
+        """Return a storage as a flat tensor; `kind` of its elements, if NumPy lacks it."""
         if number not in self.pieces:
             with self.member(number) as (file, found, count):
                 swapped = found.newbyteorder("=") != found
                 kind = kind or next((kind for kind, (code, name) in elements.KINDS.items()
                                      if hasattr(np, name) and np.dtype(name) == found.newbyteorder("=")), None)
                 if kind is None or elements.element_size(kind) != found.itemsize:
-                    raise ValueError(f"no tensor has elements like these (got {found})")
+                    raise ValueError(f"unsupported elements (got {found})")
                 piece = empty((count,), dtype=elements.dtype_of(kind))
                 self.pieces[number] = elements.fill(piece, kind, lambda buffer: read_fully(file, buffer),
                                                     swapped != (sys.byteorder == "big"))
         return self.pieces[number]
 
     def tensor(self, number):
-        """A saved tensor; the same object each time."""
+        """Return a saved tensor; the same object each time."""
         if number not in self.tensors:
             facts = self.facts[number]
             piece = self.piece(facts["memory"], facts.get("elements"))
@@ -311,7 +313,7 @@ class Reader:
 
 
 def laid(piece, shape, strides, offset):
-    """A tensor in a piece of memory, if it lies within."""
+    """Return a tensor in a storage, after checking bounds."""
     shape = sizes(shape)
     if len(strides) != len(shape) or any(type(number) is not int for number in (*strides, offset)):
         raise ValueError("a tensor needs one stride for each dimension, and an offset")
@@ -321,7 +323,7 @@ def laid(piece, shape, strides, offset):
     if 0 in shape:
         offset = 0
     elif not (low >= 0 and high < piece.numel()):
-        raise ValueError(f"a tensor lies outside its memory (got places {low} to {high} of {piece.numel()})")
+        raise ValueError(f"a tensor is outside of its storage (got offsets {low} to {high} of {piece.numel()})")
     with no_grad():
         return piece.as_strided(shape, strides, piece.storage_offset() + offset).detach()
 
@@ -331,7 +333,7 @@ MAPPINGS = {"dict": dict, "OrderedDict": OrderedDict, "Counter": Counter}
 
 
 def finished(tensor, kind, requires_grad):
-    """The tensor as an instance of the class that it was of."""
+    """Return the tensor as an instance of its class."""
     from cygrad.nn.parameter import Buffer, Parameter
     if kind == "Parameter":
         return Parameter(tensor, requires_grad)
@@ -341,14 +343,14 @@ def finished(tensor, kind, requires_grad):
 
 
 def sizes(shape):
-    """A shape out of a file, checked."""
+    """Check a shape from a file."""
     if not all(type(size) is int and size >= 0 for size in shape) or math.prod(max(size, 1) for size in shape) >= 2**63:
         raise ValueError(f"not a shape (got {shape})")
     return tuple(shape)
 
 
 def dtype_named(name):
-    """The dtype of a name."""
+    """Return the dtype of a name."""
     found = getattr(dtypes, name, None) if name in {name for _, name in elements.KINDS.values()} else None
     if found is None:
         raise ValueError(f"unknown dtype {name!r}")

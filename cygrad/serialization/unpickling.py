@@ -1,9 +1,8 @@
 """
-Reading pickles without running them.
+Restricted unpickling.
 
-A pickle is a program for a small stack machine, two instructions of which call functions that the file names. Here they
-call what stands in a table and nothing else, after the arguments were looked at; and no instruction takes memory for
-more than the bytes that are there.
+A pickle is a program for a stack machine, two instructions of which call functions that the file names. Here they call
+only entries of a table, after checking the arguments; and no instruction allocates more memory than the file has bytes.
 """
 
 import struct
@@ -11,16 +10,18 @@ from collections import Counter, OrderedDict
 
 __all__ = ["SAFE", "Skimmer", "Unpickler", "check_key"]
 
-# "module.name" -> class or function that the user lets files use.
+# "module.name" -> class or function that the user allows.
 SAFE = {}
 MAPPINGS = (dict, OrderedDict, Counter)
-SMALL = 1 << 16                        # bytes that are asked for before they are known to be there
-MOST_KEY = 1000                        # parts of a key of a dict; its hash is recursive
+SMALL = 1 << 16                        # bytes that are requested before they are known to exist
+MOST_KEY = 1000                        # items of a dict key; its hash is recursive
 _MARK = object()
 
 
 def check_key(key):
-    """Refuse keys that are no plain values, or tuples of them so deep or so often shared that hashing does not end."""
+    """
+    Refuse keys that are not plain values, or tuples nested so deeply or shared so often that hashing does not end.
+    """
     stack, parts = [key], 0
     while stack:
         part = stack.pop()
@@ -55,38 +56,38 @@ class Unpickler:
         self.names, self.makers, self.persistent, self.give_state = names, makers, persistent, build
 
     def load(self):
-        """The object that the pickle describes."""
+        """Return the object of the pickle."""
         self.stack, self.memo = [], {}
         while True:
             code = self.take(1)
             if code == b".":
                 result = self.pop()
                 if self.stack:
-                    raise ValueError("something is left over in a pickle")
+                    raise ValueError("a pickle has extra items on its stack")
                 return result
             step = STEPS.get(code)
             if step is None:
-                raise ValueError(f"a pickle has the instruction {code!r}, which is none or not allowed")
+                raise ValueError(f"a pickle has the unknown or forbidden opcode {code!r}")
             step(self)
 
     def take(self, count):
-        """The next bytes."""
+        """Read the next bytes."""
         if count > SMALL and count > self.size - self.file.tell():
-            raise EOFError("a pickle is cut off")
+            raise EOFError("a pickle is truncated")
         found = self.file.read(count)
         if len(found) != count:
-            raise EOFError("a pickle is cut off")
+            raise EOFError("a pickle is truncated")
         return found
 
     def line(self):
-        """The next line as text."""
+        """Read the next line as text."""
         line = self.file.readline(1000)
         if line[-1:] != b"\n":
-            raise EOFError("a pickle is cut off, or a name in it too long")
+            raise EOFError("a pickle is truncated, or a name in it too long")
         return line[:-1].decode()
 
     def number(self, form):
-        """The next number of a form of `struct`."""
+        """Read the next number of a format of `struct`."""
         return struct.unpack(form, self.take(struct.calcsize(form)))[0]
 
     def push(self, value):
@@ -95,18 +96,18 @@ class Unpickler:
     def pop(self):
         value = self.stack.pop()
         if value is _MARK:
-            raise ValueError("a pickle has a mark in the place of a value")
+            raise ValueError("a pickle has a mark instead of a value")
         return value
 
     def top(self, kinds):
-        """The container on top of the stack, of one of these types."""
+        """Return the container on top of the stack, of one of these types."""
         found = self.stack[-1]
         if type(found) not in kinds:
-            raise ValueError(f"a pickle fills a {type(found).__name__} like a container")
+            raise ValueError(f"a pickle appends to a {type(found).__name__}")
         return found
 
     def pop_mark(self):
-        """What was put on the stack since the last mark."""
+        """Pop the items since the last mark."""
         place = len(self.stack) - 1
         while self.stack[place] is not _MARK:            # an IndexError, or -1, if there is none
             place -= 1
@@ -118,7 +119,7 @@ class Unpickler:
 
     def protocol(self):
         if self.take(1)[0] > 5:
-            raise ValueError("a pickle is of an unknown protocol")
+            raise ValueError("a pickle has an unknown protocol")
 
     def text(self, form):
         self.push(self.take(self.number(form)).decode("utf-8", "surrogatepass"))
@@ -135,7 +136,7 @@ class Unpickler:
 
     def join(self, count):
         if count > len(self.stack):
-            raise ValueError("a pickle joins more than there is")
+            raise ValueError("a pickle pops an empty stack")
         self.stack.append(tuple([self.pop() for _ in range(count)][::-1]))
 
     def append(self, values):
@@ -163,7 +164,7 @@ class Unpickler:
     def remember(self, place):
         value = self.stack[-1]
         if value is _MARK:
-            raise ValueError("a pickle remembers a mark")
+            raise ValueError("a pickle memoizes a mark")
         self.memo[place] = value
 
     def name(self, module, name):
@@ -180,20 +181,20 @@ class Unpickler:
     def stacked_name(self):
         name, module = self.pop(), self.pop()
         if type(name) is not str or type(module) is not str:
-            raise ValueError("a pickle has a name that is none")
+            raise ValueError("a pickle has an invalid name")
         self.name(module, name)
 
     def call(self, new=False):
         arguments, maker = self.pop(), self.pop()
         if type(arguments) is not tuple:
-            raise ValueError("a pickle calls something without a tuple of arguments")
-        # By identity: what the file made may say that it equals anything.
+            raise ValueError("a pickle calls a function without a tuple of arguments")
+        # By identity: objects of the file may override equality.
         if any(maker is known for known in SAFE.values()):
             self.push(maker.__new__(maker, *arguments) if new else maker(*arguments))
         elif id(maker) in self.makers:
             self.push(maker(*arguments))
         else:
-            raise ValueError(f"a pickle calls what it must not call (got a {type(maker).__name__})")
+            raise ValueError(f"a pickle calls a forbidden object (got a {type(maker).__name__})")
 
     def identified(self):
         self.push(self.persistent(self.pop()))
@@ -204,7 +205,7 @@ class Unpickler:
 
 
 class Skimmer(Unpickler):
-    """Goes through a pickle and makes nothing of it: only `persistent` is told the identifiers of storages."""
+    """Scans a pickle without creating objects: only `persistent` gets the identifiers of storages."""
 
     def append(self, values):
         pass

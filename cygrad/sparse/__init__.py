@@ -1,8 +1,8 @@
 """
-Sparse tensors: the elements that are not zero, and where they are.
+Sparse tensors: the nonzero elements and their indices.
 
-A sparse tensor holds two dense ones, indices and values, and is computed with by operations on these. Gradients flow
-through the values, so they need no rules of their own. What has no sparse form is refused; `to_dense` is always there.
+A sparse tensor has two dense ones, indices and values, and is computed by operations on these. Gradients flow through
+the values, so they need no further rules. Operations without a sparse form raise an error; use `to_dense`.
 
 Examples
 --------

@@ -11,7 +11,7 @@ __all__ = ["from_dense", "sparse_bsc_tensor", "sparse_bsr_tensor", "sparse_compr
 
 
 def _parts(indices, values, dtype, requires_grad):
-    """Indices and values as tensors; the values are a leaf of their own if gradients are wanted."""
+    """Return indices and values as tensors; the values are a new leaf if requires_grad."""
     values = cygrad.as_tensor(values, dtype=dtype)
     values = values.to(dtype) if dtype is not None else values
     if requires_grad:
@@ -23,7 +23,7 @@ def _parts(indices, values, dtype, requires_grad):
 def sparse_coo_tensor(indices, values=None, size=None, *, dtype=None, device=None, pin_memory=False,
                       requires_grad=False, check_invariants=None, is_coalesced=None, layout=None):
     """
-    A sparse tensor from a list of indices.
+    Return a sparse tensor from a list of indices.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def _compressed(operation, layout, dim, starts, others, values, size, dtype, req
 def sparse_csr_tensor(crow_indices, col_indices, values, size=None, *, dtype=None, device=None, pin_memory=False,
                       requires_grad=False, check_invariants=None, layout=None):
     """
-    A sparse matrix sorted by rows.
+    Return a sparse matrix sorted by rows.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ def sparse_csr_tensor(crow_indices, col_indices, values, size=None, *, dtype=Non
 def sparse_csc_tensor(ccol_indices, row_indices, values, size=None, *, dtype=None, device=None, pin_memory=False,
                       requires_grad=False, check_invariants=None, layout=None):
     """
-    The same sorted by columns; else as `sparse_csr_tensor`.
+    Return a sparse matrix sorted by columns; see `sparse_csr_tensor`.
 
     Examples
     --------
@@ -154,7 +154,7 @@ def sparse_csc_tensor(ccol_indices, row_indices, values, size=None, *, dtype=Non
 def sparse_compressed_tensor(compressed_indices, plain_indices, values, size=None, *, dtype=None, layout=None,
                              **options):
     """
-    A sparse matrix of the layout ``sparse_csr`` or ``sparse_csc``.
+    Return a sparse matrix of the layout ``sparse_csr`` or ``sparse_csc``.
 
     Examples
     --------
@@ -170,8 +170,8 @@ def sparse_compressed_tensor(compressed_indices, plain_indices, values, size=Non
 
 
 def sparse_bsr_tensor(*args, **options):
-    """Refuse: there are no sparse tensors of blocks."""
-    raise NotImplementedError("sparse_bsr_tensor: there are no sparse tensors of blocks. Use sparse_csr_tensor.")
+    """Raise: block layouts are not supported."""
+    raise NotImplementedError("sparse_bsr_tensor: block sparse layouts are not supported. Use sparse_csr_tensor.")
 
 
 sparse_bsc_tensor = sparse_bsr_tensor
@@ -179,7 +179,7 @@ sparse_bsc_tensor = sparse_bsr_tensor
 
 def from_dense(input, sparse_dim=None, *, layout=None, blocksize=None, dense_dim=None):
     """
-    The elements of a dense tensor that are not zero: what ``Tensor.to_sparse`` gives.
+    Return the nonzero elements of a dense tensor, for ``Tensor.to_sparse``.
 
     Parameters
     ----------

@@ -25,7 +25,7 @@ def elementwise(function, name, *args, **options):
     """A function of single elements, if it is zero at zero; others are refused."""
     input = args[0] if args else None
     if not _is_sparse(input) or name.rstrip("_") not in KEEP_ZERO or any(map(_is_sparse, args[1:])):
-        raise NotImplementedError(f"{name}: it is not there for sparse tensors. Use to_dense() first.")
+        raise NotImplementedError(f"{name}: not supported for sparse tensors. Use to_dense() first.")
     input = input if name in ("neg", "negative", "positive", "conj") else input.coalesce()
     found = input.with_values(function(input._values().clone() if name.endswith("_") else input._values(),
                                        *args[1:], **options))
@@ -71,7 +71,7 @@ def mm(input, mat2, reduce="sum"):
             [0., 4.]])
     """
     if reduce != "sum":
-        raise NotImplementedError(f"sparse.mm: only sums are there (got reduce={reduce!r}).")
+        raise NotImplementedError(f"sparse.mm: only sums are supported (got reduce={reduce!r}).")
     return matmul(input, mat2)
 
 
@@ -244,8 +244,8 @@ def _in_place(function):
 
 def _dimension(operation, input, dim):
     if not isinstance(dim, Integral) or not -input.ndim <= dim < input.ndim:
-        raise IndexError(f"{operation}: there is no such dimension (got {dim!r}, expected one of a tensor with "
-                         f"{input.ndim}).")
+        raise IndexError(f"{operation}: dimension out of range (got {dim!r}, expected to be in "
+                         f"[{-input.ndim}, {input.ndim - 1}]).")
     return dim % input.ndim
 
 
@@ -358,7 +358,7 @@ def _sum(input, dim=None, keepdim=False, *, dtype=None, out=None):
     found = sum(input, dim, dtype)
     if not keepdim:
         return found
-    raise NotImplementedError("sum: keepdim is not there for sparse tensors. Use to_dense() first.")
+    raise NotImplementedError("sum: keepdim is not supported for sparse tensors. Use to_dense() first.")
 
 
 def softmax(input, dim, *, dtype=None):
@@ -409,7 +409,7 @@ def _softmax(input, dim, dtype, logarithm):
 
 def _norm(input, p="fro", dim=None, keepdim=False, dtype=None, out=None):
     if dim is not None:
-        raise NotImplementedError("norm: along dimensions it is not there for sparse tensors. Use to_dense() first.")
+        raise NotImplementedError("norm: along dimensions not supported for sparse tensors. Use to_dense() first.")
     return cygrad.linalg.vector_norm(input.coalesce()._values(), 2 if p == "fro" else p)
 
 

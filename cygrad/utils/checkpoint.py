@@ -1,9 +1,9 @@
 """
-Checkpointing: less memory for more computing.
+Activation checkpointing: recomputation to save memory.
 
-What a checkpointed function saves for backward is thrown away and computed again when backward needs it. The
-form without reentrance does so with saved-tensor hooks, so that it works with everything that backward can do; the
-reentrant one is a custom function that runs a backward of its own inside backward.
+What a checkpointed function saves for backward is dropped and recomputed when backward needs it. The non-reentrant form
+does so with saved-tensor hooks, so that it works with everything that backward supports; the reentrant one is a custom
+function that runs a nested backward.
 """
 
 import contextlib
@@ -41,11 +41,11 @@ __all__ = [
 
 
 class CheckpointError(RuntimeError):
-    """Computing a second time was not the same as computing the first time."""
+    """Raised if recomputation differs from the forward."""
 
 
 class _Choices(threading.local):
-    """What blocks say instead of the arguments of the same names; and the group of backwards, if there is one."""
+    """Options set by blocks instead of the arguments of the same names; and the group of backwards, if there is one."""
 
     early_stop = debug = group = None
 
@@ -65,7 +65,7 @@ def _chosen(name, value):
 
 def set_checkpoint_early_stop(enable):
     """
-    A block in which checkpoints stop computing again as soon as they may, or never, whatever their `early_stop` says.
+    Set `early_stop` of all checkpoints in a block.
 
     Parameters
     ----------
@@ -83,13 +83,13 @@ def set_checkpoint_early_stop(enable):
 
 
 def set_checkpoint_debug_enabled(enabled):
-    """A block in which checkpoints note for errors where tensors were saved (True), or not (False); None: as told."""
+    """Set whether checkpoints in a block record where tensors were saved; None: by their `debug`."""
     return _chosen("debug", enabled)
 
 
 class GraphExecGroup:
     """
-    A block whose backwards belong together: checkpoints compute again once for all of them.
+    Group backwards, so that checkpoints recompute only once for all of them.
 
     What was computed again is kept until the end of the block.
 
@@ -123,7 +123,7 @@ class GraphExecGroup:
 
     @classmethod
     def _get_current_group(cls):
-        """The block that this thread is in, or None."""
+        """The innermost block of this thread, or None."""
         return _choices.group
 
 
@@ -133,7 +133,7 @@ def noop_context_fn():
 
 
 class DefaultDeviceType:
-    """The type of device that checkpoints take for granted: there is the CPU."""
+    """The default device type of checkpoints: the CPU."""
 
     @staticmethod
     def set_device_type(device="cpu"):
@@ -146,7 +146,7 @@ class DefaultDeviceType:
 
 
 def get_device_states(*args):
-    """States of other devices' generators, for the arguments that are there: none."""
+    """Return the states of other devices' generators: none."""
     return [], []
 
 
@@ -171,7 +171,7 @@ def check_backward_validity(inputs):
 def checkpoint(function, *args, use_reentrant=None, context_fn=None, determinism_check="default", debug=False,
                early_stop=True, preserve_rng_state=True, **kwargs):
     """
-    Call a function without keeping what it saves for backward, which computes it again.
+    Call a function without keeping what it saves for backward, which recomputes it.
 
     Parameters
     ----------
@@ -231,11 +231,11 @@ def checkpoint(function, *args, use_reentrant=None, context_fn=None, determinism
         return Reentrant.apply(function, preserve_rng_state, *args)
     debug = debug if _choices.debug is None else _choices.debug
     if debug and context_fn not in (None, noop_context_fn):
-        raise ValueError("checkpoint: debug=True is incompatible with a context_fn of your own (got both). Leave one "
+        raise ValueError("checkpoint: debug=True is incompatible with context_fn (got both). Leave one "
                          "of them out.")
     first, second = (OperatorLog(), OperatorLog()) if debug else (context_fn or noop_context_fn)()
     if not is_grad_enabled() or is_inference_mode_enabled() or active_levels() or current_level() is not None:
-        with first:                                       # vmap and forward mode: everything is kept
+        with first:                                       # vmap and forward mode: everything is saved
             return function(*args, **kwargs)
     early_stop = early_stop if _choices.early_stop is None else _choices.early_stop
     frame = Frame(function, args, kwargs, second, early_stop, preserve_rng_state, determinism_check != "none",
@@ -276,7 +276,7 @@ def checkpoint_sequential(functions, segments, input, use_reentrant=None, preser
         use_reentrant = False
     functions = list(functions.children()) if hasattr(functions, "children") else list(functions)
     if not 1 <= segments <= max(len(functions), 1):
-        raise ValueError(f"checkpoint_sequential: segments must lie between 1 and the number of functions (got "
+        raise ValueError(f"checkpoint_sequential: segments must be between 1 and the number of functions (got "
                          f"{segments}, expected 1 to {max(len(functions), 1)}).")
 
     def run(start, end):
@@ -292,16 +292,16 @@ def checkpoint_sequential(functions, segments, input, use_reentrant=None, preser
     return run(size * (segments - 1), len(functions))(input)
 
 
-# ------------------------------------------------------------------------------------------------- without reentrance
+# ---- non-reentrant
 
 class Holder:
-    """Stands in for one saved tensor; has it for a while after it was computed again."""
+    """Placeholder of a saved tensor; holds it for a while after it was recomputed."""
 
     __slots__ = ("__weakref__", "asked_in", "dtype", "tensor")
 
     def __init__(self):
         self.tensor = self.asked_in = None            # the backward that has got the tensor
-        self.dtype = None                             # without determinism_check: what formulas compute with
+        self.dtype = None                             # without determinism_check: what formulas read
 
 
 def _warn_of_default():
@@ -312,15 +312,15 @@ def _warn_of_default():
 
 
 class Enough(BaseException):
-    """Everything that is needed was computed again."""
+    """Raised when everything needed is recomputed."""
 
 
 class KeepArguments(Function):
-    """Saves tensors as any function would, so that a checkpoint around this one can throw them away too."""
+    """Saves tensors as any function would, so that an enclosing checkpoint can drop them too."""
 
     @staticmethod
     def forward(ctx, marker, *tensors):
-        """A tensor whose node has the tensors."""
+        """Save the tensors in the node of a tensor."""
         ctx.save_for_backward(*tensors)
         return marker.clone()
 
@@ -331,28 +331,28 @@ class KeepArguments(Function):
 
 
 def _line():
-    """The user's line that is running, as text."""
+    """Return the running line of user code, as text."""
     lines = [line for line in traceback.extract_stack() if not line.filename.startswith(PACKAGE)]
     return f"{lines[-1].filename}:{lines[-1].lineno}: {lines[-1].line}" if lines else ""
 
 
 def _looks(tensor, debug):
-    """Shape, dtype and device of a tensor as text, and with `debug` the line of the user's that has it saved."""
+    """Return shape, dtype and device of a tensor as text, and with `debug` the user's line that saved it."""
     return f"{tuple(tensor.shape)} {tensor.dtype} {tensor.device}", f", saved by {_line()}" if debug else ""
 
 
 class OperatorLog(OperatorMode):
-    """Notes the operators that are called, with what and by which line."""
+    """Records the called operators, with arguments and line."""
 
     def __init__(self):
         self.lines = []
 
     def __enter__(self):
-        self.lines.clear()                                # another backward computes again
+        self.lines.clear()                                # another backward recomputes
         return super().__enter__()
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        """Note it, and compute."""
+        """Record the call, and compute."""
         shown = ", ".join(f"{value.dtype}{list(value.shape)}" if isinstance(value, Tensor) else repr(value)
                           for value in [*args, *kwargs.values()])
         self.lines.append(f"\n    {func}({shown}) at {_line()}")
@@ -360,7 +360,7 @@ class OperatorLog(OperatorMode):
 
 
 class Frame:
-    """One call of a checkpointed function: what it takes to do it again."""
+    """One call of a checkpointed function: what is needed to repeat it."""
 
     def __init__(self, function, args, kwargs, context, early_stop, preserve_rng_state, compare, log):
         from cygrad import empty
@@ -377,7 +377,7 @@ class Frame:
         self.holders, self.saved = [], []
 
     def pack(self, tensor):
-        """In place of a tensor: its holder."""
+        """Pack: return the placeholder of a tensor."""
         holder = Holder()
         self.holders.append(weakref.ref(holder))
         if not self.compare:
@@ -387,12 +387,12 @@ class Frame:
         return holder
 
     def unpack(self, holder):
-        """The tensor, computed again unless that has happened already."""
+        """Unpack: return the tensor, recomputed unless that has happened already."""
         calls = running()
         if holder.tensor is None:
             if calls and calls[0] == holder.asked_in:
-                raise CheckpointError("checkpoint: a saved tensor was handed out already in this backward (got a "
-                                      "second ctx.saved_tensors). Ask once, and keep what it gives in a variable.")
+                raise CheckpointError("checkpoint: saved tensors can be unpacked once per backward (got a second "
+                                      "ctx.saved_tensors). Store the result of the first in a variable.")
             self.compute_again()
             if holder.tensor is None:
                 raise CheckpointError("checkpoint: fewer tensors were saved when the function was computed again than "
@@ -405,7 +405,7 @@ class Frame:
         return tensor
 
     def compute_again(self):
-        """Run the function, and give what it saves to the holders in turn."""
+        """Run the function, and give what it saves to the placeholders in order."""
         values = list(self.values)
         for place, tensor in zip(self.places, self.node.saved_tensors, strict=True):
             values[place] = tensor
@@ -447,7 +447,7 @@ class Frame:
                                   + self.listed(found))
 
     def listed(self, found):
-        """What was saved and what was recomputed, for errors: where both differ, or with `debug` all of it."""
+        """Return what was saved and what was recomputed, for errors: where both differ, or with `debug` all of it."""
         lines = []
         for place in range(max(len(self.saved), len(found))):
             first, second = (part[place] if place < len(part) else ("nothing", "") for part in (self.saved, found))
@@ -460,10 +460,10 @@ class Frame:
                         "\noperators, when it was computed again:", *self.context.lines])
 
 
-# ------------------------------------------------------------------------------------------------------------ reentrant
+# ---- reentrant
 
 class Reentrant(Function):
-    """The older way: a node whose backward computes again and runs backward inside."""
+    """The reentrant form: a node whose backward recomputes and runs a nested backward."""
 
     @staticmethod
     def forward(ctx, function, preserve_rng_state, *args):
@@ -478,7 +478,7 @@ class Reentrant(Function):
 
     @staticmethod
     def backward(ctx, *grads):
-        """Compute again, recorded, and go back through that."""
+        """Recompute with recording, and run backward through that."""
         if restricted():
             raise RuntimeError("checkpoint: with use_reentrant=True backward runs another backward, so grad() and "
                                "inputs= cannot reach what is inside (got one of them). Use use_reentrant=False.")

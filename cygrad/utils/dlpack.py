@@ -1,4 +1,4 @@
-"""Tensors from and for other libraries that speak DLPack."""
+"""DLPack exchange of tensors with other libraries."""
 
 from cygrad import Tensor, from_dlpack
 
@@ -7,7 +7,7 @@ __all__ = ["from_dlpack", "to_dlpack"]
 
 def to_dlpack(tensor):
     """
-    A capsule over the memory of a tensor, which another library takes once.
+    Return a capsule over the memory of a tensor, which another library consumes once.
 
     Parameters
     ----------

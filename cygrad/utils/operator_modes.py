@@ -1,8 +1,8 @@
 """
 Modes written in Python: they see, count or replace the operators that a program calls.
 
-An `OperatorMode` sees every operator that is called in its block, in-place ones included, and those of a backward: it
-runs its formulas as operators there.
+An `OperatorMode` sees every operator that is called in its block, in-place ones included, and those of a backward,
+which runs its formulas as operators there.
 """
 
 import importlib
@@ -14,7 +14,7 @@ from cygrad._core.table.operator import operators
 
 __all__ = ["OperatorMode", "Overload", "ops"]
 
-# Rows of the table -> the operator of PyTorch's that does the same, where it has another name.
+# Rows of the table -> PyTorch's operators with other names.
 _NAMES = {"cast": "_to_copy", "softmax": "_softmax", "log_softmax": "_log_softmax", "layer_norm": "native_layer_norm",
           "group_norm": "native_group_norm", "batch_norm": "native_batch_norm", "dropout": "native_dropout",
           "scaled_dot_product_attention": "_scaled_dot_product_flash_attention_for_cpu",
@@ -24,7 +24,7 @@ _PRODUCTS = {(1, 1): "dot", (2, 1): "mv", (2, 2): "mm"}
 
 
 def _name(name, arguments):
-    """How an operator is called with these arguments there."""
+    """Return PyTorch's overload for these arguments."""
     if name == "matmul":
         ranks = tuple(value.ndim for value in arguments[:2])
         return _PRODUCTS.get(ranks, "bmm" if min(ranks) > 2 else "mm")
@@ -35,9 +35,9 @@ def _name(name, arguments):
 
 class Overload:
     """
-    An operator as `OperatorMode` names it and programs for PyTorch do: ``ops.aten.mm.default``.
+    An operator with PyTorch's name: ``ops.aten.mm.default``.
 
-    Two of them are equal if they have one name; which overload is meant makes no difference.
+    Two of them are equal if they have one name, whatever the overload.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class Overload:
         for names in (vars(package), vars(functional), vars(Tensor), vars(operators)):
             if self._name in names:
                 return names[self._name]
-        return getattr(package, self._name)               # what is loaded when it is asked for
+        return getattr(package, self._name)               # imported on first access
 
     def __eq__(self, other):
         return isinstance(other, Overload) and other._name == self._name
@@ -84,19 +84,19 @@ class Overload:
 
 
 class Call(Overload):
-    """The operator of one call, which calls it, below the mode that is told of it."""
+    """The operator of one call; calling it skips the current mode."""
 
     def __init__(self, name, arguments, out, inplace):
         super().__init__(_name(name, arguments) + "_" * inplace)
         self._row, self._options = name, {} if out is None else {"out": out}
-        self.changes = inplace or out is not None               # something that was there before
+        self.changes = inplace or out is not None               # an earlier attribute
 
     def _function(self):
         function = getattr(Tensor, f"{self._row}_") if self._name.endswith("_") else getattr(operators, self._row)
         return (lambda *args, **kwargs: function(*args, **self._options, **kwargs)) if self._options else function
 
     def given(self, results, args, kwargs):
-        """Record the call as it is, with these results (a tuple of tensors) instead of computing them."""
+        """Record the call with these results (a tuple of tensors) instead of computing them."""
         return call_precomputed(self._row, results, getattr(operators, self._row), args, kwargs)
 
 
@@ -152,7 +152,7 @@ ops = _Operators()
 
 class OperatorMode:
     """
-    A block whose operators are handed to a method ``__torch_dispatch__(func, types, args, kwargs)``.
+    A block whose operators are passed to a method ``__torch_dispatch__(func, types, args, kwargs)``.
 
     What it returns is the result. In the method, ``func(*args, **kwargs)`` executes the operator, which the blocks
     around this one see, and records for backward as usual. Only operators of this thread are handed over.
@@ -171,7 +171,7 @@ class OperatorMode:
     """
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        """What becomes of a call."""
+        """Handle a call."""
         raise NotImplementedError(f"__torch_dispatch__: {type(self).__name__} does not define it.")
 
     def _handle(self, name, arguments, options, out, inplace):
@@ -183,7 +183,7 @@ class OperatorMode:
 
     @contextmanager
     def _suspended(self):
-        """Let only the modes around this one see calls."""
+        """Call only the modes outside of this one."""
         former = set_user_mode(self._outer[-1])
         try:
             yield

@@ -1,7 +1,7 @@
 """
-Trees of containers, as ``torch.utils._pytree`` has them: taken apart into leaves, and put together again.
+Trees of containers, as in ``torch.utils._pytree``: flattened to leaves, and unflattened.
 
-Containers are lists, tuples, named tuples, dicts of three kinds, deques, and what is registered; everything else is a
+Containers are lists, tuples, named tuples, dicts of three kinds, deques, and registered classes; everything else is a
 leaf. The entries of a dict keep their order.
 """
 
@@ -19,7 +19,7 @@ def _named(kind):
     return issubclass(kind, tuple) and hasattr(kind, "_fields")
 
 
-# type -> (node -> children and what else there is of it, children and that -> node)
+# type -> (node -> children and context, children and context -> node)
 SUPPORTED_NODES = {
     list: (lambda node: (list(node), None), lambda children, context: list(children)),
     tuple: (lambda node: (list(node), None), lambda children, context: tuple(children)),
@@ -38,7 +38,7 @@ SUPPORTED_NODES[namedtuple] = _NAMED_TUPLE
 
 
 def register_pytree_node(cls, flatten_fn, unflatten_fn, **options):
-    """Let objects of a class be containers; ``flatten_fn(node) -> children, context`` and back."""
+    """Register a class as a container; ``flatten_fn(node) -> children, context`` and back."""
     SUPPORTED_NODES[cls] = NodeDef(flatten_fn, unflatten_fn)
 
 
@@ -46,7 +46,7 @@ _register_pytree_node = register_pytree_node
 
 
 class TreeSpec:
-    """What is left of a tree without its leaves."""
+    """The structure of a tree without its leaves."""
 
     def __init__(self, type, context, children_specs):
         self.type, self.context, self.children_specs = type, context, children_specs
@@ -66,7 +66,7 @@ class TreeSpec:
             f"TreeSpec({self.type.__name__}, {self.context}, {self.children_specs})")
 
     def is_leaf(self):
-        """Whether there is nothing but one leaf."""
+        """Return whether it is a single leaf."""
         return self.type is None
 
     def unflatten(self, leaves):
@@ -80,12 +80,12 @@ def LeafSpec():
 
 
 def _get_node_type(tree):
-    """The type that says how a node is taken apart."""
+    """Return the registered type of a node."""
     return namedtuple if _named(type(tree)) and type(tree) not in SUPPORTED_NODES else type(tree)
 
 
 def _kind(node, is_leaf):
-    """How to take a node apart; None for a leaf."""
+    """Return the functions of a node's type; None for a leaf."""
     if is_leaf is not None and is_leaf(node):
         return None
     kind = SUPPORTED_NODES.get(type(node))
@@ -94,7 +94,7 @@ def _kind(node, is_leaf):
 
 def tree_flatten(tree, is_leaf=None):
     """
-    The leaves of a tree from left to right, and what is left without them.
+    Return the leaves of a tree from left to right, and its structure.
 
     Examples
     --------
@@ -121,13 +121,13 @@ def tree_flatten(tree, is_leaf=None):
     except RecursionError:
         raise ValueError("tree_flatten: containers are nested too deep; perhaps one contains itself.") from None
     finally:
-        visit = None                 # ends a cycle with itself, which would keep the leaves
+        visit = None                 # breaks a reference cycle, which would keep the leaves
     return leaves, spec
 
 
 def tree_unflatten(leaves, treespec):
     """
-    The tree of a spec with these leaves.
+    Return the tree of a spec with these leaves.
 
     Examples
     --------
@@ -152,12 +152,12 @@ def tree_unflatten(leaves, treespec):
     try:
         return build(treespec)
     finally:
-        build = None                 # ends a cycle with itself, which would keep the leaves
+        build = None                 # breaks a reference cycle, which would keep the leaves
 
 
 def tree_leaves(tree, is_leaf=None):
     """
-    The leaves of a tree from left to right.
+    Return the leaves of a tree from left to right.
 
     Examples
     --------
@@ -171,7 +171,7 @@ def tree_leaves(tree, is_leaf=None):
 
 def tree_iter(tree, is_leaf=None):
     """
-    An iterator over the leaves.
+    Return an iterator over the leaves.
 
     Examples
     --------
@@ -185,7 +185,7 @@ def tree_iter(tree, is_leaf=None):
 
 def tree_structure(tree, is_leaf=None):
     """
-    What is left of a tree without its leaves.
+    Return the structure of a tree.
 
     Examples
     --------
@@ -199,7 +199,7 @@ def tree_structure(tree, is_leaf=None):
 
 def tree_map(func, tree, *rests, is_leaf=None):
     """
-    The tree of the results of a function for each leaf, and for those at the same places of other trees.
+    Map a function over the leaves, and over those at the same positions of other trees.
 
     Examples
     --------
@@ -214,7 +214,7 @@ def tree_map(func, tree, *rests, is_leaf=None):
 
 
 def _leaves_at(tree, spec):
-    """The parts of a tree at the places where a spec has its leaves."""
+    """Return the subtrees at the positions of the leaves of a spec."""
     if spec.is_leaf():
         return [tree]
     kind = SUPPORTED_NODES.get(type(tree), _NAMED_TUPLE)
@@ -244,7 +244,7 @@ def tree_map_(func, tree, *rests, is_leaf=None):
 
 def tree_map_only(type_or_types, func=None, tree=None, is_leaf=None):
     """
-    `tree_map` that leaves those leaves alone that are not of a type, or do not fulfill a condition.
+    Map a function over the leaves of a type, or that satisfy a condition.
 
     Examples
     --------
@@ -260,7 +260,7 @@ def tree_map_only(type_or_types, func=None, tree=None, is_leaf=None):
 
 def tree_all(pred, tree, is_leaf=None):
     """
-    Whether a condition holds for all leaves.
+    Return whether a condition holds for all leaves.
 
     Examples
     --------
@@ -274,7 +274,7 @@ def tree_all(pred, tree, is_leaf=None):
 
 def tree_any(pred, tree, is_leaf=None):
     """
-    Whether a condition holds for a leaf.
+    Return whether a condition holds for a leaf.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Checkpoints that keep the results of some operators, as a policy says, and compute only the others again."""
+"""Selective checkpoints, which save the results of some operators and recompute the others."""
 
 import enum
 from collections import defaultdict
@@ -8,14 +8,14 @@ from cygrad.utils.operator_modes import OperatorMode, Overload
 
 __all__ = ["SAC_IGNORED_OPS", "CheckpointPolicy", "SelectiveCheckpointContext", "create_selective_checkpoint_contexts"]
 
-SAC_IGNORED_OPS = {Overload("detach")}             # how many of them there are is the checkpoint's affair
+SAC_IGNORED_OPS = {Overload("detach")}             # the checkpoint ensures their number
 _RECOMPUTE, _CONSUMED = "computed again", "handed out"
 _MISMATCH = "It must call the same operators each time, whatever else changes between forward and backward."
 
 
 class CheckpointPolicy(enum.Enum):
     """
-    What a checkpoint does with the result of an operator: keep it (SAVE), or compute it again (RECOMPUTE).
+    What a checkpoint does with the result of an operator: save it (SAVE), or recompute it (RECOMPUTE).
 
     The forms MUST and PREFER mean the same here. There is no other device to offload to, so a result to be offloaded
     is kept.
@@ -34,7 +34,7 @@ _SAVED = set(CheckpointPolicy) - {CheckpointPolicy.MUST_RECOMPUTE, CheckpointPol
 
 class SelectiveCheckpointContext:
     """
-    What a policy is told of a call.
+    Information for a policy about a call.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class SelectiveCheckpointContext:
 
 
 class _Counting(OperatorMode):
-    """Operators are told apart by their name and by how often it was called before."""
+    """Identifies operators by their name and the number of earlier calls."""
 
     def __init__(self, storage):
         self.storage, self.counts = storage, defaultdict(int)
@@ -59,13 +59,13 @@ class _Counting(OperatorMode):
         return super().__enter__()
 
     def number(self, func):
-        """How often the operator was called before."""
+        """Return how often the operator was called before."""
         self.counts[func] += 1
         return self.counts[func] - 1
 
 
 class _Keeping(_Counting):
-    """The first time: results are kept as the policy says."""
+    """Forward: save results as the policy says."""
 
     def __init__(self, policy, storage):
         super().__init__(storage)
@@ -78,7 +78,7 @@ class _Keeping(_Counting):
             return result
         number = self.number(func)
         policy = self.policy(SelectiveCheckpointContext(is_recompute=False, op_output=result), func, *args, **kwargs)
-        if isinstance(policy, bool):                    # as policies answered once
+        if isinstance(policy, bool):                    # former bool results of policies
             policy = CheckpointPolicy.MUST_SAVE if policy else CheckpointPolicy.PREFER_RECOMPUTE
         results = result if isinstance(result, tuple) else (result,)
         kept = policy in _SAVED and not func.changes and all(isinstance(value, Tensor) for value in results)
@@ -87,38 +87,38 @@ class _Keeping(_Counting):
 
 
 class _HandingOut(_Counting):
-    """The second time: what was kept takes the place of computing it."""
+    """Recomputation: return saved results instead of computing them."""
 
     def __init__(self, storage, allow_cache_entry_mutation):
         super().__init__(storage)
         self.allow_cache_entry_mutation = allow_cache_entry_mutation
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        """Look for what was kept of this call."""
+        """Return the saved result of this call."""
         if func in SAC_IGNORED_OPS:
             return func(*args, **kwargs)
         number = self.number(func)
         entry = self.storage[func].get(number) if func in self.storage else None
         if entry is None:
-            raise RuntimeError(f"checkpoint: {func} was called when the function was computed again, but not found in "
-                               f"storage (call {number} of it was not made the first time). {_MISMATCH}")
+            raise RuntimeError(f"checkpoint: {func} was called in the recomputation, but not found in storage (the "
+                               f"forward made no call {number} of it). {_MISMATCH}")
         if entry is _RECOMPUTE:
             return func(*args, **kwargs)
         if entry is _CONSUMED:
-            raise RuntimeError(f"checkpoint: trying to backward an extra time (what was kept of {func} is used up). "
-                               "A selective checkpoint can be gone through only once; do all in one backward.")
+            raise RuntimeError(f"checkpoint: trying to backward an extra time (the saved results of {func} are used "
+                               f"up). A selective checkpoint supports one backward only.")
         self.storage[func][number] = _CONSUMED
         for value, version in entry:
             if value._version != version and not self.allow_cache_entry_mutation:
-                raise RuntimeError(f"checkpoint: a tensor that was kept has been mutated in place (got version "
-                                   f"{value._version} of a result of {func}, expected {version}). Change a clone() of "
-                                   "it, or pass allow_cache_entry_mutation=True.")
+                raise RuntimeError(f"checkpoint: a saved tensor has been mutated in place (got version "
+                                   f"{value._version} of a result of {func}, expected {version}). Modify a clone() of "
+                                   f"it, or pass allow_cache_entry_mutation=True.")
         return func.given(tuple(value for value, _ in entry), args, kwargs)
 
 
 def create_selective_checkpoint_contexts(policy_fn_or_list, allow_cache_entry_mutation=False):
     """
-    The two contexts of a checkpoint that keeps the results of some operators.
+    Return the two contexts of a checkpoint that saves the results of some operators.
 
     Parameters
     ----------

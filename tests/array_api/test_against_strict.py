@@ -425,7 +425,7 @@ def test_gradients_flow_through_the_namespace():
     assert cygrad.autograd.gradcheck(lambda a: xp.abs(xp.fft.fft(a)), [x])
     assert cygrad.autograd.gradcheck(lambda a: xp.astype(xp.std(xp.concat([a, 2 * a]), correction=1), xp.complex128),
         [x])
-    with pytest.raises(ValueError, match="no such version"):
+    with pytest.raises(ValueError, match="unsupported version"):
         x.__array_namespace__(api_version="2019.01")
 
 

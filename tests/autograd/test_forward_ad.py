@@ -129,7 +129,7 @@ def test_make_dual_refuses(level, error, match, primal, direction):
 
 
 def test_make_dual_twice(x):
-    with pytest.raises(RuntimeError, match="has a tangent in this level already"):
+    with pytest.raises(RuntimeError, match="is a dual tensor of this level already"):
         make_dual(x, tensor(1, 1, 1))
     with pytest.raises(TypeError, match="unpack_dual: expected a Tensor"):
         unpack_dual(1.0)
@@ -393,7 +393,7 @@ def test_custom_function_in_place(x):
 
 
 @pytest.mark.parametrize(("forward", "jvp", "match"), [
-    (lambda x: x.mul_(2), lambda t: t * 2, "must change the tangent of that input in place"),
+    (lambda x: x.mul_(2), lambda t: t * 2, "must modify the tangent of that input in place"),
     (lambda x: x[:1], lambda t: t[:1].clone(), "jvp must return a view"),
     (lambda x: x, lambda t: t, "jvp must return a view"),
     (lambda x: x, lambda t: t * 1, "jvp must return a view"),
@@ -403,7 +403,7 @@ def test_tangents_share_memory_where_tensors_do(x, forward, jvp, match):
         @staticmethod
         def forward(ctx, x):
             result = forward(x)
-            if result is x and match.startswith("must change"):
+            if result is x and match.startswith("must modify"):
                 ctx.mark_dirty(x)
             return result
 
@@ -479,7 +479,7 @@ def test_tangents_of_another_dtype():
 def test_tangents_have_no_tangents():
     with dual_level():
         dual = make_dual(tensor(1), tensor(1))
-        with pytest.raises(RuntimeError, match="the tangent has a tangent itself"):
+        with pytest.raises(RuntimeError, match="the tangent is a dual tensor itself"):
             make_dual(tensor(2), dual)
 
 

@@ -32,7 +32,7 @@ def test_a_modified_result_does_not():
     y = x.exp()
     z = (y * y).sum()
     modified_in_a_thread(y)
-    with pytest.raises(RuntimeError, match=r"clone\(\) before the change\.$"):
+    with pytest.raises(RuntimeError, match=r"clone\(\) before modifying it\.$"):
         z.backward()
 
 

@@ -66,7 +66,7 @@ def test_reading_does_not_count():
 def test_leaves():
     for change in CHANGES.values():
         x = leaf(1.0, 2.0)
-        with pytest.raises(RuntimeError, match="leaf that requires grad cannot be changed in place"):
+        with pytest.raises(RuntimeError, match="leaf that requires grad cannot be modified in place"):
             change(x)
         assert x.tolist() == [1.0, 2.0]
         assert x._version == 0
@@ -76,9 +76,9 @@ def test_leaves():
 def test_views_of_leaves():
     for change in CHANGES.values():
         x = leaf([[1.0, 2.0], [3.0, 4.0]])
-        with pytest.raises(RuntimeError, match="leaf that requires grad cannot be changed in place"):
+        with pytest.raises(RuntimeError, match="leaf that requires grad cannot be modified in place"):
             change(x[0])
-        with pytest.raises(RuntimeError, match="leaf that requires grad cannot be changed in place"):
+        with pytest.raises(RuntimeError, match="leaf that requires grad cannot be modified in place"):
             change(x.t()[1].view(2))
         assert x.tolist() == [[1.0, 2.0], [3.0, 4.0]]
     with cygrad.no_grad():
@@ -92,9 +92,9 @@ def test_views_of_leaves():
 def test_expanded():
     for target in (cygrad.ones(1, dtype=FLOAT).expand(3), (leaf(1.0, 2.0) * 1).expand(3, 2),
                    cygrad.ones(5, dtype=FLOAT).as_strided((3, 2), (1, 1))):
-        with pytest.raises(RuntimeError, match=r"share one place in memory.*clone\(\)"):
+        with pytest.raises(RuntimeError, match=r"share memory.*clone\(\)"):
             target.add_(1)
-        with pytest.raises(RuntimeError, match="share one place in memory"):
+        with pytest.raises(RuntimeError, match="share memory"):
             target.mul_(target.clone())
     assert cygrad.ones(1).expand(1).add_(1).tolist() == [2.0]
 
@@ -124,7 +124,7 @@ def test_one_of_several_outputs(make):
         parts[1][0].mul_(2)                      # and so are their views
     assert y._version == 0
     y.mul_(2)                                    # the base may change, but they know nothing of it
-    with pytest.raises(RuntimeError, match=r"view whose base.*was changed in place since"):
+    with pytest.raises(RuntimeError, match=r"view whose base.*was modified in place since"):
         parts[0] * 2
     with cygrad.no_grad():
         parts[0].zero_()
@@ -283,12 +283,12 @@ def test_saved_values_are_protected():
         a = x * 1
         y = make(a)
         a.add_(1)
-        with pytest.raises(RuntimeError, match="changed in place"):
+        with pytest.raises(RuntimeError, match="modified in place"):
             y.sum().backward()
     a = x * 1
     y = a.exp()
     y.mul_(2)
-    with pytest.raises(RuntimeError, match=r"ExpBackward0.*changed in place"):
+    with pytest.raises(RuntimeError, match=r"ExpBackward0.*modified in place"):
         y.sum().backward()
     a = x * 1
     y = a.exp()
@@ -305,7 +305,7 @@ def test_in_place_with_itself():
     assert grad(y.sum(), x)[0].tolist() == [4.0, 4.0]
     y = x * 1
     y.mul_(y)                                    # needs the old value as well, which is gone
-    with pytest.raises(RuntimeError, match="changed in place"):
+    with pytest.raises(RuntimeError, match="modified in place"):
         y.sum().backward()
 
 
@@ -323,7 +323,7 @@ def test_views_of_a_base_that_detach_took_out_of_the_graph():
     y = leaf(1.0, 2.0) * 1
     v = y[:1]
     y.detach_()
-    with pytest.raises(RuntimeError, match=r"detach_\(\) has taken its base out of the graph"):
+    with pytest.raises(RuntimeError, match=r"detach_\(\) has detached its base from the graph"):
         v.mul_(2)
     with cygrad.no_grad():
         v.mul_(2)
@@ -387,10 +387,10 @@ def test_set_gives_other_memory():
     with pytest.raises(RuntimeError, match="leaf that requires grad"):
         leaf(1.0).set_(source)
     y = leaf(1.0, 2.0) * 1
-    with pytest.raises(RuntimeError, match="no derivative"):
+    with pytest.raises(RuntimeError, match="not differentiable"):
         y.set_(source)
     z = y * y
     with cygrad.no_grad():
         y.set_(source)
-    with pytest.raises(RuntimeError, match=r"changed in place .* version 1, expected version 0"):
+    with pytest.raises(RuntimeError, match=r"modified in place .* version 1, expected version 0"):
         z.sum().backward()

@@ -81,9 +81,9 @@ def test_it_becomes_invalid_by_a_recorded_change(name, mode, who):
     why = "made in no-grad mode" if mode == "no_grad" else "made in inference mode"
     for use in (lambda: view.grad_fn, lambda: view.is_leaf, lambda: view * 2, lambda: view[..., 0],
                 lambda: view.sum().backward(), lambda: cygrad.stack([view, view])):
-        with pytest.raises(RuntimeError, match=f"(?s)changed in place since.*{why}.*make the view again"):
+        with pytest.raises(RuntimeError, match=f"(?s)modified in place since.*{why}.*make the view again"):
             use()
-    with pytest.raises(RuntimeError, match="cannot be changed in place"):
+    with pytest.raises(RuntimeError, match="cannot be modified in place"):
         view.add_(1)
     assert "grad_fn=<Invalid>" in repr(view)
     view.retain_grad()                             # of a leaf: nothing to do
@@ -143,7 +143,7 @@ def test_a_view_made_again_is_valid(mode):
     with MODES[mode]():
         view = base.view(-1)
         view.add_(1)
-    with pytest.raises(RuntimeError, match="changed in place since"):
+    with pytest.raises(RuntimeError, match="modified in place since"):
         _ = view.grad_fn
     assert grad(base.view(-1).sum(), x)[0].tolist() == [[2, 2], [2, 2]]
 
@@ -230,7 +230,7 @@ def test_what_was_saved_notices_a_change_after_data():
     x.data = cygrad.zeros(2)
     with cygrad.no_grad():
         x.add_(1)
-    with pytest.raises(RuntimeError, match="changed in place"):
+    with pytest.raises(RuntimeError, match="modified in place"):
         y.backward()
 
 

@@ -53,7 +53,7 @@ def test_raw_saved():
     y = x.exp() * x
     raw = y.grad_fn._raw_saved_self
     assert type(raw).__name__ == "SavedTensor"
-    with pytest.raises(TypeError, match="cannot be made directly"):
+    with pytest.raises(TypeError, match="cannot be created directly"):
         type(raw)()
     with pytest.raises(AttributeError, match="no attribute '_saved_nothing'"):
         _ = y.grad_fn._saved_nothing
@@ -210,7 +210,7 @@ def test_changes_of_what_is_not_saved_are_allowed():
     assert x.grad.tolist() == [5.0, 6.0]
     y = x * c
     c.add_(1)
-    with pytest.raises(RuntimeError, match=r"MulBackward0.*changed in place"):
+    with pytest.raises(RuntimeError, match=r"MulBackward0.*modified in place"):
         y.sum().backward()
 
 

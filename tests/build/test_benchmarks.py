@@ -21,6 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 KINDS = ("time_", "timeraw_", "track_", "peakmem_", "mem_")
 
 pytestmark = [
+    pytest.mark.usefixtures("keep_number_of_threads"),
     pytest.mark.slow,
     pytest.mark.skipif(not (ROOT / "benchmarks").is_dir(), reason="benchmarks are only in the source tree")]
 
@@ -41,13 +42,6 @@ def found():
                 # what needs a cache counts instructions, and has a test of its own
                 if method.startswith(KINDS) and not hasattr(cls, "setup_cache"):
                     yield pytest.param(cls, method, id=f"{path.stem}.{name}.{method}")
-
-
-@pytest.fixture(autouse=True)
-def threads_restored():
-    before = cygrad.get_num_threads()
-    yield
-    cygrad.set_num_threads(before)
 
 
 @pytest.mark.parametrize(("cls", "method"), list(found()))

@@ -86,8 +86,8 @@ def test_build_writes_it(tree):
     stubs.write(package.parent)
     written = names(ast.parse((package / stubs.STUB).read_text()).body)
     # What other tests have looked up stays in the namespace: what counts is what is there at first.
-    first = subprocess.run([sys.executable, "-c", "import cygrad; print(*vars(cygrad))"], cwd=package.parent, check=True,
-                           stdout=subprocess.PIPE, text=True).stdout.split()
+    first = subprocess.run([sys.executable, "-c", "import cygrad; print(*vars(cygrad))"], cwd=package.parent,
+                           check=True, stdout=subprocess.PIPE, text=True).stdout.split()
     assert len(first) > 500
     assert names(tree.body) & set(first) <= written
     assert not written - names(tree.body)

@@ -13,10 +13,9 @@ WORDS = {
     "(?<!import )the lock|Python's lock|interpreter's lock": "the GIL", "by the way|on the way": "leave it out",
     "peers?": "PyTorch; other libraries",
 }
-# These are not clean yet; the parameter of P2POp is named `peer`, as PyTorch's.
-NOT_YET = {"cygrad/_core/kernels", "cygrad/serialization"}
 FOLDERS = {"README.md", "docs", *(str(path.relative_to(ROOT)) for path in (
-    *(ROOT / "cygrad").iterdir(), *(ROOT / "cygrad/_core").iterdir()))} - NOT_YET - {"cygrad/_core"}
+    *(ROOT / "cygrad").iterdir(), *(ROOT / "cygrad/_core").iterdir()))} - {"cygrad/_core"}
+# The parameter of P2POp is named `peer`, as in PyTorch.
 ALLOWED = {"cygrad/distributed/point_to_point.py": {"peer"}}
 SUFFIXES = {".md", ".py", ".toml", ".pyx", ".pxd", ".h"}
 

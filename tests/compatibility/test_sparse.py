@@ -112,7 +112,7 @@ def test_refusals():
             (RuntimeError, "go up from 0", lambda: cygrad.sparse_csr_tensor([0, 3], [0], [1.0])),
             (RuntimeError, "do not fit", lambda: s @ cygrad.ones(3, 3, dtype=cygrad.float64)),
             (RuntimeError, "one dtype", lambda: s @ cygrad.ones(5, 3)),
-            (NotImplementedError, "blocks", lambda: cygrad.sparse_bsr_tensor([0], [0], [1.0])),
+            (NotImplementedError, "block sparse", lambda: cygrad.sparse_bsr_tensor([0], [0], [1.0])),
             (IndexError, "out of range", lambda: s[7])):
         with pytest.raises(error, match=match):
             wrong()

@@ -1,4 +1,4 @@
-"""Random programs, compiled: results, gradients and what was changed in place are those of eager, bit for bit."""
+"""Random programs, compiled: results, gradients and what was modified in place are those of eager, bit for bit."""
 
 import os
 import warnings

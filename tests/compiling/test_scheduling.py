@@ -11,14 +11,9 @@ from cygrad.compiling import explain
 from tests.compiling.random_functions import numbers, random_function
 from tests.tools import in_threads, run_program
 
+pytestmark = pytest.mark.usefixtures("keep_number_of_threads")
+
 F = nn.functional
-
-
-@pytest.fixture(autouse=True)
-def keep_number_of_threads():
-    before = cygrad.get_num_threads()
-    yield
-    cygrad.set_num_threads(before)
 
 
 @pytest.fixture

@@ -238,7 +238,7 @@ def test_groups():
     dist.broadcast(tensor, group=own, group_src=0)
     with pytest.warns(UserWarning, match="does not belong"):
         assert dist.all_reduce(tensor, group=other) is None
-    with pytest.raises(ValueError, match="no such rank"):
+    with pytest.raises(ValueError, match="unknown rank"):
         dist.broadcast(tensor, src=1 - rank % 2, group=own)
     dist.destroy_process_group(own)
     with pytest.raises(ValueError, match="destroyed"):
@@ -271,19 +271,19 @@ def test_wrong_calls_are_refused():
     for error, words, call in [
             (TypeError, "expected a Tensor", lambda: dist.all_reduce([1.0])),
             (TypeError, "must be a ReduceOp", lambda: dist.all_reduce(torch.ones(2), "sum")),
-            (RuntimeError, "share one place", lambda: dist.all_reduce(torch.ones(1).expand(3))),
-            (RuntimeError, "share one place", lambda: dist.all_gather([torch.ones(1).expand(3)] * n, torch.ones(3))),
+            (RuntimeError, "share memory", lambda: dist.all_reduce(torch.ones(1).expand(3))),
+            (RuntimeError, "share memory", lambda: dist.all_gather([torch.ones(1).expand(3)] * n, torch.ones(3))),
             (ValueError, "for each rank", lambda: dist.all_gather([torch.ones(3)], torch.ones(3))),
             (ValueError, "identical in size", lambda: dist.all_gather([torch.ones(2)] * n, torch.ones(3))),
             (ValueError, "2 times", lambda: dist.all_gather_into_tensor(torch.ones(5), torch.ones(3))),
             (ValueError, "2 times", lambda: dist.reduce_scatter_tensor(torch.ones(2), torch.ones(5))),
             (ValueError, "divisible", lambda: dist.all_to_all_single(torch.ones(3), torch.ones(3))),
             (ValueError, "add up", lambda: dist.all_to_all_single(torch.ones(3), torch.ones(3), [1, 1], [1, 2])),
-            (ValueError, "no such rank", lambda: dist.broadcast(torch.ones(1), src=7)),
-            (ValueError, "no such rank", lambda: dist.reduce(torch.ones(1), None)),
-            (ValueError, "a place for each rank", lambda: dist.all_gather_object([None], 1)),
-            (ValueError, "no such rank", lambda: dist.broadcast(torch.ones(1), src=1.0)),
-            (ValueError, "a list with a place", lambda: dist.all_gather_object(None, 1)),
+            (ValueError, "unknown rank", lambda: dist.broadcast(torch.ones(1), src=7)),
+            (ValueError, "unknown rank", lambda: dist.reduce(torch.ones(1), None)),
+            (ValueError, "an item for each rank", lambda: dist.all_gather_object([None], 1)),
+            (ValueError, "unknown rank", lambda: dist.broadcast(torch.ones(1), src=1.0)),
+            (ValueError, "a list with an item", lambda: dist.all_gather_object(None, 1)),
             (TypeError, "expected a list", lambda: dist.broadcast_object_list((1,))),
             (TypeError, "list of P2POp", lambda: dist.batch_isend_irecv([1])),
             (TypeError, "list of int", lambda: dist.new_group(3)),
@@ -292,7 +292,7 @@ def test_wrong_calls_are_refused():
             (TypeError, "all_gather: expected a Tensor", lambda: dist.nn.all_gather(None)),
             (TypeError, "input_list must be a list", lambda: dist.nn.reduce_scatter(None, None)),
             (TypeError, "ProcessGroup", lambda: dist.all_reduce(torch.ones(1), group="all")),
-            (RuntimeError, "a default group already", dist.init_process_group),
+            (RuntimeError, "a default group exists", dist.init_process_group),
             (ValueError, "different ranks", lambda: dist.new_group([0, 0])),
             (ValueError, "positive number", lambda: dist.barrier(async_op=True).wait(-1)),
     ]:

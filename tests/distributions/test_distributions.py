@@ -233,8 +233,8 @@ def test_what_is_refused():
         ours.Bernoulli(probs=0.5, logits=0.0)
     with pytest.raises(TypeError, match="expected the parameters loc, scale"):
         ours.Normal(0.0)
-    with pytest.raises(NotImplementedError, match="there is no formula for"):
+    with pytest.raises(NotImplementedError, match="no formula for"):
         ours.kl_divergence(ours.Wishart(3.0, cygrad.eye(2)), ours.Normal(0.0, 1.0))
-    with pytest.raises(NotImplementedError, match="samples with gradients"):
+    with pytest.raises(NotImplementedError, match="implement rsample"):
         ours.Poisson(cygrad.tensor(1.0)).rsample()
     assert math.isnan(ours.Cauchy(0.0, 1.0).mean.item())

@@ -10,20 +10,13 @@ import cygrad
 from cygrad import fft
 from cygrad.autograd import gradcheck, gradgradcheck
 from tests.reference import torch
-
-
-def random(*shape, dtype=np.float64, seed=0):
-    rng = np.random.default_rng(seed)
-    values = rng.standard_normal(shape)
-    if np.issubdtype(dtype, np.complexfloating):
-        values = values + 1j * rng.standard_normal(shape)
-    return values.astype(dtype)
+from tests.tools import random_array
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 64, 97, 1000, 4099])
 @pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft"])
 def test_lengths(name, n):
-    values = random(3, n)
+    values = random_array(3, n)
     if n == 1 and name in ("irfft", "hfft"):
         with pytest.raises(RuntimeError, match="data points"):
             getattr(fft, name)(cygrad.from_numpy(values))
@@ -98,7 +91,7 @@ OPTIONS = [
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 @pytest.mark.parametrize("shape", [(40,), (2, 40)])
 def test_stft_as_the_reference(shape, options):
-    values = random(*shape)
+    values = random_array(*shape)
 
     def call(library):
         own = {**options}
@@ -115,7 +108,7 @@ def test_stft_as_the_reference(shape, options):
 @pytest.mark.parametrize("length", [None, 30, 50])
 @pytest.mark.parametrize("options", [{}, {"normalized": True}, {"onesided": False}, {"hop_length": 2}], ids=str)
 def test_istft_gives_the_signal_back(options, length):
-    values, window = random(2, 40), cygrad.from_numpy(np.hamming(12))
+    values, window = random_array(2, 40), cygrad.from_numpy(np.hamming(12))
     spectra = cygrad.stft(cygrad.from_numpy(values), 12, window=window, return_complex=True, **options)
     found = cygrad.istft(spectra, 12, window=window, length=length, **options).numpy()
     known = min(found.shape[-1], 39)
@@ -124,7 +117,7 @@ def test_istft_gives_the_signal_back(options, length):
 
 
 def test_gradients_of_frames():
-    x, window = (cygrad.from_numpy(random(size) + 2).requires_grad_() for size in (20, 8))
+    x, window = (cygrad.from_numpy(random_array(size) + 2).requires_grad_() for size in (20, 8))
 
     def there(x, window):
         return cygrad.stft(x, 8, 3, window=window, return_complex=True)
@@ -143,7 +136,7 @@ def test_gradients_of_frames():
 # ---- threads
 
 def test_same_bits_for_any_number_of_threads():
-    values, found = random(700, 96, dtype=np.complex128), []
+    values, found = random_array(700, 96, dtype=np.complex128), []
     for count in (1, 2, 4):
         with cygrad.threads(count):
             found.append(fft.fftn(cygrad.from_numpy(values)).numpy().tobytes())
@@ -156,7 +149,7 @@ def test_transforms_at_the_same_time():
 
     def work(seed):
         for n in range(seed, 400, 7):
-            values = random(5, n, seed=seed)
+            values = random_array(5, n, seed=seed)
             if not np.allclose(fft.fft(cygrad.from_numpy(values)).numpy(), np.fft.fft(values)):
                 failures.append((seed, n))
 

@@ -147,7 +147,7 @@ def test_the_graph_is_kept_and_guarded():
     second = per_sample_grad(found, list(model.parameters()))
     assert all(cygrad.equal(a, b) for a, b in zip(first, second, strict=True))
     x.add_(1)
-    with pytest.raises(RuntimeError, match="changed in place"):
+    with pytest.raises(RuntimeError, match="modified in place"):
         per_sample_grad(found, list(model.parameters()))
     found = losses(model, x)
     found.sum().backward()

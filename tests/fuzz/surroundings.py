@@ -72,7 +72,7 @@ def whole(kind):
     if kind == "safetensors":
         return t.safetensors.save({"a": x.detach(), "b": t.arange(3), "c": t.ones(2, dtype=t.bool)})
     if kind == "legacy":
-        from tests.serialization.test_peer_safety import legacy, pickled, storage, tensor
+        from tests.serialization.test_torch_files_safety import legacy, pickled, storage, tensor
         return legacy(pickled({"x": tensor(storage(), 1, (2,), (2,)), "y": [tensor(storage())]}))
     t.save(state, file, format=kind)
     return file.getvalue()

@@ -10,16 +10,9 @@ from cygrad import linalg
 from cygrad._core.table.operator import operators
 from cygrad.autograd import gradcheck, gradgradcheck
 from tests.reference import torch
+from tests.tools import random_array
 
 DTYPES = [np.float32, np.float64, np.complex64, np.complex128]
-
-
-def random(*shape, dtype=np.float64, seed=0):
-    rng = np.random.default_rng(seed)
-    values = rng.standard_normal(shape)
-    if np.issubdtype(dtype, np.complexfloating):
-        values = values + 1j * rng.standard_normal(shape)
-    return values.astype(dtype)
 
 
 def close(found, expected, dtype=np.float64):
@@ -37,7 +30,7 @@ def adjoint(values):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(1, 1), (70, 70), (90, 40), (40, 90), (3, 5, 4)])
 def test_factors_give_the_matrix(shape, dtype):
-    values = random(*shape, dtype=dtype)
+    values = random_array(*shape, dtype=dtype)
     A = cygrad.from_numpy(values)
     k = min(shape[-2:])
     for full in (False, True):
@@ -56,14 +49,14 @@ def test_factors_give_the_matrix(shape, dtype):
     if shape[-2] >= shape[-1]:
         close(linalg.householder_product(*cygrad.geqrf(A)), np.asarray(linalg.qr(A).Q), dtype)
     for driver in ("gels", "gelsy", "gelsd", "gelss"):
-        B = random(*shape[:-1], 3, dtype=dtype, seed=1)
+        B = random_array(*shape[:-1], 3, dtype=dtype, seed=1)
         close(linalg.lstsq(A, cygrad.from_numpy(B), driver=driver).solution, np.linalg.pinv(values) @ B, dtype)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(1, 1), (60, 60), (4, 3, 3)])
 def test_square_matrices(shape, dtype):
-    values = random(*shape, dtype=dtype)
+    values = random_array(*shape, dtype=dtype)
     A, n = cygrad.from_numpy(values), shape[-1]
     L, V = linalg.eig(A)
     close(A.to(V.dtype) @ V, np.asarray(V * L.unsqueeze(-2)), dtype)
@@ -86,7 +79,7 @@ def test_square_matrices(shape, dtype):
 @pytest.mark.parametrize("factor", [1e-3, 0.1, 0.5, 1.5, 4.0, 30.0])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_matrix_exp_of_every_degree(dtype, factor):
-    values = (random(4, 4, dtype=dtype) * factor / 4).astype(dtype)
+    values = (random_array(4, 4, dtype=dtype) * factor / 4).astype(dtype)
     L, V = np.linalg.eig(values.astype(np.complex128))
     expected = (V * np.exp(L)) @ np.linalg.inv(V)
     found = np.asarray(linalg.matrix_exp(cygrad.from_numpy(values)))
@@ -157,7 +150,7 @@ def test_eigh_of_nan_is_nan():
 def test_determinant_of_singular_matrices(rank, complex_):
     """The first and the second derivative are polynomials: finite differences show them at every rank."""
     dtype = np.complex128 if complex_ else np.float64
-    values = random(4, rank, dtype=dtype) @ random(rank, 4, dtype=dtype, seed=1)
+    values = random_array(4, rank, dtype=dtype) @ random_array(rank, 4, dtype=dtype, seed=1)
     A = cygrad.from_numpy(values).requires_grad_()
     assert gradcheck(linalg.det, [A])
     assert gradgradcheck(linalg.det, [A])
@@ -170,7 +163,7 @@ def test_determinant_of_singular_matrices(rank, complex_):
 @pytest.mark.parametrize("complex_", [False, True])
 def test_third_derivative_of_the_determinant(complex_):
     dtype = np.complex128 if complex_ else np.float64
-    G, A = (cygrad.from_numpy(random(3, 3, dtype=dtype, seed=seed)).requires_grad_() for seed in (0, 1))
+    G, A = (cygrad.from_numpy(random_array(3, 3, dtype=dtype, seed=seed)).requires_grad_() for seed in (0, 1))
     assert gradcheck(operators.linalg_cofactor_backward, [G, A])
     assert gradgradcheck(operators.linalg_cofactor_backward, [G, A])
 
@@ -182,14 +175,14 @@ def test_third_derivative_of_the_determinant(complex_):
     lambda A: linalg.eig(A).eigenvectors[0, 1].imag,
 ])
 def test_functions_of_phases_are_refused(call):
-    A = cygrad.from_numpy(random(3, 3, dtype=np.complex128)).requires_grad_()
+    A = cygrad.from_numpy(random_array(3, 3, dtype=np.complex128)).requires_grad_()
     with pytest.raises(RuntimeError, match="factor"):
         call(A).backward()
 
 
 @pytest.mark.parametrize(("mode", "text"), [("r", "mode='r'"), ("complete", "mode='complete'")])
 def test_qr_without_derivative(mode, text):
-    A = cygrad.from_numpy(random(3, 2)).requires_grad_()
+    A = cygrad.from_numpy(random_array(3, 2)).requires_grad_()
     with pytest.raises(RuntimeError, match=text):
         linalg.qr(A, mode).R.sum().backward()
 
@@ -203,7 +196,7 @@ def test_singular_values_need_not_differ():
 
 
 def test_residuals_and_ranks():
-    A, B = random(5, 2), random(5, 3, seed=1)
+    A, B = random_array(5, 2), random_array(5, 3, seed=1)
     found = linalg.lstsq(cygrad.from_numpy(A), cygrad.from_numpy(B), driver="gelsd")
     solution, residuals, rank, values = np.linalg.lstsq(A, B, rcond=None)
     for mine, theirs in zip(found, (solution, residuals, rank, values), strict=True):
@@ -217,7 +210,7 @@ def test_residuals_and_ranks():
 
 def test_factors_serve_all_orders():
     """A system of equations is factorized once, however often it is differentiated."""
-    A = cygrad.from_numpy(random(3, 3)).requires_grad_()
+    A = cygrad.from_numpy(random_array(3, 3)).requires_grad_()
     result = linalg.solve(A, cygrad.ones(3, dtype=cygrad.float64))
     (first,) = cygrad.autograd.grad(result.sum(), A, create_graph=True)
     seen, stack = set(), [first.grad_fn]
@@ -234,7 +227,7 @@ def test_factors_serve_all_orders():
 # ---- threads
 
 def test_same_bits_for_any_number_of_threads():
-    values = random(400, 8, 8)
+    values = random_array(400, 8, 8)
     found = []
     for count in (1, 2, 4):
         with cygrad.threads(count):
@@ -249,7 +242,7 @@ def test_same_bits_for_any_number_of_threads():
 @pytest.mark.parametrize("name", ["cholesky", "qr", "svd", "lu", "lu_solve", "triangular_solve", "pinverse", "inverse",
                                   "orgqr", "ormqr"])
 def test_older_names(name):
-    values, other = random(3, 3) + 3 * np.eye(3), random(3, 2, seed=1)
+    values, other = random_array(3, 3) + 3 * np.eye(3), random_array(3, 2, seed=1)
 
     def call(library):
         A, B = library.from_numpy(values.copy()), library.from_numpy(other.copy())
@@ -276,9 +269,9 @@ def test_svd_without_vectors():
 
 
 def test_out():
-    A, target = cygrad.from_numpy(random(3, 3)), cygrad.empty(0, dtype=cygrad.float64)
+    A, target = cygrad.from_numpy(random_array(3, 3)), cygrad.empty(0, dtype=cygrad.float64)
     assert linalg.inv(A, out=target) is target
-    close(target, np.linalg.inv(random(3, 3)))
+    close(target, np.linalg.inv(random_array(3, 3)))
     Q, R = cygrad.empty(0, dtype=cygrad.float64), cygrad.empty(0, dtype=cygrad.float64)
     assert linalg.qr(A, out=(Q, R)).Q is Q
-    close(Q @ R, random(3, 3))
+    close(Q @ R, random_array(3, 3))

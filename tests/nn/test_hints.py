@@ -1,4 +1,6 @@
-"""What errors say of the mistakes that everybody makes once with modules, losses and optimizers."""
+"""Errors of frequent mistakes with modules, losses and optimizers say what to write instead."""
+
+import sys
 
 import pytest
 
@@ -30,6 +32,18 @@ X = cygrad.ones(2, 3)
 def test_errors_say_what_to_write_instead(call, error, text):
     with pytest.raises(error, match=text):
         call()
+
+
+@pytest.mark.parametrize(("expression", "meant"), [
+    ("nn.Linearr", "Linear"), ("nn.functional.sofmax", "softmax"), ("optim.RMSpro", "RMSprop"), ("linalg.invv", "inv"),
+    ("utils.data.DataLodaer", "DataLoader"), ("nn.utils.clip_grad_nrm_", "clip_grad_norm_"),
+    ("zeros(2).reshap", "reshape"), ("nn.Linear(2, 2).weightt", "weight"), ("float32.itemsise", "itemsize"),
+])
+def test_tracebacks_of_misspelled_names_suggest_the_right_one(expression, meant, capsys):
+    with pytest.raises(AttributeError) as caught:
+        eval(f"cygrad.{expression}", {"cygrad": cygrad})
+    sys.__excepthook__(caught.type, caught.value, caught.tb)
+    assert f"Did you mean: '{meant}'?" in capsys.readouterr().err
 
 
 def test_tensors_that_are_options_are_taken():

@@ -78,16 +78,16 @@ def test_gains():
     assert init.calculate_gain("tanh") == pytest.approx(5 / 3)
     assert init.calculate_gain("leaky_relu", 1.0) == pytest.approx(1.0)
     assert init.calculate_gain("selu") == 0.75
-    with pytest.raises(ValueError, match="no such non-linearity"):
+    with pytest.raises(ValueError, match="unknown nonlinearity"):
         init.calculate_gain("other")
     with pytest.raises(ValueError, match="must be a number"):
         init.calculate_gain("leaky_relu", "a")
-    with pytest.raises(ValueError, match="no such mode"):
+    with pytest.raises(ValueError, match="unknown mode"):
         init.kaiming_normal_(cygrad.empty(2, 2), mode="other")
 
 
 def test_nothing_to_fill():
-    with pytest.warns(UserWarning, match="nothing to fill"):
+    with pytest.warns(UserWarning, match="nothing is initialized"):
         init.kaiming_uniform_(cygrad.empty(0, 3))
 
 
@@ -144,5 +144,5 @@ def test_sparse():
 
 
 def test_names_without_underscore_are_old():
-    with pytest.warns(FutureWarning, match=r"nn\.init\.eye is the old name of nn\.init\.eye_"):
+    with pytest.warns(FutureWarning, match=r"nn\.init\.eye is deprecated; use nn\.init\.eye_"):
         assert init.eye(cygrad.zeros(2, 2)).tolist() == [[1, 0], [0, 1]]

@@ -185,7 +185,7 @@ def test_parts_by_path():
         net.get_submodule("third")
     with pytest.raises(AttributeError, match="not a Module"):
         net.get_submodule("scale")
-    with pytest.raises(AttributeError, match="there is none"):
+    with pytest.raises(AttributeError, match="not found"):
         net.get_parameter("seen")
 
 

@@ -9,15 +9,7 @@ import pytest
 import cygrad
 from cygrad import nn
 from tests.reference import torch
-
-
-def error_of(attempt):
-    """The class of what it raises, by name."""
-    try:
-        attempt()
-    except Exception as error:
-        return type(error).__name__
-    return None
+from tests.tools import error_of
 
 
 def both(work):

@@ -250,7 +250,7 @@ def test_the_order_of_steps():
     (lambda o: lr_scheduler.LinearLR(o, 1, 2), ValueError, "from 0 to 1"),
     (lambda o: lr_scheduler.CosineAnnealingWarmRestarts(o, 0), ValueError, "T_0"),
     (lambda o: lr_scheduler.CosineAnnealingWarmRestarts(o, 1, 0), ValueError, "T_mult"),
-    (lambda o: lr_scheduler.CyclicLR(o, 0.1, 0.2, mode="abc"), ValueError, "no such mode"),
+    (lambda o: lr_scheduler.CyclicLR(o, 0.1, 0.2, mode="abc"), ValueError, "unknown mode"),
     (lambda o: lr_scheduler.CyclicLR(optim.Adagrad(o.param_groups[0]["params"]), 0.1, 0.2), ValueError, "momentum"),
     (lambda o: lr_scheduler.OneCycleLR(o, 0.1), ValueError, "total_steps"),
     (lambda o: lr_scheduler.OneCycleLR(o, 0.1, 0), ValueError, "positive integer total_steps"),

@@ -61,7 +61,7 @@ ONLY_CYGRAD_REFUSES = (
     ("softmax: needs float32 or float64", "torch looks at the dtype only where there are elements"),
     ("was taken out of the graph by detach_()", "the history of what was saved is gone; formulas of torch's save less"),
     ("l1_elementwise: an inference tensor cannot be saved", "one pass over the arguments, which are kept"),
-    ("does not lie in the memory of its base any more", "torch writes where the view does not lie"),
+    ("does not refer to the memory of its base any more", "torch writes where the view does not lie"),
     ("matmul: not implemented for bool", "torch multiplies masks only with vectors"),
 )
 
@@ -72,7 +72,7 @@ AFTER = (
     ("exchanged", "sum_to: the shape does not broadcast", "", "memory of another shape was put under the tensor"),
     ("exchanged", "dimension out of range", "", "memory of another shape was put under the tensor"),
     ("resized", "dimension out of range", "", "memory of another shape was put under the tensor"),
-    ("failed", "its saved values are freed already", "", "how far a pass got before it failed is its own affair"),
+    ("failed", "its saved tensors were freed already", "", "how far a pass got before it failed is its own affair"),
     ("forced", "", "requires grad has been used in an in-place", "nothing is recorded in inference mode"),
     ("forced", "", "requires grad is being used in an in-place", "nothing is recorded in inference mode"),
 )
@@ -124,7 +124,7 @@ def excuse(title, mine, other, different, past):
         return "nothing is recorded in inference mode, by custom Functions neither"
     if "exchanged" in past and title == "at the end" and any(
             "as_strided: out of bounds of the memory" in refusal_text(value["is_leaf"]) for value in here):
-        return "a view that does not lie in the memory of its base has no history"
+        return "a view that does not refer to the memory of its base has no history"
     if "out=" in title and "doesn't match the broadcast shape" in refusal_text(there):
         return "out= may be an argument, whatever the size of the result"
     if "out=" in title and different == {"versions"}:

@@ -23,7 +23,7 @@ SAMPLES = {
         fails(RuntimeError, "conv1d: kernel size", (2, 3, 2), (4, 3, 3)),
         fails(RuntimeError, "conv1d: kernel size", (2, 3, 2), (4, 3, 0)),
         fails(RuntimeError, "conv1d: weight must have as many dimensions", (2, 3, 2), (4, 3)),
-        fails(RuntimeError, "'same' goes with a stride of 1", (2, 3, 7), (4, 3, 3), padding="same", stride=2),
+        fails(RuntimeError, "'same' requires a stride of 1", (2, 3, 7), (4, 3, 3), padding="same", stride=2),
         fails(RuntimeError, "invalid padding string", (2, 3, 7), (4, 3, 3), padding="full"),
         fails(RuntimeError, "non-positive groups", (2, 3, 7), (4, 3, 3), groups=0),
         fails(RuntimeError, "divisible by 2", (2, 4, 7), (3, 2, 3), groups=2),

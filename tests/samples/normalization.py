@@ -77,7 +77,7 @@ SAMPLES = {
         evaluation((2, 3), affine=False),
         short_weight,
         fails(RuntimeError, "batch_norm: the input has too few", (3,), None, None, training=True),
-        fails(RuntimeError, "must be running_mean and running_var", (3, 2), None, None),
+        fails(RuntimeError, "needs running_mean and running_var", (3, 2), None, None),
         fails(ValueError, "Expected more than 1 value per channel", (1, 3), None, None, training=True),
     ],
     "layer_norm": [
@@ -109,7 +109,7 @@ SAMPLES = {
         instances((2, 3, 4)),
         instances((2, 2, 3, 2), affine=False),
         fails(ValueError, "Expected more than 1 spatial element", (2, 3, 1)),
-        fails(RuntimeError, "there must be running_mean", (2, 3, 2), use_input_stats=False),
+        fails(RuntimeError, "needs running_mean", (2, 3, 2), use_input_stats=False),
     ],
     "local_response_norm": [
         call((2, 5, 3), 3, 0.5),

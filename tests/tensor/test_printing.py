@@ -137,5 +137,5 @@ def test_options():
     with cygrad.printoptions(precision=2, sci_mode=True):
         assert repr(cygrad.tensor([1.0])) == "tensor([1.00e+00])"
     assert cygrad.get_printoptions() == before
-    with pytest.raises(ValueError, match="set_printoptions: no such profile"):
+    with pytest.raises(ValueError, match="set_printoptions: unknown profile"):
         cygrad.set_printoptions(profile="long")

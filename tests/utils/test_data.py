@@ -50,7 +50,7 @@ def test_concatenation():
         made[-6]
     with pytest.raises(IndexError):
         made[5]
-    with pytest.raises(AssertionError, match="one data set or more"):
+    with pytest.raises(AssertionError, match="at least one dataset"):
         data.ConcatDataset([])
     with pytest.raises(AssertionError, match="IterableDataset"):
         data.ConcatDataset([Stream([1])])
@@ -249,7 +249,7 @@ def test_nobody_asks_a_stream_for_its_length_unless_the_user_does():
 
 @pytest.mark.parametrize(("options", "text"), [
     ({"sampler": [1], "shuffle": True}, "the order"), ({"batch_sampler": [[1]], "batch_size": 2}, "batch_sampler"),
-    ({"batch_size": None, "drop_last": True}, "no last one to drop"), ({"num_workers": -1}, "must not be negative"),
+    ({"batch_size": None, "drop_last": True}, "drop_last needs batches"), ({"num_workers": -1}, "must not be negative"),
     ({"timeout": -1}, "timeout"), ({"prefetch_factor": 2}, "prefetch_factor"), ({"batch_size": 0}, "batch_size"),
     ({"prefetch_factor": 0, "num_workers": 1}, "positive"), ({"persistent_workers": True}, "persistent_workers")])
 def test_wrong_options(options, text):

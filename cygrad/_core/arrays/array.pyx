@@ -1,7 +1,8 @@
-"""The n-dimensional array of C: counted, with its metadata immutable once it is shared.
+"""
+The n-dimensional array of C: refcounted; its metadata is immutable once it is shared.
 
-Shape and strides follow the struct in one block, so that up to three dimensions fit into 128
-bytes and an array costs one allocation (two with its storage).
+Shape and strides follow the struct in one block, so that up to three dimensions fit into 128 bytes and an array costs
+one allocation (two with its storage).
 """
 
 from libc.stdint cimport int32_t, int64_t, uint64_t
@@ -16,12 +17,12 @@ from cygrad._core.memory.storage cimport (
 
 
 cdef inline int64_t _block_bytes(int ndim) noexcept nogil:
-    """The struct with its shape and strides."""
+    """Allocate the struct with shape and strides."""
     return sizeof(array_t) + 2 * ndim * sizeof(int64_t)
 
 
 cdef inline array_t *_allocate_array(int dtype, int ndim) noexcept nogil:
-    """An array without storage, shape and strides to be filled in; NULL and a message on failure."""
+    """Allocate an array without storage; the caller fills in shape and strides. NULL and a message on failure."""
     cdef array_t *array = <array_t *>allocate(_block_bytes(ndim))
     if array == NULL:
         snprintf(message(), MESSAGE, b"out of memory for the shape of an array of %d dimensions", ndim)
@@ -40,7 +41,7 @@ cdef inline array_t *_allocate_array(int dtype, int ndim) noexcept nogil:
 
 
 cdef inline array_t *_new_array(int dtype, int ndim, const int64_t *shape, const int64_t *strides) noexcept nogil:
-    """An array without storage, row-major if there are no strides; NULL and a message on failure."""
+    """Create an array without storage, row-major without strides; NULL and a message on failure."""
     cdef array_t *array = _allocate_array(dtype, ndim)
     cdef int64_t size = 1
     cdef bint fits
@@ -59,12 +60,12 @@ cdef inline array_t *_new_array(int dtype, int ndim, const int64_t *shape, const
 
 
 cdef inline int64_t _times(int64_t step, int64_t size) noexcept nogil:
-    """The next step of strides, which wraps around where an array without elements has other huge sizes."""
+    """Multiply a stride by a size; wraps around for arrays without elements with other huge sizes."""
     return <int64_t>(<uint64_t>step * <uint64_t>size)
 
 
 cdef inline bint _set_contiguous(array_t *array, const int64_t *shape, int64_t *size) noexcept nogil:
-    """Shape, row-major strides, and the size if it fits. A size of 0 counts as 1 in the strides, as everywhere."""
+    """Set shape and row-major strides; set the size if it fits. A size of 0 counts as 1 in the strides, as in NumPy."""
     cdef int64_t step = 1
     cdef bint too_large = False
     cdef int i
@@ -80,7 +81,7 @@ cdef inline bint _set_contiguous(array_t *array, const int64_t *shape, int64_t *
 
 cdef inline bint _set_strided(
         array_t *array, const int64_t *shape, const int64_t *strides, int64_t *size) noexcept nogil:
-    """Shape, strides, whether that is row-major without gaps, and the size if it fits."""
+    """Set shape, strides and the contiguous flag; set the size if it fits."""
     cdef int64_t expected = 1
     cdef int32_t contiguous = True
     cdef bint too_large = False
@@ -98,7 +99,7 @@ cdef inline bint _set_strided(
 
 
 cdef inline array_t *_shaped_like(const array_t *like, int dtype) noexcept nogil:
-    """An array without storage of the shape and strides of another, whose sizes need no check."""
+    """Create an array without storage of the shape and strides of another, without checking sizes."""
     cdef array_t *array = _allocate_array(dtype, like.ndim)
     cdef int i
     if array == NULL:
@@ -112,7 +113,7 @@ cdef inline array_t *_shaped_like(const array_t *like, int dtype) noexcept nogil
 
 
 cdef inline array_t *_with_storage(array_t *array) noexcept nogil:
-    """Memory of its own for a new array; NULL if there is none."""
+    """Allocate the storage of a new array; NULL on failure."""
     if array == NULL:
         return NULL
     array.storage = storage_new(array.size * itemsize(array.dtype))
@@ -125,12 +126,12 @@ cdef inline array_t *_with_storage(array_t *array) noexcept nogil:
 
 
 cdef array_t *array_empty(int dtype, int ndim, const int64_t *shape) noexcept nogil:
-    """A new contiguous array, uninitialized."""
+    """Create a contiguous array, uninitialized."""
     return _with_storage(_new_array(dtype, ndim, shape, NULL))
 
 
 cdef array_t *array_empty_like(const array_t *like, int dtype) noexcept nogil:
-    """A new contiguous array of the same shape, uninitialized."""
+    """Create a contiguous array of the same shape, uninitialized."""
     if dtype < 0:
         dtype = like.dtype
     if like.ndim == 0 or like.ndim == 1 and like.strides[0] == 1 and like.size:
@@ -140,7 +141,7 @@ cdef array_t *array_empty_like(const array_t *like, int dtype) noexcept nogil:
 
 cdef array_t *array_view(array_t *base, int dtype, int ndim, const int64_t *shape,
                          const int64_t *strides, int64_t offset) noexcept nogil:
-    """An array that shares storage and version with `base`."""
+    """Create an array that shares storage and version with `base`."""
     cdef array_t *array = _new_array(dtype, ndim, shape, strides)
     if array == NULL:
         return NULL
@@ -148,7 +149,7 @@ cdef array_t *array_view(array_t *base, int dtype, int ndim, const int64_t *shap
     array.data = base.data + offset * itemsize(dtype)     # without storage: an offset, see array_meta
     if base.storage != NULL:
         atomic_increment(&base.storage.count)
-        if base.storage.size_class == NO_ELEMENTS:        # each view is of the one zero
+        if base.storage.size_class == NO_ELEMENTS:        # all views refer to the one zero
             memset(array.strides, 0, ndim * sizeof(int64_t))
             array.data = base.storage.data
     array.version = base.version
@@ -167,7 +168,6 @@ cdef int replace_version(array_t *array, version_t *version) noexcept nogil:
 
 
 cdef array_t *array_meta(const array_t *base) noexcept nogil:
-    """Shape, strides and dtype of an array without its memory; `data` is the offset in bytes from NULL."""
     cdef array_t *array = _shaped_like(base, base.dtype)
     if array == NULL:
         return NULL
@@ -177,7 +177,7 @@ cdef array_t *array_meta(const array_t *base) noexcept nogil:
 
 cdef array_t *array_over(storage_t *storage, int dtype, int ndim, const int64_t *shape,
                          const int64_t *strides, int64_t offset) noexcept nogil:
-    """An array over a storage that the caller hands over; on failure the caller still has it."""
+    """Create an array over a storage, whose reference it takes over unless it fails."""
     cdef array_t *array = _new_array(dtype, ndim, shape, strides)
     if array == NULL:
         return NULL
@@ -196,22 +196,22 @@ cdef void array_free(array_t *array) noexcept nogil:
 
 
 cdef void release(array_t *array) noexcept nogil:
-    """Give one count back; the last one frees."""
+    """Drop one reference; the last one frees."""
     if array != NULL and atomic_is_last(&array.count):
         array_free(array)
 
 
 cdef const char *shape_text(const array_t *array) noexcept nogil:
-    """The shape as text, for messages; good until eight texts later."""
+    """Return the shape as text, for messages; valid until eight texts later."""
     return sizes_text(array.ndim, <const long long *>array.shape)
 
 
 cdef bint overlaps_itself(const array_t *array) noexcept nogil:
     """
-    Could two elements of the array share memory?
+    May two elements of the array share memory?
 
-    Sorted by stride, each step must lead past everything that the smaller steps reach. Exotic arrays of
-    ``as_strided`` that interleave without meeting are taken for overlapping.
+    Sorted by stride, each stride must exceed the reach of all smaller ones. Arrays of ``as_strided`` that interleave
+    without overlap count as overlapping.
     """
     cdef int64_t[MAX_DIMS] steps
     cdef int64_t[MAX_DIMS] sizes
@@ -239,7 +239,7 @@ cdef bint overlaps_itself(const array_t *array) noexcept nogil:
 
 
 cdef void _byte_range(const array_t *array, char **begin, char **end) noexcept nogil:
-    """The first byte of the array and the one after its last."""
+    """Return the address of the first byte and the one after the last."""
     cdef int64_t low = 0, high = 0, reach
     cdef int i
     for i in range(array.ndim):
@@ -253,7 +253,7 @@ cdef void _byte_range(const array_t *array, char **begin, char **end) noexcept n
 
 
 cdef bint share_memory(const array_t *a, const array_t *b) noexcept nogil:
-    """Do the byte ranges of the two arrays meet? (Elements may still interleave without meeting.)"""
+    """Do the byte ranges of the two arrays overlap? (Elements may still interleave without sharing memory.)"""
     cdef char *a_begin
     cdef char *a_end
     cdef char *b_begin

@@ -13,14 +13,14 @@ ctypedef enum dtype_t:
     FLOAT64
     COMPLEX64
     COMPLEX128
-    # Those from here on are stored; kernels compute them in others: see computed_in().
+    # Storage-only dtypes from here on: kernels compute them in others, see computed_in().
     FLOAT16
     BFLOAT16
     COMPLEX32
     UINT16
     UINT32
     UINT64
-    DTYPES            # how many there are: four bits tell one
+    DTYPES            # number of dtypes: fits into four bits
 
 ctypedef enum category_t:
     BOOLEAN_CATEGORY = 0
@@ -28,7 +28,7 @@ ctypedef enum category_t:
     FLOATING
     COMPLEX_CATEGORY
 
-# What is asked at every operation is a table in a number: a few bits for each dtype.
+# Predicates of every operation are bit tables: a few bits for each dtype.
 
 cdef inline int64_t itemsize(int d) noexcept nogil:
     return <int64_t>1 << (<uint64_t>0x3212114332321000 >> 4 * d & 15)
@@ -53,30 +53,33 @@ cdef inline int category(int d) noexcept nogil:
     return <uint32_t>0x57afa554 >> 2 * d & 3
 
 cdef inline bint is_short(int d) noexcept nogil:
-    """Floating numbers of 16 bits, or complex ones of two such: computed in 32 bits and rounded once."""
+    """Is it float16, bfloat16 or complex32? Kernels compute these in 32-bit parts and round once."""
     return FLOAT16 <= d <= COMPLEX32
 
 cdef inline int computed_in(int d) noexcept nogil:
-    """The dtype that kernels compute this one in: float16 in float32, uint16 in int64; most in themselves."""
+    """Return the compute dtype: float16 -> float32, uint16 -> int64; most dtypes compute in themselves."""
     return <uint64_t>0xf558669876543210 >> 4 * d & 15
 
 cdef inline int real_of(int d) noexcept nogil:
-    """The dtype of the real part: complex64 -> float32, complex128 -> float64, others unchanged."""
+    """Return the dtype of the real part: complex64 -> float32, complex128 -> float64, others unchanged."""
     return FLOAT32 if d == COMPLEX64 else FLOAT64 if d == COMPLEX128 else FLOAT16 if d == COMPLEX32 else d
 
 cdef inline int complex_of(int d) noexcept nogil:
-    """float32 -> complex64, float64 -> complex128, others unchanged; bfloat16 -> complex64, the smallest for it."""
+    """
+    Return the complex dtype: float32 -> complex64, float64 -> complex128; bfloat16 -> complex64, the smallest that
+    fits.
+    """
     return (COMPLEX64 if d == FLOAT32 or d == BFLOAT16 else COMPLEX128 if d == FLOAT64
             else COMPLEX32 if d == FLOAT16 else d)
 
 cdef inline double largest(int d) noexcept nogil:
-    """The largest finite number of a floating dtype, or of the parts of a complex one."""
+    """Return the largest finite number of a floating dtype, or of the parts of a complex one."""
     return (65504.0 if d == FLOAT16 or d == COMPLEX32 else 3.3895313892515355e38 if d == BFLOAT16
             else 1.7976931348623157e308 if d == FLOAT64 or d == COMPLEX128 else 3.4028234663852886e38)
 
-# The smallest type that holds both, as PyTorch promotes two tensors of equal rank, and NumPy unsigned integers.
+# Return the smallest dtype that holds both, as PyTorch promotes two tensors of equal rank, and NumPy unsigned integers.
 cdef int promote(int a, int b) noexcept nogil
-# Do the two promote at all? uint64 and signed integers do not.
+# Can the two be promoted? uint64 and signed integers cannot.
 cdef bint promotable(int a, int b) noexcept nogil
 cdef const char *dtype_name(int d) noexcept nogil
 # The default floating dtype (FLOAT32 until set_default_dtype) and its complex companion.
@@ -84,7 +87,7 @@ cdef int default_float() noexcept nogil
 cdef int default_complex() noexcept nogil
 
 cdef class dtype:
-    """The Python object for an element type; one object for each type."""
+    """Return the Python object of a dtype; there is one for each."""
     cdef readonly int code
     cdef readonly str name
 

@@ -11,7 +11,7 @@ cdef const char *_unknown = b"?"
 # NPY_TYPES numbers; int64 is NPY_LONG on platforms with 64-bit long, NPY_LONGLONG elsewhere.
 cdef int[<int>DTYPES] _typenums
 cdef int[24] _codes
-cdef Py_hash_t[<int>DTYPES] _hashes      # those of NumPy's dtypes, which ours are equal to
+cdef Py_hash_t[<int>DTYPES] _hashes      # hashes of NumPy's dtypes, to which ours compare equal
 cdef int _default_float = FLOAT32
 cdef str _library = "cygrad"
 cdef frozenset _NUMPY_ATTRIBUTES = frozenset(("alignment", "byteorder", "char", "fields", "hasobject", "kind", "names",
@@ -46,15 +46,15 @@ cdef int promote(int a, int b) noexcept nogil:
         return complex_of(_promote_floats(real_of(a), real_of(b)))
     if is_floating(a):
         return _promote_floats(a, b)
-    # The order of codes is that of sizes, but for uint8, whose values int8 does not hold, and the other unsigned ones,
-    # which come last: with signed integers they need twice as many bits.
+    # Codes are ordered by size, except uint8, whose values int8 does not hold, and the other unsigned dtypes, which
+    # come last: with signed integers they need twice as many bits.
     if high < UINT16:
         return INT16 if low == UINT8 and high == INT8 else high
     return high if is_unsigned(low) else INT32 if high == UINT16 and low <= INT32 else INT64
 
 
 cdef int _promote_floats(int a, int b) noexcept nogil:
-    """Of two dtypes, one of them floating: the other may be an integer, or bool."""
+    """Promote two dtypes of which one is floating."""
     if a == b or not is_floating(b):
         return a
     if not is_floating(a):
@@ -62,7 +62,7 @@ cdef int _promote_floats(int a, int b) noexcept nogil:
     return FLOAT64 if a == FLOAT64 or b == FLOAT64 else FLOAT32
 
 
-@cython.binding(False)      # methods check what they are called on
+@cython.binding(False)      # methods check the type of self
 cdef class dtype:
     """
     The type of a tensor's elements, such as ``cygrad.float32``.
@@ -110,18 +110,18 @@ cdef class dtype:
 
     @property
     def numpy_dtype(self):
-        """The NumPy dtype of the same elements; a TypeError where there is none."""
+        """Return the NumPy dtype of the same elements; raise TypeError where there is none."""
         if _typenums[self.code] < 0:
             _no_numpy_dtype(self.name)
         return np.dtype(self.name)
 
     @property
     def __numpy_dtype__(self):
-        """What ``numpy.dtype()`` and arguments ``dtype=`` of NumPy's functions take."""
+        """Convert for ``numpy.dtype()`` and the ``dtype=`` arguments of NumPy's functions."""
         return self.numpy_dtype
 
     def __getattr__(self, name):
-        """Attributes of NumPy's dtypes; ``dtype`` is what NumPy before 2.4 asks for instead of ``__numpy_dtype__``."""
+        """Look up attributes of NumPy dtypes; NumPy before 2.4 asks for ``dtype`` instead of ``__numpy_dtype__``."""
         if name == "dtype" and _typenums[self.code] >= 0:
             return self.numpy_dtype
         if name == "kind" and _typenums[self.code] < 0:
@@ -160,7 +160,7 @@ cdef class dtype:
 
 
 class dtype_without_elements(dtype):
-    """A dtype that programs name and compare with; there are no tensors of it, and who asks for one is told so."""
+    """A dtype without tensors, for programs that name it and compare with it; using it raises an error."""
 
     _TYPES = {                  # bits, and f(loating), u(nsigned) or i (integer)
         "float8_e4m3fn": (8, "f"), "float8_e4m3fnuz": (8, "f"), "float8_e5m2": (8, "f"), "float8_e5m2fnuz": (8, "f"),
@@ -186,7 +186,7 @@ class dtype_without_elements(dtype):
         return self
 
     def to_complex(self):
-        """The complex dtype whose parts have this dtype: there is none, and so itself."""
+        """The complex dtype whose parts have this dtype: there is none, so itself."""
         return self
 
 
@@ -205,18 +205,20 @@ def _dtype_by_name(name):
 
 
 def library_name():
-    """What dtypes and their like say that they belong to when they are printed: ``"cygrad"``, or what it stands for."""
+    """
+    Return the module name that the repr of dtypes begins with: ``"cygrad"``, or that of the library it stands in for.
+    """
     return _library
 
 
 def set_library_name(str name not None):
-    """Let dtypes and their like be printed as those of a library for which this one stands."""
+    """Set the module name that the repr of dtypes begins with."""
     global _library
     _library = name
 
 
 cdef int _refuse_elements(dtype value, str operation) except -1:
-    raise TypeError(f"{operation}: there are no tensors of {value.name} yet, only the name (got {value!r}). Use "
+    raise TypeError(f"{operation}: {value.name} is not supported for tensors (got {value!r}). Use "
                     f"{'float32' if value.is_floating_point else 'int64'}.")
 
 
@@ -279,7 +281,7 @@ def set_default_dtype(d):
 
 def get_default_dtype():
     """
-    The floating dtype that new tensors get when none is given.
+    Return the floating dtype that new tensors get when none is given.
 
     Returns
     -------
@@ -296,7 +298,7 @@ def get_default_dtype():
 
 def promote_types(a, b):
     """
-    The smallest dtype that holds the values of both.
+    Return the smallest dtype that holds the values of both.
 
     Parameters
     ----------
@@ -331,7 +333,7 @@ def _initialize():
         _objects.append(entry)
         _by_name[entry.name] = entry
         _typenums[code] = -1
-        if code != BFLOAT16 and code != COMPLEX32:             # which NumPy does not have
+        if code != BFLOAT16 and code != COMPLEX32:             # NumPy does not have it
             _lookup[np.dtype(entry.name)] = entry
             _typenums[code] = np.dtype(entry.name).num
             _codes[_typenums[code]] = code

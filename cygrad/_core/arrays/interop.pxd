@@ -1,11 +1,11 @@
-"""Arrays and NumPy's ndarrays: each seen as the other without a copy."""
+"""Zero-copy conversion between arrays and NumPy's ndarrays."""
 
 from cygrad._core.arrays.array cimport array_t
 
-# An array over the ndarray's memory, which keeps the ndarray alive. Refuses, with a TypeError or
-# ValueError, what cannot be shared: dtypes we lack, byte-swapped or unaligned elements.
+# Return an array over the ndarray's memory, which keeps the ndarray alive. Raises TypeError or ValueError for what
+# cannot be shared: unsupported dtypes, byte-swapped or unaligned elements.
 cdef array_t *array_from_numpy(object ndarray, bint writable) except NULL
-# An ndarray over the array's memory; `owner` is what keeps that alive, and becomes its `base`.
+# Return an ndarray over the array's memory; `owner` keeps it alive and becomes its `base`.
 cdef object numpy_from_array(array_t *array, object owner)
-# An ndarray over the memory of an array, whose count it takes over.
+# Return an ndarray over the memory of an array, whose reference it takes over.
 cdef object owned_ndarray(array_t *array)

@@ -1,4 +1,4 @@
-"""Arrays and NumPy's ndarrays: each seen as the other without a copy."""
+"""Zero-copy conversion between arrays and NumPy's ndarrays."""
 
 import numpy as np
 
@@ -13,7 +13,6 @@ cnp.import_array()
 
 
 cdef array_t *array_from_numpy(object ndarray, bint writable) except NULL:
-    """An array over the memory of an ndarray, which it keeps alive."""
     cdef cnp.ndarray source
     cdef int64_t[MAX_DIMS] shape
     cdef int64_t[MAX_DIMS] strides
@@ -52,7 +51,7 @@ cdef array_t *array_from_numpy(object ndarray, bint writable) except NULL:
         else:
             high += reach
     if source.size == 0:
-        # NumPy's strides are 0 then; those of an array made here are not.
+        # NumPy's strides are 0 then; ours are not.
         reach = 1
         for i in range(source.ndim - 1, -1, -1):
             strides[i] = reach
@@ -97,7 +96,7 @@ cdef object numpy_from_array(array_t *array, object owner):
 
 
 cdef class ArrayOwner:
-    """Keeps an array_t alive for an ndarray over its memory."""
+    """Owner of an array_t, for an ndarray over its memory."""
     cdef array_t *array
 
     def __dealloc__(self):
@@ -105,7 +104,6 @@ cdef class ArrayOwner:
 
 
 cdef object owned_ndarray(array_t *array):
-    """An ndarray over the memory of an array, which it takes over."""
     owner = ArrayOwner()
     owner.array = array
     return numpy_from_array(array, owner)

@@ -1,8 +1,8 @@
 """
-Where the elements of a tensor are, and how they lie: devices, layouts, memory formats.
+Devices, layouts and memory formats.
 
-There is only the CPU. Other devices have names, so that programs can ask for them and be told that they are not there,
-and `meta` is the device of tensors that have a shape and a dtype and no memory.
+Only the CPU is available. Other devices have names, so that programs can ask for them and get an error, and `meta` is
+the device of tensors with a shape and a dtype but no memory.
 """
 
 cimport cython
@@ -15,7 +15,7 @@ _TYPES = ("cpu", "cuda", "ipu", "xpu", "mkldnn", "opengl", "opencl", "ideep", "h
           "lazy", "vulkan", "mps", "meta", "hpu", "mtia", "privateuseone")
 
 
-@cython.binding(False)      # methods check what they are called on
+@cython.binding(False)      # methods check the type of self
 cdef class device:
     """
     A device: where the elements of a tensor are.
@@ -46,7 +46,7 @@ cdef class device:
             self.type, self.index = (<device>type).type, (<device>type).index
             return
         if isinstance(type, int) and not isinstance(type, bool) and index is None:
-            type, index = "cuda", type           # the number alone is that of an accelerator
+            type, index = "cuda", type           # a number alone names an accelerator
         if not isinstance(type, str):
             raise TypeError(f"device: expected a name such as 'cpu' (got {type!r}).")
         name, colon, number = type.partition(":")
@@ -90,7 +90,7 @@ cdef class device:
         _set_default(self)
         return self
 
-    def __exit__(self, type=None, value=None, traceback=None):       # a tuple or a list might find no memory
+    def __exit__(self, type=None, value=None, traceback=None):       # a tuple or list might fail to allocate
         former, self.entered = self.entered
         _set_default(former)
 
@@ -98,7 +98,7 @@ cdef class device:
 CPU = device("cpu")
 META = device("meta")
 cdef device _cpu = CPU
-_own = threading.local()                 # .default: the device for new tensors on this thread, or None
+_own = threading.local()                 # .default: the default device of this thread, or None
 cdef bint _any_default = False           # some thread has had another default than the CPU
 
 
@@ -148,7 +148,7 @@ def get_default_device():
 
 
 def as_device(place, str operation not None):
-    """A device, from one or from its name."""
+    """Return a device, from one or from its name."""
     if isinstance(place, device):
         return place
     if not isinstance(place, (str, int)) or isinstance(place, bool):
@@ -157,7 +157,7 @@ def as_device(place, str operation not None):
 
 
 def refuse(place, str operation not None):
-    """Say that a device is not there."""
+    """Raise the error for an unavailable device."""
     asked = "backends.mps" if str(place).startswith("mps") else "cuda"
     raise RuntimeError(f"{operation}: no such device (got {str(place)!r}, expected 'cpu'). This library computes on "
                        f"the CPU: choose the device by {asked}.is_available(), which is False here.")
@@ -181,14 +181,14 @@ cdef int meta_place(object place, str operation) except -1:
 
 
 def is_meta_place(place, str operation not None):
-    """Whether a device is `meta`; an error for one that is not there."""
+    """Return whether a device is `meta`; raise for unavailable ones."""
     return bool(meta_place(place, operation))
 
 
 # ------------------------------------------------------------------------------------------- layouts and memory formats
 
 class _Name:
-    """A value that is nothing but its name."""
+    """A named constant."""
 
     __slots__ = ("name",)
 
@@ -209,15 +209,15 @@ class _Name:
 
 
 class layout(_Name):
-    """How elements lie in memory. All tensors here are ``strided``; the other names are there to be compared with."""
+    """The layout of a tensor. All tensors are ``strided``; the other names exist for comparisons."""
 
     __slots__ = ()
 
 
 class memory_format(str):
-    """In which order the dimensions lie in memory: ``contiguous_format``, ``channels_last``, ..."""
+    """The order of dimensions in memory: ``contiguous_format``, ``channels_last``, ..."""
 
-    # A text, because that is what operators take. It is printed like the other names.
+    # A str, because operators take it as one; its repr is like that of the other names.
     __repr__ = __str__ = lambda self: f"{library_name()}.{self[:]}"
 
     def __reduce__(self):

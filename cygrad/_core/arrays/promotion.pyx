@@ -1,4 +1,4 @@
-"""Type promotion of operands: arrays with dimensions, then 0-dim arrays, then numbers decide."""
+"""Type promotion of operands, in the order: arrays with dimensions, 0-dim arrays, numbers."""
 
 from cygrad._core.arrays.dtype cimport (BOOL, BOOLEAN_CATEGORY, COMPLEX128, COMPLEX_CATEGORY, FLOAT64, FLOATING,
                                  INT64,
@@ -25,10 +25,10 @@ cdef int settled(int weak) noexcept nogil:
 
 cdef int _outranked(int higher, int lower) noexcept nogil:
     """
-    Dtype of an operand that decides and one of lower rank.
+    Promote an operand and one of lower rank.
 
-    The lower one counts only where its category (bool, integer, float, complex) is the higher: a float32
-    matrix times a float64 scalar stays float32, an int64 matrix times a float scalar becomes floating.
+    The lower rank counts only if its category (bool, integer, float, complex) is higher: a float32 matrix times a
+    float64 scalar stays float32, an int64 matrix times a float scalar becomes floating.
     """
     if higher < 0:
         return lower

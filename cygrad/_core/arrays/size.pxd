@@ -1,4 +1,4 @@
-"""The sizes of a tensor as Python sees them: a tuple of its own type."""
+"""`Size`: the sizes of a tensor as a tuple of its own type."""
 
 from cygrad._core.arrays.array cimport array_t
 

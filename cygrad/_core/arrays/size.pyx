@@ -1,8 +1,8 @@
 """
-The sizes of a tensor as Python sees them: a tuple of its own type.
+`Size`: the sizes of a tensor as a tuple of its own type.
 
-What makes one, and what takes a part of one, are C functions in the slots of the type: so it costs hardly more than a
-plain tuple, and every index and comparison of it as much as that of a tuple.
+Construction and slicing are C functions in the slots of the type, so that it costs hardly more than a plain tuple, and
+indexing and comparing cost the same.
 """
 
 from cpython.object cimport PyObject
@@ -44,7 +44,7 @@ class Size(tuple):
     __slots__ = ()
 
     def __new__(cls, sizes=()):
-        """Only what is an integer becomes a size."""
+        """Accept integers only."""
         whole = []
         for position, value in enumerate(sizes):
             if not hasattr(value, "__index__"):
@@ -68,7 +68,7 @@ class Size(tuple):
         return Size(tuple.__add__(other, tuple(self))) if isinstance(other, tuple) else NotImplemented
 
     def numel(self):
-        """The product of the sizes."""
+        """Return the product of the sizes."""
         count = 1
         for n in self:
             count *= n
@@ -91,7 +91,7 @@ cdef object size_of(const array_t *array):
 
 
 cdef object _sized(object found):
-    """The same as a Size, if it is a plain tuple."""
+    """Convert a plain tuple to a Size."""
     cdef Py_ssize_t i, n
     if not PyTuple_CheckExact(found):
         return found

@@ -1,4 +1,4 @@
-"""Boxed arguments and results: what operators, kernels and formulas hand to each other without the GIL."""
+"""Boxed arguments and results: what operators, kernels and formulas exchange without the GIL."""
 
 from libc.stdint cimport int32_t, int64_t
 from cygrad._core.arrays.array cimport array_t
@@ -29,19 +29,18 @@ ctypedef struct value_t:
     payload_t of
     double imag
 
-# A kernel computes results from arguments. It checks what it is given, allocates its results and
-# returns a status (cygrad._core.memory.errors); arguments are borrowed, results are owned by the caller.
-# On failure it leaves no result.
+# A kernel checks its arguments, allocates its results and returns a status (cygrad._core.memory.errors). Arguments are
+# borrowed, results are owned by the caller. On failure it leaves no result.
 ctypedef int (*kernel_t)(const value_t *arguments, value_t *results) noexcept nogil
 
-# The kernels by name: array modules register theirs when they are imported.
+# Kernels by name; kernel modules register theirs when they are imported.
 cdef int register_kernel(str name, kernel_t kernel) except -1
 cdef kernel_t find_kernel(str name) noexcept
 
 # Constructors that own their memory; -> MEMORY_ERROR on failure.
 cdef int set_integers(value_t *value, int count, const int64_t *integers) noexcept nogil   # NULL: zeros
 cdef int set_arrays(value_t *value, int count) noexcept nogil       # all entries NULL
-cdef void clear(value_t *value) noexcept nogil                     # releases what it owns; becomes NOTHING
+cdef void clear(value_t *value) noexcept nogil                     # releases owned memory; the value becomes NOTHING
 cdef int copy_value(value_t *to, const value_t *source) noexcept nogil  # retains arrays, copies lists
 
 cdef inline void set_array(value_t *value, array_t *array) noexcept nogil:

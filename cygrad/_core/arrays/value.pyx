@@ -1,4 +1,4 @@
-"""Boxed arguments and results: what operators, kernels and formulas hand to each other without the GIL."""
+"""Boxed arguments and results: what operators, kernels and formulas exchange without the GIL."""
 
 from libc.stdint cimport int64_t
 from libc.stdio cimport snprintf

@@ -1,9 +1,9 @@
 """
-Requests of MPI that are started and tested without the GIL.
+MPI requests that are started and tested without the GIL.
 
-Functions come by their addresses in the library that mpi4py has loaded, so nothing of MPI is needed to build
-this. Handles are ``int`` in MPICH and pointers in Open MPI. Both travel in one register, or one place on the stack, of
-which a function that expects an ``int`` reads the lower half; and in memory a pointer has room for either.
+Functions are addresses in the library that mpi4py has loaded, so the build needs no MPI. Handles are ``int`` in MPICH
+and pointers in Open MPI. Both are passed in one register, or one stack slot, of which a function that expects an
+``int`` reads the lower half; in memory a pointer is large enough for either.
 """
 
 from libc.stdint cimport INT32_MAX, int32_t, int64_t, uintptr_t
@@ -23,19 +23,19 @@ cdef extern from "<time.h>" nogil:
 cdef extern from "<sched.h>" nogil:
     int sched_yield()
 
-# Polling is fastest; ranks that share a core yield it in between, to the one that they wait for. After that, sleep
-# between polls. On a busy machine sleep immediately: a process that only polls has used up its time slice when the
-# others have come, and one that wakes up has not. A process that loses its core while polling finds the machine busy.
+# Polling is fastest; ranks that share a core yield it to each other in between. After that, sleep between polls. On a
+# busy machine sleep immediately: a process that only polls has used up its time slice when the others arrive, and one
+# that wakes up has not. A process that loses its core while polling finds the machine busy.
 cdef enum:
-    IMPATIENT = 20000000          # nanoseconds
+    IMPATIENT = 20000000          # nanoseconds of polling
     IMPATIENT_IF_BUSY = 300000
-    LOST = 4000000                # nanoseconds without the core
-    BUSY_WAITS = 200              # until it is tried again
-    SOON = 200                    # how often to ask before the first look at the clock,
+    LOST = 4000000                # nanoseconds without the core that mean a busy machine
+    BUSY_WAITS = 200              # waits until polling is tried again
+    SOON = 200                    # polls before the clock is first read,
     SOON_IF_CROWDED = 32
-    BETWEEN_LOOKS = 16            # between two looks,
+    BETWEEN_LOOKS = 16            # between two reads,
     PATIENCE = 4                  # and between two yields
-    STATUS = 32                   # words, for what MPI tells of a message; the largest has four
+    STATUS = 32                   # words of an MPI status; the largest has four
 
 ctypedef int (*test_t)(void *request, int *complete, void *status) noexcept nogil
 ctypedef int (*all_reduce_t)(uintptr_t sent, void *received, int count, uintptr_t dtype, uintptr_t operation,
@@ -44,12 +44,12 @@ ctypedef int (*all_reduce_t)(uintptr_t sent, void *received, int count, uintptr_
 
 cdef class Reduction:
     """
-    The elements of a tensor, reduced in place: the steps of a collective, of which there is one, and its request.
+    The request of an in-place all-reduce, a collective of several steps.
 
     One that is forgotten before its end keeps the memory for good: MPI may still write to it.
     """
     cdef Tensor tensor
-    cdef array_t *array           # the tensor may be given other memory meanwhile
+    cdef array_t *array           # the tensor's memory may be replaced meanwhile
     cdef Progress progress
     cdef uintptr_t dtype, operation, communicator, handle
     cdef bint begun, under_way
@@ -65,11 +65,11 @@ cdef class Reduction:
         return self
 
     def __next__(self):
-        """Begin it, and return what is to be asked; the second time end, with what was written."""
+        """Start, and return the request; the second time end, with the result."""
         cdef int code
         if self.begun:
             raise StopIteration([self.tensor])
-        data_escapes()                       # as for everything that goes to others than the operators
+        data_escapes()                       # as for all memory that escapes from the operators
         self.begun = self.under_way = True
         with nogil:
             code = self.progress.start(self.progress.in_place, self.array.data, <int>self.array.size, self.dtype,
@@ -78,7 +78,7 @@ cdef class Reduction:
         return self
 
     def Test(self):
-        """Bring it forward; -> whether it is complete."""
+        """Make progress; -> whether it is complete."""
         cdef uintptr_t[STATUS] status
         cdef int complete = 0, code = 0
         if not self.under_way:
@@ -98,7 +98,7 @@ cdef class Reduction:
 
 cdef class Progress:
     """
-    How a group's collectives are brought forward.
+    Makes progress on the collectives of a group.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ cdef class Progress:
     cdef uintptr_t in_place
     cdef object requests, address_of, error
     cdef bint crowded
-    cdef int32_t busy             # how many waits to begin sleeping soon
+    cdef int32_t busy             # number of waits that begin with sleep
 
     def __cinit__(self, uintptr_t test, uintptr_t all_reduce, uintptr_t in_place, requests, address_of, error,
                   bint crowded):
@@ -129,7 +129,7 @@ cdef class Progress:
 
     def all_reduce(self, tensor, handles, uintptr_t communicator):
         """
-        Steps that reduce the elements of a tensor in place.
+        Steps of an in-place all-reduce.
 
         Parameters
         ----------
@@ -161,7 +161,7 @@ cdef class Progress:
 
     def ask(self, request):
         """
-        Ask a request again and again, for a short time.
+        Poll a request for a short time.
 
         Parameters
         ----------
@@ -206,7 +206,7 @@ cdef int64_t _now(int clock) noexcept nogil:
 
 
 cdef int _asked(test_t test, void *handle, bint crowded, int64_t limit, int *code) noexcept nogil:
-    """-> 1 if it is complete (or `code` tells of an error), 0 if the time is up, -1 if the core was lost."""
+    """-> 1 if it is complete (or `code` is an error), 0 after the time limit, -1 if the core was lost."""
     cdef uintptr_t[STATUS] status
     cdef int i, complete = 0, times = SOON_IF_CROWDED if crowded else SOON
     cdef int64_t begin = 0, used = 0, before = 0, now

@@ -62,7 +62,7 @@ def forward_program(Operator operator not None):
 
 cdef primitive_t *_checked_primitive(int number) except NULL:
     if not 0 <= number < MAX_PRIMITIVES or primitives[number].name == NULL:
-        raise IndexError(f"primitive_name: there is no primitive of this index (got {number}).")
+        raise IndexError(f"primitive_name: unknown index (got {number}).")
     return &primitives[number]
 
 

@@ -79,7 +79,6 @@ cdef uint64_t version_of_dict(void *dict) noexcept:
 
 
 cdef bint is_same_value(object a, object b) except -1:
-    """Compare by identity, or numbers and strings by type and value."""
     cdef double x, y
     if a is b or type(a) is not type(b):
         return a is b

@@ -1,4 +1,4 @@
-"""The elements of a tensor for Python: one number, or a NumPy array over the same memory."""
+"""Access to the elements of a tensor from Python: as one number, or as a NumPy array over the same memory."""
 
 from opcode import opmap
 
@@ -40,7 +40,7 @@ cdef int _store = opmap["STORE_SUBSCR"], _build_slice = opmap["BUILD_SLICE"]
 
 def item(Tensor input not None):
     """
-    The only element as a Python number.
+    Return the only element as a Python number.
 
     Returns
     -------
@@ -89,10 +89,10 @@ def item(Tensor input not None):
 
 cdef object _number(Tensor input, str kind):
     """
-    What conversions start from.
+    Return the element for a conversion to a number.
 
-    NumPy's ``array[0] = tensor`` calls ``float`` as users do; the instruction that runs tells which of both it is.
-    Programs for PyTorch note their losses so. Where a slice has just been built, it is a list that runs an iterator, as
+    NumPy's ``array[0] = tensor`` calls ``float`` as users do; the running bytecode instruction tells them apart,
+    because programs for PyTorch record their losses so. Where a slice has just been built, a list runs an iterator, as
     in ``losses[:] = map(float, tensors)``: NumPy takes such values as arrays.
     """
     cdef int position = -1
@@ -107,35 +107,35 @@ cdef object _number(Tensor input, str kind):
 
 
 def as_float(Tensor input not None):
-    """The only element as a Python float."""
+    """Return the only element as a Python float."""
     return float(_number(input, "float"))
 
 
 def as_int(Tensor input not None):
-    """The only element as a Python int."""
+    """Return the only element as a Python int."""
     return int(_number(input, "int"))
 
 
 def as_complex(Tensor input not None):
-    """The only element as a Python complex."""
+    """Return the only element as a Python complex."""
     return complex(_number(input, "complex"))
 
 
 def numpy_view(Tensor input not None):
     """
-    A NumPy array over the memory of the tensor, which it keeps alive.
+    Return a NumPy array over the memory of the tensor, which it keeps alive.
 
-    It holds the memory, not the tensor: that may be given other memory while the array is in use.
+    It holds the memory, not the tensor, whose memory may be replaced while the array is in use.
     """
     if is_entry(input) and type(input).numpy is not Tensor.numpy:
-        return input.numpy()             # which refuses
+        return input.numpy()             # raises
     check_elements(input.array, "numpy")
     data_escapes()
     return owned_ndarray(retain(input.array))
 
 
 def seen_as(Tensor input not None, dtype not None):
-    """The same memory as elements of another dtype, without history."""
+    """Return the same memory with another dtype, without history."""
     cdef array_t *array = input.array
     cdef int code = dtype_code(dtype, "view"), i, last = array.ndim - 1
     cdef int64_t old = itemsize(array.dtype), new = itemsize(code)
@@ -170,6 +170,6 @@ def view_as(Tensor input not None, dtype not None):
 
 
 def elements(Tensor input not None):
-    """What `numpy_view` gives, to be read only: of a dtype that NumPy does not have a copy in a wider one."""
+    """Return a read-only `numpy_view`, or a copy in a wider dtype if NumPy lacks the dtype."""
     check_elements(input.array, "numpy")
     return any_numpy_view(input.array) if numpy_typenum(input.array.dtype) < 0 else numpy_view(input)

@@ -36,7 +36,7 @@ cdef extern from "Python.h":
     const char *PyUnicode_AsUTF8(object) except NULL
 
 cdef enum:
-    FILL_GRAIN = 1 << 18      # elements written by one piece of a parallel fill
+    FILL_GRAIN = 1 << 18      # elements per chunk of a parallel fill
 
 cdef object _numpy_scalar = np.generic
 
@@ -56,7 +56,7 @@ cdef int read_sizes(object size, int64_t *shape, str operation) except -1:
     cdef int i, ndim
     cdef int64_t count
     if PyTuple_Check(size) or PyList_Check(size):
-        size = tuple(size)                       # as it is now, whatever the conversion of an entry does to the list
+        size = tuple(size)                       # a snapshot: converting an entry may change the list
         if len(size) == 1 and not PyLong_CheckExact(size[0]) and hasattr(size[0], "__len__") and (
                 PyTuple_Check(size[0]) or PyList_Check(size[0]) or not hasattr(size[0], "__index__")):
             size = tuple(size[0])                # zeros((2, 3)) is zeros(2, 3)
@@ -81,7 +81,7 @@ cdef struct fill_t:
 
 
 cdef void _fill_piece(void *context, int64_t begin, int64_t end) noexcept nogil:
-    """Write the element at begin..end by doubling what is written already."""
+    """Fill begin..end by doubling what is written already."""
     cdef fill_t *fill = <fill_t *>context
     cdef char *data = fill.data + begin * fill.size
     cdef int64_t total = (end - begin) * fill.size
@@ -89,7 +89,7 @@ cdef void _fill_piece(void *context, int64_t begin, int64_t end) noexcept nogil:
     cdef int64_t part
     memcpy(data, fill.element, fill.size)
     while done < total:
-        # Copies of at most a page or so stay in the nearest cache.
+        # Copies of about a page stay in the L1 cache.
         part = done if done < 4096 else 4096
         if part > total - done:
             part = total - done
@@ -316,7 +316,7 @@ def from_numpy(array):
 
 
 cdef bint _shareable(object array):
-    """Can a tensor lie over the memory of this ndarray? Not where another byte than 1 stands for true."""
+    """Can a tensor share the memory of this ndarray? Not if a byte other than 1 stands for True."""
     if array.dtype.kind == "b" and array.view("u1").max(initial=0) > 1:
         return False
     return (array.dtype.isnative and array.flags.aligned and array.flags.writeable
@@ -362,7 +362,7 @@ def as_tensor(data, dtype=None, device=None):
 
 def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
     """
-    A tensor of any data: tensors, arrays, DLPack objects, buffers, numbers and sequences.
+    Return a tensor of any data: tensors, arrays, DLPack objects, buffers, numbers and sequences.
 
     Parameters
     ----------
@@ -431,12 +431,12 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
 
 
 cdef object _dtype_object_of(int code):
-    """The NumPy dtype for a code, -1 for the default floating one."""
+    """Return the NumPy dtype for a code, -1 for the default floating one."""
     return np.dtype(dtype_name(default_float() if code < 0 else code).decode())
 
 
 class _Offer:
-    """A capsule that was asked for already, as an object that offers it."""
+    """Wraps a capsule that was requested already as an object with ``__dlpack__``."""
 
     def __init__(self, capsule):
         self.capsule = capsule
@@ -449,7 +449,7 @@ class _Offer:
 
 
 class _Checked:
-    """An object that offers DLPack, whose capsule is checked before NumPy reads it."""
+    """Wraps a DLPack object and checks its capsule before NumPy reads it."""
 
     def __init__(self, given):
         self.given = given
@@ -462,14 +462,14 @@ class _Checked:
 
 
 cdef tuple _offered(object given, dict options):
-    """An ndarray over what an object offers, and the dtype of its elements if NumPy has none for them."""
+    """Return an ndarray over what an object exports, and the dtype of its elements if NumPy lacks it."""
     try:
         return np.from_dlpack(_Checked(given), **options), None
-    except RuntimeError:                 # of a dtype that NumPy does not have, among others
+    except RuntimeError:                 # among others, a dtype that NumPy lacks
         asked = {name: value for name, value in options.items() if name == "copy"}
         try:
             capsule = given.__dlpack__(max_version=(1, 0), **asked)
-        except TypeError:                # of an older version
+        except TypeError:                # an older version
             capsule = given.__dlpack__()
         known = as_integers(capsule)
         if known is None:
@@ -493,7 +493,7 @@ cdef Tensor _of_offer(object shared, object known):
 
 def from_dlpack(ext_tensor, *, device=None, copy=None):
     """
-    A tensor over the memory of any object that offers DLPack, of version 1 or before.
+    Return a tensor over the memory of any object with ``__dlpack__``, of any DLPack version.
 
     Memory that its owner calls read-only is shared, too; in-place operations on the tensor are refused then. So they
     are where the owner cannot say, as its DLPack is older than version 1.
@@ -540,13 +540,13 @@ def from_dlpack(ext_tensor, *, device=None, copy=None):
     try:
         result = _of_offer(shared, known)
     except BaseException:
-        shared = None                 # given back here: code of its owner must not run while an exception is on its way
+        shared = None  # drop the reference here: code of its owner must not run while an exception propagates
         raise
     return finish(result.clone() if copy and isinstance(ext_tensor, _Offer) else result, False, meta)
 
 
 cdef Tensor _convert(object value, str operation):
-    """What operators make of an argument that is no Tensor."""
+    """Convert an argument of an operator that is no Tensor."""
     return tensor_from(value, -1, operation)
 
 
@@ -555,7 +555,7 @@ protocol.convert = _convert
 
 def constructed(dtype, tuple arguments not None, dict options not None, str operation not None):
     """
-    A tensor as the types of tensors make one: of sizes (its elements are not set), or of data in a dtype.
+    Construct a tensor for the tensor types: of sizes (uninitialized), or of data in a dtype.
 
     Parameters
     ----------
@@ -588,5 +588,5 @@ def constructed(dtype, tuple arguments not None, dict options not None, str oper
 
 
 def construct(Tensor self not None, tuple arguments not None, dict options not None):
-    """What ``Tensor(...)`` does: the tensor gets the memory of a `constructed` one."""
+    """Implement ``Tensor(...)``: the tensor gets the memory of a `constructed` one."""
     adopt(self, constructed(None, arguments, options, "Tensor"), False)

@@ -1,8 +1,8 @@
 """
-DLPack capsules of dtypes that NumPy does not have.
+DLPack capsules of dtypes that NumPy lacks.
 
-NumPy's functions make capsules and read them. They see integers of one size: before NumPy reads a capsule, or after
-it has made one, its type is written into it.
+NumPy's functions export and import such capsules as integers of the same size; the type in the capsule is rewritten
+before NumPy reads one or after it has made one.
 """
 
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid
@@ -13,7 +13,7 @@ cdef enum:
     INTEGER_TYPE = 0          # the codes of DLPack
     BFLOAT_TYPE = 4
     COMPLEX_TYPE = 5
-    MOST_DIMS = 64            # of NumPy, which refuses more
+    MOST_DIMS = 64            # codes of NumPy, which refuses more
 
 cdef struct element_type_t:
     uint8_t code
@@ -38,7 +38,7 @@ cdef struct capsule_with_version_t:
 
 
 cdef capsule_contents_t *_contents_of(object capsule) except? NULL:
-    """What a capsule offers; NULL if it is no capsule, used, or of a version that is not known."""
+    """Return the tensor of a capsule; NULL if it is no capsule, used, or of an unknown version."""
     cdef capsule_with_version_t *versioned
     if PyCapsule_IsValid(capsule, "dltensor_versioned"):
         versioned = <capsule_with_version_t *>PyCapsule_GetPointer(capsule, "dltensor_versioned")
@@ -54,7 +54,7 @@ cdef element_type_t *_type_of(object capsule) except? NULL:
 
 
 def checked_capsule(capsule):
-    """The capsule; an error for what NumPy would read beyond its end, or through a pointer that is NULL."""
+    """Return the capsule; raise for what NumPy would read beyond its end or through a NULL pointer."""
     cdef capsule_contents_t *contents = _contents_of(capsule)
     cdef bint empty = False
     cdef int32_t i
@@ -75,7 +75,7 @@ def checked_capsule(capsule):
 
 def as_integers(capsule):
     """
-    Let the elements of a capsule pass for integers if their dtype is one that NumPy does not have.
+    Mark the elements of a capsule as integers if NumPy lacks their dtype.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def as_integers(capsule):
 
 
 def from_integers(capsule, dtype not None):
-    """The capsule, whose elements, integers of the same size so far, are of this dtype from now on."""
+    """Set the dtype of a capsule whose elements are marked as integers of the same size."""
     cdef element_type_t *type = _type_of(capsule)
     cdef int code = dtype_code(dtype, "__dlpack__")
     if type == NULL or type.code != INTEGER_TYPE or type.bits != 8 * itemsize(code):

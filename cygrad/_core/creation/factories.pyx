@@ -1,4 +1,4 @@
-"""Tensors of given sizes: empty, filled, like another one, or new ones of another one's dtype."""
+"""Factory functions: empty, full, the `_like` functions and the `new_` methods."""
 
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
@@ -7,7 +7,7 @@ from cygrad._core.arrays.dtype cimport default_float, itemsize
 from cygrad._core.creation.creation cimport (
     check_place, dtype_or, empty_tensor, fill_array, finish, full_tensor, plain_number, read_element, tensor_from)
 from cygrad._core.creation.sequences cimport number_dtype
-from cygrad._core.elementwise.memory_order cimport array_like, array_strided, channels_last_strides
+from cygrad._core.elementwise.layout cimport array_like, array_strided, channels_last_strides
 from cygrad._core.graph.meta cimport is_meta, meta_array
 from cygrad._core.graph.override cimport overrides
 from cygrad._core.graph.tensor cimport Tensor, wrap
@@ -19,7 +19,7 @@ from cygrad._core.table.operator import operators
 
 
 cdef object _sizes_of(tuple args, object size, str operation):
-    """Sizes given by position or as the keyword `size`."""
+    """Return sizes given by position or as the keyword `size`."""
     if size is None:
         if not args:
             raise TypeError(f"{operation}: missing sizes (got none, expected integers or a tuple of them)")
@@ -30,7 +30,7 @@ cdef object _sizes_of(tuple args, object size, str operation):
 
 
 cdef object _place(object result, object out, object dtype, bint needs_grad, str operation):
-    """The result itself, or written to `out`."""
+    """Return the result, or write it to `out`."""
     if out is None:
         return finish(<Tensor>result, needs_grad, False)
     _check_out(out, operation)
@@ -46,14 +46,14 @@ cdef int _check_out(object out, str operation) except -1:
 
 
 cdef int _out_or(object dtype, object out, int default, str operation) except -1:
-    """The dtype asked for, else that of `out`, else the default."""
+    """Return the dtype argument, else that of `out`, else the default."""
     if dtype is None and out is not None:
         _check_out(out, operation)
         return (<Tensor>out).array.dtype
     return dtype_or(dtype, default, operation)
 
 
-# What parameters of these functions mean.
+# Shared parameter descriptions.
 _PARAMETERS = {
     "*args, size": "int or tuple of int\n    The shape, as several integers or one tuple.",
     "out": "Tensor, optional\n    Written to instead; of the same shape.",
@@ -66,7 +66,7 @@ _PARAMETERS = {
 def zeros(*args, size=None, out=None, dtype=None, layout=None, device=None, bint requires_grad=False,
           pin_memory=False):
     """
-    A tensor of zeros.
+    Return a tensor of zeros.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def zeros(*args, size=None, out=None, dtype=None, layout=None, device=None, bint
 def ones(*args, size=None, out=None, dtype=None, layout=None, device=None, bint requires_grad=False,
           pin_memory=False):
     """
-    A tensor of ones.
+    Return a tensor of ones.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ def ones(*args, size=None, out=None, dtype=None, layout=None, device=None, bint 
 def empty(*args, size=None, out=None, dtype=None, layout=None, device=None, bint requires_grad=False,
           pin_memory=False, memory_format=None):
     """
-    A tensor whose elements are not set: whatever was in the memory.
+    Return an uninitialized tensor.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ def empty(*args, size=None, out=None, dtype=None, layout=None, device=None, bint
 def full(size, fill_value, *, out=None, dtype=None, layout=None, device=None, bint requires_grad=False,
          pin_memory=False):
     """
-    A tensor with the same number everywhere.
+    Return a tensor filled with a number.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ def full(size, fill_value, *, out=None, dtype=None, layout=None, device=None, bi
 @documented(_PARAMETERS)
 def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, bint requires_grad=False, pin_memory=False):
     """
-    A matrix with ones on the diagonal and zeros elsewhere.
+    Return a matrix with ones on the diagonal and zeros elsewhere.
 
     Parameters
     ----------
@@ -214,14 +214,14 @@ cdef Tensor _checked(object input, str operation):
 
 
 cdef int _place_of(object model, object device, object layout, object pin_memory, str operation) except -1:
-    """Like `check_place`; without a device the result is where the tensor `model` is."""
+    """Like `check_place`; without a device the result has the device of `model`."""
     if device is None and layout is None and not pin_memory:
         return is_meta(_checked(model, operation).array)
     return check_place(_checked(model, operation).device if device is None else device, layout, pin_memory, operation)
 
 
 cdef array_t *_array_in(object memory_format, const array_t *model, int dtype, str operation) except NULL:
-    """A new array of the shape of another one, in that one's order of dimensions or in a given one."""
+    """Create an array of the shape of another one, in its memory format or a given one."""
     cdef int64_t[MAX_DIMS] strides
     cdef array_t *array
     if memory_format is None or memory_format == "preserve_format":
@@ -229,7 +229,7 @@ cdef array_t *_array_in(object memory_format, const array_t *model, int dtype, s
     elif memory_format == "contiguous_format":
         array = array_empty_like(model, dtype)
     elif memory_format not in ("channels_last", "channels_last_3d"):
-        raise TypeError(f"{operation}: no such memory format (got {memory_format!r}, expected contiguous_format, "
+        raise TypeError(f"{operation}: unsupported memory format (got {memory_format!r}, expected contiguous_format, "
                         "preserve_format, channels_last or channels_last_3d).")
     elif model.ndim != 4 + (memory_format == "channels_last_3d"):
         raise RuntimeError(f"{operation}: required rank {4 + (memory_format == 'channels_last_3d')} tensor to use "
@@ -244,7 +244,7 @@ cdef array_t *_array_in(object memory_format, const array_t *model, int dtype, s
 
 cdef object _filled_like(object input, object value, object dtype, bint needs_grad, bint meta, object memory_format,
                          str operation):
-    """A tensor of the shape of `input`; `value` None leaves it uninitialized."""
+    """Return a tensor of the shape of `input`; `value` None leaves it uninitialized."""
     cdef char[16] element
     cdef Tensor model = _checked(input, operation)
     cdef int code = dtype_or(dtype, model.array.dtype, operation)
@@ -267,7 +267,7 @@ cdef object _filled_like(object input, object value, object dtype, bint needs_gr
 def zeros_like(input, *, dtype=None, layout=None, device=None, bint requires_grad=False, pin_memory=False,
           memory_format=None):
     """
-    A tensor of zeros with the shape and dtype of another one.
+    Return a tensor of zeros with the shape and dtype of another one.
 
     Parameters
     ----------
@@ -288,7 +288,7 @@ def zeros_like(input, *, dtype=None, layout=None, device=None, bint requires_gra
 def ones_like(input, *, dtype=None, layout=None, device=None, bint requires_grad=False, pin_memory=False,
           memory_format=None):
     """
-    A tensor of ones with the shape and dtype of another one.
+    Return a tensor of ones with the shape and dtype of another one.
 
     Parameters
     ----------
@@ -309,7 +309,7 @@ def ones_like(input, *, dtype=None, layout=None, device=None, bint requires_grad
 def empty_like(input, *, dtype=None, layout=None, device=None, bint requires_grad=False, pin_memory=False,
           memory_format=None):
     """
-    A tensor with the shape and dtype of another one whose elements are not set.
+    Return an uninitialized tensor with the shape and dtype of another one.
 
     Parameters
     ----------
@@ -330,7 +330,7 @@ def empty_like(input, *, dtype=None, layout=None, device=None, bint requires_gra
 def full_like(input, fill_value, *, dtype=None, layout=None, device=None, bint requires_grad=False, pin_memory=False,
           memory_format=None):
     """
-    A tensor with the shape and dtype of another one and the same number everywhere.
+    Return a tensor with the shape and dtype of another one, filled with a number.
 
     Parameters
     ----------
@@ -356,7 +356,7 @@ def full_like(input, fill_value, *, dtype=None, layout=None, device=None, bint r
 def new_zeros(Tensor self not None, *args, size=None, dtype=None, layout=None, device=None, bint requires_grad=False,
           pin_memory=False):
     """
-    A tensor of zeros with the dtype of this one: a method of Tensor.
+    Return a tensor of zeros with the dtype of this one: a method of Tensor.
 
     Examples
     --------
@@ -374,7 +374,7 @@ def new_zeros(Tensor self not None, *args, size=None, dtype=None, layout=None, d
 def new_ones(Tensor self not None, *args, size=None, dtype=None, layout=None, device=None, bint requires_grad=False,
           pin_memory=False):
     """
-    A tensor of ones with the dtype of this one: a method of Tensor.
+    Return a tensor of ones with the dtype of this one: a method of Tensor.
 
     Examples
     --------
@@ -392,7 +392,7 @@ def new_ones(Tensor self not None, *args, size=None, dtype=None, layout=None, de
 def new_empty(Tensor self not None, *args, size=None, dtype=None, layout=None, device=None, bint requires_grad=False,
           pin_memory=False):
     """
-    A tensor with the dtype of this one whose elements are not set: a method of Tensor.
+    Return an uninitialized tensor with the dtype of this one: a method of Tensor.
 
     Examples
     --------
@@ -410,7 +410,7 @@ def new_empty(Tensor self not None, *args, size=None, dtype=None, layout=None, d
 def new_full(Tensor self not None, size, fill_value, *, dtype=None, layout=None, device=None, bint requires_grad=False,
              pin_memory=False):
     """
-    A tensor with the dtype of this one and the same number everywhere: a method of Tensor.
+    Return a tensor with the dtype of this one, filled with a number: a method of Tensor.
 
     Parameters
     ----------
@@ -432,7 +432,7 @@ def new_full(Tensor self not None, size, fill_value, *, dtype=None, layout=None,
 def new_tensor(Tensor self not None, data, *, dtype=None, layout=None, device=None, bint requires_grad=False,
                pin_memory=False):
     """
-    A tensor with a copy of data and the dtype of this one: a method of Tensor.
+    Return a tensor with a copy of data and the dtype of this one: a method of Tensor.
 
     Parameters
     ----------

@@ -1,6 +1,5 @@
-/* The Mersenne Twister with 32-bit words, and the numbers that PyTorch makes of them on a CPU.
-
-   Where PyTorch's compiler contracts a product and a sum, here is an explicit fma: the bits are to be the same. */
+/* The Mersenne Twister with 32-bit words, and the random numbers that PyTorch derives from it on CPUs. Where
+ * PyTorch's compiler contracts a product and a sum, this code calls fma, so that results are bit-identical. */
 
 #include <math.h>
 #include <stdint.h>
@@ -10,8 +9,8 @@ enum { MT_WORDS = 624, MT_SHIFT = 397 };
 
 typedef struct {
     uint32_t words[MT_WORDS];
-    uint32_t next;                /* how many words of this round were given out */
-    uint32_t has_normal;          /* the second of a pair of normal numbers waits */
+    uint32_t next;                /* words of this round that were used */
+    uint32_t has_normal;          /* the second of a pair of normal numbers is cached */
     double normal;
 } mt19937_t;
 
@@ -57,7 +56,7 @@ static inline uint64_t mt_64(mt19937_t *mt) {
 static inline float mt_float(mt19937_t *mt) { return (float)(mt_32(mt) & 0xffffffu) * 0x1p-24f; }
 static inline double mt_double(mt19937_t *mt) { return (double)(mt_64(mt) & 0x1fffffffffffffull) * 0x1p-53; }
 
-/* ---- evenly distributed */
+/* ---- uniform */
 
 static void mt_uniform_float(mt19937_t *mt, float *out, int64_t n, float low, float high) {
     for (int64_t i = 0; i < n; i++)
@@ -93,9 +92,9 @@ static void mt_exponential(mt19937_t *mt, double *out, int64_t n, double rate) {
     }
 }
 
-/* ---- normally distributed */
+/* ---- normal */
 
-/* One after the other, in double precision: for few numbers. */
+/* One at a time, in double precision: for few numbers. */
 static inline double mt_normal(mt19937_t *mt, double mean, double std) {
     if (mt->has_normal) {
         mt->has_normal = 0;
@@ -117,7 +116,7 @@ static void mt_normal_16_double(double *data, double mean, double std) {
     }
 }
 
-/* The same in single precision, as PyTorch has it for processors without AVX2. */
+/* The same in single precision, as in PyTorch on processors without AVX2. */
 static void mt_normal_16_plain(float *data, float mean, float std) {
     for (int j = 0; j < 8; j++) {
         float u1 = 1 - data[j], u2 = data[j + 8];
@@ -132,7 +131,7 @@ static void mt_normal_16_plain(float *data, float mean, float std) {
 __attribute__((target("avx2,fma")))
 static void mt_normal_16_vector(float *data, float mean, float std) {
     for (int j = 0; j < 8; j++) {
-        /* The logarithm of u1 = fraction * 2**exponent. It is never 0. */
+        /* The logarithm of u1 = fraction * 2**exponent, which is never 0. */
         float u1 = 1.0f - data[j];
         uint32_t bits;
         memcpy(&bits, &u1, 4);
@@ -156,7 +155,7 @@ static void mt_normal_16_vector(float *data, float mean, float std) {
         y = fmaf(-z, 0.5f, y);
         float radius = sqrtf(-2.0f * fmaf(exponent, 0.693359375f, x + y));
 
-        /* Sine and cosine of the angle less a multiple of pi / 4, taken away in three parts. */
+        /* Sine and cosine, with the argument reduced by multiples of pi / 4 in three steps. */
         float angle = 6.2831853071795864769f * data[j + 8];
         int32_t octant = ((int32_t)(angle * 1.27323954473516f) + 1) & ~1;
         float turns = (float)octant;
@@ -195,7 +194,7 @@ static void mt_normal_float(mt19937_t *mt, float *out, int64_t n, float mean, fl
         out[i] = mt_float(mt);
     for (int64_t i = 0; i < n - 15; i += 16)
         mt_normal_16(out + i, mean, std);
-    if (n % 16) {                  /* the last 16, drawn anew */
+    if (n % 16) {                  /* the last 16, drawn again */
         for (int64_t i = n - 16; i < n; i++)
             out[i] = mt_float(mt);
         mt_normal_16(out + n - 16, mean, std);

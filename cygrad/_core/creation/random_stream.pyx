@@ -1,4 +1,4 @@
-"""PyTorch's stream of random numbers on a CPU, bit for bit: written into the memory of one-dimensional ndarrays."""
+"""PyTorch's stream of random numbers on a CPU, bit-identical: written into the memory of one-dimensional ndarrays."""
 
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
@@ -17,7 +17,7 @@ cdef extern from "creation/mt19937.h" nogil:
     void mt_normal_double(mt19937_t *mt, double *out, int64_t n, double mean, double std)
 
 cdef enum:
-    FEW = 16                   # at least this many normal numbers are drawn in blocks
+    FEW = 16                   # from this many normal numbers on, they are drawn in blocks
 
 ctypedef fused real:
     float
@@ -26,8 +26,8 @@ ctypedef fused real:
 
 cdef class RandomStream:
     """
-    A Mersenne Twister that gives the numbers of ``torch.Generator``. Its owner sees to it that one thread draws at a
-    time.
+    A Mersenne Twister that produces the numbers of ``torch.Generator``. The caller ensures that one thread draws at
+    a time.
 
     Parameters
     ----------
@@ -40,18 +40,18 @@ cdef class RandomStream:
         mt_seed(&self.mt, seed)
 
     def packed(self):
-        """The state as bytes."""
+        """Return the state as bytes."""
         return (<char *>&self.mt)[:sizeof(mt19937_t)]
 
     def unpack(self, bytes state not None):
-        """Go back to a state."""
+        """Restore a state."""
         if len(state) != sizeof(mt19937_t):
             raise ValueError(f"set_state: not a state of this stream (got {len(state)} bytes, expected "
                              f"{sizeof(mt19937_t)}).")
         memcpy(&self.mt, <const char *>state, sizeof(mt19937_t))
 
     def uniform(self, real[::1] out, double low, double high):
-        """Evenly distributed in [low, high)."""
+        """Fill with uniform numbers in [low, high)."""
         with nogil:
             if out.shape[0] == 0:
                 pass
@@ -61,7 +61,7 @@ cdef class RandomStream:
                 mt_uniform_double(&self.mt, &out[0], out.shape[0], low, high)
 
     def normal(self, real[::1] out, double mean, double std, bint in_blocks):
-        """Normally distributed; `in_blocks` if the tensor is contiguous, else one after the other."""
+        """Fill with normal numbers; `in_blocks` if the tensor is contiguous, else one at a time."""
         cdef int64_t i, n = out.shape[0]
         with nogil:
             if n < FEW or not in_blocks:
@@ -73,13 +73,13 @@ cdef class RandomStream:
                 mt_normal_double(&self.mt, &out[0], n, mean, std)
 
     def exponential(self, double[::1] out, double rate):
-        """Exponentially distributed with mean 1 / rate."""
+        """Fill with exponential numbers with mean 1 / rate."""
         with nogil:
             if out.shape[0]:
                 mt_exponential(&self.mt, &out[0], out.shape[0], rate)
 
     def integers(self, int64_t[::1] out, low, high, bint wide):
-        """Integers in [low, high), of one word each, or of two if `wide`."""
+        """Fill with integers in [low, high), of one word each, or of two if `wide`."""
         cdef uint64_t span = (high - low) & 0xffffffffffffffff
         cdef int64_t base = low
         with nogil:
@@ -87,7 +87,7 @@ cdef class RandomStream:
                 mt_integers(&self.mt, &out[0], out.shape[0], span, base, wide)
 
     def permutation(self, int64_t[::1] out, bint wide):
-        """The integers below the size of `out` in random order, from one word each, or from two if `wide`."""
+        """Fill with a random permutation of the integers below the size of `out`, one word each, or two if `wide`."""
         with nogil:
             if out.shape[0]:
                 mt_permutation(&self.mt, &out[0], out.shape[0], wide)

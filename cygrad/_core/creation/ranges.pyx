@@ -50,7 +50,7 @@ cdef void _count_reals(real_t *out, int64_t n, double start, double step) noexce
 
 
 cdef int64_t _length(object start, object end, object step, int dtype) except -1:
-    """How many values arange has, as PyTorch counts them."""
+    """Return how many values arange has, counted as in PyTorch."""
     cdef double length, first = start, last = end, by = step
     if not isfinite(first) or not isfinite(last):
         raise RuntimeError(f"arange: start and end must be finite (got {start} and {end})")
@@ -63,7 +63,7 @@ cdef int64_t _length(object start, object end, object step, int dtype) except -1
     if (last < first) if by > 0 else (last > first):
         raise RuntimeError(f"arange: the step leads away from the end (got start {start}, end {end}, step {step}). "
                            "Change the sign of the step.")
-    if dtype == INT64:                           # exact: doubles do not tell large integers apart
+    if dtype == INT64:                           # exact: doubles cannot represent all large integers
         return max(0, -((int(start) - int(end)) // int(step)))
     length = ceil((last - first) / by)
     if not 0 <= length < 9.2e18:
@@ -74,7 +74,7 @@ cdef int64_t _length(object start, object end, object step, int dtype) except -1
 def arange(start=None, end=None, step=1, *, out=None, dtype=None, layout=None, device=None,
            bint requires_grad=False, pin_memory=False):
     """
-    The values start, start + step, ... below end.
+    Return the values start, start + step, ... below end.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ cdef int _fill_integers(Tensor result, int64_t start, int64_t step) except -1:
 
 
 cdef object _deliver(Tensor result, int dtype, object out, bint needs_grad, bint meta, str operation):
-    """`result` was computed in the dtype that numbers of `dtype` are computed in."""
+    """Round `result`, computed in the compute dtype, to `dtype`."""
     if dtype != result.array.dtype:
         result = tensor_from(result, dtype, operation)
     if out is None:
@@ -170,8 +170,7 @@ cdef object _deliver(Tensor result, int dtype, object out, bint needs_grad, bint
     return operators.written(result, out=out)
 
 
-# ---- linspace and logspace -----------------------------------------------------------------------
-# Both count from the nearer end, so that the last value is the end itself and the row is symmetric.
+# linspace and logspace count from the nearer end, so that the last value is exactly `end` and the values are symmetric.
 
 cdef void _space_reals(real_t *out, int64_t n, double start, double end, bint logarithmic, double base) noexcept nogil:
     cdef double step = 0
@@ -183,7 +182,7 @@ cdef void _space_reals(real_t *out, int64_t n, double start, double end, bint lo
     for i in range(n):
         if logarithmic:
             out[i] = <real_t>pow(base, start + step * i if n == 1 or i < n // 2 else end - step * (n - i - 1))
-        elif n == 1 or i < n // 2:                 # in the type itself and rounded once, as PyTorch does it
+        elif n == 1 or i < n // 2:                 # computed in the dtype itself and rounded once, as in PyTorch
             out[i] = <real_t>(<double>width * i + first) if real_t is float else <real_t>fma(width, i, first)
         else:
             out[i] = (<real_t>(last - <double>width * (n - i - 1)) if real_t is float
@@ -203,7 +202,7 @@ cdef void _space_integers(integer_t *out, int64_t n, int64_t start, int64_t end,
             narrow = start + narrow_step * i if n == 1 or i < n // 2 else end - narrow_step * (n - i - 1)
             out[i] = <integer_t><int64_t>pow(base, narrow)
         else:
-            # Whole steps from the end: the end is exact, and the rest is cut toward zero.
+            # Integer steps from the end: the end is exact, and the rest is truncated.
             out[i] = (<integer_t><int64_t>(start + step * i) if n == 1 or i < n // 2
                       else <integer_t><int64_t>(end - step * (n - i - 1)))
 
@@ -288,7 +287,7 @@ cdef object _space(object start, object end, object steps, double base, bint log
 def linspace(start, end, steps, *, out=None, dtype=None, layout=None, device=None, bint requires_grad=False,
              pin_memory=False):
     """
-    Evenly spaced values, both ends included.
+    Return evenly spaced values, both ends included.
 
     Parameters
     ----------
@@ -327,7 +326,7 @@ def linspace(start, end, steps, *, out=None, dtype=None, layout=None, device=Non
 def logspace(start, end, steps, base=10.0, *, out=None, dtype=None, layout=None, device=None,
              bint requires_grad=False, pin_memory=False):
     """
-    Powers of a base whose exponents are evenly spaced.
+    Return powers of a base whose exponents are evenly spaced.
 
     Parameters
     ----------

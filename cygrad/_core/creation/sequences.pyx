@@ -1,7 +1,8 @@
-"""Arrays from Python objects: numbers, nested sequences and NumPy arrays.
+"""
+Arrays from Python objects: numbers, nested sequences and NumPy arrays.
 
-Nested sequences are walked twice. The first walk finds the shape, down the first elements, and the
-dtype, over all of them; the second one writes the numbers and notices sequences of unequal lengths.
+Nested sequences are traversed twice: first for the shape, along the first items, and the dtype, of all items; then to
+write the numbers and detect ragged sequences.
 """
 
 from numpy import asarray as as_ndarray, copyto as copy_into, empty, errstate as numpy_errors, not_equal
@@ -63,7 +64,7 @@ cdef int _overflow(object value, int dtype, str operation) except -1:
 
 
 cdef int64_t _whole(object value, int dtype, str operation) except? -1:
-    """The integer that is stored for `value`: its whole part, in the range of `dtype`."""
+    """Convert `value` to an integer in the range of `dtype`, truncated."""
     cdef double real
     cdef int overflow = 0
     cdef long long result
@@ -74,7 +75,7 @@ cdef int64_t _whole(object value, int dtype, str operation) except? -1:
             _overflow(value, dtype, operation)
         result = <long long>trunc(real)
     elif PyComplex_Check(value):
-        raise TypeError(f"{operation}: a complex number has no place in a tensor of {dtype_name(dtype).decode()} "
+        raise TypeError(f"{operation}: a complex number cannot be stored in a tensor of {dtype_name(dtype).decode()} "
                         f"(got {value!r}). Use .real, or a complex dtype.")
     else:
         result = PyLong_AsLongLongAndOverflow(value, &overflow)
@@ -85,17 +86,17 @@ cdef int64_t _whole(object value, int dtype, str operation) except? -1:
     if itemsize(dtype) == 8:
         return result
     limit = (<int64_t>1 << (8 * itemsize(dtype) - (not is_unsigned(dtype)))) - 1
-    # Negative numbers wrap around in unsigned elements, as they do in C.
+    # Negative numbers wrap around in unsigned dtypes, as in C.
     if result > limit or result < (-limit if is_unsigned(dtype) else -limit - 1):
         _overflow(value, dtype, operation)
     return result
 
 
 cdef double _real(object value, int dtype, bint saturate, str operation) except? -1:
-    """The floating value that is stored for `value`."""
+    """Convert `value` to a floating number."""
     cdef double result = 0
     if PyComplex_Check(value):
-        raise TypeError(f"{operation}: a complex number has no place in a tensor of {dtype_name(dtype).decode()} "
+        raise TypeError(f"{operation}: a complex number cannot be stored in a tensor of {dtype_name(dtype).decode()} "
                         f"(got {value!r}). Use .real, or a complex dtype.")
     try:
         result = value
@@ -149,7 +150,7 @@ cdef int store_number(char *element, int dtype, object value, bint saturate, str
 # ---- nested sequences ----------------------------------------------------------------------------
 
 cdef object _plain(object value, str operation):
-    """What stands for one element: tensors of one element and NumPy scalars become Python numbers."""
+    """Convert an item: tensors of one element and NumPy scalars become Python numbers."""
     cdef Tensor tensor
     if isinstance(value, Tensor):
         tensor = <Tensor>value
@@ -176,7 +177,7 @@ cdef bint _is_sequence(object value) except -1:
 
 
 cdef int _shape_of(object data, int64_t *shape, str operation) except -1:
-    """The shape that the first elements tell; -> the number of dimensions."""
+    """Read the shape along the first items; -> the number of dimensions."""
     cdef int ndim = 0
     while _is_sequence(data):
         if ndim == MAX_DIMS:
@@ -197,9 +198,9 @@ cdef int _element_dtype(object value, bint first, str operation) except -1:
         return (<Tensor>value).array.dtype
     if cnp.PyArray_Check(value):
         return dtype_code(value.dtype, operation)
-    if isinstance(value, (str, bytes)):                    # text that begins a list looks like one more dimension
+    if isinstance(value, (str, bytes)):                    # a str as the first item looks like one more dimension
         raise (ValueError if first and isinstance(value, str) else TypeError)(
-            f"{operation}: text has no place in a tensor (got {value!r}, expected numbers)")
+            f"{operation}: a string cannot be stored in a tensor (got {value!r}, expected numbers)")
     if hasattr(value, "__index__"):
         return INT64
     if hasattr(value, "__float__"):
@@ -214,11 +215,11 @@ cdef object _unequal_depth(object data, int depth, str operation):
 
 
 cdef int _infer(object data, int depth, int ndim, int found, str operation) except -2:
-    """The smallest dtype for `found` (-1: nothing yet) and every element of `data`."""
+    """Return the smallest dtype for `found` (-1: none yet) and all items of `data`."""
     cdef int code
     if depth == ndim and _is_sequence(data):
         raise _unequal_depth(data, depth, operation)
-    if depth == ndim or not _is_sequence(data) or cnp.PyArray_Check(data):      # an array says it for all its elements
+    if depth == ndim or not _is_sequence(data) or cnp.PyArray_Check(data):     # an array has one dtype
         code = _element_dtype(data, found < 0, operation)
         return code if found < 0 else promote(found, code)
     PyErr_CheckSignals()
@@ -249,7 +250,7 @@ cdef char *_write(object data, int depth, int ndim, const int64_t *shape, int dt
                          f"{len(data)}). Ragged sequences make no tensor: pad them to one length.")
     PyErr_CheckSignals()
     for item in data:
-        # Converting an element may run code of the user's, which may change the length of the sequence.
+        # Converting an item may run user code, which may change the length of the sequence.
         if written == shape[depth]:
             break
         written += 1
@@ -280,7 +281,7 @@ cdef array_t *_from_sequence(object data, int dtype, str operation) except NULL:
     cdef int ndim = _shape_of(data, shape, operation)
     if dtype < 0:
         dtype = _infer(data, 0, ndim, -1, operation)
-        if dtype < 0:                            # not a single element
+        if dtype < 0:                            # no element
             dtype = default_float()
     array = _new(dtype, ndim, shape)
     try:
@@ -294,7 +295,7 @@ cdef array_t *_from_sequence(object data, int dtype, str operation) except NULL:
 # ---- NumPy ---------------------------------------------------------------------------------------
 
 cdef object numpy_view(array_t *array):
-    """Of a dtype that NumPy does not have it is a copy, in the one that this is computed in."""
+    """Return an ndarray; for a dtype that NumPy lacks, a copy in the compute dtype."""
     cdef array_t *copy
     data_escapes()
     if numpy_typenum(array.dtype) >= 0:
@@ -306,16 +307,16 @@ cdef object numpy_view(array_t *array):
 
 
 cdef array_t *_from_numpy(object source, int dtype, str operation) except NULL:
-    """A copy of an ndarray, in its own dtype or another one."""
+    """Copy an ndarray, in its own dtype or another one."""
     cdef array_t *array
     cdef array_t *wide
     if dtype < 0:
         dtype = dtype_code(source.dtype.newbyteorder("="), operation)
     elif source.dtype.kind not in "biufc":
-        dtype_code(source.dtype, operation)      # refuses it
+        dtype_code(source.dtype, operation)      # raises
     if source.dtype.kind == "c" and not is_complex(dtype) and dtype != BOOL:
         source = source.real
-    if source.dtype.kind == "b":                 # true is 1 here, whatever other byte stands for it there
+    if source.dtype.kind == "b":                 # True is 1 here, even if another byte stands for it there
         source = not_equal(source.view("u1"), 0, out=empty(source.shape, "?"))
     if is_short(dtype) and cnp.PyArray_TYPE(source) != numpy_typenum(dtype):
         wide = _from_numpy(source, computed_in(dtype), operation)
@@ -330,7 +331,7 @@ cdef array_t *_from_numpy(object source, int dtype, str operation) except NULL:
         memcpy(array.data, cnp.PyArray_DATA(source), array.size * itemsize(dtype))
         return array
     try:
-        with numpy_errors(all="ignore"):         # a value that does not fit is no reason to warn
+        with numpy_errors(all="ignore"):         # no warning for a value that does not fit
             copy_into(numpy_view(array), source, casting="unsafe")
     except BaseException:
         release(array)
@@ -349,7 +350,7 @@ cdef array_t *array_of(object data, int dtype, str operation) except NULL:
             check(MEMORY_ERROR)
         return array
     if isinstance(data, str):
-        raise TypeError(f"{operation}: text has no place in a tensor (got {data!r}, expected numbers)")
+        raise TypeError(f"{operation}: a string cannot be stored in a tensor (got {data!r}, expected numbers)")
     natural = number_dtype(data)
     if natural >= 0:
         if dtype < 0:

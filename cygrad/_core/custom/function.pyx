@@ -1,8 +1,8 @@
 """
-Custom functions: calling one and recording it.
+Custom autograd functions: calling and recording them.
 
-The node comes first, because forward writes to it; then forward runs, without recording; then the outputs get their
-place in the graph, and what forward asked for is saved.
+The node is created first, because forward writes to it; then forward runs with grad mode disabled; then the outputs are
+connected to the graph, and the tensors of save_for_backward are saved.
 """
 
 from libc.stdint cimport int32_t, int64_t
@@ -80,7 +80,7 @@ def apply(cls, arguments):
 
 
 cdef FunctionNode _node(type cls, tuple arguments):
-    """The node of one call: it knows its arguments, but leads nowhere yet."""
+    """Create the node of a call: it has its arguments, but no edges yet."""
     cdef Py_ssize_t i, n = len(arguments)
     cdef int32_t n_edges = 0
     cdef FunctionNode node
@@ -98,7 +98,7 @@ cdef FunctionNode _node(type cls, tuple arguments):
             tensor = <Tensor>argument
             edges_of[i] = n_edges
             n_edges += 1
-            if tensor.base is not None:      # it may have another history now, by an in-place change of its base
+            if tensor.base is not None:      # an in-place operation on its base may have changed its history
                 grad_fn_of(tensor)
             needs.append(True if takes_part(tensor) else False)
         else:
@@ -129,7 +129,7 @@ cdef int _connect(FunctionNode node, tuple arguments) except -1:
 
 
 cdef object _finish(FunctionNode node, tuple arguments, object results, bint recorded):
-    """Give the outputs their place in the graph, and save what forward asked for."""
+    """Connect the outputs to the graph and save the tensors that forward asked for."""
     cdef bint single = not isinstance(results, tuple)
     cdef list outputs = [results] if single else list(<tuple>results)
     cdef Py_ssize_t i, n = len(outputs)
@@ -138,7 +138,7 @@ cdef object _finish(FunctionNode node, tuple arguments, object results, bint rec
     cdef tuple constants = node.constants if node.constants is not None else _nothing
     cdef Tensor tensor
     cdef bint flows
-    cdef dict first = {}               # the first output that a Tensor is, where there are several
+    cdef dict first = {}               # the first output that refers to a Tensor returned several times
     node.c.n_outputs = <int32_t>n
     if dirty:
         _check_dirty(node, arguments, outputs)
@@ -176,7 +176,7 @@ cdef object _finish(FunctionNode node, tuple arguments, object results, bint rec
 
 
 cdef int _returned_again(FunctionNode node, Tensor output, Py_ssize_t output_nr) except -1:
-    """An output that is another one, too: all gradients arrive at the last of its places."""
+    """Handle an output that is returned twice: all gradients arrive at its last position."""
     if output.node is node:
         output.output_nr = <int32_t>output_nr
     return 0
@@ -195,7 +195,7 @@ cdef int _check_dirty(FunctionNode node, tuple arguments, list outputs) except -
             raise TypeError(f"mark_dirty: expected Tensors (got {type(tensor).__name__}).")
         if not _holds(tuple(outputs), tensor):
             raise RuntimeError(f"{node.name()}: some elements marked as dirty during the forward method were not "
-                               f"returned as output (got a {describe(tensor)}). The inputs that are changed in place "
+                               f"returned as output (got a {describe(tensor)}). The inputs that are modified in place "
                                "must all be outputs of the Function.")
         if not _holds(arguments, tensor):
             warn_user(f"{node.name()}: only input Tensors should be given to ctx.mark_dirty(). If a Tensor is no "
@@ -205,7 +205,7 @@ cdef int _check_dirty(FunctionNode node, tuple arguments, list outputs) except -
 
 cdef Tensor _changed_input(FunctionNode node, Tensor tensor, tuple arguments, Py_ssize_t output_nr, Py_ssize_t n,
                            bint flows):
-    """An input that forward has changed in place: its history goes through this node now."""
+    """Handle an input that forward has modified in place: its history now goes through this node."""
     cdef str name = node.name()
     cdef Py_ssize_t i
     cdef int32_t edge = 0
@@ -219,10 +219,10 @@ cdef Tensor _changed_input(FunctionNode node, Tensor tensor, tuple arguments, Py
             break
     if tensor.base is not None and tensor.view_kind == DIFFERENTIABLE_VIEW:
         if n > 1:
-            raise RuntimeError(f"{name}: a Function that changes a view in place can return that one Tensor only (got "
+            raise RuntimeError(f"{name}: a Function that modifies a view in place can return that one Tensor only (got "
                                f"{n} outputs). Apply it to a clone(), or split the Function.")
         if edge != 0:
-            raise RuntimeError(f"{name}: a view that the Function changes in place must be its first Tensor argument "
+            raise RuntimeError(f"{name}: a view that the Function modifies in place must be its first Tensor argument "
                                f"(got it as number {edge}). Reorder the arguments, or apply the Function to a clone().")
     rebase_history(tensor, node)
     if tensor.node is node:
@@ -231,7 +231,7 @@ cdef Tensor _changed_input(FunctionNode node, Tensor tensor, tuple arguments, Py
 
 
 cdef Tensor _returned_input(FunctionNode node, Tensor tensor, Py_ssize_t output_nr, bint flows):
-    """An input that is returned as it is: the output is a view of it."""
+    """Handle an input that is returned as is: the output is a view of it."""
     cdef array_t *own = tensor.array
     cdef Tensor view = wrap_view(array_view(own, own.dtype, own.ndim, own.shape, own.strides, 0), tensor)
     if view.base is not None:
@@ -244,7 +244,7 @@ cdef Tensor _returned_input(FunctionNode node, Tensor tensor, Py_ssize_t output_
 
 cdef Tensor _output(FunctionNode node, Tensor tensor, Py_ssize_t output_nr, bint flows, bint marked):
     if requires_grad(tensor):
-        # The node of another tensor, or that of an earlier output, is left alone.
+        # Leave the node of another tensor, or that of an earlier output, unchanged.
         tensor = <Tensor>tensor.detach()
     if tensor.base is not None:
         tensor.view_kind = CUSTOM_VIEW
@@ -257,7 +257,7 @@ cdef Tensor _output(FunctionNode node, Tensor tensor, Py_ssize_t output_nr, bint
 
 
 cdef int _remember_outputs(FunctionNode node, list outputs, tuple skipped) except -1:
-    """Keep shapes and dtypes, for zeros in the place of undefined gradients."""
+    """Save shapes and dtypes, for materializing undefined gradients as zeros."""
     cdef Py_ssize_t i, n = len(outputs)
     node.outputs = <array_t **>allocate(n * sizeof(array_t *))
     if node.outputs == NULL:

@@ -1,8 +1,8 @@
 """
-The node of a custom function, which is the context that its methods get.
+The node of a custom function, which is the ``ctx`` of its methods.
 
-What forward has put there is there in backward. A saved tensor is kept as its array and the edge that it came by, like
-those of other nodes: neither inputs nor outputs are kept alive as objects, and no cycle arises.
+Attributes set in forward are there in backward. A saved tensor is stored as its array and its edge, like those of other
+nodes: neither inputs nor outputs are kept alive as objects, and there is no reference cycle.
 """
 
 cimport cython
@@ -35,15 +35,15 @@ cdef extern from "Python.h":
         object (*tp_new)(_Type *, object, PyObject *)
 
 
-@cython.binding(False)      # methods check what they are called on
+@cython.binding(False)      # methods check the type of self
 cdef class FunctionNode(Node):
-    """The node of a custom function: what its static methods get as ``ctx``."""
+    """The node of a custom function: the ``ctx`` of its static methods."""
 
     def __cinit__(self):
         self.materialize = True
 
     def __init__(self, *arguments, **options):
-        raise TypeError(f"{type(self).__name__}: nodes are made by the apply() of a custom Function; the type cannot "
+        raise TypeError(f"{type(self).__name__}: nodes are created by apply() of a custom Function; the type cannot "
                         "be called.")
 
     def __dealloc__(self):
@@ -62,7 +62,7 @@ cdef class FunctionNode(Node):
 
     def save_for_backward(self, *tensors):
         """
-        Keep tensors for backward, which finds them as ``ctx.saved_tensors``.
+        Save tensors for backward, which finds them as ``ctx.saved_tensors``.
 
         Inputs and outputs should be kept like this, not as attributes: it makes no reference cycle, detects in-place
         changes, and obeys saved-tensor hooks. To be called once, in forward or setup_context.
@@ -75,7 +75,7 @@ cdef class FunctionNode(Node):
 
     def save_for_forward(self, *tensors):
         """
-        Keep tensors for `jvp`.
+        Save tensors for `jvp`.
 
         Parameters
         ----------
@@ -99,7 +99,7 @@ cdef class FunctionNode(Node):
 
     def mark_non_differentiable(self, *tensors):
         """
-        Say which outputs carry no gradient.
+        Mark outputs that are not differentiable.
 
         Parameters
         ----------
@@ -113,7 +113,7 @@ cdef class FunctionNode(Node):
 
     def set_materialize_grads(self, value):
         """
-        Say whether backward gets zeros (the default) or None for outputs without a gradient.
+        Set whether backward gets zeros (the default) or None for outputs without a gradient.
 
         Parameters
         ----------
@@ -134,7 +134,7 @@ cdef class FunctionNode(Node):
 
     @property
     def saved_tensors(self):
-        """The tensors that forward gave to `save_for_backward`, a tuple; in jvp those of `save_for_forward`, if any."""
+        """The tensors of `save_for_backward`, a tuple; in jvp those of `save_for_forward`, if any."""
         cdef int i
         if self.saved_for_forward is not None:
             return self.saved_for_forward
@@ -144,7 +144,7 @@ cdef class FunctionNode(Node):
 
     @property
     def saved_variables(self):
-        """What `saved_tensors` was called once."""
+        """Former name of `saved_tensors`."""
         warn_user("saved_variables is deprecated; use saved_tensors.", DeprecationWarning)
         return self.saved_tensors
 
@@ -158,7 +158,7 @@ cdef class FunctionNode(Node):
 
     cdef object unpack(self, int position):
         cdef object value = self.unpack_plain(position)
-        # With the tangent that it had, if the thread is still in that level of forward mode.
+        # Restore the tangent that it had, if the thread is still in that level of forward mode.
         if self.payload is not None and thread_state().dual_level and value is not None:
             level, tangents = self.payload
             if level == thread_state().dual_level and tangents[position] is not None:
@@ -174,7 +174,7 @@ cdef class FunctionNode(Node):
             origin = self.origins[position]
             if not requires_grad(tensor) and (
                     origin == CONSTANT or 0 <= origin < OUTPUT and self.c.edges[origin].node == NULL):
-                return tensor                # it has no place in the graph, nor had what was saved
+                return tensor                # the saved tensor was outside the graph, too
             return self.placed(alias(tensor.array), position)
         array = _borrow_saved(self, position)
         if array == NULL:
@@ -185,7 +185,7 @@ cdef class FunctionNode(Node):
             release(array)
 
     cdef object known(self, array_t *array, int position):
-        """A saved tensor as the user knows it: itself, or its twin."""
+        """Return a saved tensor as the user's Tensor object: itself, or its twin."""
         cdef node_t *c = self.c
         cdef int32_t origin = self.origins[position]
         cdef Tensor tensor
@@ -210,16 +210,17 @@ cdef class FunctionNode(Node):
         return tensor
 
     def _unpack(self, int position):
-        """What is saved at `position`."""
+        """Return the saved object at `position`."""
         if self.c.released:
             return self.saved_tensors        # raises
         return self.unpack(position)
 
     def _pack(self, int position, pack, unpack):
-        """Store what is saved at `position` as the hooks say."""
+        """Replace the saved object at `position` by what the pack hook returns."""
         cdef array_t *array
         if self.packed is not None and self.packed[position] is not None:
-            raise RuntimeError(f"register_hooks: there are hooks already (got a second pair for what {self.name()} "
+            raise RuntimeError(f"register_hooks: hooks are registered already (got a second pair for what "
+                               f"{self.name()} "
                                "saved, expected one).")
         if self.c.released:
             raise RuntimeError(f"register_hooks: {self.name()} has released what it saved. Register the hooks before "
@@ -247,7 +248,7 @@ cdef class FunctionNode(Node):
     cdef list apply(self, list grads, bint keep, bint recorded, uint32_t wanted):
         cdef int i
         if self.materialize and self.outputs != NULL:
-            grads = list(grads)              # hooks that run after this see the gradients that arrived
+            grads = list(grads)              # hooks that run after this see the incoming gradients
             for i in range(self.n_known):
                 if grads[i] is None and self.outputs[i] != NULL:
                     grads[i] = _zeros(self.outputs[i])
@@ -262,14 +263,14 @@ cdef class FunctionNode(Node):
 
 cdef object (*_bare_new)(_Type *, object, PyObject *)
 _bare_new = (<_Type *>FunctionNode).tp_new
-# A node without its C block is useless, so Python code cannot make one.
+# A node without its C block is useless, so it cannot be created from Python.
 (<dict>(<_Type *>FunctionNode).tp_dict)["__new__"] = Node.__dict__["__new__"]
 PyType_Modified(FunctionNode)
 
 
 def function_node_type(function):
     """
-    The type of the nodes of a custom function.
+    Return the type of the nodes of a custom function.
 
     Parameters
     ----------
@@ -310,12 +311,12 @@ cdef object _backward_of(cls):
         return backward
     if backward is not default:
         raise RuntimeError(f"{cls.__name__}: both 'backward' and 'vjp' are implemented for a custom Function (got two, "
-                           "expected one). They are two names for one thing.")
+                           "expected one). Define one of them.")
     return vjp
 
 
 cdef bint _is_at(Tensor tensor, const node_t *c, int edge):
-    """Does the tensor still belong where the edge leads? Not after detach_(), for example."""
+    """Does the edge still belong to the tensor? Not after detach_(), for example."""
     cdef const node_t *target = c.edges[edge].node
     if target == NULL:
         return not requires_grad(tensor)
@@ -325,7 +326,7 @@ cdef bint _is_at(Tensor tensor, const node_t *c, int edge):
 
 
 cdef array_t *_borrow_saved(FunctionNode node, int position) except? NULL:
-    """A saved array, retained: another thread's backward may be about to take it away. NULL for None."""
+    """Return a saved array, retained, because another thread's backward may release it; NULL for None."""
     cdef kept_t *kept = &node.c.saved[position]
     cdef array_t *array = NULL
     cdef int64_t version
@@ -369,7 +370,7 @@ cdef Tensor _zeros(array_t *meta):
 
 
 cdef list _checked(FunctionNode self, object results):
-    """What backward returned, as one gradient or None per edge, each of the shape and dtype of its argument."""
+    """Check what backward returned; -> a gradient or None per edge, with the shape and dtype of its argument."""
     cdef node_t *c = self.c
     cdef list gradients = [None] * c.n_edges
     cdef Py_ssize_t i, given, expected = self.n_arguments

@@ -2,7 +2,7 @@
 
 from cygrad._core.custom.function_node cimport FunctionNode
 
-# To be called in a level, when the outputs have their place in the graph: runs the function's jvp if an argument has a
-# tangent. `computed`: what forward returned, in whose place the user gets `outputs`; `saved`: what it asked to save.
+# Run the function's jvp if an argument has a tangent. Call it inside a level, when the outputs are connected.
+# `computed`: what forward returned, for which the user gets `outputs`; `saved`: the arguments of save_for_forward.
 cdef int push_custom(FunctionNode node, object function, tuple arguments, object computed, object outputs,
                      tuple saved) except -1

@@ -1,6 +1,4 @@
-"""
-Forward mode through custom functions: their `jvp` gets the tangents of the arguments and gives those of the outputs.
-"""
+"""Forward mode through custom functions: their `jvp` maps tangents of the arguments to tangents of the outputs."""
 
 from cygrad._core.arrays.dtype cimport is_differentiable
 from cygrad._core.custom.function_node cimport FunctionNode
@@ -37,10 +35,10 @@ cdef int push_custom(FunctionNode node, object function, tuple arguments, object
         own = tangent_of(tensor)
         if own is None:
             set_tangent(tensor, tangent)
-        else:                              # changed in place: views of the tensor have views of its tangent
+        else:                              # modified in place: views of the tensor have views of its tangent
             with paused():
                 own.copy_(tangent)
-    # A backward in this level computes with the tangents of what was saved.
+    # A backward in this level uses the tangents of the saved tensors.
     for i, item in enumerate(saved or ()):
         for before, after in zip(computed if isinstance(computed, tuple) else (computed,), results):
             if item is before and item is not None:
@@ -51,11 +49,11 @@ cdef int push_custom(FunctionNode node, object function, tuple arguments, object
 
 
 cdef int _check_memory(FunctionNode node, Tensor output, Tensor tangent, Tensor argument, Tensor given) except -1:
-    """What shares the memory of an argument has a tangent that shares the memory of the argument's."""
+    """Check that the tangent of an output that shares memory with an argument shares the memory of its tangent."""
     if output is argument:
         if tangent is not given:
-            raise RuntimeError(f"{node.name()}: its forward changes an input in place, so jvp must change the tangent "
-                               "of that input in place and return it (got a new tangent).")
+            raise RuntimeError(f"{node.name()}: its forward modifies an input in place, so jvp must modify the "
+                               "tangent of that input in place and return it (got a new tangent).")
     elif (output.base is not None and output.base is (argument if argument.base is None else argument.base)
             and (tangent.base is None or tangent.base is not (given if given.base is None else given.base))):
         raise RuntimeError(f"{node.name()}: its forward returns a view of an input, so jvp must return a view of the "
@@ -65,7 +63,7 @@ cdef int _check_memory(FunctionNode node, Tensor output, Tensor tangent, Tensor 
 
 
 cdef list _given(FunctionNode node, tuple arguments, list tangents):
-    """What jvp is called with: zeros for tensors without a tangent, unless the function wants None."""
+    """Return the arguments of jvp: zeros for tensors without a tangent, or None without materialize_grads."""
     cdef list given = []
     for argument, tangent in zip(arguments, tangents):
         if (tangent is None and node.materialize and isinstance(argument, Tensor)
@@ -77,7 +75,7 @@ cdef list _given(FunctionNode node, tuple arguments, list tangents):
 
 
 cdef list _checked(FunctionNode node, object pushed, tuple results):
-    """What jvp returned: one tangent or None for each output, like it and with its strides."""
+    """Check what jvp returned; -> a tangent or None per output, with its layout."""
     cdef tuple found = pushed if isinstance(pushed, tuple) else (pushed,)
     cdef list checked = []
     if len(found) != len(results):

@@ -1,4 +1,4 @@
-"""Writing into a tensor: copy_, fill_ and zero_; and set_, which gives it other memory."""
+"""Writing into a tensor: copy_, fill_, zero_ and set_."""
 
 cimport cython
 from cpython.object cimport PyObject
@@ -27,11 +27,11 @@ from cygrad._core.table.operator import operators
 import math
 
 cdef enum:
-    LARGE = 16384                 # elements from which the GIL is given up
+    LARGE = 16384                 # elements from which the GIL is released
 
 
 cdef int _copy_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """copy(self, src, non_blocking): src seen in the shape of self."""
+    """copy(self, src, non_blocking): src with the shape of self."""
     cdef value_t[3] expanded
     expanded[0] = arguments[1]
     expanded[1].kind = INTEGERS
@@ -96,7 +96,7 @@ def copy_(Tensor input not None, src, non_blocking=False):
     if array.size < LARGE:
         status = copy_into(array, source.array)
     else:
-        # Retained, as another thread may give the Tensors other arrays meanwhile.
+        # Retained, because another thread may replace the arrays of the Tensors.
         held, origin = retain(array), retain(source.array)
         with nogil:
             status = copy_into(held, origin)
@@ -163,7 +163,7 @@ def fill_(Tensor input not None, value):
 
 
 cdef array_t *_without_repetitions(array_t *array) except NULL:
-    """The array, retained; of an expanded one, which may be filled, a view that has each element once."""
+    """Return the array, retained; for an expanded one a view that has each element once."""
     cdef int64_t[MAX_DIMS] shape
     cdef int d
     cdef bint repeats = False
@@ -179,7 +179,7 @@ cdef array_t *_without_repetitions(array_t *array) except NULL:
 
 
 cdef Tensor _each_element_once(Tensor input):
-    """The same as an operation on tensors."""
+    """Record the same as an operation on tensors."""
     cdef int d
     for d in range(input.array.ndim):
         if input.array.strides[d] == 0 and input.array.shape[d] > 1:
@@ -208,7 +208,7 @@ def zero_(Tensor input not None):
 @cython.critical_section             # memory, base and version change one after the other
 def set_(Tensor input not None, source=None, storage_offset=0, size=None, stride=None):
     """
-    Let this tensor have the memory of another one, with its shape and strides.
+    Make this tensor use the memory of another one, with its shape and strides.
 
     Nothing is copied; saved tensors of this tensor count as modified in place.
 
@@ -239,7 +239,7 @@ def set_(Tensor input not None, source=None, storage_offset=0, size=None, stride
     tensor([[1., 2.],
             [3., 4.]])
     """
-    # A storage (of cygrad.compatibility) is a row of elements with a tensor over them.
+    # A storage (of cygrad.compatibility) wraps a one-dimensional tensor.
     if source is not None and not isinstance(source, Tensor) and not hasattr(source, "_elements"):
         raise TypeError(f"set_: the source must be a Tensor or a storage (got {type(source).__name__}). Make it a "
                         "Tensor with cygrad.asarray().")
@@ -251,7 +251,7 @@ def set_(Tensor input not None, source=None, storage_offset=0, size=None, stride
                            f"{dtype_name(input.array.dtype).decode()} tensor).")
     check_inplace(input, "set_", False)
     if grad_enabled() and (input.requires_grad or given.requires_grad):
-        raise RuntimeError("set_: there is no derivative (got a tensor that requires grad). Call it under no_grad(), "
+        raise RuntimeError("set_: not differentiable (got a tensor that requires grad). Call it under no_grad(), "
                            "or use copy_.")
     if size is not None:
         if stride is None:
@@ -262,7 +262,7 @@ def set_(Tensor input not None, source=None, storage_offset=0, size=None, stride
         version = input.array.version.value
     adopt(input, given, False)
     input.base = None
-    if input.gradient != NULL:               # nodes that were recorded with the former memory lead to a node of its own
+    if input.gradient != NULL:               # nodes recorded with the former memory refer to a separate node
         forget_accumulator(input.gradient)
     if input.array.version != NULL:
         if replace_version(input.array, version_new()) != OK:

@@ -1,8 +1,8 @@
 """
-Automatic mixed precision: operators whose operands `autocast` brings to another dtype.
+Automatic mixed precision: operators whose operands `autocast` casts.
 
-A row of the table says in its key `autocast` which way its operands go; all other operators compute in the dtypes that
-they are given. Casts are recorded, so gradients have the dtypes of the tensors that were given.
+The key `autocast` of a row says how its operands are cast; other operators compute in the dtypes of their arguments.
+Casts are recorded, so gradients have the dtypes of the original tensors.
 """
 
 import threading
@@ -22,10 +22,10 @@ cdef extern from * nogil:
     #include "memory/thread_variable.h"
     THREAD_VARIABLE int block, keeps_casts;
     """
-    int block             # 0, or the code of the dtype of the block that this thread is in, plus one
+    int block             # 0, or the code of the dtype of this thread's block, plus one
     int keeps_casts       # of parameters
 
-# Casts of parameters, by thread and id: (parameter, its version, grad mode, the dtype, the cast one).
+# Casts of parameters, by thread and id: (parameter, its version, grad mode, the dtype, the cast).
 cdef object _kept = threading.local()
 
 
@@ -37,17 +37,17 @@ cdef int _set_block(int code) except -1:
 
 
 def current():
-    """The dtype of the block that this thread is in, or None."""
+    """Return the dtype of this thread's block, or None."""
     return dtype_object(block - 1) if block else None
 
 
 def state():
-    """What `leave` needs to come back to the block of this thread."""
+    """Return what `leave` needs to restore the block of this thread."""
     return block, keeps_casts
 
 
 def exchange(dtype wanted, bint keeps):
-    """Enter a block of a dtype, or none; -> what `leave` needs to go back."""
+    """Enter a block of a dtype, or none; -> what `leave` needs."""
     global keeps_casts
     before = state()
     _set_block(0 if wanted is None else wanted.code + 1)
@@ -56,7 +56,7 @@ def exchange(dtype wanted, bint keeps):
 
 
 def leave(tuple before not None):
-    """Go back to what was before `exchange`; with the outermost block end the casts that it kept."""
+    """Restore the state before `exchange`; the outermost block drops its cached casts."""
     global keeps_casts
     code, keeps_casts = before
     _set_block(code)
@@ -65,7 +65,7 @@ def leave(tuple before not None):
 
 
 class Again:
-    """The block of the thread that makes it, to be entered later or by another thread."""
+    """The block of the thread that creates it, to be entered later or by another thread."""
 
     def __init__(self):
         self.dtype = current()
@@ -78,7 +78,7 @@ class Again:
 
 
 def forget():
-    """Forget the casts of parameters that this thread has kept."""
+    """Drop the cached casts of parameters of this thread."""
     _kept.__dict__.clear()
 
 
@@ -88,7 +88,7 @@ cdef inline bint _eligible(object value):
 
 
 def cast(value, dtype target not None):
-    """Floating tensors of up to 32 bits, alone or in lists and tuples, in another dtype; all else as it is."""
+    """Cast floating tensors of up to 32 bits, alone or in lists and tuples; return all else as is."""
     if isinstance(value, (list, tuple)):
         return [cast(part, target) for part in value]
     if not _eligible(value) or (<Tensor>value).array.dtype == target.code:
@@ -104,7 +104,7 @@ def cast(value, dtype target not None):
 
 
 cdef class AutocastMode(Mode):
-    """Bring the operands of a call to the dtype that the row asks for."""
+    """Cast the operands of a call as its row says."""
 
     cdef object handle(self, Operator operator, PyObject **arguments, object out, bint inplace):
         cdef operator_t *op = operator.descriptor

@@ -1,10 +1,10 @@
 """
-Calls of operators from Python: the arguments bound to the parameters of the row.
+Calls of operators from Python: binding arguments to the parameters of the row.
 
-One binder serves all operators. `Operator` and `OperatorMethod`, the method descriptor that stands in Tensor, are
-called by CPython's vectorcall protocol, which passes arguments where the caller has them. Positional arguments alone
-are copied; whatever else a signature allows is read from the row: keywords under both spellings (`input` and `self`,
-`dim` and `axis`), defaults, `out=`, sizes as several arguments.
+One binder serves all operators. `Operator` and `OperatorMethod`, the method descriptor in Tensor, use CPython's
+vectorcall protocol, which passes arguments without a tuple. Positional arguments alone are copied; everything else that
+a signature allows is read from the row: keywords under both spellings (`input` and `self`, `dim` and `axis`), defaults,
+`out=`, sizes as several arguments.
 """
 
 cimport cython
@@ -60,7 +60,7 @@ cdef inline object _run(Operator operator, PyObject **arguments, PyObject *out):
 
 
 cdef object _call(PyObject *function, PyObject **given, size_t count, PyObject *names):
-    """Any call of any operator."""
+    """Call any operator in any form."""
     cdef Operator called = <Operator>function
     cdef operator_t *op = called.descriptor
     cdef PyObject *arguments[MAX_ARGUMENTS]
@@ -94,15 +94,15 @@ cdef object _call_variadic(PyObject *function, PyObject **given, size_t count, P
 
 # ---- binding
 
-# Other spellings of parameters: of the first one of most operators, and NumPy's.
+# Aliases of parameters: of the first one of most operators, and NumPy's.
 cdef dict _spellings = {"self": "input", "axis": "dim", "keepdims": "keepdim"}
 
 
 cdef Py_ssize_t _position(Operator operator, PyObject *name) except -2:
-    """The position of a parameter of that name, -1 if there is none."""
+    """Return the position of a parameter of that name, -1 if there is none."""
     cdef Py_ssize_t i, n = operator.descriptor.n_arguments
     for i in range(n):
-        if operator.parameters[i] == name:            # names of keywords are interned, as a rule
+        if operator.parameters[i] == name:            # keywords are usually interned
             return i
     for i in range(n):
         if <str>operator.parameters[i] == <str>name:
@@ -176,7 +176,7 @@ cdef object _missing(Operator operator, Py_ssize_t position):
 
 
 cdef object _call_overload(Operator operator, PyObject **arguments, PyObject *out, tuple overload):
-    """Call the function that answers calls with a keyword, with the arguments that were given."""
+    """Call the function that handles a keyword, with the original arguments."""
     value, name = overload
     cdef dict given = {name: value}
     cdef int i
@@ -190,7 +190,7 @@ cdef object _call_overload(Operator operator, PyObject **arguments, PyObject *ou
 
 
 cdef object _call_early_form(Operator operator, PyObject **given, Py_ssize_t n, PyObject *names):
-    """Call ``addmm(beta, input, alpha, mat1, mat2)``, where factors stand before what they scale."""
+    """Call ``addmm(beta, input, alpha, mat1, mat2)``, the form with factors first."""
     cdef Py_ssize_t i
     cdef dict options = {}
     for i in range(0 if names == NULL else PyTuple_GET_SIZE(names)):
@@ -201,7 +201,7 @@ cdef object _call_early_form(Operator operator, PyObject **given, Py_ssize_t n, 
 # ---- the methods of Tensor
 
 @cython.final
-@cython.binding(False)      # methods check what they are called on
+@cython.binding(False)      # methods check the type of self
 cdef class OperatorMethod:
     """An operator as a method of Tensor: a descriptor that CPython calls without making a bound method."""
     cdef vectorcall_t vectorcall
@@ -219,7 +219,7 @@ cdef class OperatorMethod:
         return self if instance is None else PyMethod_New(self, instance)
 
     def __eq__(self, other):
-        """The function and the method of one operator are equal: ``__torch_function__`` is asked about either."""
+        """Compare equal if operator and method are those of one row: ``__torch_function__`` receives either."""
         if isinstance(other, OperatorMethod):
             return (<OperatorMethod>other).operator is self.operator
         return other is self.operator if isinstance(other, Operator) else NotImplemented
@@ -270,7 +270,7 @@ cdef object _call_method(PyObject *function, PyObject **given, size_t count, PyO
 # ---- the types
 
 cdef int _set_vectorcall(type cls, Py_ssize_t offset, unsigned long flags) except -1:
-    """Give a type CPython's vectorcall protocol, which Cython has no word for."""
+    """Enable CPython's vectorcall protocol for a type; Cython has no syntax for it."""
     cdef _Type *slots = <_Type *>cls
     slots.tp_vectorcall_offset = offset
     slots.tp_call = PyVectorcall_Call
@@ -309,7 +309,7 @@ cdef Operator _make_callable(Operator operator):
 
 
 def load_rows(list rows):
-    """Register rows as `signature.parse_row` gives them, and make their operators and in-place forms callable."""
+    """Register rows from `signature.parse_row` and make their operators and in-place forms callable."""
     cdef Operator made
     for row in rows:
         made = _make_callable(register_operator(row))

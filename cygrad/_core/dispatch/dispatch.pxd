@@ -9,6 +9,6 @@ from cygrad._core.table.operator cimport Operator
 cdef object call(Operator operator, PyObject **arguments, object out)
 # Call its in-place form, which modifies arguments[0] and returns it.
 cdef object call_inplace(Operator operator, PyObject **arguments)
-# Call an element-wise operator of one or two operands, with a short cut for small contiguous tensors.
+# Call an element-wise operator of one or two operands, with a fast path for small contiguous tensors.
 cdef object unary(Operator operator, object input, object out)
 cdef object binary(Operator operator, object input, object other, object out)

@@ -1,8 +1,8 @@
 """
 From a Python call to a recorded operation: boxing, promotion, the kernel, the node.
 
-`call` is the general way. `unary` and `binary` are the same steps for element-wise operators, with a short cut for
-what eager code does most: small contiguous tensors of one dtype and shape.
+`call` is the general path. `unary` and `binary` do the same for element-wise operators, with a fast path for the most
+frequent case of eager code: small contiguous tensors of one dtype and shape.
 """
 
 cimport cython
@@ -55,11 +55,11 @@ cdef object call_inplace(Operator operator, PyObject **arguments):
     if unlikely(thread_state().modes & CALL_MODES):
         return handle_call(operator, arguments, None, True)
     if not isinstance(<object>arguments[0], Tensor):
-        raise TypeError(f"{operator.name}_: can only change a Tensor in place (got "
+        raise TypeError(f"{operator.name}_: can only modify a Tensor in place (got "
                         f"{type(<object>arguments[0]).__name__}).")
     tensor = <Tensor>arguments[0]
-    # Values, version and history change one after the other, and those of a view's base with them: without a GIL,
-    # another operation in place has to wait. (As with it, only until a large kernel lets others run.)
+    # Values, version and history change one after the other, and those of a view's base with them: without a GIL, other
+    # in-place operations must wait. (As with it, only until a large kernel releases it.)
     with cython.critical_section(tensor, tensor if tensor.base is None else tensor.base):
         return _change(operator, arguments, tensor)
 
@@ -88,7 +88,7 @@ cdef Tensor _change(Operator operator, PyObject **arguments, Tensor tensor):
                 raise NotImplementedError(f"{name}: an argument of device 'meta' has no elements to change others by.")
             return tensor
         if tensor.base is not None and tensor.view_kind > DIFFERENTIABLE_VIEW:
-            check_inplace(tensor, name, False)       # before its history is asked for, which it may have lost
+            check_inplace(tensor, name, False)       # before reading its history, which it may have lost
         if grad_enabled() and is_differentiable(own.dtype):
             needed = needed_by(op, &frame)
         check_inplace(tensor, name, needed != 0)
@@ -99,7 +99,7 @@ cdef Tensor _change(Operator operator, PyObject **arguments, Tensor tensor):
             if not op.compiled:
                 operator.compile()
             for i in range(op.n_saved):
-                # The old value of the tensor is about to go: the formula gets a copy of it.
+                # The operation overwrites the tensor: give the formula a copy of the old value.
                 if not op.saved[i].from_result and op.saved[i].index == 0 and op.saved[i].memory_by & needed:
                     original = array_empty_like(own, -1)
                     check(MEMORY_ERROR if original == NULL else copy_into(original, own))
@@ -169,7 +169,7 @@ cdef int _evaluate_into(Operator operator, frame_t *frame, array_t *own, int64_t
 # ---------------------------------------------------------------------------------------------------------- short ways
 
 cdef inline array_t *_small_unary(int primitive, array_t *x) noexcept:
-    """The result of one primitive on a small contiguous floating array; NULL if this is another case."""
+    """Compute one primitive on a small contiguous floating array; NULL in all other cases."""
     cdef entry_t *entry
     cdef array_t *result
     cdef char *pointers[2]
@@ -225,7 +225,7 @@ cdef inline int _short_edge(node_t *c, int edge, Tensor tensor) except -1:
 
 
 cdef Tensor _short_result(Operator operator, array_t *result, Tensor x, Tensor y):
-    """Wrap and record the result of a short way: no broadcasting, one dtype, so no metas."""
+    """Wrap and record the result of the fast path: no broadcasting, one dtype, so no saved shapes."""
     cdef operator_t *op = operator.descriptor
     cdef thread_state_t *state = thread_state()
     cdef Tensor tensor = wrap(result)

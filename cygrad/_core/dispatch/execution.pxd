@@ -1,4 +1,4 @@
-"""What an operation does once its arguments are boxed."""
+"""Execution of an operation after its arguments are boxed."""
 
 from libc.stdint cimport int64_t, uint32_t
 from cygrad._core.arrays.array cimport array_t
@@ -11,28 +11,28 @@ from cygrad._core.graph.view_requirement cimport takes_part
 from cygrad._core.table.operator cimport Operator, operator_t
 
 cdef enum:
-    LARGE = 16384               # elements from which any kernel runs without the GIL
+    LARGE = 16384               # elements from which all kernels run without the GIL
 
 cdef inline bint wants_gradient(Tensor tensor) except -1:
-    if tensor.base is not None:        # it may have another history now, by an in-place change of its base
+    if tensor.base is not None:        # an in-place operation on its base may have changed its history
         grad_fn_of(tensor)
         return takes_part(tensor)
     return requires_grad(tensor)
 
 # Bit i: argument i has a derivative formula and requires grad.
 cdef uint32_t needed_by(const operator_t *op, frame_t *frame) except? 0xffffffff
-# A node with its edges and what it saves of the arguments; `keep_results` saves results, `keep` one value.
+# Create a node with its edges and saved arguments; `keep_results` saves results, `keep` one value.
 cdef NativeNode record(Operator operator, frame_t *frame, uint32_t needed, int n_outputs)
 cdef int keep_results(NativeNode node, value_t *results) except -1
 cdef int keep(NativeNode node, int position, const value_t *value, bint meta) except -1
 
-# The program of an element-wise operator; running it, or a kernel, without recording.
+# The program of an element-wise operator; run it, or a kernel, without recording.
 cdef program_t *program_of(Operator operator) except NULL
 cdef int run(Operator operator, frame_t *frame, value_t *results, int64_t size) except -1
 cdef int run_kernel(operator_t *op, kernel_t kernel, frame_t *frame, value_t *results, int64_t size) except -1
-# Tensors for results, which are taken over.
+# Wrap results, whose references it takes over.
 cdef object wrap_results(Operator operator, frame_t *frame, value_t *results, NativeNode node)
-# All of it; unboxes the frame. `computed`: NULL, or results that the kernel would compute, which are taken over.
+# Execute and record the operation; unboxes the frame. `computed`: NULL, or precomputed results, which it takes over.
 cdef object call_boxed(Operator operator, frame_t *frame, object out, value_t *computed)
-# The same for a tensor, whose class has been asked, and integers.
+# The same for a plain tensor and integers.
 cdef object call_with_integers(Operator operator, Tensor self, int n, const int64_t *integers, array_t *made)

@@ -1,5 +1,5 @@
 """
-What an operation does once its arguments are boxed: the kernel or the element-wise program, the node, the results.
+Execution of an operation after its arguments are boxed: the kernel or element-wise program, the node, the results.
 """
 
 from cpython.object cimport PyObject
@@ -27,18 +27,17 @@ from cygrad._core.memory.errors cimport MEMORY_ERROR, OK, check, unlikely
 from cygrad._core.table.operator cimport (
     ELEMENTWISE, LIST_RESULT, MAX_ARGUMENTS, MAX_RESULTS, NO_GRADIENT, TENSORS, VIEW, Operator, first_edge, operator_t,
     saved_t)
-from cygrad._core.table.stored cimport run_computed, run_computed_into
+from cygrad._core.table.storage_only cimport run_in_compute_dtypes, run_in_compute_dtypes_inplace
 
 
 # --------------------------------------------------------------------------------------------------------- recording
 
 cdef inline int _n_differentiable(const operator_t *op) noexcept:
-    """How many arguments have a derivative formula; as they come first, the others need not be looked at."""
+    """Return how many arguments have a derivative formula; they come first in the row."""
     return op.n_single + (op.listed != MAX_ARGUMENTS)
 
 
 cdef uint32_t needed_by(const operator_t *op, frame_t *frame) except? 0xffffffff:
-    """Bit i: argument i has a derivative formula and requires grad."""
     cdef int i = -1, left = _n_differentiable(op)
     cdef uint32_t needed = 0
     while left:
@@ -62,7 +61,7 @@ cdef uint32_t needed_by(const operator_t *op, frame_t *frame) except? 0xffffffff
 
 
 cdef int _keep_metas(kept_t *kept, const value_t *value) except -1:
-    """Save shapes and dtypes, and nothing of the memory."""
+    """Save shapes and dtypes, without the memory."""
     cdef array_t *meta
     cdef int i
     if value.kind == ARRAY:
@@ -105,7 +104,6 @@ cdef int keep(NativeNode node, int position, const value_t *value, bint meta) ex
 
 
 cdef NativeNode record(Operator operator, frame_t *frame, uint32_t needed, int n_outputs):
-    """A node with its edges and what it saves of the arguments; results are saved by `keep_results`."""
     cdef operator_t *op = operator.descriptor
     cdef const saved_t *saved
     cdef value_t *value
@@ -200,12 +198,12 @@ cdef int run(Operator operator, frame_t *frame, value_t *results, int64_t size) 
 
 cdef int run_kernel(operator_t *op, kernel_t kernel, frame_t *frame, value_t *results, int64_t size) except -1:
     cdef int status
-    if unlikely(frame.stored):
+    if unlikely(frame.storage_only):
         with nogil:
             if kernel == op.into:
-                status = run_computed_into(op, kernel, frame.values, results)
+                status = run_in_compute_dtypes_inplace(op, kernel, frame.values, results)
             else:
-                status = run_computed(op, kernel, frame.values, results)
+                status = run_in_compute_dtypes(op, kernel, frame.values, results)
     elif size < LARGE:
         status = kernel(frame.values, results)
     else:
@@ -215,7 +213,9 @@ cdef int run_kernel(operator_t *op, kernel_t kernel, frame_t *frame, value_t *re
 
 
 cdef int _gradients_of(const operator_t *op) noexcept:
-    """How many gradients its node takes: indices and what only the formulas read, which come last, have none."""
+    """
+    Return how many gradients the node takes: indices and results that only formulas read, which come last, have none.
+    """
     cdef int n = op.n_results
     while n > 1 and not op.differentiable_results >> (n - 1) & 1:
         n -= 1
@@ -243,7 +243,7 @@ cdef object call_boxed(Operator operator, frame_t *frame, object out, value_t *c
         size = size_of(frame)
         if needed:
             node = record(operator, frame, needed, 1)
-        if computed == NULL and (op.flags & ELEMENTWISE or frame.stored or size >= LARGE):
+        if computed == NULL and (op.flags & ELEMENTWISE or frame.storage_only or size >= LARGE):
             run(operator, frame, results, size)
         elif computed == NULL:
             status = op.kernel(frame.values, results)
@@ -298,7 +298,9 @@ cdef object call_with_integers(Operator operator, Tensor self, int n, const int6
 
 cdef Tensor _wrap_result(Operator operator, frame_t *frame, array_t *array, NativeNode node, int output_nr,
                          bint several):
-    """Takes `array` over. A result that is an argument's own array is that argument's Tensor."""
+    """
+    Wrap a result, whose reference it takes over. An array that is an argument's own becomes that argument's Tensor.
+    """
     cdef operator_t *op = operator.descriptor
     cdef Tensor tensor, first
     if array.tensor != NULL:
@@ -311,7 +313,7 @@ cdef Tensor _wrap_result(Operator operator, frame_t *frame, array_t *array, Nati
         first = <Tensor>frame.objects[0]
     if first is not None and array.storage == first.array.storage:
         tensor = wrap_view(array, first)
-        if array.version == NULL:            # of an inference tensor: outside the graph as that is
+        if array.version == NULL:            # of an inference tensor: outside the graph, too
             return tensor
         if several and tensor.base is not None and grad_enabled():
             tensor.view_kind = MULTI_OUTPUT_VIEW
@@ -333,7 +335,7 @@ cdef object wrap_results(Operator operator, frame_t *frame, value_t *results, Na
         for i in range(results[0].count):
             array = results[0].of.arrays[i]
             results[0].of.arrays[i] = NULL
-            # The kernel gives no array where there is nothing to give: a gradient for a tensor that `cat` skips.
+            # The kernel returns no array where there is no result: a gradient for a tensor that `cat` skips.
             tensors.append(None if array == NULL else _wrap_result(operator, frame, array, node, i, True))
         return tuple(tensors)
     if op.n_results == 1:

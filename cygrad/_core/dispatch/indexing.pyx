@@ -1,9 +1,9 @@
-"""Subscripts: ``x[key]`` and ``x[key] = value``.
+"""
+Indexing: ``x[key]`` and ``x[key] = value``.
 
-A key has a basic part (integers, slices, None, ...) that makes a view, and an advanced part (masks and
-integer tensors) that gathers elements of that view. The basic part of a tensor whose history is not
-recorded is one view, whatever its length; a recorded one is a chain of the view operators of the table,
-so that each step has its node and its derivative. The advanced part is the operator `index`.
+A key has a basic part (integers, slices, None, ...) that makes a view, and an advanced part (masks and integer tensors)
+that gathers elements of that view. Outside the graph, the basic part is one view; a recorded one is a chain of the view
+operators of the table, so that each step has its node and its derivative. The advanced part is the operator `index`.
 """
 
 from operator import index as python_index
@@ -47,7 +47,7 @@ cdef extern from "Python.h":
     int PySlice_Unpack(object, Py_ssize_t *start, Py_ssize_t *stop, Py_ssize_t *step) except -1
     Py_ssize_t PySlice_AdjustIndices(Py_ssize_t length, Py_ssize_t *start, Py_ssize_t *stop, Py_ssize_t step)
 
-# The geometry of the view while a key is read from left to right.
+# Geometry of the view while a key is read from left to right.
 cdef struct view_geometry_t:
     int ndim
     int64_t offset
@@ -61,7 +61,7 @@ cdef Operator _select, _slice, _unsqueeze, _alias, _index, _index_put
 
 
 cdef int _find_operators() except -1:
-    """The table is complete only after this module has been imported."""
+    """Look up the operators; the table is complete only after this module has been imported."""
     global _select, _slice, _unsqueeze, _alias, _index, _index_put
     _select, _slice, _unsqueeze = table["select"], table["slice"], table["unsqueeze"]
     _alias, _index, _index_put = table["alias"], table["index"], table["index_put_into"]
@@ -79,7 +79,7 @@ cdef object _slice_of(Tensor self, int64_t dim, int64_t start, int64_t stop, int
     cdef int64_t[4] integers = [dim, start, stop, step]
     if _slice is None:
         _find_operators()
-    step = step if length > 1 else 1                  # that of one element is never taken, and might not fit
+    step = step if length > 1 else 1                  # the stride of one element is never used, and might overflow
     return call_with_integers(_slice, self, 4, integers, _sliced(self.array, <int>dim, start, length, step))
 
 
@@ -126,13 +126,13 @@ cdef int64_t _wrapped_index(object given, int64_t size, int dim) except -1:
 
 cdef Py_ssize_t _slice_bounds(object key, int64_t size, Py_ssize_t *start, Py_ssize_t *stop,
                              Py_ssize_t *step) except -1:
-    """Start, stop and step inside 0..size; -> how many elements."""
+    """Clip start, stop and step to 0..size; -> number of elements."""
     PySlice_Unpack(key, start, stop, step)
     return PySlice_AdjustIndices(size, start, stop, step[0])
 
 
 cdef bint _is_basic(object item) noexcept:
-    """Is it of a form that is read without code of the user's, which might give the tensor another shape meanwhile?"""
+    """Can it be read without user code, which might change the shape of the tensor meanwhile?"""
     if PySlice_Check(item):
         return _is_bound(item.start) and _is_bound(item.stop) and _is_bound(item.step)
     return PyLong_CheckExact(item) or item is None or item is Ellipsis
@@ -153,7 +153,7 @@ cdef object _plain_bound(object bound):
 
 
 cdef object _plain_entry(object item):
-    """An integer, slice, None, ``...``, or a Tensor of integers or of bool."""
+    """Convert an entry to an integer, slice, None, ``...``, or a Tensor of integers or bool."""
     cdef int code
     cdef bint mask
     if _is_basic(item):
@@ -205,7 +205,7 @@ cdef Tensor _as_int64(Tensor index):
 
 
 cdef Tensor _fitting_mask(Tensor mask, Tensor self, int dim):
-    """The mask where it fits; one without elements takes nothing along dimensions of any size, as in NumPy."""
+    """Return the mask if it fits; a mask without elements selects nothing along dimensions of any size, as in NumPy."""
     cdef int i
     cdef bint empty = False
     for i in range(mask.array.ndim):
@@ -226,12 +226,12 @@ cdef inline void _keep_dimension(view_geometry_t *view, int64_t size, int64_t st
 
 
 cdef inline int64_t _new_stride(Tensor self, int dim) noexcept:
-    """The step of a new dimension in front of `dim`, as `unsqueeze` chooses it."""
+    """Return the stride of a new dimension in front of `dim`, as `unsqueeze` chooses it."""
     return self.array.shape[dim] * self.array.strides[dim] if dim < self.array.ndim else 1
 
 
 cdef int _consumed_by(object item) except -1:
-    """How many dimensions of the tensor an entry of the key stands for."""
+    """Return how many dimensions of the tensor an entry of the key consumes."""
     if item is None or item is Ellipsis:
         return 0
     if isinstance(item, Tensor) and (<Tensor>item).array.dtype == BOOL:
@@ -241,11 +241,10 @@ cdef int _consumed_by(object item) except -1:
 
 cdef Tensor _basic_view(Tensor self, tuple key, list indices):
     """
-    The view that the basic part of the key makes; `indices` receives the advanced part.
+    Return the view of the basic part of the key; `indices` receives the advanced part.
 
-    `indices` gets an entry for the leading dimensions of the view, in order: None where all of one is
-    taken, a tensor of integers, or a mask for as many as it has. The result is `self` itself if the
-    basic part changes nothing.
+    `indices` gets an entry for the leading dimensions of the view, in order: None for a whole dimension, a tensor of
+    integers, or a mask for as many dimensions as it has. The result is `self` itself if the basic part changes nothing.
     """
     cdef view_geometry_t view
     cdef Tensor current = self
@@ -304,7 +303,7 @@ cdef Tensor _basic_view(Tensor self, tuple key, list indices):
             else:
                 skip = 1
             if skip == 0:
-                # A single bool takes or leaves everything, along a dimension of its own.
+                # A single bool selects everything or nothing, along a new dimension.
                 changed = True
                 if recorded:
                     current = _unsqueezed(current, view.ndim)
@@ -342,7 +341,7 @@ cdef bint _stands_for_tuple(object key):
 
 
 cdef tuple _as_entries(object key):
-    """The key as a tuple of plain entries."""
+    """Return the key as a tuple of plain entries."""
     cdef bint plain = True
     if _stands_for_tuple(key):
         warn_user("index: a list that holds sequences, slices, None, ... or Tensors is read as a "
@@ -357,7 +356,7 @@ cdef tuple _as_entries(object key):
 
 
 cdef inline bint _is_backward(object item) except -1:
-    """Is it a slice that runs from the end to the beginning?"""
+    """Does the slice have a negative step?"""
     if not PySlice_Check(item) or (<PySliceObject *>item).step == <PyObject *>None:
         return False
     return item.step < 0
@@ -371,7 +370,7 @@ cdef bint _any_backward(tuple entries) except -1:
 
 
 cdef tuple _forward(Tensor self, tuple entries, list dims):
-    """The entries with all slices forward, for the tensor flipped in the dimensions that `dims` receives."""
+    """Return the entries with positive steps, for the tensor flipped in the dimensions that `dims` receives."""
     cdef int dim = 0, consumed = 0
     cdef list found = []
     for item in entries:
@@ -385,7 +384,7 @@ cdef tuple _forward(Tensor self, tuple entries, list dims):
             item = slice(size - 1 - start, size - 1 - stop, -step)
             dims.append(dim)
         elif _is_backward(item):
-            item = slice(None)               # there are too many entries, as will be found
+            item = slice(None)               # too many entries: reported later
         dim += _consumed_by(item)
         found.append(item)
     return tuple(found)
@@ -394,12 +393,12 @@ cdef tuple _forward(Tensor self, tuple entries, list dims):
 cdef inline bint _is_recorded(Tensor self) except -1:
     """Return whether its views are made by operators: recorded, or seen by modes."""
     cdef thread_state_t *state = thread_state()
-    # A view of a base that was changed in place learns only now that it requires grad.
+    # A view of a base that was modified in place learns only now that it requires grad.
     return state.modes & EXCEPT_AUTOCAST or (not state.grad_disabled and takes_part(self))
 
 
 cdef array_t *_sliced(array_t *array, int dim, int64_t start, int64_t length, int64_t step):
-    """Every step-th element along a dimension; NULL if memory is exhausted."""
+    """Return every step-th element along a dimension; NULL if memory is exhausted."""
     cdef int64_t[MAX_DIMS] shape
     cdef int64_t[MAX_DIMS] strides
     cdef int i
@@ -416,7 +415,7 @@ cdef inline tuple _as_tuple(object key):
 
 
 cdef bint _any_entry(object key) except -1:
-    """Is there a tensor in the key whose elements are elsewhere?"""
+    """Does the key contain a tensor on the meta device?"""
     for item in _as_tuple(key):
         if is_entry(item):
             return True
@@ -447,7 +446,7 @@ cdef object getitem(Tensor self, object key):
         return call_override(Tensor.__getitem__, _as_tuple(key), (self, key), {})
     indices = []
     entries = _as_entries(key)
-    if _any_backward(entries):                # a view could not be given: no Tensor that operators make runs backward
+    if _any_backward(entries):                # no view: strides of a Tensor are never negative
         dims = []
         entries = _forward(self, entries, dims)
         return getitem(self.flip(tuple(dims)), entries)
@@ -460,7 +459,7 @@ cdef object getitem(Tensor self, object key):
 # ---- assignment ----------------------------------------------------------------------------------
 
 cdef Tensor _assigned_value(Tensor self, object value):
-    """What is to be written, as a Tensor; numbers in the dtype of `self`."""
+    """Convert the value to write to a Tensor; numbers in the dtype of `self`."""
     if isinstance(value, Tensor):
         return <Tensor>value
     if isinstance(value, (float, int, complex, np.generic)):
@@ -492,7 +491,7 @@ cdef int setitem(Tensor self, object key, object value) except -1:
         return 0
     target = _basic_view(self, entries, indices)
     if indices:
-        # An assignment converts the elements, like copy_ does; but imaginary parts do not get lost here.
+        # An assignment casts like copy_, except that it refuses to drop imaginary parts.
         if is_complex(source.array.dtype) and not is_complex(self.array.dtype) and self.array.dtype != BOOL \
                 and not (source.array.size == 1 and source.item().imag == 0):
             raise RuntimeError(f"setitem: complex values cannot be written through masks and index tensors into a "
@@ -505,7 +504,7 @@ cdef int setitem(Tensor self, object key, object value) except -1:
     while source.array.ndim - i > target.array.ndim and source.array.shape[i] == 1:
         i += 1
     if i:
-        # Leading dimensions of size 1 that the target does not have are dropped.
+        # Drop leading dimensions of size 1 that the target lacks.
         source = source.reshape(tuple(source.shape)[i:])
     target.copy_(source)
     return 0
@@ -513,7 +512,7 @@ cdef int setitem(Tensor self, object key, object value) except -1:
 
 def index_put_(Tensor input not None, indices, values, accumulate=False):
     """
-    Write values at the positions that index tensors select, in place.
+    Write values in place at the positions that index tensors select.
 
     Parameters
     ----------
@@ -546,7 +545,7 @@ def index_put_(Tensor input not None, indices, values, accumulate=False):
     tensor([3., 0., 3.])
     """
     if not len(indices):
-        raise RuntimeError("index_put_: expected an index or more (got none). Give a mask, or use copy_().")
+        raise RuntimeError("index_put_: expected at least one index (got none). Give a mask, or use copy_().")
     if not isinstance(values, Tensor):
         raise TypeError(f"index_put_: argument 'values' must be a Tensor (got {type(values).__name__}).")
     if (<Tensor>values).array.dtype != input.array.dtype:
@@ -556,7 +555,7 @@ def index_put_(Tensor input not None, indices, values, accumulate=False):
 
 
 cdef object _plain_index(object entry):
-    """An index tensor as the operator takes it."""
+    """Convert an index tensor for the operator."""
     if not isinstance(entry, Tensor):
         raise TypeError(f"index_put_: indices must be Tensors or None (got {type(entry).__name__}).")
     entry = _plain_entry(entry)
@@ -567,7 +566,7 @@ cdef object _plain_index(object entry):
 
 def index_put(input, indices, values, accumulate=False):
     """
-    Copy with values written at the positions that index tensors select.
+    Return a copy with values written at the positions that index tensors select.
 
     Parameters
     ----------

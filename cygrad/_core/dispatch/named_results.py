@@ -1,4 +1,4 @@
-"""Classes of named tuples for functions with several results, made at the first use of each."""
+"""Named-tuple classes of functions with several results, created on first use."""
 
 import functools
 from collections import namedtuple
@@ -10,7 +10,7 @@ __all__ = ["named_result"]
 
 @functools.cache
 def named_result(name, *fields):
-    """The class for the results of a function of that name; it can be pickled, though no module holds it."""
+    """Return the class for the results of a function; it pickles without being in a module."""
     found = namedtuple(name, fields, module=__name__)
     found.__reduce__ = lambda self: (_rebuild, (name, fields, tuple(self)))
     found.__repr__ = functools.partialmethod(_told, found.__repr__)
@@ -18,7 +18,7 @@ def named_result(name, *fields):
 
 
 def _told(self, plain):
-    """As named tuples are printed; below the stand-in, as programs for PyTorch know it."""
+    """Format like a named tuple; inside the stand-in, with PyTorch's name."""
     library = library_name()
     if library == "cygrad":
         return plain(self)

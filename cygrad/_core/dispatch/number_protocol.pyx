@@ -1,7 +1,7 @@
 """
-Tensor's number protocol: ``a + b`` and its kin, connected to the operators of the table.
+Tensor's number protocol: ``a + b`` and the other slots, connected to the operators of the table.
 
-The Tensor type lies below the operators and calls up through `protocol`, a struct of function pointers.
+The Tensor type is defined below the operators and calls up through `protocol`, a struct of function pointers.
 """
 
 import numpy as np
@@ -26,7 +26,7 @@ from cygrad._core.table.operator cimport CALL_BINARY, Operator, table
 cdef PyObject *_slots[SLOTS]
 cdef list _slot_operators = []           # keeps them alive
 cdef object _ndarray = np.ndarray
-cdef Operator _power = None              # the operator for exponents that are Tensors
+cdef Operator _power = None              # operator for exponents that are Tensors
 
 
 def check_power(input, exponent):
@@ -52,18 +52,18 @@ cdef bint _is_operand(object value, object other) except -1:
     if PyLong_Check(value):
         PyLong_AsLongLongAndOverflow(value, &overflow)
         if overflow and not _needs_uint64(value, other):
-            box_number(value, &ignored)          # which refuses
+            box_number(value, &ignored)          # raises
         return True
     return isinstance(value, Tensor) or box_number(value, &ignored) or hasattr(value, "__array__") or overrides(value)
 
 
 cdef bint _needs_uint64(object value, object tensor) except -1:
-    """Whether an integer is too large for int64, but not for the tensor that it meets."""
+    """Return whether an integer exceeds int64 but fits the dtype of the tensor operand."""
     return isinstance(tensor, Tensor) and (<Tensor>tensor).array.dtype == UINT64 and value >> 63 == 1
 
 
 cdef inline object _operand(object value, object other):
-    """The value, or a tensor of an integer that no int64 holds."""
+    """Return the value, or a tensor of an integer that exceeds int64."""
     cdef int overflow = 0
     if PyLong_Check(value):
         PyLong_AsLongLongAndOverflow(value, &overflow)
@@ -113,7 +113,7 @@ cdef object _unary_slot(int slot, object a):
 
 
 def connect():
-    """Give Tensor's number protocol its operators; called once the table is complete."""
+    """Set the operators of Tensor's number protocol; called once the table is complete."""
     global _power
     names = {SLOT_ADD: "add", SLOT_SUB: "sub", SLOT_MUL: "mul", SLOT_DIV: "div", SLOT_FLOOR_DIV: "floor_divide",
              SLOT_REMAINDER: "remainder", SLOT_POW: "pow", SLOT_MATMUL: "matmul", SLOT_AND: "bitwise_and",
@@ -122,7 +122,7 @@ def connect():
              SLOT_GT: "gt", SLOT_GE: "ge", SLOT_NEG: "neg", SLOT_ABS: "abs", SLOT_INVERT: "bitwise_not"}
     for slot, name in names.items():
         operator = table[name]
-        # The slots pass two operands and nothing else.
+        # The slots pass exactly two operands.
         if (<Operator>operator).descriptor.n_arguments > 2:
             raise RuntimeError(f"{name}: has more arguments than the number protocol passes")
         _slot_operators.append(operator)

@@ -1,11 +1,11 @@
-"""Errors of kernels and programs that serve many operations: the operation that was called is named here."""
+"""Error messages of shared kernels and programs begin with the operation that was called."""
 
 import sys
 
 from libc.stdio cimport snprintf
 from cygrad._core.memory.errors cimport MESSAGE, OK, check, message
 
-# Modules whose functions call what they are given: transforms and dispatchers are not the operation that failed.
+# Modules whose functions call user functions: transforms and dispatchers are not the operation that failed.
 _CALLERS = ("cygrad.func.", "cygrad.compiling.", "cygrad.utils.", "cygrad.autograd.", "cygrad._core.")
 
 
@@ -21,7 +21,7 @@ cdef int check_operation(int status, str operation, bint inplace) except -1:
 
 
 cdef object _public_caller():
-    """The outermost public function of the package that the user's code called; None for an operator of the table."""
+    """Return the outermost public function of the package that user code called; None for an operator of the table."""
     frame, found = sys._getframe(), None
     while frame is not None:
         module = frame.f_globals.get("__name__") or ""

@@ -1,6 +1,4 @@
-"""
-Modes that Python code sets: profilers, modes written in Python, and results that are known before a call.
-"""
+"""Modes that Python code sets: profilers, modes written in Python, and precomputed results."""
 
 cimport cython
 from cpython.object cimport PyObject
@@ -25,7 +23,7 @@ cdef inline object _proceed(Operator operator, PyObject **arguments, object out,
 
 @cython.binding(False)
 cdef class ProfilerMode(Mode):
-    """Tell a recorder of calls and nodes, not of calls within calls."""
+    """Reports calls and nodes to a recorder, but no nested calls."""
 
     cdef object recorder
 
@@ -54,7 +52,7 @@ def recorder():
 
 def set_recorder(recorder):
     """
-    Tell `recorder` of every operator and node of this thread, or stop that with None; return the former one.
+    Report every operator and node of this thread to `recorder`, or stop with None; return the former one.
 
     It has the methods ``begin(name, kind, arguments)``, which returns an event or None, and ``end(event)``.
     """
@@ -70,7 +68,7 @@ def set_recorder(recorder):
 
 @cython.binding(False)
 cdef class UserMode(Mode):
-    """Hand calls to ``handler(name, arguments, options, out, inplace)``, which returns what the caller gets."""
+    """Passes calls to ``handler(name, arguments, options, out, inplace)``, which returns the result of the call."""
 
     cdef object handler
 
@@ -80,7 +78,7 @@ cdef class UserMode(Mode):
 
 
 def push_user_mode(handler):
-    """Let `handler` see the calls of this thread, before the modes written in Python that do so already."""
+    """Push a mode on this thread that passes calls to `handler` first."""
     cdef UserMode mode = UserMode()
     mode.handler, mode.outer = handler, mode_at(USER_MODE)
     exchange_mode(USER_MODE, mode)
@@ -88,15 +86,15 @@ def push_user_mode(handler):
 
 
 def set_user_mode(Mode mode):
-    """Let `mode`, which push_user_mode() returned, or None be the innermost one; return the former one."""
+    """Set the innermost mode: one that push_user_mode() returned, or None; return the former one."""
     return exchange_mode(USER_MODE, mode)
 
 
-# ---- results that are known
+# ---- precomputed results
 
 @cython.binding(False)
 cdef class PrecomputedMode(Mode):
-    """Give one operator its results: its call records the node, and computes nothing."""
+    """Gives one operator precomputed results: its call records the node and computes nothing."""
 
     cdef str name
     cdef tuple results
@@ -128,7 +126,7 @@ def call_precomputed(str name, tuple results, function, arguments, options):
     """Call an operator's function so that it records its node, and returns `results` instead of computing them."""
     cdef PrecomputedMode mode = PrecomputedMode()
     mode.name, mode.results = name, results
-    cdef Mode user = exchange_mode(USER_MODE, None)           # the others count what is computed
+    cdef Mode user = exchange_mode(USER_MODE, None)           # other modes count what is computed
     cdef Mode profiler = exchange_mode(PROFILER_MODE, None)
     cdef Mode outer = exchange_mode(PRECOMPUTED_MODE, mode)
     try:
@@ -140,7 +138,7 @@ def call_precomputed(str name, tuple results, function, arguments, options):
 
 
 cdef int _fill(tuple given, const operator_t *op, value_t *results) except -1:
-    """Put the results where a kernel puts them, in arrays that no Tensor has yet."""
+    """Return the results as a kernel does, in arrays without a Tensor."""
     cdef int i
     if op.flags & LIST_RESULT:
         check(set_arrays(&results[0], len(given)))

@@ -1,4 +1,4 @@
-"""The argument out=: results written to tensors that are there; and the named tuples that results come in."""
+"""The argument out=, and the named tuples of several results."""
 
 from libc.stdint cimport int64_t, uint32_t
 from libc.string cimport strcmp
@@ -9,7 +9,7 @@ from cygrad._core.arrays.value cimport ARRAY, ARRAYS, value_t
 from cygrad._core.dispatch.tangents cimport has_tangents, tangent_of
 from cygrad._core.elementwise.elementwise cimport copy_into
 from cygrad._core.elementwise.iteration cimport same_place
-from cygrad._core.elementwise.memory_order cimport fills_its_memory
+from cygrad._core.elementwise.layout cimport is_non_overlapping_and_dense
 from cygrad._core.graph.boxing cimport frame_t
 from cygrad._core.graph.inplace cimport bump_version, check_inplace
 from cygrad._core.graph.mode_stack cimport abort_trace
@@ -24,13 +24,13 @@ from cygrad._core.graph.user_warnings import warn_user
 
 
 cdef bint _chooses(const operator_t *op) noexcept:
-    """Does the operator move elements of some arguments to places that others say, as `gather` and `cat` do?"""
+    """Does the operator move elements of some arguments to positions that others give, as `gather` and `cat` do?"""
     return op.flags & MOVES and op.n_arguments > 1 and (
         op.arguments[0].kind == TENSORS or op.arguments[1].kind == TENSOR or op.arguments[2].kind == TENSOR)
 
 
 cdef bint _overlaps(const operator_t *op, const frame_t *frame, const array_t *out) noexcept:
-    """Does `out` lie over a part of an argument, or over all of one whose elements move, both without gaps?"""
+    """Does `out` overlap part of an argument, or all of one whose elements move?"""
     cdef const value_t *value
     cdef const array_t *array
     cdef int i, k
@@ -39,11 +39,11 @@ cdef bint _overlaps(const operator_t *op, const frame_t *frame, const array_t *o
         value = &frame.values[i]
         for k in range(1 if value.kind == ARRAY else value.count if value.kind == ARRAYS else 0):
             array = value.of.array if value.kind == ARRAY else value.of.arrays[k]
-            if array == out and moves:                    # an empty one, too: it would grow
+            if array == out and moves:                    # an empty one, too: it would be resized
                 return True
             if (array != NULL and array.storage == out.storage and share_memory(array, out)
-                    and (moves or not same_place(array, out)) and fills_its_memory(array)
-                    and fills_its_memory(out)):
+                    and (moves or not same_place(array, out)) and is_non_overlapping_and_dense(array)
+                    and is_non_overlapping_and_dense(out)):
                 return True
     return False
 
@@ -57,8 +57,8 @@ cdef int check_out(Operator operator, frame_t *frame, object out, uint32_t neede
                                "the form without out=, or no_grad().")
         check_inplace(<Tensor>tensor, operator.name, False)
         if _overlaps(operator.descriptor, frame, (<Tensor>tensor).array):
-            raise RuntimeError(f"{operator.name}: elements of out share one place in memory with others of an argument."
-                               " Pass an out of its own, or clone() the argument.")
+            raise RuntimeError(f"{operator.name}: elements of out overlap those of an argument. Pass another out, or "
+                               "clone() the argument.")
         if thread_state().dual_level and tangent_of(<Tensor>tensor) is not None:
             raise NotImplementedError(f"{operator.name}: out= does not keep tangents, but out has one. Use the form "
                                       "without out=.")
@@ -99,7 +99,7 @@ cdef object write_out(Operator operator, value_t *results, object out):
 
 
 cdef int _replace_array(Tensor target, array_t *array) except -1:
-    """`out` takes the result's shape, in its own dtype: in its memory, which views see, if the elements fit there."""
+    """Resize `out` to the result's shape in its own dtype: in its memory, which views see, if the elements fit."""
     cdef int64_t strides[MAX_DIMS]
     cdef int64_t step = 1
     cdef array_t *fresh
@@ -122,7 +122,6 @@ cdef dict _result_types = {}
 
 
 cdef object result_type(Operator operator):
-    """The named tuple for several results, made at the first use; `f_dim` is `f` along a dimension."""
     found = _result_types.get(operator.name)
     if found is None:
         names = [operator.descriptor.result_names[i].decode() for i in range(operator.descriptor.n_results)]

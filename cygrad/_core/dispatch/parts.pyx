@@ -1,4 +1,4 @@
-"""`split`, `chunk` and `T` of tensors that are nothing unusual: where Python took longer than the views."""
+"""Fast paths of `split`, `chunk` and `T` for plain tensors, where Python took longer than the views."""
 
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
@@ -6,7 +6,7 @@ from cygrad._core.arrays.array cimport array_t
 from cygrad._core.arrays.value cimport INTEGER, INTEGERS
 from cygrad._core.dispatch.execution cimport call_boxed
 from cygrad._core.dispatch.size_calls cimport is_usual
-from cygrad._core.graph.boxing cimport ROOM, begin_frame, frame_t
+from cygrad._core.graph.boxing cimport INTEGER_CAPACITY, begin_frame, frame_t
 from cygrad._core.graph.tensor cimport Tensor
 from cygrad._core.table.operator cimport Operator, table
 
@@ -15,7 +15,7 @@ cdef Operator _split, _transpose_all
 
 def equal_parts(input, number, dim, bint parts):
     """
-    Return what `split` returns for parts of n elements, or `chunk` for n parts.
+    Return what `split` returns for chunks of n elements, or `chunk` for n chunks.
 
     Returns
     -------
@@ -36,25 +36,25 @@ def equal_parts(input, number, dim, bint parts):
     size, piece = array.shape[place], number
     if parts:
         piece = (size + piece - 1) // piece
-    if size == 0 or (size - 1) // piece >= <int>ROOM:
+    if size == 0 or (size - 1) // piece >= <int>INTEGER_CAPACITY:
         return None
     if _split is None:
         _split = table["split"]
     begin_frame(&frame, <Tensor>input, 2)
     while size > 0:
-        frame.room[frame.used] = min(size, piece)
+        frame.integers[frame.used] = min(size, piece)
         frame.used += 1
         size -= piece
     frame.values[1].kind = INTEGERS
     frame.values[1].count = frame.used
-    frame.values[1].of.integers = frame.room
+    frame.values[1].of.integers = frame.integers
     frame.values[2].kind = INTEGER
     frame.values[2].of.integer = place
     return call_boxed(_split, &frame, None, NULL)
 
 
 def transposing(otherwise):
-    """The getter of `T`: the transpose of a matrix, and what `otherwise` gives of everything else."""
+    """Getter of `T`: the transpose of a matrix, and `otherwise(self)` for everything else."""
     def transposed(self):
         """The dimensions in reverse order; for a matrix its transpose."""
         global _transpose_all

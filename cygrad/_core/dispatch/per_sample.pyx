@@ -1,6 +1,6 @@
 """
-Gradients of single samples where nothing but products uses the parameters: one plan, and one outer product for each
-sample and matrix, without an object for any node.
+Per-sample gradients if only matrix products use the parameters: one plan, and one outer product for each sample and
+matrix, without Python objects for nodes.
 """
 
 from cpython.exc cimport PyErr_CheckSignals
@@ -27,16 +27,16 @@ import cygrad._core.kernels.linalg.products  # noqa: F401  # no-cython-lint  # r
 
 cdef kernel_t _matmul = find_kernel("matmul")
 
-# The one edge that uses a parameter, and the parameter's place in the plan.
+# The only edge that uses a parameter, and the parameter's item in the plan.
 ctypedef struct use_t:
-    item_t *item              # NULL: nothing uses it
+    item_t *item              # NULL: no use
     int edge
     node_t *leaf              # NULL: not in the plan
 
 
 def product_gradients(Tensor losses not None, list parameters not None, products):
     """
-    The gradients of the loss of each sample, if each parameter is used by one product of rows at most.
+    Return the gradients of the loss of each sample if each parameter is used by at most one product of rows.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def product_gradients(Tensor losses not None, list parameters not None, products
                     status = advance(&plan, &place, True)
                 if status == FINISHED:
                     break
-                if status == NEEDS_PYTHON:          # a hook, by another thread: nothing has been lost
+                if status == NEEDS_PYTHON:          # a hook registered by another thread: nothing has been modified
                     return None
                 if status == CHECK_SIGNALS:
                     PyErr_CheckSignals()
@@ -109,7 +109,7 @@ cdef array_t *_ones(const array_t *like) except NULL:
 
 
 cdef bint _find_uses(plan_t *plan, list parameters, use_t *uses, object products) except -1:
-    """Note which edges lead to the parameters; False if several do, or one of another operator."""
+    """Find the edges that lead to the parameters; False if several do, or one of another operator."""
     cdef Py_ssize_t number, n = len(parameters)
     cdef int64_t k
     cdef int edge
@@ -143,7 +143,7 @@ cdef bint _find_uses(plan_t *plan, list parameters, use_t *uses, object products
 
 
 cdef list _gradients(plan_t *plan, list parameters, use_t *uses, int64_t count):
-    """What the captured gradients make of each parameter; None if one does not count the samples in front."""
+    """Return the gradient of each parameter from the captured ones; None if one lacks the sample dimension."""
     cdef list found = []
     cdef Py_ssize_t number
     cdef array_t *gradient
@@ -188,7 +188,7 @@ cdef Tensor _part(node_t *node, int edge, array_t *gradient, const array_t *like
 
 
 cdef Tensor _outer(array_t *gradient, array_t *values):
-    """The outer products of rows."""
+    """Return the outer products of rows."""
     cdef int64_t[3] column_shape
     cdef int64_t[3] column_steps
     cdef int64_t[3] row_shape

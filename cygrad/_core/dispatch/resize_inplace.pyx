@@ -1,4 +1,4 @@
-"""Tensors that get another shape in place: the same memory, seen through another view of it."""
+"""In-place view operations: the same memory with another shape."""
 
 cimport cython
 from cygrad._core.arrays.array cimport array_t, array_view
@@ -15,7 +15,7 @@ from cygrad._core.table.operator import operators
 @cython.critical_section             # memory and history change one after the other
 def change_geometry(Tensor tensor not None, str operation, *arguments):
     """
-    Make a tensor what a view operation gives for it.
+    Turn a tensor into its view by a view operation.
 
     Its history goes through that operation; other views of its memory keep theirs.
 
@@ -45,7 +45,7 @@ def change_geometry(Tensor tensor not None, str operation, *arguments):
     bump_version(tensor)
     if thread_state().dual_level:
         set_tangent(tensor, tangent_of(seen))
-    # A view of another tensor finds that the version has moved on, and takes its history from there.
+    # A view of another tensor compares versions and takes its history from there.
     if recorded and tensor.base is None:
         rebase_history(tensor, seen.node)
     return tensor

@@ -1,4 +1,4 @@
-"""Calls of a tensor and integers, such as ``x.view(2, 3)``, without a tuple of them."""
+"""Fast path for a tensor and integers, such as ``x.view(2, 3)``, without a tuple."""
 
 from cpython.object cimport PyObject
 from cygrad._core.arrays.dtype cimport FLOAT16
@@ -11,6 +11,6 @@ cdef inline bint is_usual(PyObject *value) noexcept:
     return (is_plain_object(value) and (<Tensor>value).array.dtype < FLOAT16
             and not thread_state().modes & CALL_MODES)
 
-# The operator of a tensor and a list of integers, if that is what was given, and nothing is unusual; else `otherwise`.
+# Call the operator with a tensor and a list of integers, if the arguments are plain; else `otherwise`.
 cdef object call_with_sizes(Operator operator, vectorcall_t otherwise, PyObject *function, PyObject **given,
                             size_t count, PyObject *names)

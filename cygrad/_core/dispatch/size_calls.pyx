@@ -1,15 +1,15 @@
 """
-Calls of a tensor and integers, such as ``x.view(2, 3)``, without a tuple of them.
+Fast path for a tensor and integers, such as ``x.view(2, 3)``, without a tuple.
 
-A tuple of the integers, which are then boxed one by one, takes longer than the view itself. So they are read where
-the caller has them.
+Building a tuple and boxing its integers takes longer than the view itself, so they are read from the vectorcall
+arguments.
 """
 
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
 from cygrad._core.arrays.value cimport INTEGERS
 from cygrad._core.dispatch.execution cimport call_boxed
-from cygrad._core.graph.boxing cimport ROOM, begin_frame, frame_t
+from cygrad._core.graph.boxing cimport INTEGER_CAPACITY, begin_frame, frame_t
 from cygrad._core.graph.tensor cimport Tensor, type_of
 from cygrad._core.memory.errors cimport unlikely
 from cygrad._core.table.operator cimport Operator, vectorcall_t
@@ -26,17 +26,17 @@ cdef object call_with_sizes(Operator operator, vectorcall_t otherwise, PyObject 
                             size_t count, PyObject *names):
     cdef frame_t frame
     cdef int i, overflow = 0, n = argument_count(count) - 1
-    if unlikely(names != NULL or n < 1 or n > <int>ROOM or not is_usual(given[0])):
+    if unlikely(names != NULL or n < 1 or n > <int>INTEGER_CAPACITY or not is_usual(given[0])):
         return otherwise(function, given, count, names)
     for i in range(n):
         if type_of(given[i + 1]) != <PyObject *>int:
             return otherwise(function, given, count, names)
-        frame.room[i] = PyLong_AsLongLongAndOverflow(given[i + 1], &overflow)
+        frame.integers[i] = PyLong_AsLongLongAndOverflow(given[i + 1], &overflow)
         if unlikely(overflow):
             return otherwise(function, given, count, names)
     begin_frame(&frame, <Tensor>given[0], 1)
     frame.used = n
     frame.values[1].kind = INTEGERS
     frame.values[1].count = n
-    frame.values[1].of.integers = frame.room
+    frame.values[1].of.integers = frame.integers
     return call_boxed(operator, &frame, None, NULL)

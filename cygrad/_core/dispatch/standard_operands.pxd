@@ -1,4 +1,4 @@
-"""Operands that are arrays by the array API standard."""
+"""Operands that are Array API arrays."""
 
 from cygrad._core.graph.array_api_marks cimport is_array_api
 from cygrad._core.graph.tensor cimport Tensor, is_plain
@@ -10,8 +10,8 @@ cdef inline bint is_array_api_operand(object value) noexcept:
 cdef inline bint of_two_dtypes(object a, object b) noexcept:
     return is_plain(a) and is_plain(b) and (<Tensor>a).array.dtype != (<Tensor>b).array.dtype
 
-# Two operands of_two_dtypes, of which one is such an array, in the dtype that the standard promotes them to. Those of
-# several dimensions meet there by themselves, except for products of matrices (`always`).
+# Cast two operands of different dtypes, of which one is an Array API array, to the dtype of the standard. With several
+# dimensions, element-wise operators do so themselves; matrix products do not (`always`).
 cdef tuple promoted(Tensor a, Tensor b, bint always)
-# The operator, or what the standard means by it for such operands.
+# Return the operator, or its replacement by the standard for such operands.
 cdef Operator standard_operator(Operator operator, object a, object b)

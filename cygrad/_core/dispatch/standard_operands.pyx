@@ -1,8 +1,8 @@
 """
-Operands that are arrays by the array API standard: what differs from the rules for all other tensors.
+Operands that are Array API arrays: differences from the rules for other tensors.
 
-The dtype of an array without dimensions counts as much as that of others, so it is cast before the operation; and
-quotients rounded down have limits where an operand is infinite.
+0-dim arrays take part in type promotion like others, so they are cast before the operation; and floor division has
+limits where an operand is infinite.
 """
 
 from cygrad._core.arrays.dtype cimport FLOAT32, category, dtype_object, promotable, promote
@@ -40,7 +40,7 @@ cdef inline bint _is_floating(object value) noexcept:
 
 def standard(result, *arguments):
     """
-    What a function of the namespace returns: arrays by the standard.
+    Mark the results of a function of the namespace as Array API arrays.
 
     Parameters
     ----------
@@ -74,5 +74,5 @@ cdef Tensor _standard(Tensor tensor, tuple arguments):
 
 
 def follows_standard(Tensor tensor not None):
-    """Whether a tensor is an array by the standard."""
+    """Whether a tensor is an Array API array."""
     return is_array_api(tensor.array)

@@ -1,4 +1,4 @@
-"""Functions in Python that classes can hold without making them methods."""
+"""Python functions that do not bind as methods."""
 
 from cpython.object cimport PyObject
 
@@ -8,7 +8,7 @@ cdef extern from "Python.h":
 
 cdef class StaticFunction:
     """
-    A function without ``__get__``: in the body of a class it stays a function, as built-in functions do.
+    A function without ``__get__``: a class attribute that stays a function, like a built-in function.
 
     Parameters
     ----------

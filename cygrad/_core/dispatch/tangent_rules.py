@@ -22,7 +22,7 @@ from cygrad._core.table.operator import operators
 
 def push(operator, arguments, tangents, results):
     """
-    The tangents of the results of an operator.
+    Return the tangents of the results of an operator.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def push(operator, arguments, tangents, results):
     pushed = [tangent if tangent is None else fit(tangent, result)
               for tangent, result in zip(found, results, strict=True)]
     if not operator.row["view"]:
-        # Where the derivative is 1 the tangent itself comes back, which changes in place must not reach.
+        # Where the derivative is 1 the tangent itself comes back; in-place operations must not reach it.
         given = {memory_of(tangent)[0] for tangent in flat(tangents)}
         pushed = [laid_out(tangent, result) if tangent is not None and memory_of(tangent)[0] in given else tangent
                   for tangent, result in zip(pushed, results, strict=True)]
@@ -54,10 +54,9 @@ def push(operator, arguments, tangents, results):
 
 def push_copy(operator, arguments, tangents):
     """
-    The tangent of the result of an in-place operation, computed before the operation runs.
+    Return the tangent of the result of an in-place operation, computed before the operation runs.
 
-    Takes copies of what the operation is about to modify, in `arguments` and in `tangents`, because rules and nodes
-    save it.
+    Copies what the operation is about to modify, in `arguments` and in `tangents`, because rules and nodes save it.
     """
     arguments[0] = arguments[0].clone()
     modified = None if tangents[0] is None else memory_of(tangents[0])[0]
@@ -70,7 +69,7 @@ def push_copy(operator, arguments, tangents):
 
 
 def flat(tangents):
-    """All tangents, those in lists too."""
+    """Return all tangents, including those in lists."""
     for tangent in tangents:
         if isinstance(tangent, list):
             yield from flat(tangent)
@@ -79,7 +78,9 @@ def flat(tangents):
 
 
 def fit(tangent, result):
-    """The tangent with the shape, dtype and strides of the result, so that all views of one are views of the other."""
+    """
+    Return the tangent with the shape, dtype and strides of the result, so that views of one are views of the other.
+    """
     if tangent.dtype.is_complex and not result.dtype.is_complex:
         tangent = operators.real(tangent)
     if tangent.dtype != result.dtype:
@@ -90,7 +91,7 @@ def fit(tangent, result):
 
 
 def linear(operator, arguments, tangents, results):
-    """The operator itself; arguments without a tangent have the tangent zero."""
+    """Apply the operator itself; arguments without a tangent have the tangent zero."""
     given = [directed(argument, tangent) if name in operator.formulas else argument
              for name, argument, tangent in zip(operator.arguments, arguments, tangents, strict=True)]
     first, *others = given
@@ -99,20 +100,20 @@ def linear(operator, arguments, tangents, results):
 
 
 def as_strided(operator, arguments, tangents, results):
-    """A tangent has the strides of its tensor, but its memory begins elsewhere."""
+    """Apply as_strided: the tangent has the strides of its tensor, but another storage offset."""
     tensor, size, stride, offset = arguments
     offset = tangents[0].storage_offset() + (0 if offset is None else offset - tensor.storage_offset())
     return (operators.as_strided(tangents[0], size, stride, offset),)
 
 
 def index_put(operator, arguments, tangents, results):
-    """The same for the one operator that writes its argument: a copy of the tangent is written."""
+    """Apply index_put, which writes to its argument, to a copy of the tangent."""
     tensor, indices, values, accumulate = arguments
     return (directed(tensor, tangents[0]).clone().index_put_(indices, directed(values, tangents[2]), accumulate),)
 
 
 def directed(argument, tangent):
-    """The tangent of an argument, zeros where there is none."""
+    """Return the tangent of an argument, zeros if it has none."""
     if isinstance(argument, list):
         tangent = [None] * len(argument) if tangent is None else tangent
         return [directed(*pair) for pair in zip(argument, tangent, strict=True)]
@@ -122,7 +123,7 @@ def directed(argument, tangent):
 
 
 def elementwise(operator, arguments, tangents, results):
-    """The sum of the formulas, conjugated twice, as gradients are those of conjugate Wirtinger calculus."""
+    """Sum the formulas, conjugated twice, because gradients are those of conjugate Wirtinger calculus."""
     saved = saved_values(operator, arguments, results)
     conj, total = operators.conj, None
     twisted = results[0].dtype.is_complex or any(isinstance(argument, Tensor) and argument.dtype.is_complex
@@ -138,7 +139,7 @@ def elementwise(operator, arguments, tangents, results):
 
 
 def transpose(operator, arguments, tangents, results):
-    """Derivative of the backward formulas with respect to the gradient that they are given."""
+    """Differentiate the backward formulas with respect to their incoming gradient."""
     recorded = is_grad_enabled()
     with inference_mode(False), enable_grad():
         if not recorded:
@@ -166,12 +167,12 @@ def transpose(operator, arguments, tangents, results):
 
 
 def differentiable(dtype):
-    """Do tensors of this dtype have derivatives?"""
+    """Are tensors of this dtype differentiable?"""
     return dtype.is_floating_point or dtype.is_complex
 
 
 def outside(value):
-    """The same values outside of the graph and of inference mode."""
+    """Return the same values outside of the graph and of inference mode."""
     if isinstance(value, list | tuple):
         return type(value)(outside(item) for item in value)
     if not isinstance(value, Tensor):
@@ -180,16 +181,16 @@ def outside(value):
 
 
 def saved_values(operator, arguments, results):
-    """What a node of the operator would have saved."""
+    """Return what a node of the operator would have saved."""
     return tuple(results[entry.index] if entry.from_result else arguments[entry.index]
                  for entry in layout_of(operator))
 
 
 def layout_of(operator):
-    """What nodes of the operator save; read from its formulas once."""
+    """Return what nodes of the operator save; read from its formulas once."""
     found = _layouts.get(operator.name)
     if found is None:
-        from cygrad._core.table.layout import saved_layout  # late: it brings the reader of formulas along
+        from cygrad._core.table.layout import saved_layout  # imported here: it loads the formula parser
         found = _layouts[operator.name] = saved_layout(operator.row)
     return found
 

@@ -1,11 +1,11 @@
 """
-Forward mode: the tangents of tensors, and how operators push them forward.
+Forward mode: tangents of tensors, and how operators propagate them.
 
 A tangent belongs to a level, not to its tensor: the level holds one for each dual tensor, by the tensor's address, so
-that tensors need no field for it, and leaving the level frees them all. A thread is in one level at most. While a
-rule computes tangents the thread is in none, so that tangents have no tangents.
+that tensors need no field for it, and leaving the level frees them all. A thread is in at most one level. While a rule
+computes tangents the thread is in none, so tangents have no tangents.
 
-Which tangent a result has is said by the rules of `tangent_rules`, from the operator's row.
+`tangent_rules` computes the tangents of results, from the operator's row.
 """
 
 cimport cython
@@ -31,8 +31,8 @@ from weakref import WeakSet
 from cygrad._core.table.operator import operators
 from cygrad._core.creation.factories import zeros, zeros_like
 
-cdef dict _levels = {}              # number of a level -> {address of a dual tensor: its tangent}
-cdef dict _nodes = {}               # number of a level -> nodes that know tangents of what they saved
+cdef dict _levels = {}              # level number -> {address of a dual tensor: its tangent}
+cdef dict _nodes = {}               # level number -> nodes that hold tangents of saved tensors
 cdef int64_t _last = 0
 
 
@@ -59,16 +59,16 @@ def enter_level():
         raise RuntimeError("enter_dual_level: nested forward mode is not supported (this thread is in a level "
                            "already). Leave the outer level first, or take second derivatives by backward through "
                            "forward mode.")
-    level = <int32_t>(atomic_add(&_last, 1) + 1)         # in one step: no two threads are in one level
+    level = <int32_t>(atomic_add(&_last, 1) + 1)         # in one step: no two threads share a level
     _levels[level] = {}
     exchange_mode(FORWARD_MODE, _forward_mode)
     set_dual_level(level)
-    return 0                             # how deep it lies in others: levels are not nested
+    return 0                             # nesting depth: levels are not nested
 
 
 def exit_level(level=None):
     """
-    Leave the level of this thread; all its tangents are gone.
+    Leave the level of this thread and drop all its tangents.
 
     Parameters
     ----------
@@ -87,15 +87,15 @@ def exit_level(level=None):
         raise RuntimeError(f"exit_dual_level: another level is the current one (got level {level}, expected 0). Leave "
                            "the levels in the opposite order of entering.")
     ended = state.dual_level
-    set_dual_level(0)                    # first: to free the tangents may run code of the user's
+    set_dual_level(0)                    # first: freeing the tangents may run user code
     _levels.pop(ended)
     for node in _nodes.pop(ended, ()):
         (<NativeNode>node).payload = None
 
 
-@cython.binding(False)      # methods check what they are called on
+@cython.binding(False)      # methods check the type of self
 cdef class Level:
-    """A level for the length of a ``with`` block. Compiled, so that no interrupt comes between its steps."""
+    """A context manager for a level. Compiled, so that no signal handler runs between its steps."""
 
     cdef object level
 
@@ -109,12 +109,12 @@ cdef class Level:
 
 
 def current_level():
-    """The number of the level that this thread is in, or None."""
+    """Return the number of this thread's level, or None."""
     return 0 if thread_state().dual_level else None
 
 
 class _Disabled(threading.local):
-    """The level that this thread has left by `set_enabled`, or None while tangents are computed."""
+    """Return the level that this thread left by `set_enabled`, or None while tangents are computed."""
 
     level = None
 
@@ -128,7 +128,7 @@ def enabled():
 
 
 def set_enabled(mode):
-    """Let this thread compute tangents, or not; those that tensors have stay."""
+    """Set whether this thread computes tangents; tensors keep theirs."""
     if mode and _disabled.level is not None:
         set_dual_level(_disabled.level)
         _disabled.level = None
@@ -137,9 +137,9 @@ def set_enabled(mode):
         set_dual_level(0)
 
 
-@cython.binding(False)      # methods check what they are called on
+@cython.binding(False)      # methods check the type of self
 cdef class paused:
-    """For the length of a ``with`` block the thread is in no level."""
+    """A context manager without a level."""
 
     cdef int32_t level
 
@@ -148,14 +148,14 @@ cdef class paused:
         set_dual_level(0)
         return self
 
-    def __exit__(self, type=None, value=None, traceback=None):       # a tuple of them might find no memory
+    def __exit__(self, type=None, value=None, traceback=None):       # a tuple might fail to allocate
         set_dual_level(self.level)
         return False
 
 
 @cython.binding(False)
 cdef class suspend_tracing(paused):
-    """For the length of a ``with`` block no tangents are computed and no trace grows: the numbers are constants."""
+    """A context manager without tangents and tracing: all numbers are constants."""
 
     cdef uint32_t traced
 
@@ -182,7 +182,7 @@ cdef void _forget(Tensor dual) noexcept:
 
 
 cdef int _attach(object value, object tangents) except -1:
-    """Give a tensor its tangent, or each of a list; what has one keeps it."""
+    """Set the tangent of a tensor, or of each in a list; existing tangents stay."""
     if isinstance(value, list):
         for item, tangent in zip(value, tangents, strict=True):
             if item is not None and tangent is not None:
@@ -203,7 +203,7 @@ cdef Tensor tangent_of(Tensor tensor):
     if tensor.dual_level == level:
         return <Tensor>(<dict>_levels[level]).get(<size_t><void *>tensor)
     if tensor.base is not None and tensor.base.dual_level == level and is_differentiable(tensor.array.dtype):
-        # A view made before its base became dual, by a change in place.
+        # A view made before its base became dual, by an in-place operation.
         tangent = _same_view(tensor, <Tensor>(<dict>_levels[level])[<size_t><void *>tensor.base])
         set_tangent(tensor, tangent)
         return tangent
@@ -226,7 +226,7 @@ cdef int set_tangent(Tensor tensor, Tensor tangent) except -1:
 
 
 cdef Tensor _same_view(Tensor view, Tensor tangent):
-    """What `view` is of its base, of the base's tangent."""
+    """Return the view of the base's tangent that matches `view`."""
     cdef Tensor base = view.base
     cdef bint in_numbers = is_complex(base.array.dtype) != is_complex(view.array.dtype)
     offset, shape, strides = view.storage_offset(), tuple(view.shape), tuple(view.stride())
@@ -243,7 +243,7 @@ cdef Tensor _same_view(Tensor view, Tensor tangent):
 
 
 cdef Tensor _zeros_over(Tensor tensor, object dtype=None):
-    """Zeros with the strides of a tensor, so that every view of it has its like."""
+    """Return zeros with the strides of a tensor, so that every view of it has a matching view."""
     shape, strides = tuple(tensor.shape), tuple(tensor.stride())
     extent = 1 + sum([(size - 1) * step for size, step in zip(shape, strides)]) if tensor.numel() else 0
     with paused():
@@ -251,13 +251,13 @@ cdef Tensor _zeros_over(Tensor tensor, object dtype=None):
 
 
 def fitted(Tensor gradient not None, Tensor argument not None):
-    """A gradient as the engine would hand it to the argument: its shape, its dtype, real if the argument is."""
+    """Convert a gradient as the engine does for the argument: its shape and dtype, real if the argument is."""
     return fit_recorded(argument.array, gradient)
 
 
 def laid_out(Tensor tangent not None, Tensor tensor not None):
-    """A copy of a tangent with the strides of its tensor."""
-    if is_entry(tangent):                    # of `vmap`: it has no memory of its own, so it is copied in this order
+    """Copy a tangent with the strides of its tensor."""
+    if is_entry(tangent):                    # of `vmap`: it has no strides, so copy it in this order
         order = sorted(range(tensor.ndim), key=lambda dim: -tensor.stride()[dim])
         found = operators.permute(operators.permute(tangent, order).contiguous(),
                                      [order.index(dim) for dim in range(tensor.ndim)])
@@ -273,7 +273,7 @@ def laid_out(Tensor tangent not None, Tensor tensor not None):
 
 
 def lies_alike(Tensor tangent not None, Tensor tensor not None):
-    """Have both the same strides, in memory of the same extent?"""
+    """Do both have the same strides, in memory of the same extent?"""
     cdef array_t *a = tangent.array
     cdef array_t *b = tensor.array
     if memcmp(a.strides, b.strides, a.ndim * sizeof(int64_t)) != 0 or a.storage == NULL or b.storage == NULL:
@@ -283,26 +283,26 @@ def lies_alike(Tensor tangent not None, Tensor tensor not None):
 
 
 def same_view(Tensor view not None, Tensor base not None):
-    """The view of `base` that `view` is of its own base, whose shape and strides both bases have."""
+    """Return the view of `base` that `view` is of its own base; both bases have the same shape and strides."""
     if view.base is None:
         raise ValueError("same_view: expected a view of another tensor (got a tensor that is no view).")
     return _same_view(view, base)
 
 
 def tangent(Tensor tensor not None):
-    """The tangent of a tensor in the level of this thread, or None."""
+    """Return the tangent of a tensor in the level of this thread, or None."""
     return tangent_of(tensor)
 
 
 def attach(Tensor tensor not None, Tensor tangent):
-    """Let a tensor have this tangent in the level of this thread; None: have none."""
+    """Set the tangent of a tensor in the level of this thread, or remove it with None."""
     set_tangent(tensor, tangent)
 
 
 # ------------------------------------------------------------------------------------------------- results of operators
 
 cdef list _arguments(Operator operator, frame_t *frame, list tangents):
-    """The arguments of a call as Python objects; `tangents` gets that of each (of a list, a list), or None."""
+    """Return the arguments of a call as Python objects; `tangents` gets that of each (of a list, a list), or None."""
     cdef list arguments = []
     cdef int i
     for i in range(operator.descriptor.n_arguments):
@@ -328,7 +328,7 @@ cdef bint any_tangent(list tangents):
 
 
 cdef int _push_forward(Operator operator, frame_t *frame, object results, NativeNode node) except -1:
-    """Give the results of an operator their tangents, and tell its node those of what it has saved."""
+    """Set the tangents of an operator's results, and tell its node those of saved tensors."""
     cdef list tangents = []
     cdef list arguments
     cdef tuple outcomes, pushed
@@ -338,7 +338,7 @@ cdef int _push_forward(Operator operator, frame_t *frame, object results, Native
     arguments = _arguments(operator, frame, tangents)
     if not any_tangent(tangents):
         return 0
-    outcomes = tuple(results) if isinstance(results, tuple) else (results,)     # plain ones, not named
+    outcomes = tuple(results) if isinstance(results, tuple) else (results,)     # plain results, without names
     with paused():
         pushed = _push(operator, arguments, tangents, outcomes)
     for i in range(len(outcomes)):
@@ -365,7 +365,7 @@ cdef bint has_tangents(Operator operator, frame_t *frame) except -1:
 
 
 cdef int _tell(NativeNode node, list tangents, tuple pushed) except -1:
-    """Let a node know the tangents of what it has saved: a backward in this level computes with them."""
+    """Give a node the tangents of its saved tensors: a backward in this level uses them."""
     cdef const operator_t *op = node.c.op
     cdef int i
     cdef list known = []
@@ -383,7 +383,7 @@ cdef int _tell(NativeNode node, list tangents, tuple pushed) except -1:
 # ------------------------------------------------------------------------------------------------------------- in place
 
 cdef class TangentStep(InplaceStep):
-    """The tangents of an in-place operation, computed before it modifies anything."""
+    """Compute the tangents of an in-place operation before it modifies anything."""
     cdef list tangents
     cdef Tensor tangent
 
@@ -407,8 +407,8 @@ cdef class TangentStep(InplaceStep):
 
 
 cdef int _move_to_copy(Tensor own) except -1:
-    """Copy a tangent and the memory around it, and let all tangents that are views of it be views of the copy."""
-    cdef Tensor root = own if own.base is None else own.base       # whose elements nodes may have saved
+    """Copy a tangent with its base, and make all tangents that are its views views of the copy."""
+    cdef Tensor root = own if own.base is None else own.base       # nodes may have saved its elements
     cdef Tensor member
     cdef dict level = <dict>_levels[thread_state().dual_level]
     with paused():

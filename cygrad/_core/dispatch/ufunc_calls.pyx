@@ -1,6 +1,6 @@
 """
-What NumPy calls where a ufunc has a Tensor among its operands. The plainest calls run here, as their price counts;
-all others go to a function of a Python package that is loaded at the first of them.
+``__array_ufunc__`` of Tensor. Plain calls run here, for speed; others go to a Python package that is imported on first
+use.
 """
 
 from cygrad._core.arrays.dtype cimport FLOAT32, FLOAT64
@@ -8,7 +8,7 @@ from cygrad._core.graph.tensor cimport Tensor, provided
 
 
 def array_ufunc(Tensor self not None, ufunc, str method not None, *inputs, **options):
-    """What a ufunc of NumPy makes of Tensors."""
+    """Compute a NumPy ufunc of Tensors."""
     cdef int dtype = self.array.dtype
     if not options and (dtype == FLOAT64 or dtype == FLOAT32) and method == "__call__":
         if len(inputs) == 1:

@@ -1,4 +1,4 @@
-"""How much work a call will be."""
+"""Estimate of the work of a call."""
 
 from libc.stdint cimport int64_t
 from cygrad._core.arrays.value cimport ARRAY, ARRAYS
@@ -6,7 +6,7 @@ from cygrad._core.graph.boxing cimport frame_t
 
 
 cdef inline int64_t size_of(frame_t *frame) noexcept:
-    """Elements that the arguments have: a rough measure."""
+    """Return the number of elements of the arguments."""
     cdef int i, j
     cdef int64_t size = 0
     for i in range(frame.n):

@@ -1,5 +1,5 @@
 """
-Programs of primitives, run in one pass over operands of any layout.
+Programs of primitives, executed in one pass over operands of any layout.
 
 Knows how operands are broadcast, ordered and cut into tiles. Never knows which operator a program belongs to. Read
 ``elementwise.pxd`` first, then ``tiles.pyx``.

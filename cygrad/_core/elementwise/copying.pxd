@@ -5,12 +5,12 @@ from cygrad._core.arrays.value cimport value_t
 
 # to[...] = source[...], cast and broadcast; any strides; overlap handled.
 cdef int copy_into(array_t *to, array_t *source) noexcept nogil
-# The array itself (retained) if it has this dtype (-1: any) and is contiguous, else a contiguous copy.
+# Return the array itself (retained) if it has this dtype (-1: any) and is contiguous, else a contiguous copy.
 cdef array_t *as_contiguous(array_t *array, int dtype) noexcept nogil
-# The array itself (retained) if it has this dtype, else a cast contiguous copy.
+# Return the array itself (retained) if it has this dtype, else a cast contiguous copy.
 cdef array_t *as_dtype(array_t *array, int dtype) noexcept nogil
-# A contiguous copy in new memory.
+# Return a contiguous copy.
 cdef array_t *as_copy(array_t *array, int dtype) noexcept nogil
 cdef int fill(array_t *array, const value_t *number) noexcept nogil
-# RUNTIME_ERROR if several elements of the array share memory, so that it cannot be written.
+# Return RUNTIME_ERROR if several elements of the array share memory, so that it cannot be written.
 cdef int check_writable(array_t *array, const char *operation) noexcept nogil

@@ -23,8 +23,8 @@ cdef extern from "simd/word_moves.h" nogil:
                       int64_t columns)
 
 cdef enum:
-    PIECE = 32768         # elements that one thread copies at a time
-    BLOCK = 32            # side of the square blocks of a transposed copy: both sides stay in cache
+    PIECE = 32768         # elements per chunk
+    BLOCK = 32            # side of the square tiles of a transposed copy: both sides stay in cache
     SHORT_ROW = 16
 
 ctypedef void (*turn_t)(const char *source, int64_t source_step, char *out, int64_t out_step, int64_t rows,
@@ -34,16 +34,16 @@ ctypedef struct copy_t:
     nest_t nest           # operand 0: to, 1: source
     loop_t loop
     loop_t move           # copies elements of the target's dtype
-    int64_t size          # bytes of those
-    int32_t other         # the dimension that is walked besides dimension 0
-    int32_t transposed    # the source is walked along `other` in memory
-    turn_t turn           # does so with vectors, or NULL
-    int64_t rows          # of `other`, in one item of work
+    int64_t size          # bytes of an element
+    int32_t other         # second dimension of the loop, besides dimension 0
+    int32_t transposed    # the source is contiguous along `other`
+    turn_t turn           # SIMD code for that, or NULL
+    int64_t rows          # items along `other` in one chunk
     int64_t groups        # items along `other`
 
 
 cdef void _copy_flat(void *context, int64_t begin, int64_t end) noexcept nogil:
-    """Elements begin..end of a nest of one dimension."""
+    """Copy elements begin..end of a nest of one dimension."""
     cdef copy_t *copy = <copy_t *>context
     cdef char *pointers[2]
     cdef int64_t steps[2]
@@ -79,10 +79,10 @@ cdef void _copy_block(copy_t *copy, char *to, char *source, int64_t rows, int64_
 
 cdef void _turn_block(copy_t *copy, char *to, char *source, int64_t rows, int64_t columns) noexcept nogil:
     """
-    Copy a square of at most BLOCK x BLOCK by way of a buffer.
+    Copy a square of at most BLOCK x BLOCK through a buffer.
 
-    So each cache line of both arrays is touched once, in one go; without the buffer, rows that are a power
-    of two apart would push each other out of the first-level cache.
+    Each cache line of both arrays is accessed once; without the buffer, rows a power of two apart would evict each
+    other from the L1 cache.
     """
     cdef double complex[BLOCK * BLOCK] buffer
     cdef char *pointers[2]
@@ -103,7 +103,7 @@ cdef void _turn_block(copy_t *copy, char *to, char *source, int64_t rows, int64_
 
 
 cdef void _copy_items(void *context, int64_t begin, int64_t end) noexcept nogil:
-    """Items of work begin..end of a nest of two or more dimensions."""
+    """Copy items begin..end of a nest of two or more dimensions."""
     cdef copy_t *copy = <copy_t *>context
     cdef nest_t *nest = &copy.nest
     cdef int64_t item, index, first, rows, column, columns
@@ -138,7 +138,7 @@ cdef void _copy_items(void *context, int64_t begin, int64_t end) noexcept nogil:
 
 
 cdef turn_t _turn_of(const copy_t *copy) noexcept nogil:
-    """The vector code for a transposed copy: of words of one size that are neighbors in their rows."""
+    """Return the SIMD code for a transposed copy of words that are contiguous in their rows, or NULL."""
     if copy.loop == copy.move and copy.nest.strides[0][0] == copy.size == copy.nest.strides[1][copy.other]:
         if copy.size == 4:
             return turn_words
@@ -152,7 +152,7 @@ cdef inline int64_t _magnitude(int64_t x) noexcept nogil:
 
 
 cdef void _run_copy(copy_t *copy) noexcept nogil:
-    """Copy along a finished nest, in parallel if it is large."""
+    """Execute a finished nest, in parallel if it is large."""
     cdef nest_t *nest = &copy.nest
     cdef int64_t items, least, size
     cdef int d
@@ -161,7 +161,7 @@ cdef void _run_copy(copy_t *copy) noexcept nogil:
     if nest.ndim == 1:
         parallel_for(_copy_flat, copy, nest.size, PIECE)
         return
-    # The dimension along which the source lies closest together; 0 repeats one element and is no reason.
+    # The dimension with the smallest source stride; stride 0 does not count.
     copy.other = 1
     copy.transposed = False
     least = _magnitude(nest.strides[1][0])
@@ -225,7 +225,7 @@ cdef int copy_into(array_t *to, array_t *source) noexcept nogil:
 
 
 cdef void _copy_apart(array_t *to, array_t *source) noexcept nogil:
-    """copy_into() of arrays that are known to fit and to lie apart."""
+    """copy_into() for arrays that fit and do not overlap."""
     cdef copy_t copy
     cdef int64_t size
     cdef int64_t[2] steps
@@ -249,7 +249,6 @@ cdef void _copy_apart(array_t *to, array_t *source) noexcept nogil:
 
 
 cdef array_t *as_copy(array_t *array, int dtype) noexcept nogil:
-    """A contiguous copy in new memory."""
     cdef array_t *result = array_empty(dtype, array.ndim, array.shape)
     if result != NULL and array.size:
         _copy_apart(result, array)
@@ -269,7 +268,7 @@ cdef array_t *as_dtype(array_t *array, int dtype) noexcept nogil:
 
 
 cdef bint _representable(const value_t *number, int dtype) noexcept nogil:
-    """Is the number within the range of the dtype? Negative ones wrap around in unsigned elements, as in C."""
+    """Is the number in the range of the dtype? Negative ones wrap around in unsigned dtypes, as in C."""
     cdef double real = number.of.real if number.kind >= REAL else <double>number.of.integer
     cdef double limit
     if dtype == BOOL or dtype == FLOAT64 or dtype == COMPLEX128 or (dtype == INT64 and number.kind < REAL):

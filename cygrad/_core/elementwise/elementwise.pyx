@@ -1,7 +1,7 @@
 """
-Element-wise programs, run tile by tile in one pass over memory.
+Element-wise programs, executed tile by tile in one pass over memory.
 
-Small problems whose operands lie alike take a short way: a few checks, then the loops on the whole.
+Small problems whose operands have the same layout take a fast path: a few checks, then the loops on the whole.
 """
 
 from cygrad._core.arrays.array cimport (MAX_DIMS, array_empty_like, exclusive, release, retain,
@@ -11,7 +11,7 @@ from cygrad._core.arrays.dtype cimport category, dtype_name, itemsize
 from cygrad._core.arrays.value cimport ARRAY, set_array
 from cygrad._core.elementwise.copying cimport as_copy, check_writable
 from cygrad._core.elementwise.iteration cimport nest_add, nest_add_value, nest_begin, nest_finish, same_place
-from cygrad._core.elementwise.memory_order cimport array_in_order, copy_like
+from cygrad._core.elementwise.layout cimport array_for_operands, copy_like
 from cygrad._core.elementwise.nan_watch cimport LISTEN, clear_invalid, how_to_watch, may_hold_nan, nan_watchers, watch
 from cygrad._core.elementwise.specialize cimport MAX_CELLS, discard, specialize, specialized_t
 from cygrad._core.elementwise.tiles cimport WORK, place_cells, run_steps, run_task, slots_t, task_t
@@ -21,7 +21,7 @@ from cygrad._core.primitives.cast cimport cast_loops
 from cygrad._core.primitives.primitive_table cimport loop_status, set_loop_status
 from libc.stdint cimport uintptr_t
 from libc.stdio cimport snprintf
-# Importing them fills the table of primitives.
+# Importing these modules fills the table of primitives.
 import cygrad._core.primitives.complex_loops  # noqa: F401  # no-cython-lint
 import cygrad._core.primitives.power_loops  # noqa: F401  # no-cython-lint
 import cygrad._core.primitives.short_loops  # noqa: F401  # no-cython-lint
@@ -29,7 +29,7 @@ import cygrad._core.primitives.special_loops  # noqa: F401  # no-cython-lint
 import cygrad._core.primitives.typed_loops  # noqa: F401  # no-cython-lint
 
 cdef enum:
-    SMALL = 16384         # bytes of temporaries that the short way keeps on the stack
+    SMALL = 16384         # bytes of temporaries on the stack in the fast path
     LARGE = 16384         # elements from which a transposed operand is copied first
     FAR_ROWS = 256        # ... if it has that many rows, whose cache lines evict each other
 
@@ -50,7 +50,7 @@ cdef int evaluate(program_t *program, const value_t *inputs, uint32_t reuse,
 
 cdef inline array_t *_reusable(const value_t *inputs, int n, uint32_t reuse, int dtype, int ndim,
                                const int64_t *shape) noexcept nogil:
-    """An input in whose memory the result may be computed, retained; or NULL."""
+    """Return an input in whose memory the result may be computed, retained; or NULL."""
     cdef int i, d
     cdef array_t *array
     for i in range(n):
@@ -69,7 +69,7 @@ cdef inline array_t *_reusable(const value_t *inputs, int n, uint32_t reuse, int
 
 cdef int _run_short(const specialized_t *program, const value_t *inputs, uint32_t reuse, array_t *into,
                     array_t **result) noexcept nogil:
-    """The short way: small, all arrays contiguous and of one shape or 0-dim. -> -1 if it is not open."""
+    """Fast path: small, all arrays contiguous and of one shape or 0-dim. -> -1 if it does not apply."""
     cdef array_t *first = NULL
     cdef array_t *array
     cdef array_t *out = into
@@ -145,7 +145,7 @@ cdef int _run_short(const specialized_t *program, const value_t *inputs, uint32_
 
 cdef int _run_long(const specialized_t *program, const value_t *inputs, uint32_t reuse, array_t *into,
                    array_t **result) noexcept nogil:
-    """Any layout and size: a nest of loops, cut into tiles."""
+    """General path: a nest of loops, cut into tiles."""
     cdef task_t task
     cdef double complex[MAX_CELLS] numbers
     cdef array_t *aside[MAX_INPUTS]
@@ -162,7 +162,7 @@ cdef int _run_long(const specialized_t *program, const value_t *inputs, uint32_t
     else:
         out = _reusable(inputs, program.n_inputs, reuse, program.dtype, ndim, shape) if reuse else NULL
         if out == NULL:
-            out = array_in_order(program.dtype, ndim, shape, inputs, program.n_inputs)
+            out = array_for_operands(program.dtype, ndim, shape, inputs, program.n_inputs)
         if out == NULL:
             return MEMORY_ERROR
         if out.storage.size_class == NO_ELEMENTS:
@@ -180,7 +180,7 @@ cdef int _run_long(const specialized_t *program, const value_t *inputs, uint32_t
                 nest_add_value(&task.nest, NULL)
                 continue
             array = inputs[i].of.array
-            if status == OK and (is_turned(array, out) or (
+            if status == OK and (should_copy_transposed(array, out) or (
                     into != NULL and share_memory(into, array) and not same_place(into, array))):
                 aside[i] = array = (as_copy(array, array.dtype) if out.contiguous or not same_shape(array, out)
                                     else copy_like(array, out, -1))
@@ -205,12 +205,7 @@ cdef int _run_long(const specialized_t *program, const value_t *inputs, uint32_t
     return status
 
 
-cdef bint is_turned(const array_t *array, const array_t *out) noexcept nogil:
-    """
-    Is the array large and transposed against the result?
-
-    Its rows then lie far apart in memory; a blocked copy first is faster than to pick elements from them.
-    """
+cdef bint should_copy_transposed(const array_t *array, const array_t *out) noexcept nogil:
     cdef int d, last = array.ndim - 1
     cdef int64_t size, step
     if (array.contiguous and out.contiguous) or array.size < LARGE:

@@ -1,4 +1,4 @@
-"""Nests of loops over several arrays at once: broadcast, sorted and with mergeable dimensions merged."""
+"""Loop nests over several arrays: broadcast, with dimensions sorted and merged."""
 
 from libc.stdint cimport int32_t, int64_t
 from cygrad._core.arrays.array cimport MAX_DIMS, array_t
@@ -20,15 +20,15 @@ cdef void nest_begin(nest_t *nest, int ndim, const int64_t *shape) noexcept nogi
 # Add an operand that broadcasts to the shape; or one value for all elements.
 cdef void nest_add(nest_t *nest, const array_t *array) noexcept nogil
 cdef void nest_add_value(nest_t *nest, char *value) noexcept nogil
-# Sort dimensions as operand 0 lies in memory, turn its negative strides, merge, drop those of size 1.
-# `ndim` becomes at least 1 unless `size` is 0.
+# Sort dimensions by the strides of operand 0, flip its negative strides, merge, drop those of size 1. `ndim` becomes at
+# least 1 unless `size` is 0.
 cdef void nest_finish(nest_t *nest) noexcept nogil
-# Where operand `k` has its element `index` (in the order of the nest).
+# Address of element `index` of operand `k` (in the order of the nest).
 cdef char *nest_pointer(const nest_t *nest, int k, int64_t index) noexcept nogil
 
-# Broadcast shape of n arrays into shape[MAX_DIMS]; -> ndim or -1 with a message naming the shapes.
+# Broadcast the shapes of n arrays into shape[MAX_DIMS]; -> ndim or -1 with a message naming the shapes.
 cdef int broadcast_shape(const value_t *operands, int n, int64_t *shape) noexcept nogil
 # Does `array` broadcast to this shape?
 cdef bint broadcasts_to(const array_t *array, int ndim, const int64_t *shape) noexcept nogil
-# Same elements at the same places.
+# Same elements at the same addresses.
 cdef bint same_place(const array_t *a, const array_t *b) noexcept nogil

@@ -1,4 +1,4 @@
-"""Nests of loops over several arrays at once: broadcast, sorted and with mergeable dimensions merged."""
+"""Loop nests over several arrays: broadcast, with dimensions sorted and merged."""
 
 from libc.stdio cimport snprintf
 from cygrad._core.arrays.array cimport same_shape, shape_text
@@ -67,7 +67,7 @@ cdef void nest_finish(nest_t *nest) noexcept nogil:
                 nest.strides[k][kept] = -nest.strides[k][kept]
         kept += 1
     nest.ndim = kept
-    # Insertion sort: arrays are almost always sorted already.
+    # Insertion sort: strides are almost always sorted already.
     for d in range(1, kept):
         at = d
         while at > 0 and nest.strides[0][at] < nest.strides[0][at - 1]:
@@ -125,11 +125,11 @@ cdef int broadcast_shape(const value_t *operands, int n, int64_t *shape) noexcep
             if shape[at] != 1:
                 return _refuse_shapes(operands, n, at, shape[at], size)
             shape[at] = size
-    return ndim if elements_of(ndim, shape) >= 0 else -2         # they fit each other, but not 64 bits
+    return ndim if elements_of(ndim, shape) >= 0 else -2         # they broadcast, but the size exceeds 64 bits
 
 
 cdef int _refuse_shapes(const value_t *operands, int n, int dim, int64_t first, int64_t second) noexcept nogil:
-    """Write the message that names all shapes, without the operation, which `check_operation` puts first; -> -1."""
+    """Write the message that names all shapes, without the operation, which `check_operation` adds; -> -1."""
     cdef char *text = message()
     cdef const char *joint = b""
     cdef int i, left = 0, used = snprintf(text, MESSAGE, b": cannot broadcast shapes ")

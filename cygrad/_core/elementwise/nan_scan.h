@@ -1,9 +1,9 @@
-/* Is there a nan among n numbers? Without branches, and with several sums, so that the vector units stay busy. */
+/* Is there a nan among n numbers? Branch-free, with several sums for instruction-level parallelism. */
 #ifndef CYGRAD_NAN_SCAN_H
 #define CYGRAD_NAN_SCAN_H
 #include <fenv.h>
 #include <stdint.h>
-#include "simd/each_cpu.h"
+#include "simd/target_clones.h"
 
 #ifdef FE_INVALID
 enum { CYGRAD_INVALID = FE_INVALID, has_status_flags = 1 };
@@ -14,7 +14,7 @@ enum { CYGRAD_INVALID = 0, has_status_flags = 0 };
 #define CYGRAD_SCAN(name, type, bits) \
     typedef type name##_numbers __attribute__((vector_size(64), aligned(4), may_alias)); \
     typedef bits name##_bits __attribute__((vector_size(64))); \
-    FOR_EACH_CPU static int name(const type *x, int64_t n) { \
+    TARGET_CLONES static int name(const type *x, int64_t n) { \
         enum { LANES = 64 / sizeof(type) }; \
         name##_bits a = {0}, b = {0}, c = {0}, d = {0}; \
         bits found = 0; \
@@ -41,7 +41,7 @@ enum { CYGRAD_INVALID = 0, has_status_flags = 0 };
         return found; \
     }
 
-/* Numbers of 16 bits, whose infinity has these. */
+/* 16-bit floats, with these exponent bits in inf and nan. */
 static int nan_in_shorts(const char *x, int64_t n, int64_t step, int infinity) {
     int found = 0;
     for (int64_t i = 0; i < n; i++, x += step)

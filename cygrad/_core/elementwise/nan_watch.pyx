@@ -32,7 +32,7 @@ cdef extern from * nogil:
     watch_t own
 
 cdef enum:
-    PIECE = 65536         # elements that a thread scans at a time
+    PIECE = 65536         # elements per chunk of a scan
 
 
 cdef watch_t *watch() noexcept nogil:
@@ -113,7 +113,7 @@ cdef bint holds_nan(const array_t *array) noexcept nogil:
     if array.contiguous:
         parallel_for(_scan, &scan, array.size, PIECE)
         return scan.found != 0
-    # Row by row along the dimension in which elements lie closest; what is the same for all counts once.
+    # Row by row along the dimension with the smallest stride; dimensions with stride 0 are scanned once.
     for d in range(array.ndim):
         if array.shape[d] > 1 and array.strides[d] != 0:
             shape[ndim] = array.shape[d]

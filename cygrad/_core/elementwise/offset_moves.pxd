@@ -1,8 +1,9 @@
-"""Elements found by a list of offsets: read to, written from or added from a contiguous array.
+"""
+Gather, scatter and scatter-add by a list of offsets, to and from a contiguous array.
 
-Advanced indexing, index_select, embedding and padding all come down to this. One array, here called sparse, is
-addressed as  sparse[before..., offsets[i], after...]  and the other, dense, is contiguous with the
-shape (before..., n, after...).
+Advanced indexing, index_select, embedding and padding are implemented by this. One array, here called sparse, is
+addressed as sparse[before..., offsets[i], after...] and the other, dense, is contiguous with the shape (before..., n,
+after...).
 """
 
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
@@ -48,7 +49,7 @@ cdef extern from * nogil:
 
 ctypedef enum move_t:
     READ = 0       # dense = sparse[offsets]
-    WRITE          # sparse[offsets] = dense; of several with one offset the last wins
+    WRITE          # sparse[offsets] = dense; the last of equal offsets wins
     ADD            # sparse[offsets] += dense, in the order of the offsets
     TAKE           # READ from the last offset to the first, each leaving zeros: undoes WRITE
 
@@ -65,16 +66,16 @@ ctypedef struct nest_of_offsets_t:
     int64_t after_shape[MAX_DIMS]
     int64_t after_strides[MAX_DIMS]
 
-# The same bits for any number of threads: reads are independent, writes and sums are divided by
-# columns and by places before, never by offsets.
+# Bit-identical for any number of threads: reads are independent, writes and sums are divided by columns and by
+# positions before, never by offsets.
 cdef void move_by_offsets(nest_of_offsets_t *nest) noexcept nogil
 
 # Add dimension `dim` of `sparse` to the nest, before or after the offsets.
 cdef void add_before(nest_of_offsets_t *nest, const array_t *sparse, int dim) noexcept nogil
 cdef void add_after(nest_of_offsets_t *nest, const array_t *sparse, int dim) noexcept nogil
-# Begin a nest: which way, between which arrays.
+# Begin a nest: direction and arrays.
 cdef void begin_nest(nest_of_offsets_t *nest, move_t move, const array_t *sparse, const array_t *dense,
                      const int64_t *offsets, int64_t n) noexcept nogil
-# The common case of one indexed dimension: before = those in front of it, after = those after it.
+# The common case of one indexed dimension: before = dimensions in front of it, after = dimensions after it.
 cdef void move_along(move_t move, const array_t *sparse, int dim, const array_t *dense,
                      const int64_t *offsets, int64_t n) noexcept nogil

@@ -1,4 +1,4 @@
-"""Elements found by a list of offsets: read to, written from or added from a contiguous array."""
+"""Gather, scatter and scatter-add by a list of offsets, to and from a contiguous array."""
 
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 from libc.string cimport memcpy, memset
@@ -9,8 +9,8 @@ from cygrad._core.arrays.dtype cimport (
 from cygrad._core.threads.parallel cimport parallel_for
 
 cdef enum:
-    GRAIN = 16384          # elements in one piece of a parallel loop
-    COLUMNS = 512          # columns that one piece adds up
+    GRAIN = 16384          # elements in one chunk of a parallel loop
+    COLUMNS = 512          # columns per chunk of a sum
 
 
 # ---- one element at each offset
@@ -39,7 +39,7 @@ cdef void _add_numbers(const number_t *dense, char *sparse, const int64_t *offse
 
 
 cdef void _or_bools(const uint8_t *dense, char *sparse, const int64_t *offsets, int64_t n) noexcept nogil:
-    """A sum of booleans is true if one of them is."""
+    """A sum of bools is true if one of them is."""
     cdef int64_t i
     for i in range(n):
         if offsets[i] != SKIP and dense[i]:
@@ -87,7 +87,7 @@ cdef void _or_row(const uint8_t *dense, char *sparse, int64_t stride, int64_t n)
 
 cdef void _elements(const nest_of_offsets_t *nest, char *sparse, char *dense, const int64_t *offsets,
                     int64_t n) noexcept nogil:
-    """n offsets with one element each."""
+    """Move n offsets with one element each."""
     cdef int64_t width = itemsize(nest.dtype)
     cdef int d = nest.dtype
     if nest.move == READ:
@@ -135,7 +135,7 @@ cdef void _elements(const nest_of_offsets_t *nest, char *sparse, char *dense, co
 
 
 cdef void _row(const nest_of_offsets_t *nest, char *sparse, char *dense, int64_t stride, int64_t n) noexcept nogil:
-    """A row of n elements at one place."""
+    """Move a row of n elements at one offset."""
     cdef int64_t width = itemsize(nest.dtype)
     cdef int d = nest.dtype
     if nest.move == READ:
@@ -189,7 +189,7 @@ cdef void _row(const nest_of_offsets_t *nest, char *sparse, char *dense, int64_t
 # ---- the nest
 
 cdef int64_t _product(int n, const int64_t *shape) noexcept nogil:
-    """How many places these dimensions have."""
+    """Return how many positions these dimensions have."""
     cdef int64_t total = 1
     cdef int i
     for i in range(n):
@@ -198,7 +198,7 @@ cdef int64_t _product(int n, const int64_t *shape) noexcept nogil:
 
 
 cdef int64_t _place(int n, const int64_t *shape, const int64_t *strides, int64_t index) noexcept nogil:
-    """Where place number `index`, in row-major order, lies."""
+    """Return the address of position `index`, in row-major order."""
     cdef int64_t place = 0
     cdef int i
     for i in range(n - 1, 0, -1):
@@ -208,7 +208,7 @@ cdef int64_t _place(int n, const int64_t *shape, const int64_t *strides, int64_t
 
 
 cdef void _read_rows(void *context, int64_t begin, int64_t end) noexcept nogil:
-    """Rows begin..end, counted over (before, offsets, all but the last of after)."""
+    """Move rows begin..end, counted over (before, offsets, all but the last of after)."""
     cdef nest_of_offsets_t *nest = <nest_of_offsets_t *>context
     cdef int outer = nest.n_after - 1
     cdef int64_t width = itemsize(nest.dtype), inner = 1, run, row = begin, b, i, a, length = 1
@@ -241,7 +241,7 @@ cdef void _read_rows(void *context, int64_t begin, int64_t end) noexcept nogil:
 
 cdef void _take(nest_of_offsets_t *nest, char *sparse, char *dense, int64_t dense_step, int64_t stride,
                 int64_t n) noexcept nogil:
-    """A row of n elements from each offset, the last one first, where zeros stay."""
+    """Move a row of n elements from each offset, the last one first, leaving zeros."""
     cdef nest_of_offsets_t reading
     cdef int64_t i, j, width = itemsize(nest.dtype)
     reading.move, reading.dtype = READ, nest.dtype
@@ -252,7 +252,7 @@ cdef void _take(nest_of_offsets_t *nest, char *sparse, char *dense, int64_t dens
 
 
 cdef void _write_columns(void *context, int64_t begin, int64_t end) noexcept nogil:
-    """Pieces begin..end, counted over (before, all but the last of after, groups of columns of the last)."""
+    """Move chunks begin..end, counted over (before, all but the last of after, groups of columns of the last)."""
     cdef nest_of_offsets_t *nest = <nest_of_offsets_t *>context
     cdef int outer = nest.n_after - 1
     cdef int64_t width = itemsize(nest.dtype), piece, b, i, a, column, groups, inner, length, n
@@ -304,7 +304,7 @@ cdef void move_by_offsets(nest_of_offsets_t *nest) noexcept nogil:
 
 
 cdef void _append(int *n, int64_t *shape, int64_t *strides, int64_t size, int64_t stride) noexcept nogil:
-    """One more inner dimension, merged with the previous one where they are one run."""
+    """Add an inner dimension, merged with the previous one if possible."""
     if size == 1:
         return
     if n[0] and strides[n[0] - 1] == size * stride:

@@ -19,7 +19,7 @@ ctypedef struct program_t:
     int32_t n_constants
     int32_t n_instructions
     int32_t n_registers
-    int32_t result            # the register that holds the result
+    int32_t result            # register of the result
     instruction_t *code
     value_t *constants        # Python numbers: weak in type promotion
-    void *specialized         # resolved loops per dtype, filled at first use (owned by specialize.pyx)
+    void *specialized         # loops resolved for dtypes, filled on first use (owned by specialize.pyx)

@@ -1,13 +1,13 @@
-/* Rows of an operand that is broadcast, put one after the other. */
+/* Copy rows of a broadcast operand into a contiguous buffer. */
 #ifndef CYGRAD_REPEAT_ROWS_H
 #define CYGRAD_REPEAT_ROWS_H
 
 #include <stdint.h>
 #include <string.h>
-#include "simd/each_cpu.h"
+#include "simd/target_clones.h"
 
 #define FILL_ROWS(type)                                                                                     \
-    FOR_EACH_CPU static void fill_rows_##type(type *to, const char *data, int64_t stride, int64_t length,   \
+    TARGET_CLONES static void fill_rows_##type(type *to, const char *data, int64_t stride, int64_t length,   \
                                               int64_t rows) {                                               \
         for (int64_t row = 0; row < rows; row++, to += length) {                                            \
             type value = *(const type *)(data + row * stride);                                              \
@@ -18,8 +18,8 @@
 FILL_ROWS(uint32_t)
 FILL_ROWS(uint64_t)
 
-/* `rows` rows of `length` elements of `size` bytes, `stride` bytes from one to the next, each of neighbors (a `step` of
- * `size`) or of one number (0); returns 0 if it cannot. */
+/* Copy `rows` rows of `length` elements of `size` bytes, `stride` bytes apart, each contiguous (`step` is `size`) or
+ * of one number (0); returns 0 if it cannot. */
 static inline int repeat_rows(char *to, const char *data, int64_t size, int64_t step, int64_t stride, int64_t length,
                               int64_t rows) {
     int64_t done, count, bytes = length * size;

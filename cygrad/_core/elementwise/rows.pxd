@@ -3,7 +3,7 @@
 from libc.stdint cimport int64_t
 from cygrad._core.arrays.array cimport array_t
 
-# Element (o, i, k) lies at (o * n + i) * inner + k.
+# Element (o, i, k) is at (o * n + i) * inner + k.
 ctypedef struct rows_t:
     int64_t outer
     int64_t n

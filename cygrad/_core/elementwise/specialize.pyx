@@ -27,16 +27,16 @@ from cygrad._core.primitives.short_loops cimport chain_operation
 cdef int _remainder = primitive_of("remainder"), _fmod = primitive_of("fmod")
 
 cdef enum:
-    MAX_CACHED = 64           # specializations per program; more are made anew at each call
+    MAX_CACHED = 64           # cached specializations per program; further ones are made for each call
     MAX_STEPS = 256
     MAX_SLOTS = 512
     NO_SLOT = -2
 
-# What is known of a register while steps are made for the instructions.
+# What is known of a register while instructions become steps.
 ctypedef struct register_t:
     int32_t dtype
     int32_t rank
-    int32_t slot[<int>DTYPES]      # where it lies in each dtype, or NO_SLOT
+    int32_t slot[<int>DTYPES]      # its slot in each dtype, or NO_SLOT
     int32_t number            # index of the input, or n_inputs + index of the constant; -1: not a number
 
 ctypedef struct builder_t:
@@ -50,7 +50,7 @@ ctypedef struct builder_t:
 
 
 cdef void _set_key(const value_t *inputs, int n, uint64_t *key) noexcept nogil:
-    """Dtype and rank of each input, six bits each; the default dtype on top."""
+    """Pack dtype and rank of each input, six bits each; the default dtype on top."""
     cdef int i
     cdef uint64_t code
     key[0] = 0
@@ -81,7 +81,7 @@ cdef specialized_t *specialize(program_t *program, const value_t *inputs, int *s
     found.key[0] = key[0]
     found.key[1] = key[1]
     found.temporary = n >= MAX_CACHED
-    # Two threads may publish the same one: harmless, the first found serves.
+    # Two threads may publish the same one: harmless, because lookups return the first.
     while not found.temporary:
         found.next = <specialized_t *>atomic_load(head)
         if atomic_claim(head, <int64_t>found.next, <int64_t>found):
@@ -131,7 +131,7 @@ cdef specialized_t *_build(program_t *program, const value_t *inputs, int *statu
 
 
 cdef int _build_steps(builder_t *builder, program_t *program, const value_t *inputs) noexcept nogil:
-    """Steps on virtual slots: inputs, cells (up to MAX_CELLS), then one for each step."""
+    """Create steps on virtual slots: inputs, cells (up to MAX_CELLS), then one for each step."""
     cdef specialized_t *made = builder.made
     cdef register_t *register
     cdef const value_t *value
@@ -213,7 +213,7 @@ cdef int _add_instruction(builder_t *builder, program_t *program,
     if slot < 0:
         return RUNTIME_ERROR
     register = &builder.registers[instruction.out]
-    # A result in the wider dtype is one in the shorter that is not rounded yet; |complex32| is a float16.
+    # The result in the wider dtype is not rounded yet; |complex32| is a float16.
     register.dtype = (entry.out_dtype if computed == code or not is_differentiable(entry.out_dtype)
                       else code if entry.out_dtype == computed
                       else real_of(code) if is_complex(code) else complex_of(code))
@@ -234,11 +234,11 @@ cdef int _refuse_promotion(const char *name, int first, int second) noexcept nog
 cdef int _slot_in(builder_t *builder, program_t *program, int index, int dtype, int computed,
                   bint rounded) noexcept nogil:
     """
-    Where the register lies, as a number of `dtype`, in the dtype that is computed in.
+    Return the slot of the register in the compute dtype.
 
-    An array of another dtype is rounded to the shorter one first, as if it had been cast by itself; numbers and arrays
-    without dimensions are only where `rounded` says so: in comparisons, since a tensor of float16 that was filled with
-    0.1 equals 0.1, and as divisors of remainders, as PyTorch has it.
+    An array of another dtype is rounded to the shorter one first, as if it had been cast separately; numbers and 0-dim
+    arrays only if `rounded`: in comparisons, because a float16 tensor filled with 0.1 equals 0.1, and as divisors of
+    remainders, as in PyTorch.
     """
     cdef register_t *register = &builder.registers[index]
     cdef int[1] slots
@@ -251,7 +251,7 @@ cdef int _slot_in(builder_t *builder, program_t *program, int index, int dtype, 
 
 cdef int _add_step(builder_t *builder, loop_t loop, void *data, int n, const int *slots,
                    int dtype) noexcept nogil:
-    """-> the slot of its result, or -1 if there is no room."""
+    """Return the slot of its result, or -1 if there are too many."""
     cdef step_t *step
     cdef int i
     if builder.n_steps >= MAX_STEPS:
@@ -271,7 +271,7 @@ cdef int _add_step(builder_t *builder, loop_t loop, void *data, int n, const int
 
 
 cdef int _slot_of(builder_t *builder, program_t *program, int index, int dtype) noexcept nogil:
-    """Where the register lies in this dtype: cast, or put into a cell, at its first use there."""
+    """Return the slot of the register in this dtype: cast, or put into a cell, on first use."""
     cdef register_t *register = &builder.registers[index]
     cdef cell_t *cell
     cdef int held
@@ -298,7 +298,7 @@ cdef int _slot_of(builder_t *builder, program_t *program, int index, int dtype) 
 
 
 cdef int _add_result(builder_t *builder, program_t *program) noexcept nogil:
-    """Make the result what the last step writes."""
+    """Make the last step write the result."""
     cdef register_t *register = &builder.registers[program.result]
     cdef int dtype = settled(register.dtype) if register.rank == WEAK else register.dtype
     cdef int slot = _slot_of(builder, program, program.result, dtype)
@@ -316,10 +316,10 @@ cdef int _add_result(builder_t *builder, program_t *program) noexcept nogil:
 
 cdef int _assign_buffers(builder_t *builder, program_t *program) noexcept nogil:
     """
-    Virtual slots -> inputs, cells and few buffers, each used again once what it held is dead.
+    Map virtual slots to inputs, cells and few buffers, each reused once its value is dead.
 
-    A step never writes a buffer that it reads: a value that is the same for all elements lies in the first
-    place of its buffer alone.
+    A step never writes a buffer that it reads: a value that is the same for all elements occupies only the first
+    element of its buffer.
     """
     cdef specialized_t *made = builder.made
     cdef step_t *step

@@ -1,9 +1,9 @@
 """
-Runs a specialized program over a nest of loops, tile by tile.
+Execution of a specialized program over a loop nest, tile by tile.
 
-A tile is a part of a row, or several short rows. Operands that do not lie evenly spaced in it are first
-gathered into a buffer, and so are strided ones if a loop might give other bits for them: the result then
-does not depend on how the inputs lie in memory. Tiles depend on the problem alone, never on the threads.
+A tile is a part of a row, or several short rows. Operands without a uniform stride in it are first gathered into a
+buffer, and so are strided ones if a loop might round them differently: results do not depend on the layout of the
+inputs. Tiles depend only on the problem, never on the threads.
 """
 
 from libc.stdint cimport uintptr_t
@@ -29,19 +29,19 @@ cdef extern from "elementwise/repeat_rows.h" nogil:
                      int64_t rows)
 
 cdef enum:
-    FAR = 1 << 18         # elements from which operands are not in the caches anyway
-    LONG_ROW = 256        # elements from which a row is worth a tile of its own
+    FAR = 1 << 18         # elements from which operands exceed the caches anyway
+    LONG_ROW = 256        # elements from which a row is worth a separate tile
     LARGEST = 4096
     MAX_LINKS = 16        # steps of a chain
-    SHORTEST_CHAIN = 256  # elements: a block of one
+    SHORTEST_CHAIN = 256  # elements of a block of a chain
     NO_SLOT = -2
-    PORTION = 8192        # elements that are looked at for nan at a time
+    PORTION = 8192        # elements scanned for nan at a time
 
 
 cdef int64_t tile_size(int64_t bytes) noexcept nogil:
     cdef int64_t n
     if bytes == 0:
-        return WORK           # nothing to keep in the cache: as much as a thread takes at a time
+        return WORK           # no buffers to keep in cache: as much as a thread takes at a time
     n = TARGET // bytes // SMALLEST * SMALLEST
     return SMALLEST if n < SMALLEST else LARGEST if n > LARGEST else n
 
@@ -60,7 +60,7 @@ cdef void place_cells(const specialized_t *program, const value_t *inputs, slots
 
 cdef inline void _run_step(const specialized_t *program, const step_t *step, slots_t *slots, char *workspace,
                            int64_t capacity, int64_t done, int64_t n) noexcept nogil:
-    """One step on n elements from number `done` on."""
+    """Run one step on n elements from number `done` on."""
     cdef char *pointers[MAX_ARITY + 1]
     cdef int64_t steps[MAX_ARITY + 1]
     cdef int k, slot
@@ -75,12 +75,12 @@ cdef inline void _run_step(const specialized_t *program, const step_t *step, slo
         pointers[step.n_inputs] = slots.out + done * slots.out_step
         steps[step.n_inputs] = slots.out_step
     else:
-        # What is the same for all elements is computed once.
+        # Compute a value that is the same for all elements once.
         if varies == 0:
             count = 1
         slots.data[slot] = _buffer(program, slot, workspace, capacity)
         slots.steps[slot] = step.out_size if varies else 0
-        if done and done + n > capacity:               # what a chain has left over
+        if done and done + n > capacity:               # elements left over by a chain
             slots.data[slot] -= done * slots.steps[slot]
         pointers[step.n_inputs] = slots.data[slot] + done * slots.steps[slot]
         steps[step.n_inputs] = step.out_size
@@ -93,7 +93,7 @@ cdef inline char *_buffer(const specialized_t *program, int slot, char *workspac
 
 cdef int _find_links(const specialized_t *program, const step_t *first, slots_t *slots, char *workspace,
                      int64_t capacity, chain_step_t *links) noexcept nogil:
-    """As many of the steps that may be one chain as are one, by how their operands lie; -> how many, or 0."""
+    """Return how many of the steps that may be one chain form one, by the strides of their operands; or 0."""
     cdef const char *pointers[2]
     cdef int[2] kinds
     cdef const step_t *step
@@ -144,7 +144,7 @@ cdef void run_steps(const specialized_t *program, slots_t *slots, char *workspac
 
 cdef void _run_chains(const specialized_t *program, slots_t *slots, char *workspace, int64_t capacity,
                       int64_t n) noexcept nogil:
-    """Run consecutive steps as chains where they may be, and what a chain leaves over step by step."""
+    """Run consecutive steps as chains where possible, and the leftover elements step by step."""
     cdef chain_step_t links[MAX_LINKS]
     cdef int64_t done
     cdef int i = 0, k, chained
@@ -171,7 +171,7 @@ cdef void _move_rows(const task_t *task, int k, char *tile, int64_t start, int64
     cdef char *row = nest.data[k]
     cdef int d, first = 1, own = 1 if k == 0 else 0
     cdef int64_t tile_step = task.itemsize[k] if k else task.program.steps[task.program.n_steps - 1].out_size
-    # Rows that follow each other evenly in this operand are one.
+    # Merge rows with a uniform stride in this operand.
     while first < nest.ndim and nest.strides[k][first] == nest.strides[k][first - 1] * nest.shape[first - 1]:
         length *= nest.shape[first]
         first += 1
@@ -214,7 +214,7 @@ cdef void _move_rows(const task_t *task, int k, char *tile, int64_t start, int64
 
 
 cdef bint _has_uniform_stride(const nest_t *nest, int k, int dims) noexcept nogil:
-    """Is the distance from one element to the next the same throughout the inner dimensions?"""
+    """Is the stride the same throughout the inner dimensions?"""
     cdef int d
     for d in range(1, dims):
         if nest.strides[k][d] != nest.strides[k][d - 1] * nest.shape[d - 1]:
@@ -224,9 +224,9 @@ cdef bint _has_uniform_stride(const nest_t *nest, int k, int dims) noexcept nogi
 
 cdef inline bint _is_directly_addressable(const task_t *task, int k, int64_t size, int dims) noexcept nogil:
     """
-    May the steps read or write operand k where it is, one place after the other `size` bytes on?
+    May the steps access operand k directly, with elements `size` bytes apart?
 
-    Tiles of several rows are blocks of that many dimensions, or lie anyhow (0).
+    Tiles of several rows are blocks of that many dimensions, or irregular (0).
     """
     cdef int64_t step = task.nest.strides[k][0]
     return (task.even[k] or task.rows == 0 or (dims and _has_uniform_stride(&task.nest, k, dims))) and (
@@ -234,7 +234,7 @@ cdef inline bint _is_directly_addressable(const task_t *task, int k, int64_t siz
 
 
 cdef void _run_and_look(task_t *task, slots_t *slots, char *workspace, int64_t n) noexcept nogil:
-    """The steps in small portions, each of which is looked at for nan while it is in the first-level cache."""
+    """Run the steps in small blocks, and scan each for nan while it is in the L1 cache."""
     cdef const specialized_t *program = task.program
     cdef int64_t count
     cdef int k
@@ -252,7 +252,10 @@ cdef void _run_and_look(task_t *task, slots_t *slots, char *workspace, int64_t n
 
 cdef void _run_tile(task_t *task, slots_t *slots, char *workspace, int64_t start, int64_t n, char *to,
                     bint first) noexcept nogil:
-    """The tile of n elements from `start` on; into the result, or, where given, to `to`. `first`: none came before."""
+    """
+    Compute the tile of n elements from `start` on, into the result or, if given, into `to`. `first`: it is the first
+    one.
+    """
     cdef const specialized_t *program = task.program
     cdef const nest_t *nest = &task.nest
     cdef char *space = workspace + program.n_buffers * task.capacity * program.width
@@ -289,9 +292,9 @@ cdef void _run_tile(task_t *task, slots_t *slots, char *workspace, int64_t start
 
 cdef void _fetch_tile(const task_t *task, int64_t start, int64_t n) noexcept nogil:
     """
-    The operands of the tile that comes next.
+    Prefetch the operands of the next tile.
 
-    A program reads one operand after the other, a few pages of each: too few for the processor to see where it leads.
+    A program reads one operand after the other, a few pages of each: too few for the hardware prefetcher.
     """
     cdef const nest_t *nest = &task.nest
     cdef int64_t step
@@ -318,7 +321,7 @@ cdef void produce(void *context, int64_t start, int64_t n, char *to) noexcept no
     _copy_cells(task, &slots)
     while n > 0:
         count = min(n, task.piece)
-        # Some operands lie evenly in a tile of whole blocks only.
+        # Some operands have a uniform stride only in tiles of whole blocks.
         count = min(count, task.piece - start % task.piece if task.rows
                     else task.nest.shape[0] - start % task.nest.shape[0])
         _run_tile(task, &slots, workspace, start, count, to, True)
@@ -328,7 +331,7 @@ cdef void produce(void *context, int64_t start, int64_t n, char *to) noexcept no
 
 
 cdef void _run_tiles(void *context, int64_t begin, int64_t end) noexcept nogil:
-    """Tiles begin..end, with a workspace and slots of this thread's own."""
+    """Compute tiles begin..end, with the thread's own workspace and slots."""
     cdef task_t *task = <task_t *>context
     cdef char[WORKSPACE + 64] memory
     cdef char *workspace = <char *>((<uintptr_t>memory + 63) & ~<uintptr_t>63)
@@ -361,7 +364,7 @@ cdef void _run_tiles(void *context, int64_t begin, int64_t end) noexcept nogil:
 
 
 cdef int _collapsible_dims(const task_t *task, int64_t size) noexcept nogil:
-    """How many inner dimensions a tile should hold so that what is broadcast to the others lies ready; or 0."""
+    """Return how many inner dimensions a tile should hold so that broadcast operands are directly addressable; or 0."""
     cdef const nest_t *nest = &task.nest
     cdef int64_t block = nest.shape[0]
     cdef int k, dims = 1
@@ -375,7 +378,7 @@ cdef int _collapsible_dims(const task_t *task, int64_t size) noexcept nogil:
 
 
 cdef bint _is_one_chain(task_t *task) noexcept nogil:
-    """Are all steps one chain on operands that are even? Then temporaries are left over elements only."""
+    """Do all steps form one chain on operands with uniform strides? Then only leftover elements need temporaries."""
     cdef const specialized_t *program = task.program
     cdef chain_step_t links[MAX_LINKS]
     cdef slots_t slots
@@ -394,7 +397,7 @@ cdef bint _is_one_chain(task_t *task) noexcept nogil:
 
 
 cdef void prepare_task(task_t *task) noexcept nogil:
-    """How the operands lie, and how large tiles are."""
+    """Determine operand access and tile size."""
     cdef nest_t *nest = &task.nest
     cdef const specialized_t *program = task.program
     cdef int64_t out_size = program.steps[program.n_steps - 1].out_size
@@ -404,7 +407,7 @@ cdef void prepare_task(task_t *task) noexcept nogil:
     task.error = OK
     task.watched = how_to_watch() if nan_watchers else 0
     task.nan = 0
-    # Room for every operand that may have to be gathered or scattered.
+    # Reserve a buffer for every operand that may have to be gathered or scattered.
     task.rows = 0
     bytes = 0 if chained else program.n_buffers * program.width
     for k in range(nest.n):
@@ -428,13 +431,13 @@ cdef void prepare_task(task_t *task) noexcept nogil:
         task.piece = task.rows * length
     task.capacity = SHORTEST_CHAIN if chained else task.piece
     for k in range(1, nest.n):
-        # A number is in a cell.
+        # numbers are in cells
         task.ready[k] = nest.data[k] != NULL and _is_directly_addressable(task, k, task.itemsize[k], dims)
         task.same[k] = task.rows > 0
         for d in range(1, nest.ndim):
             task.same[k] = task.same[k] and nest.strides[k][d] == 0
     task.ready[0] = task.move[0] == NULL and _is_directly_addressable(task, 0, out_size, dims)
-    if not task.ready[0] and task.move[0] == NULL:       # same dtype, but unevenly strided: moved as it is
+    if not task.ready[0] and task.move[0] == NULL:       # same dtype, but no uniform stride: moved without a cast
         task.move[0] = cast_loops[program.dtype][program.dtype]
 
 

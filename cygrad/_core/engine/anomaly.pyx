@@ -1,4 +1,4 @@
-"""Anomaly mode: which line of the forward a failing node comes from, and where nan begins."""
+"""Anomaly mode: the line of the forward that a failing node comes from, and where nan first appears."""
 
 from cygrad._core.elementwise.nan_watch cimport holds_nan
 from cygrad._core.graph.modes cimport ANOMALY_NAN, ANOMALY_ON, thread_state
@@ -9,7 +9,7 @@ from cygrad._core.graph.user_warnings import warn_user
 
 cdef object explain(Node node, object error):
     stack = None if node.notes is None else node.notes.get("traceback_")
-    if not thread_state().anomaly & ANOMALY_ON:      # only a profiler is there
+    if not thread_state().anomaly & ANOMALY_ON:      # only a profiler is active
         return None
     if stack is None:
         text = (f"Error detected in {node.name()}. No forward pass information is available: switch anomaly mode on "
@@ -17,7 +17,7 @@ cdef object explain(Node node, object error):
     else:
         text = f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n{''.join(stack)}"
     texts = [text]
-    # A node that was made by a backward: the nodes for which it was made, one inside the other.
+    # A node created by a backward: the nodes for which it was created, nested.
     seen = {node}
     while node.notes is not None and node.notes.get("parent_") not in (None, *seen):
         node = node.notes["parent_"]
@@ -29,7 +29,7 @@ cdef object explain(Node node, object error):
     for text in texts:
         try:
             warn_user(text)
-        except Warning:                  # warnings are errors: the error of backward is what has to come out
+        except Warning:                  # warnings are errors: raise the error of backward instead
             error.add_note(text)
 
 
@@ -47,7 +47,7 @@ cdef int look_for_nan(Node node, list results) except -1:
 
 def anomaly_state():
     """
-    Whether anomaly mode is on in this thread, and whether it looks for nan.
+    Return whether anomaly mode is on in this thread, and whether it checks for nan.
 
     Returns
     -------
@@ -59,7 +59,7 @@ def anomaly_state():
 
 def set_anomaly_state(mode, check_nan):
     """
-    Switch anomaly mode in this thread.
+    Set anomaly mode in this thread.
 
     Parameters
     ----------

@@ -1,3 +1,3 @@
-"""Backward: one plan of the reachable nodes, then run it."""
+"""Backward: plan the reachable nodes, then run them."""
 
 from cygrad._core.graph.node cimport Node

@@ -1,9 +1,9 @@
 """
-Backward: one plan of the reachable nodes, then run it.
+Backward: plan the reachable nodes, then run them.
 
-`run_backward` turns what the user asked for into roots and targets, builds the plan and runs it: native stretches
-without the GIL, nodes with hooks or Python code in between, on the calling thread. With create_graph everything is
-recorded: the same plan, the gradients being Tensors and the formulas operations on them.
+`run_backward` turns the user's request into roots and targets, builds the plan and runs it: native nodes without the
+GIL, nodes with hooks or Python code in between, on the calling thread. With create_graph everything is recorded: the
+same plan, with gradients as Tensors and formulas as operations on them.
 """
 
 from cpython.exc cimport PyErr_CheckSignals
@@ -51,21 +51,21 @@ cdef extern from "Python.h":
     Py_ssize_t Py_REFCNT(object)
 
 cdef enum:
-    DEEP = 60               # backward calls inside each other on one stack before the next one gets a new thread
-    DEEPEST = 1000          # such threads on top of each other
-    BRIEF = 16              # nodes, and elements that they touch: fewer take less than giving the GIL up and
-    BRIEF_WORK = 1024       # getting it back
+    DEEP = 60               # nested backward calls on one stack before the next one gets a new thread
+    DEEPEST = 1000          # nested threads of that kind
+    BRIEF = 16              # nodes, and elements that they access: smaller plans take less time than
+    BRIEF_WORK = 1024       # releasing and acquiring the GIL
 
 
 cdef class GraphTask:
-    """One call of backward: its plan and how it is to be run."""
+    """One call of backward: its plan and options."""
 
     cdef plan_t plan
     cdef bint keep                  # retain_graph
     cdef bint recorded              # create_graph
-    cdef list gradients             # recorded: the Tensor waiting in each buffer, or None
-    cdef list captured              # recorded: the Tensor that was captured in each buffer, or None
-    cdef object error               # what Python code raised inside a team
+    cdef list gradients             # create_graph: the Tensor waiting in each buffer, or None
+    cdef list captured              # create_graph: the Tensor captured in each buffer, or None
+    cdef object error               # exception raised by Python code inside a team
 
     def __dealloc__(self):
         plan_free(&self.plan)
@@ -102,7 +102,7 @@ cdef class GraphTask:
                 check(status)
 
     cdef int run_watched(self) except -1:
-        """Anomaly mode, or a profiler: every node on the calling thread, with a word about the one that fails."""
+        """Run every node on the calling thread, for anomaly mode or a profiler, naming a node that fails."""
         cdef Mode profiler = mode_at(PROFILER_MODE)
         cdef int64_t place
         cdef int status, nan_in
@@ -117,7 +117,7 @@ cdef class GraphTask:
             event = None if profiler is None else profiler.begin_node((<Node>item.node.object).name())
             try:
                 if self.recorded or item.python or item.node.python:
-                    clean = False                # Python code may have done anything
+                    clean = False                # Python code may have modified anything
                     self.run_python(item)
                     continue
                 with nogil:
@@ -135,7 +135,7 @@ cdef class GraphTask:
         return 0
 
     cdef bint is_clean(self) noexcept:
-        """Anomaly mode: are the gradients that backward starts with without nan?"""
+        """Anomaly mode: are the initial gradients without nan?"""
         cdef int64_t i
         for i in range(self.plan.n_buffers):
             if self.plan.sums[i] != NULL and holds_nan(self.plan.sums[i]):
@@ -154,7 +154,7 @@ cdef class GraphTask:
     # ------------------------------------------------------------------------------- a node on the calling thread
 
     cdef list take(self, item_t *item):
-        """The gradients that wait for a node, as Tensors."""
+        """Return the gradients that wait for a node, as Tensors."""
         cdef int64_t i
         cdef list grads = []
         cdef array_t *array
@@ -169,7 +169,7 @@ cdef class GraphTask:
         return grads
 
     cdef int give(self, item_t *target, int64_t input_nr, Tensor gradient) except -1:
-        """Recorded: hand a gradient to an input of the plan."""
+        """create_graph: pass a gradient to an input of the plan."""
         cdef int64_t buffer = target.buffers + input_nr
         if target.needed:
             if self.gradients[buffer] is None:
@@ -265,7 +265,7 @@ cdef class GraphTask:
 
 
 cdef int _make_dense(Tensor leaf, node_t *node, object arriving) except -1:
-    """Let a sparse .grad have memory for every element, to which an arriving gradient is added."""
+    """Make a sparse .grad dense, because a dense gradient is added to it."""
     node.python &= ~HAS_SPARSE_GRADIENT
     cdef Tensor former
     cdef int64_t version
@@ -278,10 +278,7 @@ cdef int _make_dense(Tensor leaf, node_t *node, object arriving) except -1:
 
 
 cdef bint _hand_over(node_t *node, list grads):
-    """
-    A first gradient that is not shared becomes that of the leaf without a copy, so that hooks which come after see
-    the one that was taken over.
-    """
+    """Make an unshared first gradient .grad without a copy, so that later hooks see the same tensor."""
     cdef Tensor gradient = grads[0]
     if gradient is None or FREE_THREADED or Py_REFCNT(gradient) > 2 or node.released:      # `grads` and `gradient`
         return False
@@ -289,13 +286,13 @@ cdef bint _hand_over(node_t *node, list grads):
 
 
 cdef bint _adds_natively(object gradient) except -1:
-    """In a mode written in Python gradients are added as without one, under the lock of .grad."""
+    """Accumulate in a mode written in Python as without one, under the mutex of .grad."""
     return (thread_state().modes & (1 << USER_MODE | RESULT_MODES) == 1 << USER_MODE and not grad_enabled()
             and not is_entry(gradient))
 
 
 cdef int _accumulate(Tensor leaf, Tensor gradient) except -1:
-    """Recorded: the sum is an operation like any other, and .grad a result of it."""
+    """create_graph: accumulate by an operation, whose result becomes .grad."""
     cdef Tensor former, total
     cdef int64_t version
     while gradient is not None and leaf.leaf_requires_grad:
@@ -304,19 +301,19 @@ cdef int _accumulate(Tensor leaf, Tensor gradient) except -1:
         if former is not None and is_tracing():        # as add_gradient() does it
             protocol.inplace(SLOT_ADD, former, gradient)
             break
-        # A copy, as shared memory may not become .grad; nor may an expanded one.
+        # A copy, because shared or expanded memory must not become .grad.
         total = (protocol.binary(SLOT_ADD, former, gradient) if former is not None else
                  gradient.clone() if leaf.array.contiguous and gradient.array.contiguous else
                  gradient.contiguous() if leaf.array.contiguous else
                  leaf.detach().clone().copy_(gradient))
-        # Another thread may have added its own while the sum was computed: to another array, or in place.
+        # Another thread may have accumulated meanwhile: into another array, or in place.
         if replace_gradient(leaf, former, version, total):
             break
     return 0
 
 
 cdef int _python_item(void *task, item_t *item) noexcept with gil:
-    # Only the calling thread gets here, without any lock.
+    # Only the calling thread gets here, without a mutex.
     try:
         if item == NULL:
             PyErr_CheckSignals()
@@ -330,7 +327,7 @@ cdef int _python_item(void *task, item_t *item) noexcept with gil:
 
 def run_backward(str operation, outputs, grads, keep, create, inputs, accumulate, allow_unused):
     """
-    Run backward from `outputs`; the core of ``autograd.backward`` and ``autograd.grad``, whose arguments these are.
+    Run backward from `outputs`; the core of ``autograd.backward`` and ``autograd.grad``, with their arguments.
 
     `operation` is what the messages call it; `keep` and `create` are retain_graph and create_graph. With `accumulate`
     the gradients of `inputs` are added to ``.grad``, else they are returned; `allow_unused` gives None for those that
@@ -393,7 +390,7 @@ cdef object _enter(str operation, object outputs, object grads, bint keep, bint 
 
 
 cdef int _abort_trace_if_unsupported(plan_t *plan) except -1:
-    """A trace contains what happens to Tensors; abort it where a backward on arrays does something else."""
+    """Abort the trace if a backward on arrays does what a trace of Tensors cannot contain."""
     cdef int64_t i
     if thread_state().inference:
         return abort_trace("a backward was called in inference mode")
@@ -522,11 +519,11 @@ cdef list _captured(GraphTask task, str operation, object inputs, list targets, 
     return results
 
 
-_nesting = threading.local()      # .level: how many threads of nested backward calls lie below this one
+_nesting = threading.local()      # .level: nesting depth of threads of backward calls below this one
 
 
 def _in_new_thread(*arguments):
-    """Go on with a fresh stack: backward inside backward may be nested to any depth."""
+    """Continue on a new stack, so that backward may be nested to any depth."""
     cdef thread_state_t outer = thread_state()[0]
     cdef list modes = active_modes()
     cdef SavedHooks hooks = None if thread_state().saved_hooks == NULL else saved_hooks()

@@ -1,8 +1,8 @@
-"""Functions that are called when a backward has ended."""
+"""Callbacks at the end of a backward."""
 
 from libc.stdint cimport int64_t
 
-# By the number of the backward. Each thread touches its own calls only.
+# By the number of the backward. Each thread accesses only its own calls.
 cdef dict callbacks
 
 # Call those of a backward.

@@ -1,4 +1,4 @@
-"""Functions that are called when a backward has ended."""
+"""Callbacks at the end of a backward."""
 
 from libc.stdint cimport int64_t
 from cygrad._core.engine.plan cimport plan_t, plans_of_thread
@@ -9,7 +9,7 @@ callbacks = {}
 cdef int call_back(int64_t call) except -1:
     cdef list functions = callbacks.get(call, [])
     cdef Py_ssize_t done = 0
-    while done < len(functions):             # one function may queue another
+    while done < len(functions):             # a callback may queue another
         functions[done]()
         done += 1
     return 0
@@ -17,7 +17,7 @@ cdef int call_back(int64_t call) except -1:
 
 def queue_callback(callback):
     """
-    Call a function at the end of the backward that runs.
+    Queue a callback for the end of the running backward.
 
     That is the innermost running backward of this thread; it is called from there, as Python code in backward is,
     after all nodes have run and before the call returns. Functions are called in the order in which they were queued;

@@ -1,11 +1,11 @@
-/* An operand that is broadcast, spread over a tile of a fusion. */
+/* Expansion of a broadcast operand over a tile of a fusion. */
 #ifndef CYGRAD_FUSED_LOOPS_H
 #define CYGRAD_FUSED_LOOPS_H
 
 #include <stdint.h>
 #include <string.h>
 
-/* n elements from `position` on of an operand that is broadcast: see flow_t.row. */
+/* Copy n elements from `position` on of a broadcast operand: see flow_t.row. */
 #define SPREAD(type)                                                                              \
     static void spread_##type(type *to, const char *data, int64_t step, int64_t row,              \
                               int64_t position, int64_t n) {                                      \

@@ -38,16 +38,16 @@ cdef int _add = primitive("add")
 ctypedef struct loop_call_t:
     loop_t loop
     void *data
-    short_loop_t quick        # ours for the same, or NULL
+    short_loop_t quick        # cygrad's SIMD version, or NULL
     int64_t n_inputs
     char *pointers[MAX_ARITY + 1]         # into the tile: inputs, then the result
     int64_t steps[MAX_ARITY + 1]
     int64_t moves[MAX_ARITY + 1]          # bytes from one tile to the next
     int64_t n_moving
-    int64_t moving[MAX_ARITY + 1]         # the operands that move
-    int64_t ahead[MAX_ARITY + 1]          # ... and bytes of the next tile to fetch, unless an earlier call does
+    int64_t moving[MAX_ARITY + 1]         # operands that advance
+    int64_t ahead[MAX_ARITY + 1]          # bytes of the next tile to prefetch, unless an earlier call does
 
-# An operand that is broadcast, spread over each tile before its calls.
+# A broadcast operand, expanded over each tile before its calls.
 ctypedef struct broadcast_t:
     const flow_t *flow
     char *place
@@ -82,7 +82,7 @@ cdef enum:
 
 
 cdef int _assign_places(program_of_fusion_t *fusion) noexcept nogil:
-    """Give each gradient that exists in tiles a place, used again once it is dead; how many there are."""
+    """Assign a slot to each gradient that exists in tiles, reused once it is dead; -> number of slots."""
     cdef bint[MOST_FLOWS] taken
     cdef int i, k, place, count = 0
     cdef flow_t *flow
@@ -112,7 +112,7 @@ cdef int _assign_places(program_of_fusion_t *fusion) noexcept nogil:
 # ------------------------------------------------------------------------------------------------------------ the calls
 
 cdef bint _is_first(const calls_t *calls, int i, int k) noexcept nogil:
-    """Does no call before this one touch the operand's memory?"""
+    """Does no call before this one access the operand's memory?"""
     cdef int j, m
     for j in range(i + 1):
         for m in range(MAX_ARITY + 1 if j < i else k):
@@ -145,7 +145,7 @@ cdef loop_call_t *_new_call(calls_t *calls, loop_t loop, void *data, int n_input
 
 
 cdef void _flatten(calls_t *calls, int n_places, int64_t start) noexcept nogil:
-    """The calls of all steps, their pointers at element `start`."""
+    """Create the calls of all steps, with pointers at element `start`."""
     cdef program_of_fusion_t *fusion = calls.fusion
     cdef const fusion_step_t *step
     cdef const specialized_t *program
@@ -199,7 +199,7 @@ cdef void _flatten(calls_t *calls, int n_places, int64_t start) noexcept nogil:
 
 
 cdef int64_t _size_of_buffer(const specialized_t *program, int before, int slot) noexcept nogil:
-    """Bytes per element of what the last step before this one wrote there."""
+    """Return the bytes per element of the last write before this step there."""
     cdef int j
     for j in range(before - 1, -1, -1):
         if program.steps[j].out == slot:

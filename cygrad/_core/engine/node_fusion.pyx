@@ -37,27 +37,27 @@ from cygrad._core.table.operator cimport MAX_ARGUMENTS, MAX_SAVED, first_edge, o
 
 cdef enum:
     MOST_DELIVERIES = 64
-    FAR = 8                   # nodes that are passed over at most; no more than MOST_FUSED
+    FAR = 8                   # nodes skipped at most; no more than MOST_FUSED
 
 cdef int64_t _fuse_from = 65536         # elements of a node; below, passes over memory cost little
 cdef int64_t _fusions = 0
 
 
-# What an edge hands on.
+# The output of an edge.
 ctypedef struct delivery_t:
     item_t *source
     int32_t edge
-    int64_t buffer            # where it leads
+    int64_t buffer            # target of the edge
     int32_t flow
-    int32_t waits             # it is not yet part of anything else
-    int32_t to_fit            # it has to be brought to another shape or dtype
-    int32_t rank              # in a team: of its first part among the contributions to the target
-    int32_t count             # parts that it is the sum of
+    int32_t waits             # not yet part of another sum
+    int32_t to_fit            # must be reduced or cast for its target
+    int32_t rank              # in a team: rank of its first part among the contributions to the target
+    int32_t count             # number of parts summed in it
 
 ctypedef struct fusion_t:
     plan_t *plan
     bint keep
-    const array_t *like       # the gradient that came first: all have its shape
+    const array_t *like       # the first gradient: all have its shape
     int32_t n_deliveries
     fused_t nodes
     fused_t passed            # items between them that could not join
@@ -69,7 +69,7 @@ ctypedef struct fusion_t:
 # ------------------------------------------------------------------------------------------------------- what fits
 
 cdef bint _may_join(const item_t *item) noexcept nogil:
-    """Could this node be part of a fusion, as far as can be told without its gradient?"""
+    """May this node be fused, as far as is known without its gradient?"""
     cdef const node_t *node = item.node
     cdef const operator_t *op = node.op
     cdef const code_t *code
@@ -87,7 +87,7 @@ cdef bint _may_join(const item_t *item) noexcept nogil:
 
 
 cdef bint _computes(const item_t *item, int64_t size) noexcept nogil:
-    """Does the node compute anything for an operand with fewer elements, which was broadcast? -1: for any operand?"""
+    """Does the node compute a gradient for a broadcast operand? -1: for any operand?"""
     cdef const node_t *node = item.node
     cdef const code_t *code
     cdef int i, edge
@@ -105,7 +105,7 @@ cdef bint _lies_evenly(const fusion_t *fusion, const array_t *array, int64_t *st
     cdef const array_t *like = fusion.like
     cdef int64_t size, stride, covered = 1, trailing = 1
     cdef int64_t nbytes = itemsize(array.dtype)
-    cdef bint over = False                   # the dimensions that are walked through have ended
+    cdef bint over = False                   # no more dimensions to merge
     cdef int d, own
     step[0] = row[0] = 0
     if array.storage == NULL or array.ndim > like.ndim or nbytes > WIDEST:
@@ -150,13 +150,13 @@ cdef bint _part_fits(const fusion_t *fusion, const array_t *part, int *dtype) no
 
 
 cdef inline parts_t *_parts(const fusion_t *fusion, const item_t *item) noexcept nogil:
-    """The parts of its gradient that a team has kept apart; NULL if there are none."""
+    """Return the parts of its gradient that a team keeps separate; NULL if there are none."""
     cdef parts_t *parts = fusion.plan.parts
     return &parts[item.buffers] if parts != NULL and parts[item.buffers].count else NULL
 
 
 cdef bint _gradient_fits(fusion_t *fusion, const item_t *item, int *dtype) noexcept nogil:
-    """Is there a gradient for the item, and of the shape of all? Its dtype."""
+    """Is there a gradient for the item, of the common shape? Returns its dtype."""
     cdef const array_t *sum = fusion.plan.sums[item.buffers]
     cdef const parts_t *parts = _parts(fusion, item)
     cdef const delivery_t *delivery
@@ -191,7 +191,9 @@ cdef bint _computed_here(const fusion_t *fusion, const item_t *item) noexcept no
 
 
 cdef specialized_t *_formula(fusion_t *fusion, const code_t *code, const value_t *saved, int dtype) noexcept nogil:
-    """The formula made ready for these saved values and a gradient of this dtype; NULL if it cannot be fused."""
+    """
+    Return the specialized formula for these saved values and a gradient of this dtype; NULL if it cannot be fused.
+    """
     cdef value_t[MAX_INPUTS] inputs
     cdef array_t gradient
     cdef specialized_t *program
@@ -219,12 +221,12 @@ cdef specialized_t *_formula(fusion_t *fusion, const code_t *code, const value_t
 
 
 cdef bint _formulas_fit(fusion_t *fusion, node_t *node, int dtype, specialized_t **programs) noexcept nogil:
-    """Can all formulas of the node be fused? programs[argument]: made ready, NULL where the gradient is handed on."""
+    """Can all formulas of the node be fused? programs[argument]: specialized, NULL where the gradient is passed on."""
     cdef const code_t *code
     cdef value_t[MAX_SAVED] saved
     cdef int i, calls = fusion.program.n_calls + node.op.n_arguments + fusion.n_deliveries
     cdef bint fits
-    lock(&node.lock)            # another thread may be about to release what is looked at
+    lock(&node.lock)            # another thread may be about to release the saved values
     fits = not node.released
     for i in range(node.op.n_saved):
         saved[i] = node.saved[i].value
@@ -240,7 +242,7 @@ cdef bint _formulas_fit(fusion_t *fusion, node_t *node, int dtype, specialized_t
 
 
 cdef bint _has_room(const fusion_t *fusion, const operator_t *op) noexcept nogil:
-    """For the worst that a node may add: a flow for each saved value, and a formula and two sums for each argument."""
+    """Check capacity for the worst case of a node: a flow per saved value, and a formula and two sums per argument."""
     cdef int more = 3 * op.n_arguments + fusion.n_deliveries
     return (fusion.nodes.count < MOST_FUSED and fusion.n_deliveries + op.n_arguments <= MOST_DELIVERIES
             and fusion.program.n_flows + op.n_saved + 1 + more <= MOST_FLOWS
@@ -278,7 +280,7 @@ cdef fusion_step_t *_new_step(fusion_t *fusion, specialized_t *program, int dtyp
 
 
 cdef void _read(fusion_t *fusion, fusion_step_t *step, int flow) noexcept nogil:
-    """Let a flow be the next input of the step."""
+    """Make a flow the next input of the step."""
     step.inputs[step.n_inputs] = flow
     step.n_inputs += 1
     if flow >= 0:
@@ -293,7 +295,7 @@ cdef int _sum(fusion_t *fusion, int first, int second) noexcept nogil:
 
 
 cdef int _arrived(fusion_t *fusion, array_t **part, int flow) noexcept nogil:
-    """Take over a part that was there before the fusion; the flow of the sum with it."""
+    """Take over a part that existed before the fusion; the flow of the sum with it."""
     cdef int other
     if part[0] == NULL:
         return flow
@@ -304,7 +306,7 @@ cdef int _arrived(fusion_t *fusion, array_t **part, int flow) noexcept nogil:
 
 
 cdef int _gradient(fusion_t *fusion, item_t *item) noexcept nogil:
-    """The flow of an item's gradient: what has arrived, and what was computed for it here, in that order."""
+    """Return the flow of an item's gradient: earlier contributions, then those computed here, in that order."""
     cdef const parts_t *parts = _parts(fusion, item)
     cdef delivery_t *delivery
     cdef int i, rank, flow = -1
@@ -322,7 +324,7 @@ cdef int _gradient(fusion_t *fusion, item_t *item) noexcept nogil:
 
 cdef int _compute(fusion_t *fusion, const code_t *code, specialized_t *program, const value_t *saved, int *saved_flows,
                   int gradient) noexcept nogil:
-    """The flow of a formula's result."""
+    """Return the flow of a formula's result."""
     cdef program_of_fusion_t *whole = &fusion.program
     cdef fusion_step_t *step = _new_step(fusion, program, program.dtype)
     cdef value_t[MAX_INPUTS] inputs
@@ -349,7 +351,7 @@ cdef int _compute(fusion_t *fusion, const code_t *code, specialized_t *program, 
 
 
 cdef void _hand_on(fusion_t *fusion, item_t *item, int edge, int flow) noexcept nogil:
-    """An edge leads somewhere: to a node of the fusion, or out of it; what goes to one place is summed at once."""
+    """Add an edge to a node of the fusion, or out of it; contributions to one target are summed immediately."""
     cdef node_t *node = item.node
     cdef item_t *target = plan_find(fusion.plan, node.edges[edge].node)
     cdef int64_t buffer = target.buffers + node.edges[edge].input_nr
@@ -364,7 +366,7 @@ cdef void _hand_on(fusion_t *fusion, item_t *item, int edge, int flow) noexcept 
         if fusion.deliveries[i].waits and fusion.deliveries[i].buffer == buffer:
             first = &fusion.deliveries[i]
             waiting += 1
-    # Where something else comes first, the sum begins with that: then the parts stay apart until they meet there.
+    # If another contribution comes first, the sum begins with it: keep the parts separate until then.
     if (waiting == 1 and not to_fit and not first.to_fit
             and fusion.program.flows[first.flow].dtype == fusion.program.flows[flow].dtype
             and (fusion.plan.ranks == NULL or first.rank == 0 and rank == first.count)
@@ -386,7 +388,7 @@ cdef bint _join(fusion_t *fusion, item_t *item, int *status) noexcept nogil:
     cdef const operator_t *op = node.op
     cdef value_t *saved
     cdef int i, edge, gradient, flow, dtype
-    # Alone it sums what it computes for a broadcast operand without writing it: joining must save as much.
+    # Alone it reduces the gradient of a broadcast operand without writing it: fusing must save as much.
     if not (_may_join(item) and _has_room(fusion, op) and _gradient_fits(fusion, item, &dtype) and can_take(node)
             and (not _computes(item, fusion.like.size) or _computed_here(fusion, item))
             and _formulas_fit(fusion, node, dtype, programs)):
@@ -413,10 +415,10 @@ cdef bint _join(fusion_t *fusion, item_t *item, int *status) noexcept nogil:
     return True
 
 
-# ---------------------------------------------------------------------------------------------------- what comes of it
+# ---- results
 
 cdef int _make_room(fusion_t *fusion) noexcept nogil:
-    """Memory for the gradients that leave the fusion: that of one which ends here, or new."""
+    """Allocate the gradients that leave the fusion: reuse one that ends here, or create one."""
     cdef program_of_fusion_t *program = &fusion.program
     cdef flow_t *flow
     cdef flow_t *ending
@@ -445,7 +447,7 @@ cdef int _make_room(fusion_t *fusion) noexcept nogil:
 
 
 cdef int _leave(fusion_t *fusion) noexcept nogil:
-    """Hand the gradients to the nodes outside, in the order in which node by node would."""
+    """Deliver the gradients to the nodes outside, in the order of the unfused execution."""
     cdef delivery_t *delivery
     cdef flow_t *flow
     cdef array_t *array
@@ -457,7 +459,7 @@ cdef int _leave(fusion_t *fusion) noexcept nogil:
         flow = &fusion.program.flows[delivery.flow]
         array = flow.array
         flow.deliveries -= 1
-        if flow.deliveries == 0 and flow.owned:        # the last one gets our own reference
+        if flow.deliveries == 0 and flow.owned:        # the last consumer gets the fusion's reference
             flow.owned = False
             flow.array = NULL
         else:
@@ -500,7 +502,7 @@ cdef bint _is_free(const fusion_t *fusion, item_t *item) noexcept nogil:
     cdef const node_t *node
     cdef int i, k, edges = 0
     if fusion.plan.parts == NULL:
-        # Everything before it has run but what was passed over; and none of that may come before it in a sum.
+        # Everything before it has run except skipped items; none of these may come before it in a sum.
         for i in range(fusion.passed.count):
             if _leads_to(fusion.passed.items[i], item.node):
                 return False
@@ -516,7 +518,7 @@ cdef bint _is_free(const fusion_t *fusion, item_t *item) noexcept nogil:
 
 
 cdef int _collect(fusion_t *fusion, int64_t place) noexcept nogil:
-    """Let the item at `place` and those after it join that can, and pass over some that cannot."""
+    """Add the item at `place` and later ones that fit, skipping some that do not."""
     cdef plan_t *plan = fusion.plan
     cdef item_t *item
     cdef int status = OK
@@ -524,9 +526,9 @@ cdef int _collect(fusion_t *fusion, int64_t place) noexcept nogil:
         item = &plan.items[plan.order[place]]
         place += 1
         if not item.needed or was_fused(item) or item.node.gradient != NULL and not (item.python or item.node.python):
-            continue                         # leaves take what they get afterwards
+            continue                         # leaves get their gradients afterwards
         if item.python or item.node.python:
-            break                            # as its hooks might look at anything
+            break                            # its hooks might access anything
         if not ((fusion.nodes.count == 0 or _is_free(fusion, item)) and _join(fusion, item, &status)):
             if status != OK or fusion.nodes.count == 0:
                 break
@@ -581,7 +583,7 @@ cdef bint _fuse_nodes(plan_t *plan, int64_t place, bint keep, int *status, fused
 
 
 def count_fusions():
-    """How many fusions have been run, for tests."""
+    """Return how many fusions have been run, for tests."""
     return _fusions
 
 

@@ -1,4 +1,4 @@
-"""Running a plan: nodes one after the other, gradients moved from each to the next. No GIL."""
+"""Execution of a plan: nodes one after the other, with gradients moved to the next. No GIL."""
 
 from libc.stdint cimport int64_t, uint32_t
 from libc.stdio cimport snprintf
@@ -16,7 +16,7 @@ from cygrad._core.memory.storage cimport allocate, deallocate
 from cygrad._core.table.operator cimport first_edge, operator_t
 
 cdef enum:
-    FEW = 8                   # inputs or edges of a node for which the stack has room
+    FEW = 8                   # inputs or edges of a node kept on the stack
 
 
 cdef extern from "<time.h>" nogil:
@@ -27,25 +27,25 @@ cdef extern from "<time.h>" nogil:
     int CLOCK_MONOTONIC
 
 cdef enum:
-    NODE_WORK = 64            # elements that a node counts for even if it has none
-    CLOCK_WORK = 1 << 18      # elements between two looks at the clock
-    SIGNAL_CHECK_INTERVAL = 30000000       # nanoseconds between two looks for signals
+    NODE_WORK = 64            # minimum work of a node
+    CLOCK_WORK = 1 << 18      # elements between two reads of the clock
+    SIGNAL_CHECK_INTERVAL = 30000000       # nanoseconds between two signal checks
 
 
-cdef bint should_check_signals(signal_check_t *patience, int64_t work) noexcept nogil:
+cdef bint should_check_signals(signal_check_t *check, int64_t work) noexcept nogil:
     cdef timespec time
     cdef int64_t now
     cdef bint first
-    patience.work += work + NODE_WORK
-    if patience.work < CLOCK_WORK:
+    check.work += work + NODE_WORK
+    if check.work < CLOCK_WORK:
         return False
-    patience.work = 0
+    check.work = 0
     clock_gettime(CLOCK_MONOTONIC, &time)
     now = time.tv_sec * 1000000000 + time.tv_nsec
-    if patience.deadline and now < patience.deadline:
+    if check.deadline and now < check.deadline:
         return False
-    first = patience.deadline == 0
-    patience.deadline = now + SIGNAL_CHECK_INTERVAL
+    first = check.deadline == 0
+    check.deadline = now + SIGNAL_CHECK_INTERVAL
     return not first
 
 
@@ -65,7 +65,7 @@ cdef int add_part(array_t **sum, array_t *part) noexcept nogil:
         status = accumulate(sum[0], part)
         release(part)
         return status
-    if exclusive(part):                      # a + b is b + a, bit for bit
+    if exclusive(part):                      # a + b and b + a are bit-identical
         status = accumulate(part, sum[0])
         release(sum[0])
         sum[0] = part
@@ -84,7 +84,7 @@ cdef int add_part(array_t **sum, array_t *part) noexcept nogil:
 
 
 cdef int _deliver_part(plan_t *plan, int64_t buffer, int32_t rank, array_t *gradient) noexcept nogil:
-    """In a team: add what arrives in order, and after it what has waited for it."""
+    """In a team: add contributions in order of rank; later ones wait."""
     cdef parts_t *parts = &plan.parts[buffer]
     cdef array_t *part
     cdef int status = OK
@@ -120,7 +120,7 @@ cdef int deliver(plan_t *plan, item_t *item, int edge, array_t *gradient) noexce
 
 
 cdef void _name_node(const node_t *node) noexcept nogil:
-    """Let this thread's message begin with the node that failed."""
+    """Prefix this thread's message with the node that failed."""
     cdef char[MESSAGE] text
     cdef const char *name = node_name(node)
     memcpy(text, message(), MESSAGE)
@@ -170,7 +170,7 @@ cdef int run_node(plan_t *plan, item_t *item, array_t **out, bint keep) noexcept
     if item.executed:
         status = node.backward(node, grads, out, keep, wanted_arguments(plan, item))
         if node.released and atomic_load(&node.task) != plan.id:
-            note_release(node)          # the node took itself for part of another call, which has claimed it
+            note_release(node)          # another call claimed the node meanwhile
         if status != OK:
             _name_node(node)
     if node.n_outputs > FEW:

@@ -1,8 +1,8 @@
-"""Running a plan with several workers: ready nodes from one queue, Python code on the calling thread."""
+"""Execution of a plan by several workers: ready nodes from one queue, Python code on the calling thread."""
 
 from cygrad._core.engine.plan cimport item_t, plan_t
 
-# Runs one item under the GIL on the calling thread, or looks for signals if it is NULL; not zero if that raised (the
+# Run one item under the GIL on the calling thread, or check for signals if it is NULL; nonzero if that raised (the
 # exception is kept).
 ctypedef int (*python_item_t)(void *task, item_t *item) noexcept with gil
 

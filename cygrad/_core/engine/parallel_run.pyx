@@ -26,30 +26,30 @@ cdef extern from "<sched.h>" nogil:
     int sched_yield()
 
 cdef enum:
-    LONG = 1 << 18              # elements: what a piece of a kernel, or a wait for one, counts for
-    MOST_CALLED = 1 << 10       # members called at once, at most
-    WAIT = 64                   # rounds in which a member that finds nothing looks again before it leaves
-    MOST_TAKEN = 16             # nodes taken at once, at most
-    MOST_READY = 64             # nodes that become ready handed over at once, at most
+    LONG = 1 << 18              # elements that a chunk of a kernel, or waiting for one, counts for
+    MOST_CALLED = 1 << 10       # members called at a time, at most
+    WAIT = 64                   # rounds of polling of an idle member before it leaves
+    MOST_TAKEN = 16             # nodes taken at a time, at most
+    MOST_READY = 64             # nodes that become ready passed on at a time, at most
     LITTLE = 16                 # of WEIGHT: small nodes are taken together up to that, if others have some too
-    WORTHWHILE = 262144         # elements of work in the plan; opening a team costs some 10 microseconds
-    NODE_WORTHWHILE = 8192      # ... of a node on average; below, its turn in the queue costs more than a helper gains
+    WORTHWHILE = 262144         # elements of work in the plan; opening a team costs about 10 microseconds
+    NODE_WORTHWHILE = 8192      # ... of a node on average; below, queueing it costs more than a helper gains
 
 ctypedef struct run_team_t:
     plan_t *plan
     bint keep
     python_item_t python_item
     void *task
-    int32_t lock                # guards everything below; what items wait for is counted by atomic operations
-    int64_t *ready              # heap of ready native items, the first in the plan on top: place << 8 | weight
+    int32_t lock                # guards all fields below; what items wait for is counted by atomic operations
+    int64_t *ready              # heap of ready native items, the first in the plan on top: position << 8 | weight
     int64_t n_ready
     int64_t remaining           # items that have not finished
     int64_t *python_places      # items for the calling thread, in order
     int64_t n_python, next_python
-    int64_t *late               # items that were native when the team started and have got a hook since
+    int64_t *late               # native items that have got a hook since the team started
     int64_t n_late
     int status
-    char text[1024]             # the message of the first failure
+    char text[1024]             # message of the first failure
 
 
 cdef bint worth_a_team(const plan_t *plan) noexcept nogil:
@@ -57,7 +57,7 @@ cdef bint worth_a_team(const plan_t *plan) noexcept nogil:
             and thread_limit() > 1)
 
 
-# ---------------------------------------------------------------------------------------------------- the ready queue
+# ---- ready queue
 
 cdef inline int64_t _entry(const item_t *item) noexcept nogil:
     return <int64_t>item.place << 8 | item.weight
@@ -96,7 +96,7 @@ cdef int64_t _pop(run_team_t *team) noexcept nogil:
     return top
 
 
-# --------------------------------------------------------------------------------------------------------- setting up
+# ---- setup
 
 cdef int _set_up(run_team_t *team) noexcept nogil:
     cdef plan_t *plan = team.plan
@@ -162,7 +162,7 @@ cdef void _fail(run_team_t *team, int status) noexcept nogil:
 
 
 cdef void _fail_after_fork(run_team_t *team) noexcept nogil:
-    """A hook has forked, and this is the child: what other members were at work on is lost."""
+    """Fail in the child of a fork by a hook: the work of other members is lost."""
     team.lock = 0                   # no thread is left that could hold it
     snprintf(message(), MESSAGE, b"backward: the process was forked while this backward was at work (by a hook?), and "
              b"the child cannot finish it. Leave the hook in the parent only, or run backward anew in the child.")
@@ -170,7 +170,7 @@ cdef void _fail_after_fork(run_team_t *team) noexcept nogil:
 
 
 cdef int _sum_parts(plan_t *plan, item_t *item) noexcept nogil:
-    """What arrived for each input, added up in the order of its producers."""
+    """Sum the contributions to each input in the order of their producers."""
     cdef int i, j, status = OK
     cdef parts_t *parts
     for i in range(item.node.n_outputs):
@@ -186,7 +186,7 @@ cdef int _sum_parts(plan_t *plan, item_t *item) noexcept nogil:
 
 
 cdef int64_t _hand_over(run_team_t *team, const int64_t *entries, int n, int finished) noexcept nogil:
-    """Items that became ready by others that have finished; -> how many are ready."""
+    """Queue items that became ready; -> number of ready items."""
     cdef int64_t ready
     cdef int i
     lock(&team.lock)
@@ -199,7 +199,7 @@ cdef int64_t _hand_over(run_team_t *team, const int64_t *entries, int n, int fin
 
 
 cdef void _finish(run_team_t *team, item_t **items, int count) noexcept nogil:
-    """The gradients of items have been handed on: count down what waits for them. Little of it is locked."""
+    """After delivering gradients of items, count down their consumers. Little of it is locked."""
     cdef int64_t[MOST_READY] entries
     cdef node_t *node
     cdef item_t *target
@@ -219,12 +219,12 @@ cdef void _finish(run_team_t *team, item_t **items, int count) noexcept nogil:
                 entries[n] = _entry(target)
                 n += 1
     ready = _hand_over(team, entries, n, count)
-    if ready > 1:                   # one is for who comes from here
+    if ready > 1:                   # one is for the calling member
         call_team(<int>min(ready - 1, <int64_t>MOST_CALLED))
 
 
 cdef int _take(run_team_t *team, int size, int64_t *entries) noexcept nogil:
-    """The native item to run next, and while all members find some, small ones after it; -> how many. It is locked."""
+    """Take the next native item and, while all members have work, small ones after it; -> count. The mutex is held."""
     cdef int count = 0, weight = 0
     while count < MOST_TAKEN and weight < LITTLE and (count == 0 or team.n_ready > size):
         entries[count] = _pop(team)
@@ -236,7 +236,7 @@ cdef int _take(run_team_t *team, int size, int64_t *entries) noexcept nogil:
 
 
 cdef int _items_of(run_team_t *team, const int64_t *entries, int count, item_t **items) noexcept nogil:
-    """The items that were taken, but for those that have got a hook since; -> how many."""
+    """Return the taken items, except those that have got a hook since; -> count."""
     cdef int i, n = 0
     for i in range(count):
         items[n] = &team.plan.items[team.plan.order[entries[i] >> 8]]
@@ -274,7 +274,7 @@ cdef int64_t _run_native(run_team_t *team, item_t **items, int count) noexcept n
 
 
 cdef item_t *_next_python(run_team_t *team) noexcept nogil:
-    """The next item for the calling thread if all its gradients are there; the team's lock is held."""
+    """Return the next item of the calling thread if all its gradients are there; the team's mutex is held."""
     cdef item_t *item
     if team.next_python < team.n_python:
         item = &team.plan.items[team.plan.order[team.python_places[team.next_python]]]
@@ -293,14 +293,14 @@ cdef void _member(void *context, int rank, int size) noexcept nogil:
     cdef item_t *item
     cdef int64_t[MOST_TAKEN] entries
     cdef item_t *taken[MOST_TAKEN]
-    cdef signal_check_t patience = signal_check_t(0, 0)
-    cdef int64_t work = 0           # of what this member ran last
+    cdef signal_check_t signal_check = signal_check_t(0, 0)
+    cdef int64_t work = 0           # the item that this member ran last
     cdef int64_t ready
     cdef int count, status, idle = 0
     cdef bint over
     work_for(plan.id)
     while True:
-        if rank == 0 and should_check_signals(&patience, work) and team.python_item(team.task, NULL) != 0:
+        if rank == 0 and should_check_signals(&signal_check, work) and team.python_item(team.task, NULL) != 0:
             _fail(team, RUNTIME_ERROR)
         if rank != 0 and leave_team():
             return

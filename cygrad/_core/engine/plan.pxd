@@ -1,4 +1,4 @@
-"""The plan of one backward: which nodes, in which order, and where their gradients wait."""
+"""The plan of one backward: its nodes, their order, and the buffers of their gradients."""
 
 from libc.stdint cimport int8_t, int32_t, int64_t
 from cygrad._core.arrays.array cimport array_t
@@ -8,23 +8,23 @@ cdef enum:
     WEIGHT = 1 << 12
     MOST_WEIGHT = 127
 
-# Half a cache line, as plans of large graphs do not fit into any cache.
+# Half a cache line, because plans of large graphs exceed the caches.
 ctypedef struct item_t:
     node_t *node
     int32_t waiting           # edges into this node whose gradient has not arrived
     int32_t buffers           # index of its first input buffer
-    int32_t place             # its index in the order of running; before that of the last node that sends it a gradient
-    int32_t first_edge        # where its edges begin in plan.ranks
-    int8_t needed             # its gradient is asked for, or leads to one that is
-    int8_t executed           # the node itself runs (false: only its captured gradient is wanted)
+    int32_t place  # its position in the execution order; before that of the last node that sends it a gradient
+    int32_t first_edge        # index of its first edge in plan.ranks
+    int8_t needed             # its gradient is requested, or it leads to one that is
+    int8_t executed           # the node itself runs (false: only its captured gradient is requested)
     int8_t python             # runs on the calling thread
-    int8_t fused              # it has run, in a fusion with others before it
-    int8_t captured           # its gradient is requested: it is kept in plan.captured
+    int8_t fused              # it has run in a fusion with earlier items
+    int8_t captured           # its gradient is requested: kept in plan.captured
     int8_t leaf               # an AccumulateGrad
-    int8_t before_leaf        # sends a gradient to one
-    int8_t weight             # its share of plan.work in units of WEIGHT elements, or MOST_WEIGHT if that is more
+    int8_t before_leaf        # sends a gradient to an AccumulateGrad
+    int8_t weight             # its part of plan.work in units of WEIGHT elements, at most MOST_WEIGHT
 
-# Others of a team may look at this flag while it is set: who sees it too late finds that the item still waits.
+# Other members may read this flag while it is set: a late reader finds that the item still waits.
 cdef extern from * nogil:
     """
     #define was_fused(item) __atomic_load_n(&(item)->fused, __ATOMIC_ACQUIRE)
@@ -37,32 +37,32 @@ cdef extern from * nogil:
     int32_t still_waiting(const item_t *item)
     int32_t one_arrived(item_t *item)      # -> for how many it waits from now on
 
-# What a team keeps for one input: the contributions by rank, so that their sum has one order. They are added to it
-# while they arrive in that order; what came too early waits.
+# What a team keeps for one input: the contributions by rank, so that their sum has one order. They are added when they
+# arrive in that order; early ones wait.
 ctypedef struct parts_t:
     array_t **arrays
     int32_t count
-    int32_t added             # how many are taken from here, or being added
+    int32_t added             # how many were taken, or are being added
     int32_t adding            # a thread is adding, unlocked
-    int32_t lock              # guards the above
+    int32_t lock              # guards the fields above
 
 ctypedef struct plan_t:
-    int64_t id                # what claimed nodes are marked with
+    int64_t id                # mark of claimed nodes
     int64_t n_items, capacity
     item_t *items             # in the order of discovery: item index = node.index
-    int32_t *order            # items in the order of running
+    int32_t *order            # items in execution order
     int64_t n_buffers         # one for each input of each node
-    array_t **sums            # what has arrived there
+    array_t **sums            # arrived gradients
     array_t **captured        # requested gradients; NULL if none is requested
     parts_t *parts            # in a team, else NULL
-    int64_t last_nr           # sequence number of the item before, while they are found
-    int32_t unsorted          # items were not found in the order of running
-    int64_t work              # rough cost of all of it
+    int64_t last_nr           # sequence number of the previous item, during discovery
+    int32_t unsorted          # items were not found in execution order
+    int64_t work              # rough cost of the plan
     int32_t any_python
     int32_t restricted        # some items are not needed
     node_t *current           # the last node for which Python code has run; NULL before
     int32_t *ranks            # in a team: rank of each edge among the contributions to its target; else NULL
-    # Nodes claimed by another plan at the moment: their places here, by address (open addressing).
+    # Nodes that another plan has claimed: their items, by address (open addressing).
     int64_t table_size, table_used
     node_t **table_nodes
     int64_t *table_items
@@ -70,13 +70,13 @@ ctypedef struct plan_t:
 # Fill the plan from the roots; -1 (with a message) without memory. No GIL needed.
 cdef int plan_build(plan_t *plan, node_t **roots, int64_t n_roots) noexcept nogil
 # Mark as needed only what leads to the targets: backward(inputs=...) and grad(). `captured`: target nodes whose
-# gradient is only looked at, so that they run only if a node after them is needed, too.
+# gradient is only returned, so that they run only if a node after them is needed, too.
 cdef void plan_restrict(plan_t *plan, node_t **targets, int64_t n_targets, bint captured) noexcept nogil
-# Room for gradients that are looked at; -1 (with a message) without memory. Then one of them, which is retained.
+# Allocate memory for captured gradients; -1 (with a message) on failure. Then capture one, which is retained.
 cdef int plan_capturing(plan_t *plan) noexcept nogil
 cdef void plan_capture(plan_t *plan, int64_t buffer, array_t *gradient) noexcept nogil
 cdef void plan_free(plan_t *plan) noexcept nogil
-# The item of a node, or NULL if the plan does not reach it.
+# Return the item of a node, or NULL if the plan does not reach it.
 cdef item_t *plan_find(plan_t *plan, node_t *node) noexcept nogil
-# The plans that were built and not yet freed by this thread, the innermost first; their number, at most `room`.
-cdef int plans_of_thread(plan_t **plans, int room) noexcept nogil
+# Return this thread's live plans, the innermost first, and their number, at most `capacity`.
+cdef int plans_of_thread(plan_t **plans, int capacity) noexcept nogil

@@ -1,9 +1,9 @@
 """
-The plan of one backward: which nodes, in which order, and where their gradients wait.
+The plan of one backward: its nodes, their order, and the buffers of their gradients.
 
-Nodes are found by an explicit stack, never by recursion. A node remembers its place in the plan that has claimed it
-(one atomic exchange); a node that another thread's backward holds at that moment is looked up in a table instead.
-The order is decreasing sequence number; an AccumulateGrad comes right after the last node that sends it a gradient.
+Nodes are found with an explicit stack, never by recursion. A node stores its index in the plan that has claimed it (one
+atomic exchange); a node that another thread's backward has claimed is looked up in a table instead. The order is
+decreasing sequence number; an AccumulateGrad comes right after the last node that sends it a gradient.
 """
 
 from libc.stdint cimport INT32_MAX, INT64_MAX, int32_t, int64_t
@@ -17,8 +17,8 @@ from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR
 
 cdef int64_t _plans = 0          # 0 marks an unclaimed node
 
-# The plans of this thread, outermost first: backward inside backward. The engine goes on in another thread long before
-# there is no room.
+# The plans of this thread, outermost first: nested backward. The engine continues in another thread long before it is
+# full.
 cdef extern from * nogil:
     """
     enum { MOST_NESTED = 128 };
@@ -49,8 +49,8 @@ cdef void _leave(const plan_t *plan) noexcept nogil:
     nested_size -= 1
 
 
-cdef int plans_of_thread(plan_t **plans, int room) noexcept nogil:
-    cdef int i, count = min(nested_size, room)
+cdef int plans_of_thread(plan_t **plans, int capacity) noexcept nogil:
+    cdef int i, count = min(nested_size, capacity)
     for i in range(count):
         plans[i] = <plan_t *>nested_plans[nested_size - 1 - i]
     return count
@@ -61,7 +61,7 @@ cdef int _no_memory() noexcept nogil:
     return MEMORY_ERROR
 
 
-# -------------------------------------------------------------------------------------- the place of a node in a plan
+# ---- index of a node in a plan
 
 cdef int64_t _slot(const plan_t *plan, const node_t *node) noexcept nogil:
     cdef int64_t mask = plan.table_size - 1
@@ -115,7 +115,7 @@ cdef item_t *plan_find(plan_t *plan, node_t *node) noexcept nogil:
 
 
 cdef int64_t _add(plan_t *plan, node_t *node) noexcept nogil:
-    """The item of a node, made if it is new; -1 without memory. What the plan has to know of a node is read here."""
+    """Return the item of a node, created if it is new; -1 without memory. Reads all that the plan needs of a node."""
     cdef int64_t index = _find(plan, node)
     cdef item_t *items
     cdef item_t *item
@@ -183,7 +183,7 @@ cdef int plan_build(plan_t *plan, node_t **roots, int64_t n_roots) noexcept nogi
     for i in range(n_roots):
         if _add(plan, roots[i]) < 0:
             return MEMORY_ERROR
-    # The items themselves are the list of what is still to be followed.
+    # The array of items is also the list of nodes to follow.
     while done < plan.n_items:
         node = plan.items[done].node
         for j in range(node.n_edges):
@@ -222,12 +222,12 @@ cdef int _later_first(plan_t *plan, int32_t *order, int64_t count) noexcept nogi
 
 
 cdef int _sort(plan_t *plan) noexcept nogil:
-    """Decreasing sequence numbers, each AccumulateGrad right after its last producer."""
+    """Order by decreasing sequence number, with each AccumulateGrad right after its last producer."""
     cdef int64_t i, k, begin = plan.n_items
     cdef int32_t place = 0
     cdef int status
-    # Those that get their place by sequence number stay at the end of `order` until they are taken from there: what has
-    # been placed, leaves included, never comes up to what has not.
+    # Items that are ordered by sequence number stay at the end of `order` until they are taken: ordered items, leaves
+    # included, never reach them.
     for i in range(plan.n_items - 1, -1, -1):
         if not (plan.items[i].leaf and plan.items[i].waiting):
             begin -= 1
@@ -253,7 +253,7 @@ cdef inline void _place(plan_t *plan, int64_t item, int32_t *place) noexcept nog
 
 
 cdef inline void _mark_leaves(plan_t *plan, const item_t *item, int64_t k) noexcept nogil:
-    """This item, the k-th, is the last so far that sends something to its leaves."""
+    """This item, the k-th, is so far the last that sends a gradient to its leaves."""
     cdef int j
     cdef node_t *node
     if item.before_leaf:
@@ -264,7 +264,7 @@ cdef inline void _mark_leaves(plan_t *plan, const item_t *item, int64_t k) noexc
 
 
 cdef inline void _place_leaves(plan_t *plan, const item_t *item, int64_t k, int32_t *place) noexcept nogil:
-    """Those of which it is the last indeed come next."""
+    """Order the leaves for which it is the last next."""
     cdef int j
     cdef int64_t leaf
     cdef node_t *node

@@ -1,6 +1,4 @@
-"""
-What a backward is going to run: asked beforehand, from a plan of its own, or from within, from the plan that runs.
-"""
+"""Inspection of plans: of a future backward, by building its plan, or of the running one."""
 
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
@@ -13,7 +11,7 @@ cdef enum:
 
 
 cdef node_t **_blocks(list nodes) except NULL:
-    """The C blocks of nodes, to be freed by the caller."""
+    """The C blocks of nodes, freed by the caller."""
     cdef Py_ssize_t i, n = len(nodes)
     cdef node_t **blocks = <node_t **>malloc((n + 1) * sizeof(node_t *))
     if blocks == NULL:
@@ -25,7 +23,7 @@ cdef node_t **_blocks(list nodes) except NULL:
 
 def order(list roots, list targets=None):
     """
-    The nodes that backward would run, in its order.
+    Return the nodes that backward would run, in order.
 
     Parameters
     ----------
@@ -70,7 +68,7 @@ def order(list roots, list targets=None):
 
 def running():
     """
-    The backward calls that this thread is inside of, the innermost first.
+    Return the backward calls that this thread is inside of, the innermost first.
 
     Returns
     -------
@@ -84,7 +82,7 @@ def running():
 
 def reaches(Node node not None):
     """
-    Whether the innermost backward of this thread computes the gradient that arrives at `node`.
+    Return whether the innermost backward of this thread computes the gradient that arrives at `node`.
 
     Parameters
     ----------
@@ -104,7 +102,7 @@ def reaches(Node node not None):
 
 
 def current_node():
-    """The node for which the innermost backward of this thread runs Python code, or None."""
+    """Return the node for which the innermost backward of this thread runs Python code, or None."""
     cdef plan_t *plan
     if plans_of_thread(&plan, 1) == 0 or plan.current == NULL:
         return None
@@ -112,7 +110,7 @@ def current_node():
 
 
 def current_order():
-    """The nodes that the innermost backward of this thread runs, in its order; None outside of backward."""
+    """Return the nodes that the innermost backward of this thread runs, in order; None outside of backward."""
     cdef plan_t *plan
     cdef int64_t i
     if plans_of_thread(&plan, 1) == 0:
@@ -122,15 +120,17 @@ def current_order():
 
 
 def captures():
-    """Whether the innermost backward of this thread returns gradients, as `grad` does, instead of accumulating them."""
+    """
+    Return whether the innermost backward of this thread returns gradients, as `grad` does, instead of accumulating.
+    """
     cdef plan_t *plan
     return plans_of_thread(&plan, 1) > 0 and plan.captured != NULL
 
 
 def accumulates(Node node not None):
     """
-    Whether the innermost backward of this thread adds what arrives at `node` to the gradient of a leaf, and no hook is
-    to see it before or after that.
+    Return whether the innermost backward of this thread accumulates what arrives at `node` into a leaf without hooks
+    that see it before or after.
 
     Parameters
     ----------
@@ -152,6 +152,8 @@ def accumulates(Node node not None):
 
 
 def restricted():
-    """Whether the innermost backward of this thread was asked for some gradients only, by `grad` or ``inputs=``."""
+    """
+    Return whether the innermost backward of this thread was asked for some gradients only, by `grad` or ``inputs=``.
+    """
     cdef plan_t *plans[MOST_NESTED]
     return plans_of_thread(plans, MOST_NESTED) > 0 and bool(plans[0].restricted)

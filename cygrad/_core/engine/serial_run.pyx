@@ -1,4 +1,4 @@
-"""Running a plan on one thread: items in their order, large element-wise ones together where they may. No GIL."""
+"""Execution of a plan on one thread: items in order, large element-wise ones fused where possible. No GIL."""
 
 from libc.stdint cimport int64_t
 from cygrad._core.engine.node_run cimport signal_check_t, run_items, should_check_signals, fused_t
@@ -8,7 +8,7 @@ from cygrad._core.memory.errors cimport OK
 
 cdef int advance(plan_t *plan, int64_t *place, bint keep) noexcept nogil:
     cdef item_t *item
-    cdef signal_check_t patience = signal_check_t(0, 0)
+    cdef signal_check_t signal_check = signal_check_t(0, 0)
     cdef fused_t done
     cdef int status
     while place[0] < plan.n_items:
@@ -20,6 +20,6 @@ cdef int advance(plan_t *plan, int64_t *place, bint keep) noexcept nogil:
             if status != OK:
                 return status
         place[0] += 1
-        if should_check_signals(&patience, item.node.work):
+        if should_check_signals(&signal_check, item.node.work):
             return CHECK_SIGNALS
     return FINISHED

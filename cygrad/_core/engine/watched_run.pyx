@@ -1,8 +1,8 @@
 """
-Running nodes of a plan in anomaly mode: one at a time, with a look for nan at what each has computed.
+Execution of nodes in anomaly mode: one at a time, checking each result for nan.
 
-As long as no gradient holds nan, a node can only bring it in by what it computes. Element-wise programs say by
-themselves whether they have written one (`nan_watch`), views of clean gradients are clean, and the rest is scanned.
+While no gradient contains nan, a node can only introduce one by its own computation. Element-wise programs report
+whether they have written one (`nan_watch`), views of clean gradients are clean, and the rest is scanned.
 """
 
 from libc.string cimport memset
@@ -15,11 +15,11 @@ from cygrad._core.memory.errors cimport MEMORY_ERROR, OK
 from cygrad._core.memory.storage cimport allocate, deallocate
 
 cdef enum:
-    FEW = 8               # edges of a node for which the stack has room
+    FEW = 8               # edges of a node kept on the stack
 
 
 cdef int _find_nan(const node_t *node, array_t **out, bint clean) noexcept nogil:
-    """The number of a gradient that holds nan; -1 if none does."""
+    """Return the index of a gradient that contains nan; -1 if none does."""
     cdef const watch_t *seen = watch()
     cdef int i
     if clean and not seen.nan and not seen.kernels and node.op != NULL:

@@ -1,20 +1,20 @@
-"""AccumulateGrad: where backward ends and a leaf's ``.grad`` begins."""
+"""AccumulateGrad: adds gradients to a leaf's ``.grad``."""
 
 from cygrad._core.arrays.array cimport array_t
 from cygrad._core.graph.node cimport Node, gradient_t, node_t
 
 cdef class AccumulateGrad(Node):
-    """The end of a path: adds the gradient to the leaf's ``.grad``."""
+    """Accumulates the gradient of a leaf into its ``.grad``."""
 
-# The node for a leaf, made if it has none at the moment. `gradient` is the leaf's, and so is `array`; `bare`: nothing
-# of Python's hangs on the leaf.
+# Return the node of a leaf, created if necessary. `gradient` and `array` are the leaf's; `bare`: the leaf refers to no
+# Python objects.
 cdef AccumulateGrad accumulator_of(object leaf, gradient_t *gradient, const array_t *array, bint bare)
-# The node of a leaf, or None if it has none at the moment.
+# Return the node of a leaf, or None.
 cdef AccumulateGrad known_accumulator(gradient_t *gradient)
-# The leaf's gradient += array, under its lock; takes `array` over (keeps it if it can). No GIL needed.
+# gradient of the leaf += array, under its mutex; takes `array` over (keeps it if possible). No GIL needed.
 cdef int add_gradient(node_t *node, array_t *array) noexcept nogil
 
-# Let the leaf have another node from now on; the one it had, if there is one, still adds to the same gradient.
+# Give the leaf another node from now on; its former node still accumulates into the same gradient.
 cdef void forget_accumulator(gradient_t *gradient) noexcept
-# The leaf's gradient = array, a reference of its own, if there is none and no other array is over that memory.
+# gradient of the leaf = array, with a new reference, if there is none and no other array shares the memory.
 cdef bint keep_gradient(node_t *node, array_t *array) noexcept nogil

@@ -1,8 +1,8 @@
 """
-AccumulateGrad: where backward ends and a leaf's ``.grad`` begins.
+AccumulateGrad: adds gradients to a leaf's ``.grad``.
 
-Adding is locked, so that concurrent backward calls on shared leaves lose nothing. Its lock is held while the
-memory is added to, never while taking the GIL.
+A mutex guards accumulation, so that concurrent backward calls on shared leaves lose nothing. It is held while the
+memory is modified, never while acquiring the GIL.
 """
 
 from cpython.object cimport PyObject
@@ -14,7 +14,7 @@ from cygrad._core.arrays.array cimport (
     array_empty_like, array_meta, array_t, exclusive, release, retain, same_shape, shape_text)
 from cygrad._core.arrays.value cimport ARRAY, NOTHING, clear, set_array, value_t
 from cygrad._core.elementwise.elementwise cimport accumulate, copy_into
-from cygrad._core.elementwise.memory_order cimport array_like, fills_its_memory
+from cygrad._core.elementwise.layout cimport array_like, is_non_overlapping_and_dense
 from cygrad._core.graph.borrowed_references cimport (
     FREE_THREADED, count_down, count_up, lock_lending, make_lendable, take_if_alive, unlock_lending)
 from cygrad._core.graph.modes cimport ANOMALY_ON, thread_state
@@ -27,7 +27,7 @@ from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR
 
 
 cdef array_t *_order_of(node_t *node) noexcept nogil:
-    """Shape and strides of a leaf that is not row-major, retained, or NULL."""
+    """Return shape and strides of a leaf that is not row-major, retained, or NULL."""
     cdef array_t *order = NULL
     if node.saved[0].value.kind == ARRAY:
         lock(&node.lock)
@@ -38,7 +38,10 @@ cdef array_t *_order_of(node_t *node) noexcept nogil:
 
 
 cdef array_t *_own(node_t *node, array_t *array, bint copy) noexcept nogil:
-    """The array itself if it may become .grad: alone in its memory, which it fills as the leaf does. Else a copy."""
+    """
+    Return the array itself if it may become .grad: its memory unshared, dense and in the layout of the leaf. Else a
+    copy.
+    """
     cdef array_t *order = _order_of(node)
     cdef array_t *own = NULL
     cdef bint ordered = order != NULL and same_shape(order, array)
@@ -101,7 +104,7 @@ cdef int _backward(node_t *node, value_t *grads, array_t **out, bint keep, uint3
     if grads[0].kind != ARRAY:
         return OK
     grads[0].kind = NOTHING
-    if node.released:                   # the leaf has been told since that it requires no grad
+    if node.released:                   # requires_grad was set to False meanwhile
         release(grads[0].of.array)
         return OK
     return add_gradient(node, grads[0].of.array)
@@ -122,7 +125,7 @@ cdef AccumulateGrad known_accumulator(gradient_t *gradient):
         return None
     if not FREE_THREADED:
         return <AccumulateGrad>gradient.accumulator.object
-    # It may be dying in another thread: below this lock it is still whole, as `_dealloc` has to get by.
+    # It may be dying in another thread: under this mutex its fields are still valid, because `_dealloc` needs it.
     lock_lending(gradient)
     if gradient.accumulator != NULL and take_if_alive(gradient.accumulator.object):
         found = gradient.accumulator.object
@@ -137,7 +140,7 @@ cdef void forget_accumulator(gradient_t *gradient) noexcept:
 
 
 cdef AccumulateGrad _taken(PyObject *found):
-    """The node of which `take_if_alive` has given us a reference, or NULL."""
+    """Return the node to which `take_if_alive` has added a reference, or NULL."""
     cdef AccumulateGrad node
     if found == NULL:
         return None
@@ -147,10 +150,10 @@ cdef AccumulateGrad _taken(PyObject *found):
 
 
 cdef int _note_order(node_t *node, const array_t *array) except -1:
-    """Let the gradient lie in memory as the leaf does, if that one fills its own."""
+    """Copy the gradient in the layout of the leaf, if that is dense."""
     cdef array_t *order = NULL
     cdef value_t former
-    if not array.contiguous and fills_its_memory(array):
+    if not array.contiguous and is_non_overlapping_and_dense(array):
         order = array_meta(array)
         if order == NULL:
             check(MEMORY_ERROR)
@@ -167,7 +170,7 @@ cdef int _note_order(node_t *node, const array_t *array) except -1:
 cdef AccumulateGrad _new_or_parked(gradient_t *gradient):
     cdef node_t *c = gradient.parked
     cdef AccumulateGrad node
-    if c == NULL or thread_state().anomaly & ANOMALY_ON:         # which remembers where each node was made
+    if c == NULL or thread_state().anomaly & ANOMALY_ON:         # anomaly mode stores where each node was created
         node = <AccumulateGrad>node_new(AccumulateGrad, 0, 1, 1, False)
         gc_unlink(node.c)
         node.c.backward = _backward
@@ -179,7 +182,7 @@ cdef AccumulateGrad _new_or_parked(gradient_t *gradient):
 
 
 cdef inline void _wake(node_t *c, gradient_t *gradient) noexcept:
-    """A parked node as a new one is; with the gradient, if there is one."""
+    """Reinitialize a parked node, with the gradient, if there is one."""
     c.sequence_nr = next_sequence_nr()
     c.task = c.index = c.work = 0
     c.released = 0
@@ -220,8 +223,8 @@ cdef AccumulateGrad accumulator_of(object leaf, gradient_t *gradient, const arra
     else:
         gc_track(node.c)
     make_lendable(<PyObject *>node)
-    # Another thread may have made one meanwhile (with a GIL too: anomaly mode runs Python code in node_new). Hooks and
-    # `autograd.grad` take it for granted that a leaf has one node: ours is dropped.
+    # Another thread may have created one meanwhile (with a GIL too: anomaly mode runs Python code in node_new). A leaf
+    # has one node, which hooks and `autograd.grad` rely on: drop ours.
     lock_lending(gradient)
     if gradient.accumulator != NULL and take_if_alive(gradient.accumulator.object):
         other = gradient.accumulator.object
@@ -240,8 +243,8 @@ cdef void (*_node_dealloc)(PyObject *) noexcept
 
 cdef void _park(PyObject *self) noexcept:
     """
-    With a GIL: the node is unreferenced, but the leaf may need it again immediately. One to which nothing was added
-    waits in the gradient's slot, without the leaf.
+    With a GIL: the node is unreferenced, but the leaf may need it again immediately. A node without pending additions
+    is parked in the gradient's slot, without the leaf.
     """
     cdef node_t *c = (<Node>self).c
     cdef gradient_t *gradient = NULL if c == NULL else c.gradient
@@ -263,8 +266,8 @@ cdef void _park(PyObject *self) noexcept:
 
 cdef void _dealloc(PyObject *self) noexcept:
     """
-    Without a GIL: erase the borrowed pointer to a node whose count is zero. This comes before Cython's own function, as
-    that one raises the count for a moment, and the node would seem to live.
+    Without a GIL: erase the borrowed pointer to a node whose refcount is zero. This runs before Cython's deallocator,
+    which raises the refcount temporarily, so that the node would seem alive.
     """
     cdef node_t *c = (<Node>self).c
     if c != NULL and c.gradient != NULL:

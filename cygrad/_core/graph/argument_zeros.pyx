@@ -1,8 +1,8 @@
 """
-Gradients that do not depend on the arguments, for operators that count them as if they did.
+Zero second derivatives for operators whose gradients do not depend on the arguments.
 
-The gradient of relu is the same all around an argument: going back through it again finds zeros. Formulas do not say
-so, and what they give would not require grad. Here it gets a node that knows.
+The gradient of relu is locally constant in the argument, so its derivative is zero. Formulas do not express that, and
+their result would not require grad. This node does both.
 """
 
 import importlib
@@ -24,7 +24,7 @@ cdef list count_arguments(node_t *node, list gradients):
             continue
         if node.metas != NULL and node.metas[i] != NULL:
             place = wrap(array_meta(node.metas[i]))
-        elif type(gradients[i]) is Tensor:                  # of the shape of the argument, as nothing else is said
+        elif type(gradients[i]) is Tensor:                  # in the shape of the argument, because no other is known
             place = wrap(array_meta((<Tensor>gradients[i]).array))
         else:
             continue

@@ -1,4 +1,4 @@
-"""Which tensors are arrays by the array API standard: those that functions of its namespace return."""
+"""Marks of Array API arrays: tensors returned by functions of that namespace."""
 
 from cygrad._core.arrays.array cimport array_t
 from cygrad._core.arrays.value cimport ARRAY, ARRAYS, value_t
@@ -44,6 +44,6 @@ cdef int adapt(int unusual, int n, value_t *results) except -1:
 
 
 cdef inline void _mark_new(array_t *array) noexcept:
-    """An argument that is handed on stays what it is."""
+    """Mark results, except those that are an argument itself."""
     if array != NULL and array.tensor == NULL:
         mark_array_api(array)

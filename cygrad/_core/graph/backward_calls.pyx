@@ -1,5 +1,5 @@
 """
-Which call of backward a thread works for, and where each was made: who freed a graph can be told.
+Records of backward calls, for messages that name the call that freed a graph.
 
 A released node has the number of the call that released it. The last calls, their place in the user's code and their
 thread are in a table that forgets the oldest.
@@ -101,16 +101,16 @@ cdef int freed_error(const node_t *node) noexcept nogil:
     cdef int32_t number = atomic_load32(<int32_t *>&node.released_by)
     cdef const backward_call_t *entry = &calls[number % REMEMBERED if number > 0 else 0]
     cdef const backward_call_t *failing = &calls[own_call % REMEMBERED if own_call > 0 else 0]
-    cdef int length = snprintf(message(), MESSAGE, b"%s: its saved values are freed already (got a second backward "
-                               b"through this node, or a look at what it saved, after a backward", node_name(node))
+    cdef int length = snprintf(message(), MESSAGE, b"%s: its saved tensors were freed already by an earlier backward",
+                               node_name(node))
     lock_inner(&_lock)
     if number > 0 and <int32_t>entry.number == number:
         if entry.code != NULL:
-            length += snprintf(message() + length, MESSAGE - length, b": that of ")
+            length += snprintf(message() + length, MESSAGE - length, b" at ")
             length += write_place(message() + length, MESSAGE - length, entry.code, entry.offset)
         if entry.thread != (failing.thread if own_call > 0 and failing.number == own_call else own_number):
             length += snprintf(message() + length, MESSAGE - length, b", in the thread '%s'", entry.name)
     unlock(&_lock)
     snprintf(message() + length, MESSAGE - length,
-             b"). Call the first backward or grad with retain_graph=True to go through the graph again.")
+             b". Pass retain_graph=True to that call to backward through the graph a second time or to read them.")
     return RUNTIME_ERROR

@@ -55,18 +55,18 @@ cdef extern from * nogil:
     }
     #endif
     """
-    # A constant of the compiler: what stands under it costs nothing where there is a GIL.
+    # A compile-time constant: code under it is removed in builds with a GIL.
     bint FREE_THREADED
-    # Allow the object to be borrowed; called before other code has a reference.
+    # Allow the object to be borrowed; call it before other code has a reference.
     void make_lendable(PyObject *object)
     int Py_REFCNT(PyObject *object)
-    # A new reference (true), or none as the object is dying.
+    # Take a new reference (true), unless the object is dying.
     bint take_if_alive(PyObject *object)
 
-# Without a GIL: the inner lock for pointers to and from this address. There are few, shared by all.
+# Without a GIL: the inner mutex for pointers to and from this address. A few are shared by all addresses.
 cdef int32_t *lending_lock(const void *address) noexcept nogil
 
-# Counts that only threads with the GIL change: where there is one, they need no atomic step. -> the new value
+# Counts that change under the GIL only; with a GIL, no atomic operation is needed. -> the new value
 cdef inline int64_t count_up(int64_t *count) noexcept:
     if FREE_THREADED:
         return atomic_add(count, 1)

@@ -1,7 +1,7 @@
 """
-Borrowed pointers to Python objects that may be dying: the locks below which they are read where there is no GIL.
+Borrowed pointers to Python objects that may be dying: mutexes for reading them without a GIL.
 
-A lock in each array would make all of them longer for builds that need none, so arrays share these.
+A mutex in each array would enlarge arrays in builds that need none, so arrays share these.
 """
 
 from libc.stdint cimport int32_t
@@ -14,5 +14,5 @@ cdef int32_t[LOCKS * LINE] _locks
 
 
 cdef int32_t *lending_lock(const void *address) noexcept nogil:
-    # Blocks of 128 bytes are the most frequent: neighbors get locks of their own.
+    # Blocks of 128 bytes are the most frequent: neighbors get separate mutexes.
     return &_locks[((<size_t>address >> 7) ^ (<size_t>address >> 13)) % LOCKS * LINE]

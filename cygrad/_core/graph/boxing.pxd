@@ -1,4 +1,4 @@
-"""Python objects to boxed arguments and back."""
+"""Conversion between Python objects and boxed arguments."""
 
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
@@ -9,46 +9,46 @@ from cygrad._core.graph.tensor_identity cimport held_array
 from cygrad._core.table.operator cimport MAX_ARGUMENTS, Operator, operator_t
 
 cdef enum:
-    ROOM = 16                   # integers of lists that a frame has room for
+    INTEGER_CAPACITY = 16       # integers of short lists that a frame holds itself
 
-# The arguments of one call. The arrays are retained: while it lasts, other Python code (another thread, a callback
-# of the collector) may give a Tensor another array, by `x.data = ...` or out=.
+# The arguments of one call. The arrays are retained, because other Python code (another thread, a finalizer) may
+# replace the array of a Tensor meanwhile, by `x.data = ...` or out=.
 ctypedef struct frame_t:
     value_t values[MAX_ARGUMENTS]
     PyObject *objects[MAX_ARGUMENTS]      # the Tensor (or list of Tensors) of an argument, borrowed; else NULL
     int n
-    int used                              # of `room`
-    bint stored                           # any_stored(): kernels do not compute in the dtypes of all arguments
-    bint overridden                       # an argument's class has a __torch_function__: the call is handed to it
-    int64_t[ROOM] room                    # where the integers of short lists are, so that these need no memory
+    int used                              # of `integers`
+    bint storage_only   # an argument has a storage-only dtype
+    bint overridden                       # an argument's class has a __torch_function__, which handles the call
+    int64_t[INTEGER_CAPACITY] integers    # the items of short lists of integers
 
-# The frame of a call of a tensor, whose class has been asked, and of n other arguments, no tensors, still to be set.
+# Begin the frame of a call with a tensor, whose class was checked, and n other arguments, no tensors, to be set.
 cdef inline void begin_frame(frame_t *frame, Tensor tensor, int n) noexcept:
     cdef int i
     frame.n = n + 1
     frame.used = 0
-    frame.stored = frame.overridden = False
+    frame.storage_only = frame.overridden = False
     frame.values[0].kind = ARRAY
     frame.values[0].of.array = held_array(tensor)
     frame.objects[0] = <PyObject *>tensor
     for i in range(n):
         frame.objects[i + 1] = NULL
 
-# Box `arguments`; tensors made from ndarrays are kept alive by the list that is returned (or None).
+# Box `arguments`; the returned list (or None) keeps tensors made from ndarrays alive.
 cdef list box(Operator operator, PyObject **arguments, frame_t *frame)
-cdef inline bint _in_room(const frame_t *frame, const int64_t *integers) noexcept:
-    return frame.room <= integers < frame.room + <int>ROOM
+cdef inline bint _is_in_frame(const frame_t *frame, const int64_t *integers) noexcept:
+    return frame.integers <= integers < frame.integers + <int>INTEGER_CAPACITY
 
-# Give back what the frame holds.
+# Release what the frame holds.
 cdef inline void unbox(frame_t *frame) noexcept:
     cdef int i, kind
     for i in range(frame.n):
         kind = frame.values[i].kind
         if kind == ARRAY:
             release(frame.values[i].of.array)
-        elif kind == ARRAYS or kind == INTEGERS and not _in_room(frame, frame.values[i].of.integers):
+        elif kind == ARRAYS or kind == INTEGERS and not _is_in_frame(frame, frame.values[i].of.integers):
             clear(&frame.values[i])
-# The Python object for a boxed value that is not an array.
+# Return the Python object for a boxed value that is not an array.
 cdef object plain_object(const value_t *value)
-# A Python number as a boxed one; False if it is no number.
+# Box a Python number; False if it is no number.
 cdef bint box_number(object number, value_t *value) except -1

@@ -1,4 +1,4 @@
-"""Python objects to boxed arguments and back."""
+"""Conversion between Python objects and boxed arguments."""
 
 from cpython.complex cimport PyComplex_Check, PyComplex_ImagAsDouble, PyComplex_RealAsDouble
 from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_Check
@@ -20,7 +20,7 @@ from cygrad._core.memory.errors cimport check, unlikely
 from cygrad._core.table.operator cimport (
     BOOL_, DTYPE_, FLOAT, INT, INTS, NUMBER, OPERAND, REFUSES_BOOL, REFUSES_COMPLEX, REFUSES_INTEGERS, REFUSES_REALS,
     STRING, TENSOR, TENSORS, Operator, argument_t, operator_t)
-from cygrad._core.table.stored cimport any_stored
+from cygrad._core.table.storage_only cimport any_storage_only
 
 import operator as _python_operator
 import numpy as np
@@ -42,7 +42,7 @@ cdef list box(Operator operator, PyObject **arguments, frame_t *frame):
     cdef bint others = False, done = False
     cdef list made = None
     frame.n = frame.used = 0
-    frame.overridden = frame.stored = False
+    frame.overridden = frame.storage_only = False
     try:
         for i in range(op.n_arguments):
             argument = &op.arguments[i]
@@ -87,37 +87,37 @@ cdef inline bint _only_numbers(const frame_t *frame) noexcept:
     return True
 
 
-# Operators that accept numbers alone; others need a Tensor.
+# Operators that accept all-scalar arguments; others need a Tensor.
 _of_numbers = frozenset(["add", "add_scaled", "sub", "sub_scaled", "mul", "div", "trunc_divide", "floor_divide"])
 
 
 cdef int _check_numbers(Operator operator) except -1:
     if operator.name not in _of_numbers:
-        raise TypeError(f"{operator.name}: expected a Tensor among the arguments (got nothing but numbers). Convert "
+        raise TypeError(f"{operator.name}: expected a Tensor among the arguments (got only numbers). Convert "
                         "one with tensor().")
     return 0
 
 
 cdef int[4] _refusals = [REFUSES_BOOL, REFUSES_INTEGERS, REFUSES_REALS, REFUSES_COMPLEX]      # by category
-_no_differences = frozenset([b"neg", b"sub", b"sub_scaled", b"rsub"])       # of truth values: NumPy's way, too
+_no_differences = frozenset([b"neg", b"sub", b"sub_scaled", b"rsub"])       # of bools, as in NumPy
 _kinds = ("bool", "integer", "real", "complex")
 
 
 cdef int _check_dtypes(const operator_t *op, frame_t *frame) except -1:
     """
-    Note whether there are dtypes that kernels do not compute in, and refuse tensors whose common dtype is of a kind
-    that the operator does not compute for.
+    Check for storage-only dtypes, and refuse tensors whose common dtype has a category that the operator does not
+    support.
     """
     cdef int i, dtype, highest = -1
     for i in range(frame.n):
         if frame.values[i].kind == ARRAY:
             dtype = frame.values[i].of.array.dtype
             if dtype >= FLOAT16:
-                frame.stored = True
+                frame.storage_only = True
             if highest < 0 or dtype != highest and category(dtype) > category(highest):
                 highest = dtype
-        elif (frame.values[i].kind == ARRAYS or frame.values[i].kind == DTYPE) and any_stored(&frame.values[i], 1):
-            frame.stored = True
+        elif frame.values[i].kind in (ARRAYS, DTYPE) and any_storage_only(&frame.values[i], 1):
+            frame.storage_only = True
     if highest < 0 or not op.flags & _refusals[category(highest)]:
         return 0
     if category(highest) == 0 and op.name in _no_differences:
@@ -132,7 +132,7 @@ _comparisons = frozenset(["eq", "ge", "gt", "le", "lt", "ne"])
 
 
 cdef int _bound(value_t *value, int dtype) noexcept:
-    """Let an infinity stand for an integer outside the range of the dtype, which casting would wrap around."""
+    """Replace an integer outside the range of the dtype by an infinity, because a cast would wrap around."""
     cdef int bits = 8 * itemsize(dtype) - (not is_unsigned(dtype))
     cdef int64_t low = 0 if is_unsigned(dtype) else -(<int64_t>1 << bits)
     if is_integral(dtype) and dtype != INT64 and (
@@ -212,12 +212,12 @@ cdef list _box_argument(Operator operator, const argument_t *argument, object gi
     raise _type_error(operator, argument, given)
 
 
-cdef dict _interned = {}          # every text that was ever boxed: TEXT values point into these
+cdef dict _interned = {}          # every str that was ever boxed: TEXT values point into these
 
 
 cdef list _box_tensors(Operator operator, const argument_t *argument, object given, value_t *value,
                        PyObject **slot, list made, bint *overridden):
-    cdef tuple entries = tuple(given)       # as it is now, whatever the conversion of an entry does to the list
+    cdef tuple entries = tuple(given)       # a snapshot: converting an entry may change the list
     cdef int i
     cdef list tensors = [None] * len(entries)
     check(set_arrays(value, <int>len(entries)))
@@ -260,12 +260,12 @@ cdef int64_t _integer(Operator operator, const argument_t *argument, object give
 
 
 cdef inline int _new_integers(frame_t *frame, value_t *value, int n) except -1:
-    """A list of integers that are still to be set."""
-    if n == 0 or n > <int>ROOM - frame.used:
+    """Allocate a list of integers to be set."""
+    if n == 0 or n > <int>INTEGER_CAPACITY - frame.used:
         return check(set_integers(value, n, NULL))
     value.kind = INTEGERS
     value.count = n
-    value.of.integers = &frame.room[frame.used]
+    value.of.integers = &frame.integers[frame.used]
     frame.used += n
     return 0
 
@@ -276,7 +276,7 @@ cdef int _box_integers(Operator operator, const argument_t *argument, object giv
     cdef int i, n
     cdef tuple entries
     if isinstance(given, (list, tuple)):
-        entries = tuple(given)              # as it is now, whatever the conversion of an entry does to the list
+        entries = tuple(given)              # a snapshot: converting an entry may change the list
         n = <int>len(entries)
         _new_integers(frame, value, n)
         for i in range(n):
@@ -316,14 +316,14 @@ cdef bint box_number(object number, value_t *value) except -1:
         return True
     if isinstance(number, np.generic):
         plain = number.item()
-        if isinstance(plain, np.generic):        # of more precision than Python's numbers
+        if isinstance(plain, np.generic):        # more precise than Python's numbers
             plain = complex(plain) if isinstance(plain, np.complexfloating) else float(plain)
         return box_number(plain, value)
     return False
 
 
 cdef str _public_name(const argument_t *argument):
-    """The name that users give: a table's `self` is the parameter `input` of functions."""
+    """Return the public parameter name: `self` of a row is `input` of a function."""
     cdef str name = argument.name.decode()
     return "input" if name == "self" else name
 

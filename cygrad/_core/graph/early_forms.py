@@ -1,4 +1,4 @@
-"""Ways of writing a call that PyTorch has kept from its early days."""
+"""Deprecated call forms that PyTorch still accepts."""
 
 from cygrad._core.graph.tensor import Tensor
 
@@ -7,7 +7,7 @@ __all__ = ["factors_first"]
 
 def factors_first(function, arguments, names, **options):
     """
-    ``addmm(beta, input, alpha, mat1, mat2)`` and its kin: each factor stands before what it scales.
+    ``addmm(beta, input, alpha, mat1, mat2)`` and similar: each factor precedes its operand.
 
     Parameters
     ----------

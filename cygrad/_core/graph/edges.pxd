@@ -1,4 +1,4 @@
-"""From what users pass to backward to places in the graph: edges, and the gradients that backward starts with."""
+"""Edges of the graph, and the gradients that backward starts with, from the arguments of backward."""
 
 from libc.stdint cimport int64_t
 from cygrad._core.arrays.array cimport array_t
@@ -7,9 +7,9 @@ from cygrad._core.graph.node cimport Node
 cdef class Place:
     cdef Node node
     cdef int64_t output_nr
-    cdef array_t *meta            # shape and dtype of the tensor that the gradient is for, or NULL if unknown
+    cdef array_t *meta            # shape and dtype of the gradient's tensor, or NULL if unknown
 
-# The place of a Tensor or GradientEdge; `role` and `position` are for the message.
+# Return the edge of a Tensor or GradientEdge; `role` and `position` are for the message.
 cdef Place edge_of(object place, str operation, str role, int position, bint may_be_unused)
-# The array of a root's gradient, owned: what was given, checked and cast; or a one for a scalar.
+# Return the array of a root's gradient, owned: the argument, checked and cast; or a one for a scalar.
 cdef array_t *root_gradient(object output, object grad, str operation, int position) except NULL

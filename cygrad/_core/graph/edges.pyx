@@ -1,6 +1,4 @@
-"""
-From what users pass to backward to places in the graph: edges, and the gradients that backward starts with.
-"""
+"""Edges of the graph, and the gradients that backward starts with, from the arguments of backward."""
 
 from libc.stdint cimport int64_t
 from cygrad._core.arrays.array cimport array_empty_like, array_meta, array_t, release, retain, same_shape, shape_text
@@ -21,7 +19,7 @@ from collections import namedtuple
 
 
 cdef class Place:
-    """An output of a node, and what its tensor looks like; keeps the node alive."""
+    """An output of a node, with the metadata of its tensor; keeps the node alive."""
 
     def __dealloc__(self):
         release(self.meta)
@@ -119,7 +117,7 @@ cdef Place edge_of(object place, str operation, str role, int position, bint may
     tensor = <Tensor>place
     node = gradient_edge(tensor, &input_nr)
     if node is None and may_be_unused and tensor.requires_grad:
-        input_nr = 0                  # a view without history of what requires grad: a leaf that nothing leads to
+        input_nr = 0  # a view without history of a tensor that requires grad: a leaf that is not reachable
         node = accumulator_of(tensor, slot_of(tensor, b"backward"), tensor.array, is_bare(tensor))
     if node is None:
         raise RuntimeError(f"{operation}: {role} {position} does not require grad and has no grad_fn (got a "
@@ -140,7 +138,7 @@ cdef dict _reasons = {
 
 
 cdef str _why_not(Tensor tensor):
-    """Where the tensor left the graph, as far as that is known."""
+    """Describe where the tensor was detached from the graph, as far as that is known."""
     cdef Tensor source = tensor if tensor.base is None else tensor.base
     if tensor.array.dtype == BOOL:
         return "No gradient flows through bool tensors, as comparisons and logical functions give them."
@@ -157,7 +155,6 @@ cdef str _why_not(Tensor tensor):
 
 
 cdef array_t *root_gradient(object output, object grad, str operation, int position) except NULL:
-    """The array of a root's gradient, owned: what was given, checked and cast; or a one for a scalar."""
     cdef const array_t *root = NULL
     cdef array_t *given
     cdef array_t *array

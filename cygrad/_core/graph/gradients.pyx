@@ -1,8 +1,8 @@
 """
-The slot of ``.grad``: made once, read and replaced as a whole.
+The gradient slot of a leaf: created once, read and replaced as a whole.
 
-The array in the slot is guarded by the slot's own lock, as backward adds to it without the GIL. The Tensor that users
-see of it is kept with the leaf, under the leaf's critical section: ``x.grad is x.grad``.
+The slot's mutex guards its array, because backward adds to it without the GIL. The Tensor object of it is stored in the
+leaf, under the leaf's critical section: ``x.grad is x.grad``.
 """
 
 cimport cython
@@ -24,7 +24,7 @@ cdef gradient_t *slot_of(Tensor leaf, const char *operation) except NULL:
         made = gradient_new()
         if made == NULL:
             raise MemoryError(f"{operation.decode()}: no memory for a gradient slot")
-        # Without a GIL two threads may use a new leaf at once: who comes second takes the slot of the first.
+        # Without a GIL two threads may use a new leaf at the same time: the second uses the slot of the first.
         if not atomic_claim(<int64_t *>&leaf.gradient, 0, <int64_t>made):
             gradient_release(made)
     return leaf.gradient
@@ -33,7 +33,7 @@ cdef gradient_t *slot_of(Tensor leaf, const char *operation) except NULL:
 cdef Tensor gradient_of(Tensor leaf):
     cdef Tensor found = None
     if leaf.gradient != NULL:
-        # Two threads that ask at once get one object, and neither lets go of it while the other takes it.
+        # Two threads that read concurrently get one object, and neither drops it while the other takes a reference.
         with cython.critical_section(leaf):
             found = _known_gradient(leaf)
     if found is None and leaf.node is not None and not _retains_grad(leaf):
@@ -88,7 +88,7 @@ cdef bint _replace(Tensor leaf, Tensor value, bint always, array_t *former, int6
     cdef array_t *array
     cdef array_t *replaced
     cdef bint sparse
-    # The array and the object for it change together: of two threads that set .grad, one is the last with both.
+    # Array and Tensor object change together: if two threads set .grad, one of them wins with both.
     with cython.critical_section(leaf):
         array = NULL if value is None else held_array(value)
         sparse = array != NULL and not array.contiguous and type(value) is not Tensor and overlaps_itself(array)
@@ -100,7 +100,7 @@ cdef bint _replace(Tensor leaf, Tensor value, bint always, array_t *former, int6
             return False
         slot.value = array
         slot.sparse = sparse
-        if sparse and slot.accumulator != NULL:        # a backward that runs may have planned it for a worker
+        if sparse and slot.accumulator != NULL:        # a running backward may have scheduled it on a worker
             slot.accumulator.python |= HAS_SPARSE_GRADIENT
         unlock(&slot.lock)
         leaf.grad_tensor = value

@@ -1,16 +1,16 @@
-"""Calling the hooks of a node, and taking what they return in the place of gradients."""
+"""Calls of the hooks of a node."""
 
 from cygrad._core.graph.node cimport Hooks, Node
 
-# Results that were given other memory by `.data =`: bring gradients to the shape and dtype that the node made.
+# Cast gradients of results whose memory was replaced by `.data =` to the original shape and dtype.
 cdef object fit_gradients(Node node, Hooks hooks, list grads)
 # Tensor hooks: replace entries of `grads`, the gradients of the node's outputs.
 cdef object call_tensor_hooks(Node node, Hooks hooks, list grads)
-# Pre-hooks: return the gradients that the node is to run with.
+# Pre-hooks: return the gradients that the node runs with.
 cdef list call_prehooks(Node node, Hooks hooks, list grads)
-# Post-hooks: return the gradients that the node is to hand on in the place of `results`.
+# Post-hooks: return the gradients that replace `results`.
 cdef list call_posthooks(Node node, Hooks hooks, list results, list grads)
-# retain_grad(): put gradients into the .grad of the tensors that asked for it.
+# retain_grad(): put gradients into the .grad of the tensors.
 cdef object retain_gradients(Hooks hooks, list grads, bint recorded)
-# Post-accumulate-grad hooks, which get the leaf.
+# Post-accumulate-grad hooks; their argument is the leaf.
 cdef object call_accumulated(Hooks hooks, object leaf)

@@ -1,4 +1,4 @@
-"""Calling the hooks of a node, and taking what they return in the place of gradients."""
+"""Calls of the hooks of a node."""
 
 from cygrad._core.arrays.array cimport same_shape
 from cygrad._core.arrays.dtype cimport is_complex
@@ -9,7 +9,7 @@ from cygrad._core.graph.tensor cimport SLOT_ADD, Tensor, data_escapes, describe,
 
 
 cdef object fit_gradients(Node node, Hooks hooks, list grads):
-    """Where a result was given memory of another shape or dtype: its node takes gradients as it made the result."""
+    """Convert the gradient of a result whose memory was replaced: the node expects its original shape and dtype."""
     cdef Tensor gradient, meta
     for output_nr, meta in hooks.fitted.items():
         gradient = grads[output_nr]
@@ -18,8 +18,8 @@ cdef object fit_gradients(Node node, Hooks hooks, list grads):
         if is_complex(gradient.array.dtype) and not is_complex(meta.array.dtype):
             raise RuntimeError(f"{node.name()}: its result was real and has been given complex elements by .data = "
                                f"(got a gradient that is a {describe(gradient)}, expected one like a "
-                               f"{describe(meta)}). Compute with a new tensor in the place of .data.")
-        if gradient.array.ndim < meta.array.ndim:          # dimensions in front, of size 1, do not count
+                               f"{describe(meta)}). Compute with a new tensor instead of .data.")
+        if gradient.array.ndim < meta.array.ndim:          # leading dimensions of size 1 do not count
             gradient = gradient.reshape((1,) * (meta.array.ndim - gradient.array.ndim) + gradient.shape)
         grads[output_nr] = fit_recorded(meta.array, gradient)
 
@@ -95,4 +95,4 @@ cdef object call_accumulated(Hooks hooks, object leaf):
         if result is not None:
             error = RuntimeError if isinstance(result, Tensor) else TypeError
             raise error("register_post_accumulate_grad_hook: the hooks should return None (got "
-                        f"{type(result).__name__}). Change the leaf's .grad in place, or set it.")
+                        f"{type(result).__name__}). Modify the leaf's .grad in place, or set it.")

@@ -3,7 +3,7 @@
 from cygrad._core.graph.node cimport Node
 from cygrad._core.graph.tensor cimport Tensor
 
-# Refuse what must not be changed in place: leaves that require grad, expanded tensors, inference tensors outside
+# Refuse what must not be modified in place: leaves that require grad, expanded tensors, inference tensors outside
 # inference mode, restricted views. `recorded`: the operation will be recorded.
 cdef int check_inplace(Tensor tensor, str operation, bint recorded) except -1
 # Count one in-place change of the tensor's memory.

@@ -1,10 +1,10 @@
 """
-In-place operations and views: what may change, and the history that a change rewrites.
+In-place operations and views: permission checks, and rewriting of history.
 
-An in-place change of a tensor makes it the output of a new node. If the tensor is a view, the value of its base
-changed in one region: the base becomes the output of a CopySlices node, which sends the gradient of that region
-through the operation and the rest to the old base; every view of the base, when next asked for its grad_fn, finds
-that the version moved on and becomes a view of the new base.
+An in-place operation makes its tensor the output of a new node. If the tensor is a view, one region of its base is
+modified: the base becomes the output of a CopySlices node, which sends the gradient of that region through the
+operation and the rest to the old base; every view of the base detects the new version when its grad_fn is read next,
+and becomes a view of the new base.
 """
 
 from cpython.ref cimport Py_DECREF
@@ -47,31 +47,31 @@ cdef int check_inplace(Tensor tensor, str operation, bint recorded) except -1:
         before_change(tensor)
     if is_inference(tensor):
         if not thread_state().inference:
-            raise RuntimeError(f"{operation}: an inference tensor cannot be changed in place outside inference mode "
+            raise RuntimeError(f"{operation}: an inference tensor cannot be modified in place outside inference mode "
                                f"(got a {describe(tensor)}). Make a normal one with clone().")
         return 0
     if tensor.array.storage != NULL and not tensor.array.storage.writable:
         raise RuntimeError(f"{operation}: the memory is read-only (got a {describe(tensor)} over a read-only buffer). "
                            "Use clone() first.")
     if grad_enabled() and tensor.leaf_requires_grad and tensor.node is None:
-        raise RuntimeError(f"{operation}: a leaf that requires grad cannot be changed in place (got a "
+        raise RuntimeError(f"{operation}: a leaf that requires grad cannot be modified in place (got a "
                            f"{describe(tensor)}). Do it under no_grad(), or on a clone().")
     if base is not None and grad_enabled() and (recorded or requires_grad(base) or requires_grad(tensor)):
         if requires_grad(tensor) and not requires_grad(base) and base.untracked == DETACHED_IN_PLACE:
             raise RuntimeError(f"{operation}: this view cannot be changed in place, because detach_() has taken its "
                                f"base out of the graph (got a {describe(tensor)}). Make the view again.")
         if base.node is None and (base.leaf_requires_grad or tensor.node is not None):
-            raise RuntimeError(f"{operation}: a view of a leaf that requires grad cannot be changed in place (got a "
+            raise RuntimeError(f"{operation}: a view of a leaf that requires grad cannot be modified in place (got a "
                                f"{describe(tensor)}, view of a {describe(base)}). Do it under no_grad(), or on a "
                                "clone().")
         if tensor.view_kind > DIFFERENTIABLE_VIEW:
-            raise RuntimeError(f"{operation}: this view cannot be changed in place, because "
+            raise RuntimeError(f"{operation}: this view cannot be modified in place, because "
                                f"{_restricted[tensor.view_kind]} (got a {describe(tensor)}).")
         if tensor.view_kind == DIFFERENTIABLE_VIEW:
-            _place_in(base.array, tensor.array)              # raises before anything is changed
-    if overlaps_itself(tensor.array) and operation != "fill_":          # which writes the same everywhere
-        raise RuntimeError(f"{operation}: several elements of the tensor share one place in memory (got a "
-                           f"{describe(tensor)} with strides {tensor.stride()}). Use clone() before changing it.")
+            _place_in(base.array, tensor.array, operation)   # raises before anything is modified
+    if overlaps_itself(tensor.array) and operation != "fill_":          # writes the same everywhere
+        raise RuntimeError(f"{operation}: several elements of the tensor share memory (got a "
+                           f"{describe(tensor)} with strides {tensor.stride()}). Use clone() before modifying it.")
     return 0
 
 
@@ -82,12 +82,13 @@ cdef int bump_version(Tensor tensor) noexcept:
     return 0
 
 
-cdef int64_t _place_in(const array_t *base, const array_t *view) except? -1:
+cdef int64_t _place_in(const array_t *base, const array_t *view, str operation) except? -1:
     """
-    Where the view begins in its base, in elements of the view: real numbers in a view of the parts of complex ones.
+    Return the offset of the view in its base, in elements of the view: real numbers in a view of the parts of complex
+    ones.
 
-    ``.data =`` and ``set_`` may have exchanged the memory of either. Then the offsets in both memories decide which
-    region of the base the view is, as long as it is one: CopySlices writes the region of a copy of the base.
+    ``.data =`` and ``set_`` may have replaced the memory of either. Then the offsets in both memories decide which
+    region of the base the view is, if it is one: CopySlices writes the region of a copy of the base.
     """
     cdef int64_t size = itemsize(view.dtype), first = 0, last = 0, low = 0, high = 0, place
     if view.storage == base.storage:
@@ -106,14 +107,14 @@ cdef int64_t _place_in(const array_t *base, const array_t *view) except? -1:
         place, low, high = 2 * place, 2 * low, 2 * high + 1
     if base.size and first <= place + low and place + high <= last:
         return place // 2 if is_complex(view.dtype) and not is_complex(base.dtype) else place
-    raise RuntimeError(f"in-place operation: a view does not lie in the memory of its base any more (got shape "
+    raise RuntimeError(f"{operation}: a view does not refer to the memory of its base any more (got shape "
                        f"{shape_text(view).decode()} at offset {place} from the first element of a base of shape "
-                       f"{shape_text(base).decode()}), because other memory was put into one of them. Make the view "
+                       f"{shape_text(base).decode()}), because the memory of one of them was replaced. Make the view "
                        "again, or detach() it.")
 
 
 cdef void _reach(const array_t *array, int64_t *first, int64_t *last) noexcept:
-    """The smallest and the largest offset of an element, in elements from where the data begin."""
+    """Return the smallest and the largest offset of an element, in elements."""
     cdef int64_t step
     cdef int i
     for i in range(array.ndim):
@@ -137,14 +138,14 @@ cdef int rebase_history(Tensor tensor, Node node) except -1:
     _move(base, copy, 0)
     if base.array.version != tensor.array.version and base.array.version != NULL:
         atomic_increment(&base.array.version.value)           # for other views of it: it has a new history
-    tensor.view_version = tensor.array.version.value - 1      # out of date: ask for the view of the new base
+    tensor.view_version = tensor.array.version.value - 1      # outdated: read the view of the new base
     return 0
 
 
 cdef int _move(Tensor tensor, Node node, int output_nr) except -1:
     """
-    Make the tensor an output of another node. Hooks stay with the old one, but retain_grad() goes along: it asks for
-    the gradient of the tensor, not of a value that it had.
+    Make the tensor an output of another node. Hooks stay with the old one, but retain_grad() moves along: it refers to
+    the gradient of the tensor, not of a former value.
     """
     cdef Node former = tensor.node
     if former is not None and former.hooks is not None and tensor.output_nr in former.hooks.retained:
@@ -159,8 +160,8 @@ cdef int _move(Tensor tensor, Node node, int output_nr) except -1:
 
 cdef int _refresh_view(Tensor view) except -1:
     """
-    Make `view` the output of an as_strided node on its base as it is now; where one of them is complex and the other
-    is not, of one on the real numbers of both. If the base is out of the graph by now, the node leads nowhere.
+    Make `view` the output of an as_strided node on its current base; if only one of them is complex, of one on the real
+    numbers of both. If the base is detached now, the node leads nowhere.
     """
     cdef thread_state_t *state = thread_state()
     cdef int disabled = state.grad_disabled
@@ -198,9 +199,9 @@ protocol.refresh_view = _refresh_view
 
 # -------------------------------------------------------------------------------------------------------- CopySlices
 
-cdef enum:                      # what a CopySlices node keeps, besides the node of the slice in `inner`
+cdef enum:                      # what a CopySlices node saves, besides the node of the slice in `inner`
     BASE_DTYPE, BASE_SHAPE, BASE_STRIDES, DTYPE, SHAPE, STRIDES, OFFSET
-    VIEW_DTYPE                  # that of the view itself, of which DTYPE is the one that the memory of the base has
+    VIEW_DTYPE                  # that of the view, except that DTYPE is that of the base's memory
     KEPT
 
 
@@ -211,7 +212,7 @@ cdef Node _copy_slices(Node inner, Node target, int64_t input_nr, Tensor base, T
     node.payload = inner
     node.c.inner = inner.c
     node.c.n_saved = KEPT
-    if inner.c.backward != NULL:             # else it can run as Python code only, and so can this one
+    if inner.c.backward != NULL:             # else only Python code can run it, and so this node
         node.c.backward = _backward
     node.c.python |= inner.c.python & (HAS_PYTHON_BACKWARD | HAS_PACKED_TENSORS)
     node.c.work = base.array.size
@@ -228,13 +229,15 @@ cdef Node _copy_slices(Node inner, Node target, int64_t input_nr, Tensor base, T
     check(set_integers(kept[BASE_STRIDES], base.array.ndim, base.array.strides))
     check(set_integers(kept[SHAPE], view.array.ndim, view.array.shape))
     check(set_integers(kept[STRIDES], view.array.ndim, view.array.strides))
-    _set_integer(kept[OFFSET], _place_in(base.array, view.array))
-    # The gradient that leaves the slice has the shape of the slice: the inner node's metas see to that.
+    _set_integer(kept[OFFSET], _place_in(base.array, view.array, "in-place operation"))
+    # The gradient of the slice has the shape of the slice: the inner node's metas ensure that.
     return node
 
 
 cdef int _seen_dtype(int base, bint as_complex) noexcept:
-    """The elements that a view has of a base: the same, or the parts of complex ones, or pairs of real ones."""
+    """
+    Return the elements of a base as a view sees them: the same, or the parts of complex ones, or pairs of real ones.
+    """
     if is_complex(base) == as_complex:
         return base
     return complex_of(base) if as_complex else real_of(base)
@@ -259,11 +262,11 @@ cdef int _backward(node_t *node, value_t *grads, array_t **gradients, bint keep,
         return OK
     grad = grads[0].of.array
     grads[0].kind = NOTHING
-    status = check_same_shape(b"CopySlices", b"grad", grad, ndim, shape)      # other memory may be in the base since
+    status = check_same_shape(b"CopySlices", b"grad", grad, ndim, shape)      # the base may have other memory since
     if status != OK:
         release(grad)
         return status
-    # A copy of the gradient laid out as the base is, so that the slice's strides mean the same in it.
+    # A copy of the gradient in the layout of the base, so that the slice's strides are valid in it.
     for i in range(ndim):
         if strides[i] < 0:
             first += strides[i] * (shape[i] - 1)
@@ -318,7 +321,7 @@ cdef array_t *_strided_empty(int dtype, int ndim, const int64_t *shape, const in
 
 
 cdef class CopySlices(Node):
-    """The history of a base after one of its views was changed in place."""
+    """Rewrite the history of a base after one of its views was modified in place."""
 
     cdef list apply(self, list grads, bint keep, bint recorded, uint32_t wanted):
         if grads[0] is None:
@@ -365,12 +368,12 @@ cdef Tensor _as_dtype(Tensor tensor, int dtype):
 
 
 def _as_pairs(shape, strides):
-    """Shape and strides of the real numbers of complex ones: pairs, in a last dimension."""
+    """Return shape and strides of the real view of a complex tensor: pairs, in a last dimension."""
     return [*shape, 2], [*(2 * stride for stride in strides), 1]
 
 
 def _places(base_shape, base_strides, shape, strides, offset):
-    """Row-major positions in the base of the elements of the slice, a flat int64 array."""
+    """Return row-major positions in the base of the elements of the slice, a flat int64 array."""
     first = sum(min(stride * (size - 1), 0) for size, stride in zip(base_shape, base_strides))
     last = sum(max(stride * (size - 1), 0) for size, stride in zip(base_shape, base_strides))
     memory = np.zeros(last - first + 1, dtype=np.int64)
@@ -385,7 +388,7 @@ def _places(base_shape, base_strides, shape, strides, offset):
 
 def increment_version(tensor):
     """
-    Count a change that cygrad has not seen, such as one through NumPy or by another library.
+    Increment the version after a modification outside of cygrad, such as through NumPy.
 
     Backward then notices that a saved tensor is not what it was.
 
@@ -406,11 +409,11 @@ def increment_version(tensor):
     for part in (tensor,) if isinstance(tensor, Tensor) else tuple(tensor):
         if not isinstance(part, Tensor):
             raise TypeError(f"increment_version: expected Tensors (got {type(part).__name__}).")
-        if not is_inference(part):                # whose changes are not counted
+        if not is_inference(part):                # its in-place operations are not counted
             bump_version(part)
 
 
 def set_version(Tensor tensor not None, int64_t version):
-    """Take back the count of changes in place to what it was; programs that do so know what they do."""
+    """Reset the version; only for code that knows that saved tensors are unchanged."""
     if not is_inference(tensor):
         atomic_store(&tensor.array.version.value, version)

@@ -1,4 +1,4 @@
-"""What nodes keep for backward, as memory: the storages of their saved values."""
+"""Memory that nodes save for backward, as storages."""
 
 from cygrad._core.arrays.array cimport array_t
 from cygrad._core.arrays.value cimport ARRAY, ARRAYS, value_t
@@ -16,7 +16,7 @@ cdef int _add(dict storages, const array_t *array) except -1:
 cdef int _add_saved(dict storages, node_t *c) except -1:
     cdef const value_t *value
     cdef int i, j
-    lock(&c.lock)                # another thread's backward may be releasing them; no code of others runs below
+    lock(&c.lock)                # another thread's backward may release them; no foreign code runs below
     try:
         for i in range(c.n_saved):
             value = &c.saved[i].value
@@ -32,7 +32,7 @@ cdef int _add_saved(dict storages, node_t *c) except -1:
 
 def kept(Node node not None):
     """
-    The storages that a node keeps for backward.
+    Return the storages that a node saves for backward.
 
     What saved-tensor hooks have packed is not among them: it may be any object.
 
@@ -47,7 +47,7 @@ def kept(Node node not None):
     """
     cdef dict storages = {}
     _add_saved(storages, node.c)
-    if node.c.inner != NULL:     # the node of a slice that was changed in place: the payload keeps it alive
+    if node.c.inner != NULL:     # the node of a slice that was modified in place: the payload keeps it alive
         _add_saved(storages, node.c.inner)
     return storages
 

@@ -1,9 +1,8 @@
 """
-Tensors that have a shape and a dtype, and no memory for elements: those of the device `meta`.
+Tensors of the meta device: shape and dtype without memory.
 
-All elements of such an array are one zero, which all such arrays share: every stride is 0. So whatever reads one finds
-memory, an operation finds an operand, and its errors are those for real tensors. What it computes is given back at
-once; the result is an array of this kind again.
+All such arrays share one zero as their only element: every stride is 0. So operations read valid memory and raise the
+usual errors. Their computed results are discarded and replaced by arrays of this kind.
 """
 
 from libc.stdint cimport int64_t

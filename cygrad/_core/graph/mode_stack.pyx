@@ -1,4 +1,4 @@
-"""The stack of modes of a thread: what sees the calls of its operators."""
+"""The stack of modes of a thread, which see the calls of its operators."""
 
 cimport cython
 from cpython.object cimport PyObject
@@ -13,7 +13,7 @@ from cygrad._core.graph.tensor cimport Tensor, protocol
 from cygrad._core.table.operator cimport Operator
 
 
-@cython.binding(False)      # methods check what they are called on
+@cython.binding(False)      # methods check the type of self
 cdef class InplaceStep:
 
     cdef int saved_copy(self, array_t *original) except -1:
@@ -84,7 +84,7 @@ cdef object handle_call(Operator operator, PyObject **arguments, object out, bin
     while not modes >> position & 1:
         position += 1
     mode = mode_at(position)
-    # What the mode calls is seen by those after it.
+    # Calls by the mode are seen by the modes after it.
     exchange_mode(position, mode.outer)
     try:
         return mode.handle(operator, arguments, out, inplace)

@@ -1,22 +1,22 @@
-"""What each thread has switched on: the modes that see its operators, grad mode, inference mode, saved-tensor hooks."""
+"""Thread-local modes: those that see operators, grad mode, inference mode, saved-tensor hooks."""
 
 from libc.stdint cimport int32_t, uint32_t
 
 cdef extern from "graph/thread_state.h" nogil:
-    # The modes of a thread, in the order in which they see the call of an operator: see mode_stack.pxd. The classes
-    # of the arguments (__torch_function__, entries of vmap) are asked after PRECOMPUTED_MODE, once they are boxed.
+    # The modes of a thread, in the order in which they see the call of an operator: see mode_stack.pxd. The classes of
+    # the arguments (__torch_function__, entries of vmap) are asked after PRECOMPUTED_MODE, once they are boxed.
     cdef enum:
         USER_MODE              # written in Python, the innermost block first (cygrad.utils.operator_modes)
         PROFILER_MODE          # times the call
         AUTOCAST_MODE          # casts the operands
         PRECOMPUTED_MODE       # has the results: the call only records its node
-        FORWARD_MODE           # gives the results their tangents
+        FORWARD_MODE           # computes the tangents of the results
         TRACING_MODE           # adds the call to the trace of `compile`
         MODES
     ctypedef struct thread_state_t:
         uint32_t modes         # bit i: mode i sees calls; 0: the stack is empty
         int32_t grad_disabled  # zero is the state of a new thread: grad mode on
-        int32_t inference      # in inference mode, in which nothing is recorded
+        int32_t inference      # in inference mode, where nothing is recorded
         int32_t reports_grad   # in inference mode, whether is_grad_enabled() is True
         int32_t depth          # number of nested backward calls
         int32_t draining       # this thread is destroying a chain of nodes (cygrad._core.graph.node)
@@ -27,11 +27,11 @@ cdef extern from "graph/thread_state.h" nogil:
         void *mode_objects[MODES]     # the Mode for each bit, strong references or NULL
 
 cdef enum:
-    ANOMALY_ON = 1             # nodes remember the Python stack that made them
-    ANOMALY_NAN = 2            # backward looks for nan in every gradient
+    ANOMALY_ON = 1             # nodes store the Python stack that created them
+    ANOMALY_NAN = 2            # backward checks every gradient for nan
     # Sets of modes.
     CALL_MODES = 1 << USER_MODE | 1 << PROFILER_MODE | 1 << AUTOCAST_MODE | 1 << PRECOMPUTED_MODE      # handle calls
-    RESULT_MODES = 1 << FORWARD_MODE | 1 << TRACING_MODE      # get the arguments and results of what was executed
+    RESULT_MODES = 1 << FORWARD_MODE | 1 << TRACING_MODE      # get the arguments and results of executed operators
     BACKWARD_MODES = 1 << USER_MODE | 1 << TRACING_MODE       # see the operators of a backward without graph, too
     EXCEPT_AUTOCAST = ~(1 << AUTOCAST_MODE)                   # autocast leaves float32 operands of primitives alone
 
@@ -43,7 +43,7 @@ cdef inline bint grad_enabled() noexcept nogil:
 cdef inline bint is_tracing() noexcept nogil:
     return thread_state().modes & 1 << TRACING_MODE != 0
 
-# Whether backward runs its nodes one by one on the calling thread: anomaly mode, or a profiler.
+# Does backward run its nodes one by one on the calling thread: anomaly mode, or a profiler?
 cdef inline bint is_watched() noexcept nogil:
     return thread_state().anomaly or thread_state().modes & 1 << PROFILER_MODE
 

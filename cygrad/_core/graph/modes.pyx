@@ -1,4 +1,4 @@
-"""What each thread has switched on: grad mode and inference mode, as context managers and decorators."""
+"""Grad mode and inference mode, as context managers and decorators."""
 
 cimport cython
 
@@ -16,7 +16,7 @@ cdef extern from * nogil:
 
 
 cdef void _disable_recording(bint reports_grad) noexcept nogil:
-    """In inference mode nothing is recorded, not even under enable_grad, which only is_grad_enabled() reports."""
+    """Disable recording in inference mode, even under enable_grad, which changes only is_grad_enabled()."""
     this_thread.grad_disabled = this_thread.inference = 1
     this_thread.reports_grad = reports_grad
 
@@ -27,7 +27,7 @@ cdef thread_state_t *thread_state() noexcept nogil:
 
 def is_grad_enabled():
     """
-    Whether this thread records operations for backward.
+    Return whether this thread records operations for backward.
 
     Returns
     -------
@@ -45,7 +45,7 @@ def is_grad_enabled():
 
 def is_inference_mode_enabled():
     """
-    Whether this thread is in inference mode.
+    Return whether this thread is in inference mode.
 
     Returns
     -------
@@ -60,18 +60,18 @@ def is_inference_mode_enabled():
     return bool(this_thread.inference)
 
 
-@cython.binding(False)      # methods check what they are called on
+@cython.binding(False)      # methods check the type of self
 @cython.auto_pickle(False)
 cdef class _Mode:
     """
-    A state of the thread for the length of a ``with`` block or of a decorated function.
+    Base of context managers and decorators that set the mode of a thread.
 
-    Entering pushes the state found, so one object can be entered again inside itself; leaving restores it,
-    whether or not the block raised, and allocates nothing.
+    Entering pushes the former state, so one object can be entered again inside itself; leaving restores it, whether or
+    not the block raised, and allocates nothing.
     """
 
     cdef int grad_disabled
-    cdef int inference         # -1: leave as it is
+    cdef int inference         # -1: leave unchanged
     cdef tuple entered         # (grad_disabled, inference, reports_grad, what was entered before), or None
 
     def __enter__(self):
@@ -83,14 +83,14 @@ cdef class _Mode:
             _disable_recording(not self.grad_disabled and self.inference != 1)
         return self
 
-    def __exit__(self, type=None, value=None, traceback=None):       # a tuple of them might find no memory
+    def __exit__(self, type=None, value=None, traceback=None):       # a tuple might fail to allocate
         if self.entered is None:
             raise RuntimeError(f"{self.__class__.__name__}: __exit__ was called without __enter__.")
         this_thread.grad_disabled, this_thread.inference, this_thread.reports_grad, self.entered = self.entered
         return False
 
     def clone(self):
-        """A fresh manager of the same kind (a decorated function may run in several threads)."""
+        """Return a new manager of the same kind (a decorated function may run in several threads)."""
         return type(self)()
 
     def __call__(self, function):
@@ -107,14 +107,14 @@ cdef class Restoring:
     """
     Base of context managers in Python that change a state of the thread.
 
-    Interpreted code may find no memory at any line. This exit is compiled and allocates nothing, so that the state
-    found is restored all the same.
+    Interpreted code may run out of memory at any line. This exit is compiled and allocates nothing, so that the former
+    state is restored anyway.
     """
 
     cdef tuple entered
 
     def push(self, restore, *state):
-        """Let the next exit call the compiled function `restore` with `state`; called before the state changes."""
+        """Set the compiled function `restore` and its `state` for the next exit; call it before the state changes."""
         self.entered = restore, state, self.entered
 
     def __exit__(self, type=None, value=None, traceback=None):
@@ -133,7 +133,7 @@ def _decorate(manager, function):
     if inspect.isgeneratorfunction(function):
         @functools.wraps(function)
         def generator(*args, **kwargs):
-            # The mode holds while the generator's own code runs, not while it is suspended.
+            # The mode is active while the generator's code runs, not while it is suspended.
             running = function(*args, **kwargs)
             step, value = running.send, None
             while True:
@@ -188,13 +188,13 @@ class _Steps:
 
 
 cdef object _manager_or_decorated(object manager, object function):
-    """``@no_grad`` works as ``@no_grad()`` does."""
+    """Make ``@no_grad`` equivalent to ``@no_grad()``."""
     return manager if function is None else manager(function)
 
 
 class no_grad(_Mode):
     """
-    Switch recording off in this thread: results do not require grad.
+    Disable recording in this thread: results do not require grad.
 
     A context manager and a decorator. Results can be used in recorded operations later.
 
@@ -217,7 +217,7 @@ class no_grad(_Mode):
 
 class enable_grad(_Mode):
     """
-    Switch recording on in this thread, inside `no_grad` for example.
+    Enable recording in this thread, inside `no_grad` for example.
 
     A context manager and a decorator. It has no effect on tensors made in inference mode.
 
@@ -240,7 +240,7 @@ class enable_grad(_Mode):
 
 class set_grad_enabled(_Mode):
     """
-    Switch recording on or off in this thread.
+    Set whether this thread records operations.
 
     Called as a function it acts at once; as a context manager it restores the former state on exit.
 
@@ -263,7 +263,7 @@ class set_grad_enabled(_Mode):
         if not isinstance(mode, bool):
             raise TypeError(f"set_grad_enabled: the mode must be a bool (got {type(mode).__name__}).")
         cdef _Mode manager = _make(cls, 0 if mode else 1, -1)
-        # The state to go back to is the one before the call, which takes effect at once.
+        # Restore the state before the call, which takes effect immediately.
         manager.entered = (this_thread.grad_disabled, this_thread.inference, this_thread.reports_grad, None)
         this_thread.grad_disabled = manager.grad_disabled
         if this_thread.inference:
@@ -286,7 +286,7 @@ class set_grad_enabled(_Mode):
 
 
 class _plain(_Mode):
-    """The bare mode that a decorated function enters."""
+    """Return the mode that a decorated function enters."""
 
     def __new__(cls):
         return _Mode.__new__(cls)
@@ -294,7 +294,7 @@ class _plain(_Mode):
 
 class inference_mode(_Mode):
     """
-    Switch recording off and make tensors without version counter and view tracking.
+    Disable recording and make tensors without version counter and view tracking.
 
     Cheaper than `no_grad`; the tensors made inside cannot be saved for backward later.
 
@@ -338,7 +338,7 @@ cdef _Mode _make(type cls, int grad_disabled, int inference):
 def _enter_set(_Mode manager not None):
     if (manager.entered is not None and manager.entered[3] is None
             and this_thread.grad_disabled == manager.grad_disabled):
-        return                     # the call itself has already switched
+        return                     # the call itself has switched already
     _Mode.__enter__(manager)
 
 

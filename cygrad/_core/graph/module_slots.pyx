@@ -1,8 +1,8 @@
 """
-What modules do natively: find parameters, buffers and children in their dicts, and call forward.
+Fast attribute lookup and calls of modules: parameters, buffers and children in their dicts, and forward.
 
-A class with ``__getattr__`` or ``__call__`` written in Python gets slots that look those methods up each time. Where a
-class has the methods that `Module` defines, and not others, `fill_slots` puts functions there that do the same.
+A class with ``__getattr__`` or ``__call__`` written in Python gets slots that look those methods up each time. If a
+class has the methods of `Module`, unchanged, `fill_slots` sets slots that do the same in C.
 """
 
 import threading
@@ -40,7 +40,7 @@ cdef str _forward = "forward"
 
 
 cdef inline PyObject *_registered(PyObject *values, PyObject *kind, PyObject *name) noexcept:
-    """What `module.__dict__[kind]` has under a name; borrowed. NULL: nothing, or there is an error."""
+    """Return `module.__dict__[kind][name]`, borrowed. NULL: missing, or an error is set."""
     cdef PyObject *part = PyDict_GetItemWithError(values, kind)
     if part == NULL or not PyDict_Check(part) or PyDict_Size(part) == 0:
         return NULL
@@ -48,7 +48,7 @@ cdef inline PyObject *_registered(PyObject *values, PyObject *kind, PyObject *na
 
 
 cdef PyObject *_get(PyObject *module, PyObject *name) except NULL:
-    """An attribute as Python finds it; else a parameter, buffer or child module."""
+    """Return an attribute as Python does; else a parameter, buffer or child module."""
     cdef PyObject *found = _PyObject_GenericGetAttrWithDict(module, name, NULL, 1)
     cdef PyObject *values
     if found != NULL:
@@ -71,13 +71,13 @@ cdef PyObject *_get(PyObject *module, PyObject *name) except NULL:
     return PyObject_GenericGetAttr(module, name)           # for its error
 
 
-# ------------------------------------------------------------------------------- which module of a model an error is of
+# ---- which module an error comes from
 
-_located = threading.local()         # .text: the last note, .module: the outermost module that it counts from, weakly
+_located = threading.local()         # .text: the last note, .module: the outermost module of its path, weakly
 
 
 cdef object _locate(object error, object module):
-    """Note on an error which module of `module` it is of; each module that it leaves makes the path longer."""
+    """Add a note to an error with the path of the failing module; each enclosing module extends the path."""
     if not isinstance(error, (RuntimeError, TypeError, ValueError, IndexError)):
         return
     notes = getattr(error, "__notes__", None)
@@ -93,7 +93,7 @@ cdef object _locate(object error, object module):
 
 
 cdef int _locate_raised(PyObject *module) noexcept:
-    """`_locate` for the error that is raised, which goes on whatever becomes of the note."""
+    """Call `_locate` for the raised error, which propagates even if adding the note fails."""
     cdef PyObject *kind = NULL
     cdef PyObject *error = NULL
     cdef PyObject *trace = NULL
@@ -108,7 +108,7 @@ cdef int _locate_raised(PyObject *module) noexcept:
 
 
 cdef PyObject *_call(PyObject *module, PyObject *args, PyObject *kwargs) except NULL:
-    """What ``Module.__call__`` does."""
+    """Implement ``Module.__call__``."""
     cdef PyObject *hooks = PyObject_GetAttr(module, <PyObject *>_hooks)
     cdef PyObject *forward
     cdef PyObject *result
@@ -132,7 +132,7 @@ cdef PyObject *_call(PyObject *module, PyObject *args, PyObject *kwargs) except 
 
 
 def fill_slots(cls, getattr, call):
-    """Let instances of `cls` find attributes and be called natively, where it has just these two methods for that."""
+    """Set the fast slots of `cls` if it has exactly these two methods."""
     cdef _Type *slots
     if not isinstance(cls, type):
         return

@@ -11,30 +11,31 @@ cdef class NativeNode(Node):
     """A node of an operator of the table."""
     cdef object unpack(self, int position)
     cdef object known(self, value_t *value, int position)
-    # The Tensor that was saved if it still exists, or one like it over the same memory.
+    # Return the Tensor that was saved if it still exists, or one over the same memory.
     cdef Tensor twin(self, array_t *array, bint from_result, int result, int edge)
     cdef object dual(self, object value, int position)
     cdef Tensor placed(self, Tensor tensor, bint from_result, int result, int edge)
     cdef object unpack_packed(self, int position)
     cdef list apply_natively(self, list grads, bint keep, uint32_t wanted)
 
-# The version that `kept_t.version` remembers for a saved value.
+# Return the version that `kept_t.version` stores for a saved value.
 cdef int64_t version_of(const value_t *value) noexcept nogil
-# A node of the operator's own type (MulBackward0), with room for its saved values; `with_metas`: and for `set_meta`.
+# Create a node of the operator's own type (MulBackward0), with space for its saved values and, `with_metas`, for
+# `set_meta`.
 cdef NativeNode native_node(Operator operator, int n_edges, int n_outputs, bint with_metas)
-# Note that the gradient of edge `i` must be brought to the shape and dtype of `array`.
+# Store that the gradient of edge `i` must have the shape and dtype of `array`.
 cdef int set_meta(node_t *node, int i, const array_t *array) except -1
 # The backward of these nodes.
 cdef int native_backward(node_t *node, value_t *grads, array_t **gradients, bint keep, uint32_t wanted) noexcept nogil
-# Would take_saved() work now?
+# Would take_saved() succeed now?
 cdef bint can_take(node_t *node) noexcept nogil
-# Move the saved values out of the node into saved[n_saved], or copy them if the graph is kept. `packed`: the caller
-# unpacks what hooks have packed, and adds it.
+# Move the saved values out of the node into saved[n_saved], or copy them if the graph is retained. `packed`: the caller
+# unpacks and adds what hooks have packed.
 cdef int take_saved(node_t *node, value_t *saved, bint keep, bint packed) noexcept nogil
-# gradient -> the shape and dtype of meta: undoes broadcasting, takes the real part, casts. Takes `gradient` over.
+# Convert a gradient to the shape and dtype of meta: undo broadcasting, take the real part, cast. Takes `gradient` over.
 cdef int fit(array_t *meta, array_t **gradient) noexcept nogil
-# What `fit` does, as operations that are recorded in grad mode.
+# The same by operations, which are recorded in grad mode.
 cdef object fit_recorded(const array_t *meta, Tensor gradient)
-# Save a tensor or a list of them as the hooks say instead of as it is. `detached`: what pack gets has no history.
+# Replace a saved tensor, or a list of them, by the result of the pack hooks. `detached`: pack gets it without history.
 cdef int pack_saved(NativeNode node, int position, const value_t *value, bint detached, object pack,
                     object unpack) except -1

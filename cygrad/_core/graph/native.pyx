@@ -1,9 +1,9 @@
 """
 The node of an operator of the table: running its formulas, natively or recorded.
 
-The native execution takes the saved values out of the node (or retains them, if the graph is kept), checks their
-versions, lets the operator's machine compute, and brings each gradient to the shape and dtype of its argument:
-the one place where broadcasting and complex-to-real are undone.
+The native execution takes the saved values out of the node (or retains them, if the graph is retained), checks their
+versions, runs the operator's formulas, and converts each gradient to the shape and dtype of its argument: the only
+place where broadcasting and complex-to-real are undone.
 """
 
 cimport cython
@@ -34,7 +34,7 @@ from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR
 from cygrad._core.memory.storage cimport allocate
 from cygrad._core.table.operator cimport (
     ELEMENTWISE, MAX_ARGUMENTS, MAX_SAVED, PLAIN_FORMULAS, Operator, differentiate, first_edge, operator_t, saved_t)
-from cygrad._core.table.stored cimport any_stored, become_computed
+from cygrad._core.table.storage_only cimport any_storage_only, cast_to_compute_dtypes
 
 from cygrad._core.table.operator import operators
 from cygrad._core.graph.saved import saved_tensor
@@ -113,7 +113,7 @@ cdef int fit(array_t *meta, array_t **gradient) noexcept nogil:
 
 
 cdef int64_t version_of(const value_t *value) noexcept nogil:
-    """The version of a saved array; of a list, the sum (versions only grow); 0 for everything else."""
+    """Return the version of a saved array; of a list, the sum (versions only grow); 0 for everything else."""
     cdef int i
     cdef int64_t version = 0
     if value.kind == ARRAY and value.of.array.version != NULL and value.of.array.storage != NULL:
@@ -126,7 +126,7 @@ cdef int64_t version_of(const value_t *value) noexcept nogil:
 
 
 cdef inline bint _was_detached(const node_t *node, int position) noexcept nogil:
-    """Has detach_() taken the argument that was saved there out of the graph since? (Results may leave it.)"""
+    """Has detach_() removed the argument that was saved from the graph since? (Results may be detached.)"""
     cdef const kept_t *kept = &node.saved[position]
     return (kept.value.kind == ARRAY and kept.value.of.array.detached
             and not node.op.saved[position].from_result)
@@ -148,9 +148,10 @@ cdef int _check_version(const node_t *node, int position) noexcept nogil:
         return OK
     if kept.value.kind == ARRAYS:
         snprintf(message(), MESSAGE,
-                 b"%s: a tensor that backward needs was changed in place (got one of the %d tensors saved as '%s' with "
+                 b"%s: a tensor that backward needs was modified in place (got one of the %d tensors saved as '%s' "
+                 b"with "
                  b"versions that add up to %lld, expected %lld). Use an operation that makes a new tensor, or clone() "
-                 b"before the change.", node.op.node_name, <int>kept.value.count, node.op.saved[position].name,
+                 b"before modifying it.", node.op.node_name, <int>kept.value.count, node.op.saved[position].name,
                  <long long>found, <long long>kept.version)
         return RUNTIME_ERROR
     if layout.from_result:
@@ -163,7 +164,7 @@ cdef int _check_version(const node_t *node, int position) noexcept nogil:
 
 
 cdef bint _holds_arrays(const node_t *node) noexcept nogil:
-    """Does the node keep the memory of any tensor? One that does not can run again and again."""
+    """Does the node save the memory of any tensor? One that does not can run again and again."""
     cdef int i
     for i in range(node.n_saved):
         if has_memory(&node.saved[i].value):
@@ -219,7 +220,7 @@ cdef int take_saved(node_t *node, value_t *saved, bint keep, bint packed) noexce
 
 
 cdef int _scatter(node_t *node, value_t *out, array_t **gradients) noexcept nogil:
-    """Hand the gradients of the arguments to the edges: one each, or one per entry of a list. Takes `out` over."""
+    """Pass the gradients of the arguments to the edges: one each, or one per entry of a list. Takes `out` over."""
     cdef const operator_t *op = node.op
     cdef int i, j, edge, status = OK
     for i in range(op.n_arguments):
@@ -254,19 +255,22 @@ cdef int native_backward(node_t *node, value_t *grads, array_t **gradients, bint
 
 cdef int _compute(node_t *node, value_t *saved, value_t *grads, array_t **gradients,
                   uint32_t wanted) noexcept nogil:
-    """Run the formulas on saved values and gradients, both of which are taken over. No gradient gives none."""
+    """
+    Run the formulas on saved values and gradients, both of which it takes over. Without gradients the result is empty.
+    """
     cdef value_t[MAX_ARGUMENTS] out
     cdef array_t **metas = node.metas
     cdef int i, status = OK
     cdef bint defined = False
     for i in range(node.n_outputs):
         defined |= grads[i].kind != NOTHING
-    # (Nodes that the short ways of dispatch made have no metas, and none of these dtypes.)
-    if defined and metas != NULL and (any_stored(grads, node.n_outputs) or any_stored(saved, node.op.n_saved)):
+    # (Nodes created by the fast paths of dispatch have no metas, and none of these dtypes.)
+    if defined and metas != NULL and (any_storage_only(grads, node.n_outputs)
+                                      or any_storage_only(saved, node.op.n_saved)):
         if node.op.flags & PLAIN_FORMULAS and not _is_broadcast(node, grads):
             metas = NULL
         else:
-            status = become_computed(saved, node.op.n_saved) or become_computed(grads, node.n_outputs)
+            status = cast_to_compute_dtypes(saved, node.op.n_saved) or cast_to_compute_dtypes(grads, node.n_outputs)
     if status != OK:
         defined = False
         for i in range(node.n_outputs):
@@ -306,14 +310,14 @@ cdef object _meta_object(const array_t *array):
 
 
 cdef int _first_edge(const node_t *node, int argument) noexcept nogil:
-    """The edge of a differentiable argument that is no list; -1 if it has none."""
+    """Return the edge of a differentiable argument that is no list; -1 if it has none."""
     if not node.op.arguments[argument].differentiable:
         return -1
     return first_edge(node.op, argument, node.n_edges)
 
 
 cdef bint _is_at(Tensor tensor, const edge_t *edge):
-    """Does the tensor still belong where the edge leads? Not after detach_(), for example."""
+    """Does the edge still belong to the tensor? Not after detach_(), for example."""
     if edge.node == NULL:
         return True
     if tensor.node is None:
@@ -322,7 +326,7 @@ cdef bint _is_at(Tensor tensor, const edge_t *edge):
 
 
 cdef int _borrow_saved(node_t *node, int position, value_t *to) except -1:
-    """A copy of a saved value, which another thread's backward may be about to take away."""
+    """Copy a saved value, because another thread's backward may release it."""
     cdef int status
     to.kind = NOTHING
     lock(&node.lock)
@@ -336,12 +340,12 @@ cdef int _borrow_saved(node_t *node, int position, value_t *to) except -1:
     return check(status)
 
 
-@cython.binding(False)      # methods check what they are called on
+@cython.binding(False)      # methods check the type of self
 cdef class NativeNode(Node):
     """A node of an operator of the table."""
 
     cdef object unpack(self, int position):
-        """The saved value at `position` as the user knows it: the Tensor that was saved, or its twin."""
+        """Return the saved value at `position` as the user's object: the Tensor that was saved, or its twin."""
         cdef value_t own
         _checked(self, position)
         if self.packed is not None and self.packed[position] is not None:
@@ -353,7 +357,7 @@ cdef class NativeNode(Node):
             clear(&own)
 
     cdef object known(self, value_t *value, int position):
-        """A saved value as the user knows it."""
+        """Convert a saved value to the user's object."""
         cdef node_t *c = self.c
         cdef const saved_t *layout = &c.op.saved[position]
         cdef int edge
@@ -369,7 +373,7 @@ cdef class NativeNode(Node):
         return plain_object(value)
 
     cdef object dual(self, object value, int position):
-        """The value with the tangents that it had, if the thread is still in that level of forward mode."""
+        """Restore the tangents of a saved value, if the thread is still in that level of forward mode."""
         if self.payload is not None and thread_state().dual_level:
             level, tangents = self.payload
             if level == thread_state().dual_level and tangents[position] is not None:
@@ -380,11 +384,11 @@ cdef class NativeNode(Node):
         cdef Tensor tensor = None if from_result else known_tensor(array)
         if tensor is not None and (edge < 0 or _is_at(tensor, &self.c.edges[edge])):
             return tensor
-        # A second array over the same memory: the first one belongs to the Tensor that the user has.
+        # A second array over the same memory: the first one belongs to the user's Tensor.
         return self.placed(alias(array), from_result, result, edge)
 
     cdef Tensor placed(self, Tensor tensor, bint from_result, int result, int edge):
-        """Give a tensor without history the place in the graph of the one that was saved."""
+        """Give a tensor without history the history of the saved one."""
         if from_result:
             tensor.node = self
             tensor.output_nr = result
@@ -401,7 +405,7 @@ cdef class NativeNode(Node):
         return self.dual(self.placed((<PackedTensor>packed).unpack(), layout.from_result, layout.index, edge), position)
 
     cdef list apply_natively(self, list grads, bint keep, uint32_t wanted):
-        """The native execution of a node of which hooks have packed something."""
+        """Run a node natively whose saved values hooks have packed."""
         cdef node_t *c = self.c
         cdef value_t[MAX_SAVED] saved
         cdef list unpacked = [None if item is None else self.unpack_packed(i) for i, item in enumerate(self.packed)]
@@ -451,7 +455,7 @@ cdef class NativeNode(Node):
             check(freed_error(c))
         if not recorded and self.packed is not None:
             return self.apply_natively(grads, keep, wanted)
-        # Eager runs the formulas on arrays, unless it is asked for a graph: a traced backward gives the same.
+        # Eager runs the formulas on arrays, unless it creates a graph: a traced backward gives the same.
         cdef bint traced = (recorded and thread_state().modes & BACKWARD_MODES and thread_state().grad_disabled
                             and self.packed is None)
         cdef list native = native_gradients(self, grads, wanted) if traced else []
@@ -494,18 +498,19 @@ cdef class NativeNode(Node):
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def _operator(self):
-        """The `Operator` that made it."""
+        """The `Operator` of the node."""
         return <object>self.c.op.object
 
     def _unpack(self, int position):
-        """What is saved at `position`."""
+        """Return the saved object at `position`."""
         return self.unpack(_checked(self, position))
 
     def _pack(self, int position, pack, unpack):
-        """Store what is saved at `position` as the hooks say."""
+        """Replace the saved object at `position` by what the pack hook returns."""
         cdef value_t own
         if self.packed is not None and self.packed[position] is not None:
-            raise RuntimeError(f"register_hooks: there are hooks already for what {self.name()} saved (got more).")
+            raise RuntimeError(f"register_hooks: hooks are registered already for what {self.name()} saved (got a "
+                               "second pair).")
         if self.c.released:
             raise RuntimeError(f"register_hooks: {self.name()} has released what it saved. Register the hooks before "
                                "backward, or call backward with retain_graph=True.")
@@ -530,7 +535,6 @@ install_collector(NativeNode, True)
 
 
 cdef object fit_recorded(const array_t *meta, Tensor gradient):
-    """What `fit` does, as recorded operations."""
     cdef int i
     if is_complex(gradient.array.dtype) and not is_complex(meta.dtype):
         gradient = operators.real(gradient)
@@ -541,14 +545,14 @@ cdef object fit_recorded(const array_t *meta, Tensor gradient):
     return gradient
 
 
-# ---------------------------------------------------------------------------------------------- hooks for saved tensors
+# ---- saved-tensor hooks
 
 cdef int pack_saved(NativeNode node, int position, const value_t *value, bint detached, object pack,
                     object unpack) except -1:
     cdef str name = node.c.op.saved[position].name.decode()
     cdef int i
     cdef object packed
-    # A result would close a cycle with its node: the hook gets an alias without history.
+    # A result would form a cycle with its node: the hook gets an alias without history.
     detached = detached or node.c.op.saved[position].from_result
     if value.kind == ARRAY:
         packed = _pack_array(node, name, value.of.array, detached, pack, unpack)
@@ -570,7 +574,7 @@ cdef PackedTensor _pack_array(NativeNode node, str name, array_t *array, bint de
 
 
 cdef int _release_packed(node_t *node, int position) noexcept nogil:
-    """The value of its own that a node kept, now that it is packed."""
+    """Remove the value that a node saved, now that it is packed."""
     lock(&node.lock)
     clear(&node.saved[position].value)
     unlock(&node.lock)

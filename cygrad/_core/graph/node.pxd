@@ -1,4 +1,4 @@
-"""The nodes of the graph: a Python object for the collector and the user, a C block for the engine."""
+"""The nodes of the graph: a Python object for the garbage collector and the user, a C block for the engine."""
 
 from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t, uint32_t
@@ -15,18 +15,18 @@ cdef enum:
 
 ctypedef struct edge_t:
     node_t *node          # strong: the edge holds a reference to node.object; NULL: no gradient needed
-    int64_t input_nr      # which gradient of that node
+    int64_t input_nr      # index of that node's gradient
 
-# Where a leaf's gradient is collected, shared by the leaf and its AccumulateGrad node.
+# The gradient slot of a leaf, shared by the leaf and its AccumulateGrad node.
 ctypedef struct gradient_t:
     int64_t count
-    int32_t lock          # guards `value` and the memory of *value while it is added to
-    int32_t sparse        # .grad is a sparse tensor, to which only Python adds
+    int32_t lock          # guards `value` and the memory of *value during accumulation
+    int32_t sparse        # .grad is a sparse tensor; only Python code adds to it
     array_t *value        # NULL: .grad is None
-    node_t *accumulator       # the AccumulateGrad node while there is one, borrowed
-    node_t *parked            # an unreferenced one, kept for the next use, or NULL
+    node_t *accumulator       # the AccumulateGrad node, if any, borrowed
+    node_t *parked            # an unreferenced one, kept for reuse, or NULL
 
-# A saved value with the version that it had.
+# A saved value and its version when it was saved.
 ctypedef struct kept_t:
     value_t value
     int64_t version
@@ -38,30 +38,30 @@ ctypedef int (*backward_t)(node_t *node, value_t *grads, array_t **out, bint kee
 cdef enum:
     ALL_ARGUMENTS = 0xFFFFFFFF
 
-# One block of memory for everything that the engine needs of a node: the struct, then edges, then saved values.
+# All that the engine needs of a node in one block of memory: the struct, then edges, then saved values.
 ctypedef struct node_t:
-    PyObject *object          # the Node this belongs to, borrowed
+    PyObject *object          # the Node of the block, borrowed
     backward_t backward       # NULL: only Python can run it
     edge_t *edges
     int32_t n_edges
-    int32_t n_outputs         # how many gradients it takes
+    int32_t n_outputs         # number of gradients that it takes
     int64_t sequence_nr       # larger is later
     int64_t task              # the GraphTask that has claimed `index`, or 0
-    int64_t index             # its place in that task's plan
-    int64_t nbytes            # of this block
-    int64_t work              # rough cost of running it, in elements touched
-    int32_t python            # HAS_... flags: not zero means "on the calling thread"
+    int64_t index             # its index in that task's plan
+    int64_t nbytes            # bytes of this block
+    int64_t work              # rough cost of running it, in elements accessed
+    int32_t python            # HAS_... flags: nonzero means "on the calling thread"
     int32_t lock              # guards `saved` and `released`
-    int32_t released          # saved values are gone
+    int32_t released          # saved values were freed
     uint32_t needed           # bit i: argument i of the operator needs a gradient
     const operator_t *op      # NULL for nodes that are not of the table
     int32_t n_saved
     int32_t released_by       # the number of the call of backward that released `saved`, its last 32 bits
     kept_t *saved             # n_saved values
-    array_t **metas           # NULL, or per edge the shape and dtype that its gradient must be brought to
+    array_t **metas           # NULL, or per edge the shape and dtype of its gradient
     gradient_t *gradient      # AccumulateGrad only
     node_t *inner             # CopySlices only: the node of the slice, which the payload keeps alive
-    node_t *next              # in the ring of nodes that the collector need not see; NULL: it sees this one
+    node_t *next              # links of the list of untracked nodes; NULL: the garbage collector tracks it
     node_t *previous
 
 cdef extern from *:
@@ -72,44 +72,44 @@ cdef extern from *:
 
 cdef class Hooks:
     """The hooks of one node, in the order in which they were registered."""
-    cdef dict fitted          # output_nr -> a Tensor without memory, shaped as gradients shall be; comes first
+    cdef dict fitted          # output_nr -> a Tensor without memory, with the shape of the gradient; comes first
     cdef dict tensor          # output_nr -> {id: hook}
     cdef dict before          # {id: prehook(grad_outputs)}
     cdef dict retained        # output_nr -> weak reference to the Tensor whose .grad is kept
     cdef dict after           # {id: hook(grad_inputs, grad_outputs)}
     cdef dict accumulated     # {id: hook(tensor)}: post-accumulate-grad hooks
-    cdef object replaced      # without a GIL: dicts that were here before, which another thread may be reading
+    cdef object replaced      # without a GIL: former dicts, which another thread may be reading
 
 cdef class Node:
     cdef node_t *c
     cdef Hooks hooks              # or None
-    cdef dict notes               # .metadata, made when asked for
+    cdef dict notes               # .metadata, created on first access
     cdef object payload           # AccumulateGrad: the leaf; CopySlices: the node of the slice; Function: the context
     cdef list packed              # saved values that went through hooks, by position, or None
     cdef object __weakref__
     cdef Hooks ensure_hooks(self)
-    # Recorded or Python execution, under the GIL: grads is a list of Tensor or None, one per output;
-    # returns a list of Tensor or None, one per edge. `wanted` as for backward_t.
+    # Recorded or Python execution, under the GIL: grads is a list of Tensor or None, one per output; returns a list of
+    # Tensor or None, one per edge. `wanted` as for backward_t.
     cdef list apply(self, list grads, bint keep, bint recorded, uint32_t wanted)
 
-# A node of type `type` (a subtype of Node, made by node_type) with room for edges and saved values, all zero;
+# Create a node of type `type` (a subtype of Node, made by node_type) with space for edges and saved values, all zero;
 # `with_metas`: and for their metas.
 cdef Node node_new(type type, int n_edges, int n_outputs, int n_saved, bint with_metas)
-# The named subtype of `base`, such as MulBackward0: made once per name.
+# Return the named subtype of `base`, such as MulBackward0: created once per name.
 cdef type node_type(str name, type base)
-# Let the collector see the edges of a subclass (one that adds no object attributes to Node's); `plain`: it adds nothing
-# at all, and its nodes are hidden as long as that is possible.
+# Let the garbage collector visit the edges of a subclass (one that adds no object attributes to Node's); `plain`: it
+# adds nothing at all, and its nodes are untracked as long as that is possible.
 cdef void install_collector(type cls, bint plain) noexcept
 
 # A node is part of a reference cycle only if it leads to a Python object: hooks, metadata, attributes of a leaf. Until
-# there is such an object, the cyclic collector need not visit the graph.
+# there is such an object, the garbage collector need not visit the graph.
 cdef void gc_unlink(node_t *node) noexcept      # before the node is freed, or one of the next two
 cdef void gc_untrack(node_t *node) noexcept     # the node leads to no such object
-cdef void gc_track(node_t *node) noexcept       # a node that no other node leads to has one
+cdef void gc_track(node_t *node) noexcept       # a node without consumers has one
 cdef void gc_track_all() noexcept               # any node may lead to one
 cdef void set_edge(node_t *node, int i, node_t *target, int64_t input_nr) noexcept
 cdef gradient_t *gradient_new() noexcept nogil
 cdef void gradient_release(gradient_t *gradient) noexcept
-# Drop what the node saved (thread-safe, no GIL needed unless HAS_PACKED_TENSORS).
+# Free what the node saved (thread-safe, no GIL needed unless HAS_PACKED_TENSORS).
 cdef void release_saved(node_t *node) noexcept nogil
 cdef int64_t next_sequence_nr() noexcept

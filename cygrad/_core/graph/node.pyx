@@ -1,10 +1,10 @@
 """
-The nodes of the graph: a Python object for the collector and the user, a C block for the engine.
+The nodes of the graph: a Python object for the garbage collector and the user, a C block for the engine.
 
-A Node object is small: hooks, metadata and a pointer to one block of C memory with the edges and the saved
-values, which the engine reads without the GIL. The collector sees the edges too: `_install` puts a traverse and
-a clear function before Cython's own. Destroying a chain never recurses: a dying node hands its edges to a list of
-its thread, and the outermost dying node works that list off.
+A Node object is small: hooks, metadata and a pointer to one block of C memory with the edges and the saved values,
+which the engine reads without the GIL. The garbage collector visits the edges too: `_install` puts a traverse and a
+clear function before Cython's own. Destroying a chain never recurses: a dying node appends its edges to a thread-local
+list, which the outermost dying node processes.
 """
 
 cimport cython
@@ -77,12 +77,12 @@ cdef void gradient_release(gradient_t *gradient) noexcept:
         deallocate(gradient, sizeof(gradient_t))
 
 
-# ------------------------------------------------------------------------------------------------ making and freeing
+# ---- creation and deallocation
 
 cdef enum:
-    FREE_NODES = 1024          # as many as most graphs have
+    FREE_NODES = 1024          # enough for most graphs
 
-cdef PyObject *_free[FREE_NODES]       # dead plain nodes, whole but for their blocks
+cdef PyObject *_free[FREE_NODES]       # free list of plain nodes, complete except for their blocks
 cdef int _n_free = 0
 
 
@@ -124,7 +124,7 @@ cdef Node node_new(type type, int n_edges, int n_outputs, int n_saved, bint with
     if plain:
         _link(c)
     if unlikely(thread_state().anomaly & ANOMALY_ON):
-        import traceback                     # here: it takes a while, and few programs need it
+        import traceback                     # here, because it is slow and rarely needed
         gc_track(c)
         node.notes = {"traceback_": traceback.format_stack()}
         if _evaluating.node is not None:
@@ -133,7 +133,7 @@ cdef Node node_new(type type, int n_edges, int n_outputs, int n_saved, bint with
 
 
 class _Evaluating(threading.local):
-    """Anomaly mode: the node that this thread runs, which is why others are made; or None."""
+    """Anomaly mode: return the node that this thread runs, for which others are created; or None."""
 
     node = None
 
@@ -142,7 +142,7 @@ _evaluating = _Evaluating()
 
 
 def set_evaluating(node):
-    """Anomaly mode: this thread runs `node` (None: none), for which others are made; returns the former one."""
+    """Anomaly mode: set the node that this thread runs (None: none); returns the former one."""
     former = _evaluating.node
     _evaluating.node = node
     return former
@@ -155,7 +155,7 @@ cdef void set_edge(node_t *node, int i, node_t *target, int64_t input_nr) noexce
         Py_INCREF(<object>target.object)
         if target.next == NULL and node.next != NULL:
             gc_track(node)
-        # Backward runs by decreasing numbers. The history of a view may be made only now, when it is asked for.
+        # Backward runs by decreasing numbers. The history of a view may be created only now, when it is read.
         if target.sequence_nr >= node.sequence_nr and target.gradient == NULL:
             node.sequence_nr = next_sequence_nr()
 
@@ -170,7 +170,7 @@ cdef void release_saved(node_t *node) noexcept nogil:
 
 
 cdef inline array_t **_metas_inside(node_t *node) noexcept nogil:
-    """Where the metas of a node are that was made with room for them."""
+    """Return the metas of a node that was created with space for them."""
     return <array_t **>(node.saved + node.n_saved)
 
 
@@ -185,7 +185,7 @@ cdef inline void _release_metas(node_t *node) noexcept nogil:
 
 
 cdef inline void _free_block(node_t *c) noexcept:
-    """All that a dying node has in C."""
+    """Free all that a dying node has in C."""
     cdef int i
     if c.next != NULL:
         _unlink(c)
@@ -202,7 +202,7 @@ cdef inline void _free_block(node_t *c) noexcept:
     deallocate(c, c.nbytes)
 
 
-# Objects whose last reference may be ours to drop, waiting for the outermost dying node of this thread.
+# Objects whose last reference may be ours to drop, for the outermost dying node of this thread.
 cdef extern from * nogil:
     """
     #include <pthread.h>
@@ -230,7 +230,7 @@ cdef extern from * nogil:
 
 
 if watch_dying() != 0:
-    raise ImportError("cygrad: the system has no room for one more thread-local key")
+    raise ImportError("cygrad: the system has no free thread-local key")
 
 
 cdef void _drop_later(PyObject *object) noexcept:
@@ -238,7 +238,7 @@ cdef void _drop_later(PyObject *object) noexcept:
     cdef PyObject **items
     if dying_size == dying_capacity:
         items = <PyObject **>realloc(dying_items, (2 * dying_capacity + 64) * sizeof(PyObject *))
-        if items == NULL:          # no memory for the list: recursion is all that is left
+        if items == NULL:          # no memory for the list: recurse
             Py_DECREF(<object>object)
             return
         set_dying(items, 2 * dying_capacity + 64)
@@ -247,7 +247,7 @@ cdef void _drop_later(PyObject *object) noexcept:
 
 
 cdef void _drop_edges(node_t *c) noexcept:
-    """Give up the references that the edges hold, without recursion however long the chain."""
+    """Drop the references of the edges, without recursion however long the chain."""
     global dying_size
     cdef int i
     cdef node_t *target
@@ -259,7 +259,7 @@ cdef void _drop_edges(node_t *c) noexcept:
         c.edges[i].node = NULL
         if target == NULL:
             continue
-        # What dies by the outermost one's hand hands on its own edges.
+        # Nodes that die through the outermost one append their edges.
         if outermost or not FREE_THREADED and Py_REFCNT(target.object) > 1:
             Py_DECREF(<object>target.object)
         else:
@@ -289,11 +289,11 @@ cdef class Hooks:
         self.accumulated = {}
 
 
-@cython.binding(False)      # methods check what they are called on
+@cython.binding(False)      # methods check the type of self
 @cython.freelist(256)
 cdef class Node:
     """
-    A function of the graph: what backward runs.
+    A node of the graph, which backward runs.
 
     Users meet nodes as ``tensor.grad_fn`` and follow them by `next_functions`.
     """
@@ -309,7 +309,7 @@ cdef class Node:
         _free_block(c)
 
     cdef Hooks ensure_hooks(self):
-        # Without a GIL two threads may register first hooks at once: both have to get the same dicts.
+        # Without a GIL two threads may register first hooks concurrently: both must get the same dicts.
         with cython.critical_section(self):
             if self.hooks is None:
                 self.hooks = Hooks()
@@ -322,7 +322,7 @@ cdef class Node:
 
     def __call__(self, *gradients):
         """
-        Run the function once: gradients of its results to gradients of its arguments.
+        Run the node once: gradients of its results to gradients of its arguments.
 
         Parameters
         ----------
@@ -338,14 +338,14 @@ cdef class Node:
         return call_node(self, gradients)
 
     def name(self):
-        """The name of the function, such as ``MulBackward0``."""
+        """The name of the node, such as ``MulBackward0``."""
         name = type(self).__name__
         # PyTorch names those of its engine with their namespace.
         return f"torch::autograd::{name}" if name in ENGINES_OWN and library_name() == "torch" else name
 
     @property
     def next_functions(self):
-        """Pairs (node, input number) that this node hands its results to; (None, 0) where none is needed."""
+        """Pairs (node, input number) that receive the results of this node; (None, 0) where none is needed."""
         cdef int i
         cdef list pairs = []
         for i in range(self.c.n_edges):
@@ -357,8 +357,8 @@ cdef class Node:
 
     @property
     def metadata(self):
-        """A dict for whatever users want to remember of this node."""
-        with cython.critical_section(self):          # one dict, also for two threads that ask first
+        """A dict for arbitrary user data."""
+        with cython.critical_section(self):          # one dict, also for two threads that access it first
             if self.notes is None:
                 self.notes = {}
                 gc_track_all()
@@ -366,11 +366,11 @@ cdef class Node:
 
     @property
     def requires_grad(self):
-        """True: there are nodes only where gradients are wanted."""
+        """True: nodes exist only where gradients are needed."""
         return True
 
     def _sequence_nr(self):
-        """When the node was made: larger is later; backward runs in decreasing order."""
+        """Sequence number of the node: larger is later; backward runs in decreasing order."""
         return self.c.sequence_nr
 
     def register_hook(self, hook):
@@ -414,7 +414,7 @@ def _check_callable(hook, operation):
         raise TypeError(f"{operation}: the hook must be callable (got {type(hook).__name__}).")
 
 
-# ------------------------------------------------------------------------------------- what the collector has to see
+# ---- tracking by the garbage collector
 
 cdef int _traverse(PyObject *self, visitproc visit, void *argument) noexcept:
     cdef node_t *c = (<Node>self).c
@@ -435,13 +435,13 @@ cdef int _clear(PyObject *self) noexcept:
     return _node_clear(self)
 
 
-# Nodes that the collector need not see are in a ring of our own, which begins and ends here.
+# Head of the list of untracked nodes.
 cdef node_t _hidden
 _hidden.next = _hidden.previous = &_hidden
 
 
 cdef inline void _link(node_t *node) noexcept:
-    if FREE_THREADED:                    # the ring would need a lock
+    if FREE_THREADED:                    # the list would need a mutex
         PyObject_GC_Track(node.object)
         return
     node.next = _hidden.next
@@ -479,11 +479,11 @@ cdef void gc_track_all() noexcept:
         gc_track(_hidden.next)
 
 
-cdef void (*_cython_dealloc)(PyObject *) noexcept      # what Cython made for plain nodes
+cdef void (*_cython_dealloc)(PyObject *) noexcept      # what Cython generated for plain nodes
 
 
 cdef void _plain_dealloc(PyObject *self) noexcept:
-    """The end of a node that has nothing but its block: it waits to be another one."""
+    """Deallocate a node that has only its block: put it into the free list."""
     global _n_free
     cdef node_t *c = (<Node>self).c
     if unlikely(c == NULL or _n_free == FREE_NODES or FREE_THREADED or (<Node>self).hooks is not None
@@ -511,15 +511,15 @@ cdef int (*_node_clear)(PyObject *) noexcept
 
 
 def _refuse(cls, *arguments, **options):
-    """What Python code gets that tries to make a node by itself."""
+    """Raise the error for Python code that tries to create a node."""
     raise TypeError(f"{cls.__name__}: nodes are made by operations on tensors that require grad; the type cannot be "
                     "called or subclassed.")
 
 
 cdef void install_collector(type cls, bint plain) noexcept:
     """
-    Let the collector see the edges of this class (it must add no object attributes to Node's), and close the ways
-    by which Python code would get a node without its C block.
+    Let the garbage collector visit the edges of this class (it must add no object attributes to Node's), and prevent
+    Python code from creating a node without its C block.
     """
     global _cython_dealloc
     if plain:
@@ -545,8 +545,8 @@ cdef list _type_names = []         # the bytes that tp_name points to
 
 cdef type node_type(str name, type base):
     """
-    A static type made at run time: its instances come from Node's free list and cost no reference count
-    of their type, as those of a Python subclass would.
+    A static type created at run time: its instances come from Node's free list and do not hold a reference to their
+    type, as those of a Python subclass would.
     """
     found = _types.get(name)
     if found is not None:

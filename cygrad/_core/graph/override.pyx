@@ -1,9 +1,9 @@
 """
-Classes that take part in operations: subclasses of Tensor, and others that define ``__torch_function__``.
+Classes that override operations: subclasses of Tensor, and others with ``__torch_function__``.
 
-An operator that finds such an argument while it boxes them hands the call over: the class's ``__torch_function__`` gets
-the function, the classes that take part, and the arguments. That of Tensor runs the function as usual, and gives the
-result the class of the argument.
+When boxing finds such an argument, the class's ``__torch_function__`` handles the call: it gets the function, the
+classes, and the arguments. That of Tensor runs the function as usual and converts the result to the class of the
+argument.
 """
 
 cimport cython
@@ -35,14 +35,13 @@ cdef object _kept = None           # holds the reference that the protocol borro
 
 
 def set_plain_subclass(cls):
-    """Say which subclass, whose results are plain Tensors, is so common that no attribute shall be looked up for it."""
+    """Set the subclass with plain results that is frequent enough to skip the attribute lookup."""
     global _kept
     _kept = cls
     protocol.plain_subclass = <PyObject *>cls
 
 
 cdef bint overrides(object value) except -1:
-    """Does its class want to be asked?"""
     if borrowed_type(value) == protocol.plain_subclass or overrides_disabled:
         return False
     found = getattr(type(value), "__torch_function__", None)
@@ -54,9 +53,9 @@ cdef bint is_entry(object value) except -1:
             and overrides(value))
 
 
-@cython.binding(False)      # methods check what they are called on
+@cython.binding(False)      # methods check the type of self
 cdef class Disabled:
-    """Within it, subclasses of Tensor are what any Tensor is."""
+    """Treats subclasses of Tensor like Tensor inside the block."""
     cdef int before
 
     def __enter__(self):
@@ -71,7 +70,7 @@ cdef class Disabled:
 
 
 def asked_in_turn(values):
-    """Those of the values whose classes want to be asked, one of each class, a subclass before its bases."""
+    """Return the overriding classes of the values, one of each class, a subclass before its bases."""
     cdef list found = []
     cdef list classes = []
     for value in values:
@@ -88,7 +87,7 @@ def asked_in_turn(values):
 
 
 def call_override(function, values, args, kwargs):
-    """What the first of the classes of `values` that does not decline makes of the call."""
+    """Return the result of the first class of `values` that does not return NotImplemented."""
     asked = asked_in_turn(values)
     types = tuple([type(value) for value in asked])
     for value in asked:
@@ -110,7 +109,6 @@ cdef tuple python_arguments(Operator operator, PyObject **arguments):
 
 
 cdef object override(Operator operator, PyObject **arguments, object out, bint inplace):
-    """The call of an operator, handed to the classes of its arguments."""
     cdef list values = []
     cdef int i
     args, kwargs = python_arguments(operator, arguments)
@@ -126,7 +124,7 @@ cdef object override(Operator operator, PyObject **arguments, object out, bint i
 
 
 def become(value, cls):
-    """A result, and what is in it, as a Tensor of the class `cls`; what is no plain Tensor stays what it is."""
+    """Convert a result, and its items, to the class `cls`; other objects than plain Tensors stay as they are."""
     cdef Tensor tensor, made
     if type(value) is tuple or type(value) is list:
         return type(value)([become(part, cls) for part in value])
@@ -137,7 +135,7 @@ def become(value, cls):
     tensor = <Tensor>value
     if not issubclass(cls, Tensor):
         raise TypeError(f"__torch_function__: expected a subclass of Tensor (got {cls.__name__}).")
-    if tensor.leaf_requires_grad or tensor.dual_level:      # others may know it
+    if tensor.leaf_requires_grad or tensor.dual_level:      # other code may refer to it
         return tensor
     made = <Tensor>(<_Type *>Tensor).tp_new(<_Type *>cls, (), NULL)
     replace_array(made, held_array(tensor))
@@ -149,7 +147,7 @@ def become(value, cls):
 
 def torch_function(cls, func, types, args=(), kwargs=None):
     """
-    How a subclass of Tensor takes part in a function: results have its class.
+    Run a function on a subclass of Tensor: results have its class.
 
     Parameters
     ----------

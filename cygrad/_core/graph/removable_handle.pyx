@@ -1,4 +1,4 @@
-"""Handles of registered hooks, of tensors, nodes, modules and optimizers alike."""
+"""Handles of registered hooks of tensors, nodes, modules and optimizers."""
 
 from libc.stdint cimport int64_t
 from cygrad._core.memory.atomic cimport atomic_add
@@ -21,7 +21,7 @@ class RemovableHandle:
     """
 
     def __init__(self, hooks, hook=None, *, extra_dict=()):
-        # One step, so that no two handles have one number where there is no GIL.
+        # One step, so that handles have unique numbers without a GIL.
         self.id = atomic_add(&_handles, 1)
         self.hooks = hooks
         self.extra = (extra_dict,) if isinstance(extra_dict, dict) else tuple(extra_dict)
@@ -30,7 +30,7 @@ class RemovableHandle:
 
     @property
     def hooks_dict_ref(self):
-        """A function that returns the dict of the hooks."""
+        """Return the dict of the hooks."""
         return lambda: self.hooks
 
     def __getstate__(self):

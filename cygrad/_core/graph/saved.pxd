@@ -1,4 +1,4 @@
-"""Hooks for saved tensors: how a tensor is packed away, and how it comes back."""
+"""Saved-tensor hooks: pack and unpack."""
 
 from libc.stdint cimport int64_t
 from cygrad._core.arrays.array cimport array_t
@@ -6,28 +6,28 @@ from cygrad._core.graph.node cimport Node, edge_t, node_t
 from cygrad._core.graph.tensor cimport Tensor
 
 cdef class SavedHooks:
-    """A pair of hooks that holds for everything saved by a thread."""
+    """A pair of hooks for everything that a thread saves."""
     cdef readonly object pack
     cdef readonly object unpack
-    cdef SavedHooks outer         # the pair that this one covers, or None
+    cdef SavedHooks outer         # the pair outside of this one, or None
 
 cdef class PackedTensor:
-    """What a pack hook made of a saved tensor."""
+    """The result of a pack hook."""
     cdef object value
-    cdef object hook              # makes it a tensor again
-    cdef array_t *meta            # the shape and dtype that it must then have
+    cdef object hook              # the unpack hook
+    cdef array_t *meta            # shape and dtype that it must return
     cdef str place                # "MulBackward0, 'self'", for messages
-    # What the hook returns, checked.
+    # Return what the unpack hook returns, checked.
     cdef Tensor unpack_raw(self)
-    # A new Tensor outside the graph; runs the hook.
+    # The same as a new Tensor outside the graph.
     cdef Tensor unpack(self)
 
-# The pair that holds in this thread; to be asked only if thread_state().saved_hooks is not NULL.
+# Return the pair of this thread; call it only if thread_state().saved_hooks is not NULL.
 cdef SavedHooks saved_hooks()
 cdef PackedTensor pack_tensor(Node node, str name, Tensor tensor, object pack, object unpack)
-# allow_mutation_on_saved_tensors: the tensor is about to be changed in place. To be called if thread_state().guarded.
+# allow_mutation_on_saved_tensors: call it before an in-place operation if thread_state().guarded.
 cdef int before_change(Tensor tensor) except -1
-# A Tensor of its own over the same memory, without history.
+# Return a new Tensor over the same memory, without history.
 cdef Tensor alias(array_t *array)
 # Make the tensor (one without history) output `output_nr` of the node; of an AccumulateGrad: the leaf itself.
 cdef int attach(Tensor tensor, Node node, int64_t output_nr) except -1

@@ -1,9 +1,9 @@
 """
-Hooks for saved tensors: how a tensor is packed away, and how it comes back.
+Saved-tensor hooks: pack and unpack.
 
-A node that keeps a tensor keeps its array, unless a pair of hooks decides otherwise: pack makes something else of the
-tensor at once, and unpack makes a tensor of that each time it is needed. What comes back only has to have the same
-content: its place in the graph is that of the tensor which was saved.
+A node saves the array of a tensor unless a pair of hooks is set: pack converts the tensor to another object
+immediately, and unpack converts it back each time it is needed. The result only needs the same content: its place in
+the graph is that of the saved tensor.
 """
 
 from cpython.object cimport PyObject
@@ -45,7 +45,7 @@ cdef int attach(Tensor tensor, Node node, int64_t output_nr) except -1:
 # ------------------------------------------------------------------------------------------------------------- packing
 
 cdef class PackedTensor:
-    """What a pack hook made of a saved tensor."""
+    """The result of a pack hook."""
 
     def __dealloc__(self):
         release(self.meta)
@@ -84,16 +84,16 @@ cdef PackedTensor pack_tensor(Node node, str name, Tensor tensor, object pack, o
     finally:
         state.grad_disabled = disabled
     if array.version != NULL and atomic_load(&array.version.value) != version:
-        raise RuntimeError(f"saved tensor hooks: pack changed its input in place (got version "
+        raise RuntimeError(f"saved tensor hooks: pack modified its input in place (got version "
                            f"{atomic_load(&array.version.value)} for {packed.place}, expected {version}). "
                            "Work on a clone() in the hook.")
     return packed
 
 
-# ------------------------------------------------------------------------------------- hooks for all saves of a thread
+# ---- hooks of a thread
 
 cdef class SavedHooks:
-    """A pair of hooks that holds for everything saved by a thread."""
+    """A pair of hooks for everything that a thread saves."""
 
 
 cdef SavedHooks saved_hooks():
@@ -109,7 +109,7 @@ cdef object _set_hooks(SavedHooks hooks):
 
 
 class _Refusals(threading.local):
-    """Why this thread lets no hooks be set, or None."""
+    """Return why hooks are disabled in this thread, or None."""
 
     message = None
 
@@ -118,7 +118,7 @@ _refusals = _Refusals()
 
 
 def push_hooks(pack, unpack):
-    """Let this pair of hooks hold for everything that this thread saves, until `pop_hooks`."""
+    """Push a pair of hooks for everything that this thread saves, until `pop_hooks`."""
     cdef SavedHooks hooks
     if _refusals.message is not None:
         raise RuntimeError(_refusals.message)
@@ -132,13 +132,13 @@ def push_hooks(pack, unpack):
 
 
 def pop_hooks():
-    """Go back to the pair of hooks before the last `push_hooks`."""
+    """Restore the pair of hooks before the last `push_hooks`."""
     if thread_state().saved_hooks != NULL:
         _set_hooks(saved_hooks().outer)
 
 
 def refuse_hooks(message):
-    """Let `push_hooks` fail with this message in this thread (None: let it work); returns the former message."""
+    """Make `push_hooks` raise this message in this thread (None: allow it); returns the former message."""
     former = _refusals.message
     if message is not None and thread_state().saved_hooks != NULL:
         raise RuntimeError(message)
@@ -147,7 +147,7 @@ def refuse_hooks(message):
 
 
 class _Guard(threading.local):
-    """What this thread calls before in-place changes, or None."""
+    """Return the function that this thread calls before in-place operations, or None."""
 
     call = None
 
@@ -170,7 +170,8 @@ cdef int before_change(Tensor tensor) except -1:
 
 def set_guard(call):
     """
-    Let this thread call a function before each in-place change, with the identity of the memory; None: no more.
+    Set a function that this thread calls before each in-place operation, with the identity of the memory; None
+    removes it.
 
     Returns
     -------
@@ -185,7 +186,7 @@ def set_guard(call):
 
 def memory_of(Tensor tensor not None):
     """
-    Which memory a tensor has, and at which version.
+    Return the identity of a tensor's memory and its version.
 
     Returns
     -------
@@ -196,7 +197,7 @@ def memory_of(Tensor tensor not None):
 
 
 def check_hooks(str operation, pack, unpack):
-    """Refuse hooks that cannot be called."""
+    """Raise unless the hooks are callable."""
     for role, hook in (("pack", pack), ("unpack", unpack)):
         if not callable(hook):
             raise TypeError(f"{operation}: the {role} hook must be callable (got {type(hook).__name__}).")
@@ -204,7 +205,7 @@ def check_hooks(str operation, pack, unpack):
 
 class SavedTensor:
     """
-    A value that a node keeps for backward, as ``node._raw_saved_<name>``.
+    A value that a node saves for backward, as ``node._raw_saved_<name>``.
 
     It can be given a pair of hooks that decide how it is stored. It cannot be made directly.
     """
@@ -212,7 +213,7 @@ class SavedTensor:
     __slots__ = ("_node", "_position")
 
     def __init__(self, *arguments, **options):
-        raise TypeError("SavedTensor: it cannot be made directly. Nodes have them as node._raw_saved_<name>.")
+        raise TypeError("SavedTensor: cannot be created directly. Read one from a node as node._raw_saved_<name>.")
 
     def unpack(self):
         """
@@ -226,7 +227,7 @@ class SavedTensor:
 
     def register_hooks(self, pack_hook, unpack_hook):
         """
-        Let a pair of hooks decide how the tensor is stored.
+        Register a pair of hooks for this saved tensor.
 
         Parameters
         ----------
@@ -254,7 +255,7 @@ class SavedTensor:
 
 
 def saved_tensor(node, position):
-    """The `SavedTensor` for what the node keeps at `position`."""
+    """Return the `SavedTensor` of what the node saves at `position`."""
     saved = object.__new__(SavedTensor)
     saved._node, saved._position = node, position
     return saved

@@ -1,8 +1,8 @@
-"""What nodes keep of a tensor of which their formulas read no elements."""
+"""What nodes save of a tensor of which their formulas read no elements."""
 
 
 class Meta:
-    """Shape and dtype of a tensor of which a node kept nothing else."""
+    """Shape and dtype of a tensor of which a node saved nothing else."""
 
     __slots__ = ("dtype", "shape", "storage_offset", "strides")
 

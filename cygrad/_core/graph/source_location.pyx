@@ -1,8 +1,8 @@
 """
-Where Python code is: the function that runs and how far it has got, as a file name and a line when asked.
+Source locations: the running Python function and its bytecode offset, converted to file and line on demand.
 
-Remembering a place takes a pointer to a code object and a number. File name and line are worked out only when an error
-is reported, which may be in a thread without the GIL.
+Storing a location takes a pointer to a code object and a number. File name and line are computed only when an error is
+reported, which may be in a thread without the GIL.
 """
 
 from cpython.object cimport PyObject
@@ -76,7 +76,7 @@ cdef PyObject *running_code(int *offset) noexcept:
     return users_code(offset)
 
 
-cdef int write_place(char *text, int room, PyObject *code, int offset) noexcept nogil:
-    cdef int length = snprintf(text, room, b"%.400s:%d, in %.100s", file_of(code), line_of(code, offset),
+cdef int write_place(char *text, int capacity, PyObject *code, int offset) noexcept nogil:
+    cdef int length = snprintf(text, capacity, b"%.400s:%d, in %.100s", file_of(code), line_of(code, offset),
                                function_of(code))
-    return min(length, room - 1)
+    return min(length, capacity - 1)

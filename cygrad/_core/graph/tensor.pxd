@@ -1,41 +1,41 @@
-"""The tensor: an array, its place in the graph, its gradient."""
+"""The tensor: an array, its node, its gradient."""
 
 from cpython.object cimport PyObject
 from libc.stdint cimport int16_t, int32_t, int64_t
 from cygrad._core.arrays.array cimport array_t
 from cygrad._core.graph.node cimport Hooks, Node, gradient_t
 
-# How a view came to be: what an in-place change of it may do (cygrad._core.graph.inplace).
+# How a view was created: decides what its in-place operations may do (cygrad._core.graph.inplace).
 cdef enum:
     NOT_A_VIEW = 0
-    DIFFERENTIABLE_VIEW       # in-place changes rewrite the history of the base
-    NO_GRAD_VIEW              # made in no-grad mode
-    MULTI_OUTPUT_VIEW         # one of several results of one operation
+    DIFFERENTIABLE_VIEW       # in-place operations rewrite the history of the base
+    NO_GRAD_VIEW              # created in no-grad mode
+    MULTI_OUTPUT_VIEW         # one of several results of an operation
     CUSTOM_VIEW               # returned by a custom Function
-    INFERENCE_VIEW            # made in inference mode of a normal tensor
+    INFERENCE_VIEW            # created in inference mode from a normal tensor
 
 cdef class Tensor:
     cdef array_t *array           # never NULL
-    cdef Node node                # the function that made it; None for leaves. Read it through grad_fn_of()
+    cdef Node node                # grad_fn; None for leaves. Read it through grad_fn_of()
     cdef int32_t output_nr        # which output of `node`
     cdef int32_t leaf_requires_grad
     cdef int16_t view_kind        # how it became a view: NOT_A_VIEW ...
     cdef int16_t untracked        # why backward cannot start from it, for messages: 0, or as in untracked_reason
     cdef int32_t dual_level       # the level of forward mode that holds a tangent for it, or 0
-    cdef int64_t view_version     # version of the base for which `node` is right
+    cdef int64_t view_version     # version of the base for which `node` is valid
     cdef Tensor base              # of a view, else None
-    cdef gradient_t *gradient     # made with the accumulator or the first .grad, else NULL
-    cdef Tensor grad_tensor       # the object for gradient.value that the user has seen, or None
+    cdef gradient_t *gradient     # created with the accumulator or the first .grad, else NULL
+    cdef Tensor grad_tensor       # the Tensor object of gradient.value, or None
     cdef Hooks leaf_hooks         # hooks registered on a leaf, or None
-    cdef PyObject *attributes     # the dict of attributes that users set, made at the first one, else NULL
+    cdef PyObject *attributes     # the dict of user attributes, created with the first one, else NULL
     cdef object __weakref__
 
-# The Tensor for an array; takes over the caller's reference. Raises with this thread's message if array is NULL.
+# Return a new Tensor for an array, whose reference it takes over. Raises with this thread's message if array is NULL.
 cdef Tensor wrap(array_t *array)
-# The same, for a view of `base` (keeps it, notes the grad mode).
+# The same, for a view of `base` (keeps it, stores the grad mode).
 cdef Tensor wrap_view(array_t *array, Tensor base)
 
-# Make a Tensor that others may know an output of another node.
+# Make a Tensor that other threads may use an output of another node.
 cdef void set_node(Tensor tensor, Node node, int32_t output_nr) noexcept
 
 cdef inline bint requires_grad(Tensor tensor) noexcept:
@@ -44,12 +44,12 @@ cdef inline bint requires_grad(Tensor tensor) noexcept:
 cdef inline bint is_inference(Tensor tensor) noexcept:
     return tensor.array.version == NULL
 
-# The node that a gradient for this tensor goes to, with its input number in *input_nr: its grad_fn (brought up to
-# date for views of a base changed in place) or the AccumulateGrad of a leaf; None if it requires no gradient.
+# Return the node that receives this tensor's gradient, with its input number in *input_nr: its grad_fn (updated for
+# views of a base that was modified in place) or the AccumulateGrad of a leaf; None if it requires no gradient.
 cdef Node gradient_edge(Tensor tensor, int64_t *input_nr)
 cdef Node grad_fn_of(Tensor tensor)
 
-# A Tensor for anything tensor-like: Tensor itself, number, sequence, ndarray (copied like tensor()).
+# Return a Tensor for anything tensor-like: Tensor itself, number, sequence, ndarray (copied like tensor()).
 cdef Tensor as_tensor(object value, str operation)
 
 # The door to the layers above: the core calls up through `protocol`, and through `provided` where the function is
@@ -108,20 +108,20 @@ cdef extern from *:
     #define type_of(value) ((PyObject *)Py_TYPE(value))
     """
     PyObject *borrowed_type(object value)
-    PyObject *type_of(PyObject *value)                  # the same without a reference of ours
+    PyObject *type_of(PyObject *value)                  # the same, borrowed
 
 cdef inline bint is_plain(object value) noexcept:
-    """Is it a Tensor whose class need not even be looked up?"""
+    """Is it a Tensor whose class needs no lookup?"""
     return type(value) is Tensor or borrowed_type(value) == protocol.plain_subclass
 
 cdef inline bint is_plain_object(PyObject *value) noexcept:
-    """`is_plain` without a reference of ours."""
+    """`is_plain` for a borrowed object."""
     return type_of(value) == <PyObject *>Tensor or type_of(value) == protocol.plain_subclass
 
 cdef inline bint _is_bare(Tensor tensor) noexcept:
     return (tensor.attributes == NULL and tensor.leaf_hooks is None and tensor.base is None and is_plain(tensor))
 
-# Is there nothing of Python's on the leaf, or on its gradient, by which a cycle could close?
+# Do the leaf and its gradient refer to no Python objects that could form a cycle?
 cdef inline bint is_bare(Tensor leaf) noexcept:
     return _is_bare(leaf) and (leaf.grad_tensor is None or (
         _is_bare(leaf.grad_tensor) and leaf.grad_tensor.node is None and leaf.grad_tensor.grad_tensor is None))

@@ -1,8 +1,8 @@
 """
-The tensor: an array, its place in the graph, its gradient.
+The tensor: an array, its node, its gradient.
 
-Only what needs C fields is here. Everything else that a Tensor can do - operators, indexing, conversions, printing -
-is made of functions in other modules, which `install` puts into the type.
+Only what needs C fields is here. Everything else of Tensor - operators, indexing, conversions, printing - are functions
+of other modules, which `install` adds to the type.
 """
 
 cimport cython
@@ -33,7 +33,7 @@ cdef extern from "Python.h":
 
 
 cdef inline Tensor _made(array_t *array):
-    """A Tensor for a new array; they get to know each other."""
+    """Return a new Tensor for an array, linked both ways."""
     if array == NULL:
         check(MEMORY_ERROR)
     cdef Tensor tensor = bare_tensor()
@@ -59,7 +59,7 @@ cdef Tensor wrap(array_t *array):
 
 cdef Tensor wrap_view(array_t *array, Tensor base):
     cdef Tensor tensor = _made(array)
-    # A view of an inference tensor is nothing but memory, nor is one of the bits of floating point numbers as integers.
+    # A view of an inference tensor has no history, nor has one of floating point bits as integers.
     if array.version == NULL or (not is_differentiable(array.dtype) and is_differentiable(base.array.dtype)):
         return tensor
     cdef thread_state_t *state = thread_state()
@@ -72,7 +72,7 @@ cdef Tensor wrap_view(array_t *array, Tensor base):
 
 
 cdef inline bint _is_outdated(Tensor tensor) noexcept:
-    """A view whose base was changed in place since has another history now; cygrad._core.graph.inplace makes it."""
+    """Update the history of a view whose base was modified in place; cygrad._core.graph.inplace does it."""
     return (tensor.base is not None and tensor.array.version != NULL
             and tensor.array.version.value != tensor.view_version)
 
@@ -86,7 +86,7 @@ cdef Node grad_fn_of(Tensor tensor):
 
 cdef inline Node _node_of(Tensor tensor, int64_t *output_nr):
     cdef Node node
-    lock_lending(<void *>tensor)             # node and number belong together, and neither may go meanwhile
+    lock_lending(<void *>tensor)             # node and number belong together, and neither may be freed meanwhile
     node = tensor.node
     output_nr[0] = tensor.output_nr
     unlock_lending(<void *>tensor)
@@ -94,10 +94,10 @@ cdef inline Node _node_of(Tensor tensor, int64_t *output_nr):
 
 
 cdef void set_node(Tensor tensor, Node node, int32_t output_nr) noexcept:
-    cdef Node _replaced                      # perhaps the last reference: dropped after unlocking
+    cdef Node _replaced                      # perhaps the last reference: drop it after unlocking
     lock_lending(<void *>tensor)
     _replaced = tensor.node
-    if _replaced is None:                    # others know it as a leaf, as one of another's gradient
+    if _replaced is None:                    # others use it as a leaf, or as a gradient
         gc_track_all()
     tensor.node = node
     tensor.output_nr = output_nr
@@ -110,15 +110,15 @@ cdef dict _origins = {
 
 
 cdef int _refresh(Tensor tensor) except -1:
-    # Two threads may do this at once: each makes a node of its own for the same function, and one of them stays.
+    # Two threads may do this concurrently: each creates a node for the same function, and one of them stays.
     if tensor.node is None and not requires_grad(tensor.base):
-        return 0                   # it stays out of date, for the base may require grad some day
+        return 0                   # still outdated, because the base may require grad later
     if tensor.view_kind == DIFFERENTIABLE_VIEW:
         protocol.refresh_view(tensor)
     else:
         maker = "grad_fn" if tensor.node is None else tensor.node.name()
         raise RuntimeError(f"{maker}: output {tensor.output_nr} is a view whose base, or another view of "
-                           f"it, was changed in place since (got version {tensor.array.version.value}, expected "
+                           f"it, was modified in place since (got version {tensor.array.version.value}, expected "
                            f"{tensor.view_version}), and the history of such a view cannot be rewritten, because "
                            f"{_origins[tensor.view_kind]}. Use an operation that makes a new tensor, or make the view "
                            "again after the change, where operations are recorded.")
@@ -146,7 +146,7 @@ cdef Node gradient_edge(Tensor tensor, int64_t *input_nr):
 
 
 cdef int _share_hooks(Tensor leaf, Node accumulator) except -1:
-    """Tensor hooks live with the leaf and outlast its accumulator; the node's own hooks die with the node."""
+    """Tensor hooks belong to the leaf and outlive its accumulator; the node's own hooks die with the node."""
     cdef Hooks hooks = accumulator.ensure_hooks()
     if hooks.tensor is leaf.leaf_hooks.tensor:
         return 0
@@ -159,7 +159,7 @@ cdef int _share_hooks(Tensor leaf, Node accumulator) except -1:
 
 
 cdef int _note_requirement(Tensor leaf) except -1:
-    """A graph that was recorded before may still lead to a leaf that requires no grad any more."""
+    """An earlier graph may still lead to a leaf that requires no grad any more."""
     cdef Node accumulator = None if leaf.gradient == NULL else known_accumulator(leaf.gradient)
     if accumulator is not None:
         accumulator.c.released = not leaf.leaf_requires_grad
@@ -167,7 +167,7 @@ cdef int _note_requirement(Tensor leaf) except -1:
 
 
 cdef Hooks hooks_of(Tensor tensor):
-    """Where hooks of this tensor are registered: at its node, or for a leaf with the tensor itself."""
+    """Return the hooks of this tensor: those of its node, or of the leaf itself."""
     cdef Node node = grad_fn_of(tensor)
     if node is not None:
         return node.ensure_hooks()
@@ -182,14 +182,13 @@ cdef Hooks hooks_of(Tensor tensor):
 
 
 cdef str describe(Tensor tensor):
-    """"float32 tensor of shape (2, 3)", for messages."""
     return f"{dtype_name(tensor.array.dtype).decode()} tensor of shape {shape_text(tensor.array).decode()}"
 
 
-@cython.binding(False)      # methods check what they are called on
+@cython.binding(False)      # methods check the type of self
 cdef class Tensor:
     """
-    An n-dimensional array that remembers how it was computed.
+    An n-dimensional array that records how it was computed.
 
     Make one with `cygrad.tensor`, `cygrad.zeros`, `cygrad.from_numpy` and their like, or ``Tensor(data)``,
     which copies `data` with the default floating dtype.
@@ -203,7 +202,7 @@ cdef class Tensor:
     tensor([2., 4.])
     """
 
-    __array_priority__ = 1000.0        # NumPy arrays leave mixed operations to us
+    __array_priority__ = 1000.0        # NumPy arrays return NotImplemented in mixed operations
 
     def __init__(self, *data, **options):
         if (data or options) and type(self).__new__ is Tensor.__new__:      # another `__new__` has used the arguments
@@ -225,7 +224,7 @@ cdef class Tensor:
     def __setattr__(self, name, value):
         cdef bint bare = self.attributes == NULL
         PyObject_GenericSetAttr(self, name, value)
-        if bare and self.attributes != NULL:         # what is set may lead to the tensor, by way of the graph
+        if bare and self.attributes != NULL:         # the attribute may lead to the tensor, through the graph
             gc_track_all()
 
     # ------------------------------------------------------------------------------------------------------ metadata
@@ -258,7 +257,7 @@ cdef class Tensor:
         return requires_grad(self) or (self.base is not None and requires_grad(self.base))
 
     @requires_grad.setter
-    @cython.critical_section             # asks first, and changes then
+    @cython.critical_section             # reads first, then sets
     def requires_grad(self, value):
         cdef bint wanted = value is True
         if not wanted and value is not False:
@@ -266,9 +265,8 @@ cdef class Tensor:
         if grad_fn_of(self) is not None:
             if wanted:
                 return
-            raise RuntimeError("requires_grad: cannot be switched off for a tensor that an operation made "
-                               f"(got a non-leaf made by {self.node.name()}). Use detach() for a copy outside "
-                               "the graph.")
+            raise RuntimeError("requires_grad: cannot be set to False for a non-leaf tensor (got one created by "
+                               f"{self.node.name()}). Use detach() for an alias outside the graph.")
         if wanted and not is_differentiable(self.array.dtype):
             raise RuntimeError("requires_grad: only tensors of floating point and complex dtype can require "
                                f"gradients (got {dtype_name(self.array.dtype).decode()}). Convert it first, for "
@@ -290,23 +288,23 @@ cdef class Tensor:
 
     @property
     def is_leaf(self):
-        """Whether no recorded operation made this tensor."""
+        """Whether no recorded operation created this tensor."""
         return grad_fn_of(self) is None
 
     @property
     def grad_fn(self):
-        """The graph node that made this tensor, or None for leaves."""
+        """The graph node that created this tensor, or None for leaves."""
         return grad_fn_of(self)
 
     @property
     def output_nr(self):
-        """Which output of ``grad_fn`` this tensor is."""
+        """Index of this tensor among the outputs of ``grad_fn``."""
         grad_fn_of(self)
         return self.output_nr
 
     @property
     def grad(self):
-        """The gradient collected by backward, a tensor or None; only leaves and `retain_grad` tensors have one."""
+        """The accumulated gradient, a tensor or None; only leaves and `retain_grad` tensors have one."""
         return gradient_of(self)
 
     @grad.setter
@@ -344,16 +342,17 @@ cdef class Tensor:
         tensor.base = None
         return tensor
 
-    @cython.critical_section             # several things change one after the other
+    @cython.critical_section             # several fields change one after the other
     def detach_(self):
         """Take this tensor itself out of the graph: it becomes a leaf that requires no grad."""
         if self.base is not None:
-            raise RuntimeError("detach_: cannot detach a view in place, as its base keeps its history. Use detach().")
+            raise RuntimeError("detach_: cannot detach a view in place, because its base keeps its history. Use "
+                               "detach().")
         cdef array_t *own = self.array
         cdef array_t *view
         data_escapes()
         if self.node is not None:
-            # Nodes that have saved it know it by its array, and find that it has left its place in the graph.
+            # Nodes that have saved it find the mark in its array.
             view = array_view(own, own.dtype, own.ndim, own.shape, own.strides, 0)
             if view == NULL:
                 check(MEMORY_ERROR)
@@ -369,7 +368,7 @@ cdef class Tensor:
 
     @property
     def data(self):
-        """The same memory outside the graph, with a version counter of its own."""
+        """The same memory outside the graph, with a new version counter."""
         cdef Tensor tensor = self.detach()
         tensor.untracked = DATA
         if tensor.array.version != NULL:
@@ -378,7 +377,7 @@ cdef class Tensor:
         return tensor
 
     @data.setter
-    @cython.critical_section             # no in-place operation of another thread stands between question and change
+    @cython.critical_section             # no in-place operation of another thread runs between check and change
     def data(self, value):
         cdef Tensor source
         if not isinstance(value, Tensor):
@@ -590,7 +589,7 @@ def provide(**functions):
 
 
 def install(attributes):
-    """Put functions, properties and other descriptors into the Tensor type, by their names."""
+    """Add functions, properties and other descriptors to the Tensor type, by their names."""
     cdef dict namespace = <dict>(<_Type *>Tensor).tp_dict
     for name, attribute in attributes.items():
         if name in _slot_functions:           # the type has a C slot for it, which calls the function

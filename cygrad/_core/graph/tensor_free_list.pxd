@@ -1,4 +1,4 @@
-"""Dead Tensors wait to be another one."""
+"""The free list of tensors."""
 
 from cygrad._core.graph.tensor cimport Tensor
 

@@ -1,9 +1,9 @@
 """
-Dead Tensors wait to be another one.
+The free list of tensors.
 
-Cython's own list of dead objects fills each with zeros and sets its fields anew, and saves the exception that may be on
-its way around `__dealloc__`. A Tensor with nothing but an array, a node and a gradient leaves its fields as a new one
-has them: so it costs a third of that to go and to come back.
+Cython's own free list clears and reinitializes each object, and saves the current exception around `__dealloc__`. A
+Tensor with nothing but an array, a node and a gradient leaves its fields as in a new one, so that freeing and creating
+it costs a third.
 """
 
 from cpython.object cimport PyObject
@@ -27,7 +27,7 @@ cdef PyObject *_spare[SPARE_TENSORS]
 cdef int _n_spare = 0
 cdef tuple _nothing = ()
 
-# What Cython made for the type, before other modules put their own functions there.
+# What Cython generated for the type, before other modules replaced slots.
 cdef object (*_cython_new)(_Type *, object, PyObject *)
 cdef void (*_cython_dealloc)(PyObject *) noexcept
 _cython_new = (<_Type *>Tensor).tp_new
@@ -54,7 +54,7 @@ cdef void _dealloc(PyObject *self) noexcept:
     PyObject_GC_UnTrack(self)
     if array != NULL and array.tensor == <void *>self:
         array.tensor = NULL
-    # Whatever dies with it may ask for Tensors, and get this one: so its fields are in order before anything is let go.
+    # Objects that die with it may create Tensors and get this one: reset its fields before dropping any reference.
     if (<Tensor>self).node is not None:
         _node = (<Tensor>self).node
         (<Tensor>self).node = None

@@ -1,4 +1,4 @@
-"""Hooks of tensors, and the gradients that non-leaves keep: methods of Tensor."""
+"""Hooks of tensors, and retained gradients of non-leaves: methods of Tensor."""
 
 from cygrad._core.graph.node cimport Node
 from cygrad._core.graph.tensor cimport INFERENCE_VIEW, NO_GRAD_VIEW, Tensor, describe, grad_fn_of, hooks_of
@@ -10,7 +10,7 @@ from cygrad._core.graph.node import RemovableHandle
 
 
 def retains_grad(Tensor self not None):
-    """Whether backward will keep the gradient of this non-leaf."""
+    """Whether backward will retain the gradient of this non-leaf."""
     cdef Node node = self.node
     if node is None or node.hooks is None:
         return False
@@ -19,10 +19,10 @@ def retains_grad(Tensor self not None):
 
 
 def retain_grad(Tensor self not None):
-    """Keep the gradient of this non-leaf in ``.grad`` during backward (nothing to do for a leaf)."""
+    """Retain the gradient of this non-leaf in ``.grad`` during backward (no-op for a leaf)."""
     cdef Node node
     if self.node is None and self.view_kind in (NO_GRAD_VIEW, INFERENCE_VIEW) and self.requires_grad:
-        return                      # a leaf, also where its base was changed since
+        return                      # a leaf, also if its base was modified since
     node = grad_fn_of(self)
     if not self.requires_grad:
         raise RuntimeError("retain_grad: the tensor does not require grad "
@@ -95,7 +95,7 @@ def register_post_accumulate_grad_hook(Tensor self not None, hook):
 
 
 def backward_hooks(Tensor self not None):
-    """The hooks of `register_hook`, by their numbers; None if there are none."""
+    """The hooks of `register_hook`, by their ids; None if there are none."""
     cdef Node node = grad_fn_of(self)
     if node is None and not self.leaf_requires_grad:
         return None
@@ -120,7 +120,7 @@ def _refuse_deletion(name, advice):
 
 
 def grad_fn_of_tensor(Tensor self not None):
-    """Return the node that made the tensor."""
+    """Return the node that created the tensor."""
     return grad_fn_of(self)
 
 
@@ -132,7 +132,7 @@ def set_grad_fn(Tensor self not None, value):
 
 
 def post_accumulate_grad_hooks(Tensor self not None):
-    """The hooks of `register_post_accumulate_grad_hook`, by their numbers; None if there are none."""
+    """The hooks of `register_post_accumulate_grad_hook`, by their ids; None if there are none."""
     hooks = hooks_of(self).accumulated if grad_fn_of(self) is None and self.leaf_requires_grad else None
     return OrderedDict(hooks) if hooks else None
 

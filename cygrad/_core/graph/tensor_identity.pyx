@@ -1,8 +1,8 @@
 """
-Which Tensor wraps an array, and which array a Tensor wraps.
+The mapping between Tensors and arrays.
 
-An array knows its Tensor by a borrowed pointer, so that the same memory is the same object for users. Without a GIL
-that Tensor may be dying in another thread, or another thread may be giving it another array: see `borrowed_references`.
+An array has a borrowed pointer to its Tensor, so that the same memory is the same object for users. Without a GIL that
+Tensor may be dying in another thread, or another thread may replace its array: see `borrowed_references`.
 """
 
 from cpython.object cimport PyObject
@@ -31,7 +31,7 @@ cdef Tensor tensor_of(array_t *array):
 
 
 cdef Tensor _published(Tensor made, array_t *array):
-    """The Tensor of an array that other threads may know too: `made`, or one that another thread made meanwhile."""
+    """Return the Tensor of an array that other threads may use: `made`, or one that another thread made meanwhile."""
     cdef PyObject *other = NULL
     made.array = array
     make_lendable(<PyObject *>made)
@@ -45,7 +45,7 @@ cdef Tensor _published(Tensor made, array_t *array):
 
 
 cdef Tensor _taken(PyObject *found):
-    """The Tensor of which `take_if_alive` has given us a reference."""
+    """Return the Tensor to which `take_if_alive` has added a reference."""
     cdef Tensor tensor = <Tensor>found
     Py_DECREF(tensor)
     return tensor
@@ -53,7 +53,7 @@ cdef Tensor _taken(PyObject *found):
 
 cdef Tensor living_tensor(const array_t *array):
     cdef PyObject *found = NULL
-    # A dying Tensor erases the pointer below this lock before its memory goes (cygrad._core.graph.tensor_type).
+    # A dying Tensor erases the pointer under this mutex before its memory is freed (cygrad._core.graph.tensor_type).
     lock_lending(array)
     if array.tensor != NULL and take_if_alive(<PyObject *>array.tensor):
         found = <PyObject *>array.tensor
@@ -65,7 +65,7 @@ cdef void replace_array(Tensor tensor, array_t *array) noexcept:
     cdef array_t *replaced
     array.tensor = <void *>tensor
     make_lendable(<PyObject *>tensor)
-    lock_lending(<void *>tensor)             # who reads the pointer there gets a count of its own
+    lock_lending(<void *>tensor)             # a reader of the pointer adds its reference there
     replaced = tensor.array
     tensor.array = array
     unlock_lending(<void *>tensor)
@@ -79,7 +79,6 @@ cdef void replace_array(Tensor tensor, array_t *array) noexcept:
 
 
 cdef object adopt(Tensor self, Tensor source, bint keep_version):
-    """Give a Tensor the memory of another one, outside the graph."""
     cdef array_t *own = held_array(source)
     cdef array_t *view = array_view(own, own.dtype, own.ndim, own.shape, own.strides, 0)
     release(own)

@@ -1,4 +1,4 @@
-"""What a tensor says of itself: sizes, strides, memory, version. Methods and properties of Tensor."""
+"""Metadata of a tensor: sizes, strides, memory, version. Methods and properties of Tensor."""
 
 import math
 
@@ -31,9 +31,9 @@ def size(Tensor self not None, dim=None):
 
 
 def stride(Tensor self not None, dim=None):
-    """Steps between neighbors in each dimension, in elements; or the one of dimension `dim`."""
+    """Strides in elements as a tuple, or that of dimension `dim`."""
     cdef int i
-    if is_meta(self.array):            # its elements are one; it shows the strides that an ordinary one would have
+    if is_meta(self.array):            # a meta tensor shows the strides of an ordinary one
         strides = [math.prod([max(n, 1) for n in self.shape[i + 1:]]) for i in range(self.array.ndim)]
         return tuple(strides) if dim is None else strides[_dimension(self, dim, "stride")]
     if dim is None:
@@ -42,12 +42,12 @@ def stride(Tensor self not None, dim=None):
 
 
 def storage_offset(Tensor self not None):
-    """Where the first element lies in the storage, in elements."""
+    """Offset of the first element in the storage, in elements."""
     return (self.array.data - self.array.storage.data) // itemsize(self.array.dtype)
 
 
 def _storage_nbytes(Tensor self not None):
-    """Bytes of the memory that the tensor lies in."""
+    """Bytes of the storage."""
     return self.array.storage.nbytes
 
 
@@ -78,11 +78,11 @@ def nbytes(Tensor self not None):
 
 
 def is_contiguous(Tensor self not None, memory_format=_contiguous):
-    """Whether the elements lie without gaps, in row-major order or in that of a memory format."""
+    """Whether the tensor is contiguous, in row-major order or in a memory format."""
     if memory_format is _contiguous:
         return bool(self.array.contiguous) or is_meta(self.array)
     if memory_format not in _CHANNELS_LAST:
-        raise RuntimeError(f"is_contiguous: no such memory format here (got {memory_format!r}, expected "
+        raise RuntimeError(f"is_contiguous: unsupported memory format (got {memory_format!r}, expected "
                            "contiguous_format, channels_last or channels_last_3d).")
     if self.array.ndim != _CHANNELS_LAST[memory_format]:
         return False
@@ -90,17 +90,17 @@ def is_contiguous(Tensor self not None, memory_format=_contiguous):
 
 
 def device(Tensor self not None):
-    """Where the elements are."""
+    """The device of the tensor."""
     return META if is_meta(self.array) else CPU
 
 
 def has_no_elements(Tensor self not None):
-    """Whether there is a shape and a dtype and no memory: device ``meta``."""
+    """Whether the tensor is on the ``meta`` device."""
     return bool(is_meta(self.array))
 
 
 def placed(Tensor self not None, bint meta):
-    """The tensor itself, or one without memory in its place; elements that are not there cannot be made up."""
+    """Return the tensor itself, or one on the meta device; a meta tensor cannot be copied to the CPU."""
     if not meta:
         if not is_entry(self):
             check_elements(self.array, "to")
@@ -120,7 +120,7 @@ def has_complex_elements(Tensor self not None):
 
 
 def _version(Tensor self not None):
-    """How many times this memory was changed in place."""
+    """The version: number of in-place operations on this memory."""
     if self.array.version == NULL:
         raise RuntimeError("_version: inference tensors do not track versions.")
     return atomic_load(&self.array.version.value)
@@ -132,17 +132,17 @@ def _base(Tensor self not None):
 
 
 def _is_view(Tensor self not None):
-    """Whether this tensor shares the memory of another one and knows it."""
+    """Whether this tensor is a view of another one."""
     return self.base is not None
 
 
 def is_inference(Tensor self not None):
-    """Whether the tensor was made in inference mode."""
+    """Whether the tensor was created in inference mode."""
     return self.array.version == NULL
 
 
 def _get_device(Tensor self not None):
-    """The number of the device, which the CPU has not: -1."""
+    """The index of the device: -1 for the CPU."""
     return -1
 
 

@@ -1,6 +1,6 @@
 """
-What Cython's extension types do not give Tensor: a dict of attributes made only when asked for, and a `__new__` that
-never leaves a tensor without an array. Put into the type once, when this module is imported.
+Features of Tensor that Cython's extension types lack: a lazily created attribute dict, and a `__new__` that never
+leaves a tensor without an array. Installed once, when this module is imported.
 """
 
 cimport cython
@@ -32,10 +32,10 @@ cdef extern from "Python.h":
         void (*tp_dealloc)(PyObject *) noexcept
 
 
-# ------------------------------------------------------------------------------------------- attributes that users set
+# ---- user attributes
 
-# Cython would make a dict for every tensor; most never get an attribute. So the type gets a dict slot of its own, which
-# CPython fills at the first attribute and the collector sees through these two functions.
+# Cython would create a dict for every tensor; most never get an attribute. So the type gets a dict slot, which CPython
+# fills with the first attribute and the garbage collector visits through these two functions.
 
 cdef void _drop_attributes(PyObject *self) noexcept:
     cdef PyObject *attributes = (<Tensor>self).attributes
@@ -62,8 +62,8 @@ cdef int _clear(PyObject *self) noexcept:
 
 
 def attributes_of(Tensor tensor not None):
-    """The dict of attributes that users set on the tensor."""
-    with cython.critical_section(tensor):        # as CPython does where it fills the slot itself
+    """Return the dict of user attributes of the tensor."""
+    with cython.critical_section(tensor):        # as CPython does when it fills the slot
         if tensor.attributes == NULL:
             made = {}
             Py_INCREF(made)
@@ -72,15 +72,15 @@ def attributes_of(Tensor tensor not None):
     return <dict>tensor.attributes
 
 
-# ------------------------------------------------------------------------------------------- the end of a tensor
+# ---- deallocation
 
 cdef void (*_tensor_dealloc)(PyObject *) noexcept
 
 
 cdef void _dealloc(PyObject *self) noexcept:
     """
-    Without a GIL: erase the borrowed pointer to a Tensor whose count is zero. This comes before Cython's own function,
-    as that one raises the count for a moment, and the Tensor would seem to live.
+    Without a GIL: erase the borrowed pointer to a Tensor whose refcount is zero. This runs before Cython's deallocator,
+    which raises the refcount temporarily, so that the Tensor would seem alive.
     """
     cdef array_t *array = (<Tensor>self).array
     if array != NULL:
@@ -91,13 +91,13 @@ cdef void _dealloc(PyObject *self) noexcept:
     _tensor_dealloc(self)
 
 
-# --------------------------------------------------------------------------------------------- tensors from their type
+# ---- construction
 
 cdef object (*_bare_new)(_Type *, object, PyObject *)
 
 
 cdef object _new(_Type *cls, object arguments, PyObject *options):
-    """``Tensor.__new__`` as Python code sees it: what it makes has an array from the start, an empty one."""
+    """``Tensor.__new__`` for Python code: the result has an array from the start, an empty one."""
     cdef Tensor tensor = <Tensor>_bare_new(cls, arguments, options)
     cdef int64_t nothing = 0
     tensor.array = array_empty(default_float(), 1, &nothing)
@@ -111,7 +111,7 @@ cdef object _new(_Type *cls, object arguments, PyObject *options):
 
 
 def make_subclass(cls, Tensor data not None, requires_grad=False):
-    """A tensor of the subclass `cls` over the memory of `data`, a leaf."""
+    """Create a tensor of the subclass `cls` over the memory of `data`, a leaf."""
     cdef Tensor tensor
     if not isinstance(cls, type) or not issubclass(cls, Tensor):
         raise TypeError(f"make_subclass: expected a subclass of Tensor (got {cls!r}).")
@@ -123,13 +123,13 @@ def make_subclass(cls, Tensor data not None, requires_grad=False):
 
 
 def open_type():
-    """Let ``torch.Tensor`` be the name of the type, and its attributes be set, as programs for PyTorch do."""
+    """Name the type ``torch.Tensor`` and allow setting its attributes, for programs written for PyTorch."""
     cdef _Type *cls = <_Type *>Tensor
     cls.tp_name = b"torch.Tensor"
     cls.tp_flags &= ~IMMUTABLETYPE
 
 
-cdef list _kept_names = []                # the memory of the names that types are known by
+cdef list _kept_names = []                # the memory of tp_name
 
 
 cdef int _complete_type() except -1:

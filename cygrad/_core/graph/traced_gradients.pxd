@@ -1,4 +1,4 @@
-"""Gradients of a traced backward, in the layout that eager gives them."""
+"""Gradients of a traced backward, in the layout of the eager ones."""
 
 from libc.stdint cimport uint32_t
 from cygrad._core.arrays.value cimport ARRAY, ARRAYS, value_t
@@ -16,7 +16,8 @@ cdef inline bint has_memory(const value_t *value) noexcept nogil:
                 return True
     return False
 
-# What the native execution of a node gives for these gradients; nothing is released.
+# Return what the native execution of a node gives for these gradients; releases nothing.
 cdef list native_gradients(Node node, list grads, uint32_t wanted)
-# A traced gradient with the strides of the native one; the trace ends if it has other bits, or no copy those strides.
+# Return a traced gradient with the strides of the native one; aborts the trace if it is not bit-identical, or no copy
+# has those strides.
 cdef object laid_out_as(Tensor gradient, Tensor native, str name)

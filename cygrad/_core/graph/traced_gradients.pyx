@@ -1,5 +1,5 @@
 """
-Gradients of a traced backward, in the layout that eager gives them.
+Gradients of a traced backward, in the layout of the eager ones.
 
 A traced backward runs formulas as operations on tensors, eager runs them on arrays. The elements agree; the strides may
 not, and sums and products round by strides.

@@ -1,4 +1,4 @@
-"""How a tensor came to be outside the graph: why backward cannot start from it."""
+"""Why a tensor is outside the graph, so that backward cannot start from it."""
 
 # Values of Tensor.untracked. Set where such tensors are made, read only for messages.
 cdef enum:

@@ -1,4 +1,4 @@
-"""Warnings that point at the user's line, through however many functions of this package it was reached."""
+"""Warnings that point at the user's line, at any depth of calls in this package."""
 
 import sys
 import warnings
@@ -10,7 +10,7 @@ PACKAGE = dirname(dirname(dirname(abspath(__file__)))) + "/"
 
 
 def warn_user(message, category=UserWarning):
-    """Warn about the innermost line that is not one of this package."""
+    """Warn at the innermost line outside of this package."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
         frame, level = frame.f_back, level + 1

@@ -1,9 +1,9 @@
 """
-Where memory was last changed in place, for the message that says so.
+Records of in-place operations, for messages that name the line.
 
-A version counter keeps the code object of the Python function that changed its memory last, and how far that function
-had got: a pointer and a number. The file name and the line are worked out only when an error is reported, which may
-be in a thread without the GIL; a lock then keeps the code object alive while it is read.
+A version counter stores the code object and bytecode offset of the last in-place operation. File name and line are
+computed only when an error is reported, which may be in a thread without the GIL; a mutex keeps the code object alive
+meanwhile.
 """
 
 from cpython.object cimport PyObject
@@ -60,7 +60,7 @@ cdef int version_error(const char *operation, const char *name, const array_t *a
                        const node_t *maker, int64_t output_nr) noexcept nogil:
     cdef version_t *version = array.version
     cdef int length = snprintf(
-        message(), MESSAGE, b"%s: a tensor that backward needs was changed in place (got the %s tensor of shape %s "
+        message(), MESSAGE, b"%s: a tensor that backward needs was modified in place (got the %s tensor of shape %s "
         b"saved as '%s'", operation, dtype_name(array.dtype), shape_text(array), name)
     if maker != NULL and maker.gradient != NULL:
         length += snprintf(message() + length, MESSAGE - length, b", a leaf,")
@@ -76,7 +76,7 @@ cdef int version_error(const char *operation, const char *name, const array_t *a
         length += snprintf(message() + length, MESSAGE - length, b". ")
     unlock(&_lock)
     length += snprintf(message() + length, MESSAGE - length,
-                       b"Use an operation that makes a new tensor, or clone() before the change.")
+                       b"Use an operation that makes a new tensor, or clone() before modifying it.")
     if maker != NULL and maker.gradient != NULL:
         snprintf(message() + length, MESSAGE - length,
                  b" If another thread trains the same weights, see nn.parallel.share_weights.")

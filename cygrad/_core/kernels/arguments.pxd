@@ -1,4 +1,4 @@
-"""Checks that array kernels share: what an argument is, where a dimension lies, whether sizes make sense."""
+"""Argument checks shared by array kernels: kinds, dimensions, sizes."""
 
 from libc.stdint cimport int64_t
 from cygrad._core.arrays.array cimport array_t
@@ -38,7 +38,7 @@ cdef int check_writable(const char *operation, const array_t *array) noexcept no
 # New arrays of checked sizes: uninitialized, and filled with zeros.
 cdef int new_array(const char *operation, int dtype, int ndim, const int64_t *shape, array_t **array) noexcept nogil
 cdef int new_zeros(const char *operation, int dtype, int ndim, const int64_t *shape, array_t **array) noexcept nogil
-# A contiguous copy that shares nothing with `array`.
+# A contiguous copy that shares no memory with `array`.
 cdef int fresh_copy(array_t *array, array_t **copy) noexcept nogil
 # A view of `base` as a result.
 cdef int view_result(array_t *base, int ndim, const int64_t *shape, const int64_t *strides,

@@ -1,4 +1,4 @@
-"""Checks that array kernels share: what an argument is, where a dimension lies, whether sizes make sense."""
+"""Argument checks shared by array kernels: kinds, dimensions, sizes."""
 
 from libc.stdint cimport int64_t
 from libc.stdio cimport snprintf
@@ -18,7 +18,7 @@ from cygrad._core.memory.sizes cimport elements_of
 
 
 cdef const char *_kind_name(int kind) noexcept nogil:
-    """What a boxed value is, in the words of a user."""
+    """Return the name of a boxed value's kind, for messages."""
     if kind == NOTHING:
         return b"None"
     if kind == ARRAY:

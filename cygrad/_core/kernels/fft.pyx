@@ -1,9 +1,8 @@
 """
 Fourier transforms along dimensions, with the inner loops of NumPy's pocketfft.
 
-The loops are those of the generalized ufuncs in numpy.fft; as NumPy's other inner loops they run without the
-interpreter's lock. One call transforms lines that lie at equal distances with one plan. Lines are divided among threads
-in pieces that depend on their length alone.
+The loops are those of the generalized ufuncs in numpy.fft, which release the GIL. One call transforms equally spaced
+lines with one plan. Lines are divided among threads in chunks that depend only on their length.
 """
 
 cimport numpy as np
@@ -65,8 +64,8 @@ ctypedef fused complex_t:
     float complex
     double complex
 
-# Elements that are worth a piece of work for one thread, and lines that are worth a plan; elements of a line above
-# which we ask first whether there is memory for them, and the bytes that the loops need for an element, at most.
+# Elements per chunk of a thread, and lines that are worth a plan; elements of a line above which memory is tested
+# first, and the maximum number of bytes that the loops need for an element.
 cdef enum:
     PIECE = 32768
     LINES = 8
@@ -132,9 +131,9 @@ cdef void _transform(transform_t kind, const array_t *source, array_t *target, i
 
 cdef bint _has_memory_for(int64_t length) noexcept nogil:
     """
-    Is there the memory that NumPy's loops take for plans and lines of that length?
+    Can NumPy's loops allocate the memory for plans and lines of that length?
 
-    What they raise without it would be seen only by code that has the GIL, and from other threads by nobody.
+    Otherwise they raise an exception, which is lost on threads without the GIL.
     """
     cdef void *workspace
     if length <= LONG_LINE:
@@ -146,7 +145,7 @@ cdef bint _has_memory_for(int64_t length) noexcept nogil:
 
 cdef int _read_arguments(const char *operation, bint real, const value_t *arguments, array_t **input, int least,
                          int *count, int *axes) noexcept nogil:
-    """The tensor and the dimensions of a transform, which are at least so many."""
+    """Check the tensor and the dimensions of a transform, of which there must be at least `least`."""
     cdef const int64_t *dims
     cdef int i, status = array_argument(operation, b"input", &arguments[0], input)
     status = status or integers_argument(operation, b"dim", &arguments[1], count, &dims)
@@ -355,7 +354,10 @@ cdef void _weigh(complex_t *data, int64_t outer, int64_t n, int64_t inner, int64
 
 
 cdef int fft_weigh_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """fft_weigh(self, dim, size, factor): half a spectrum, what stands for two entries of the whole one multiplied."""
+    """
+    fft_weigh(self, dim, size, factor): double the entries of half a spectrum that represent two of the whole one, times
+    factor.
+    """
     cdef array_t *input
     cdef array_t *result
     cdef int axes[MAX_DIMS]
@@ -387,7 +389,7 @@ def _take_loops():
         ufunc = getattr(_pocketfft_umath, name)
         for i in range(ufunc.ntypes):
             types = ufunc_types(<void *>ufunc) + i * ufunc.nargs
-            # The second argument, the factor, is real and tells the precision.
+            # The second argument, the factor, is real and decides the precision.
             if types[1] == np.NPY_FLOAT or types[1] == np.NPY_DOUBLE:
                 entries[kind][types[1] == np.NPY_DOUBLE].loop = <gufunc_loop_t><void *>ufunc.functions[i]
                 entries[kind][types[1] == np.NPY_DOUBLE].data = NULL if ufunc.data == NULL else ufunc.data[i]

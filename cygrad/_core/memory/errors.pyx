@@ -33,7 +33,7 @@ cdef const char *sizes_text(int n, const long long *values) noexcept nogil:
 
 
 class IntegerDivisionError(RuntimeError, ZeroDivisionError):
-    """Division by zero where there is no inf: as Python has it, and as users of tensors know it."""
+    """Division by zero where there is no inf. A ZeroDivisionError, as in Python, and a RuntimeError, as in PyTorch."""
 
 
 _exceptions = {
@@ -53,8 +53,8 @@ cdef const char *_too_large = b"sizes: too many elements "        # what a messa
 cdef int check(int status) except -1:
     if status == OK:
         return 0
-    # Who cannot make an array returns MEMORY_ERROR. The message goes the same way from thread to thread as the status,
-    # and tells whether memory is what lacks.
+    # A function that cannot allocate an array returns MEMORY_ERROR. The message passes from thread to thread with the
+    # status and tells whether memory is exhausted or the shape has too many elements.
     if status == MEMORY_ERROR and strncmp(message_text, _too_large, 25) == 0:
         status = RUNTIME_ERROR
     text = message_text.decode("utf-8", "replace")

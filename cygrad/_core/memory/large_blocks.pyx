@@ -82,7 +82,7 @@ cdef enum:
     NEAR_CLASSES = 2      # a request may take a block that is one or two classes too large
 
 ctypedef struct waiting_block_t:
-    # In the first bytes of a waiting block.
+    # Header in the first bytes of a free block.
     waiting_block_t *next
 
 ctypedef struct shelf_t:
@@ -101,34 +101,33 @@ cdef inline int _class_of(int64_t nbytes) noexcept nogil:
 
 
 cdef inline int64_t _class_bytes(int size_class) noexcept nogil:
-    """The size of a class's blocks."""
+    """Return the block size of a class."""
     cdef int64_t base = <int64_t>1 << (size_class // 4)
     return base + (size_class % 4 + 1) * (base // 4)
 
 
 cdef inline int64_t _bounded(int64_t nbytes) noexcept nogil:
-    """The size to look up: not too small for four classes per power of two."""
+    """Return the size to look up, at least the smallest for which there are four classes per power of two."""
     return nbytes if nbytes > 1024 else 1024
 
 
 cdef char *take_large(int64_t nbytes, int *size_class) noexcept nogil:
-    """A block of at least `nbytes` bytes and its class."""
     return _take(nbytes, NEAR_CLASSES, size_class)
 
 
 cdef void *take_exact(int64_t nbytes) noexcept nogil:
-    """A block of exactly the class that `nbytes` belongs to."""
+    """Return a block of exactly the class of `nbytes`."""
     cdef int size_class
     return _take(nbytes, 0, &size_class)
 
 
 cdef void give_exact(void *block, int64_t nbytes) noexcept nogil:
-    """Take back what take_exact(nbytes) gave."""
+    """Free what take_exact(nbytes) returned."""
     give_large(<char *>block, _class_of(_bounded(nbytes)))
 
 
 cdef char *_take(int64_t nbytes, int reach, int *size_class) noexcept nogil:
-    """A block of the class of `nbytes`, or a waiting one that is up to `reach` classes larger."""
+    """Return a block of the class of `nbytes`, or a free one that is up to `reach` classes larger."""
     global clock
     cdef waiting_block_t *block = NULL
     cdef char *fresh
@@ -164,7 +163,7 @@ cdef char *_take(int64_t nbytes, int reach, int *size_class) noexcept nogil:
         return <char *>block
     fresh = system_take(size)
     if fresh == NULL:
-        # What waits in the wrong classes may be just what is missing.
+        # Memory is exhausted: release the free blocks of other classes and try again.
         trim_large()
         fresh = system_take(size)
     if fresh == NULL:
@@ -177,7 +176,7 @@ cdef char *_take(int64_t nbytes, int reach, int *size_class) noexcept nogil:
 
 
 cdef int _stalest() noexcept nogil:
-    """The class with waiting blocks that was asked for least recently, or -1."""
+    """Return the least recently requested class with free blocks, or -1."""
     cdef int found = -1, i
     for i in range(LARGE_CLASSES):
         if shelves[i].first != NULL and (found < 0 or shelves[i].last_use < shelves[found].last_use):
@@ -186,7 +185,7 @@ cdef int _stalest() noexcept nogil:
 
 
 cdef waiting_block_t *_evict(int64_t allowed) noexcept nogil:
-    """Locked: take blocks off the shelves until `allowed` bytes wait; each keeps its class."""
+    """Remove free blocks until `allowed` bytes are left; they keep their class. The mutex is held."""
     cdef waiting_block_t *evicted = NULL
     cdef waiting_block_t *block
     cdef int victim
@@ -204,7 +203,7 @@ cdef waiting_block_t *_evict(int64_t allowed) noexcept nogil:
 
 
 cdef int64_t _give_to_system(waiting_block_t *blocks) noexcept nogil:
-    """Unlocked: unmap what `_evict` took; -> bytes."""
+    """Unmap what `_evict` removed, without the mutex; -> bytes."""
     cdef waiting_block_t *block
     cdef int64_t size, total = 0
     while blocks != NULL:
@@ -218,7 +217,7 @@ cdef int64_t _give_to_system(waiting_block_t *blocks) noexcept nogil:
 
 
 cdef void give_large(char *data, int size_class) noexcept nogil:
-    """Take a block back: it waits for reuse, unless more waits than may."""
+    """Cache a freed block, within the limit."""
     cdef waiting_block_t *block = <waiting_block_t *>data
     cdef waiting_block_t *evicted = NULL
     cdef int64_t size = _class_bytes(size_class), used = sizeof(waiting_block_t) + sizeof(int64_t)
@@ -236,7 +235,6 @@ cdef void give_large(char *data, int size_class) noexcept nogil:
 
 
 cdef int64_t trim_large() noexcept nogil:
-    """Return all waiting blocks to the system."""
     cdef waiting_block_t *evicted
     large_lock()
     evicted = _evict(0)
@@ -245,7 +243,7 @@ cdef int64_t trim_large() noexcept nogil:
 
 
 cdef void set_large_limit(int64_t nbytes) noexcept nogil:
-    """How many bytes may wait."""
+    """Set how many bytes of free blocks are kept."""
     cdef waiting_block_t *evicted
     large_lock()
     stats.limit = nbytes
@@ -255,7 +253,7 @@ cdef void set_large_limit(int64_t nbytes) noexcept nogil:
 
 
 cdef large_stats_t large_stats() noexcept nogil:
-    """A consistent copy of the counters."""
+    """Return a consistent copy of the counters."""
     cdef large_stats_t copy
     large_lock()
     copy = stats
@@ -264,7 +262,7 @@ cdef large_stats_t large_stats() noexcept nogil:
 
 
 def _memory_of_this_machine():
-    """Bytes of memory that this process may use: the machine's, or its control group's if smaller."""
+    """Return the bytes of memory that this process may use: the machine's, or its control group's if smaller."""
     import os
     try:
         total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

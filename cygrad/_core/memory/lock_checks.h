@@ -1,10 +1,7 @@
-/*
- * Debug builds only: what the rules about locks say is asserted.
- *
- * A thread takes its locks in one order (PATIENT before ORDINARY before INNER, one of each kind at most), and
- * neither takes the GIL nor gives it up while it holds one. The build includes this file before everything else,
- * so that the calls by which Cython takes the GIL and gives it up are checked wherever they stand.
- */
+/* Debug builds only: assert the locking rules. A thread takes its locks in one order (PATIENT before ORDINARY before
+ * INNER, at most one of each kind) and neither acquires nor releases the GIL while it holds one. The build includes
+ * this file before everything else, so that the calls by which Cython acquires and releases the GIL are checked
+ * everywhere. */
 #ifndef CYGRAD_LOCK_CHECKS_H
 #define CYGRAD_LOCK_CHECKS_H
 
@@ -19,7 +16,7 @@
 
 enum { PATIENT_LOCK = 1, ORDINARY_LOCK = 2, INNER_LOCK = 4 };
 
-/* What a thread holds is known under one key in all modules: the linker makes one object of this symbol. */
+/* The locks that a thread holds, under one key in all modules: the linker merges this symbol. */
 __asm__(".pushsection .bss.cygrad_lock_key,\"awG\",%nobits,cygrad_lock_key,comdat\n"
         ".globl cygrad_lock_key\n"
         ".type cygrad_lock_key,%gnu_unique_object\n"
@@ -52,13 +49,13 @@ static void lock_failure(const char *what, intptr_t held) {
     fprintf(stderr, "cygrad: %s while locks are held (kinds %d)\n", what, (int)held);
     abort();
 }
-/* Before taking a lock of this kind. */
+/* Check the order before taking a lock of this kind. */
 static void check_lock_order(intptr_t kind) {
     intptr_t held = locks_held();
     if (held >= kind) lock_failure("a lock is taken out of order", held);
 }
 static void note_lock(intptr_t kind) { pthread_setspecific(lock_key(), (void *)(locks_held() | kind)); }
-/* A thread gives its locks back in reverse, so the one it gives back is the innermost. */
+/* Check that locks are released in reverse order. */
 static void note_unlock(void) {
     intptr_t held = locks_held();
     if (held == 0) lock_failure("a lock is released that is not held", held);

@@ -2,9 +2,9 @@
 
 # A strong reference as plain memory.
 cdef void *take_reference(object owner)
-# Give it back from anywhere: immediately if this thread holds the GIL, else when a thread does.
-# To be called with no lock held: an object's end may run any Python code.
+# Drop it from any thread: immediately if this thread holds the GIL, else when a thread does. Call it without locks,
+# because a finalizer may run any Python code.
 cdef void drop_reference(void *owner) noexcept nogil
-# Release those that wait; needs the GIL.
+# Drop the pending references; needs the GIL.
 cdef void release_waiting()
 cdef bint has_waiting() noexcept nogil

@@ -1,7 +1,8 @@
-"""Strong references to Python objects in C structs that are freed without the GIL.
+"""
+Strong references to Python objects in C structs that are freed without the GIL.
 
-Such a reference cannot be dropped immediately. It is put into a list, which is emptied by the next thread that
-has the GIL; and the interpreter is asked to do so itself soon.
+Such a reference cannot be dropped immediately. It is added to a list, which the next thread that has the GIL empties; a
+pending call asks the interpreter to do so soon.
 """
 
 from libc.stdlib cimport free, malloc
@@ -63,13 +64,11 @@ cdef waiting_reference_t *waiting = NULL
 
 
 cdef void *take_reference(object owner):
-    """A strong reference as plain memory."""
     Py_INCREF(owner)
     return <void *>owner
 
 
 cdef void drop_reference(void *owner) noexcept nogil:
-    """Give a strong reference back: now if this thread holds the GIL, else when a thread does."""
     global waiting
     cdef waiting_reference_t *link
     cdef bint first
@@ -80,7 +79,7 @@ cdef void drop_reference(void *owner) noexcept nogil:
         return
     link = <waiting_reference_t *>malloc(sizeof(waiting_reference_t))
     if link == NULL:
-        return                # better to leak one object than to touch it without the GIL
+        return                # leak one object rather than touch it without the GIL
     link.object = owner
     waiting_lock()
     first = waiting == NULL
@@ -92,13 +91,13 @@ cdef void drop_reference(void *owner) noexcept nogil:
 
 
 cdef int _release_soon(void *unused) noexcept with gil:
-    """What the interpreter calls."""
+    """Pending call: release the list."""
     release_waiting()
     return 0
 
 
 cdef void release_waiting():
-    """Release the references that wait. Each may run any Python code."""
+    """Drop the pending references. Each may run any Python code."""
     global waiting
     cdef waiting_reference_t *link
     cdef waiting_reference_t *next
@@ -116,7 +115,7 @@ cdef void release_waiting():
 
 
 cdef bint has_waiting() noexcept nogil:
-    """Does one wait? (Read without locking.)"""
+    """Are references pending? (Read without locking.)"""
     return waiting != NULL
 
 

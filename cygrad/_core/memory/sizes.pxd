@@ -10,9 +10,9 @@ cdef extern from * nogil:
     bint product_overflows "__builtin_mul_overflow" (int64_t a, int64_t b, int64_t *product)
 
 
-# The number of elements; -1 and a message if there are more than a sixteenth of what 64 bits count, so that bytes can
-# be counted as well. With a size of 0 there are none, however large the others. Every shape that an array is made of,
-# or operands broadcast to, goes through it before memory is asked for. That no size is negative is not checked here.
+# Return the number of elements of a shape; -1 and a message if it exceeds MOST_ELEMENTS, so that bytes can be counted
+# as well. With a size of 0 the number is 0, however large the other sizes. Call it for every shape before allocating.
+# Sizes must not be negative.
 cdef inline int64_t elements_of(int ndim, const int64_t *shape) noexcept nogil:
     cdef int64_t size = 1
     cdef int i
@@ -22,5 +22,5 @@ cdef inline int64_t elements_of(int ndim, const int64_t *shape) noexcept nogil:
     return size if size <= MOST_ELEMENTS else elements_of_huge(ndim, shape)
 
 
-# The same, where a product along the way is too large: 0 or -1.
+# The same, where an intermediate product is too large: 0 or -1.
 cdef int64_t elements_of_huge(int ndim, const int64_t *shape) noexcept nogil

@@ -10,7 +10,7 @@ cdef int64_t elements_of_huge(int ndim, const int64_t *shape) noexcept nogil:
     for i in range(ndim):
         if shape[i] == 0:
             return 0
-    # By how it begins, `errors.check` knows that no amount of memory would help.
+    # `errors.check` recognizes this beginning: no amount of memory would help.
     snprintf(message(), MESSAGE, b"sizes: too many elements for 64-bit arithmetic (got shape %s). Use smaller sizes, "
              b"or split the tensors.", sizes_text(ndim, <const long long *>shape))
     return -1

@@ -49,16 +49,16 @@ cdef extern from * nogil:
     void unmap_region(void *region)
 
 ctypedef struct slab_t:
-    # At the start of the slab, in the place of a first block of 64 bytes.
-    slab_t *next          # in the one list that the slab is in
+    # Header, in place of the first 64 bytes of a slab.
+    slab_t *next          # links of the list that the slab is in
     slab_t *previous
-    block_t *free         # blocks that came back
+    block_t *free         # freed blocks
     int32_t size_class    # 0: empty, for any class
-    int32_t used          # blocks out
+    int32_t used          # blocks in use
     int32_t capacity
-    int32_t carved        # blocks ever handed out; those after them are untouched
-    int32_t listed        # has blocks to give, and is in the list that says so
-    int32_t busy_slabs    # in the first slab of a region: how many of its slabs have a class
+    int32_t carved        # blocks ever handed out; later ones are untouched
+    int32_t listed        # has free blocks, and is in the list of those
+    int32_t busy_slabs    # in the first slab of a region: number of its slabs with a class
 
 cdef enum:
     SLABS_PER_REGION = 8
@@ -66,17 +66,17 @@ cdef enum:
 
 cdef slab_t *available[CLASSES]    # [0]: empty slabs
 cdef int64_t n_regions = 0
-cdef int64_t n_idle_regions = 0    # all of their slabs are empty
+cdef int64_t n_idle_regions = 0    # regions of empty slabs
 cdef int64_t n_used_bytes = 0
 
 
 cdef inline slab_t *_slab_of(void *block) noexcept nogil:
-    """The slab that a block belongs to."""
+    """Return the slab of a block."""
     return <slab_t *>(<uintptr_t>block & ~<uintptr_t>(SLAB_BYTES - 1))
 
 
 cdef inline void _link_slab(slab_t *slab) noexcept nogil:
-    """Put a slab in front of those of its class that have blocks to give."""
+    """Insert a slab at the head of the list of its class."""
     cdef slab_t *first = available[slab.size_class]
     slab.next = first
     slab.previous = NULL
@@ -87,7 +87,7 @@ cdef inline void _link_slab(slab_t *slab) noexcept nogil:
 
 
 cdef inline void _unlink_slab(slab_t *slab) noexcept nogil:
-    """Take a slab out of that list."""
+    """Remove a slab from that list."""
     if slab.previous != NULL:
         slab.previous.next = slab.next
     else:
@@ -98,7 +98,7 @@ cdef inline void _unlink_slab(slab_t *slab) noexcept nogil:
 
 
 cdef inline slab_t *_first_slab(slab_t *slab) noexcept nogil:
-    """The first slab of the region that a slab belongs to."""
+    """Return the first slab of the slab's region."""
     return <slab_t *>(<uintptr_t>slab & ~<uintptr_t>(REGION_BYTES - 1))
 
 
@@ -131,7 +131,7 @@ cdef void _remove_region(slab_t *first) noexcept nogil:
 
 
 cdef slab_t *_new_slab(int size_class) noexcept nogil:
-    """An empty slab made ready for a class; NULL if memory is exhausted."""
+    """Prepare an empty slab for a class; NULL if memory is exhausted."""
     global n_idle_regions
     cdef slab_t *slab
     cdef slab_t *first
@@ -152,7 +152,7 @@ cdef slab_t *_new_slab(int size_class) noexcept nogil:
 
 
 cdef void _empty_slab(slab_t *slab) noexcept nogil:
-    """The last block of a slab came back: it is free for any class, or its region for the system."""
+    """Mark an empty slab free for any class, or return its region to the system."""
     global n_idle_regions
     cdef slab_t *first = _first_slab(slab)
     if slab.listed:
@@ -167,7 +167,6 @@ cdef void _empty_slab(slab_t *slab) noexcept nogil:
 
 
 cdef block_t *take_blocks(int size_class, int32_t wanted, int32_t *taken) noexcept nogil:
-    """A chain of at most `wanted` blocks; *taken says how many."""
     global n_used_bytes
     cdef int64_t nbytes = size_class * UNIT
     cdef block_t *chain = NULL
@@ -188,7 +187,7 @@ cdef block_t *take_blocks(int size_class, int32_t wanted, int32_t *taken) noexce
         else:
             block = <block_t *>(<char *>slab + UNIT + slab.carved * nbytes)
             slab.carved += 1
-        # In the order of addresses, which memory likes best.
+        # In the order of addresses, for locality.
         end[0] = block
         end = &block.next
         taken[0] += 1
@@ -202,7 +201,6 @@ cdef block_t *take_blocks(int size_class, int32_t wanted, int32_t *taken) noexce
 
 
 cdef void give_blocks(block_t *chain) noexcept nogil:
-    """Give a chain of blocks back, from any thread."""
     global n_used_bytes
     cdef block_t *block
     cdef slab_t *slab
@@ -223,7 +221,7 @@ cdef void give_blocks(block_t *chain) noexcept nogil:
 
 
 cdef int64_t trim_slabs() noexcept nogil:
-    """Return the regions without a used block to the system."""
+    """Return regions without used blocks to the system."""
     cdef int64_t returned
     cdef slab_t *slab
     cdef slab_t *next
@@ -231,7 +229,7 @@ cdef int64_t trim_slabs() noexcept nogil:
     returned = n_idle_regions * <int64_t>REGION_BYTES
     slab = available[0]
     while slab != NULL:
-        # Removing the region takes its eight slabs, wherever they are in the list: skip them first.
+        # Removing the region removes its eight slabs, wherever they are in the list: skip them first.
         next = slab.next
         while next != NULL and _first_slab(next) == _first_slab(slab):
             next = next.next
@@ -243,7 +241,6 @@ cdef int64_t trim_slabs() noexcept nogil:
 
 
 cdef void slab_bytes(int64_t *mapped, int64_t *idle) noexcept nogil:
-    """Bytes mapped for slabs, and the free bytes among them."""
     slabs_lock()
     mapped[0] = n_regions * <int64_t>REGION_BYTES
     idle[0] = mapped[0] - n_used_bytes

@@ -68,34 +68,34 @@ cdef extern from * nogil:
 
 cdef enum:
     CACHED_BYTES = 32768      # per thread and class; at most 1 MiB per thread
-    FOREIGN = 0               # size_class of a storage over foreign data; below: NO_ELEMENTS
+    FOREIGN = 0               # size_class of a storage over foreign data; NO_ELEMENTS is below
     FIRST_LARGE = 64          # size_class of a large block of class c: FIRST_LARGE + c
 
 ctypedef struct cache_t:
     block_t *first[CLASSES]
-    int32_t room[CLASSES]     # how many more it takes
+    int32_t free_slots[CLASSES]
     int64_t taken             # bytes taken from the slabs minus bytes given back (may be negative)
-    cache_t *next             # all caches, for the statistics
+    cache_t *next             # list of all caches, for the statistics
     cache_t *previous
 
 cdef cache_t *caches = NULL
-cdef int64_t ended_in_use = 0     # the sum of `in_use` of threads that ended
+cdef int64_t ended_in_use = 0     # sum of `in_use` of threads that ended
 
 
 # ---- small blocks
 
 cdef inline int32_t _capacity(int size_class) noexcept nogil:
-    """How many blocks of a class a thread keeps."""
+    """Return how many blocks of a class a thread keeps."""
     return CACHED_BYTES // (size_class * UNIT)
 
 
 cdef inline int64_t _idle_bytes(cache_t *cache, int size_class) noexcept nogil:
-    """Bytes of the free blocks of a class."""
-    return <int64_t>(_capacity(size_class) - cache.room[size_class]) * size_class * UNIT
+    """Return the bytes of the free blocks of a class."""
+    return <int64_t>(_capacity(size_class) - cache.free_slots[size_class]) * size_class * UNIT
 
 
 cdef int64_t _in_use(cache_t *cache) noexcept nogil:
-    """Bytes allocated minus bytes freed by a thread (may be negative)."""
+    """Return bytes allocated minus bytes freed by a thread (may be negative)."""
     cdef int64_t found = cache.taken
     cdef int size_class
     for size_class in range(1, CLASSES):
@@ -104,14 +104,14 @@ cdef int64_t _in_use(cache_t *cache) noexcept nogil:
 
 
 cdef cache_t *_new_cache() noexcept nogil:
-    """The cache of a thread that comes here for the first time; NULL if memory is exhausted."""
+    """Create the cache of this thread; NULL if memory is exhausted."""
     global caches, thread_cache
     cdef cache_t *cache = <cache_t *>calloc(1, sizeof(cache_t))
     cdef int size_class
     if cache == NULL:
         return NULL
     for size_class in range(1, CLASSES):
-        cache.room[size_class] = _capacity(size_class)
+        cache.free_slots[size_class] = _capacity(size_class)
     threads_lock()
     cache.next = caches
     if caches != NULL:
@@ -124,17 +124,17 @@ cdef cache_t *_new_cache() noexcept nogil:
 
 
 cdef void _flush(cache_t *cache) noexcept nogil:
-    """Give all blocks of a cache back to the slabs."""
+    """Return all blocks of a cache to the slabs."""
     cdef int size_class
     for size_class in range(1, CLASSES):
         give_blocks(cache.first[size_class])
         cache.first[size_class] = NULL
         cache.taken -= _idle_bytes(cache, size_class)
-        cache.room[size_class] = _capacity(size_class)
+        cache.free_slots[size_class] = _capacity(size_class)
 
 
 cdef void _end_of_thread(void *pointer) noexcept nogil:
-    """Called by the system when a thread that has a cache ends."""
+    """Thread-exit destructor of a cache."""
     global caches, ended_in_use, thread_cache
     cdef cache_t *cache = <cache_t *>pointer
     thread_cache = NULL
@@ -166,12 +166,12 @@ cdef void *_refill(int size_class) noexcept nogil:
         return NULL
     cache.first[size_class] = block.next
     cache.taken += <int64_t>taken * size_class * UNIT
-    cache.room[size_class] = _capacity(size_class) - (taken - 1)
+    cache.free_slots[size_class] = _capacity(size_class) - (taken - 1)
     return block
 
 
 cdef void _spill(cache_t *cache, int size_class) noexcept nogil:
-    """Give the older half of a full class back to the slabs."""
+    """Return the older half of a full class to the slabs."""
     cdef int32_t keep = _capacity(size_class) // 2, i
     cdef block_t *last = cache.first[size_class]
     for i in range(keep - 1):
@@ -179,11 +179,11 @@ cdef void _spill(cache_t *cache, int size_class) noexcept nogil:
     give_blocks(last.next)
     last.next = NULL
     cache.taken -= _idle_bytes(cache, size_class) - <int64_t>keep * size_class * UNIT
-    cache.room[size_class] = _capacity(size_class) - keep
+    cache.free_slots[size_class] = _capacity(size_class) - keep
 
 
 cdef void *_allocate_apart(int size_class, int64_t nbytes) noexcept nogil:
-    """Counted as a block of its class, but of the very length."""
+    """Allocate exactly `nbytes` with malloc, counted as a block of its class."""
     cdef cache_t *cache = <cache_t *>thread_cache if thread_cache != NULL else _new_cache()
     cdef void *block = block_apart(nbytes) if cache != NULL and not fails_now() else NULL
     if block != NULL:
@@ -192,7 +192,7 @@ cdef void *_allocate_apart(int size_class, int64_t nbytes) noexcept nogil:
 
 
 cdef inline void *_allocate_class(int size_class, int64_t nbytes) noexcept nogil:
-    """A small block of class 1 ... CLASSES - 1, for `nbytes`."""
+    """Allocate a small block of class 1 ... CLASSES - 1."""
     cdef cache_t *cache = <cache_t *>thread_cache
     cdef block_t *block
     if EACH_APART:
@@ -201,29 +201,29 @@ cdef inline void *_allocate_class(int size_class, int64_t nbytes) noexcept nogil
         return _refill(size_class)
     block = cache.first[size_class]
     cache.first[size_class] = block.next
-    cache.room[size_class] += 1
+    cache.free_slots[size_class] += 1
     return block
 
 
 cdef inline void _deallocate_class(void *pointer, int size_class) noexcept nogil:
-    """Back to the cache of this thread, whichever thread allocated it."""
+    """Return a block to the cache of this thread, whichever thread allocated it."""
     cdef cache_t *cache = <cache_t *>thread_cache
     cdef block_t *block = <block_t *>pointer
-    if EACH_APART or unlikely(cache == NULL) or unlikely(cache.room[size_class] == 0):
+    if EACH_APART or unlikely(cache == NULL) or unlikely(cache.free_slots[size_class] == 0):
         deallocate_slowly(pointer, size_class)
         return
     block.next = cache.first[size_class]
     cache.first[size_class] = block
-    cache.room[size_class] -= 1
+    cache.free_slots[size_class] -= 1
 
 
-# By a pointer, so that the compiler does not put it into the short way.
+# By a pointer, so that the compiler does not inline it into the fast path.
 cdef void (*deallocate_slowly)(void *, int) noexcept nogil
 deallocate_slowly = _deallocate_slowly
 
 
 cdef void _deallocate_slowly(void *pointer, int size_class) noexcept nogil:
-    """The same where the thread has no cache yet, or that has no room."""
+    """The same if the thread has no cache yet or the cache is full."""
     cdef cache_t *cache = <cache_t *>thread_cache
     cdef block_t *block = <block_t *>pointer
     if cache == NULL:
@@ -239,20 +239,20 @@ cdef void _deallocate_slowly(void *pointer, int size_class) noexcept nogil:
         free(pointer)
         cache.taken -= size_class * UNIT
         return
-    if cache.room[size_class] == 0:
+    if cache.free_slots[size_class] == 0:
         _spill(cache, size_class)
     block.next = cache.first[size_class]
     cache.first[size_class] = block
-    cache.room[size_class] -= 1
+    cache.free_slots[size_class] -= 1
 
 
 cdef inline int _class_of(int64_t nbytes) noexcept nogil:
-    """The class of blocks for n bytes, n >= 1."""
+    """Return the class of blocks for n bytes, n >= 1."""
     return <int>(<uint64_t>(nbytes + UNIT - 1) // UNIT)
 
 
 cdef void *allocate(int64_t nbytes) noexcept nogil:
-    """A block of plain memory, uninitialized."""
+    """Allocate plain memory, uninitialized."""
     if <uint64_t>nbytes - 1 < LARGEST_SMALL:
         return _allocate_class(_class_of(nbytes), nbytes)
     if nbytes == 0:
@@ -276,7 +276,7 @@ cdef int last_generation = 1
 
 
 def begin_generation():
-    """From now on storages that this thread makes are of a generation of their own; -> its number."""
+    """Mark the storages that this thread makes from now on with a new generation; -> its number."""
     global last_generation, generation
     last_generation += 1
     generation = last_generation
@@ -284,7 +284,7 @@ def begin_generation():
 
 
 def end_generation():
-    """They are like all others again."""
+    """Mark new storages as usual again."""
     global generation
     generation = 1
 
@@ -302,14 +302,13 @@ cdef inline void _initialize(storage_t *storage, int64_t nbytes, char *data, int
 
 
 cdef storage_t *_no_memory(int64_t nbytes) noexcept nogil:
-    """NULL, with a message."""
+    """Set the message and return NULL."""
     snprintf(message(), MESSAGE, b"out of memory: cannot allocate %lld bytes. Free tensors, or use "
              b"smaller batches or checkpointing.", <long long>nbytes)
     return NULL
 
 
 cdef storage_t *storage_new(int64_t nbytes) noexcept nogil:
-    """A new storage with count 1, uninitialized; NULL and a message if memory is exhausted."""
     cdef int size_class
     cdef char *data
     cdef storage_t *storage
@@ -338,7 +337,7 @@ cdef storage_t *storage_new(int64_t nbytes) noexcept nogil:
 
 
 cdef storage_t *storage_foreign(void *data, int64_t nbytes, object owner, bint writable):
-    """A storage over memory that `owner` keeps alive; NULL and a message if memory is exhausted."""
+    """Return a storage over memory that `owner` keeps alive; NULL and a message if memory is exhausted."""
     cdef storage_t *storage
     release_pending()
     storage = <storage_t *>allocate(sizeof(storage_t))
@@ -363,14 +362,14 @@ cdef inline void _free_storage(storage_t *storage) noexcept nogil:
 
 
 cdef void storage_release(storage_t *storage) noexcept nogil:
-    """Give one count back; the last one frees. Call it with no lock held."""
+    """Drop one reference; the last one frees. Call it without locks."""
     cdef void *owner
     if storage == NULL or not atomic_is_last(&storage.count):
         return
     owner = storage.owner
     if unlikely(storage.size_class >= FIRST_LARGE):
         give_large(storage.data, storage.size_class - FIRST_LARGE)
-    if atomic_is_last(&storage.version.count):       # else others count with it, and the last of them frees
+    if atomic_is_last(&storage.version.count):       # arrays share an embedded counter, and the last of them frees it
         _free_storage(storage)
     if unlikely(owner != NULL):
         drop_reference(owner)
@@ -379,7 +378,7 @@ cdef void storage_release(storage_t *storage) noexcept nogil:
 # ---- version counters
 
 cdef version_t *version_new() noexcept nogil:
-    """A version counter of its own, with count 1; NULL if memory is exhausted."""
+    """Return a new version counter with refcount 1; NULL if memory is exhausted."""
     cdef version_t *version = <version_t *>allocate(sizeof(version_t))
     if version != NULL:
         memset(version, 0, sizeof(version_t))
@@ -388,7 +387,7 @@ cdef version_t *version_new() noexcept nogil:
 
 
 cdef void version_release(version_t *version) noexcept nogil:
-    """Give one count back; the last one frees. One of the counts of an embedded counter is that of its storage."""
+    """Drop one reference; the last one frees. The storage holds one reference to its embedded counter."""
     if version == NULL or not atomic_is_last(&version.count):
         return
     if version.embedded:
@@ -402,12 +401,11 @@ cdef void version_release(version_t *version) noexcept nogil:
 # ---- references to Python objects
 
 cdef void release_pending():
-    """Release owners of foreign memory and code objects that were dropped without the GIL."""
     release_waiting()
 
 
 cdef bint has_pending() noexcept nogil:
-    """Do any wait? (Read without locking.)"""
+    """Are references pending? (Read without locking.)"""
     return has_waiting()
 
 
@@ -415,7 +413,7 @@ cdef bint has_pending() noexcept nogil:
 
 def memory_stats():
     """
-    How much memory the library holds, in bytes.
+    Return how much memory the library holds, in bytes.
 
     Memory is recycled: what is freed stays with the library, up to a limit, because the first use of
     fresh memory is slow. Foreign memory (of NumPy arrays, say) is not counted.
@@ -471,7 +469,7 @@ def memory_stats():
 
 def fail_allocation(number):
     """
-    Make the allocation with that number, counted from 1, fail once; in builds for looking for errors.
+    Make the allocation with that number, counted from 1, fail once; for tests in debug builds.
 
     Parameters
     ----------
@@ -498,7 +496,7 @@ def fail_allocation(number):
 
 def empty_cache():
     """
-    Return all memory that waits for reuse to the system.
+    Return all free memory to the system.
 
     Small blocks in the caches of other threads stay there (at most 1 MiB for each thread).
 
@@ -524,7 +522,7 @@ def empty_cache():
 
 def set_cache_limit(nbytes):
     """
-    Set how much freed memory of large tensors may wait for reuse.
+    Set how much freed memory of large tensors is kept for reuse.
 
     Parameters
     ----------
@@ -553,4 +551,4 @@ def set_cache_limit(nbytes):
 
 
 if watch_threads(_end_of_thread) != 0:
-    raise ImportError("cygrad: the system has no room for one more thread-local key")
+    raise ImportError("cygrad: the system has no free thread-local key")

@@ -1,7 +1,6 @@
-/* THREAD_VARIABLE: a static variable of each thread, addressed like a local one.
- *
- * glibc keeps a little room for such in libraries that are loaded late, so this is for few bytes that are needed at every
- * operation; elsewhere the address costs a call. */
+/* THREAD_VARIABLE: a static thread-local variable, addressed like a local one. glibc reserves little static TLS for
+ * libraries that are loaded late, so use it for a few bytes that every operation needs; elsewhere an address costs a
+ * call. */
 #ifndef CYGRAD_THREAD_VARIABLE_H
 #define CYGRAD_THREAD_VARIABLE_H
 

@@ -1,7 +1,7 @@
 """
-Steps of gradient descent and of the family of Adam for all parameters of a group, and what empties gradients.
+SGD and Adam-like steps for all parameters of a group, and zero_grad.
 
-The optimizers that scale each element by its own history are in `optimize_scales`.
+Optimizers that scale each element by its own history are in `optimize_scales`.
 """
 
 from libc.math cimport pow, sqrt
@@ -17,7 +17,7 @@ from cygrad._core.optimizers.update_batch cimport (ADAM_RULE, ADAMAX_RULE, NADAM
 # ---- gradient descent
 
 cdef int _prepare_sgd(update_t *update, dict state, Tensor parameter, const rule_t *rule) except -1:
-    """The velocity, which is not there before the first step."""
+    """Set the momentum buffer, which does not exist before the first step."""
     cdef bint made
     update.given[2] = state_array(state, "momentum_buffer", parameter, 0, &made)
     update.range.first = made
@@ -27,7 +27,7 @@ cdef int _prepare_sgd(update_t *update, dict state, Tensor parameter, const rule
 def sgd(list parameters, object state, double lr, double momentum, double dampening, double weight_decay,
         bint nesterov, bint maximize):
     """
-    One step of stochastic gradient descent for all parameters that have a gradient.
+    Run a step of stochastic gradient descent for all parameters with a gradient.
 
     Parameters
     ----------
@@ -40,20 +40,20 @@ def sgd(list parameters, object state, double lr, double momentum, double dampen
     Raises
     ------
     RuntimeError
-        If a parameter cannot be changed in place, or gradient or state do not fit it.
+        If a parameter cannot be modified in place, or gradient or state do not fit it.
     """
     cdef rule_t rule = rule_of(SGD_RULE, lr, weight_decay, maximize)
     rule.momentum, rule.dampening, rule.nesterov = momentum, dampening, nesterov
-    cdef prepare_t prepare = NULL            # there is no state without momentum
+    cdef prepare_t prepare = NULL            # no state without momentum
     if momentum != 0:
         prepare = _prepare_sgd
     run_step(parameters, state, &rule, prepare, "SGD.step")
 
 
-# ---- the family of Adam: running means of the gradient and of its square
+# ---- Adam-like: running means of the gradient and of its square
 
 cdef double _prepare_moments(update_t *update, dict state, Tensor parameter, str second) except -1:
-    """Both means; -> the number of the step."""
+    """Set both running means; -> the number of the step."""
     cdef double step = count_step(state)
     update.given[2] = state_array(state, "exp_avg", parameter, 0, NULL)
     update.given[3] = state_array(state, second, parameter, 0, NULL)
@@ -61,7 +61,7 @@ cdef double _prepare_moments(update_t *update, dict state, Tensor parameter, str
 
 
 cdef int _prepare_adam(update_t *update, dict state, Tensor parameter, const rule_t *rule) except -1:
-    """Means are divided by what their weights sum to."""
+    """Bias correction: means are divided by the sum of their weights."""
     cdef double step = _prepare_moments(update, state, parameter, "exp_avg_sq")
     if rule.amsgrad:
         update.given[4] = state_array(state, "max_exp_avg_sq", parameter, 0, NULL)
@@ -77,7 +77,7 @@ cdef void adam_factors(update_t *update, const rule_t *rule, double step) noexce
 def adam(list parameters, object state, double lr, double beta1, double beta2, double eps, double weight_decay,
          bint amsgrad, bint maximize, bint decoupled):
     """
-    One step of Adam for all parameters that have a gradient.
+    Run a step of Adam for all parameters with a gradient.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def adam(list parameters, object state, double lr, double beta1, double beta2, d
     Raises
     ------
     RuntimeError
-        If a parameter cannot be changed in place, or gradient or state do not fit it.
+        If a parameter cannot be modified in place, or gradient or state do not fit it.
     """
     cdef rule_t rule = rule_of(ADAM_RULE, lr, weight_decay, maximize)
     rule.beta1, rule.beta2, rule.eps, rule.amsgrad, rule.decoupled = beta1, beta2, eps, amsgrad, decoupled
@@ -100,12 +100,12 @@ def adam(list parameters, object state, double lr, double beta1, double beta2, d
 
 
 cdef double _rounded(Tensor number, double value) noexcept:
-    """The value in the precision of what `state_number` gave."""
+    """Round the value to the precision of `state_number`."""
     return <float>value if number.array.dtype == FLOAT32 else value
 
 
 cdef int _prepare_nadam(update_t *update, dict state, Tensor parameter, const rule_t *rule) except -1:
-    """The momentum of each step follows a schedule; the means are divided by its product."""
+    """The momentum follows a schedule; the means are divided by its product."""
     cdef double step = _prepare_moments(update, state, parameter, "exp_avg_sq")
     cdef Tensor product = state_number(state, "mu_product", 1)
     cdef double momentum = rule.beta1 * (1 - 0.5 * pow(0.96, step * rule.schedule[0]))
@@ -120,7 +120,7 @@ cdef int _prepare_nadam(update_t *update, dict state, Tensor parameter, const ru
 def nadam(list parameters, object state, double lr, double beta1, double beta2, double eps, double weight_decay,
           double momentum_decay, bint decoupled, bint maximize):
     """
-    One step of NAdam; see `adam`.
+    Run a step of NAdam; see `adam`.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ cdef int _prepare_radam(update_t *update, dict state, Tensor parameter, const ru
 def radam(list parameters, object state, double lr, double beta1, double beta2, double eps, double weight_decay,
           bint decoupled, bint maximize):
     """
-    One step of RAdam; see `adam`.
+    Run a step of RAdam; see `adam`.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ def radam(list parameters, object state, double lr, double beta1, double beta2, 
 
 
 cdef int _prepare_adamax(update_t *update, dict state, Tensor parameter, const rule_t *rule) except -1:
-    """The largest gradient takes the place of the mean square."""
+    """The largest gradient replaces the mean square."""
     cdef double step = _prepare_moments(update, state, parameter, "exp_inf")
     update.range.factor[0] = rule.rate / (1 - pow(rule.beta1, step))
     return 0
@@ -178,7 +178,7 @@ cdef int _prepare_adamax(update_t *update, dict state, Tensor parameter, const r
 def adamax(list parameters, object state, double lr, double beta1, double beta2, double eps, double weight_decay,
            bint maximize):
     """
-    One step of Adamax; see `adam`.
+    Run a step of Adamax; see `adam`.
 
     Parameters
     ----------
@@ -193,7 +193,7 @@ def adamax(list parameters, object state, double lr, double beta1, double beta2,
     run_step(parameters, state, &rule, _prepare_adamax, "Adamax.step")
 
 
-# ---- emptying gradients
+# ---- zero_grad
 
 def forget_gradients(parameters):
     """
@@ -216,7 +216,7 @@ def forget_gradients(parameters):
 
 def zero_gradients(parameters):
     """
-    Fill ``.grad`` of all parameters that have one with zeros, in place and out of any graph.
+    Fill ``.grad`` of all parameters that have one with zeros, in place and outside of any graph.
 
     Parameters
     ----------

@@ -1,16 +1,15 @@
 /* Gradient descent and the family of Adam, for one type and one instruction set, one pass over memory. The includer
-   defines SQRT and ABS, simd/each_set.h the rest. Each condition of a rule is constant where the rule is inlined, so that
+   defines SQRT and ABS, simd/simd_targets.h the rest. Each condition of a rule is constant where the rule is inlined, so that
    every variant is a loop without branches, which the compiler turns into vector instructions. */
 
-/* The gradient with its sign and, if weight decay acts through it, with its share of the parameter. */
+/* The gradient with its sign and, for coupled weight decay, the decay term. */
 static inline __attribute__((always_inline)) REAL NAME(direction_of)(
         REAL gradient, REAL value, REAL sign, REAL decay, const int decay_kind) {
     REAL direction = sign * gradient;
     return decay_kind == IN_GRADIENT ? direction + decay * value : direction;
 }
 
-/* The running mean with the share `weight` of a new value. Interpolation starts at the nearer end: less is lost to
-   rounding. */
+/* The running mean with a new value of weight `weight`. Interpolation starts at the nearer end, for accuracy. */
 static inline __attribute__((always_inline)) REAL NAME(mixed)(
         REAL mean, REAL value, REAL weight, REAL rest, const int near_mean) {
     REAL difference = value - mean;

@@ -1,4 +1,4 @@
-/* What a step of an optimizer needs to know: options of a parameter group, and neighboring elements of a parameter. */
+/* Arguments of an optimizer step: options of a parameter group, and contiguous elements of a parameter. */
 #pragma once
 
 #include <stdint.h>
@@ -8,7 +8,7 @@ typedef struct {
     int kind;                  /* one of rule_kind_t */
     int maximize, nesterov, decoupled, amsgrad, centered;
     double rate, weight_decay, momentum, dampening, beta1, beta2, eps;
-    double schedule[4];        /* what the factors are computed from, see the function of the rule */
+    double schedule[4];        /* computed by the function of the rule, see there */
 } rule_t;
 
 typedef enum {
@@ -16,13 +16,13 @@ typedef enum {
     ADAGRAD_RULE, ADADELTA_RULE, RMSPROP_RULE, RPROP_RULE, ASGD_RULE
 } rule_kind_t;
 
-/* Neighboring elements of one parameter. */
+/* Contiguous elements of one parameter. */
 typedef struct {
     char *memory[5];           /* parameter, gradient, then the state; NULL where there is none */
     int64_t n;
     int double_precision;
-    int first;                 /* the state holds nothing yet */
-    double factor[3];          /* what the rule computes from the number of the step, see there */
+    int first;                 /* the state is uninitialized */
+    double factor[3];          /* computed by the rule from the number of the step, see there */
 } update_range_t;
 
 enum { WITHOUT, FIRST, FIRST_NESTEROV, HEAVY_BALL, NESTEROV };      /* kinds of momentum */

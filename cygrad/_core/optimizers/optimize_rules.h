@@ -1,4 +1,4 @@
-/* Update rules of the optimizers: the loops for the processor at hand. */
+/* Update rules of the optimizers, dispatched on the SIMD target. */
 #pragma once
 
 #include "optimizers/optimize_options.h"
@@ -6,7 +6,7 @@
 #define SQRT(x) __builtin_choose_expr(DOUBLE, sqrt(x), sqrtf(x))
 #define ABS(x) __builtin_choose_expr(DOUBLE, fabs(x), fabsf(x))
 #define LOOPS "optimizers/optimize_loops.h"
-#include "simd/each_set.h"
+#include "simd/simd_targets.h"
 #undef LOOPS
 #undef SQRT
 #undef ABS
@@ -14,8 +14,8 @@
 static void apply_rule(const update_range_t *range, const rule_t *rule) {
     typedef void (*apply_t)(const update_range_t *range, const rule_t *rule);
     /* In the order of rule_kind_t. */
-    static const apply_t rules[][SETS][2] = {
-        VARIANTS(sgd), VARIANTS(adam), VARIANTS(nadam), VARIANTS(radam), VARIANTS(adamax), VARIANTS(adagrad),
-        VARIANTS(adadelta), VARIANTS(rmsprop), VARIANTS(rprop), VARIANTS(asgd) };
-    rules[rule->kind][instruction_set()][range->double_precision != 0](range, rule);
+    static const apply_t rules[][SIMD_TARGETS][2] = {
+        SIMD_VARIANTS(sgd), SIMD_VARIANTS(adam), SIMD_VARIANTS(nadam), SIMD_VARIANTS(radam), SIMD_VARIANTS(adamax), SIMD_VARIANTS(adagrad),
+        SIMD_VARIANTS(adadelta), SIMD_VARIANTS(rmsprop), SIMD_VARIANTS(rprop), SIMD_VARIANTS(asgd) };
+    rules[rule->kind][simd_target()][range->double_precision != 0](range, rule);
 }

@@ -19,7 +19,7 @@ static inline __attribute__((always_inline)) void NAME(adagrad_variant)(
     }
 }
 
-/* Factor: the present rate. */
+/* Factor: the current rate. */
 static void NAME(adagrad)(const update_range_t *range, const rule_t *rule) {
     EACH_DECAY(adagrad_variant, range, rule)
 }
@@ -115,7 +115,8 @@ static inline __attribute__((always_inline)) void NAME(asgd_variant)(
     }
 }
 
-/* Factors: the present rate, what the decay term leaves, share of the new value in the average (1: it is the value). */
+/* Factors: the current rate, what the decay term leaves, weight of the new value in the average (1: it is the
+ * value). */
 static void NAME(asgd)(const update_range_t *range, const rule_t *rule) {
     if (range->factor[2] != 1)
         EACH_DECAY(asgd_variant, range, rule, 1)

@@ -8,7 +8,7 @@ from cygrad._core.optimizers.update_batch cimport (
 
 
 cdef int _prepare_adagrad(update_t *update, dict state, Tensor parameter, const rule_t *rule) except -1:
-    """schedule: decay of the rate, and what sums start at."""
+    """schedule: decay of the rate, and initial value of sums."""
     cdef double step = count_step(state)
     update.given[2] = state_array(state, "sum", parameter, rule.schedule[1], NULL)
     update.range.factor[0] = rule.rate / (1 + (step - 1) * rule.schedule[0])
@@ -18,7 +18,7 @@ cdef int _prepare_adagrad(update_t *update, dict state, Tensor parameter, const 
 def adagrad(list parameters, object state, double lr, double lr_decay, double weight_decay, double initial, double eps,
             bint maximize):
     """
-    One step of Adagrad for all parameters that have a gradient.
+    Run a step of Adagrad for all parameters with a gradient.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ def adagrad(list parameters, object state, double lr, double lr_decay, double we
     Raises
     ------
     RuntimeError
-        If a parameter cannot be changed in place, or gradient or state do not fit it.
+        If a parameter cannot be modified in place, or gradient or state do not fit it.
     """
     cdef rule_t rule = rule_of(ADAGRAD_RULE, lr, weight_decay, maximize)
     rule.eps, rule.schedule[0], rule.schedule[1] = eps, lr_decay, initial
@@ -39,7 +39,7 @@ def adagrad(list parameters, object state, double lr, double lr_decay, double we
 
 
 cdef int _prepare_adadelta(update_t *update, dict state, Tensor parameter, const rule_t *rule) except -1:
-    """Mean squares of gradients and of changes."""
+    """Set mean squares of gradients and of changes."""
     count_step(state)
     update.given[2] = state_array(state, "square_avg", parameter, 0, NULL)
     update.given[3] = state_array(state, "acc_delta", parameter, 0, NULL)
@@ -48,7 +48,7 @@ cdef int _prepare_adadelta(update_t *update, dict state, Tensor parameter, const
 
 def adadelta(list parameters, object state, double lr, double rho, double eps, double weight_decay, bint maximize):
     """
-    One step of Adadelta; see `adagrad`.
+    Run a step of Adadelta; see `adagrad`.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def adadelta(list parameters, object state, double lr, double rho, double eps, d
 
 
 cdef int _prepare_rmsprop(update_t *update, dict state, Tensor parameter, const rule_t *rule) except -1:
-    """The mean square; velocity and mean if they are wanted."""
+    """Set the mean square; momentum buffer and mean if requested."""
     count_step(state)
     update.given[2] = state_array(state, "square_avg", parameter, 0, NULL)
     if rule.momentum > 0:
@@ -77,7 +77,7 @@ cdef int _prepare_rmsprop(update_t *update, dict state, Tensor parameter, const 
 def rmsprop(list parameters, object state, double lr, double alpha, double eps, double weight_decay, double momentum,
             bint centered, bint maximize):
     """
-    One step of RMSprop; see `adagrad`.
+    Run a step of RMSprop; see `adagrad`.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def rmsprop(list parameters, object state, double lr, double alpha, double eps, 
 
 
 cdef int _prepare_rprop(update_t *update, dict state, Tensor parameter, const rule_t *rule) except -1:
-    """The gradient before, and a step for each element."""
+    """Set the previous gradient, and a step size for each element."""
     count_step(state)
     update.given[2] = state_array(state, "prev", parameter, 0, NULL)
     update.given[3] = state_array(state, "step_size", parameter, rule.rate, NULL)
@@ -103,7 +103,7 @@ cdef int _prepare_rprop(update_t *update, dict state, Tensor parameter, const ru
 def rprop(list parameters, object state, double lr, double shrink, double grow, double least, double most,
           bint maximize):
     """
-    One step of Rprop; see `adagrad`.
+    Run a step of Rprop; see `adagrad`.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ cdef int _prepare_asgd(update_t *update, dict state, Tensor parameter, const rul
 def asgd(list parameters, object state, double lr, double lambd, double alpha, double t0, double weight_decay,
          bint maximize):
     """
-    One step of averaged gradient descent; see `adagrad`.
+    Run a step of averaged gradient descent; see `adagrad`.
 
     Parameters
     ----------

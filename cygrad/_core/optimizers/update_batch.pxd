@@ -1,4 +1,4 @@
-"""The updates of one step of an optimizer, and the state that it keeps for each parameter."""
+"""The updates of one optimizer step, and the state of each parameter."""
 
 from libc.stdint cimport int64_t
 from cygrad._core.arrays.array cimport array_t
@@ -40,40 +40,40 @@ cdef extern from "optimizers/optimize_options.h" nogil:
         double factor[3]
 
 cdef enum:
-    ROLES = 5                 # parameter, gradient, three of state: the places of update_range_t.memory
+    ROLES = 5                 # parameter, gradient, three of state: the order of update_range_t.memory
 
-# What happens to one parameter.
+# The update of one parameter.
 cdef struct update_t:
-    array_t *given[ROLES]     # as the user has them; NULL where there is none
+    array_t *given[ROLES]     # the user's arrays; NULL where there is none
     array_t *work[ROLES]      # the same, contiguous and of the parameter's dtype
-    update_range_t range      # the whole of it, in real numbers
+    update_range_t range      # all its elements, as real numbers
     int64_t end               # elements of this update and of all before it
 
-# Puts the state of a parameter and the factors of its step into the update.
+# Sets the state of a parameter and the factors of its step in the update.
 ctypedef int (*prepare_t)(update_t *update, dict state, Tensor parameter, const rule_t *rule) except -1
 
 cdef class UpdateMode(Mode):
-    """A mode that sees the steps of optimizers, too."""
-    # Before a step; without a rule, before gradients are set to None. 1: the step is not to be done.
+    """A mode that sees optimizer steps, too."""
+    # Before a step; without a rule, before gradients are set to None. 1: skip the step.
     cdef int begin_step(self, list parameters, object state, const rule_t *rule, str operation) except -1
 
-# Let the trace of this thread, if there is one, contain a step.
+# Add a step to the trace of this thread, if there is one.
 cdef int trace_step(list parameters, object state, const rule_t *rule, str operation) except -1
 
-# The arithmetic of a step, without the GIL; then what it has made contiguous is given back.
+# Run the arithmetic of a step without the GIL, then release contiguous copies.
 cdef int run_updates(update_t *updates, int n, const rule_t *rule) noexcept nogil
 cdef void release_work(update_t *updates, int n) noexcept nogil
 
-# The options that all rules have; the others are zero.
+# Return the options that all rules have; the others are zero.
 cdef rule_t rule_of(int kind, double lr, double weight_decay, bint maximize) noexcept
-# One step for all parameters that have a gradient; `prepare` may be NULL for a rule without state.
+# Run a step for all parameters with a gradient; `prepare` may be NULL for a rule without state.
 cdef int run_step(list parameters, object state, const rule_t *rule, prepare_t prepare, str operation) except -1
 
-# The array of state[name], a new reference; a tensor full of `start` is made if there is none.
+# Return the array of state[name], a new reference; created and filled with `start` if missing.
 cdef array_t *state_array(dict state, str name, Tensor parameter, double start, bint *made) except NULL
-# The tensor without dimensions state[name] as a number; one that holds `start` is made if there is none.
+# Return the 0-dim tensor state[name] as a number; created with `start` if missing.
 cdef Tensor state_number(dict state, str name, double start)
 cdef double read_number(Tensor tensor) noexcept
 cdef void write_number(Tensor tensor, double value) noexcept
-# Raise state["step"] by one and return it.
+# Increment state["step"] and return it.
 cdef double count_step(dict state) except -1

@@ -36,8 +36,8 @@ cdef extern from "optimizers/optimize_rules.h" nogil:
     void apply_rule(const update_range_t *range, const rule_t *rule)
 
 cdef enum:
-    STEP_GRAIN = 1 << 18      # elements of one piece of a parallel step; a helper comes late for less
-    LARGE = 1 << 14           # elements from which the GIL is given up: getting it back takes a while
+    STEP_GRAIN = 1 << 18      # elements per chunk of a parallel step; smaller ones end before a helper arrives
+    LARGE = 1 << 14           # elements from which the GIL is released
 
 
 cdef class Batch:
@@ -64,7 +64,7 @@ cdef class Batch:
         free(self.updates)
 
     cdef update_t *add(self, Tensor parameter, str operation) except? NULL:
-        """An update for the parameter; NULL if it has no gradient."""
+        """Add an update for the parameter; NULL if it has no gradient."""
         cdef array_t *gradient
         cdef update_t *update
         if parameter.gradient == NULL:
@@ -97,7 +97,7 @@ cdef class Batch:
         return update
 
     cdef int run(self) except -1:
-        """Do all updates."""
+        """Run all updates."""
         cdef int i, status, offset = 0
         cdef int64_t total = 0
         cdef PyObject *code
@@ -109,7 +109,7 @@ cdef class Batch:
             with nogil:
                 status = run_updates(self.updates, self.n, &self.rule)
         check(status)
-        code = running_code(&offset)             # for the message to those who need the old values
+        code = running_code(&offset)             # for the message about modified saved tensors
         for i in range(self.n):
             if self.updates[i].given[0].version != NULL:
                 remember_code(self.updates[i].given[0].version, code, offset)
@@ -126,7 +126,7 @@ cdef struct update_run_t:
 
 
 cdef int run_updates(update_t *updates, int n, const rule_t *rule) noexcept nogil:
-    """Contiguous arrays first, then the rule over all elements, then what has to be copied back or counted."""
+    """Run contiguous copies first, then the rule over all elements, then copies back and version counts."""
     cdef update_run_t run
     cdef int i, role, status
     cdef int64_t total = 0
@@ -158,8 +158,10 @@ cdef void release_work(update_t *updates, int n) noexcept nogil:
 
 
 cdef int _prepare(update_t *update) noexcept nogil:
-    """Make every array contiguous and of the parameter's dtype, or the one that it is computed in; complex ones are
-    twice as many reals."""
+    """
+    Make every array contiguous and of the parameter's dtype, or its compute dtype; complex ones are twice as many
+    reals.
+    """
     cdef int role, dtype = computed_in(update.given[0].dtype)
     update.range.n = update.given[0].size * (2 if is_complex(dtype) else 1)
     update.range.double_precision = real_of(dtype) != FLOAT32
@@ -179,7 +181,7 @@ cdef int _prepare(update_t *update) noexcept nogil:
 
 
 cdef void _run_piece(void *context, int64_t begin, int64_t end) noexcept nogil:
-    """The rule on elements begin..end of all parameters laid end to end."""
+    """Run the rule on elements begin..end of all parameters concatenated."""
     cdef update_run_t *run = <update_run_t *>context
     cdef int low = 0, high = run.n - 1, middle, role
     cdef int64_t start, size
@@ -205,14 +207,13 @@ cdef void _run_piece(void *context, int64_t begin, int64_t end) noexcept nogil:
 
 
 cdef rule_t rule_of(int kind, double lr, double weight_decay, bint maximize) noexcept:
-    """The options that all rules have; the others are zero."""
     cdef rule_t rule
     memset(&rule, 0, sizeof(rule))
     rule.kind, rule.rate, rule.weight_decay, rule.maximize = kind, lr, weight_decay, maximize
     return rule
 
 
-@cython.binding(False)      # methods check what they are called on
+@cython.binding(False)      # methods check the type of self
 cdef class UpdateMode(Mode):
 
     cdef int begin_step(self, list parameters, object state, const rule_t *rule, str operation) except -1:
@@ -224,7 +225,6 @@ cdef int trace_step(list parameters, object state, const rule_t *rule, str opera
 
 
 cdef int run_step(list parameters, object state, const rule_t *rule, prepare_t prepare, str operation) except -1:
-    """One step for all parameters that have a gradient."""
     cdef Batch batch = Batch(len(parameters))
     cdef update_t *update
     cdef Tensor parameter
@@ -247,7 +247,6 @@ cdef int run_step(list parameters, object state, const rule_t *rule, prepare_t p
 # ---- state, under the GIL
 
 cdef array_t *state_array(dict state, str name, Tensor parameter, double start, bint *made) except NULL:
-    """The array of state[name], a new reference; a tensor full of `start` is made if there is none."""
     cdef array_t *array
     cdef Tensor tensor
     cdef value_t number
@@ -261,7 +260,7 @@ cdef array_t *state_array(dict state, str name, Tensor parameter, double start, 
         tensor = wrap(array)
         if start == 0:
             memset(array.data, 0, array.size * itemsize(array.dtype))
-        else:                                   # complex numbers get it in both parts, which are scaled apart
+        else:                                   # complex numbers get it in both parts, which are scaled separately
             number.kind, number.of.real = REAL, start
             number_to_cell(&number, real_of(array.dtype), cell)
             n = array.size * (2 if is_complex(array.dtype) else 1)
@@ -277,7 +276,6 @@ cdef array_t *state_array(dict state, str name, Tensor parameter, double start, 
 
 
 cdef Tensor state_number(dict state, str name, double start):
-    """The tensor without dimensions state[name]; one of the default dtype that holds `start` if there is none."""
     cdef Tensor tensor
     cdef int dtype
     value = state.get(name)
@@ -294,14 +292,14 @@ cdef Tensor state_number(dict state, str name, double start):
 
 
 cdef double read_number(Tensor tensor) noexcept:
-    """What `state_number` holds."""
+    """Return the value of the tensor of `state_number`."""
     if tensor.array.dtype == FLOAT32:
         return (<float *>tensor.array.data)[0]
     return (<double *>tensor.array.data)[0]
 
 
 cdef void write_number(Tensor tensor, double value) noexcept:
-    """Change what `state_number` holds."""
+    """Set the value of the tensor of `state_number`."""
     if tensor.array.dtype == FLOAT32:
         (<float *>tensor.array.data)[0] = <float>value
     else:
@@ -309,7 +307,6 @@ cdef void write_number(Tensor tensor, double value) noexcept:
 
 
 cdef double count_step(dict state) except -1:
-    """Raise state["step"] by one and return it."""
     cdef Tensor tensor = state_number(state, "step", 0)
     write_number(tensor, read_number(tensor) + 1)
     return read_number(tensor)

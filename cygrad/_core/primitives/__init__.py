@@ -1,6 +1,6 @@
 """
-The inner loops of element-wise functions: one primitive is one function on one or several streams of numbers.
+Inner loops of element-wise functions: a primitive is one function on one or several contiguous or strided arrays.
 
-Knows numbers side by side in memory. Never knows shapes, broadcasting or which operators use it. Read
-``primitive_table.pyx`` first: the table of primitives; the other files are where their loops come from.
+Knows numbers in memory. Never knows shapes, broadcasting or which operators use it. Read ``primitive_table.pyx`` first:
+the table of primitives; the other files define their loops.
 """

@@ -92,11 +92,11 @@ typedef struct {
     STEP(operation, name, COMPUTE_ONE, ELEMENTS, HELD)
 
 #define LOOPS "primitives/chain_loops.h"
-#include "simd/each_set.h"
+#include "simd/simd_targets.h"
 #undef LOOPS
 
 typedef int64_t (*chain_t)(const chain_step_t *steps, int64_t count, int64_t n);
-static const chain_t chain_loops[SETS][2] = VARIANTS(chain);
+static const chain_t chain_loops[SIMD_TARGETS][2] = SIMD_VARIANTS(chain);
 
 #undef COUNT
 #undef DECLARE

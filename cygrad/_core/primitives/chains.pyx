@@ -5,8 +5,8 @@ from libc.stdint cimport int64_t
 cdef extern from "primitives/chains.h" nogil:
     ctypedef int64_t (*chain_t)(const chain_step_t *, int64_t, int64_t) noexcept nogil
     const chain_t chain_loops[1][2]
-    int instruction_set()
+    int simd_target()
 
 
 cdef int64_t run_chain(bint double_precision, const chain_step_t *steps, int64_t count, int64_t n) noexcept nogil:
-    return chain_loops[instruction_set()][double_precision](steps, count, n)
+    return chain_loops[simd_target()][double_precision](steps, count, n)

@@ -27,7 +27,7 @@ ctypedef fused complex_t:
     (float complex)
     (double complex)
 
-# A loop that loops here are built on.
+# A loop that loops here call.
 cdef int _exp = primitive("exp")
 
 
@@ -91,14 +91,14 @@ cdef void angle_complex_loop(char **arguments, const int64_t *n, const int64_t *
 
 
 cdef void real_loop(char **arguments, const int64_t *n, const int64_t *steps, real_t *tag) noexcept nogil:
-    """First part of a complex number whose parts are real_t; given a shifted pointer, the second."""
+    """Real part of a complex number whose parts are real_t; given a shifted pointer, the imaginary part."""
     cdef int64_t i
     for i in range(n[0]):
         (<real_t *>(arguments[1] + i * steps[1]))[0] = (<real_t *>(arguments[0] + i * steps[0]))[0]
 
 
 cdef void lerp_complex_loop(char **arguments, const int64_t *n, const int64_t *steps, complex_t *tag) noexcept nogil:
-    """Between two numbers, from the nearer end."""
+    """Interpolate between two numbers, from the nearer end."""
     cdef int64_t i
     cdef complex_t x, y, weight
     for i in range(n[0]):
@@ -129,7 +129,7 @@ cdef void complex_loop(char **arguments, const int64_t *n, const int64_t *steps,
 
 
 cdef int _enter_complex(str name, loop_t c64, loop_t c128, void *data) except -1:
-    """Loops of complex numbers for a primitive that is there."""
+    """Enter loops of complex numbers for an existing primitive."""
     set_entry(primitive(name), COMPLEX64, c64, data, COMPLEX64)
     set_entry(primitive(name), COMPLEX128, c128, data, COMPLEX128)
     return 0

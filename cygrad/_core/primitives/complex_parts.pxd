@@ -1,9 +1,9 @@
 """
-Complex numbers whose parts are infinite, or zeros with a sign: for modules that cast complex numbers, by cimport.
+Complex numbers with infinite parts or signed zeros: cimport this in modules that cast complex numbers.
 
 Cython makes a complex number of its parts x and y by the expression x + y * I. C multiplies y with both parts of I: an
-infinite y makes x nan, and a real part of -0.0 becomes 0.0. With this the expression still begins so, but its value is
-the number that has these parts.
+infinite y makes x nan, and a real part of -0.0 becomes 0.0. This redefines I so that the value of the expression has
+exactly these parts.
 """
 
 cdef extern from *:

@@ -1,4 +1,4 @@
-/* Relatives of the error function: scaled, and inverses. */
+/* Functions related to erf: scaled, and inverses. */
 #ifndef CYGRAD_ERROR_FUNCTIONS_H
 #define CYGRAD_ERROR_FUNCTIONS_H
 

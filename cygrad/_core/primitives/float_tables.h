@@ -19,7 +19,7 @@ enum { TABLE_OCTAVES = 20, TABLE_LOWEST = 127 - 12, TABLE_TERMS = 7, TABLE_SAMPL
 enum { PIECE_EMPTY, PIECE_CLAIMED, PIECE_REFUSED };
 
 typedef struct {
-    double c[TABLE_TERMS];                  /* of the powers of x - center */
+    double c[TABLE_TERMS];                  /* coefficients of the powers of x - center */
     double center;                          /* 0 until the piece is fitted */
 } table_piece_t;
 
@@ -35,7 +35,7 @@ static double table_exact(const float_table_t *table, double x) {
     return table->function ? table->function(x) : piecewise_value(table->piecewise, x);
 }
 
-/* The value of a piece; `multiply_add` rounds once or twice. */
+/* Evaluate a piece; `multiply_add` rounds once or twice. */
 #define TABLE_VALUE(multiply_add, c, t)                                                                               \
     multiply_add(multiply_add(multiply_add(multiply_add(multiply_add(multiply_add(                                    \
         c[6], t, c[5]), t, c[4]), t, c[3]), t, c[2]), t, c[1]), t, c[0])
@@ -92,7 +92,7 @@ static int fit_piece(const float_table_t *table, double low, double high, table_
     return 1;
 }
 
-/* The piece of this index, fitted if it was not, maybe into `own`; NULL if it is refused. */
+/* Return the piece of this index, fitted if it was not, maybe into `own`; NULL if it is refused. */
 static const table_piece_t *find_piece(float_table_t *table, int index, table_piece_t *own) {
     const int sign = index & 1 ? -1 : 1, place = (index >> 1) - 1, pieces = 1 << table->bits;
     const double scale = ldexp(sign, place / pieces + TABLE_LOWEST - 127), low = 1 + (double)(place % pieces) / pieces;
@@ -112,14 +112,14 @@ static const table_piece_t *find_piece(float_table_t *table, int index, table_pi
 }
 
 #define LOOPS "primitives/float_table_loops.h"
-#include "simd/each_set.h"
+#include "simd/simd_targets.h"
 #undef LOOPS
 
 typedef void (*table_loop_t)(float_table_t *, const char *, int64_t, char *, int64_t, int64_t);
 
 static void table_loop(float_table_t *table, const char *x, int64_t x_step, char *out, int64_t out_step, int64_t n) {
-    static const table_loop_t loops[SETS][1] = SINGLE_VARIANTS(table_loop);
-    loops[instruction_set()][0](table, x, x_step, out, out_step, n);
+    static const table_loop_t loops[SIMD_TARGETS][1] = FLOAT_SIMD_VARIANTS(table_loop);
+    loops[simd_target()][0](table, x, x_step, out, out_step, n);
 }
 
 #endif

@@ -80,7 +80,7 @@ static double hurwitz_zeta(double s, double q) {
     return sum;
 }
 
-/* zeta(s, q); for negative q the terms left and right of zero are two sums of their own. */
+/* zeta(s, q); for negative q two sums, left and right of zero. */
 static double zeta_function(double s, double q) {
     double first, sign;
     if (isnan(s) || isnan(q)) return s + q;

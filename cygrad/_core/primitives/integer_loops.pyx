@@ -1,8 +1,8 @@
 """
-Integer arithmetic as PyTorch has it: division that refuses zero, powers, sign bits.
+Integer arithmetic as in PyTorch: division that refuses zero, powers, sign bits.
 
-Importing this module enters its loops in the table of `loops`. The last parameter of a loop is the `data`
-of loop_t; its pointer type tells the compiler which element type is meant.
+Importing this module enters its loops in the table of primitives. The last parameter of a loop is the `data` of loop_t;
+its pointer type tells the compiler the element type.
 """
 
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
@@ -31,7 +31,7 @@ ctypedef fused integer_t:
 # The smallest integer divided by -1 wraps around.
 
 cdef inline integer_t _divided(integer_t a, integer_t b) noexcept nogil:
-    """Towards zero; the negation of the smallest integer is itself."""
+    """Round towards zero; the negation of the smallest integer is itself."""
     if integer_t in signed_t:
         if b == -1:
             return <integer_t>(0 - <uint64_t>a)
@@ -167,7 +167,7 @@ cdef int enter_integers(str name, int arity, int cost, loop_t u8, loop_t i8, loo
 
 
 cdef int _enter(integer_t *tag, int dtype) except -1:
-    """The loops of one dtype."""
+    """Enter the loops of one dtype."""
     set_entry(define("floor_divide", 2, SAME, 8, True, -1), dtype, <loop_t>floor_divide_loop[integer_t], NULL, dtype)
     set_entry(define("remainder", 2, SAME, 8, True, -1), dtype, <loop_t>remainder_loop[integer_t], NULL, dtype)
     set_entry(define("fmod", 2, SAME, 8, True, -1), dtype, <loop_t>fmod_loop[integer_t], NULL, dtype)

@@ -1,15 +1,13 @@
-/* Functions that are interpolated by Chebyshev polynomials, piece by piece.
- *
- * Such a function reduces its argument to a place t in one of its pieces, sums the polynomial of that piece, and finishes
- * with what the reduction took away. Elements are taken in blocks: where all are in one piece the sums run side by side
- * in vector registers. Each sum has the same operations in the same order as one alone, so that no element depends on its
- * neighbors. All tables are interpolations at Chebyshev nodes, computed with 45 digits.
- */
+/* Functions interpolated by Chebyshev polynomials, piece by piece. Such a function reduces its argument to a
+ * position t in one of its pieces, evaluates the polynomial of that piece, and undoes the reduction. Elements are
+ * processed in blocks: where all are in one piece they are evaluated together in SIMD registers, with the same
+ * operations in the same order as a single element, so that no element depends on its neighbors. All tables are
+ * interpolations at Chebyshev nodes, computed with 45 digits. */
 #ifndef CYGRAD_PIECEWISE_H
 #define CYGRAD_PIECEWISE_H
 
 #include <stdint.h>
-#include "simd/each_cpu.h"
+#include "simd/target_clones.h"
 
 #define PIECEWISE_BLOCK 64
 #define TABLE(table) {table, sizeof(table) / sizeof(table[0])}
@@ -27,7 +25,7 @@ typedef struct {
 } piecewise_t;
 
 /* sums of c[k] T_k(t) for each t, by Clenshaw's recurrence */
-FOR_EACH_CPU
+TARGET_CLONES
 static void chebyshev_sums(const double *c, int n, const double *t, double *sums, int count) {
     double before[PIECEWISE_BLOCK], last[PIECEWISE_BLOCK];
     int i, k;

@@ -1,15 +1,13 @@
-/* Classical orthogonal polynomials by their recurrences (Abramowitz and Stegun, chapter 22), side by side for elements of
- * one degree; those of Chebyshev from degree MOST_RECURSIONS on by trigonometric formulas.
- *
- * The degree is a number; its fraction is cut off, and the polynomials of negative degree are 0. Above MOST_TERMS, which a
- * recurrence would take too long for, the others are nan.
- */
+/* Classical orthogonal polynomials by their recurrences (Abramowitz and Stegun, chapter 22), vectorized over
+ * elements of one degree; Chebyshev polynomials from degree MOST_RECURSIONS on by trigonometric formulas. The degree
+ * is truncated to an integer, and polynomials of negative degree are 0. Above MOST_TERMS, where a recurrence would
+ * take too long, the others are nan. */
 #ifndef CYGRAD_POLYNOMIAL_FUNCTIONS_H
 #define CYGRAD_POLYNOMIAL_FUNCTIONS_H
 
 #include <float.h>
 #include <math.h>
-#include "simd/each_cpu.h"
+#include "simd/target_clones.h"
 
 #define MOST_TERMS 1e7
 enum { MOST_RECURSIONS = 8, POLYNOMIAL_BLOCK = 64 };
@@ -84,8 +82,8 @@ static const polynomial_t chebyshev_polynomials[2][4] = {
      {CHEBYSHEV_W, 1, chebyshev_w}}};
 static const polynomial_t other_polynomials[4] = {{HERMITE_H}, {HERMITE_HE}, {LAGUERRE_L}, {LEGENDRE_P}};
 
-/* next = ((a x + b) last - c before) / divisor; what is not finite stays. -> whether there is a finite one */
-FOR_EACH_CPU static int polynomial_step(const double *x, double *before, double *last, int count, double a, double b,
+/* next = ((a x + b) last - c before) / divisor; non-finite values stay. -> whether there is a finite one */
+TARGET_CLONES static int polynomial_step(const double *x, double *before, double *last, int count, double a, double b,
                                         double c, double divisor) {
     int finite = 0;
     for (int i = 0; i < count; i++) {

@@ -1,18 +1,16 @@
 /* Powers with one integral or half-integral exponent for all elements: products, a root and a reciprocal. Part of a
- * header that each_set.h compiles.
- *
- * Of float32 in double precision; of float64 in pairs of a number and its rounding error, which fused multiply-adds tell.
- * So results are right to little more than half a unit in the last place, whatever the exponent. Blocks of elements go
- * through the bits of the exponent together: each step is a loop that becomes vector code.
- */
+ * header that simd_targets.h compiles. float32 is computed in double precision; float64 in pairs of a number and its
+ * rounding error, obtained by fused multiply-adds. So the error is little more than half a unit in the last place,
+ * whatever the exponent. Blocks of elements go through the bits of the exponent together: each step is a loop that
+ * the compiler vectorizes. */
 #define POWER_BLOCK 128
 
 #if DOUBLE
-/* What products lose near the ends of the range of numbers is not to be had: such elements are left to pow(). */
+/* Near overflow and underflow the error of products cannot be represented: pow() computes such elements. */
 #define SMALLEST_SAFE 0x1p-900
 #define LARGEST_SAFE 0x1p900
 
-/* high + low, where high alone is the nearest number. */
+/* high + low, where high is the nearest number. */
 #define SETTLE(h, l, sum, rest) { const double settled = (sum) + (rest); l = (rest) - (settled - (sum)); h = settled; }
 #endif
 
@@ -22,7 +20,7 @@ INLINE REAL NAME(with_sign)(REAL x, REAL sign) {
 }
 
 #if DOUBLE
-/* The few exponents that programs mostly have, each in one loop. -> whether an element has to be left to pow(). */
+/* The most frequent exponents, each in one loop. -> whether pow() must compute an element. */
 #define FEW(name, value, squared) \
     static int NAME(name)(const double *x, double *out, int count) { \
         int unsafe = 0; \
@@ -53,7 +51,7 @@ static void NAME(roots)(const REAL *x, REAL *out, int64_t n) {
 }
 
 #if DOUBLE && !FUSED
-/* pow() takes the root of -infinity for infinity. */
+/* pow() takes the root of -infinity as infinity. */
 static void NAME(inverse_roots)(const REAL *x, REAL *out, int64_t n) {
     for (int64_t i = 0; i < n; i++)
         out[i] = x[i] == 0 || fabs(x[i]) == INFINITY ? 1 / sqrt(x[i]) : pow(x[i], -0.5);
@@ -68,7 +66,7 @@ static void NAME(cubes)(const float *x, float *out, int64_t n) {
 }
 #endif
 
-/* -> whether the exponent is one that is computed so here. `out` may be x, but overlap it no otherwise. */
+/* -> whether this function supports the exponent. `out` may be x, but must not overlap it otherwise. */
 static int NAME(power_loop)(const REAL *x, double exponent, REAL *out, int64_t n) {
     const double twice = 2 * fabs(exponent);
     const int negative = exponent < 0;

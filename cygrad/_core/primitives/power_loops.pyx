@@ -29,9 +29,9 @@ ctypedef fused real_t:
     double
 
 cdef enum:
-    BLOCK = 512       # elements that are made neighbors of each other at a time
+    BLOCK = 512       # elements that are copied to contiguous memory at a time
 
-# For float32 and float64: NumPy's loops, and ours for the processor at hand.
+# For float32 and float64: NumPy's loops, and cygrad's for the SIMD target.
 ctypedef struct powers_t:
     entry_t general
     entry_t square
@@ -42,7 +42,7 @@ cdef powers_t[2] _powers
 
 
 cdef inline bint _single(const powers_t *powers, real_t *x, real_t exponent, real_t *out, int64_t n) noexcept nogil:
-    """One exponent for all: -> whether it is one that need not go the general way."""
+    """Compute with one exponent for all; -> False if the general loop must."""
     cdef char *pointers[2]
     cdef int64_t steps[2]
     cdef int64_t i
@@ -63,7 +63,7 @@ cdef inline bint _single(const powers_t *powers, real_t *x, real_t exponent, rea
 
 cdef inline void _general(const powers_t *powers, real_t *x, real_t *exponent, int64_t step, real_t *out,
                           int64_t n) noexcept nogil:
-    """Neighboring elements, at most BLOCK of them, with one exponent each or (step 0) the same."""
+    """Compute at most BLOCK contiguous elements, with one exponent each or (step 0) the same."""
     cdef real_t[BLOCK] sizes
     cdef char *pointers[3]
     cdef int64_t steps[3]
@@ -109,7 +109,7 @@ cdef void pow_loop(char **arguments, const int64_t *n, const int64_t *steps, rea
                 exponent[i] = (<real_t *>(base + i * steps[1]))[0]
         if not (one and _single[real_t](powers, x, exponent[0], out, count)):
             _general[real_t](powers, x, exponent, 0 if one else 1, out, count)
-        elif edges:                               # where a root is no power
+        elif edges:                               # where the power is no root
             for i in range(count):
                 if x[i] == 0 or x[i] == -INFINITY:
                     out[i] = 0 if (x[i] == 0) == (exponent[0] > 0) else <real_t>INFINITY
@@ -119,7 +119,7 @@ cdef void pow_loop(char **arguments, const int64_t *n, const int64_t *steps, rea
         done += count
 
 
-# Of complex numbers: the loops for the exponents -1, 1/2 and 2 (or 3 and 4 by products), and NumPy's for all others.
+# For complex numbers: loops for the exponents -1, 1/2 and 2 (or 3 and 4 by products), and NumPy's for all others.
 ctypedef struct complex_powers_t:
     entry_t general
     entry_t inverse
@@ -158,7 +158,7 @@ cdef void complex_pow_loop(char **arguments, const int64_t *n, const int64_t *st
         count = n[0] - done if real != 3 else min(n[0] - done, <int64_t>BLOCK)
         pointers[0], pointers[1] = arguments[0] + done * steps[0], arguments[2] + done * steps[2]
         between[0], between[1] = steps[0], steps[2]
-        if real == 3:                             # x is needed again, and the result may be written over it
+        if real == 3:                             # x is needed again, and the result may overwrite it
             for i in range(count):
                 memcpy(&x[i * size], pointers[0] + i * steps[0], size)
         entry.loop(pointers, &count, between, entry.data)

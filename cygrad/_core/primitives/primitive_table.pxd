@@ -1,4 +1,4 @@
-"""The table of primitives: their type rules and, for each dtype, the inner loop that computes them."""
+"""The table of primitives: their type rules and inner loops for each dtype."""
 
 from libc.stdint cimport int32_t, int64_t
 from cygrad._core.arrays.dtype cimport DTYPES
@@ -11,7 +11,7 @@ cdef enum:
 ctypedef void (*loop_t)(char **arguments, const int64_t *n, const int64_t *steps, void *data) noexcept nogil
 
 ctypedef struct entry_t:
-    loop_t loop               # NULL: this primitive has no such dtype
+    loop_t loop               # NULL: this primitive does not support the dtype
     void *data
     int32_t out_dtype
 
@@ -25,23 +25,23 @@ ctypedef struct primitive_t:
     int32_t arity
     int32_t rule
     int32_t cost      # work per element in units of one addition
-    int32_t exact     # correctly rounded: same bits from any loop, so any strides may be given to it
-    int32_t identity  # highest dtype for which it does nothing (conj of reals, floor of integers); -1: none
+    int32_t exact     # correctly rounded: bit-identical in any loop, so any strides are allowed
+    int32_t identity  # highest dtype for which it is the identity (conj of reals, floor of integers); -1: none
     int32_t partial   # its integer loops refuse a divisor of 0
 
 cdef primitive_t primitives[MAX_PRIMITIVES]
 # entries[primitive][dtype of the inputs]
 cdef entry_t entries[MAX_PRIMITIVES][<int>DTYPES]
 
-# Index of a primitive by name ("add", "tanh", ...); ValueError naming the known ones.
+# Return the index of a primitive by name ("add", "tanh", ...); ValueError naming the known ones.
 cdef int primitive(str name) except -1
 cdef int primitive_arity(int primitive) noexcept nogil
 
-# Add a primitive, or find it if it is there; -> its index.
+# Add a primitive unless it exists; -> its index.
 cdef int define(str name, int arity, type_rule_t rule, int cost, bint exact, int identity) except -1
 cdef void set_entry(int primitive, int dtype, loop_t loop, void *data, int out_dtype) noexcept
 
-# A loop has no result: one that must refuse a value (integer division by zero) leaves a status here,
-# for the thread it ran on. The caller reads it, and resets it to OK.
+# A loop returns nothing: one that must refuse a value (integer division by zero) sets a status here, for its thread.
+# The caller reads it, and resets it to OK.
 cdef int loop_status() noexcept nogil
 cdef void set_loop_status(int status) noexcept nogil

@@ -1,8 +1,8 @@
 """
 The table of primitives, filled with the inner loops of NumPy's ufuncs.
 
-NumPy chose each loop for this machine's vector instructions when it was imported; its loops need no GIL.
-What NumPy lacks, or does differently, is added by `typed_loops`.
+NumPy chose each loop for this machine's SIMD instructions when it was imported; its loops need no GIL. `typed_loops`
+adds what NumPy lacks or computes differently.
 """
 
 cimport numpy as np
@@ -34,7 +34,7 @@ cdef void set_loop_status(int status) noexcept nogil:
 cdef int primitive(str name) except -1:
     index = _indices.get(name)
     if index is None:
-        raise ValueError(f"primitive: there is none of this name (got {name!r}, expected one of "
+        raise ValueError(f"primitive: unknown name (got {name!r}, expected one of "
                          f"{', '.join(sorted(_indices))}). Add it to the table in primitive_table.pyx.")
     return index
 
@@ -44,18 +44,18 @@ cdef int primitive_arity(int primitive) noexcept nogil:
 
 
 def names():
-    """Names of all primitives."""
+    """Return the names of all primitives."""
     return list(_indices)
 
 
 def dtypes_of(str name):
-    """Codes of the dtypes for which the primitive `name` has a loop."""
+    """Return the codes of the dtypes for which the primitive `name` has a loop."""
     cdef int index = primitive(name), code
     return [code for code in range(DTYPES) if entries[index][code].loop != NULL]
 
 
 def arity_of(str name):
-    """Number of operands of the primitive `name`."""
+    """Return the number of operands of the primitive `name`."""
     return primitives[primitive(name)].arity
 
 
@@ -101,8 +101,8 @@ cdef int _take(int index, np.ufunc ufunc, str kinds) except -1:
     return 0
 
 
-# name, ufunc, rule, kinds of dtype taken from NumPy (bool, integer, float, complex), cost.
-# Kinds left out are those that PyTorch refuses, or computes otherwise (then in typed_loops).
+# name, ufunc, rule, kinds of dtype taken from NumPy (bool, integer, float, complex), cost. Kinds left out are those
+# that PyTorch refuses, or computes differently (then in typed_loops).
 _from_numpy = [
     ("add", "add", SAME, "bifc", 1),
     ("sub", "subtract", SAME, "ifc", 1),
@@ -173,15 +173,15 @@ _from_numpy = [
     ("copysign", "copysign", FLOAT, "f", 1),
 ]
 
-# What does nothing to dtypes up to this one.
+# Identities for dtypes up to this one.
 _identities = {"conj": FLOAT64, "floor": INT64, "ceil": INT64, "trunc": INT64, "round": INT64}
 
 
 def _initialize():
     for name, ufunc_name, rule, kinds, cost in _from_numpy:
         ufunc = getattr(numpy, ufunc_name)
-        # Cheap real arithmetic is correctly rounded by any loop; the rest may differ between vector and
-        # scalar code (complex products with fused multiply-add among them).
+        # Cheap real arithmetic is correctly rounded by any loop; the rest may differ between vector and scalar code
+        # (complex products with fused multiply-add among them).
         index = define(name, ufunc.nin, rule, cost, cost <= 3, _identities.get(name, -1))
         _take(index, ufunc, kinds)
 

@@ -1,11 +1,11 @@
-/* float16 and bfloat16 as bits, to float and back, rounded to nearest and to even at ties; float16 keeps what is below
- * its smallest normal number, too. There are no branches, so that loops become vector code. */
+/* Conversion of float16 and bfloat16, as bits, to float and back, rounded to nearest even; float16 keeps subnormal
+ * numbers. Branch-free, so that compilers vectorize the loops. */
 #ifndef CYGRAD_SHORT_FLOATS_H
 #define CYGRAD_SHORT_FLOATS_H
 
 #include <stdint.h>
 #include <string.h>
-#include "simd/each_cpu.h"
+#include "simd/target_clones.h"
 
 typedef struct { uint16_t bits; } half_t;
 typedef struct { uint16_t bits; } bfloat_t;
@@ -25,18 +25,18 @@ static inline float float_of_bits(uint32_t bits) {
 
 static inline float float_of_half(half_t half) {
     const uint32_t magnitude = (uint32_t)(half.bits & 0x7fff) << 13, sign = (uint32_t)(half.bits & 0x8000) << 16;
-    /* The exponent is 112 less than that of a float: a product puts it right, for subnormal numbers as well. */
+    /* The exponent is 112 less than that of a float: a product corrects it, for subnormal numbers as well. */
     const uint32_t scaled = bits_of_float(float_of_bits(magnitude) * 0x1p112f);
     return float_of_bits(scaled | (magnitude >= 0x0f800000 ? 0x7f800000 : 0) | sign);
 }
 
 static inline half_t half_of_float(float value) {
     const uint32_t bits = bits_of_float(value), sign = bits & 0x80000000, magnitude = bits ^ sign;
-    /* Below 2^-14 the sum with 1/2 has its last place where float16 has its own, so the processor rounds. */
+    /* Below 2^-14 the sum with 1/2 has its last bit where float16 has its own, so the processor rounds. */
     const uint32_t small = bits_of_float(float_of_bits(magnitude) + 0.5f) - 0x3f000000;
     const uint32_t normal = (magnitude + (magnitude >> 13 & 1) - 0x37fff001) >> 13;
     const uint32_t beyond = magnitude > 0x7f800000 ? 0x7e00 : 0x7c00;
-    /* Masks, as compilers would move the sum, which may raise a flag, under a condition. */
+    /* Masks, because compilers would move the sum, which may raise a flag, under a condition. */
     const uint32_t is_small = -(uint32_t)(magnitude < 0x38800000), is_beyond = -(uint32_t)(magnitude >= 0x47800000);
     const uint32_t rounded = (small & is_small) | (beyond & is_beyond) | (normal & ~(is_small | is_beyond));
     half_t half = {(uint16_t)(rounded | sign >> 16)};
@@ -54,9 +54,9 @@ static inline bfloat_t bfloat_of_float(float value) {
     return bfloat;
 }
 
-/* out[i] = convert(source[i]) for neighbors in memory; -> 1 */
+/* out[i] = convert(source[i]) for contiguous elements; -> 1 */
 #define CONVERSION(name, source_t, target_t, convert)                                      \
-    FOR_EACH_CPU static int name(const source_t *source, target_t *out, int64_t n) {       \
+    TARGET_CLONES static int name(const source_t *source, target_t *out, int64_t n) {       \
         INDEPENDENT                                                                        \
         for (int64_t i = 0; i < n; i++)                                                    \
             out[i] = convert(source[i]);                                                   \
@@ -68,7 +68,7 @@ CONVERSION(rest_of_floats, float, half_t, half_of_float)
 CONVERSION(floats_of_bfloats, bfloat_t, float, float_of_bfloat)
 CONVERSION(bfloats_of_floats, float, bfloat_t, bfloat_of_float)
 
-/* The usual ones of other types; of floats by way of int64, so that they wrap around. */
+/* The usual conversions of other types; of floats through int64, so that they wrap around. */
 #define AS_IT_IS(x) (x)
 #define AS_LONG(x) ((int64_t)(x))
 #define IS_SET(x) ((x) != 0)
@@ -91,7 +91,7 @@ static int convert_none(const void *source, void *out, int64_t n) {
     return 0;
 }
 
-/* n neighbors, by the types of the pointers; -> whether there is a loop for them. */
+/* Convert n contiguous elements, by the types of the pointers; -> whether there is a loop for them. */
 #define TO(out, float_to, double_to, word_to, long_to) \
     _Generic((out), default: convert_none, float *: float_to, double *: double_to, int32_t *: word_to, \
              int64_t *: long_to)

@@ -1,19 +1,17 @@
-/* The four operations, the sign, squares, roots and reciprocals of neighboring elements.
- *
- * NumPy's loops take as long to begin as these for some hundred elements, and its squares, roots and reciprocals know no instructions
- * that came after SSE. Each result is rounded by itself, so it is the same in both.
- */
+/* The four operations, the sign, squares, roots and reciprocals of contiguous elements. The startup of NumPy's loops
+ * takes as long as these for some hundred elements, and its squares, roots and reciprocals use only SSE. Each
+ * operation is correctly rounded, so both are bit-identical. */
 #ifndef CYGRAD_SHORT_LOOPS_H
 #define CYGRAD_SHORT_LOOPS_H
 
 #include <stdint.h>
-#include "simd/each_cpu.h"
+#include "simd/target_clones.h"
 
 typedef void (*short_loop_t)(const void *a, const void *b, void *out, int64_t n);
 
 /* `x` and `y`: the operands, each an element of an array or one number for all. */
 #define SHORT_LOOP(name, type, x, y, expression)                                                  \
-    FOR_EACH_CPU static void name(const void *a, const void *b, void *out, int64_t n) {           \
+    TARGET_CLONES static void name(const void *a, const void *b, void *out, int64_t n) {           \
         const type *left = (const type *)a, *right = (const type *)b;                             \
         type *to = (type *)out;                                                                   \
         type first = left[0], second = right[0];                                                  \

@@ -1,7 +1,7 @@
 """
-Loops of our own for cheap arithmetic on neighboring elements.
+cygrad's loops for cheap arithmetic on contiguous elements.
 
-In the table they stand before NumPy's, which get all other elements, and what is left over after whole vectors: there
+In the table they replace NumPy's, which they call for other strides and for the remainder after whole vectors: there
 nan may have another sign.
 """
 
@@ -32,7 +32,7 @@ cdef known_t[MOST] _known
 
 
 cdef inline short_loop_t _ours(const known_t *entry, const int64_t *steps) noexcept nogil:
-    """The loop of ours for operands that lie so; the result has neighbors."""
+    """Return the loop for operands of these strides; the result is contiguous."""
     cdef int64_t size = entry.size
     if steps[0] == size:
         if entry.arity == 1 or steps[1] == size:
@@ -42,7 +42,7 @@ cdef inline short_loop_t _ours(const known_t *entry, const int64_t *steps) noexc
 
 
 cdef void _long(char **arguments, const int64_t *n, const int64_t *steps, void *data) noexcept nogil:
-    """Whole vectors by our loop, if there is one for operands that lie so, all else by NumPy's."""
+    """Run whole vectors by cygrad's loop, if there is one for these strides, all else by NumPy's."""
     cdef const known_t *entry = <const known_t *>data
     cdef int arity = entry.arity
     cdef short_loop_t ours
@@ -63,7 +63,7 @@ cdef void _long(char **arguments, const int64_t *n, const int64_t *steps, void *
 
 
 cdef void _either(char **arguments, const int64_t *n, const int64_t *steps, void *data) noexcept nogil:
-    """What stands in the table; the call by a pointer keeps this a jump for few elements."""
+    """The table entry; the call through a pointer keeps this a jump for few elements."""
     cdef const known_t *entry = <const known_t *>data
     if n[0] < WHOLE:
         entry.loop(arguments, n, steps, entry.data)

@@ -75,7 +75,7 @@ cdef enum:
 
 
 cdef void piecewise_loop(char **arguments, const int64_t *n, const int64_t *steps, void *data) noexcept nogil:
-    """Of doubles."""
+    """For doubles."""
     cdef double[BLOCK] values
     cdef int64_t done = 0
     cdef int count, k
@@ -93,7 +93,7 @@ cdef void piecewise_loop(char **arguments, const int64_t *n, const int64_t *step
 
 
 cdef void unary_loop(char **arguments, const int64_t *n, const int64_t *steps, void *data) noexcept nogil:
-    """Of doubles."""
+    """For doubles."""
     cdef int64_t i
     cdef function_t function = <function_t>data
     for i in range(n[0]):
@@ -105,7 +105,7 @@ cdef void unary_float_loop(char **arguments, const int64_t *n, const int64_t *st
 
 
 cdef void binary_loop(char **arguments, const int64_t *n, const int64_t *steps, void *data) noexcept nogil:
-    """Of doubles."""
+    """For doubles."""
     cdef int64_t i
     cdef function_of_two_t function = <function_of_two_t>data
     for i in range(n[0]):
@@ -122,7 +122,7 @@ cdef void binary_float_loop(char **arguments, const int64_t *n, const int64_t *s
 
 
 cdef void polygamma_float_loop(char **arguments, const int64_t *n, const int64_t *steps, void *data) noexcept nogil:
-    """Orders that have tables by these, elements of one order together."""
+    """Run elements of one order together, for orders with tables."""
     cdef int64_t start = 0, stop
     cdef float order
     cdef char *rest[3]
@@ -141,7 +141,7 @@ cdef void polygamma_float_loop(char **arguments, const int64_t *n, const int64_t
 
 
 cdef void polynomial_loop(char **arguments, const int64_t *n, const int64_t *steps, real_t *data) noexcept nogil:
-    """Neighbors of one degree together."""
+    """Run contiguous elements of one degree together."""
     cdef double[BLOCK] x
     cdef int64_t done = 0
     cdef int count, k
@@ -160,7 +160,7 @@ cdef void polynomial_loop(char **arguments, const int64_t *n, const int64_t *ste
 
 
 cdef void mantissa_loop(char **arguments, const int64_t *n, const int64_t *steps, real_t *tag) noexcept nogil:
-    """The part of frexp() in [1/2, 1)."""
+    """The mantissa of frexp(), in [1/2, 1)."""
     cdef int64_t i
     cdef int exponent
     for i in range(n[0]):
@@ -169,7 +169,7 @@ cdef void mantissa_loop(char **arguments, const int64_t *n, const int64_t *steps
 
 
 cdef void exponent_loop(char **arguments, const int64_t *n, const int64_t *steps, real_t *tag) noexcept nogil:
-    """The exponent that frexp() gives; 0 where there is none."""
+    """The exponent of frexp(); 0 where there is none."""
     cdef int64_t i
     cdef int exponent
     cdef real_t x
@@ -188,7 +188,7 @@ cdef int _n_tables = 0
 
 cdef int _enter_one(str name, loop_t loop, function_t function, const piecewise_t *piecewise, int cost,
                     int bits) except -1:
-    """A function of one argument, or an interpolated one where `function` is NULL."""
+    """Enter a function of one argument, or an interpolated one where `function` is NULL."""
     global _n_tables
     cdef int index = define(name, 1, FLOAT, cost, True, -1)
     if _n_tables == MOST_TABLES:
@@ -223,7 +223,7 @@ cdef int _enter_polynomial(str name, const polynomial_t *polynomial) except -1:
 
 
 cdef int _enter_from_numpy(str name, np.ufunc ufunc, type_rule_t rule, int lowest, int highest) except -1:
-    """The loops of a ufunc whose inputs have one dtype between two bounds."""
+    """Enter the loops of a ufunc whose inputs have one dtype between two bounds."""
     cdef int i, k, code, index = define(name, ufunc.nin, rule, 20, True, -1)
     cdef bint uniform
     cdef const char *types

@@ -1,1 +1,1 @@
-"""Primitives that NumPy has not, or computes otherwise: scalar functions and typed loops over them."""
+"""Primitives that NumPy lacks or computes differently: scalar functions and typed loops over them."""

@@ -1,8 +1,8 @@
 """
-Primitives that NumPy has not, or computes otherwise: scalar functions and typed loops over them.
+Primitives that NumPy lacks or computes differently: scalar functions and typed loops over them.
 
-Importing this module enters its loops in the table of `loops`. The last parameter of a loop is the `data`
-of loop_t; where a loop has no use for it, its pointer type tells the compiler which element type is meant.
+Importing this module enters its loops in the table of primitives. The last parameter of a loop is the `data` of loop_t;
+where a loop has no use for it, its pointer type tells the compiler the element type.
 """
 
 from libc.math cimport trunc
@@ -50,7 +50,7 @@ ctypedef fused ordered_t:
     int32_t
     int64_t
 
-# Types that stand for any of their size, where values are only moved.
+# Types that represent all types of their size, where values are only moved.
 ctypedef fused word_t:
     uint8_t
     int16_t
@@ -59,13 +59,13 @@ ctypedef fused word_t:
     (double complex)
 
 cdef enum:
-    BLOCK = 512       # elements that a loop holds on the stack to make neighbors of them
+    BLOCK = 512       # elements that a loop copies to contiguous memory on the stack
 
 
 # Choices
 
 cdef void where_loop(char **arguments, const int64_t *n, const int64_t *steps, word_t *tag) noexcept nogil:
-    """Condition (bool), x, y -> x where it holds, else y."""
+    """Condition (bool), x, y -> x where it is true, else y."""
     cdef int64_t i, size = sizeof(word_t)
     cdef char *condition = arguments[0]
     cdef char *x = arguments[1]
@@ -145,7 +145,7 @@ cdef void trunc_divide_real_loop(char **arguments, const int64_t *n, const int64
 
 cdef inline void _run_vector(int arity, int64_t made, char **arguments, int64_t n, const int64_t *steps,
                              real_t *data) noexcept nogil:
-    """Run the vector_function_t `data`, whose results have `made` bytes, on neighbors; copy other elements first."""
+    """Run the vector_function_t `data`, whose results have `made` bytes, on contiguous elements; copy others first."""
     cdef vector_function_t function = <vector_function_t><void *>data
     cdef real_t[MAX_ARITY + 1][BLOCK] block
     cdef const void *operands[MAX_ARITY]
@@ -208,7 +208,7 @@ cdef void _truth_loop_of_two(char **arguments, const int64_t *n, const int64_t *
 
 
 cdef void zeros_like_loop(char **arguments, const int64_t *n, const int64_t *steps, word_t *tag) noexcept nogil:
-    """Zeros, whatever the elements are: they are not read."""
+    """Write zeros without reading the elements."""
     cdef int64_t i
     if steps[1] == sizeof(word_t):
         memset(arguments[1], 0, n[0] * sizeof(word_t))
@@ -239,7 +239,7 @@ cdef int _enter_reals(str name, int arity, type_rule_t rule, int cost, bint exac
 
 
 cdef int _enter_vectors() except -1:
-    """The functions of vector_math.h, for the real dtypes that they are there for."""
+    """Enter the functions of vector_math.h, for the real dtypes that they support."""
     cdef int entry, index, kind
     cdef loop_t[7] single, double                 # by arity; then those of bool
     single[1], double[1] = <loop_t>_vector_loop_of_one[float], <loop_t>_vector_loop_of_one[double]
@@ -293,7 +293,7 @@ def _initialize():
     # The square of bool counts: it is an integer.
     set_entry(define("square", 1, SAME, 1, True, -1), BOOL, cast_loops[<int>BOOL][<int>INT64], NULL, INT64)
 
-    # NumPy computes these two one by one.
+    # NumPy does not vectorize these two.
     set_entry(define("sin", 1, FLOAT, 10, False, -1), FLOAT64, sine_loop, NULL, FLOAT64)
     set_entry(define("cos", 1, FLOAT, 10, False, -1), FLOAT64, sine_loop, &entries, FLOAT64)
 

@@ -1,9 +1,7 @@
-/* Activation functions, element-wise losses and their slopes, one element at a time. Part of a header that each_set.h
- * compiles, after vector_functions.h and vector_error.h.
- *
- * A slope comes multiplied by the gradient that arrives: that is one pass over memory. Conditions are written such that
- * nan takes the branch that hands it on; what a branch computes where it is not taken is no exception either.
- */
+/* Activation functions, element-wise losses and their derivatives, one element at a time. Part of a header that
+ * simd_targets.h compiles, after vector_functions.h and vector_error.h. A derivative is multiplied by the incoming
+ * gradient, which saves a pass over memory. Conditions are written so that nan takes the branch that propagates it;
+ * a branch that is not taken raises no exception either. */
 
 /* Of two zeros the second one, and nan if one of them is. */
 INLINE REAL NAME(larger)(REAL x, REAL y) {
@@ -16,7 +14,7 @@ INLINE REAL NAME(smaller)(REAL x, REAL y) {
     return x != x ? x : smaller;
 }
 
-/* The smaller of high and of the larger of x and low; nan is looked for at the end, which makes shorter code. */
+/* min(high, max(x, low)); nan is tested at the end, which makes shorter code. */
 INLINE REAL NAME(clamped)(REAL x, REAL low, REAL high) {
     const REAL raised = x > low ? x : low, lowered = raised < high ? raised : high, value = low != low ? low : lowered;
     return x != x ? x : value;
@@ -26,7 +24,7 @@ INLINE REAL NAME(truncated)(REAL x) {
     return DOUBLE ? (REAL)trunc(x) : (REAL)truncf((float)x);
 }
 
-/* The neighbor of x in the direction of y: bits of numbers of one sign are in order of their size. */
+/* The neighbor of x in the direction of y: the bits of numbers of one sign are ordered like the numbers. */
 INLINE REAL NAME(next_after)(REAL x, REAL y) {
     const UNSIGNED sign = (UNSIGNED)1 << (8 * sizeof(REAL) - 1), bits = NAME(bits_of)(x);
     const UNSIGNED moved = (x < y) == (x > 0) ? bits + 1 : bits - 1;
@@ -39,7 +37,7 @@ INLINE REAL NAME(replaced)(REAL x, REAL nan, REAL above, REAL below) {
     return x != x ? nan : low;
 }
 
-/* exp(x) - 1 = 2**k (exp(r) - 1) + 2**k - 1, of which half is computed: 2**k may be beyond the numbers */
+/* exp(x) - 1 = 2**k (exp(r) - 1) + 2**k - 1, of which half is computed: 2**k may overflow */
 INLINE REAL NAME(exponential_less_one)(REAL x) {
     REAL shifted;
     REAL y = HIGHEST_EXPONENT < x ? HIGHEST_EXPONENT : x;
@@ -131,7 +129,7 @@ INLINE REAL NAME(gelu_tanh_slope)(REAL grad, REAL x) {
     return grad * (s + x * (whole * part) * ((REAL)1.5957691216057308 + (REAL)0.21406444881780076 * x * x));
 }
 
-/* x + 3, but at least 0 and at most 6 */
+/* x + 3, clamped to [0, 6] */
 INLINE REAL NAME(six_steps)(REAL x) {
     const REAL y = x + 3, low = y < 0 ? 0 : y;
     return low > 6 ? 6 : low;
@@ -193,13 +191,13 @@ INLINE REAL NAME(angle)(REAL x) {
     return x != x ? x : value;
 }
 
-/* From the nearer end, so that both ends are met. */
+/* From the nearer end, so that both ends are exact. */
 INLINE REAL NAME(between)(REAL x, REAL y, REAL weight) {
     const REAL low = x + weight * (y - x), high = y - (y - x) * (1 - weight);
     return ABSOLUTE(weight) < (REAL)0.5 ? low : high;
 }
 
-/* Squares of float32 neither overflow nor vanish in double precision. */
+/* Squares of float32 neither overflow nor underflow in double precision. */
 INLINE REAL NAME(hypotenuse)(REAL x, REAL y) {
     const double value = sqrt((double)x * x + (double)y * y);
     return (ABSOLUTE(x) == INFINITY) | (ABSOLUTE(y) == INFINITY) ? (REAL)INFINITY : (REAL)value;
@@ -211,8 +209,8 @@ INLINE REAL NAME(added_logarithms)(REAL x, REAL y, REAL unit) {
     return x == y ? x + (REAL)0.6931471805599453 / unit : larger + more;    /* two infinities have no difference */
 }
 
-/* x - trunc(x / y) * y without rounding, where `known` says that the quotient is small enough: one too large or too
-   small, at most, which the rest tells. */
+/* x - trunc(x / y) * y without rounding, where `known` says that the quotient is small enough: it is off by at most
+ * one, which the remainder shows. */
 INLINE REAL NAME(rest_of_division)(REAL x, REAL y, int *known) {
 #if DOUBLE
     const double q = trunc(x / y), rest = MULTIPLY_ADD(-q, y, x), size = fabs(y);

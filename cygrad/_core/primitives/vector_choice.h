@@ -1,17 +1,14 @@
-/* x where a condition holds, else y: loops that compilers turn into vector code.
- *
- * Conditions are seldom predictable, so there is no branch: the bits are masked. `out` may begin where an operand
- * does, but overlap none otherwise: iterations are independent, which compilers must be told. A step of 0 means one
- * value for all, any other one that elements are neighbors.
- */
+/* x where a condition holds, else y: loops that compilers vectorize. Conditions are hard to predict, so there is no
+ * branch: the bits are masked. `out` may begin where an operand does, but must not overlap it otherwise: iterations
+ * are independent, which compilers must be told. A step of 0 means one value for all, any other contiguous elements. */
 #ifndef CYGRAD_VECTOR_CHOICE_H
 #define CYGRAD_VECTOR_CHOICE_H
 
 #include <stdint.h>
-#include "simd/each_cpu.h"
+#include "simd/target_clones.h"
 
 #define CHOICE(name, word)                                                                                         \
-    FOR_EACH_CPU static void name(const uint8_t *condition, const word *x, const word *y, word *out, int64_t n,    \
+    TARGET_CLONES static void name(const uint8_t *condition, const word *x, const word *y, word *out, int64_t n,    \
                                   int64_t x_step, int64_t y_step) {                                                \
         int64_t i;                                                                                                 \
         word one;                                                                                                  \

@@ -1,8 +1,5 @@
-/* The error function and its relatives, written like those of vector_functions.h, which comes before.
- *
- * Coefficients of erf and erfc are interpolations at Chebyshev nodes, computed with 60 digits; the others Remez fits of
- * relative error.
- */
+/* erf and related functions, in the style of vector_functions.h, which must be included before. Coefficients of erf
+ * and erfc are interpolations at Chebyshev nodes, computed with 60 digits; the others Remez fits of relative error. */
 
 /* x * x = square + rest, exactly */
 INLINE REAL NAME(exact_square)(REAL x, REAL *rest) {
@@ -73,7 +70,7 @@ INLINE double NAME(tail_without_bell)(double a) {
     return p / (1 + 2 * a);
 }
 
-/* From 27.5 on it is 0. */
+/* 0 from 27.5 on. */
 INLINE double NAME(outer_tail)(double x) {
     double a = ABSOLUTE(x);
     a = 27.5 < a ? 27.5 : a;
@@ -85,14 +82,14 @@ INLINE double NAME(error_function)(double x) {
     return ABSOLUTE(x) < 1 ? NAME(small_error_function)(x) : outside;
 }
 
-/* Below 1/2 it is 1 - erf, which loses nothing. */
+/* Below 1/2 it is 1 - erf, which is accurate there. */
 INLINE double NAME(complementary_error_function)(double x) {
     const double outside = NAME(outer_tail)(x), value = x < 0 ? 2 - outside : outside;
     return ABSOLUTE(x) < 0.5 ? 1 - NAME(small_error_function)(x) : value;
 }
 
-/* The integral of the normal density up to x; and exp(-x * x / 2). From 38.8 on the tail is 0; near the middle
- * the distance from 1/2 loses nothing. */
+/* The integral of the normal density up to x; and exp(-x * x / 2). From 38.8 on the tail is 0; near the middle the
+ * distance from 1/2 is accurate. */
 INLINE double NAME(normal_parts)(double x, double *bell) {
     double a = ABSOLUTE(x);
     a = 38.8 < a ? 38.8 : a;
@@ -119,7 +116,7 @@ INLINE float NAME(small_error_function)(float x) {
 
 INLINE float NAME(error_function)(float x) {
     const float a = ABSOLUTE(x), t = (4 < a ? 4 : a) - 2.5f;
-    /* outside: 1 - exp(log(erfc(|x|))), the logarithm being nearly a parabola */
+    /* outside: 1 - exp(log(erfc(|x|))); the logarithm is nearly a parabola */
     float y = MULTIPLY_ADD(t, -3.322064843853474518e-8f, -6.068977575213918038e-8f);
     y = MULTIPLY_ADD(t, y, 1.800686744688561851e-6f);
     y = MULTIPLY_ADD(t, y, -0.00001300004980665059542f);

@@ -3,7 +3,8 @@
 #include "primitives/vector_error.h"
 #include "primitives/vector_activations.h"
 
-/* Of one to four operands x, y, z and w. `out` may be any of them, but overlap them no otherwise. TRUTH: of bool. */
+/* For one to four operands x, y, z and w. `out` may be any of them, but must not overlap them otherwise. TRUTH: of
+ * bool. */
 #define EACH_TO(type, name, operands, value) \
     static void NAME(name##_loop)(const REAL *const *operand, type *out, int64_t n) { \
         operands \
@@ -21,7 +22,7 @@
 EACH(maximum, TWO, NAME(larger)(x[i], y[i]))
 EACH(minimum, TWO, NAME(smaller)(x[i], y[i]))
 EACH(clamp_between, THREE, NAME(clamped)(x[i], y[i], z[i]))
-EACH(sign, ONE, (REAL)(x[i] > 0) - (REAL)(x[i] < 0))         /* of nan, as PyTorch has it, 0 */
+EACH(sign, ONE, (REAL)(x[i] > 0) - (REAL)(x[i] < 0))         /* of nan, as in PyTorch, 0 */
 EACH(frac, ONE, x[i] - NAME(truncated)(x[i]))
 EACH(nextafter, TWO, NAME(next_after)(x[i], y[i]))
 EACH(replace_non_finite, FOUR, NAME(replaced)(x[i], y[i], z[i], w[i]))
@@ -86,7 +87,7 @@ EACH(logaddexp2, TWO, NAME(added_logarithms)(x[i], y[i], (REAL)0.693147180559945
 EACH(near_erfinv, ONE, NAME(inverse_error_function)(x[i], 0))
 EACH(far_erfinv, ONE, NAME(inverse_error_function)(x[i], 1))
 
-/* Pieces none of whose elements is near 1 are spared the polynomial for those. */
+/* Blocks without an element near 1 skip that polynomial. */
 static void NAME(erfinv_loop)(const REAL *const *operand, REAL *out, int64_t n) {
     for (int64_t done = 0; done < n; done += 256) {
         const int64_t count = n - done < 256 ? n - done : 256;
@@ -98,7 +99,7 @@ static void NAME(erfinv_loop)(const REAL *const *operand, REAL *out, int64_t n) 
     }
 }
 
-/* Blocks with quotients that are too large, or none, are left to fmod(). */
+/* fmod() computes blocks whose quotients are too large or undefined. */
 static void NAME(fmod_loop)(const REAL *const *operand, REAL *out, int64_t n) {
     REAL block[256];
     for (int64_t done = 0; done < n; done += 256) {
@@ -132,7 +133,7 @@ static void NAME(remainder_loop)(const REAL *const *operand, REAL *out, int64_t 
         memcpy(out + done, block, count * sizeof(REAL));
     }
 }
-/* The difference to that rest divided, an integer up to its rounding: bit-identical to NumPy. */
+/* The difference to that remainder divided, an integer up to rounding: bit-identical to NumPy. */
 static void NAME(floor_divide_loop)(const REAL *const *operand, REAL *out, int64_t n) {
     REAL block[256];
     for (int64_t done = 0; done < n; done += 256) {

@@ -1,31 +1,31 @@
-/* Transcendental functions as vector code: loops for the processor at hand (see vector_loops.h), and sin and cos of
- * doubles, whose bits are the same for all processors.
- */
+/* Transcendental functions as SIMD code: loops for the SIMD target (see vector_loops.h), and sin and cos of doubles,
+ * which are bit-identical on all processors. */
 #ifndef CYGRAD_VECTOR_MATH_H
 #define CYGRAD_VECTOR_MATH_H
 
 #define LOOPS "primitives/vector_loops.h"
-#include "simd/each_set.h"
+#include "simd/simd_targets.h"
 #undef LOOPS
 
-/* From up to four operands to out, each of n neighbors; `out` may be an operand, but overlap none otherwise. */
+/* From up to four operands to out, n contiguous elements each; `out` may be an operand, but must not overlap it
+ * otherwise. */
 typedef void (*vector_function_t)(const void *const *operands, void *out, int64_t n);
 
 typedef struct {
     const char *name;                                   /* of the primitive */
     int arity, cost, truth;                             /* `truth`: the result is bool */
-    const vector_function_t functions[SETS][2];         /* NULL if there is none for this type */
+    const vector_function_t functions[SIMD_TARGETS][2];         /* NULL if there is none for this type */
 } vector_entry_t;
 
-#define VECTOR(name, arity, cost) {#name, arity, cost, 0, VARIANTS(name##_loop)}
-#define SINGLE_VECTOR(name, arity, cost) {#name, arity, cost, 0, SINGLE_VARIANTS(name##_loop)}
-#define TRUTH(name, arity) {#name, arity, 1, 1, VARIANTS(name##_loop)}
+#define VECTOR(name, arity, cost) {#name, arity, cost, 0, SIMD_VARIANTS(name##_loop)}
+#define SINGLE_VECTOR(name, arity, cost) {#name, arity, cost, 0, FLOAT_SIMD_VARIANTS(name##_loop)}
+#define TRUTH(name, arity) {#name, arity, 1, 1, SIMD_VARIANTS(name##_loop)}
 static const vector_entry_t vector_entries[] = {
     VECTOR(maximum, 2, 1), VECTOR(minimum, 2, 1), VECTOR(clamp_between, 3, 2),
-    VECTOR(sign, 1, 1), {"sgn", 1, 1, 0, VARIANTS(sign_loop)}, VECTOR(frac, 1, 1), VECTOR(nextafter, 2, 2),
+    VECTOR(sign, 1, 1), {"sgn", 1, 1, 0, SIMD_VARIANTS(sign_loop)}, VECTOR(frac, 1, 1), VECTOR(nextafter, 2, 2),
     VECTOR(replace_non_finite, 4, 2), VECTOR(finite_backward, 2, 1), VECTOR(hardtanh_backward, 4, 1),
     VECTOR(without_nan, 1, 1), TRUTH(logical_not, 1), TRUTH(logical_and, 2), TRUTH(logical_or, 2), TRUTH(logical_xor, 2),
-    SINGLE_VECTOR(exp, 1, 8),                              /* NumPy's exponential of doubles is as fast as ours */
+    SINGLE_VECTOR(exp, 1, 8),                              /* NumPy's exp of doubles is as fast */
     VECTOR(log1p, 1, 10), VECTOR(log1p_exp, 1, 10), VECTOR(erf, 1, 20), VECTOR(erfc, 1, 20), VECTOR(ndtr, 1, 20),
     VECTOR(erfinv, 1, 25), VECTOR(sigmoid, 1, 10), VECTOR(sigmoid_backward, 2, 2),
     VECTOR(tanh_backward, 2, 2), VECTOR(relu, 1, 1), VECTOR(relu_backward, 2, 1), VECTOR(leaky_relu, 2, 1),
@@ -50,7 +50,7 @@ static const vector_entry_t vector_entries[] = {
 enum { VECTOR_ENTRIES = sizeof(vector_entries) / sizeof(vector_entries[0]) };
 
 static vector_function_t vector_function(int entry, int double_precision) {
-    return vector_entries[entry].functions[instruction_set()][double_precision];
+    return vector_entries[entry].functions[simd_target()][double_precision];
 }
 
 /* Up to this size the multiple of pi/2 is subtracted with full precision. */
@@ -80,7 +80,7 @@ static inline double sine(double x, int64_t quarter) {
     return x == 0 && quarter == 0 ? x : value;    /* keeps the sign of zero */
 }
 
-FOR_EACH_CPU static void sines(const double *x, double *out, int64_t n, int64_t quarter) {
+TARGET_CLONES static void sines(const double *x, double *out, int64_t n, int64_t quarter) {
     int64_t i, large = 0;
     for (i = 0; i < n; i++)
         large += !(fabs(x[i]) <= LARGEST_ANGLE);

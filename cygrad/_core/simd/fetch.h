@@ -1,4 +1,4 @@
-/* Ask for memory that is going to be read, or written, before long. Addresses after its end do no harm. */
+/* Prefetch memory that will be read or written soon. Addresses after its end do no harm. */
 #ifndef CYGRAD_FETCH_H
 #define CYGRAD_FETCH_H
 

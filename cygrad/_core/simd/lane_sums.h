@@ -1,6 +1,5 @@
-/* Sums and maxima of neighbors, in lanes that are joined in one order on all processors. Part of a header that each_set.h
- * compiles.
- */
+/* Sums and maxima of contiguous elements, in lanes that are combined in the same order on all processors. Part of a
+ * header that simd_targets.h compiles. */
 #undef LANES
 #define LANES (64 / (int)sizeof(REAL))
 #define SUMMED 2048                                  /* elements that are summed in the precision of the type */
@@ -11,7 +10,7 @@ typedef REAL NAME(unaligned_t) __attribute__((vector_size(64), aligned(sizeof(RE
 typedef REAL NAME(half_t) __attribute__((vector_size(32)));
 typedef REAL NAME(quarter_t) __attribute__((vector_size(16)));
 
-/* Added up as a balanced tree. */
+/* Added as a balanced tree. */
 INLINE double NAME(joined)(const NAME(lanes_t) *lanes) {
     NAME(half_t) halves[2];
     NAME(quarter_t) quarters[2];
@@ -26,7 +25,7 @@ INLINE double NAME(joined)(const NAME(lanes_t) *lanes) {
 #endif
 }
 
-/* The sum of a, or of a * b where b is given. */
+/* The sum of a, or of a * b if b is given. */
 INLINE double NAME(sum_of)(const REAL *a, const REAL *b, int64_t n) {
     double total = 0;
     for (int64_t begin = 0; begin < n; begin += SUMMED) {
@@ -63,7 +62,7 @@ ENLARGE(half_t, 32)
 ENLARGE(quarter_t, 16)
 #undef ENLARGE
 
-/* The largest; something else if there is a nan, which then is in all sums, too. */
+/* The maximum; undefined if there is a nan, which then is in all sums, too. */
 INLINE REAL NAME(largest)(const REAL *x, int64_t n) {
     REAL largest = -(REAL)INFINITY;
     int64_t i = 0;

@@ -1,4 +1,5 @@
-/* SHUFFLE(first, second, places): a vector of the elements at constant places of two vectors, counted through both. */
+/* SHUFFLE(first, second, positions): a vector of the elements at constant positions of two vectors, counted through
+ * both. */
 #ifndef CYGRAD_SHUFFLE_H
 #define CYGRAD_SHUFFLE_H
 
@@ -8,7 +9,7 @@
 #endif
 #endif
 
-/* GCC before 12 wants the places as a vector of integers of the elements' width, as comparisons are. */
+/* GCC before 12 needs the positions as a vector of integers of the elements' width, as comparisons are. */
 #if !defined(SHUFFLE) && defined(__GNUC__)
 #define SHUFFLE(first, second, ...) \
     __builtin_shuffle(first, second, (__typeof__((first) == (second))){__VA_ARGS__})

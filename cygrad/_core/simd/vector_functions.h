@@ -1,10 +1,8 @@
-/* Exponentials, logarithms and what is made of them, one element at a time, without branches or calls: loops over these
- * functions become vector code. Part of a header that each_set.h compiles.
- *
- * Polynomials are Remez fits of relative error, made with 40 digits; the rest is explained where it is done. Exponentials
- * and logarithms are right to 1.5 units in the last place, what is made of them to 3; infinities, nan and numbers below
- * the normal ones are right.
- */
+/* Exponentials, logarithms and related functions, one element at a time, without branches or calls, so that
+ * compilers vectorize loops over them. Part of a header that simd_targets.h compiles. Polynomials are Remez fits of
+ * relative error, made with 40 digits; the rest is explained where it is done. The error of exponentials and
+ * logarithms is at most 1.5 units in the last place, that of related functions 3; infinities, nan and subnormal
+ * numbers are right. */
 
 #undef UNSIGNED
 #undef MANTISSA
@@ -90,10 +88,10 @@ INLINE REAL NAME(reduced)(REAL x, REAL offset, REAL *shifted) {
     return MULTIPLY_ADD(k, -LN2_LOW, MULTIPLY_ADD(k, -LN2_HIGH, x));
 }
 
-/* exp(x). The power of two is multiplied in two halves: results below the normal numbers are rounded once. */
+/* exp(x). The power of two is multiplied in two halves, so that subnormal results are rounded once. */
 INLINE REAL NAME(exponential)(REAL x) {
     REAL shifted;
-    x = HIGHEST_EXPONENT < x ? HIGHEST_EXPONENT : x;      /* nan stays: no comparison with it holds */
+    x = HIGHEST_EXPONENT < x ? HIGHEST_EXPONENT : x;      /* nan stays: comparisons with it are false */
     x = LOWEST_EXPONENT > x ? LOWEST_EXPONENT : x;
     const REAL r = NAME(reduced)(x, 0, &shifted);
     const UNSIGNED whole = NAME(bits_of)(shifted), half = whole >> 1;
@@ -182,7 +180,7 @@ INLINE REAL NAME(logarithm)(REAL x, REAL tail) {
     return NAME(joined_logarithm)(k, f);
 }
 
-/* log(1 + x): what rounding takes from the sum is put back */
+/* log(1 + x), with the rounding error of the sum added back */
 INLINE REAL NAME(logarithm_of_sum)(REAL x) {
     const REAL sum = 1 + x;
     REAL value = NAME(logarithm)(sum, x - (sum - 1));

@@ -1,15 +1,15 @@
-/* Copies of words that vector code has to shuffle: rows backwards, and matrices turned about their diagonal. */
+/* Copies of words that need SIMD shuffles: rows backwards, and transposed matrices. */
 #ifndef CYGRAD_WORD_MOVES_H
 #define CYGRAD_WORD_MOVES_H
 
 #include <stdint.h>
 #include <string.h>
-#include "simd/each_cpu.h"
+#include "simd/target_clones.h"
 #include "simd/shuffle.h"
 
 /* out[i] = last[-i] */
 #define BACKWARDS(name, word)                                                          \
-    FOR_EACH_CPU static void name(const void *last_of, void *out_of, int64_t n) {      \
+    TARGET_CLONES static void name(const void *last_of, void *out_of, int64_t n) {      \
         const word *last = last_of;                                                    \
         word *out = out_of;                                                            \
         INDEPENDENT                                                                    \
@@ -66,11 +66,11 @@ static inline __attribute__((always_inline)) void turn_4(const char *source, int
 }
 #endif
 
-/* out[i][k] = source[k][i] for i < rows and k < columns, with neighbors in each row of both; rows are n bytes
- * apart. A tile of 64 bytes squared is put together in a buffer, so that each cache line of both is touched once and in
- * one go: lines that are a power of two apart would push each other out of the first-level cache. */
+/* out[i][k] = source[k][i] for i < rows and k < columns, with contiguous rows in both; rows are n bytes apart. A
+ * tile of 64 bytes squared is assembled in a buffer, so that each cache line of both is accessed once: lines a power
+ * of two apart would evict each other from the L1 cache. */
 #define TURN(name, word, side, part, turn_part)                                                                      \
-    FOR_EACH_CPU static void name(const char *source, int64_t source_step, char *out, int64_t out_step,              \
+    TARGET_CLONES static void name(const char *source, int64_t source_step, char *out, int64_t out_step,              \
                                   int64_t rows, int64_t columns) {                                                   \
         word buffer[side * side];                                                                                    \
         const int64_t whole_rows = rows / side * side, whole_columns = columns / side * side;                        \

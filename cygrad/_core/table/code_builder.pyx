@@ -1,4 +1,4 @@
-"""From the Python description of a program or a formula to the C structs that run."""
+"""Conversion of programs and formulas from Python descriptions to C structs."""
 
 from libc.stdint cimport int16_t, int64_t
 from libc.string cimport memset
@@ -13,7 +13,7 @@ from cygrad._core.table.interpreter cimport CALL, FUSED, code_step_t, code_t
 
 
 cdef void *_memory(Py_ssize_t nbytes, list keep) except NULL:
-    """Zeroed memory that lives as long as `keep`."""
+    """Allocate zeroed memory that lives as long as `keep`."""
     block = PyByteArray_FromStringAndSize(NULL, nbytes if nbytes else 1)
     memset(PyByteArray_AS_STRING(block), 0, nbytes)
     keep.append(block)

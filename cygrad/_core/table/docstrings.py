@@ -1,4 +1,4 @@
-"""What the docstrings of many functions say alike is written once: parameters that mean the same in all of them."""
+"""Shared parts of docstrings: parameters that mean the same in many functions."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
@@ -21,21 +21,21 @@ _SECTIONS = ("Returns", "Yields", "Raises", "Warns", "See Also", "Notes", "Refer
 
 
 def _by_name(meanings):
-    """The name of each parameter -> the names described together with it, and their meaning."""
+    """Map each parameter name to the names described together with it, and their description."""
     return {name.lstrip("*"): (group.split(", "), meaning) for group, meaning in meanings.items()
             for name in group.split(", ")}
 
 
 _COMMON = _by_name(COMMON)
-_FAMILIES = {}                # by identity: families, which stay, and the same by name
+_FAMILIES = {}                # by identity for families, which stay alive, and by name
 
 
 def documented(family: Mapping[str, str] | None = None, returns: str = "Tensor") -> Callable[[_Function], _Function]:
     """
-    Complete a docstring by the parameters that it leaves out and by what is returned.
+    Complete a docstring with the omitted parameters and the return value.
 
-    A parameter has the meaning that `family` gives it, else that of COMMON. The first of the function stands in front
-    of those that the docstring describes itself, then others. Packages are imported often, so this is quick.
+    A parameter has the description of `family`, else that of COMMON. The first of the function precedes those that the
+    docstring describes itself, then come others. Packages are imported often, so this is fast.
     """
     if family is not None and id(family) not in _FAMILIES:
         _FAMILIES[id(family)] = family, {**_COMMON, **_by_name(family)}
@@ -49,9 +49,9 @@ def documented(family: Mapping[str, str] | None = None, returns: str = "Tensor")
 
 
 def completed(doc, code, meanings, returns):
-    """The docstring of a function with this code object, completed; parameters are in the order of the signature."""
+    """Complete the docstring of a function with this code object; parameters are in the order of the signature."""
     names = code.co_varnames[:code.co_argcount + code.co_kwonlyargcount + 2]      # and perhaps *args and **options
-    margin = doc[doc.rfind("\n") + 1:] if "\n" in doc else "    "                 # where its closing quotes stand
+    margin = doc[doc.rfind("\n") + 1:] if "\n" in doc else "    "                 # position of the closing quotes
     start = f"\n{margin}"
     for name in _SECTIONS:
         cut = doc.find(f"{start}{name}\n")

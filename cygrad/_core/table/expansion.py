@@ -29,7 +29,7 @@ class Helper:
             raise RowError(f"{name}: a helper has the keys 'helper', 'formula' and 'doc' (got {', '.join(row)})")
         self.parameters = [argument.id for argument in call.args]
         self.definitions, self.value = statements(row["formula"], name)
-        # How often the value of each is used, not just its shape or dtype: an argument used once stays where it is.
+        # How often the value of each is used, besides shape and dtype: an argument used once is inlined.
         parts = [part for tree in (*dict(self.definitions).values(), self.value) for part in ast.walk(tree)]
         slight = {id(part.value) for part in parts if isinstance(part, ast.Attribute)}
         self.uses = Counter(part.id for part in parts if isinstance(part, ast.Name) and id(part) not in slight)
@@ -38,7 +38,7 @@ class Helper:
 BUILT_IN = {
     "zeros_like": {"helper": "zeros_like(like)", "formula": "zeroed(like)",
                    "doc": "Zeros, also where `like` is nan: of its shape and dtype."},
-    # The sum of no elements, expanded: it depends on `like`, so that its derivatives are there, and zero.
+    # The sum of no elements, expanded: it depends on `like`, so that its derivatives exist and are zero.
     "zeros": {"helper": "zeros(shape, like)", "formula": "expand(sum(narrow(flatten(like), 0, 0, 0)), shape)",
               "doc": "Zeros of a shape, of the dtype of `like`."},
     "all_false": {"helper": "all_false(shape, like)", "formula": "expand(any(narrow(flatten(like), 0, 0, 0)), shape)",
@@ -49,7 +49,7 @@ BUILT_IN = {
 
 
 def statements(text: str, title: str) -> tuple[list[tuple[str, ast.expr]], ast.expr]:
-    """The definitions of a formula, as (name, expression), and the expression after them."""
+    """Return the definitions of a formula, as (name, expression), and the final expression."""
     try:
         *before, last = ast.parse(text.strip()).body
     except SyntaxError as error:
@@ -61,7 +61,7 @@ def statements(text: str, title: str) -> tuple[list[tuple[str, ast.expr]], ast.e
 
 
 class Expansion(ast.NodeTransformer):
-    """Writes the helpers of one formula out; `definitions` grow as it goes."""
+    """Inlines the helpers of one formula, appending to `definitions`."""
 
     def __init__(self, helpers: dict[str, Helper], title: str):
         self.helpers, self.title = helpers, title
@@ -91,7 +91,7 @@ class Expansion(ast.NodeTransformer):
 
 
 class Substitution(ast.NodeTransformer):
-    """Puts other expressions in the place of names."""
+    """Substitutes expressions for names."""
 
     def __init__(self, meaning: dict[str, ast.expr]):
         self.meaning = meaning
@@ -109,10 +109,10 @@ class Substitution(ast.NodeTransformer):
 
 
 class Absence:
-    """Makes one formula say what it is where gradients are absent."""
+    """Rewrites one formula for absent gradients."""
 
     class Sums(ast.NodeTransformer):
-        """Gives names to the sums within a term: they may be there if one of their own terms is."""
+        """Names the sums within a term: they exist if one of their own terms does."""
 
         def __init__(self, absence):
             self.absence = absence
@@ -132,7 +132,7 @@ class Absence:
         self.terms = 0
 
     def define(self, value: ast.expr) -> ast.Name:
-        """A name for a value."""
+        """Return a name for a value."""
         if isinstance(value, ast.Name):
             return value
         self.terms += 1
@@ -140,12 +140,12 @@ class Absence:
         return ast.Name(f"term_{self.terms}")
 
     def lift(self, node: ast.expr) -> tuple[ast.expr, bool]:
-        """The expression with absent terms left out, and whether it may be None."""
+        """Return the expression without absent terms, and whether it may be None."""
         if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):
             return self.sum(node, *self.lift(node.left), *self.lift(node.right))
         if isinstance(node, ast.IfExp):
             asked = self.asked(node.test)
-            if asked & self.absent:                          # who asks takes care of both cases
+            if asked & self.absent:                          # the caller handles both cases
                 return node, any((isinstance(part, ast.Constant) and part.value is None)
                                  or (self.named(part) and part.id not in asked) for part in (node.body, node.orelse))
             (then, first), (other, second) = self.guard(node.body), self.guard(node.orelse)
@@ -153,7 +153,7 @@ class Absence:
         return self.guard(node)
 
     def guard(self, node: ast.expr) -> tuple[ast.expr, bool]:
-        """The expression, or None if something that it names is absent; and whether that may be."""
+        """Return the expression, or None if it names something absent; and whether it may be absent."""
         if self.asked(node) & self.absent:
             return node, False
         if self.needs(node):
@@ -184,12 +184,12 @@ class Absence:
         return isinstance(node, ast.Name) and node.id in self.absent
 
     def needs(self, node) -> set[str]:
-        """The names in an expression without which it is absent: those it does not ask about."""
+        """Return the names in an expression without which it is absent: those it does not compare with None."""
         return {part.id for part in ast.walk(node) if self.named(part)} - self.asked(node)
 
     @staticmethod
     def asked(node) -> set[str]:
-        """The names of which an expression asks whether they are None."""
+        """Return the names that an expression compares with None."""
         return {part.left.id for part in ast.walk(node)
                 if isinstance(part, ast.Compare) and isinstance(part.ops[0], (ast.Is, ast.IsNot))
                 and isinstance(part.left, ast.Name)}
@@ -200,7 +200,7 @@ def is_none(node: ast.expr) -> ast.expr:
 
 
 def expand(text: str, gradients, helpers: dict[str, Helper], title: str) -> str:
-    """A formula written out: `gradients` are the names of those that may be absent."""
+    """Expand a formula: `gradients` are the names of those that may be absent."""
     definitions, value = statements(text, title)
     expansion = Expansion(helpers, title)
     for name, defined in definitions:
@@ -220,10 +220,10 @@ def expand(text: str, gradients, helpers: dict[str, Helper], title: str) -> str:
 
 
 def same(text: str, written: str) -> bool:
-    """Is nothing written otherwise? Then the formula stays as its author laid it out."""
+    """Is nothing to be expanded? Then the formula keeps its formatting."""
     return ast.dump(ast.parse(text.strip())) == ast.dump(ast.parse(written))
 
 
 def read_helpers(rows: dict[str, dict]) -> dict[str, Helper]:
-    """The helpers among the rows of all families, and those built in; helpers may call each other."""
+    """Return the helpers among the rows of all families, and the built-in ones; helpers may call each other."""
     return {name: Helper(row, name) for name, row in {**BUILT_IN, **rows}.items()}

@@ -1,7 +1,8 @@
-"""Formulas of the operator table, read: from the text of an expression to a graph of typed values.
+"""
+Parser of formulas: from the text of an expression to a graph of typed values.
 
-Equal subexpressions become the same `Value`, so that whatever is computed is computed once. What the graph
-becomes is decided in `lowering`; how the same text runs on Tensors, in `recorded`.
+Equal subexpressions become the same `Value`, so they are computed once. `lowering` turns the graph into steps;
+`recorded` runs the same text on Tensors.
 """
 
 import ast
@@ -17,17 +18,17 @@ BINARY = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.P
           ast.FloorDiv: "floor_divide", ast.Mod: "remainder", ast.BitAnd: "bitwise_and",
           ast.BitOr: "bitwise_or", ast.BitXor: "bitwise_xor"}
 COMPARE = {ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge"}
-# Attributes of a tensor that need nothing of its memory, and the type of each.
+# Attributes of a tensor that do not read its memory, and the type of each.
 ATTRIBUTES = {"shape": "ints", "ndim": "number", "dtype": "dtype", "numel": "number", "strides": "ints",
               "storage_offset": "number", "is_complex": "number"}
 SYNONYMS = {"stride": "strides", "dim": "ndim"}
-# Functions that are no operators: types of the arguments, of the result, and how to say that.
+# Functions that are no operators: argument types, result type, and how to describe them.
 FUNCTIONS = {
     "len": ([["ints"], ["tensors"]], "number", "a tuple or a list of tensors"),
     "sizes": ([["tensors", "number"]], "ints", "a list of tensors and a dimension"),
 }
 CONSTANTS = {"pi": math.pi, "inf": math.inf, "nan": math.nan}
-# Arithmetic on numbers: what folds constants here and what scalar.pyx computes at run time.
+# Arithmetic on numbers: constant folding here, scalar.pyx at run time.
 SCALARS = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv,
     "floor_divide": operator.floordiv, "remainder": operator.mod, "pow": operator.pow, "neg": operator.neg,
@@ -41,17 +42,17 @@ SCALARS = {
 
 
 class FormulaError(ValueError):
-    """A formula that cannot be compiled; the text shows the row, the formula and where."""
+    """A formula that cannot be compiled; the message shows the row, the formula and the position."""
 
 
 class Block(ast.expr):
-    """A formula of several lines: definitions of names (ast.Assign), then the expression that it is about."""
+    """A formula of several lines: definitions of names (ast.Assign), then the final expression."""
 
     _fields = ("definitions", "value")
 
 
 class Value:
-    """One value of a formula: an operation, its inputs, and the type of what it gives."""
+    """One value of a formula: an operation, its inputs, and its result type."""
 
     __slots__ = ("inputs", "op", "payload", "position", "type")
 
@@ -61,16 +62,16 @@ class Value:
 
     @property
     def is_leaf(self):
-        """Nothing needs to be computed for it."""
+        """It needs no computation."""
         return self.op in ("saved", "grad", "constant")
 
 
 class Reader(ast.NodeVisitor):
-    """Turns the text of one formula into the `Value` of its result.
+    """
+    Parses the text of one formula into the `Value` of its result.
 
-    names : what each name stands for, a dict of Values.
-    lookup : function from the name of an operator to its row, or None.
-    known : Values so far, shared with the readers of forward formulas that are inlined.
+    names : the Value of each name, a dict. lookup : function from the name of an operator to its row, or None. known :
+    Values so far, shared with the parsers of forward formulas that are inlined.
     """
 
     def __init__(self, title, text, names, lookup, known=None):
@@ -84,7 +85,7 @@ class Reader(ast.NodeVisitor):
         raise FormulaError(explain(self.title, self.text, message, *place(node)))
 
     def value(self, node, op, type, inputs=(), payload=None):
-        """The Value for this operation on these inputs: the one we have, or a new one."""
+        """Return the Value of this operation on these inputs, existing or new."""
         key = (op, type, tuple(map(id, inputs)), payload if op != "constant" else repr(payload))
         if key not in self.known:
             position = (self.title, self.text, *place(node))
@@ -98,7 +99,7 @@ class Reader(ast.NodeVisitor):
         return self.value(node, "constant", types.get(type(value), "number"), (), value)
 
     def visit_Block(self, node):
-        """What is defined is computed once, in order."""
+        """A definition is computed once, in order."""
         values = []
         for definition in node.definitions:
             name = definition.targets[0].id
@@ -251,7 +252,7 @@ class Reader(ast.NodeVisitor):
         return self.call(node, row, values)
 
     def function(self, node, name):
-        """A function that is no operator: it looks at a list, or at a tuple."""
+        """Call a function that is no operator, on a list or a tuple."""
         values = [self.visit(argument) for argument in node.args]
         if node.keywords or [value.type for value in values] not in FUNCTIONS[name][0]:
             self.fail(node, f"'{name}' takes {FUNCTIONS[name][2]}")
@@ -284,7 +285,7 @@ class Reader(ast.NodeVisitor):
         return Reader(f"{row['name']}: forward", row["forward"], bound, self.lookup, self.known).read()
 
     def fit(self, node, value, kind, optional, what, elementwise):
-        """The value as an argument of this kind."""
+        """Convert the value to an argument of this kind."""
         if value.type == "none":
             if not optional or kind == TENSORS:
                 self.fail(node, f"argument {what} must not be None")
@@ -302,7 +303,7 @@ class Reader(ast.NodeVisitor):
         return self.fail(node, f"argument {what} is {KINDS[kind]} (got {value.type})")
 
     def apply(self, node, name, *values):
-        """An operator of the language: arithmetic on numbers, or the element-wise primitive."""
+        """Apply a Python operator: arithmetic on numbers, or the element-wise primitive."""
         for value in values:
             if value.type not in ("tensor", "number"):
                 self.fail(node, f"'{name}' needs tensors or numbers (got {value.type})")
@@ -337,7 +338,7 @@ class Row(dict):
 
 
 def parse(title: str, text: str) -> ast.expr:
-    """The syntax tree of the expression `text`; a `Block` if there are definitions before it."""
+    """Parse the expression `text`; a `Block` if there are definitions before it."""
     try:
         *definitions, last = ast.parse(text).body or [None]
     except SyntaxError as error:
@@ -351,7 +352,9 @@ def parse(title: str, text: str) -> ast.expr:
 
 
 def arrange(definitions: list[ast.Assign], value: ast.expr) -> ast.expr:
-    """The value, as a block with its definitions; what only one side of a condition names goes to that side."""
+    """
+    Return the value as a block with its definitions; those used on one side of a condition only move to that side.
+    """
     if not definitions:
         return value
     if isinstance(value, ast.IfExp):
@@ -367,7 +370,7 @@ def arrange(definitions: list[ast.Assign], value: ast.expr) -> ast.expr:
 
 
 def reading(definitions: list[ast.Assign], trees) -> set[str]:
-    """The names that expressions need, by way of definitions, too."""
+    """Return the names that expressions use, including those of definitions."""
     found = {part.id for tree in trees for part in ast.walk(tree) if isinstance(part, ast.Name)}
     for line in reversed(definitions):
         if line.targets[0].id in found:
@@ -381,7 +384,7 @@ def place(node: ast.AST) -> tuple[int, int]:
 
 
 def explain(title: str, text: str, message: str, line: int, column: int) -> str:
-    """The message of an error: what, the formula, and a caret below the place."""
+    """Format an error message: what, the formula, and a caret below the position."""
     lines = text.splitlines() or [""]
     lines.insert(min(line, len(lines)), " " * column + "^")
     return f"{title}: {message}.\n" + "\n".join(f"    {part}" for part in lines)

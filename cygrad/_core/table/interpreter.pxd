@@ -1,4 +1,4 @@
-"""The machine that runs a lowered formula: steps on values, without the GIL."""
+"""Interpreter of lowered formulas: steps on values, without the GIL."""
 
 from libc.stdint cimport int16_t, int32_t, uint32_t
 from cygrad._core.arrays.array cimport array_t
@@ -8,10 +8,10 @@ from cygrad._core.elementwise.elementwise cimport program_t
 cdef enum:
     MAX_STEP_INPUTS = 12
     MAX_TEMPORARIES = 96
-    MAX_GRADS = 20        # gradients of results, then what the formulas of a node share
-    WANTED = 4            # the first place there: bits of the arguments whose formulas run
+    MAX_GRADS = 20        # gradients of results, then values shared by the formulas of a node
+    WANTED = 4            # the first of these: bits of the arguments whose formulas run
 
-# Where operands of formulas lie: operand >> 8.
+# Spaces of operands of formulas: operand >> 8.
 cdef enum:
     SAVED_SPACE = 0
     GRADS_SPACE
@@ -20,19 +20,19 @@ cdef enum:
 
 # In the order of KINDS in lowering.py.
 ctypedef enum step_kind_t:
-    FUSED = 0         # evaluate `program`; `which` 1: that is the gradient, which may be summed at once
+    FUSED = 0         # evaluate `program`; `which` 1: the result is the gradient, which may be summed immediately
     CALL              # `kernel`
     SCALAR            # arithmetic `which` on numbers
     ATTRIBUTE         # attribute `which` of an array: shape, dtype ...
-    TUPLE             # numbers and tuples, put one after the other
+    TUPLE             # concatenate numbers and tuples
     SLICE             # tuple[start:stop]
     ITEM              # tuple[index] or arrays[index]
-    LISTED            # a number becomes a tuple of one
-    ARRAYS_OF         # arrays become a list
+    LISTED            # convert a number to a tuple of one
+    ARRAYS_OF         # convert arrays to a list
     MOVE
     JUMP
     JUMP_UNLESS       # to step `which`, if the input is false
-    JUMP_IF_THERE     # to step `which`, if any of the inputs is there: another formula has computed them
+    JUMP_IF_THERE     # to step `which`, if one of the inputs exists: another formula has computed it
 
 ctypedef enum attribute_t:
     SHAPE = 0
@@ -43,7 +43,7 @@ ctypedef enum attribute_t:
     STORAGE_OFFSET
     IS_COMPLEX
     LEN_OF
-    SIZES             # of each array of a list in a dimension
+    SIZES             # sizes of the arrays of a list in a dimension
 
 ctypedef struct code_step_t:
     int32_t kind
@@ -51,24 +51,23 @@ ctypedef struct code_step_t:
     int32_t out               # operand, as below: a temporary, or shared
     int32_t n_out
     int32_t n_inputs
-    uint32_t last             # bit i: nothing reads inputs[i] after this step
+    uint32_t last             # bit i: last use of inputs[i]
     int16_t inputs[MAX_STEP_INPUTS]      # space << 8 | slot; spaces: saved, grads, temporaries, constants
     program_t *program
     kernel_t kernel
-    const char *name          # of the operator called, for messages
+    const char *name          # of the called operator, for messages
 
 ctypedef struct code_t:
     int32_t n_steps
     int32_t n_temporaries
     int32_t result            # operand
-    uint32_t reads            # bit j: reads gradient j, or what is shared in that place
+    uint32_t reads            # bit j: reads gradient j, or the shared value in its slot
     code_step_t *steps
     value_t *constants
     const char *title         # "mul: derivative of 'self'"
 
-# *out = the value of the formula, owned by the caller.
-#   takes   bit j set: grads[j] is not needed after this: it may be moved, or computed in, and becomes
-#           NOTHING then.
-#   meta    what the gradient will be brought to, or NULL: the value may be summed to its shape, where it was broadcast.
+# *out = the value of the formula, owned by the caller. takes bit j set: grads[j] is not needed after this: it may be
+# moved, or overwritten, and becomes NOTHING. meta shape and dtype that the gradient will be converted to, or NULL: a
+# broadcast value may be summed to that shape already.
 cdef int run(const code_t *code, const value_t *saved, value_t *grads, uint32_t takes, const array_t *meta,
              value_t *out) noexcept nogil

@@ -1,7 +1,8 @@
-"""The machine that runs a lowered formula: steps on values, without the GIL.
+"""
+Interpreter of lowered formulas: steps on values, without the GIL.
 
-Temporaries own what they hold; saved values and constants are borrowed; gradients belong to the caller, who
-says which of them this formula may take.
+Temporaries are owned; saved values and constants are borrowed; gradients belong to the caller, who says which of them
+this formula may take.
 """
 
 from libc.stdint cimport int16_t, int64_t, uint32_t
@@ -19,7 +20,7 @@ from cygrad._core.primitives.primitive_table cimport primitive
 from cygrad._core.table.scalar cimport scalar, truth
 
 cdef int _conj = primitive("conj")
-# What the processor itself does, so that its status flags tell of a nan.
+# Operations of the hardware, whose status flags report a nan.
 cdef enum:
     N_PLAIN = 8
 cdef int[N_PLAIN] _plain
@@ -65,13 +66,13 @@ cdef inline value_t *_at(spaces_t *frame, int16_t operand) noexcept nogil:
 
 
 cdef inline bint _ours(spaces_t *frame, int16_t operand) noexcept nogil:
-    """May the value be taken by who reads it last?"""
+    """May the last reader take the value over?"""
     return (operand >> 8 == TEMPORARY_SPACE
             or operand >> 8 == GRADS_SPACE and frame.takes >> (operand & 255) & 1)
 
 
 cdef int _take(spaces_t *frame, int16_t operand, bint last, value_t *to) noexcept nogil:
-    """The value itself if this is its last use, else a copy that owns its parts."""
+    """Return the value itself on its last use, else a copy that owns its parts."""
     cdef value_t *value = _at(frame, operand)
     if last and _ours(frame, operand):
         to[0] = value[0]
@@ -81,7 +82,7 @@ cdef int _take(spaces_t *frame, int16_t operand, bint last, value_t *to) noexcep
 
 
 cdef int _steps(const code_t *code, spaces_t *frame) noexcept nogil:
-    """Run the steps. What a step reads last is released after it."""
+    """Run the steps. Values are released after their last use."""
     cdef const code_step_t *step
     cdef value_t *result
     cdef int position = 0, status
@@ -125,7 +126,7 @@ cdef bint _is_there(const code_step_t *step, spaces_t *frame) noexcept nogil:
 
 
 cdef void _release_last(const code_step_t *step, spaces_t *frame) noexcept nogil:
-    """Release what nothing reads after this step."""
+    """Release values whose last use is this step."""
     cdef int i
     for i in range(step.n_inputs):
         if step.last >> i & 1 and _ours(frame, step.inputs[i]):
@@ -146,7 +147,7 @@ cdef int _fused(const code_t *code, const code_step_t *step, spaces_t *frame, va
             return _missing(code, step, i)
     if (step.program.n_instructions == 1 and step.program.code[0].primitive == _conj and inputs[0].kind == ARRAY
             and not is_complex(inputs[0].of.array.dtype)):
-        set_array(result, retain(inputs[0].of.array))        # formulas conjugate whatever they get
+        set_array(result, retain(inputs[0].of.array))        # formulas conjugate regardless of the dtype
         if nan_watchers and not _is_clean(step.inputs[0]):
             watch().kernels = 1
         return OK
@@ -164,17 +165,17 @@ cdef int _fused(const code_t *code, const code_step_t *step, spaces_t *frame, va
 
 
 cdef bint _is_clean(int16_t operand) noexcept nogil:
-    """Is the operand a gradient, or computed from one in ways that are watched?"""
+    """Is the operand a gradient, or computed from one in checked ways?"""
     return _is_gradient(operand) or operand >> 8 in (GRADS_SPACE, TEMPORARY_SPACE) and not watch().kernels
 
 
 cdef bint _is_gradient(int16_t operand) noexcept nogil:
-    """Is the operand a gradient that came in, not something that formulas share?"""
+    """Is the operand an incoming gradient rather than a shared value?"""
     return operand >> 8 == GRADS_SPACE and operand & 255 < WANTED
 
 
 cdef bint _is_clean_view(const code_step_t *step, const value_t *inputs, const value_t *result) noexcept nogil:
-    """Did the call do nothing but look at a gradient in another way?"""
+    """Was the call just a view of a gradient?"""
     return (step.n_inputs > 0 and inputs[0].kind == ARRAY and result.kind == ARRAY and _is_clean(step.inputs[0])
             and inputs[0].of.array.storage == result.of.array.storage)
 
@@ -208,7 +209,7 @@ cdef bint _is_nan(const value_t *number) noexcept nogil:
 
 
 cdef int _missing(const code_t *code, const code_step_t *step, int i) noexcept nogil:
-    """An element-wise operation on None: the formula forgot to ask."""
+    """Raise the error for an element-wise operation on None: the formula lacks a check."""
     snprintf(message(), MESSAGE, b"%s: the formula computes with %s that is None. "
              b"Write '... if x is not None else ...' there.", code.title,
              b"a gradient" if _is_gradient(step.inputs[i]) else b"a value")
@@ -221,7 +222,7 @@ cdef int _call(const code_t *code, const code_step_t *step, spaces_t *frame, val
     for i in range(step.n_inputs):
         inputs[i] = _at(frame, step.inputs[i])[0]
     if step.out >> 8 == GRADS_SPACE:
-        for i in range(step.n_out):        # other results of a call that gave nothing for what is needed now
+        for i in range(step.n_out):        # other results of a call that returned none for what is needed now
             clear(&results[i])
     status = step.kernel(inputs, results)
     if nan_watchers and not _is_clean_view(step, inputs, results):
@@ -230,7 +231,7 @@ cdef int _call(const code_t *code, const code_step_t *step, spaces_t *frame, val
 
 
 cdef int _small(const code_step_t *step, spaces_t *frame, value_t *result) noexcept nogil:
-    """The steps that compute no arrays."""
+    """Run the steps that compute no arrays."""
     cdef const value_t *first = _at(frame, step.inputs[0]) if step.n_inputs else NULL
     cdef const value_t *second = _at(frame, step.inputs[1]) if step.n_inputs > 1 else NULL
     cdef int64_t number
@@ -265,7 +266,7 @@ cdef int _attribute(int which, const value_t *value, value_t *result) noexcept n
             snprintf(message(), MESSAGE, b"formula: an attribute of something that is no tensor (kind %d)",
                      <int>value.kind)
             return RUNTIME_ERROR
-        # A number is like a tensor without dimensions.
+        # A number is like a 0-dim tensor.
         if which == SHAPE or which == STRIDES:
             return set_integers(result, 0, NULL)
         number = 1 if which == NUMEL else which == IS_COMPLEX and value.kind == COMPLEX
@@ -292,14 +293,16 @@ cdef int _attribute(int which, const value_t *value, value_t *result) noexcept n
 
 
 cdef int _sizes(const value_t *arrays, const value_t *dim, value_t *result) noexcept nogil:
-    """Sizes of the arrays of a list in a dimension; -1 for those that `cat` skips: of shape (0,), or missing."""
+    """
+    Return the sizes of the arrays of a list in a dimension; -1 for those that `cat` skips: of shape (0,), or missing.
+    """
     cdef const array_t *array
     cdef int64_t place
     cdef int i, status
     if arrays.kind != ARRAYS or dim.kind != INTEGER:
         snprintf(message(), MESSAGE, b"formula: sizes of something that is no list of tensors")
         return RUNTIME_ERROR
-    # Filled below: the pointers are as long as the sizes.
+    # Filled below: pointers and sizes have the same width.
     status = set_integers(result, arrays.count, <const int64_t *>arrays.of.arrays)
     if status != OK:
         return status

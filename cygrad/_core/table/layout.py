@@ -1,4 +1,4 @@
-"""What the derivative formulas of a row keep, and what the names in them stand for."""
+"""What the derivative formulas of a row save, and what the names in them refer to."""
 
 import ast
 from typing import NamedTuple
@@ -6,12 +6,12 @@ from typing import NamedTuple
 from .formula import ATTRIBUTES, FUNCTIONS, SYNONYMS, TYPES, Value, parse
 from .signature import TENSOR_KINDS
 
-# Indices among the gradients, after those of at most four results: which arguments are wanted, then shared calls.
+# Indices among the gradients, after those of at most four results: requested arguments, then shared calls.
 WANTED, FIRST_SHARED = 4, 5
 
 
 class Saved(NamedTuple):
-    """One entry of what is kept for backward."""
+    """One entry of what is saved for backward."""
 
     name: str
     from_result: bool
@@ -21,14 +21,15 @@ class Saved(NamedTuple):
 
 
 def title(row: dict, argument: str) -> str:
-    """How messages call the formula."""
+    """Return the name of the formula for messages."""
     return f"{row['name']}: derivative of '{argument}'"
 
 
 def saved_layout(row: dict) -> list[Saved]:
-    """Arguments, then results, that the formulas name; those of which only the shape is used are `meta`.
+    """
+    Return the arguments, then results, that the formulas name; those of which only the shape is used are `meta`.
 
-    `grad` is always the gradient that comes in, also where an argument has that name.
+    `grad` is always the incoming gradient, even if an argument has that name.
     """
     gradients = gradient_names(row)
     arguments = [argument[0] for argument in row["arguments"]]
@@ -54,7 +55,7 @@ def saved_layout(row: dict) -> list[Saved]:
 
 
 def used_names(tree: ast.expr):
-    """(name, is it used for its shape, its dtype or being None only?) for each use in an expression."""
+    """Yield (name, is it used for its shape, its dtype or being None only?) for each use in an expression."""
     functions = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
     slight = set()
     for node in ast.walk(tree):
@@ -70,7 +71,7 @@ def used_names(tree: ast.expr):
 
 
 def gradient_names(row: dict) -> dict[str, int]:
-    """Names of the gradients in formulas and the number of each; `grads` is the list of them all."""
+    """Return the names of gradients in formulas and the index of each; `grads` is the list of all."""
     if row["list"]:
         return {"grads": 0}
     numbers = {name: number for number, name in enumerate(row["results"]) if name in row["differentiable"]}
@@ -81,7 +82,7 @@ def gradient_names(row: dict) -> dict[str, int]:
 
 
 def formula_names(row: dict, layout: list[Saved]) -> dict[str, Value]:
-    """What each name stands for in the derivative formulas of a row."""
+    """Return what each name in the derivative formulas of a row refers to."""
     names = {"wanted": Value("grad", "number", (), WANTED)}
     for slot, entry in enumerate(layout):
         names[entry.name] = Value("saved", "tensor" if entry.from_result else TYPES[row["arguments"][entry.index][1]],
@@ -96,7 +97,7 @@ def formula_names(row: dict, layout: list[Saved]) -> dict[str, Value]:
 
 
 def forward_names(row: dict) -> dict[str, Value]:
-    """What each name stands for in the forward formula: the inputs of its program, numbers too."""
+    """Return what each name in the forward formula refers to: the inputs of its program, numbers too."""
     names = {}
     for slot, (name, kind, *_) in enumerate(row["arguments"]):
         if TYPES[kind] in ("tensor", "number"):

@@ -38,7 +38,7 @@ class Program(NamedTuple):
 
 
 class Step:
-    """One instruction of the machine."""
+    """One instruction of the interpreter."""
 
     __slots__ = ("extra", "inputs", "kind", "last", "n_out", "out", "which")
 
@@ -49,20 +49,21 @@ class Step:
 
 
 class Code(NamedTuple):
-    """A formula, ready to be put into C structs."""
+    """A formula, ready for conversion to C structs."""
 
     steps: list
     constants: list
     n_temporaries: int
     result: int               # operand
-    reads: int                # bit j: gradient j is read, or what is shared in its place
+    reads: int                # bit j: gradient j, or the shared value in its slot, is read
 
 
 def lower_formulas(row: dict, layout: list, lookup) -> dict[str, Code]:
-    """The derivative formulas of a row, by the names of the arguments.
+    """
+    Lower the derivative formulas of a row; -> a dict by the names of the arguments.
 
-    layout : what `layout.saved_layout` says of the row.
-    lookup : function from the name of an operator to its row, or None.
+    layout : the result of `layout.saved_layout` for the row. lookup : function from the name of an operator to its row,
+    or None.
     """
     names, known, roots = formula_names(row, layout), {}, {}
     for name, kind, *_ in row["arguments"]:
@@ -78,11 +79,11 @@ def lower_formulas(row: dict, layout: list, lookup) -> dict[str, Code]:
 
 
 def shared_calls(roots: list) -> dict[Value, int]:
-    """Calls that several formulas contain, but for those within one that is shared itself; the place of each."""
+    """Return calls that several formulas contain, except those within another shared one; with their slots."""
     users, shared, slot = {}, {}, FIRST_SHARED
     for number, root in enumerate(roots):
         users.setdefault(root, set()).add(number)
-    for value in reversed(ordered(roots)):   # the users of a value come before it
+    for value in reversed(ordered(roots)):   # the users of a value precede it
         whose = users[value]
         if value.op == "call" and len(whose) > 1 and slot + n_results(value) <= MAX_GRADS:
             shared[value], whose = GRADS << 8 | slot, {value}
@@ -93,9 +94,10 @@ def shared_calls(roots: list) -> dict[Value, int]:
 
 
 class Lowering:
-    """Lowers the graph of one formula.
+    """
+    Lowers the graph of one formula.
 
-    shared : where the calls are that other formulas contain, too.
+    shared : slots of the calls that other formulas contain, too.
     """
 
     def __init__(self, root: Value, shared=None):
@@ -110,7 +112,7 @@ class Lowering:
         return Code(self.steps, self.constants, self.n_temporaries, result, reads)
 
     def operand(self, value: Value) -> int:
-        """Where the value is, after computing it if that was not done yet."""
+        """Return the operand of the value, computing it if necessary."""
         if value.op == "saved":
             return SAVED << 8 | value.payload
         if value.op == "grad":
@@ -125,12 +127,12 @@ class Lowering:
         return place
 
     def share(self, value: Value) -> int:
-        """Steps that compute a shared call unless it was."""
+        """Emit steps that compute a shared call unless it exists."""
         place = self.shared[value]
         read = {part.payload for part in ordered([self.root]) if part.op == "result" and part.inputs == (value,)}
         there = Step("jump_if_there", 0, [place + number for number in sorted(read)] or [place])
         self.steps.append(there)
-        self.scopes.append({})               # what is computed for it is there only if it was not
+        self.scopes.append({})               # its inputs are computed only if it was not
         inputs = self.inputs(value)
         self.steps.append(Step("call", place, inputs, 0, value.payload, n_results(value)))
         self.scopes.pop()
@@ -187,13 +189,13 @@ class Lowering:
         step = Step(jump, 0, test) if jump else None
         if step:
             self.steps.append(step)
-        self.scopes.append({})           # what is computed here is not there on the other way
+        self.scopes.append({})           # values computed here do not exist on the other branch
         self.steps.append(Step("move", out, [self.operand(value)]))
         self.scopes.pop()
         return step
 
     def fuse(self, root: Value) -> int:
-        """One element-wise program for all of `root` that is element-wise and not computed elsewhere."""
+        """Emit one element-wise program for all of `root` that is element-wise and not computed elsewhere."""
         while True:
             program, leaves, parts = build_program(root, self.inside)
             if program.n_registers <= MAX_REGISTERS and program.n_inputs <= MAX_INPUTS:
@@ -211,7 +213,8 @@ class Lowering:
 
 
 def build_program(root: Value, inside, inputs=()) -> tuple[Program, list, list]:
-    """The program, the values that are its inputs, and its instructions' values in order.
+    """
+    Return the program, the values of its inputs, and the values of its instructions in order.
 
     `inputs` come first among its inputs, whether it reads them or not.
     """
@@ -247,14 +250,14 @@ def build_program(root: Value, inside, inputs=()) -> tuple[Program, list, list]:
 
 
 def separate(root: Value) -> set:
-    """The element-wise values that need a register of their own.
+    """
+    Return the element-wise values that need a register.
 
-    Those are: the result, what something other than an element-wise operation reads, and what two programs
-    share.
+    These are the result, operands of other operations, and values shared by two programs.
     """
     order = ordered([root])
     own, programs = set(), {value: set() for value in order}
-    for value in reversed(order):            # the users of a value come before it
+    for value in reversed(order):            # the users of a value precede it
         if value.op == "elementwise" and (value is root or len(programs[value]) > 1):
             own.add(value)
         users = {value} if value in own or value.op != "elementwise" else programs[value]
@@ -266,7 +269,7 @@ def separate(root: Value) -> set:
 
 
 def final(root: Value) -> set:
-    """What may be the value of the formula, and is not read for anything else."""
+    """May it be the value of the formula, and is it not read otherwise?"""
     found, read = set(), set()
 
     def visit(value):
@@ -286,7 +289,7 @@ def final(root: Value) -> set:
 
 
 def ordered(roots: list) -> list[Value]:
-    """The values of formulas, each after those that it is made of."""
+    """Return the values of formulas in topological order."""
     order, seen = [], set()
 
     def visit(value):
@@ -302,7 +305,7 @@ def ordered(roots: list) -> list[Value]:
 
 
 def half(order: list) -> Value:
-    """The value whose computation takes closest to half of these operations; the last one needs them all."""
+    """Return the value whose computation takes closest to half of these operations; the last one needs them all."""
     below = {}
     for value in order:
         below[value] = {value}.union(*[below.get(part, ()) for part in value.inputs])
@@ -310,7 +313,7 @@ def half(order: list) -> Value:
 
 
 def lower_forward(root: Value, arguments: list) -> Program:
-    """The program of an element-wise forward formula; its inputs are the arguments in their order."""
+    """Return the program of an element-wise forward formula; its inputs are the arguments in order."""
     def inside(value):
         if value.op != "elementwise":
             fail(value, f"a forward formula must be element-wise throughout (got {value.op})")
@@ -330,12 +333,12 @@ def fail(value: Value, message: str):
 
 
 def parts(value: Value) -> tuple:
-    """Inputs, and the two cases of a choice."""
+    """Inputs, and both branches of a conditional."""
     return (*value.inputs, *value.payload) if value.op == "if" else value.inputs
 
 
 def n_results(value: Value) -> int:
-    """How many results a call has."""
+    """Return how many results a call has."""
     return len(value.payload["results"])
 
 

@@ -27,16 +27,16 @@ ctypedef enum flag_t:
     ELEMENTWISE = 1       # `program` is the forward; broadcasts and promotes
     VIEW = 2              # the result may share the memory of argument 0
     LIST_RESULT = 4       # results[0] is ARRAYS
-    INPLACE = 8           # has a form with a trailing underscore
+    INPLACE = 8           # has an in-place form
     OUT = 16              # has out=
     NO_GRADIENT = 32      # results never require grad (comparisons, indices)
     REFUSES_BOOL = 64     # element-wise operators: dtypes that the arguments must not promote to
     REFUSES_INTEGERS = 128
     REFUSES_REALS = 256
     REFUSES_COMPLEX = 512
-    # Of dtypes that are stored and not computed in, such as float16 (see stored.pyx):
-    MOVES = 4096          # the kernel only moves elements, so that it takes them as they are
-    MIXED = 8192          # floating arguments may be of several such dtypes; the first result has that of the first
+    # For storage-only dtypes such as float16 (see storage_only.pyx):
+    MOVES = 4096          # the kernel only moves elements, so it accepts them directly
+    MIXED = 8192          # floating arguments may have several such dtypes; the first result has that of the first
     PLAIN_FORMULAS = 16384     # so do the formulas, or each is one element-wise program (known when compiled)
 
 ctypedef struct argument_t:
@@ -44,28 +44,28 @@ ctypedef struct argument_t:
     int32_t kind
     int32_t optional          # None is allowed
     int32_t differentiable    # has a derivative formula
-    int32_t edge              # how many single ones with a formula come before it: see first_edge()
+    int32_t edge              # number of single arguments with a formula before it: see first_edge()
 
 ctypedef struct saved_t:
     const char *name          # "self", "other", "result", "dim" ... as in `_saved_<name>`
     int32_t from_result       # index below is of a result, not of an argument
     int32_t index
-    uint32_t memory_by        # bit i: the formula of argument i uses more than shape and dtype: the memory is kept
+    uint32_t memory_by        # bit i: the formula of argument i uses more than shape and dtype: the memory is saved
     uint32_t needed_by        # bit i: the formula of argument i uses it
 
 ctypedef struct operator_t:
     const char *name
     const char *node_name     # "MulBackward0"
     kernel_t kernel           # NULL if ELEMENTWISE
-    kernel_t into             # the same in the memory of argument 0, for the in-place form; NULL: copies the result
+    kernel_t into             # the in-place kernel for the memory of argument 0; NULL: copies the result
     program_t *program        # forward, if ELEMENTWISE; NULL until a formula is compiled
-    int32_t primitive         # of which the program is one instruction on the arguments as they come; else -1
+    int32_t primitive         # its primitive if the program is one instruction on the arguments in order; else -1
     int32_t flags
     int32_t n_arguments
-    int32_t n_required        # those without default
-    int32_t n_positional      # those that may be given by position
-    int32_t n_single          # those with a formula that are no lists
-    int32_t listed            # the one with a formula that is a list; MAX_ARGUMENTS if there is none
+    int32_t n_required        # arguments without default
+    int32_t n_positional      # arguments that may be positional
+    int32_t n_single          # arguments with a formula that are no lists
+    int32_t listed            # the list argument with a formula; MAX_ARGUMENTS if there is none
     argument_t arguments[MAX_ARGUMENTS]
     value_t defaults[MAX_ARGUMENTS]
     int32_t n_results
@@ -74,17 +74,17 @@ ctypedef struct operator_t:
     int32_t n_saved
     saved_t saved[MAX_SAVED]
     void *formulas[MAX_ARGUMENTS]     # compiled derivative of each argument, or NULL (owned by operator.pyx)
-    int32_t compiled                  # formulas are ready
+    int32_t compiled                  # formulas are compiled
     void *object                      # the Operator, borrowed
 
 cdef inline int first_edge(const operator_t *op, int argument, int n_edges) noexcept nogil:
-    """The edge of an argument with a formula; a list has one for each entry, from there on."""
+    """Return the edge of an argument with a formula; a list has one for each entry, from there on."""
     return op.arguments[argument].edge + (n_edges - op.n_single if argument > op.listed else 0)
 
 # CPython's vectorcall protocol: the function, its arguments, their number and a flag, the names of the last ones.
 ctypedef object (*vectorcall_t)(PyObject *function, PyObject **given, size_t count, PyObject *names)
 
-# How a call of an operator goes on once its arguments are bound.
+# How a call continues after its arguments are bound.
 cdef enum:
     CALL_GENERAL = 0
     CALL_UNARY            # element-wise, of one tensor
@@ -92,8 +92,8 @@ cdef enum:
     CALL_INPLACE
 
 cdef class Operator:
-    """A row of the table, or its in-place form: callable, as a ufunc of NumPy is."""
-    cdef vectorcall_t vectorcall      # set by cygrad._core.dispatch.binding, and the same for the whole `call_kind`
+    """A row of the table, or its in-place form: callable, like a ufunc of NumPy."""
+    cdef vectorcall_t vectorcall      # set by cygrad._core.dispatch.binding, for the whole `call_kind`
     cdef operator_t *descriptor       # shared with the in-place form; lives as long as the process
     cdef readonly str name            # of the row; in-place forms have an underscore
     cdef int32_t call_kind
@@ -101,36 +101,34 @@ cdef class Operator:
     # Names of parameters, interned, and their defaults (NULL: required); `keep` holds the references.
     cdef PyObject *parameters[MAX_ARGUMENTS]
     cdef PyObject *defaults[MAX_ARGUMENTS]
-    cdef readonly dict overloads      # keyword -> function that answers calls with it; None for most operators
-    cdef readonly tuple factors       # of addmm(beta, input, alpha, ...): keywords that may stand between tensors
+    cdef readonly dict overloads      # keyword -> function for calls with it; None for most operators
+    cdef readonly tuple factors       # of addmm(beta, input, alpha, ...): keywords that may precede tensors
     cdef readonly str signature       # the row's `call`
     cdef readonly dict formulas       # argument name -> derivative formula, as written
     cdef readonly object forward      # element-wise forward formula, or None for a primitive of that name
     cdef list keep                    # objects whose memory the fields above point into
     cdef object __weakref__
-    cdef type node_type               # of its nodes, made with the first one
-    cdef dict recorded                # argument index -> Python function, compiled at first use
-    # Compile the derivative formulas and lay out `saved`, once; called before the first node is recorded.
+    cdef type node_type               # type of its nodes, created with the first one
+    cdef dict recorded                # argument index -> Python function, compiled on first use
+    # Compile the derivative formulas and lay out `saved`, once, before the first node is recorded.
     cdef int compile(self) except -1
-    # The forward program of an element-wise operator whose forward is a formula (`program` is NULL until then).
+    # Return the forward program of an element-wise operator whose forward is a formula (`program` is NULL until then).
     cdef int ensure_program(self) except -1
-    # Python function for the recorded execution: f(grads, saved) with two tuples: the gradients of the results
-    # (None where undefined) and the saved values in the order of descriptor.saved
-    # -> the gradient of that argument, a Tensor, list of Tensors or None.
+    # Return the Python function for recorded execution: f(grads, saved) with two tuples: the gradients of the results
+    # (None where undefined) and the saved values in the order of descriptor.saved -> the gradient of that argument, a
+    # Tensor, list of Tensors or None.
     cdef object recorded_function(self, int argument)
 
-# The native execution: out[i] = derivative of argument i for every i whose bit is in `needed`.
-#   saved  values in the order of descriptor.saved (NOTHING where not needed)
-#   grads  gradients of the results (NOTHING where undefined; at least one is defined). The machine takes them over:
-#          it releases them and may compute in their memory if that is not shared.
-#   metas  NULL, or for each of `n_edges` edges NULL or what its gradient must be brought to.
-# out[i] is ARRAY, ARRAYS (for a Tensor[] argument) or NOTHING (zero). Gradients may be summed to the shape of `metas`
-# already; types are left to the caller.
+# Native execution: out[i] = derivative of argument i for every i whose bit is in `needed`. saved: values in the order
+# of descriptor.saved (NOTHING where not needed). grads: gradients of the results (NOTHING where undefined; at least one
+# is defined), which it takes over: it releases them and may reuse their memory if that is not shared. metas: NULL, or
+# for each of `n_edges` edges NULL or the shape and dtype of its gradient. out[i] is ARRAY, ARRAYS (for a Tensor[]
+# argument) or NOTHING (zero). Gradients may be summed to the shape of `metas` already; the caller casts.
 cdef int differentiate(const operator_t *op, const value_t *saved, value_t *grads, int n_grads, uint32_t needed,
                        array_t **metas, int n_edges, value_t *out) noexcept nogil
 
 # Names of all operators -> Operator.
 cdef dict table
 cdef Operator register_operator(dict row)
-# The in-place form of an operator.
+# Return the in-place form of an operator.
 cdef Operator inplace_form(Operator functional)

@@ -1,7 +1,8 @@
-"""Operator: a callable row of the table, with its descriptor in C and its compiled formulas.
+"""
+Operator: a callable row of the table, with its descriptor in C and its compiled formulas.
 
 Rows are registered at import, in a few microseconds each. The formulas of a row are compiled when its first node is
-recorded (`signature` and `formula` read them, `lowering` turns them into steps, `code_builder` into C structs), its
+recorded (`signature` and `formula` parse them, `lowering` turns them into steps, `code_builder` into C structs), its
 recorded formulas when they are first needed (`recorded`).
 """
 
@@ -22,21 +23,21 @@ from cygrad._core.table.code_builder cimport (
 from cygrad._core.table.interpreter cimport CALL, FUSED, MAX_GRADS, WANTED, code_t, run
 
 cdef enum:
-    SHARES = 1 << 16      # a flag: formulas read `wanted`, or something that they have in common
+    SHARES = 1 << 16      # a flag: formulas read `wanted`, or share values
 
 cdef extern from "Python.h":
     object PyVectorcall_Call(object callable, object args, object kwargs)
 
 table = {}
-# The operators as attributes, in-place forms with an underscore, for code that composes them: operators.add(x, y).
+# The operators as attributes, in-place forms with an underscore: operators.add(x, y).
 operators = SimpleNamespace()
 # The same as a dict; modules add `tensor`, `written` and `suspend_tracing` for formulas.
 functions = vars(operators)
-cdef dict _rows = {}          # name -> the row, as `signature.parse_row` gives it
-cdef object _docstrings = None       # name -> docstring, or a function that reads them
+cdef dict _rows = {}          # name -> the row, as `signature.parse_row` returns it
+cdef object _docstrings = None       # name -> docstring, or a function that loads them
 
 
-@cython.binding(False)      # methods check what they are called on
+@cython.binding(False)      # methods check the type of self
 cdef class Operator:
     """
     A row of the table as a function.
@@ -57,7 +58,7 @@ cdef class Operator:
         return PyVectorcall_Call(self, args, kwargs)
 
     def __get__(self, instance, owner):
-        """The operator itself: as built-in functions, it does not bind where a class holds it."""
+        """Return the operator itself: like built-in functions, it does not bind as a method."""
         return self
 
     def __repr__(self):
@@ -106,7 +107,7 @@ cdef class Operator:
 
     @property
     def row(self):
-        """The row, as `signature.parse_row` gives it."""
+        """The row, as `signature.parse_row` returns it."""
         return _row_of(self)
 
     @property
@@ -116,17 +117,17 @@ cdef class Operator:
 
     @property
     def jvp(self):
-        """Which rule of forward mode holds, as `tangent_rules` names them."""
+        """The rule of forward mode, as `tangent_rules` names it."""
         return _row_of(self)["jvp"]
 
     def is_differentiable(self, int result):
-        """Whether a result can require grad; of a list, any of its entries."""
+        """Whether a result, or an entry of a list, can require grad."""
         if self.descriptor.flags & LIST_RESULT:
             result = 0
         return bool(self.descriptor.differentiable_results >> result & 1)
 
     def derivative(self, int argument):
-        """The formula of an argument, by its number, as a Python function of gradients and saved values."""
+        """Return the formula of an argument, by its index, as a Python function of gradients and saved values."""
         return self.recorded_function(argument)
 
     cdef int compile(self) except -1:
@@ -154,10 +155,10 @@ cdef class Operator:
             formulas[i] = NULL
             argument = row["arguments"][i][0]
             if argument in codes:
-                plain = plain and _takes_stored(codes[argument].steps)
+                plain = plain and _supports_storage_only(codes[argument].steps)
                 formulas[i] = assemble_code(codes[argument], title(row, argument), self.keep)
                 reads |= (<code_t *>formulas[i]).reads
-        # Another thread may have done the same meanwhile, and backward may be reading what it has found.
+        # Another thread may have compiled them meanwhile, and backward may be reading its result.
         with cython.critical_section(self):
             if not op.compiled:
                 for i in range(<int>len(layout)):
@@ -199,7 +200,7 @@ cdef class Operator:
         return function
 
 
-cdef bint _takes_stored(list steps) except -1:
+cdef bint _supports_storage_only(list steps) except -1:
     """Is a formula one element-wise program, or made of kernels that only move elements?"""
     if len(steps) == 1 and steps[0].kind == FUSED:
         return True
@@ -213,22 +214,22 @@ def _is_elementwise(str name):
 
 
 cdef dict _row_of(Operator operator):
-    """The row of an operator, or of that whose in-place form it is."""
+    """Return the row of an operator, also for its in-place form."""
     return _rows[(<Operator>operator.descriptor.object).name]
 
 
 def find_operator(str name not None):
-    """The `Operator` of a row; None if there is none of that name."""
+    """Return the `Operator` of a row; None if there is none of that name."""
     return table.get(name)
 
 
 def operator_named(str name not None):
-    """The operator, or in-place form, of a name: how pickles find those that are not public."""
+    """Return the operator, or in-place form, of a name, for unpickling."""
     return functions[name]
 
 
 def set_docstrings(read):
-    """Set the function that reads the docstrings of all rows, by name: called when the first one is looked at."""
+    """Set the function that loads the docstrings of all rows, by name, on first access."""
     global _docstrings
     _docstrings = read
 
@@ -244,7 +245,7 @@ def docstring_of(str name not None):
 # ---- registration
 
 cdef Operator register_operator(dict row):
-    """The Operator of a row: as it stands in the table, or spelled out by `signature.parse_row` before."""
+    """Return the Operator of a row: as it is in the table, or parsed by `signature.parse_row` before."""
     cdef Operator made = Operator.__new__(Operator)
     if "arguments" not in row:
         from cygrad._core.table.signature import parse_row
@@ -286,10 +287,10 @@ cdef Operator inplace_form(Operator functional):
     return made
 
 
-# What a row may say of `autocast`, and the flags for it: see autocast.pxd.
+# Values of the key `autocast`, and their flags: see autocast.pxd.
 AUTOCAST = {None: 0, "lower": 1 << 17, "float32": 1 << 18, "meet": 1 << 19}
 COUNTS_ARGUMENTS = 1 << 20          # see argument_zeros.pxd
-# The words of a row's `dtypes`.
+# Values of the key `dtypes`.
 REFUSALS = {"bool": REFUSES_BOOL, "integer": REFUSES_INTEGERS, "real": REFUSES_REALS, "complex": REFUSES_COMPLEX}
 
 
@@ -333,7 +334,7 @@ cdef int _describe(Operator made, dict row) except -1:
 
 
 cdef int _only_primitive(const operator_t *op) noexcept:
-    """The primitive, if the program is one instruction on the arguments as they come, else -1."""
+    """Return the primitive if the program is one instruction on the arguments in order, else -1."""
     cdef const program_t *program = op.program
     cdef int i
     if program.n_instructions != 1 or program.n_constants or program.n_inputs != op.n_arguments:
@@ -345,7 +346,7 @@ cdef int _only_primitive(const operator_t *op) noexcept:
 
 
 cdef kernel_t _kernel(str operator, str name) except NULL:
-    """The array kernel that a row names."""
+    """Return the array kernel that a row names."""
     cdef kernel_t kernel = find_kernel(name)
     if kernel == NULL:
         raise RuntimeError(f"{operator}: no kernel '{name}' is registered. Import the module that registers it first, "
@@ -382,11 +383,11 @@ cdef int _describe_argument(Operator made, int i, object entry) except -1:
     return 0
 
 
-# ---- the native execution
+# ---- native execution
 
 cdef int differentiate(const operator_t *op, const value_t *saved, value_t *grads, int n_grads, uint32_t needed,
                        array_t **metas, int n_edges, value_t *out) noexcept nogil:
-    cdef uint32_t[MAX_ARGUMENTS] later         # gradients that the formulas after this one read
+    cdef uint32_t[MAX_ARGUMENTS] later         # gradients that later formulas read
     cdef uint32_t reads = 0
     cdef value_t[MAX_GRADS] own
     cdef int i, status = OK
@@ -412,7 +413,7 @@ cdef int differentiate(const operator_t *op, const value_t *saved, value_t *grad
 
 
 cdef int _own_grads(const operator_t *op, value_t *grads, int n_grads, uint32_t needed, value_t *own) noexcept nogil:
-    """Move the gradients to where shared values of formulas fit after them; those of a list into one value."""
+    """Move the gradients so that shared values of formulas fit after them; those of a list into one value."""
     cdef int i, status = OK
     own.kind = NOTHING
     if op.flags & SHARES:

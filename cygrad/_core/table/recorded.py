@@ -1,7 +1,8 @@
-"""Formulas as Python functions on Tensors: the execution that is recorded, for gradients of gradients.
+"""
+Formulas as Python functions on Tensors: the recorded execution, for gradients of gradients.
 
-The syntax tree of the formula itself is compiled; only names change. So first and higher order come from
-the same text, and a traceback shows the formula.
+The syntax tree of the formula itself is compiled; only names change. So first and higher order come from the same text,
+and a traceback shows the formula.
 """
 
 import ast
@@ -14,7 +15,7 @@ from .formula import CONSTANTS, FUNCTIONS, SCALARS, SYNONYMS, TYPES, Block, pars
 from .layout import gradient_names, title
 from .signature import OPERAND
 
-# What the names of functions in formulas mean. Operators have the prefix: an argument may have the same name.
+# What the function names in formulas refer to. Operators have the prefix, because an argument may have the same name.
 PREFIX = "operator_"
 # Parameters whose names no argument of an operator has.
 GRADS, SAVED = ".grads", ".saved"
@@ -24,9 +25,9 @@ NAMES = {"__builtins__": {}, PREFIX + "len": len, **CONSTANTS,
 
 
 def attribute(value, name):
-    """`x.numel`, `x.numel()`, `x.strides`, `x.stride()`: formulas do not tell methods from properties."""
+    """`x.numel`, `x.numel()`, `x.strides`, `x.stride()`: formulas do not distinguish methods and properties."""
     name = SYNONYMS.get(name, name)
-    if isinstance(value, (bool, int, float, complex)):      # like a tensor without dimensions
+    if isinstance(value, (bool, int, float, complex)):      # like a 0-dim tensor
         return {"shape": (), "strides": (), "ndim": 0, "numel": 1, "storage_offset": 0,
                 "is_complex": isinstance(value, complex)}[name]
     found = value.stride if name == "strides" and not hasattr(value, "strides") else getattr(value, name)
@@ -34,7 +35,8 @@ def attribute(value, name):
 
 
 def on_operands(functions, function, *values):
-    """Apply an operator to operands that may all be Python numbers; then the result is one.
+    """
+    Apply an operator to operands that may all be Python numbers; then the result is one.
 
     Unlike Python's own arithmetic it gives inf and nan where the element-wise operator does.
     """
@@ -46,12 +48,12 @@ def on_operands(functions, function, *values):
 
 
 def sizes(tensors, dim):
-    """Sizes of tensors in a dimension; -1 for those that `cat` skips."""
+    """Return the sizes of tensors in a dimension; -1 for those that `cat` skips."""
     return tuple(-1 if tensor is None or tuple(tensor.shape) == (0,) else tensor.shape[dim] for tensor in tensors)
 
 
 def conj(conjugate, value):
-    """Formulas conjugate whatever they get; real numbers are not to be copied for that."""
+    """Conjugate without copying real tensors, because formulas conjugate regardless of the dtype."""
     return conjugate(value) if attribute(value, "is_complex") else value
 
 
@@ -59,7 +61,7 @@ NAMES |= {PREFIX + "sizes": sizes, "attribute of": attribute}
 
 
 def namespace(names, functions: dict) -> dict:
-    """What the names in a formula's code mean; `functions` are those of operators, `tensor` and `suspend_tracing`."""
+    """Return the namespace of a formula's code; `functions` are the operators, `tensor` and `suspend_tracing`."""
     found = {name: functions[name.removeprefix(PREFIX)] for name in names
              if name.startswith(PREFIX) and name not in NAMES}
     if PREFIX + "conj" in found:
@@ -68,10 +70,10 @@ def namespace(names, functions: dict) -> dict:
 
 
 class Renamer(ast.NodeTransformer):
-    """Makes the formula's expression one that Python evaluates in a `namespace`."""
+    """Converts the formula's expression to one that Python evaluates in a `namespace`."""
 
     def __init__(self, numbers: dict, elementwise):
-        self.numbers = numbers            # names that may stand for a Python number, and whether they must
+        self.numbers = numbers            # names that may refer to a Python number, and whether they must
         self.elementwise = elementwise    # is the operator of this name element-wise?
 
     def visit_Call(self, node):
@@ -97,7 +99,9 @@ class Renamer(ast.NodeTransformer):
 
 
 def names_in(tree):
-    """The names of values in an expression; those of functions left out, those of attributes' tensors too."""
+    """
+    Return the names of values in an expression, without those of functions, but with those of attributes' tensors.
+    """
     if isinstance(tree, ast.Attribute) or (isinstance(tree, ast.Call) and isinstance(tree.func, ast.Attribute)):
         return
     if isinstance(tree, ast.Name):
@@ -112,17 +116,18 @@ def call(node, function, arguments):
 
 
 def recorded_function(row: dict, layout: list, argument: str, functions: dict, elementwise):
-    """The derivative of `argument` as a Python function f(grads, saved).
+    """
+    Return the derivative of `argument` as a Python function f(grads, saved).
 
-    grads : tuple of the gradients of the results, None where undefined.
-    saved : tuple of the saved values, in the order of `layout`.
+    grads : tuple of the gradients of the results, None where undefined. saved : tuple of the saved values, in the order
+    of `layout`.
     """
     text = row["formulas"][argument]
     kinds = {entry[0]: entry[1] for entry in row["arguments"]}
     numbers = {name: kind != OPERAND for name, kind in kinds.items()
                if kind == OPERAND or TYPES[kind] == "number"} | dict.fromkeys(CONSTANTS, True)
     body = Renamer(numbers, elementwise).visit(parse(title(row, argument), text))
-    lines = [assign(body, "wanted", None, 1 << list(kinds).index(argument))]     # each formula runs by itself
+    lines = [assign(body, "wanted", None, 1 << list(kinds).index(argument))]     # each formula runs separately
     for number, entry in enumerate(layout):
         lines.append(assign(body, entry.name, SAVED, number))
     for name, number in gradient_names(row).items():
@@ -140,7 +145,7 @@ def recorded_function(row: dict, layout: list, argument: str, functions: dict, e
 
 
 def statements(body: ast.expr) -> list[ast.stmt]:
-    """What returns the value of an expression or block."""
+    """Return the statements that return the value of an expression or block."""
     if not isinstance(body, Block):
         return [ast.copy_location(ast.Return(body), body)]
     if not isinstance(body.value, ast.IfExp):
@@ -150,7 +155,7 @@ def statements(body: ast.expr) -> list[ast.stmt]:
 
 
 def assign(like, name, source, number):
-    """`name = source[number]`, or `name = list(source)`, or `name = number`."""
+    """Return `name = source[number]`, or `name = list(source)`, or `name = number`."""
     value = ast.Name(source, ast.Load())
     if source is None:
         value = ast.Constant(number)

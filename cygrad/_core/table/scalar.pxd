@@ -1,4 +1,4 @@
-"""Arithmetic on Python numbers without the GIL: what formulas do with numbers that are no constants."""
+"""Arithmetic on Python numbers without the GIL, for numbers in formulas that are not constant."""
 
 from cygrad._core.arrays.value cimport value_t
 
@@ -28,9 +28,8 @@ ctypedef enum scalar_t:
     MINIMUM
     IS_NONE
 
-# *result = a <operation> b, with Python's rules (7 / 2 = 3.5, int + float = float); `b` is NULL for one
-# operand.
-# Besides numbers, EQ and NE compare shapes, dtypes and texts, and IS_NONE takes anything.
+# *result = a <operation> b, with Python's rules (7 / 2 = 3.5, int + float = float); `b` is NULL for one operand.
+# Besides numbers, EQ and NE compare shapes, dtypes and texts, and IS_NONE takes any value.
 cdef int scalar(int operation, const value_t *a, const value_t *b, value_t *result) noexcept nogil
-# Is this what Python calls true?
+# Python's truth value.
 cdef bint truth(const value_t *value) noexcept nogil

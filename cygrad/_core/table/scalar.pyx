@@ -1,4 +1,4 @@
-"""Arithmetic on Python numbers without the GIL: what formulas do with numbers that are no constants."""
+"""Arithmetic on Python numbers without the GIL, for numbers in formulas that are not constant."""
 
 from libc.math cimport exp, fabs, floor, fmod, hypot, log, pow, sqrt
 from libc.stdint cimport int64_t, uint64_t
@@ -89,7 +89,7 @@ cdef int _unsupported(int operation, const char *kind) noexcept nogil:
 
 
 cdef int _integer(int operation, int64_t a, int64_t b, value_t *result) noexcept nogil:
-    """Integers and bools. Where Python leaves the integers, so do we; 64 bits wrap around."""
+    """Compute on integers and bools. Results that Python makes floats are floats; 64 bits wrap around."""
     cdef int64_t number, base, rest
     if EQ <= operation <= GE:
         return _boolean(a == b if operation == EQ else a != b if operation == NE else a < b if operation == LT
@@ -106,7 +106,7 @@ cdef int _integer(int operation, int64_t a, int64_t b, value_t *result) noexcept
     elif operation == FLOOR_DIVIDE or operation == REMAINDER:
         if b == 0:
             return _division_by_zero()
-        if b == -1:          # the one quotient that does not fit would trap
+        if b == -1:          # INT64_MIN / -1 would trap
             number = <int64_t>(0 - <uint64_t>a) if operation == FLOOR_DIVIDE else 0
         else:
             rest = a % b
@@ -162,7 +162,7 @@ cdef int _real(int operation, double a, double b, value_t *result) noexcept nogi
     if operation == POW:
         if a == 0 and b < 0:
             return _division_by_zero()
-        if a < 0 and floor(b) != b:          # Python's answer is complex
+        if a < 0 and floor(b) != b:          # Python's result is complex
             return _put_complex(cpow(a, b), result)
         return _put_real(pow(a, b), result)
     if operation == NEG:

@@ -15,7 +15,7 @@ TENSOR, TENSORS, OPERAND, NUMBER, INT, INTS, BOOL, FLOAT, DTYPE, STRING = range(
 TENSOR_KINDS = (TENSOR, TENSORS, OPERAND)
 MAX_ARGUMENTS, MAX_RESULTS = 12, 4
 
-# What a row may say about itself; every other key is a derivative formula of the argument of that name.
+# Keys of a row; every other key is a derivative formula of the argument of that name.
 KEYS = {
     "call": str, "forward": str, "kernel": str, "inplace": bool, "out": bool, "alias": list, "doc": str, "returns": str,
     "view": bool, "gradient": bool, "results": list, "differentiable": list, "list": bool, "method": bool,
@@ -29,13 +29,13 @@ DTYPES = ("bool", "integer", "real", "complex")
 CALL = re.compile(r"\s*([A-Za-z_]\w*)\s*\((.*)\)\s*", re.DOTALL)
 ARGUMENT = re.compile(r"(?P<type>[A-Za-z|]+)(?P<optional>\?)?(?P<list>\[\])?(?P<optional_list>\?)?"
                       r"\s+(?P<name>[A-Za-z_]\w*)\s*(?:=\s*(?P<default>.+))?", re.DOTALL)
-# No gradient flows through what is overwritten: the formula of operators without derivative, in place.
+# No gradient flows through an overwritten tensor: the in-place formula of operators without derivative.
 ZERO = "cast(logical_and(grad, False), grad.dtype)"
 CONSTANTS = {"inf": float("inf"), "-inf": float("-inf"), "nan": float("nan")}
 
 
 class RowError(ValueError):
-    """A row of the operator table that says something impossible."""
+    """An invalid row of the operator table."""
 
 
 class Argument(NamedTuple):
@@ -50,7 +50,7 @@ class Argument(NamedTuple):
 
 
 def parse_call(call: str) -> tuple[str, tuple[Argument, ...]]:
-    """Name and arguments of ``"sum(Tensor self, int[]? dim=None, *, dtype? dtype=None)"``."""
+    """Parse the name and arguments of ``"sum(Tensor self, int[]? dim=None, *, dtype? dtype=None)"``."""
     match = CALL.fullmatch(call)
     if match is None:
         raise RowError(f"call is not a signature (got {call!r}, expected 'name(type argument, ...)')")
@@ -73,7 +73,7 @@ def parse_call(call: str) -> tuple[str, tuple[Argument, ...]]:
 
 
 def split(text: str) -> list[str]:
-    """The parts of a list at its commas, those inside brackets and quotes left alone."""
+    """Split a list at its commas, except those inside brackets and quotes."""
     parts, depth, quote, start = [], 0, "", 0
     for position, character in enumerate(text):
         if quote:
@@ -92,7 +92,7 @@ def split(text: str) -> list[str]:
 
 
 def parse_argument(text: str, keyword_only: bool) -> Argument:
-    """One argument: type, name and default."""
+    """Parse one argument: type, name and default."""
     match = ARGUMENT.fullmatch(text)
     if match is None:
         raise RowError(f"argument is not 'type name' or 'type name=default' (got {text!r})")
@@ -110,7 +110,7 @@ def parse_argument(text: str, keyword_only: bool) -> Argument:
 
 
 def parse_default(text: str | None, name: str):
-    """The Python object that a default stands for."""
+    """Return the Python object of a default."""
     if text is None:
         return None
     text = text.strip()
@@ -123,9 +123,10 @@ def parse_default(text: str | None, name: str):
 
 
 def parse_row(row: dict, name: str | None = None, helpers: dict | None = None) -> dict:
-    """The row checked and spelled out: what `register_operator` and the generator work with.
+    """
+    Check and parse a row, for `register_operator` and the build.
 
-    helpers : the helpers that its formulas may call, as `expansion.read_helpers` gives them.
+    helpers : the helpers that its formulas may call, as `expansion.read_helpers` returns them.
     """
     title = name or str(row.get("call", "")).partition("(")[0].strip() or "a row without call"
     try:
@@ -181,7 +182,7 @@ def _parse_row(row: dict, name: str | None, helpers: dict | None) -> dict:
 
 
 def _places(row: dict, arguments: tuple[Argument, ...]) -> dict:
-    """Where the operator is found: in the public namespace, as methods of Tensor; and its early form."""
+    """Return where the operator is public: in the namespace, as methods of Tensor; and its deprecated form."""
     function = row.get("function", not row.get("internal", False))
     method = (bool(arguments) and arguments[0].kind in (TENSOR, OPERAND) and row.get("method", function))
     positional = [argument for argument in arguments if not argument.keyword_only]
@@ -193,12 +194,12 @@ def _places(row: dict, arguments: tuple[Argument, ...]) -> dict:
     return {"function": function, "method": method, "inplace_method": inplace_method, "factors": factors}
 
 
-# What NumPy calls parameters, and what the table calls the first argument.
+# NumPy's names of parameters, and the table's name of the first argument.
 SPELLINGS = {"dim": "axis", "keepdim": "keepdims"}
 
 
 def python_signature(row: dict, inplace: bool = False):
-    """The `inspect.Signature` of an operator, or of its in-place form."""
+    """Return the `inspect.Signature` of an operator, or of its in-place form."""
     from inspect import Parameter, Signature
     parameters, numpy_names = [], []
     for number, entry in enumerate(row["arguments"]):
@@ -220,7 +221,7 @@ def python_signature(row: dict, inplace: bool = False):
 
 
 def _jvp(row: dict) -> str:
-    """The rule of forward mode; views are linear, and most element-wise rows are what that rule asks for."""
+    """Return the rule of forward mode; views are linear, and most element-wise rows follow that rule."""
     usual = "linear" if row.get("view") else "elementwise" if "forward" in row else "transpose"
     rule = row.get("jvp", usual)
     if rule not in JVP:
@@ -229,7 +230,7 @@ def _jvp(row: dict) -> str:
 
 
 def _dtypes(text: str) -> tuple[str, ...]:
-    """The kinds of dtypes that an operator computes for, of what its arguments promote to."""
+    """Return the kinds of dtypes that an operator supports, after promotion of its arguments."""
     words = DTYPES if text == "all" else tuple(text.split(", "))
     if unknown := [word for word in words if word not in DTYPES]:
         raise RowError(f"'dtypes' has an unknown word (got {unknown[0]!r}, expected 'all' or some of "
@@ -238,7 +239,7 @@ def _dtypes(text: str) -> tuple[str, ...]:
 
 
 def _formulas(row: dict, arguments: tuple[Argument, ...]) -> dict[str, str]:
-    """Derivative formulas by argument, in the order of the arguments."""
+    """Return derivative formulas by argument, in the order of the arguments."""
     kinds = {argument.name: argument.kind for argument in arguments}
     written = {key: text for key, text in row.items() if key not in KEYS}
     for key in written:
@@ -261,7 +262,7 @@ def _check_results(row: dict, results: list, differentiable: list) -> None:
 
 
 def _written_out(formulas: dict, differentiable: list, helpers: dict | None) -> dict[str, str]:
-    """Derivative formulas without helpers, saying what they are where gradients are absent."""
+    """Return derivative formulas without helpers, expanded for absent gradients."""
     if helpers is None:
         return formulas
     from .expansion import expand

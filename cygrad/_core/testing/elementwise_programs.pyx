@@ -1,4 +1,4 @@
-"""Element-wise programs from Python, on ndarrays: for tests, and for a look at what a formula becomes."""
+"""Element-wise programs on ndarrays from Python, for tests."""
 
 from libc.stdint cimport int64_t, uint32_t
 from libc.stdlib cimport calloc, free
@@ -17,7 +17,7 @@ import numpy
 
 
 cdef class Holder:
-    """Keeps an array alive for the ndarray over its memory."""
+    """Owner of an array for the ndarray over its memory."""
     cdef array_t *array
 
     def __dealloc__(self):
@@ -25,7 +25,7 @@ cdef class Holder:
 
 
 cdef object _wrapped(array_t *array):
-    """An ndarray over the array, which is taken over."""
+    """Return an ndarray over the array, whose reference it takes over."""
     cdef Holder holder = Holder()
     holder.array = array
     return numpy_from_array(array, holder)
@@ -119,7 +119,7 @@ cdef class Program:
         free(self.program.constants)
 
     cdef int set_operands(self, tuple operands, value_t *values, reuse=0) except -1:
-        """ndarrays and numbers -> values, to be cleared by the caller also if this fails."""
+        """Convert ndarrays and numbers to values; the caller clears them, also on failure."""
         cdef array_t *array
         cdef array_t *own
         if len(operands) != self.program.n_inputs:
@@ -131,7 +131,7 @@ cdef class Program:
                 continue
             array = array_from_numpy(operand, False)
             if (reuse >> i) & 1:
-                # Memory of our own, so that it may be taken over.
+                # a copy, so that it may be taken over
                 own = as_copy(array, array.dtype)
                 release(array)
                 if own == NULL:
@@ -141,7 +141,7 @@ cdef class Program:
         return 0
 
     def __call__(self, *operands, into=None, int reuse=0):
-        """Run it, into an ndarray if given; bit i of `reuse` offers the memory of a copy of operand i."""
+        """Run it, into an ndarray if given; bit i of `reuse` passes a copy of operand i that may be reused."""
         cdef value_t[MAX_INPUTS] values
         cdef array_t *result = NULL
         cdef array_t *target = NULL
@@ -164,7 +164,7 @@ cdef class Program:
                 clear(&values[i])
 
     def result_dtype(self, *operands):
-        """The dtype that the result would have."""
+        """Return the dtype of the result."""
         cdef value_t[MAX_INPUTS] values
         cdef int i
         for i in range(MAX_INPUTS):
@@ -180,12 +180,12 @@ cdef class Program:
 
 
 def apply(name, *operands, **options):
-    """One primitive on ndarrays and numbers."""
+    """Run one primitive on ndarrays and numbers."""
     return Program(len(operands), [(name, len(operands), *range(len(operands)))])(*operands, **options)
 
 
 cdef char *_data(array) except? NULL:
-    """Where the elements lie; None: nowhere."""
+    """Return the address of the elements; None: NULL."""
     return <char *><size_t>(0 if array is None else array.ctypes.data)
 
 

@@ -1,4 +1,4 @@
-"""Operators and formulas called from Python on ndarrays: how tests reach the machine below the tensors."""
+"""Operators and formulas on ndarrays from Python: how tests reach the layers below tensors."""
 
 import time
 
@@ -23,7 +23,7 @@ cdef list _constants = []
 
 
 cdef int _box(object argument, value_t *value) except -1:
-    """A Python object as a value that owns its parts."""
+    """Convert a Python object to a value that owns its parts."""
     cdef value_t constant
     value.kind = NOTHING
     if isinstance(argument, np.ndarray):
@@ -45,18 +45,18 @@ def register(dict row):
 
 
 def forget(str name):
-    """Take an operator out of the table; nothing may use it any more."""
+    """Remove an operator from the table; it must not be used any more."""
     del table[name]
 
 
 def is_registered(str name):
-    """Is there an operator of this name?"""
+    """Return whether there is an operator of this name."""
     return name in table
 
 
 def describe(str name):
     """
-    Compile an operator and tell what its descriptor says.
+    Compile an operator and return the fields of its descriptor.
 
     Returns
     -------
@@ -75,13 +75,13 @@ def describe(str name):
 
 
 def recorded(str name, str argument):
-    """The Python function f(grads, saved) of the derivative formula of `argument`."""
+    """Return the Python function f(grads, saved) of the derivative formula of `argument`."""
     cdef Operator found = table[name]
     return found.recorded_function(_number(found, argument))
 
 
 def evaluate_arrays(str name, *arguments, int repeat=0):
-    """The forward program of an element-wise operator on ndarrays and numbers.
+    """Run the forward program of an element-wise operator on ndarrays and numbers.
 
     With `repeat`, run it that often and return the nanoseconds of one run.
     """
@@ -203,7 +203,7 @@ cdef int _number(Operator found, str argument) except -1:
 
 
 cdef int _own(value_t *value) except -1:
-    """Replace the array by a contiguous copy in memory of our own."""
+    """Replace the array by a contiguous copy in new memory."""
     cdef array_t *copy = array_empty_like(value.of.array, -1)
     if copy == NULL:
         raise MemoryError

@@ -2,5 +2,5 @@
 
 from cygrad._core.arrays.value cimport value_t
 
-# Arrays become ndarrays over their memory.
+# Convert arrays to ndarrays over their memory.
 cdef object unbox_raw(value_t *value)

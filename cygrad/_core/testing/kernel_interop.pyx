@@ -1,4 +1,4 @@
-"""Kernels called from Python on ndarrays: how tests reach them before and below the tensors."""
+"""Kernels on ndarrays from Python: how tests reach them below tensors."""
 
 import numpy as np
 
@@ -23,7 +23,7 @@ cdef list _interned = []      # TEXT values point into these bytes objects
 
 
 cdef int _box(object argument, value_t *value) except -1:
-    """A Python argument as a value_t; see call_kernel."""
+    """Convert a Python argument to a value_t; see call_kernel."""
     cdef int i
     cdef cnp.ndarray integers
     value.kind = NOTHING
@@ -61,7 +61,7 @@ cdef int _box(object argument, value_t *value) except -1:
 
 
 cdef object _unbox(value_t *value):
-    """A result as a Python object; arrays become ndarrays of their own."""
+    """Convert a result to a Python object; arrays become independent ndarrays."""
     cdef int i
     if value.kind == ARRAY:
         return _copied(value.of.array)
@@ -72,13 +72,13 @@ cdef object _unbox(value_t *value):
 
 
 cdef object _copied(array_t *array):
-    """A copy as an ndarray with the array's own strides order."""
+    """Return a copy as an ndarray with the array's strides order."""
     return np.array(_shared(array))
 
 
 def call_kernel(str name, *arguments, raw=False):
     """
-    Run a kernel on Python arguments: how tests reach kernels before and below the tensors.
+    Run a kernel on Python arguments, for tests below tensors.
 
     Import the module that registers the kernel first: ``import cygrad._core.kernels.linalg.products`` and then
     ``call_kernel("mm", a, b)[0]``. The kernel runs without the GIL, as it does for tensors.
@@ -144,5 +144,5 @@ cdef object unbox_raw(value_t *value):
 
 
 cdef object _shared(array_t *array):
-    """An ndarray over the memory of an array."""
+    """Return an ndarray over the memory of an array."""
     return owned_ndarray(retain(array))

@@ -1,6 +1,5 @@
-/* Nothing but multiplications with additions, of numbers in registers: the most that this processor can compute.
- * each_set.h compiles it for each instruction set.
- */
+/* Fused multiply-adds of numbers in registers: the peak of this processor. simd_targets.h compiles it for each SIMD
+ * target. */
 #undef WIDTH
 #undef MULTIPLY_ADD_ALL
 #if defined(__AVX512F__)
@@ -19,11 +18,11 @@
 #define WIDTH 16
 #define MULTIPLY_ADD_ALL(a, b, c) ((a) * (b) + (c))
 #endif
-#define CHAINS 12                /* none waits for another: two units, and some five cycles from one to the next */
+#define CHAINS 12                /* independent chains: two units, and some five cycles of latency */
 
 typedef REAL NAME(register_t) __attribute__((vector_size(WIDTH)));
 
-/* Go n times through CHAINS vectors; -> how many numbers these hold. */
+/* Run n times through CHAINS vectors; -> how many numbers these hold. */
 static int64_t NAME(multiply_adds)(int64_t n, volatile double *result) {
     const NAME(register_t) zero = {0}, factor = zero + (REAL)*result, term = 1 - factor;
     NAME(register_t) chains[CHAINS], sum = zero;

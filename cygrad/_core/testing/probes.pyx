@@ -1,4 +1,4 @@
-"""Probes: what tests and benchmarks need of memory, arrays, threads and the processor, out of Python's reach."""
+"""Probes of memory, arrays, threads and the processor that Python cannot reach, for tests and benchmarks."""
 
 from libc.stdint cimport int32_t, int64_t, uintptr_t
 from libc.stdio cimport snprintf
@@ -31,13 +31,13 @@ cdef extern from * nogil:
 cdef extern from * nogil:
     """
     #define LOOPS "testing/multiply_adds.h"
-    #include "simd/each_set.h"
+    #include "simd/simd_targets.h"
     #undef LOOPS
     typedef int64_t (*multiply_adds_t)(int64_t n, volatile double *result);
     static int64_t most_multiply_adds(int double_precision, int64_t n) {
-        static const multiply_adds_t loops[SETS][2] = VARIANTS(multiply_adds);
+        static const multiply_adds_t loops[SIMD_TARGETS][2] = SIMD_VARIANTS(multiply_adds);
         volatile double result = 0.5;
-        return n * loops[instruction_set()][double_precision](n, &result);
+        return n * loops[simd_target()][double_precision](n, &result);
     }
     """
     int64_t most_multiply_adds(bint double_precision, int64_t n)
@@ -65,7 +65,7 @@ def free_blocks(addresses, int64_t nbytes):
 
 
 def allocate_and_free(int64_t n, int64_t nbytes):
-    """Allocate and free a block `n` times: the shortest way through the allocator."""
+    """Allocate and free a block `n` times: the fast path of the allocator."""
     cdef int64_t i
     with nogil:
         for i in range(n):
@@ -73,7 +73,7 @@ def allocate_and_free(int64_t n, int64_t nbytes):
 
 
 def storage_facts(int64_t nbytes):
-    """Make a storage, fill it and release it; -> address of its data, bytes and count, or None."""
+    """Create, fill and release a storage; -> address of its data, bytes and refcount, or None."""
     cdef storage_t *storage = storage_new(nbytes)
     cdef int64_t j
     if storage == NULL:
@@ -86,7 +86,7 @@ def storage_facts(int64_t nbytes):
 
 
 def version_facts():
-    """Make a version counter, share and release it; -> its first count and value."""
+    """Create, share and release a version counter; -> its first refcount and value."""
     cdef version_t *version = version_new()
     facts = version.count, version.value
     atomic_increment(&version.count)
@@ -96,7 +96,7 @@ def version_facts():
 
 
 def release_without_gil(ndarray):
-    """Release the only array over an ndarray's memory while not holding the GIL; -> did its owner have to wait?"""
+    """Release the only array over an ndarray's memory without holding the GIL; -> was the release deferred?"""
     cdef array_t *array = array_from_numpy(ndarray, False)
     cdef bint waiting
     with nogil:
@@ -106,7 +106,7 @@ def release_without_gil(ndarray):
 
 
 def release_owners():
-    """Release the owners that wait; -> do any wait still?"""
+    """Release the deferred owners; -> are any left?"""
     release_pending()
     return has_pending()
 
@@ -114,7 +114,7 @@ def release_owners():
 # ---- arrays
 
 def array_facts(ndarray):
-    """What the core finds out about an array."""
+    """Return what the core knows about an array."""
     cdef array_t *array = array_from_numpy(ndarray, False)
     facts = {
         "contiguous": bool(array.contiguous),
@@ -133,7 +133,7 @@ def array_facts(ndarray):
 
 
 def arrays_meet(a, b):
-    """Does the core think that two ndarrays share memory?"""
+    """Return whether the core finds that two ndarrays share memory."""
     cdef array_t *first = array_from_numpy(a, False)
     cdef array_t *second = array_from_numpy(b, False)
     meet = share_memory(first, second)
@@ -143,7 +143,9 @@ def arrays_meet(a, b):
 
 
 def exclusiveness(int dtype, shape):
-    """Is a new array exclusive: alone, while a second owner holds it, while a view exists, and after that?"""
+    """
+    Return whether a new array is exclusive: alone, while a second owner holds it, while a view exists, and after that.
+    """
     cdef int64_t[64] sizes
     cdef array_t *array
     cdef array_t *view
@@ -177,8 +179,8 @@ def exclusiveness(int dtype, shape):
 # ---- threads
 
 ctypedef struct pieces_t:
-    int64_t n                 # pieces so far
-    int64_t inner             # pieces of loops inside
+    int64_t n                 # chunks so far
+    int64_t inner             # chunks of inner loops
     int64_t inner_limit       # the largest thread limit seen inside
     int64_t sleep
     int64_t members
@@ -189,12 +191,12 @@ ctypedef struct pieces_t:
 
 
 cdef void _note_inner(void *context, int64_t begin, int64_t end) noexcept nogil:
-    """A piece of a loop inside a loop."""
+    """A chunk of an inner loop."""
     atomic_increment(&(<pieces_t *>context).inner)
 
 
 cdef void _note_piece(void *context, int64_t begin, int64_t end) noexcept nogil:
-    """Note which piece this is and who runs it; open a loop inside."""
+    """Record which chunk this is and its thread; open an inner loop."""
     cdef pieces_t *pieces = <pieces_t *>context
     cdef int64_t i = atomic_increment(&pieces.n) - 1
     cdef int64_t limit = thread_limit(), seen = atomic_load(&pieces.inner_limit)
@@ -255,7 +257,7 @@ def loop_pieces(int64_t n, int64_t grain, team=0, sleep=False):
 
 ctypedef struct noted_task_t:
     int64_t runs
-    int64_t begin             # of all begins and ends, which this was
+    int64_t begin             # index among all begins and ends
     int64_t end
     unsigned long thread
     bint fails
@@ -282,7 +284,7 @@ cdef int _run_probe_task(void *context, int32_t task) noexcept nogil:
 
 
 def task_run(ParallelSection section, fails=(), sleep=False):
-    """Run tasks, of which some fail; -> for each (how often it ran, when it began, when it ended, its thread)."""
+    """Run tasks, of which some fail; -> for each (number of runs, begin, end, thread)."""
     cdef noted_tasks_t noted
     cdef int i, status, n = section.tasks.n
     noted.n, noted.sleep = 0, sleep
@@ -301,29 +303,29 @@ def task_run(ParallelSection section, fails=(), sleep=False):
 
 
 def limit_here():
-    """The thread limit of a region opened now."""
+    """Return the thread limit of a region opened now."""
     return thread_limit()
 
 
 def workers():
-    """Threads of ours that exist, those of them that help at this moment, and how many callers count."""
+    """Return the number of workers, of those at work, and of busy callers."""
     cdef int64_t threads, helping, callers
     workers_now(&threads, &helping, &callers)
     return {"threads": threads, "helping": helping, "callers": callers}
 
 
 def enter():
-    """From here on the calling thread counts as one at work."""
+    """Count the calling thread as busy from here on."""
     begin_work()
 
 
 def leave():
-    """To here."""
+    """End what `enter` began."""
     mark_idle()
 
 
 def break_a_rule(which):
-    """Do with locks what is forbidden; debug builds end the process for it."""
+    """Break a lock rule; debug builds abort the process."""
     cdef int32_t first = 0, second = 0
     if which == "order":
         lock_inner(&first)
@@ -338,10 +340,10 @@ def break_a_rule(which):
         unlock(&first)
 
 
-# ---- what threads cost
+# ---- cost of threads
 
 def take_and_return_locks(int64_t n):
-    """Take a lock and give it back, `n` times, without the GIL."""
+    """Lock and unlock a mutex `n` times, without the GIL."""
     cdef int32_t one = 0
     cdef int64_t i
     with nogil:
@@ -351,7 +353,7 @@ def take_and_return_locks(int64_t n):
 
 
 def hand_over_the_gil(int64_t n):
-    """Give the GIL up and take it back, `n` times."""
+    """Release and acquire the GIL `n` times."""
     cdef int64_t i
     for i in range(n):
         with nogil:
@@ -359,11 +361,11 @@ def hand_over_the_gil(int64_t n):
 
 
 cdef void _nothing_to_do(void *context, int rank, int size) noexcept nogil:
-    """A member that has no work."""
+    """A member without work."""
 
 
 def start_and_end_teams(int64_t n, int size):
-    """Open a team that has no work and end it, `n` times."""
+    """Open and close a team without work `n` times."""
     cdef int64_t i
     with nogil:
         for i in range(n):
@@ -371,7 +373,7 @@ def start_and_end_teams(int64_t n, int size):
 
 
 cdef void _wait_for_company(void *context, int rank, int size) noexcept nogil:
-    """Count as arrived, and stay until all have."""
+    """Wait until all members have arrived."""
     cdef int64_t *arrived = <int64_t *>context
     cdef int round = 0
     atomic_increment(arrived)
@@ -381,7 +383,7 @@ cdef void _wait_for_company(void *context, int rank, int size) noexcept nogil:
 
 
 def assemble_teams(int64_t n, int size):
-    """Open a team and end it when all of its members have been there, `n` times; -> how often all came."""
+    """Open a team and close it when all members have arrived, `n` times; -> how often all came."""
     cdef int64_t i, arrived, complete = 0
     with nogil:
         for i in range(n):
@@ -394,7 +396,7 @@ def assemble_teams(int64_t n, int size):
 # ---- the processor
 
 def multiply_adds(bint double_precision, int64_t n):
-    """Multiply and add in registers, in `n` rounds; -> how many multiplications with an addition that were."""
+    """Multiply and add in registers, in `n` rounds; -> the number of multiply-adds."""
     cdef int64_t count
     with nogil:
         count = most_multiply_adds(double_precision, n)

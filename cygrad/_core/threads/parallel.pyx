@@ -105,7 +105,6 @@ cdef int _configured_threads() noexcept nogil:
 
 
 cdef int thread_limit() noexcept nogil:
-    """Return how many threads a region opened now may use."""
     cdef int limit
     if in_region or current_team != NULL:
         return 1
@@ -174,7 +173,6 @@ cdef void _share_with_team(job_t *job, team_t *team) noexcept nogil:
 
 
 cdef void parallel_for(body_t body, void *context, int64_t n, int64_t grain) noexcept nogil:
-    """Call body(context, begin, end) for consecutive chunks of `grain` elements of 0..n."""
     cdef parallel_loop_t loop
     cdef job_t *job = &loop.job
     cdef int64_t n_chunks, chunk
@@ -221,7 +219,6 @@ cdef void _enter_team(void *context, int rank, int size) noexcept nogil:
 
 
 cdef void run_team(member_t member, void *context, int size) noexcept nogil:
-    """Run member(context, rank, size) here and on at most `size - 1` other threads, which join and leave."""
     cdef team_t own
     size = min(size, _configured_threads())
     if size <= 1 or in_region or current_team != NULL:
@@ -235,7 +232,6 @@ cdef void run_team(member_t member, void *context, int size) noexcept nogil:
 
 
 cdef void call_team(int n) noexcept nogil:
-    """Tell the team that there is work for `n` more members."""
     cdef team_t *own = <team_t *>current_team
     if own != NULL:
         want_helpers(&own.region, n)
@@ -243,17 +239,14 @@ cdef void call_team(int n) noexcept nogil:
 
 
 cdef bint leave_team() noexcept nogil:
-    """Must this member, other than rank 0, leave because others need the core?"""
     return current_team != NULL and must_leave(&(<team_t *>current_team).region)
 
 
 cdef bint in_team() noexcept nogil:
-    """Is this thread a member of a team?"""
     return current_team != NULL
 
 
 cdef bint help_team() noexcept nogil:
-    """Run one chunk of a loop of another member of the team; return False if there is none."""
     cdef team_t *own = <team_t *>current_team
     cdef job_t *job
     cdef bint helped = False

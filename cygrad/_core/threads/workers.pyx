@@ -117,35 +117,34 @@ cdef extern from * nogil:
     int work_depth
 
 cdef enum:
-    PRESENT = 500000           # nanoseconds for which a caller counts after its work
-    # Nanoseconds for which a worker watches out for the next region before it sleeps: waking it takes as long as a
-    # small kernel, and the next region often comes within some tens of microseconds.
+    PRESENT = 500000           # nanoseconds for which a caller counts as busy after its work
+    # Nanoseconds for which a worker spins for the next region before it sleeps: waking it takes as long as a small
+    # kernel, and the next region often comes within some tens of microseconds.
     WATCH = 100000
-    GRACE = 1                  # seconds for which there may be too many workers: asked for again soon, they are there
-    AT_ONCE = 64               # workers that are asked for whether or not all are needed: for more, the region closes
-    SPIN = 128                 # rounds of waiting before the core is offered to others
-    YIELD = 512                # and before sleeping
+    GRACE = 1                  # seconds for which a surplus of workers is kept
+    AT_ONCE = 64               # workers that are kept even if not all are needed; for more, the parallel region closes
+    SPIN = 128                 # rounds of spinning before the core is yielded
+    YIELD = 512                # rounds before sleeping
 
-cdef int64_t AT_WORK = (<int64_t>1) << 62      # the time of a caller that is at work now
-cdef int64_t slots = 0             # how many of `seen`, from the front, have ever been taken
+cdef int64_t AT_WORK = (<int64_t>1) << 62      # time stamp of a caller that is at work now
+cdef int64_t slots = 0             # how many of `seen`, from the front, have ever been used
 
-# Changed under the mutex, read without it.
-cdef region_t *regions = NULL      # open ones
-cdef int64_t total_wanted = 0      # the sum of their `wanted`
+# Written under the mutex, read without it.
+cdef region_t *regions = NULL      # open regions
+cdef int64_t total_wanted = 0      # sum of their `wanted`
 cdef int64_t most_workers = INT32_MAX
-cdef int64_t asked = 0             # workers that there are to be
-cdef int64_t opened = 0            # for how many the parallel region was opened
-cdef int64_t closing = 0           # its members are to leave it
-cdef bint hosted = False           # the host is there
-cdef int64_t workers = 0           # members of the region, without the host
-cdef int64_t watching = 0          # of them, awake and without a region
-cdef int64_t sleeping = 0          # of them, asleep and not called
-cdef int64_t called = 0            # of them, called and not yet awake
-cdef int64_t helping = 0           # of them, in a region
+cdef int64_t asked = 0             # target number of workers
+cdef int64_t opened = 0            # size of the open parallel region
+cdef int64_t closing = 0           # the members must leave the parallel region
+cdef bint hosted = False           # the host runs
+cdef int64_t workers = 0           # members of the parallel region, without the host
+cdef int64_t watching = 0          # members awake without a region
+cdef int64_t sleeping = 0          # members asleep and not called
+cdef int64_t called = 0            # members called and not yet awake
+cdef int64_t helping = 0           # members in a region
 
 
 cdef void pause_briefly(int round) noexcept nogil:
-    """Wait a little, longer the more rounds there were."""
     if round < SPIN:
         relax()
     elif round < YIELD:
@@ -157,7 +156,7 @@ cdef void pause_briefly(int round) noexcept nogil:
 # ---- who is at work
 
 cdef int _take_slot() noexcept nogil:
-    """A slot for a thread that is new here; with very many of them, the last one is shared."""
+    """Claim a slot for this thread; when none is free, the last one is shared."""
     cdef int64_t used
     cdef int i
     for i in range(SLOTS - 1):
@@ -173,13 +172,12 @@ cdef int _take_slot() noexcept nogil:
 
 
 cdef void _leave_slot(void *slot) noexcept nogil:
-    """Called by the system when a thread that has one ends."""
+    """Thread-exit destructor of a slot."""
     atomic_store(&(<seen_t *>slot).time, 0)
     atomic_store(&(<seen_t *>slot).taken, 0)
 
 
 cdef void begin_work() noexcept nogil:
-    """The calling thread begins work that counts."""
     global own_slot, work_depth
     work_depth += 1
     if work_depth == 1:
@@ -189,7 +187,6 @@ cdef void begin_work() noexcept nogil:
 
 
 cdef void mark_idle() noexcept nogil:
-    """It ends."""
     global work_depth
     work_depth -= 1
     if work_depth == 0:
@@ -197,7 +194,7 @@ cdef void mark_idle() noexcept nogil:
 
 
 cdef int _callers_now(int except_slot) noexcept nogil:
-    """How many callers count at this moment, besides one."""
+    """Return how many callers are busy, without this one."""
     cdef int64_t since = nanoseconds() - PRESENT
     cdef int64_t used = atomic_load(&slots)
     cdef int i, count = 0
@@ -208,17 +205,16 @@ cdef int _callers_now(int except_slot) noexcept nogil:
 
 
 cdef int free_threads(int budget) noexcept nogil:
-    """How many threads a region opened now by this thread may have: at least 1."""
     cdef int others
     if budget <= 1:
         return 1
     others = _callers_now(own_slot)
-    # A fair share, rounded up; and no more than there are.
+    # A fair share, rounded up; at most one per worker.
     return max(1, min((budget + others) // (others + 1), budget - others - <int>atomic_load(&helping)))
 
 
 cdef bint _has_place(const region_t *region, int more) noexcept nogil:
-    """May `more` helpers join the region, or those inside stay if that is 0?"""
+    """May `more` helpers join the region, or, with 0, those inside stay?"""
     cdef int callers
     if region.budget <= 1:
         return False
@@ -230,7 +226,7 @@ cdef bint _has_place(const region_t *region, int more) noexcept nogil:
 # ---- workers
 
 cdef region_t *_region_to_join() noexcept nogil:
-    """A region that wants help and has a place; the mutex is held."""
+    """Return a region that wants help and may have more helpers; the mutex is held."""
     cdef region_t *region = regions
     while region != NULL and not (region.wanted > 0 and _has_place(region, 1)):
         region = region.next
@@ -238,7 +234,7 @@ cdef region_t *_region_to_join() noexcept nogil:
 
 
 cdef void _work() noexcept nogil:
-    """What a worker does until its parallel region closes."""
+    """Main loop of a worker, until its parallel region closes."""
     global sleeping, called
     cdef region_t *region
     cdef int64_t until
@@ -265,26 +261,26 @@ cdef void _work() noexcept nogil:
         workers_unlock()
         region.member(region.context, rank, region.size)
         atomic_decrement(&helping)
-        atomic_decrement(&region.inside)       # from here on it may be gone
+        atomic_decrement(&region.inside)       # from here on the region may be gone
         atomic_increment(&watching)
         until = nanoseconds() + WATCH
         while atomic_load(&total_wanted) == 0 and nanoseconds() < until:
             for i in range(32):
                 relax()
-            sched_yield()          # if all cores are busy, this one may be that of who called
+            sched_yield()          # if all cores are busy, this one may be the caller's
         workers_lock()
     workers_unlock()
 
 
 cdef void _close_parallel_region() noexcept nogil:
-    """Have its members leave, and then its host. The mutex is held."""
+    """Make the members, then the host leave the parallel region. The mutex is held."""
     atomic_store(&closing, 1)
     call_all()
     call_host()
 
 
 cdef void _keep_open(int members) noexcept nogil:
-    """What the host does in the parallel region: `members` have come, which may be fewer than were asked for."""
+    """Wait in the host until the parallel region closes; `members` may be fewer than requested."""
     global workers
     workers_lock()
     workers = members
@@ -298,13 +294,13 @@ cdef void _keep_open(int members) noexcept nogil:
 
 
 cdef void *_host(void *unused) noexcept nogil:
-    """Hold a parallel region open, and another one whenever its size is to change, while any workers are asked for."""
+    """Host thread: open a parallel region, and another whenever its size changes, while workers are wanted."""
     global sleeping, called, hosted, workers, opened
     cdef int members
     workers_lock()
     while asked > 0:
         opened = asked
-        atomic_store(&watching, asked)         # on their way
+        atomic_store(&watching, asked)         # not yet called
         members = <int>asked
         workers_unlock()
         hold_region(members)
@@ -318,7 +314,7 @@ cdef void *_host(void *unused) noexcept nogil:
 
 
 cdef void _ask_for(int64_t n) noexcept nogil:
-    """From now on there are to be `n` workers. The mutex is held."""
+    """Set the target number of workers. The mutex is held."""
     global asked
     asked = n
     if n > opened > 0:
@@ -328,7 +324,6 @@ cdef void _ask_for(int64_t n) noexcept nogil:
 
 
 cdef void limit_workers(int n) noexcept nogil:
-    """At most `n` workers from now on. If there are any, there are to be that many."""
     global most_workers
     workers_lock()
     most_workers = n
@@ -355,7 +350,7 @@ cdef bint _call_workers(region_t *region, int n) noexcept nogil:
 
 
 cdef void _start_host() noexcept nogil:
-    """Start the thread that counts as there already. Without it, work is done by those who are there."""
+    """Start the host that is counted already. On failure, the work is done by the existing threads."""
     global hosted
     if start_thread(_host) != 0:
         workers_lock()
@@ -366,7 +361,6 @@ cdef void _start_host() noexcept nogil:
 # ---- regions
 
 cdef void want_helpers(region_t *region, int n) noexcept nogil:
-    """There is work in the region for `n` more helpers than are on their way."""
     cdef bint host_missing = False
     n = min(n, region.size - 1 - <int>(atomic_load(&region.inside) + atomic_load(&region.wanted)))
     if n <= 0:
@@ -384,7 +378,6 @@ cdef void want_helpers(region_t *region, int n) noexcept nogil:
 
 
 cdef void call_late_helpers(region_t *region) noexcept nogil:
-    """Call helpers that had no place when the region was opened."""
     cdef bint host_missing = False
     if atomic_load(&region.wanted) <= 0 or not _has_place(region, 1):
         return
@@ -397,7 +390,7 @@ cdef void call_late_helpers(region_t *region) noexcept nogil:
 
 
 cdef bint must_leave(region_t *region) noexcept nogil:
-    """Must a helper leave, because others need the core, or the number of workers changes?"""
+    """Must a helper leave, because others need the core or the number of workers changes?"""
     if _has_place(region, 0) and not atomic_load(&closing):
         return False
     workers_lock()
@@ -417,7 +410,7 @@ cdef void _close_region(void *pointer) noexcept nogil:
     workers_lock()
     while link[0] != NULL and link[0] != region:
         link = &link[0].next
-    if link[0] != NULL:                # it is: unless this is the child of a fork from within
+    if link[0] != NULL:                # unless this is the child of a fork inside the region
         link[0] = region.next
     region.closed = True
     atomic_add(&total_wanted, -atomic_load(&region.wanted))
@@ -430,7 +423,6 @@ cdef void _close_region(void *pointer) noexcept nogil:
 
 
 cdef void run_region(region_t *region, member_t member, void *context, int size, int budget) noexcept nogil:
-    """Let workers come, run the member's function as rank 0, and see that all have left."""
     global regions
     memset(region, 0, sizeof(region_t))
     region.member, region.context, region.size, region.budget = member, context, size, budget
@@ -445,7 +437,6 @@ cdef void run_region(region_t *region, member_t member, void *context, int size,
 
 
 cdef void workers_now(int64_t *threads, int64_t *helpers, int64_t *callers) noexcept nogil:
-    """How many workers exist, how many of them help at this moment, and how many callers count."""
     workers_lock()
     threads[0] = workers
     workers_unlock()
@@ -454,11 +445,11 @@ cdef void workers_now(int64_t *threads, int64_t *helpers, int64_t *callers) noex
 
 
 cdef void _forget() noexcept nogil:
-    """After fork, in the child: no thread of the parent is here but this one."""
+    """Reset after fork in the child, where only this thread exists."""
     global regions, total_wanted, workers, watching, sleeping, called, helping, own_slot, slots
     global asked, opened, closing, hosted
     cdef int i
-    while regions != NULL:             # a thread in one of them, perhaps this one, is alone there
+    while regions != NULL:             # a thread inside a region, perhaps this one, is alone there
         regions.inside = regions.wanted = 0
         regions = regions.next
     total_wanted = workers = watching = sleeping = called = helping = asked = opened = closing = 0
@@ -475,4 +466,4 @@ cdef void _forget() noexcept nogil:
 set_region(_keep_open, _work)
 workers_at_fork(_forget)
 if watch_callers(_leave_slot) != 0:
-    raise ImportError("cygrad: the system has no room for one more thread-local key")
+    raise ImportError("cygrad: the system has no free thread-local key")

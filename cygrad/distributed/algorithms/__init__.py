@@ -1,1 +1,1 @@
-"""What is built on collectives: communication hooks, and loops over inputs of different lengths."""
+"""Communication hooks, and loops over inputs of different lengths."""

@@ -1,4 +1,4 @@
-"""Loops over inputs of different lengths: ranks that are through take part in the others' collectives."""
+"""Loops over inputs of different lengths: ranks without inputs take part in the others' collectives."""
 
 import cygrad
 from cygrad.distributed.collectives import all_reduce
@@ -8,19 +8,19 @@ __all__ = ["Join", "JoinHook", "Joinable"]
 
 
 class JoinHook:
-    """What a rank does that has no inputs left."""
+    """What a rank without inputs does."""
 
     def main_hook(self):
-        """Called once for each iteration of the others: takes part in its collectives."""
+        """Take part in the collectives of one iteration of the others."""
 
     def post_hook(self, is_last_joiner):
-        """Called when all ranks are through; on some, `is_last_joiner` is true: those that came last."""
+        """Called when all ranks are done; `is_last_joiner` is true on those that joined last."""
 
 
 class Joinable:
-    """The base of what communicates in each iteration, and can do so without inputs."""
+    """Base class of objects that communicate in each iteration, and can do so without inputs."""
 
-    joining = None               # the Join that is open, and asks this one to tell about iterations
+    joining = None               # the open Join, which this object notifies of iterations
 
     def join_hook(self, **kwargs):
         """A JoinHook; every subclass defines it."""
@@ -61,7 +61,7 @@ class Join:
 
     def __init__(self, joinables, enable=True, throw_on_early_termination=False, **kwargs):
         if not joinables:
-            raise ValueError("Join: there is nothing to join (got no joinables).")
+            raise ValueError("Join: expected at least one joinable (got none).")
         if not all(isinstance(joinable, Joinable) for joinable in joinables):
             raise TypeError("Join: all joinables must be instances of Joinable (got "
                             f"{[type(joinable).__name__ for joinable in joinables]}).")
@@ -80,20 +80,20 @@ class Join:
         return self
 
     def count(self, here):
-        """How many ranks are not through; `here`: whether this one is not."""
+        """Return how many ranks are not done; `here`: whether this one is not."""
         total = cygrad.tensor([int(here)])
         all_reduce(total, group=self.group, detail="inputs left")
         return total.item()
 
     def told(self, joinable):
-        """An iteration begins on this rank."""
+        """Begin an iteration on this rank."""
         if joinable is self.joinables[0]:
             self.active = self.count(True)
             if self.active < self.group.size() and self.throw:
                 self.stop()
 
     def stop(self):
-        """Some rank is through, which all are to know."""
+        """Tell all ranks that some rank is done."""
         raise RuntimeError(f"Join: some rank has no more inputs (seen by rank {self.group.own_global_rank}), and "
                            "throw_on_early_termination ends them all.")
 
@@ -116,6 +116,7 @@ class Join:
 
     @staticmethod
     def notify_join_context(joinable):
-        """Tell the open Join, if there is one, that an iteration begins; a Joinable calls it before it communicates."""
+        """Notify the open Join, if there is one, that an iteration begins; a Joinable calls it before it
+        communicates."""
         if joinable.joining is not None:
             joinable.joining.told(joinable)

@@ -1,6 +1,6 @@
 """Layers, activations and losses as functions."""
 
-from cygrad._core import public_dir as _public_dir
+from cygrad._core import late_attributes as _late_attributes
 from cygrad.nn.functional.activation import (
     celu,
     elu,
@@ -127,12 +127,5 @@ from cygrad.nn.functional.resampling import (
     upsample_nearest,
 )
 
-
-def __getattr__(name):
-    if name.startswith("fractional_max_pool"):       # loaded when one of them is first asked for
-        from cygrad.nn.functional import fractional_pooling
-        if name in fractional_pooling.__all__:
-            return getattr(fractional_pooling, name)
-    raise AttributeError(f"module 'cygrad.nn.functional' has no attribute {name!r}")
-
-__dir__ = _public_dir(__name__)
+__getattr__, __dir__ = _late_attributes(__name__, dict.fromkeys(
+    (f"fractional_max_pool{n}d{suffix}" for n in (2, 3) for suffix in ("", "_with_indices")), "fractional_pooling"))

@@ -24,7 +24,7 @@ softplus = operators.softplus
 @documented()
 def relu(input, inplace=False):
     """
-    The larger of 0 and each element.
+    Return the larger of 0 and each element.
 
     Returns
     -------
@@ -86,7 +86,7 @@ silu = with_inplace("silu")[0]
 
 def hardtanh(input, min_val=-1, max_val=1, inplace=False):
     """
-    Each element, but within two bounds.
+    Clamp each element between two bounds.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def hardtanh(input, min_val=-1, max_val=1, inplace=False):
 @documented()
 def celu(input, alpha=1.0, inplace=False):
     """
-    Each element, negative ones bent towards ``-alpha``: ``alpha * (exp(input / alpha) - 1)``.
+    Compute each element, with negative ones bent towards ``-alpha``: ``alpha * (exp(input / alpha) - 1)``.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ def celu(input, alpha=1.0, inplace=False):
 @documented()
 def gelu(input, approximate="none"):
     """
-    Each element times the normal distribution function of it.
+    Multiply each element by the normal distribution function of it.
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ def gelu(input, approximate="none"):
 
 def softsign(input):
     """
-    ``input / (1 + |input|)``.
+    Compute ``input / (1 + |input|)``.
 
     Examples
     --------
@@ -184,7 +184,7 @@ def softsign(input):
 
 def tanhshrink(input):
     """
-    ``input - tanh(input)``.
+    Compute ``input - tanh(input)``.
 
     Examples
     --------
@@ -198,7 +198,7 @@ def tanhshrink(input):
 
 def glu(input, dim=-1):
     """
-    The first half of `input` along `dim`, gated by the sigmoid of the second half.
+    Gate the first half of `input` along `dim` by the sigmoid of the second half.
 
     Parameters
     ----------
@@ -227,7 +227,7 @@ def glu(input, dim=-1):
 
 
 def _dimension(input, dim, operation):
-    """The dimension that is meant if none is given: an old rule, kept with a warning."""
+    """Return the default dimension: a deprecated rule, with a warning."""
     if dim is None:
         dim = 0 if input.ndim in (0, 1, 3) else 1
         warn_user(f"{operation}: implicit dimension choice has been deprecated. Pass dim={dim}.")
@@ -237,7 +237,7 @@ def _dimension(input, dim, operation):
 @documented()
 def softmax(input, dim=None, _stacklevel=3, dtype=None):
     """
-    ``exp(input)`` divided by its sum along `dim`.
+    Compute ``exp(input)`` divided by its sum along `dim`.
 
     Parameters
     ----------
@@ -258,7 +258,7 @@ def softmax(input, dim=None, _stacklevel=3, dtype=None):
 @documented()
 def log_softmax(input, dim=None, _stacklevel=3, dtype=None):
     """
-    The logarithm of `softmax`, computed in a stable way.
+    Compute the logarithm of `softmax`, in a numerically stable way.
 
     Parameters
     ----------
@@ -279,7 +279,7 @@ def log_softmax(input, dim=None, _stacklevel=3, dtype=None):
 @documented()
 def softmin(input, dim=None, _stacklevel=3, dtype=None):
     """
-    `softmax` of ``-input``.
+    Compute `softmax` of ``-input``.
 
     Parameters
     ----------

@@ -11,14 +11,14 @@ _adaptive_max_pool, _adaptive_avg_pool = operators.adaptive_max_pool, operators.
 
 
 def _output_size(input, output_size, n, operation):
-    """Sizes of the result; None keeps that of the input."""
+    """Return the sizes of the result; None keeps that of the input."""
     if isinstance(output_size, int):
         return (output_size,) * n
     sizes = tuple(output_size) if output_size is not None else (None,)
     if len(sizes) != n:
         raise RuntimeError(f"{operation}: output_size must be an integer or {n} of them (got {list(sizes)}).")
     if input.ndim < n:
-        return tuple(0 if size is None else size for size in sizes)     # refused by the kernel
+        return tuple(0 if size is None else size for size in sizes)     # the kernel raises the error
     return tuple(old if size is None else size for size, old in zip(sizes, input.shape[-n:], strict=True))
 
 
@@ -41,7 +41,7 @@ def _adaptive_average(n, input, output_size):
 @documented(returns="Tensor, or a tuple (values, indices)")
 def adaptive_max_pool1d(input, output_size, return_indices=False):
     """
-    The largest elements of `output_size` nearly equal parts.
+    Return the maxima of `output_size` nearly equal parts.
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ def adaptive_max_pool3d_with_indices(input, output_size, return_indices=True):
 @documented()
 def adaptive_avg_pool1d(input, output_size):
     """
-    The averages of `output_size` nearly equal parts, those of `adaptive_max_pool1d`.
+    Return the averages of `output_size` nearly equal parts, those of `adaptive_max_pool1d`.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Attention: weighted means of values, the weights from how well queries and keys go together."""
+"""Attention: weighted means of values, with weights from the similarity of queries and keys."""
 
 import math
 
@@ -15,7 +15,7 @@ _weights, _matmul = operators.attention_weights, operators.matmul
 def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None,
                                  enable_gqa=False):
     """
-    ``softmax(query @ key.T * scale + mask) @ value`` (Vaswani et al., 2017).
+    Compute ``softmax(query @ key.T * scale + mask) @ value`` (Vaswani et al., 2017).
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
 
 
 def _attend(query, key, value, mask, dropout_p, causal, scale):
-    """The result, and the weights."""
+    """Return the result, and the weights."""
     if mask is not None and mask.dtype == cygrad.float32 and query.dtype == cygrad.float64:
         mask = mask.to(query.dtype)
     weights = _weights(_matmul(query, key.transpose(-2, -1)), mask, scale, causal)
@@ -92,7 +92,7 @@ def multi_head_attention_forward(query, key, value, embed_dim_to_check, num_head
                                  v_proj_weight=None, static_k=None, static_v=None, average_attn_weights=True,
                                  is_causal=False, *, batch_first=False):
     """
-    Attention in several heads, with projections before and after: what `nn.MultiheadAttention` computes.
+    Compute multi-head attention, with projections before and after, as `nn.MultiheadAttention` does.
 
     Parameters
     ----------
@@ -195,7 +195,7 @@ def multi_head_attention_forward(query, key, value, embed_dim_to_check, num_head
         extra += 1
     mask = _merged(mask, key_padding_mask, extra, q.dtype)
     found, weights = _attend(q, k, v, mask, dropout_p if training else 0.0, causal, 1 / math.sqrt(q.shape[-1]))
-    # Dropout draws in the order of memory: for PyTorch's numbers the result lies as PyTorch's, step after step.
+    # Dropout draws in memory order: for PyTorch's numbers the result has PyTorch's layout in each step.
     by_steps = batch_first and current().algorithm == "mt19937"
     found = linear(heads.join(found, by_steps), out_proj_weight, out_proj_bias)
     if by_steps:
@@ -210,7 +210,7 @@ def multi_head_attention_forward(query, key, value, embed_dim_to_check, num_head
 
 
 def _check_dims(query, key, value, key_padding_mask, attn_mask, num_heads):
-    """Whether there is a dimension of batches; AssertionError unless all agree on it."""
+    """Return whether there is a batch dimension; AssertionError unless all agree on it."""
     if query.ndim not in (2, 3):
         raise AssertionError(f"multi_head_attention_forward: query has two dimensions, or three with a batch "
                              f"(got {query.ndim}).")
@@ -232,7 +232,7 @@ def _check_dims(query, key, value, key_padding_mask, attn_mask, num_heads):
 
 
 class _Heads:
-    """How a tensor (L, N, E), or (N, L, E) if `batch_first`, is cut into heads (N, heads, L, E / heads)."""
+    """Return the heads (N, heads, L, E / heads) of a tensor (L, N, E), or (N, L, E) if `batch_first`."""
 
     def __init__(self, number, batch_first):
         self.number, self.batch_first = number, batch_first
@@ -248,7 +248,7 @@ class _Heads:
         return tensor.flatten(-2)
 
     def project(self, query, key, value, weights, bias):
-        """The heads of the three projections; equal inputs are projected together."""
+        """Return the heads of the three projections; equal inputs are projected together."""
         if isinstance(weights, tuple) or weights is None:
             biases = bias.chunk(3) if bias is not None else (None,) * 3
             if weights is None or any(weight is None for weight in weights):
@@ -269,18 +269,18 @@ class _Heads:
         return q, self.split(linear(key, of_key, key_bias)), self.split(linear(value, of_value, value_bias))
 
     def _several(self, tensor, n, weights, bias):
-        """The heads of n projections of one tensor, as views of one product."""
+        """Return the heads of n projections of one tensor, as views of one product."""
         product = linear(tensor, weights, bias)
         product = product.unflatten(-1, (n, self.number, product.shape[-1] // (n * self.number)))
         return product.permute(*((2, 0, 3, 1, 4) if self.batch_first else (2, 1, 3, 0, 4))).unbind(0)
 
     def append(self, heads, row):
-        """One more key or value, the same for each sequence."""
+        """Append one more key or value, the same for each sequence."""
         row = row.reshape(1, self.number, 1, -1).expand(heads.shape[0], -1, -1, -1)
         return cygrad.cat((heads, row), 2)
 
     def static(self, name, tensor, like):
-        """Keys or values that are given, as heads."""
+        """Return given keys or values as heads."""
         batch, size = like.shape[0], like.shape[-1]
         if tensor.ndim != 3 or tensor.shape[0] != batch * self.number or tensor.shape[2] != size:
             raise AssertionError(f"multi_head_attention_forward: expecting {name} of shape ({batch * self.number}, S, "
@@ -300,7 +300,9 @@ class _Heads:
 
 
 def _merged(mask, padding, extra, dtype):
-    """Both masks as one for the scores, whose last `extra` columns are seen by all; bool means what takes part."""
+    """
+    Combine both masks for the scores, whose last `extra` columns are visible to all; True in a bool mask takes part.
+    """
     masks = [part for part in (mask, None if padding is None else padding[:, None, None, :]) if part is not None]
     if not masks:
         return None

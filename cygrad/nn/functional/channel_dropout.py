@@ -14,7 +14,7 @@ _SATURATION = -1.7580993408473766
 
 
 def _channels(input, p, training, inplace, operation):
-    """Channels (dimension 1) set to zero, the others scaled."""
+    """Zero channels (dimension 1), and scale the others."""
     check_probability(p, operation)
     if not training or p == 0 or input.numel() == 0:
         return input
@@ -120,7 +120,8 @@ def _alpha(input, p, training, inplace, noise_shape, operation):
 @documented()
 def alpha_dropout(input, p=0.5, training=False, inplace=False):
     """
-    Dropout for `selu`: elements become its lowest value, and all are scaled so that mean 0 and variance 1 stay.
+    Apply dropout for `selu`: elements become its lowest value, and all are scaled so that mean 0 and variance 1
+    stay.
 
     Parameters
     ----------
@@ -146,7 +147,7 @@ def alpha_dropout(input, p=0.5, training=False, inplace=False):
 
 def feature_alpha_dropout(input, p=0.5, training=False, inplace=False):
     """
-    `alpha_dropout` of whole channels (dimension 1).
+    Apply `alpha_dropout` to whole channels (dimension 1).
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Convolutions and their transposes: the rows of the operator table with the options that users know."""
+"""Convolutions and their transposes: operators of the table with the public options."""
 
 import cygrad
 from cygrad._core.dispatch.static_function import StaticFunction
@@ -12,7 +12,7 @@ _KERNEL = ("width", "height and width", "depth, height and width")
 
 
 def spread(value, n, operation, name):
-    """One integer for each of `n` dimensions."""
+    """Return one integer for each of `n` dimensions."""
     if isinstance(value, int):
         return (value,) * n
     values = tuple(value)
@@ -25,7 +25,7 @@ def spread(value, n, operation, name):
 
 
 def in_order_of(input, result):
-    """The result, in channels_last order if the input is."""
+    """Return the result, in channels_last format if the input has it."""
     order = {4: cygrad.channels_last, 5: cygrad.channels_last_3d}.get(input.ndim)
     if order is None or input.is_contiguous() or not input.is_contiguous(memory_format=order):
         return result
@@ -33,7 +33,7 @@ def in_order_of(input, result):
 
 
 def _with_batch(input, n, operation):
-    """The input with a dimension of images, and whether it had none."""
+    """Return the input with a batch dimension, and whether it had none."""
     as_tensor_argument(operation, "input", input)
     if input.ndim == n + 2:
         return input, False
@@ -50,10 +50,10 @@ def _padded(input, weight, stride, padding, dilation, n, operation):
     if padding != "same":
         raise RuntimeError(f"{operation}: invalid padding string (got {padding!r}, expected 'valid' or 'same').")
     if any(step != 1 for step in spread(stride, n, operation, "stride")):
-        raise RuntimeError(f"{operation}: padding='same' goes with a stride of 1 only (got stride="
+        raise RuntimeError(f"{operation}: padding='same' requires a stride of 1 (got stride="
                            f"{stride}). Pass a number.")
     if weight.ndim != n + 2:
-        return input, 0                                # refused by the kernel, which names both shapes
+        return input, 0                                # the kernel raises the error, which names both shapes
     total = [step * (size - 1) for step, size in zip(spread(dilation, n, operation, "dilation"), weight.shape[2:],
                                                      strict=True)]
     uneven = [number % 2 for number in total]
@@ -74,7 +74,7 @@ def _conv(n, input, weight, bias, stride, padding, dilation, groups, operation):
 
 
 def _conv_transpose(n, input, weight, bias, stride, padding, output_padding, groups, dilation, operation):
-    """Sizes of the result, then the gradient of the convolution that gives the input from it."""
+    """Return sizes of the result, then the gradient of the convolution from it to the input."""
     if isinstance(padding, str):
         raise TypeError(f"{operation}: padding must be an integer or integers (got {padding!r}).")
     input, single = _with_batch(input, n, operation)
@@ -106,7 +106,7 @@ def _conv_transpose(n, input, weight, bias, stride, padding, output_padding, gro
 
 
 def _uncropped(input, weight, stride, padding, dilation, groups, least, output_padding):
-    """Without padding, then cropped or enlarged to the size that is wanted."""
+    """Compute without padding, then crop or enlarge to the output size."""
     full = [size + 2 * pad for size, pad in zip(least, padding, strict=True)]
     result = _convolution_input(input, weight, None, (input.shape[0], weight.shape[1] * groups, *full), stride, 0,
                                 dilation, groups)
@@ -146,7 +146,7 @@ def _check_transpose(n, input, weight, bias, stride, padding, output_padding, gr
 @StaticFunction
 def conv1d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """
-    Sequences convolved with a kernel.
+    Convolve sequences with a kernel.
 
     ``out[n, o, i] = bias[o] + sum_{c, k} weight[o, c, k] * input[n, c, i * stride - padding + k * dilation]``, where
     elements outside of the input are zero.
@@ -195,7 +195,7 @@ def conv1d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
 @StaticFunction
 def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """
-    Images convolved with a kernel; see `conv1d` for the formula, which has one more index here.
+    Convolve images with a kernel; see `conv1d` for the formula, which has one more index here.
 
     Parameters
     ----------
@@ -241,7 +241,7 @@ def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
 @StaticFunction
 def conv3d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """
-    Volumes convolved with a kernel; see `conv1d` for the formula, which has two more indices here.
+    Convolve volumes with a kernel; see `conv1d` for the formula, which has two more indices here.
 
     Parameters
     ----------
@@ -281,7 +281,8 @@ def conv3d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
 @StaticFunction
 def conv_transpose1d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
     """
-    The transpose of `conv1d` as a linear map: each element of the input adds a multiple of the kernel to the output.
+    Apply the transpose of `conv1d` as a linear map: each element of the input adds a multiple of the kernel to the
+    output.
 
     Parameters
     ----------
@@ -327,7 +328,7 @@ def conv_transpose1d(input, weight, bias=None, stride=1, padding=0, output_paddi
 @StaticFunction
 def conv_transpose2d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
     """
-    The transpose of `conv2d` as a linear map; see `conv_transpose1d`.
+    Apply the transpose of `conv2d` as a linear map; see `conv_transpose1d`.
 
     Parameters
     ----------
@@ -363,7 +364,7 @@ def conv_transpose2d(input, weight, bias=None, stride=1, padding=0, output_paddi
 @StaticFunction
 def conv_transpose3d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
     """
-    The transpose of `conv3d` as a linear map; see `conv_transpose1d`.
+    Apply the transpose of `conv3d` as a linear map; see `conv_transpose1d`.
 
     Parameters
     ----------

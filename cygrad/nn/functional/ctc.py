@@ -40,7 +40,7 @@ def _lengths(operation, name, lengths, count, longest):
 @computes_in("float32")
 def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean", zero_infinity=False):
     """
-    Minus the log-probability of sequences of labels, summed over all alignments to the steps.
+    Compute the negative log-probability of sequences of labels, summed over all alignments to the steps.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reducti
 
 
 def _log_likelihood(log_probs, targets, steps, labels, blank):
-    """For each sample the logarithm of the sum over alignments; _LOG_ZERO or less if there is none."""
+    """Return the logarithm of the sum over alignments for each sample; _LOG_ZERO or less if there is none."""
     longest, count, classes = log_probs.shape
     states, skip = _states(targets, labels, classes, blank)
     size = states.shape[1]

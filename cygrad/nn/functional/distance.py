@@ -1,4 +1,4 @@
-"""How far apart vectors are, and how alike their directions."""
+"""Distances and cosine similarity of vectors."""
 
 import cygrad
 from cygrad.composite.out_forms import as_tensor_argument
@@ -10,7 +10,7 @@ pdist = cygrad.pdist
 
 def pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False):
     """
-    The p-norm of ``x1 - x2 + eps`` along the last dimension.
+    Return the p-norm of ``x1 - x2 + eps`` along the last dimension.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False):
 
 def cosine_similarity(x1, x2, dim=1, eps=1e-8):
     """
-    The cosine of the angle between vectors: their product divided by their lengths.
+    Return the cosine of the angle between vectors: their product divided by their lengths.
 
     Parameters
     ----------

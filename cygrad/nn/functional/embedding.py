@@ -13,7 +13,7 @@ _embedding, _bag, _bag_maximum = operators.embedding, operators.embedding_bag, o
 
 
 def _check_padding(operation, padding_idx, rows):
-    """The row that is meant, or -1."""
+    """Return the padding row, or -1."""
     if padding_idx is None:
         return -1
     if not -rows <= padding_idx < rows:
@@ -23,14 +23,14 @@ def _check_padding(operation, padding_idx, rows):
 
 
 def _limit_norms(operation, weight, index, max_norm, norm_type):
-    """Scale rows of the table, in place, whose norm exceeds a bound."""
+    """Scale rows of the table whose norm exceeds a bound, in place."""
     if cygrad.is_grad_enabled() and weight.requires_grad and not weight.is_leaf:
-        raise RuntimeError(f"{operation}: with max_norm the table is changed in place, so it must be a leaf (got the "
+        raise RuntimeError(f"{operation}: with max_norm the table is modified in place, so it must be a leaf (got the "
                            "result of another operation). Pass a parameter.")
-    with cygrad.no_grad(), paused():             # no part of what is differentiated, in either mode
+    with cygrad.no_grad(), paused():             # not differentiated, in either mode
         rows = cygrad.unique(index)
         chosen = weight.detach().index_select(0, rows)
-        # In double precision, or rows would come out longer by a last bit.
+        # In double precision, so that rounding never makes rows longer.
         norms = cygrad.norm(chosen, norm_type, 1, keepdim=True).to(cygrad.float64)
         factor = cygrad.where(norms > max_norm, max_norm / (norms + 1e-7), 1.0)
         weight.index_copy_(0, rows, chosen * factor.to(chosen.dtype))
@@ -54,7 +54,7 @@ def _looked_up(weight, index, padding, sparse):
 
 def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False):
     """
-    Rows of `weight`, looked up by index.
+    Look up rows of `weight` by index.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, sca
 def embedding_bag(input, weight, offsets=None, max_norm=None, norm_type=2, scale_grad_by_freq=False, mode="mean",
                   sparse=False, per_sample_weights=None, include_last_offset=False, padding_idx=None):
     """
-    Sums, means or maxima of bags of rows of `weight`.
+    Compute sums, means or maxima of bags of rows of `weight`.
 
     Parameters
     ----------
@@ -145,9 +145,9 @@ def embedding_bag(input, weight, offsets=None, max_norm=None, norm_type=2, scale
     if as_tensor_argument("embedding_bag", "weight", weight).ndim != 2:
         raise ValueError(f"embedding_bag: weight must be a matrix (got {weight.ndim} dimensions).")
     if mode not in ("sum", "mean", "max"):
-        raise ValueError(f"embedding_bag: there is no such mode (got {mode!r}, expected sum, mean or max).")
+        raise ValueError(f"embedding_bag: unknown mode (got {mode!r}, expected sum, mean or max).")
     if mode == "max" and (scale_grad_by_freq or sparse):
-        raise ValueError("embedding_bag: mode max goes neither with scale_grad_by_freq nor with sparse (got one).")
+        raise ValueError("embedding_bag: mode 'max' supports neither scale_grad_by_freq nor sparse (got one of them).")
     if per_sample_weights is not None:
         if input.shape != per_sample_weights.shape:
             raise ValueError("embedding_bag: expected per_sample_weights in the shape of the input (got "
@@ -184,10 +184,11 @@ def embedding_bag(input, weight, offsets=None, max_norm=None, norm_type=2, scale
 
 
 def _check_bags(input, offsets, include_last_offset):
-    """Refuse what tells no bags."""
+    """Raise for arguments that do not describe bags."""
     if input.ndim == 2:
         if offsets is not None:
-            raise ValueError("embedding_bag: the rows of a matrix are the bags, so there are no offsets (got some).")
+            raise ValueError("embedding_bag: 2-dim input needs no offsets, because its rows are the bags (got "
+                             "offsets).")
     elif input.ndim != 1:
         raise ValueError(f"embedding_bag: input must be a vector or a matrix (got {input.ndim} dimensions).")
     elif not isinstance(offsets, cygrad.Tensor) or offsets.ndim != 1 or offsets.is_floating_point():
@@ -198,7 +199,7 @@ def _check_bags(input, offsets, include_last_offset):
 
 
 def _starts(input, offsets, include_last_offset):
-    """Where bags begin, and where the last one ends."""
+    """Return where bags begin, and where the last one ends."""
     if offsets is None:
         return [row * input.shape[1] for row in range(input.shape[0] + 1)]
     starts = offsets.tolist()
@@ -210,7 +211,7 @@ def _starts(input, offsets, include_last_offset):
 
 
 def _bags(rows, starts, kept, mode):
-    """Rows reduced within bags; `kept` is False for those that are left out, None if all count."""
+    """Reduce rows within bags; `kept` is False for those that are excluded, None if all count."""
     pairs = list(pairwise(starts))
     count, rows = len(pairs), rows[:starts[-1]]
     sizes = members = [stop - start for start, stop in pairs]
@@ -220,7 +221,7 @@ def _bags(rows, starts, kept, mode):
         rows = rows.masked_fill(~kept.unsqueeze(1), -cygrad.inf if mode == "max" else 0)
     members = cygrad.tensor(members, dtype=cygrad.int64).unsqueeze(1)
     if mode == "max":
-        # Bags as lines of one length, filled up with a last row of -inf.
+        # Pad bags to one length, with an extra row of -inf.
         longest = max(1, *sizes, 1)
         places = [[start + k if start + k < stop else starts[-1] for k in range(longest)] for start, stop in pairs]
         places = cygrad.tensor(places, dtype=cygrad.int64).reshape(count, longest)

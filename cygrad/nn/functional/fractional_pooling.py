@@ -1,4 +1,4 @@
-"""Pooling of overlapping windows at places that are drawn (Graham, 2014): results of nearly any size."""
+"""Pooling of overlapping windows at random positions (Graham, 2014): results of nearly any size."""
 
 import cygrad
 from cygrad.nn.functional.convolution import spread
@@ -7,7 +7,7 @@ __all__ = [f"fractional_max_pool{n}d{end}" for n in (2, 3) for end in ("", "_wit
 
 
 def _starts(samples, length, count, window):
-    """Where the windows of one dimension begin, for each plane: of shape (batch, channels, count)."""
+    """Return where the windows of one dimension begin, for each plane: of shape (batch, channels, count)."""
     last = cygrad.full((*samples.shape, 1), length - window, dtype=cygrad.int64)
     if count == 1:
         return last
@@ -46,7 +46,7 @@ def _pool(n, input, kernel_size, output_size, output_ratio, samples):
         return values, cygrad.zeros(values.shape, dtype=cygrad.int64)
     if samples is None:
         samples = cygrad.rand(*batch.shape[:2], n, dtype=batch.dtype)
-    # Each plane has places of its own. Images have that of the width first.
+    # Positions differ between planes. Images have that of the width first.
     samples = samples.flip(-1) if n == 2 else samples
     places = cygrad.zeros(*batch.shape[:2], *[1] * (2 * n), dtype=cygrad.int64)
     for dim, (length, window, count) in enumerate(zip(lengths, windows, counts, strict=True)):

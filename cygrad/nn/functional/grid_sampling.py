@@ -1,4 +1,4 @@
-"""Images read at positions that are computed: `grid_sample`, and the grids of affine maps."""
+"""Sampling of images at computed positions: `grid_sample`, and the grids of affine maps."""
 
 import math
 
@@ -10,13 +10,13 @@ from cygrad.composite.out_forms import as_tensor_argument
 
 __all__ = ["affine_grid", "grid_sample"]
 
-# In the order of the numbers by which the array function knows them.
+# In the order of the kernel's numbers for them.
 MODES = ("nearest", "bilinear", "bicubic")
 PADDINGS = ("zeros", "border", "reflection")
 
 
 def _aligned(operation, align_corners):
-    """Whether -1 and 1 are the middles of the outer pixels; not to say it is worth a warning, as it once was so."""
+    """Return whether -1 and 1 are the centers of the outer pixels; the default warns, because it has changed."""
     if align_corners is None:
         warn_user(f"{operation}: align_corners defaults to False, which was True in early versions of programs for "
                   "PyTorch. Pass align_corners=True or False.")
@@ -26,7 +26,7 @@ def _aligned(operation, align_corners):
 @computes_in("float32")
 def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corners=None):
     """
-    Images read at given positions.
+    Sample images at given positions.
 
     Parameters
     ----------
@@ -69,10 +69,10 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
     """
     as_tensor_argument("grid_sample", "input", input)
     if mode not in MODES:
-        raise ValueError(f"grid_sample: there is no such mode (got {mode!r}, expected 'bilinear', "
+        raise ValueError(f"grid_sample: unknown mode (got {mode!r}, expected 'bilinear', "
                          "'nearest' or 'bicubic').")
     if padding_mode not in PADDINGS:
-        raise ValueError(f"grid_sample: there is no such padding_mode (got {padding_mode!r}, expected "
+        raise ValueError(f"grid_sample: unknown padding_mode (got {padding_mode!r}, expected "
                          "'zeros', 'border' or 'reflection').")
     if input.ndim not in (4, 5) or input.ndim != grid.ndim:
         raise RuntimeError("grid_sample: input and grid must both have four dimensions, or both five (got shapes "
@@ -98,7 +98,7 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
 
 def affine_grid(theta, size, align_corners=None):
     """
-    The grid for `grid_sample` that an affine map gives.
+    Return the grid of an affine map for `grid_sample`.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ def affine_grid(theta, size, align_corners=None):
     lines = []
     for count in size[2:]:
         line = cygrad.linspace(-1, 1, count, dtype=theta.dtype) if count > 1 else cygrad.zeros(1, dtype=theta.dtype)
-        # The identity reads at whole positions, where `grid_sample` has kinks: to the last bit as PyTorch computes it.
+        # The identity samples at whole positions, where `grid_sample` has kinks: computed bit-identically to PyTorch.
         lines.append(line if align_corners else line * (count - 1) / count)
     columns = [line.reshape([-1 if dim == place else 1 for dim in range(n)]).expand(*size[2:])
                for place, line in enumerate(lines)]

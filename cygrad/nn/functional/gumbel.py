@@ -1,4 +1,4 @@
-"""Random choices that can be differentiated."""
+"""Differentiable sampling."""
 
 import cygrad
 from cygrad._core.graph.user_warnings import warn_user
@@ -10,7 +10,7 @@ __all__ = ["gumbel_softmax"]
 
 def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
     """
-    Draw from categorical distributions in a way that can be differentiated (Jang, Gu and Poole, 2017).
+    Draw differentiable samples from categorical distributions (Jang, Gu and Poole, 2017).
 
     Parameters
     ----------

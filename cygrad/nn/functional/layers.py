@@ -1,4 +1,4 @@
-"""Linear maps, dropout and what prepares data for them."""
+"""Linear maps, dropout and normalization of vectors."""
 
 import math
 
@@ -17,7 +17,7 @@ pad = operators.pad
 
 
 def check_probability(p, operation):
-    """ValueError unless p is in [0, 1]."""
+    """Raise ValueError unless p is in [0, 1]."""
     if not 0 <= p <= 1:
         raise ValueError(f"{operation}: p must be from 0 to 1 (got {p}).")
 
@@ -83,7 +83,7 @@ def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
 @computes_in("float32")
 def bilinear(input1, input2, weight, bias=None):
     """
-    ``sum_ij weight[k, i, j] * input1[i] * input2[j] + bias[k]``.
+    Compute ``sum_ij weight[k, i, j] * input1[i] * input2[j] + bias[k]``.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Minus the logarithm of a probability density, for models that predict its parameters."""
+"""Negative log-likelihoods, for models that predict the parameters of a distribution."""
 
 import math
 
@@ -15,7 +15,7 @@ __all__ = ["gaussian_nll_loss", "linear_cross_entropy", "poisson_nll_loss"]
 def poisson_nll_loss(input, target, log_input=True, full=False, size_average=None, eps=1e-8, reduce=None,
                      reduction="mean"):
     """
-    Minus the log-probability of counts under Poisson distributions, without the term that knows the target alone.
+    Compute the negative log-probability of counts under Poisson distributions, without the term of the target alone.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def poisson_nll_loss(input, target, log_input=True, full=False, size_average=Non
 @documented()
 def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"):
     """
-    Minus the log-density of values under normal distributions, without its constant.
+    Compute the negative log-density of values under normal distributions, without its constant.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
 def linear_cross_entropy(input, linear_weight, target, *, linear_bias=None, weight=None, reduction="mean",
                          ignore_index=None, label_smoothing=0.0, options=None):
     """
-    `cross_entropy` of scores that are a linear function of the input.
+    Compute `cross_entropy` of scores that are a linear function of the input.
 
     Parameters
     ----------
@@ -130,8 +130,8 @@ def linear_cross_entropy(input, linear_weight, target, *, linear_bias=None, weig
     tensor(0.1269)
     """
     if options is not None:
-        raise NotImplementedError("linear_cross_entropy: options choose among implementations, of which there is one "
-                                  f"(got {options!r}). Leave it out.")
+        raise NotImplementedError("linear_cross_entropy: options are not supported, because there is one "
+                                  f"implementation (got {options!r}). Leave it out.")
     if linear_weight.ndim > 2 and input.ndim != 2:
         raise RuntimeError(f"linear_cross_entropy: a K-dimensional loss, which linear_weight of shape "
                            f"{tuple(linear_weight.shape)} defines, requires batched input (got shape "

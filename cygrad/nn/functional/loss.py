@@ -8,7 +8,7 @@ from cygrad.composite.out_forms import as_tensor_argument
 __all__ = ["binary_cross_entropy", "binary_cross_entropy_with_logits", "cross_entropy", "huber_loss", "kl_div",
            "l1_loss", "mse_loss", "nll_loss", "reduced", "resolve_reduction", "smooth_l1_loss"]
 
-# What parameters of these functions mean.
+# Shared parameter descriptions.
 _PARAMETERS = {"input, target": "Tensor\n    Of one shape."}
 
 _REDUCTIONS = ("none", "mean", "sum")
@@ -20,7 +20,7 @@ _bce_unweighted = operators.binary_cross_entropy_with_logits_unweighted
 
 
 def resolve_reduction(size_average, reduce, reduction, operation):
-    """The reduction that is meant, where the old arguments `size_average` and `reduce` are given."""
+    """Return the reduction of the deprecated arguments `size_average` and `reduce`."""
     if size_average is None and reduce is None:
         return reduction
     if reduce is not None and not reduce:
@@ -33,12 +33,12 @@ def resolve_reduction(size_average, reduce, reduction, operation):
 
 def check_reduction(reduction, operation, known=_REDUCTIONS):
     if reduction not in known:
-        raise ValueError(f"{operation}: there is no such reduction (got {reduction}, expected one of "
+        raise ValueError(f"{operation}: unknown reduction (got {reduction}, expected one of "
                          f"{', '.join(known)}).")
 
 
 def reduced(losses, reduction, operation):
-    """The mean or sum of the losses, or themselves; ValueError for another reduction."""
+    """Return the mean or sum of the losses, or themselves; ValueError for another reduction."""
     if reduction == "mean":
         return losses.mean()
     if reduction == "sum":
@@ -56,7 +56,7 @@ def _check_sizes(input, target, operation):
 
 
 def _weighted(losses, weight, reduction, operation):
-    """Losses of regression, each with its weight; the mean is a weighted one."""
+    """Compute weighted regression losses; the mean is a weighted one."""
     if weight.shape != losses.shape:
         raise ValueError(f"{operation}: expected one weight for each element (got {weight.shape} and "
                          f"{losses.shape}).")
@@ -67,7 +67,7 @@ def _weighted(losses, weight, reduction, operation):
 @documented(_PARAMETERS)
 def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
     """
-    The squared difference.
+    Compute the squared difference.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", we
 @documented(_PARAMETERS)
 def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
     """
-    The absolute difference.
+    Compute the absolute difference.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", wei
 @documented(_PARAMETERS)
 def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):
     """
-    The absolute difference; where it is less than `beta`, ``0.5 * difference**2 / beta``.
+    Compute the absolute difference; where it is less than `beta`, ``0.5 * difference**2 / beta``.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
 @documented(_PARAMETERS)
 def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
     """
-    Half the squared difference; beyond `delta`, ``delta * (|difference| - delta / 2)``.
+    Compute half the squared difference; beyond `delta`, ``delta * (|difference| - delta / 2)``.
 
     Parameters
     ----------
@@ -187,7 +187,7 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
 @documented(_PARAMETERS)
 def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_target=False):
     """
-    The Kullback-Leibler divergence of `target` from the distribution whose logarithm is `input`.
+    Compute the Kullback-Leibler divergence of `target` from the distribution whose logarithm is `input`.
 
     Parameters
     ----------
@@ -217,7 +217,7 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
 @documented(_PARAMETERS)
 def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"):
     """
-    Minus the log-probability of the right class.
+    Compute the negative log-probability of the target class.
 
     Parameters
     ----------
@@ -251,7 +251,7 @@ def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, r
 def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean",
                   label_smoothing=0.0):
     """
-    Minus the log-probability of the right class, given unnormalized scores.
+    Compute the negative log-probability of the target class, given unnormalized scores.
 
     Parameters
     ----------
@@ -301,7 +301,7 @@ def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-1
 
 
 def _of_probabilities(input, target, weight, reduction, label_smoothing):
-    """`cross_entropy` where the target is a distribution over the classes."""
+    """Compute `cross_entropy` where the target is a distribution over the classes."""
     classes = 1 if input.ndim > 1 else 0
     if input.ndim == 0:
         raise RuntimeError("cross_entropy: the input needs a dimension for the classes (got shape ()).")
@@ -319,7 +319,7 @@ def _of_probabilities(input, target, weight, reduction, label_smoothing):
 
 def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
     """
-    Minus the log-probability of the right one of two classes.
+    Compute the negative log-probability of the target, one of two classes.
 
     Parameters
     ----------
@@ -369,7 +369,7 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
 def binary_cross_entropy_with_logits(input, target, weight=None, size_average=None, reduce=None, reduction="mean",
                                      pos_weight=None):
     """
-    `binary_cross_entropy` of ``sigmoid(input)``, computed in a stable way.
+    Compute `binary_cross_entropy` of ``sigmoid(input)``, in a numerically stable way.
 
     Parameters
     ----------

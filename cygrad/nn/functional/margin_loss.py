@@ -1,4 +1,4 @@
-"""Losses with a margin: they are zero where scores are right by enough."""
+"""Margin losses: zero where scores are right by a margin."""
 
 import cygrad
 from cygrad._core.graph.user_warnings import warn_user
@@ -20,7 +20,8 @@ _RETURNED = "Tensor\n    Derivative 0 at the margin."
 @documented(returns=_RETURNED)
 def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=None, reduction="mean"):
     """
-    `input` where the target is 1, ``max(0, margin - input)`` where it is -1, and the sum of the two elsewhere.
+    Compute `input` where the target is 1, ``max(0, margin - input)`` where it is -1, and the sum of the two
+    elsewhere.
 
     Parameters
     ----------
@@ -47,7 +48,7 @@ def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=No
 @documented()
 def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
     """
-    ``log(1 + exp(-target * input))``, computed in a stable way.
+    Compute ``log(1 + exp(-target * input))``, in a numerically stable way.
 
     Parameters
     ----------
@@ -70,7 +71,7 @@ def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="m
 @documented(returns=_RETURNED)
 def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
     """
-    ``max(0, margin - target * (input1 - input2))``: the first should rank higher where the target is 1.
+    Compute ``max(0, margin - target * (input1 - input2))``: the first should rank higher where the target is 1.
 
     Parameters
     ----------
@@ -97,7 +98,7 @@ def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, red
 @documented(returns=_RETURNED)
 def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
     """
-    One minus the cosine of two vectors where the target is 1, ``max(0, cosine - margin)`` where it is -1.
+    Compute one minus the cosine of two vectors where the target is 1, ``max(0, cosine - margin)`` where it is -1.
 
     Parameters
     ----------
@@ -139,7 +140,7 @@ def _check_margin(operation, margin, anchor, positive, negative):
 def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2, eps=1e-6, swap=False, size_average=None,
                         reduce=None, reduction="mean"):
     """
-    ``max(0, margin + d(anchor, positive) - d(anchor, negative))`` with the distance `pairwise_distance`.
+    Compute ``max(0, margin + d(anchor, positive) - d(anchor, negative))`` with the distance `pairwise_distance`.
 
     Parameters
     ----------
@@ -170,7 +171,7 @@ def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2, eps=1e-6, s
 def triplet_margin_with_distance_loss(anchor, positive, negative, *, distance_function=None, margin=1.0, swap=False,
                                       reduction="mean"):
     """
-    ``max(0, margin + d(anchor, positive) - d(anchor, negative))`` with any distance.
+    Compute ``max(0, margin + d(anchor, positive) - d(anchor, negative))`` with any distance.
 
     Parameters
     ----------
@@ -201,7 +202,7 @@ def _triplet(distance, anchor, positive, negative, margin, swap, reduction, oper
 
 
 def _as_rows(operation, input, target, one_class):
-    """Scores (N, C), and targets (N,) or (N, C); whether there was no N."""
+    """Return scores (N, C), targets (N,) or (N, C), and whether there was no N."""
     as_tensor_argument(operation, "input", input)
     as_tensor_argument(operation, "target", target)
     single = input.ndim < 2
@@ -303,7 +304,7 @@ def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduct
     check_reduction(reduction, "multilabel_margin_loss")
     rows, classes, single = _as_rows("multilabel_margin_loss", input, target, False)
     counts = (classes >= 0).long().cumprod(1)
-    classes = classes * counts                               # class 0, where none is meant, with a count of 0
+    classes = classes * counts                               # class 0, where there is none, with a count of 0
     right = cygrad.zeros(rows.shape, dtype=cygrad.int64).scatter_add(1, classes, counts) > 0
     short = cygrad.relu(1 - rows.gather(1, classes).unsqueeze(2) + rows.unsqueeze(1))
     short = short.masked_fill(right.unsqueeze(1) | (counts == 0).unsqueeze(2), 0)
@@ -314,7 +315,7 @@ def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduct
 @documented()
 def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
     """
-    The mean over classes of `binary_cross_entropy_with_logits`.
+    Compute the mean over classes of `binary_cross_entropy_with_logits`.
 
     Parameters
     ----------

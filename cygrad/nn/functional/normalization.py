@@ -9,7 +9,7 @@ from cygrad.nn.functional.convolution import in_order_of
 
 __all__ = ["batch_norm", "group_norm", "instance_norm", "layer_norm", "local_response_norm", "rms_norm"]
 
-# What parameters of these functions mean.
+# Shared parameter descriptions.
 _PARAMETERS = {"eps": "float, default 1e-5\n    Added to the variance."}
 _RETURNED = "Tensor\n    Of the shape of the input."
 
@@ -17,12 +17,12 @@ _batch_norm, _layer_norm, _rms_norm = (getattr(operators, name) for name in ("ba
 
 
 def _per_channel(values, input):
-    """One value for each channel, in a shape that broadcasts over images."""
+    """Return one value for each channel, in a shape that broadcasts over images."""
     return values.reshape((1, -1) + (1,) * (input.ndim - 2))
 
 
 def _check_channels(operation, channels, **parameters):
-    """One element for each channel."""
+    """Check for one element for each channel."""
     for name, values in parameters.items():
         if values is not None and values.numel() != channels:
             raise RuntimeError(f"{operation}: {name} should contain {channels} elements, one for each channel (got "
@@ -30,7 +30,7 @@ def _check_channels(operation, channels, **parameters):
 
 
 def _check_tangents(operation, **statistics):
-    """Running statistics are no part of what is differentiated."""
+    """Check that running statistics do not require grad."""
     for name, running in statistics.items():
         if running is not None and tangent(running) is not None:
             raise RuntimeError(f"{operation}: {name} cannot have a tangent (got a dual tensor). Pass the primal.")
@@ -46,7 +46,7 @@ def _update(running, batch, momentum):
 @documented(_PARAMETERS, returns=_RETURNED)
 def batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
     """
-    Each channel less its mean, divided by its deviation (Ioffe and Szegedy, 2015).
+    Normalize each channel by its mean and deviation (Ioffe and Szegedy, 2015).
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
     except AttributeError:
         as_tensor_argument("batch_norm", "input", input)
         raise
-    if rank < 2 and rank and not input.numel():           # nothing, of which the shape is kept
+    if rank < 2 and rank and not input.numel():           # empty, but with the right shape
         for part, combine in ((weight, cygrad.mul), (bias, cygrad.add)):
             input = input if part is None else combine(input, part[0])
         return input.clone()
@@ -99,7 +99,7 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
     _check_tangents("batch_norm", running_mean=running_mean, running_var=running_var)
     if not training:
         if running_mean is None or running_var is None:
-            raise RuntimeError("batch_norm: without training there must be running_mean and running_var (got None). "
+            raise RuntimeError("batch_norm: evaluation mode needs running_mean and running_var (got None). "
                                "Pass them, or training=True.")
         return _with_statistics(input, running_mean, running_var, weight, bias, eps)
     count = input.numel() // channels if channels else 0
@@ -114,7 +114,7 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
 
 
 def _with_statistics(input, mean, variance, weight, bias, eps):
-    """Channels normalized by given statistics."""
+    """Normalize channels by given statistics."""
     if not input.dtype.is_floating_point:
         raise NotImplementedError(f"batch_norm: needs float32 or float64 (got {input.dtype}). Convert with to() first.")
     scale = cygrad.rsqrt(variance.to(input.dtype) + eps)
@@ -123,12 +123,12 @@ def _with_statistics(input, mean, variance, weight, bias, eps):
     shift = -mean.to(input.dtype) * scale
     if bias is not None:
         shift = shift + bias
-    # One pass over the images: channels are prepared before.
+    # One pass over the images: factors of channels are computed before.
     return cygrad.addcmul(_per_channel(shift, input), input, _per_channel(scale, input))
 
 
 def _row_dimensions(operation, input, normalized_shape, **parameters):
-    """How many dimensions a row has."""
+    """Return how many dimensions a row has."""
     shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
     if not shape:
         raise RuntimeError(f"{operation}: normalized_shape must name a dimension or more (got {shape}).")
@@ -150,7 +150,7 @@ def _row_dimensions(operation, input, normalized_shape, **parameters):
 @documented(_PARAMETERS, returns=_RETURNED)
 def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
     """
-    The last dimensions less their mean, divided by their deviation (Ba, Kiros and Hinton, 2016).
+    Normalize the last dimensions by their mean and deviation (Ba, Kiros and Hinton, 2016).
 
     Parameters
     ----------
@@ -184,7 +184,7 @@ def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
 @documented(_PARAMETERS, returns=_RETURNED)
 def rms_norm(input, normalized_shape, weight=None, eps=None):
     """
-    The last dimensions divided by the root of the mean of their squares (Zhang and Sennrich, 2019).
+    Divide the last dimensions by the root of the mean of their squares (Zhang and Sennrich, 2019).
 
     Parameters
     ----------
@@ -226,7 +226,7 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
 @documented(_PARAMETERS, returns=_RETURNED)
 def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
     """
-    Groups of channels less their mean, divided by their deviation, image by image (Wu and He, 2018).
+    Normalize groups of channels by their mean and deviation, image by image (Wu and He, 2018).
 
     Parameters
     ----------
@@ -268,7 +268,7 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
 
 
 def _normalize_groups(rows, weight, bias, eps):
-    """Rows of shape (batch, groups, channels of a group, elements) normalized, with parameters of channels."""
+    """Normalize rows of shape (batch, groups, channels of a group, elements), with parameters of channels."""
     shape = (*rows.shape[1:3], 1)
     return _layer_norm(rows, None if weight is None else weight.reshape(shape), None if bias is None else
                        bias.reshape(shape), 2, eps)
@@ -278,7 +278,7 @@ def _normalize_groups(rows, weight, bias, eps):
 def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True,
                   momentum=0.1, eps=1e-5):
     """
-    Each channel of each image less its mean, divided by its deviation (Ulyanov, Vedaldi and Lempitsky, 2016).
+    Normalize each channel of each image by its mean and deviation (Ulyanov, Vedaldi and Lempitsky, 2016).
 
     Parameters
     ----------
@@ -316,8 +316,8 @@ def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=
     _check_tangents("instance_norm", running_mean=running_mean, running_var=running_var)
     if not use_input_stats:
         if running_mean is None or running_var is None:
-            raise RuntimeError("instance_norm: with use_input_stats=False there must be running_mean and running_var "
-                               "(got None). Pass them, or use_input_stats=True.")
+            raise RuntimeError("instance_norm: use_input_stats=False needs running_mean and running_var (got None). "
+                               "Pass them, or use_input_stats=True.")
         return _with_statistics(input, running_mean, running_var, weight, bias, eps)
     count = input.numel() // (batch * channels) if batch and channels else 0
     if count == 1 or (input.ndim == 2 and input.numel()):

@@ -10,7 +10,7 @@ _unfold, _fold = operators.im2col, operators.col2im
 
 def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
     """
-    Patches of images as columns of matrices.
+    Extract patches of images as columns of matrices.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
 
 def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
     """
-    Columns of matrices added up as patches of images: the transpose of `unfold`.
+    Sum columns of matrices as patches of images: the transpose of `unfold`.
 
     Parameters
     ----------

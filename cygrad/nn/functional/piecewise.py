@@ -1,4 +1,4 @@
-"""Activations that are straight lines with bends, and activations written into their input."""
+"""Piecewise linear activations, and in-place activations."""
 
 import cygrad
 from cygrad._core.table.operator import operators
@@ -28,7 +28,7 @@ def hardtanh_(input, min_val=-1.0, max_val=1.0):
 
 def softshrink(input, lambd=0.5, *, out=None):
     """
-    Each element, drawn towards 0 by `lambd`, and 0 where it would pass it.
+    Move each element towards 0 by `lambd`, but not beyond.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def softshrink(input, lambd=0.5, *, out=None):
 
 
 def once_each(input):
-    """A view of a tensor that has each element once, where expanded dimensions repeat them."""
+    """Return a view of a tensor that has each element once, without expanded dimensions."""
     repeated = [size > 1 and step == 0 for size, step in zip(input.shape, input.stride(), strict=True)]
     if not any(repeated):
         return input
@@ -70,7 +70,7 @@ def _threshold_of_integers(input, threshold, value):
 
 def threshold(input, threshold, value, inplace=False):
     """
-    Each element, or `value` if it does not exceed the threshold.
+    Return each element, or `value` if it does not exceed the threshold.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def threshold_(input, threshold, value):
 @computes_in("lower")
 def prelu(input, weight):
     """
-    Each element, negative ones scaled by a slope that is learned (He et al., 2015).
+    Scale negative elements by a learned slope (He et al., 2015).
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ def prelu(input, weight):
 
 def rrelu(input, lower=1 / 8, upper=1 / 3, training=False, inplace=False):
     """
-    Each element, negative ones scaled by a random slope: another one for each element.
+    Scale negative elements by random slopes.
 
     Parameters
     ----------

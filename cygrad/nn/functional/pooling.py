@@ -21,7 +21,7 @@ def _max(n, input, kernel_size, stride, padding, dilation, ceil_mode, return_ind
 
 
 def _stride(stride, kernel_size):
-    """The stride; without one, windows lie side by side."""
+    """Return the stride; by default that of adjacent windows."""
     return kernel_size if stride is None or stride == () or stride == [] else stride
 
 
@@ -32,13 +32,13 @@ def _average(n, input, kernel_size, stride, padding, ceil_mode, count_include_pa
 
 
 def _power_average(n, input, norm_type, kernel_size, stride, ceil_mode):
-    """Powers are averaged and multiplied by the size of the window: a sum."""
+    """Average powers and multiply by the size of the window: a sum."""
     kernel_size = spread(kernel_size, n, f"lp_pool{n}d", "kernel_size")
     if norm_type == 0:
-        raise ValueError(f"lp_pool{n}d: norm_type must not be zero: there is no such root (got {norm_type}).")
+        raise ValueError(f"lp_pool{n}d: norm_type must not be zero (got {norm_type}).")
     scale = 1
     if input.is_floating_point() and input.numel():
-        # Powers of numbers near 1: a power of two is the scale, so that nothing is rounded.
+        # Scale by a power of two, which is exact, so that powers do not overflow.
         largest = cygrad.amax(cygrad.abs(input.detach()))
         scale = cygrad.where((largest > 0) & cygrad.isfinite(largest), largest, 1)
         scale = cygrad.ldexp(cygrad.ones_like(scale), cygrad.frexp(scale).exponent - 1)
@@ -82,7 +82,7 @@ _RETURNED = "Tensor, or a tuple (values, indices)"
 @documented(returns=_RETURNED)
 def max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
     """
-    The largest element of each of a row of windows.
+    Return the maximum of each window of a sequence.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
 @documented(returns=_RETURNED)
 def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
     """
-    The largest element of each of a grid of windows; options as for `max_pool1d`, numbers or pairs of them.
+    Return the maximum of each window of an image; options as for `max_pool1d`, numbers or pairs of them.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
 @documented(returns=_RETURNED)
 def max_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
     """
-    The largest element of each of a grid of windows; options as for `max_pool1d`, numbers or three of them.
+    Return the maximum of each window of a volume; options as for `max_pool1d`, numbers or three of them.
 
     Parameters
     ----------
@@ -311,7 +311,7 @@ def max_unpool3d(input, indices, kernel_size, stride=None, padding=0, output_siz
 @documented()
 def avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True):
     """
-    The average of each of a row of windows.
+    Return the average of each window of a sequence.
 
     Parameters
     ----------
@@ -346,7 +346,7 @@ def avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, coun
 def avg_pool2d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True,
                divisor_override=None):
     """
-    The average of each of a grid of windows; options as for `avg_pool1d`, numbers or pairs of them.
+    Return the average of each window of an image; options as for `avg_pool1d`, numbers or pairs of them.
 
     Parameters
     ----------
@@ -374,7 +374,7 @@ def avg_pool2d(input, kernel_size, stride=None, padding=0, ceil_mode=False, coun
 def avg_pool3d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True,
                divisor_override=None):
     """
-    The average of each of a grid of windows; options as for `avg_pool2d`, numbers or three of them.
+    Return the average of each window of a volume; options as for `avg_pool2d`, numbers or three of them.
 
     Parameters
     ----------
@@ -398,7 +398,7 @@ def avg_pool3d(input, kernel_size, stride=None, padding=0, ceil_mode=False, coun
 @documented()
 def lp_pool1d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
     """
-    The sum of powers of each of a row of windows, and the root of that: ``sum(x**p)**(1/p)``.
+    Return the p-norm of each window of a sequence: ``sum(x**p)**(1/p)``.
 
     Parameters
     ----------
@@ -428,7 +428,7 @@ def lp_pool1d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
 @documented()
 def lp_pool2d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
     """
-    The root of the sum of powers of each of a grid of windows; see `lp_pool1d`.
+    Return the p-norm of each window of an image; see `lp_pool1d`.
 
     Parameters
     ----------
@@ -452,7 +452,7 @@ def lp_pool2d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
 @documented()
 def lp_pool3d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
     """
-    The root of the sum of powers of each of a grid of windows; see `lp_pool1d`.
+    Return the p-norm of each window of a volume; see `lp_pool1d`.
 
     Parameters
     ----------

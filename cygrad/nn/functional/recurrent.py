@@ -18,7 +18,7 @@ _linear, _linear_in_panels, _unbind, _lstm_gates, _gru_gates, _tanh, _relu = (
 
 
 def _panels(matrix):
-    """Its rows in panels, of which the last may end with zeros: side by side for each column."""
+    """Return its rows in panels, contiguous for each column; the last panel may be padded with zeros."""
     rows, columns = matrix.shape
     if rows % ROWS:
         matrix = cygrad.nn.functional.pad(matrix, (0, 0, 0, -rows % ROWS))
@@ -26,7 +26,7 @@ def _panels(matrix):
 
 
 def _in_panels(weight):
-    """The weight of the state, with panels of its rows and, if there will be gradients, of its columns."""
+    """Return the weight of the state, with panels of its rows and, if there will be gradients, of its columns."""
     plain = weight.detach()
     return weight, _panels(plain), _panels(plain.t()) if cygrad.is_grad_enabled() else None
 
@@ -54,7 +54,7 @@ _STEPS = {"LSTM": _lstm_step, "GRU": _gru_step, "RNN_TANH": _tanh_step, "RNN_REL
 
 def run_direction(mode, input, state, weights, reverse=False, sizes=None):
     """
-    One layer in one direction.
+    Run one layer in one direction.
 
     Parameters
     ----------
@@ -76,12 +76,12 @@ def run_direction(mode, input, state, weights, reverse=False, sizes=None):
         The hidden states in the form of the input; and the state after the last step, of each sequence its own.
     """
     short = autocast.current()
-    if short is not None:                        # once for all steps, panels included; an LSTM is short as a whole
+    if short is not None:                        # once for all steps, panels included; a whole LSTM is short
         weights = autocast.cast(weights, short)
         if mode == "LSTM":
             input, state = autocast.cast(input, short), tuple(autocast.cast(state, short))
     w_ih, w_hh, b_ih, b_hh, projection = weights
-    if b_hh is not None and mode != "GRU":       # which multiplies what comes from the state by a gate
+    if b_hh is not None and mode != "GRU":       # it multiplies the product with the state by a gate
         b_ih, b_hh = b_ih + b_hh, None
     shares = _linear(input, w_ih, b_ih)
     step = _STEPS[mode]
@@ -99,7 +99,7 @@ def run_direction(mode, input, state, weights, reverse=False, sizes=None):
 
 
 def _run_packed(step, shares, state, weight, bias, projection, reverse, sizes):
-    """Sequences enter when they begin and leave when they end; sorted by length, they are always the first ones."""
+    """Run sequences of different lengths; sorted by length, active ones are always the first."""
     initial, hidden, left = state, [None] * len(sizes), []
     order = range(len(sizes) - 1, -1, -1) if reverse else range(len(sizes))
     size = sizes[order[0]] if sizes else 0

@@ -1,4 +1,4 @@
-"""Images brought to another size, and pixels moved between channels and space."""
+"""Interpolation of images, and pixel shuffling."""
 
 import math
 
@@ -13,14 +13,14 @@ __all__ = ["channel_shuffle", "interpolate", "pixel_shuffle", "pixel_unshuffle",
            "upsample_nearest"]
 
 _resample = operators.resample
-# Number of dimensions of the input that each mode is meant for, and what the kernel calls it.
+# Number of dimensions of the input of each mode, and the kernel's name for it.
 _MODES = {"nearest": (None, "nearest"), "nearest-exact": (None, "nearest-exact"), "linear": (3, "linear"),
           "bilinear": (4, "linear"), "trilinear": (5, "linear"), "bicubic": (4, "cubic"), "area": (None, None)}
 _WITH_CORNERS = ("linear", "bilinear", "bicubic", "trilinear")
 
 
 def _each(value, n, name):
-    """One number for each of `n` dimensions."""
+    """Return one number for each of `n` dimensions."""
     if isinstance(value, (list, tuple)):
         if len(value) != n:
             raise ValueError("interpolate: expected one value for each dimension of the images (got "
@@ -33,7 +33,7 @@ def _each(value, n, name):
 def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None,
                 antialias=False):
     """
-    Images brought to another size.
+    Resize images.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corne
 
 def upsample(input, size=None, scale_factor=None, mode="nearest", align_corners=None):
     """
-    An old name of `interpolate`.
+    Resize images: a former name of `interpolate`.
 
     Examples
     --------
@@ -128,7 +128,7 @@ def upsample(input, size=None, scale_factor=None, mode="nearest", align_corners=
 
 def upsample_nearest(input, size=None, scale_factor=None):
     """
-    `interpolate` in the mode "nearest".
+    Call `interpolate` in the mode "nearest".
 
     Examples
     --------
@@ -142,7 +142,7 @@ def upsample_nearest(input, size=None, scale_factor=None):
 
 def upsample_bilinear(input, size=None, scale_factor=None):
     """
-    `interpolate` in the mode "bilinear", with aligned corners.
+    Call `interpolate` in the mode "bilinear", with aligned corners.
 
     Examples
     --------
@@ -157,7 +157,7 @@ def upsample_bilinear(input, size=None, scale_factor=None):
 @documented()
 def pixel_shuffle(input, upscale_factor):
     """
-    Channels become pixels: (..., c * r**2, h, w) -> (..., c, h * r, w * r) (Shi et al., 2016).
+    Rearrange channels to pixels: (..., c * r**2, h, w) -> (..., c, h * r, w * r) (Shi et al., 2016).
 
     Parameters
     ----------
@@ -194,7 +194,7 @@ def pixel_shuffle(input, upscale_factor):
 @documented()
 def pixel_unshuffle(input, downscale_factor):
     """
-    Pixels become channels: (..., c, h * r, w * r) -> (..., c * r**2, h, w), the inverse of `pixel_shuffle`.
+    Rearrange pixels to channels: (..., c, h * r, w * r) -> (..., c * r**2, h, w), the inverse of `pixel_shuffle`.
 
     Parameters
     ----------
@@ -229,7 +229,7 @@ def pixel_unshuffle(input, downscale_factor):
 @documented()
 def channel_shuffle(input, groups):
     """
-    Channels of different groups in turn: (batch, groups * c, ...) with the two factors exchanged.
+    Interleave channels of groups: (batch, groups * c, ...) with the two factors exchanged.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Where programs look for what makes a module lazy."""
+"""Alias module of `LazyModuleMixin`."""
 
 from cygrad.nn.lazy import LazyModuleMixin
 

@@ -1,4 +1,4 @@
-"""Hooks that all modules share, for debugging and measuring."""
+"""Global hooks of all modules, for debugging and measuring."""
 
 from cygrad._core.graph.node import RemovableHandle
 from cygrad.nn.hooks import ALL_MODULES, WITHOUT_OWN
@@ -14,10 +14,10 @@ __all__ = [
 
 
 class SharedHandle(RemovableHandle):
-    """The way back from registering a hook of all modules; without any, calls cost nothing again."""
+    """The handle of a global hook; without global hooks, calls have no overhead again."""
 
     def remove(self):
-        """Take the hook away."""
+        """Remove the hook."""
         super().remove()
         if not ALL_MODULES.any():
             Module._hooks = None

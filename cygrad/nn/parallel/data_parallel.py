@@ -51,11 +51,11 @@ class DataParallel(Module):
         self.dim = dim
 
     def forward(self, *inputs, **kwargs):
-        """What the module computes for the whole batch."""
+        """Compute the module for the whole batch."""
         return data_parallel(self.module, inputs, self.device_ids, self.output_device, self.dim, kwargs)
 
     def extra_repr(self):
-        """How many parts, if that is set."""
+        """Return the number of replicas, or None."""
         return "" if self.device_ids is None else f"device_ids={self.device_ids}"
 
 

@@ -1,4 +1,4 @@
-"""One model on several processes, each with batches of its own."""
+"""DistributedDataParallel: one model on several processes, each with its own batches."""
 
 import contextlib
 
@@ -19,7 +19,7 @@ __all__ = ["DistributedDataParallel"]
 
 class DistributedDataParallel(Module, Joinable):
     """
-    A module whose gradients are averaged over the ranks of a group while backward goes on.
+    A module whose gradients are averaged over the ranks of a group during backward.
 
     Each rank runs it on a batch of its own. Parameters and buffers are those of rank 0 at first; as gradients are the
     same everywhere after backward, so are parameters after each step of the optimizer. It is as if one process had
@@ -50,7 +50,7 @@ param_to_hook_all_reduce, skip_all_reduce_unused_params : optional
         Whether all iterations use the same parameters, equally often. Then unused ones need no search, and
         checkpoints may reach a parameter several times.
     deterministic : bool, default False
-        Whether gradients are summed by a fixed tree in the order of ranks, with the same bits in each run on as many
+        Whether gradients are summed by a fixed tree in the order of ranks, bit-identically in each run on as many
         ranks.
 
     Attributes
@@ -88,8 +88,7 @@ param_to_hook_all_reduce, skip_all_reduce_unused_params : optional
         ignored = set(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
         named = [(name, parameter) for name, parameter in module.named_parameters() if name not in ignored]
         if not any(parameter.requires_grad for _, parameter in named):
-            raise RuntimeError("DistributedDataParallel: no parameter requires grad, so there is nothing to "
-                               "average. Use the module itself.")
+            raise RuntimeError("DistributedDataParallel: no parameter requires grad. Use the module itself.")
         lazy = [name for name, parameter in named if is_lazy(parameter)]
         if lazy:
             raise RuntimeError(f"DistributedDataParallel: parameters have no shape yet (got {', '.join(lazy)}). Run "
@@ -135,7 +134,7 @@ param_to_hook_all_reduce, skip_all_reduce_unused_params : optional
                                    f"all ranks (got {what}). Make the same model everywhere.")
 
     def forward(self, *inputs, **kwargs):
-        """What the module computes."""
+        """Call the module."""
         sync = self.require_backward_grad_sync and is_grad_enabled()
         root = 0
         if self.joining is not None:
@@ -150,7 +149,7 @@ param_to_hook_all_reduce, skip_all_reduce_unused_params : optional
         return self._reducer.prepare(output) if sync else self._left_alone(output)
 
     def _left_alone(self, output):
-        """Gradients of this forward stay here, if any come."""
+        """Gradients of this forward are not averaged."""
         if is_grad_enabled():
             self._reducer.expecting = False
         return output
@@ -171,7 +170,7 @@ param_to_hook_all_reduce, skip_all_reduce_unused_params : optional
     @contextlib.contextmanager
     def no_sync(self):
         """
-        A context in which gradients stay on their rank and add up; forward and backward inside.
+        Accumulate gradients locally in a block, without averaging; forward and backward inside.
 
         The first backward of a forward outside averages all that has come together.
         """
@@ -184,7 +183,7 @@ param_to_hook_all_reduce, skip_all_reduce_unused_params : optional
 
     def register_comm_hook(self, state, hook):
         """
-        Let a function communicate in place of the sum over ranks.
+        Register a function that communicates instead of the sum over ranks.
 
         Parameters
         ----------
@@ -205,7 +204,7 @@ param_to_hook_all_reduce, skip_all_reduce_unused_params : optional
 
     def join(self, divide_by_initial_world_size=True, enable=True, throw_on_early_termination=False):
         """
-        A context for a loop whose length differs from rank to rank: ranks that are through go on communicating.
+        Return a context for a loop whose length differs between ranks: ranks that are done continue communicating.
 
         Parameters
         ----------
@@ -223,7 +222,7 @@ param_to_hook_all_reduce, skip_all_reduce_unused_params : optional
                     divide_by_initial_world_size=divide_by_initial_world_size)
 
     def join_hook(self, divide_by_initial_world_size=True, **kwargs):
-        """What a rank does that is through."""
+        """Return the hook of a rank that is done."""
         self._divide_by_initial_size = divide_by_initial_world_size
         return _JoinHook(self)
 
@@ -233,7 +232,7 @@ param_to_hook_all_reduce, skip_all_reduce_unused_params : optional
         return self.process_group
 
     def __getstate__(self):
-        """A copy, or what comes back from a pickle, belongs to the default group, without a communication hook."""
+        """Restore a copy or a pickle: it belongs to the default group, without a communication hook."""
         left_out = ("process_group", "joining", "_reducer", "_shared", "_buffers_shared")
         return {name: value for name, value in self.__dict__.items() if name not in left_out}
 
@@ -250,7 +249,7 @@ class _JoinHook(JoinHook):
         self.model = model
 
     def main_hook(self):
-        """One iteration: the same collectives in the same order."""
+        """Run one iteration: the same collectives in the same order."""
         model = self.model
         sync, root = model._agree(False, False)
         if sync:
@@ -260,7 +259,7 @@ class _JoinHook(JoinHook):
             model._reducer.shadow()
 
     def post_hook(self, is_last_joiner):
-        """Everything as on a rank that was among the last."""
+        """Synchronize with a rank that was among the last."""
         model = self.model
         last = cygrad.tensor([model.process_group.own_rank if is_last_joiner else -1])
         all_reduce(last, ReduceOp.MAX, model.process_group, detail="who was last")

@@ -1,4 +1,4 @@
-"""Weights that several training loops share (Niu, Recht, Ré and Wright, 2011)."""
+"""Weights shared by several training loops (Niu, Recht, Ré and Wright, 2011)."""
 
 from copy import deepcopy
 from itertools import chain
@@ -8,7 +8,7 @@ __all__ = ["share_weights"]
 
 def share_weights(module):
     """
-    A copy of a module over the same memory, for a training loop on another thread.
+    Return a copy of a module over the same memory, for a training loop on another thread.
 
     All loops see each change immediately. But each has gradients of its own, so that they do not mix; and changes are
     counted apart, so that autograd does not object when another loop changes weights between forward and backward: that

@@ -1,4 +1,4 @@
-"""Several modules at the same time."""
+"""Several modules in parallel threads."""
 
 import threading
 
@@ -11,7 +11,7 @@ __all__ = ["parallel_apply"]
 
 def parallel_apply(modules, inputs, kwargs_tup=None):
     """
-    Call each module with its arguments, each on a thread of its own.
+    Call each module with its arguments, each on a separate thread.
 
     Grad mode, inference mode and `autocast` are those of the caller; other settings of the calling thread, such as
     hooks for saved tensors, are not there. Each thread draws random numbers from a generator of its own, seeded by the
@@ -45,7 +45,7 @@ def parallel_apply(modules, inputs, kwargs_tup=None):
     n = len(modules)
     kwargs_tup = kwargs_tup or [{}] * n
     if len(inputs) != n or len(kwargs_tup) != n:
-        raise ValueError(f"parallel_apply: there must be arguments for each module (got {len(inputs)} and "
+        raise ValueError(f"parallel_apply: expected arguments for each module (got {len(inputs)} and "
                          f"{len(kwargs_tup)}, expected {n}).")
     if n == 1:
         return [modules[0](*_arguments(inputs[0]), **kwargs_tup[0])]

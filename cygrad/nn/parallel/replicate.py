@@ -7,7 +7,7 @@ __all__ = ["replicate"]
 
 def replicate(network, n):
     """
-    Copies of a module over the same parameters.
+    Return copies of a module over the same parameters.
 
     What a copy's forward assigns to attributes, the module does not see. Parameters are the same objects, so that
     gradients of all copies arrive in one place. Buffers are the module's own in the first copy only; the others have
@@ -41,7 +41,7 @@ def replicate(network, n):
 
 
 def _replica(module, first, made):
-    """One copy of the module and of those below it; a module that is there twice is copied once."""
+    """Return one copy of the module and of those below it; a module that occurs twice is copied once."""
     found = made.get(id(module))
     if found is not None:
         return found

@@ -1,4 +1,4 @@
-"""Arguments cut into parts along a dimension, and results put together."""
+"""Splitting of arguments along a dimension, and concatenation of results."""
 
 from collections.abc import Mapping
 
@@ -11,7 +11,7 @@ __all__ = ["gather", "scatter", "scatter_kwargs"]
 
 def scatter(inputs, n, dim=0):
     """
-    Cut all tensors in a structure into parts; everything else goes to all parts.
+    Split all tensors in a structure; everything else goes to all parts.
 
     Parameters
     ----------
@@ -46,13 +46,13 @@ def scatter(inputs, n, dim=0):
 
 
 def _together(items, n, dim):
-    """The parts of each item, as many as all of them have."""
+    """Return the parts of each item, as many as all of them have."""
     return zip(*(scatter(item, n, dim) for item in items), strict=False)
 
 
 def scatter_kwargs(inputs, kwargs, n, dim=0):
     """
-    Cut positional and keyword arguments.
+    Split positional and keyword arguments.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def scatter_kwargs(inputs, kwargs, n, dim=0):
 
 def gather(outputs, dim=0):
     """
-    Put the results of all parts together.
+    Concatenate the results of all parts.
 
     Parameters
     ----------

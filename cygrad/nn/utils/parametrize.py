@@ -353,8 +353,8 @@ def remove_parametrizations(module, tensor_name, leave_parametrized=True):
         else:
             original = Parameter(value, original.requires_grad) if isinstance(original, Parameter) else value
     elif not chain.is_tensor:
-        raise ValueError("leave_parametrized=False: the tensor is made of several, of which none can take its "
-                         "place.")
+        raise ValueError("leave_parametrized=False: the tensor is computed from several originals, and none can "
+                         "replace it.")
     delattr(type(module), tensor_name)
     del module.parametrizations[tensor_name]
     _keep(module, tensor_name, original)

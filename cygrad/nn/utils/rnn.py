@@ -111,7 +111,7 @@ def _lengths(lengths, n, operation):
     """Return the lengths as a list of integers."""
     values = lengths.tolist() if isinstance(lengths, Tensor) else list(lengths)
     if len(values) != n:
-        raise RuntimeError(f"{operation}: there must be a length for each sequence (got {len(values)} "
+        raise RuntimeError(f"{operation}: expected a length for each sequence (got {len(values)} "
                            f"lengths and a batch of {n}).")
     if any(value != int(value) or value <= 0 for value in values):
         raise RuntimeError(f"{operation}: lengths must be positive (got {values}).")

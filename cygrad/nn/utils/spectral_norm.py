@@ -78,7 +78,7 @@ def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=No
     ['bias', 'weight_orig']
     """
     if hooks_of(module, SpectralNorm, name):
-        raise RuntimeError(f"spectral_norm: the parameter {name} has it already.")
+        raise RuntimeError(f"spectral_norm: it is registered for the parameter {name} already.")
     if dim is None:
         dim = 1 if type(module).__name__.startswith("ConvTranspose") else 0
     weight, hook = getattr(module, name), SpectralNorm(name, n_power_iterations, dim, eps)

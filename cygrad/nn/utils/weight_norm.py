@@ -56,7 +56,7 @@ def weight_norm(module, name="weight", dim=0):
     warn_user("`nn.utils.weight_norm` is deprecated in favor of `nn.utils.parametrizations.weight_norm`.",
               FutureWarning)
     if hooks_of(module, WeightNorm, name):
-        raise RuntimeError(f"weight_norm: the parameter {name} has it already.")
+        raise RuntimeError(f"weight_norm: it is registered for the parameter {name} already.")
     weight, hook = getattr(module, name), WeightNorm(name, dim)
     delattr(module, name)
     module.register_parameter(name + "_g", Parameter(norm_except(weight.detach(), dim)))

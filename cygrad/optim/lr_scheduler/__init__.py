@@ -18,6 +18,6 @@ from cygrad.optim.lr_scheduler.factors import (
 from cygrad.optim.lr_scheduler.one_cycle import OneCycleLR
 from cygrad.optim.lr_scheduler.plateau import ReduceLROnPlateau
 
-_LRScheduler = LRScheduler             # its name in older programs
+_LRScheduler = LRScheduler             # its former name
 
 __dir__ = _public_dir(__name__)

@@ -1,4 +1,4 @@
-"""What all schedules share."""
+"""Base class of all schedulers."""
 
 from contextlib import contextmanager
 
@@ -10,12 +10,12 @@ __all__ = ["LRScheduler", "check_optimizer", "current", "one_for_each_group", "s
 
 
 def _plain(method):
-    """The function of a method, which is another object each time that it is asked for."""
+    """Return the function of a method, whose bound object is new on each access."""
     return getattr(method, "__func__", method)
 
 class LRScheduler:
     """
-    The base of all schedules.
+    Base class of all schedulers.
 
     A subclass defines ``get_lr()``, which returns the rate of each parameter group at ``self.last_epoch``. Most
     compute it from the present rate ``group["lr"]``, so that several schedules may act on one optimizer, each
@@ -68,7 +68,7 @@ class LRScheduler:
         self._initial_step()
 
     def _initial_step(self):
-        """Go to the first step."""
+        """Make the initial step."""
         self._step_count = 0
         self._optimizer_step = _plain(self.optimizer.step)
         self._is_initial = True
@@ -87,7 +87,7 @@ class LRScheduler:
 
     def step(self, epoch=None):
         """
-        Go to the next step and set the rates.
+        Set the rates of the next step.
 
         Parameters
         ----------
@@ -132,7 +132,7 @@ class LRScheduler:
             self._get_lr_called_within_step = False
 
     def _warn_outside_step(self):
-        """`get_lr` computes the next rates from the present ones; users want `get_last_lr`."""
+        """Warn: `get_lr` computes the next rates from the current ones; users want `get_last_lr`."""
         if not self._get_lr_called_within_step:
             warn_user("get_lr() computes a step. What was computed last `get_last_lr()` gives.")
 
@@ -141,7 +141,7 @@ class LRScheduler:
         return {name: value for name, value in self.__dict__.items() if name not in ("optimizer", "_optimizer_step")}
 
     def load_state_dict(self, state_dict):
-        """Take over what `state_dict` returned."""
+        """Load what `state_dict` returned."""
         self.__dict__.update(state_dict)
 
 
@@ -152,7 +152,7 @@ def check_optimizer(optimizer):
 
 
 def copied(value):
-    """The number, or a copy of a tensor: an optimizer's rate may be a tensor, which is changed in place."""
+    """Return the number, or a copy of a tensor, because optimizers modify such rates in place."""
     return value.clone() if isinstance(value, Tensor) else value
 
 
@@ -162,7 +162,7 @@ def current(optimizer, name):
 
 
 def set_option(group, name, value):
-    """Give an option of a group another value."""
+    """Set an option of a group."""
     if isinstance(group[name], Tensor):
         group[name].fill_(float(value))
     else:
@@ -170,7 +170,7 @@ def set_option(group, name, value):
 
 
 def one_for_each_group(name, optimizer, value):
-    """The list of values for all groups, or one value as often as there are groups."""
+    """Return the list of values for all groups, or one value repeated for each group."""
     n = len(optimizer.param_groups)
     if not isinstance(value, (list, tuple)):
         return [value] * n
@@ -181,13 +181,13 @@ def one_for_each_group(name, optimizer, value):
 
 
 def saved_functions(functions):
-    """What `state_dict` keeps of functions: attributes of objects that are called, None for plain functions."""
+    """Return the state of callables: attributes of callable objects, None for plain functions."""
     return [None if isinstance(function, type(saved_functions)) else dict(getattr(function, "__dict__", {}))
             for function in functions]
 
 
 def load_functions(functions, saved):
-    """Give objects that are called their attributes back."""
+    """Restore the attributes of callable objects."""
     for function, attributes in zip(functions, saved, strict=True):
         if attributes is not None:
             function.__dict__.update(attributes)

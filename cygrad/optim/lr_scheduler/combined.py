@@ -1,4 +1,4 @@
-"""Schedules that are chained or run one after the other."""
+"""Schedulers that are chained or run one after the other."""
 
 from bisect import bisect_right
 
@@ -9,7 +9,7 @@ __all__ = ["ChainedScheduler", "SequentialLR"]
 
 
 class _Combined(LRScheduler):
-    """Schedules of one optimizer, in ``_schedulers``."""
+    """Schedulers of one optimizer, in ``_schedulers``."""
 
     def _begin(self, optimizer, schedulers):
         name = type(self).__name__
@@ -30,7 +30,7 @@ class _Combined(LRScheduler):
         self._schedulers = list(schedulers)
 
     def _initial_step(self):
-        """The first step, as a part of another schedule; it is also the first one of the parts."""
+        """Make the initial step as a part of another scheduler; the parts make it, too."""
         for scheduler in self._schedulers:
             scheduler._step_count = 0
         super()._initial_step()
@@ -40,7 +40,7 @@ class _Combined(LRScheduler):
         return {**super().state_dict(), "_schedulers": [scheduler.state_dict() for scheduler in self._schedulers]}
 
     def load_state_dict(self, state_dict):
-        """Take over what `state_dict` returned."""
+        """Load what `state_dict` returned."""
         saved = dict(state_dict)
         for scheduler, state in zip(self._schedulers, saved.pop("_schedulers"), strict=True):
             scheduler.load_state_dict(state)
@@ -119,7 +119,7 @@ class SequentialLR(_Combined):
                              f"(got {len(schedulers)} schedulers and {len(milestones)} milestones).")
         self._milestones = list(milestones)
         self.last_epoch = last_epoch + 1
-        # All schedules have made their first step when they were made. Take it back, then make that of the first.
+        # All schedulers made their initial step in their constructors. Undo it, then make that of the first.
         for group in self.optimizer.param_groups:
             set_option(group, "lr", group["initial_lr"])
         _take_back(self._schedulers)
@@ -128,7 +128,7 @@ class SequentialLR(_Combined):
         self._last_lr = first.get_last_lr()
 
     def step(self):
-        """Step the schedule whose turn it is."""
+        """Step the scheduler of the current period."""
         self.last_epoch += 1
         number = bisect_right(self._milestones, self.last_epoch)
         scheduler = self._schedulers[number]

@@ -131,7 +131,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         self._set_rates(rates)
 
     def _descent_at(self, epoch):
-        """How far the descent at `epoch` has come, and how long it is."""
+        """Return how far the descent at `epoch` has come, and how long it is."""
         if epoch < self.T_0:
             return epoch, self.T_0
         if self.T_mult == 1:

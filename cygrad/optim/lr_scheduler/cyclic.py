@@ -60,7 +60,7 @@ class CyclicLR(Momentum, LRScheduler):
                  max_momentum=0.9, last_epoch=-1):
         check_optimizer(optimizer)
         if mode not in MODES and scale_fn is None:
-            raise ValueError(f"CyclicLR: there is no such mode, and no scale_fn (got {mode!r}, expected one of "
+            raise ValueError(f"CyclicLR: unknown mode without scale_fn (got {mode!r}, expected one of "
                              f"{MODES}).")
         base_lrs = one_for_each_group("base_lr", optimizer, base_lr)
         if last_epoch == -1:
@@ -84,7 +84,7 @@ class CyclicLR(Momentum, LRScheduler):
         self.base_lrs = base_lrs
 
     def scale_fn(self, x):
-        """The height of cycle or step `x`, as a share of the first one's."""
+        """Return the height of cycle or step `x`, relative to the first one's."""
         if self._scale_fn_custom is not None:
             return self._scale_fn_custom(x)
         return {"triangular": 1.0, "triangular2": 2.0 ** (1 - x) if self.mode == "triangular2" else 0,
@@ -111,7 +111,7 @@ class CyclicLR(Momentum, LRScheduler):
         return state
 
     def load_state_dict(self, state_dict):
-        """Take over what `state_dict` returned; the function stays."""
+        """Load what `state_dict` returned; the function stays."""
         saved = dict(state_dict)
         load_functions([self._scale_fn_custom], [saved.pop("_scale_fn_custom", None)])
         super().load_state_dict(saved)

@@ -1,4 +1,4 @@
-"""Schedules that multiply rates by a factor at each step, or at some."""
+"""Schedulers that multiply rates by a factor."""
 
 from bisect import bisect_right
 from collections import Counter
@@ -45,7 +45,7 @@ class _Functions(LRScheduler):
         return {**super().state_dict(), "lr_lambdas": saved_functions(self.lr_lambdas)}
 
     def load_state_dict(self, state_dict):
-        """Take over what `state_dict` returned; the functions stay."""
+        """Load what `state_dict` returned; the functions stay."""
         saved = dict(state_dict)
         load_functions(self.lr_lambdas, saved.pop("lr_lambdas"))
         super().load_state_dict(saved)

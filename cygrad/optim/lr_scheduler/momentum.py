@@ -1,4 +1,4 @@
-"""Schedules that move the momentum against the rate."""
+"""Schedulers that move the momentum opposite to the rate."""
 
 from cygrad.optim.lr_scheduler.base import one_for_each_group
 
@@ -9,7 +9,7 @@ class Momentum:
     """Momentum of an optimizer that has one: ``momentum``, or the first of ``betas``."""
 
     def _begin_momentum(self, optimizer, lowest, highest, start):
-        """Check and note the bounds; `start`: set the highest."""
+        """Check and store the bounds; `start`: set the highest."""
         if "momentum" not in optimizer.defaults and "betas" not in optimizer.defaults:
             raise ValueError("cycle_momentum: the optimizer must have momentum or betas "
                              f"(got {type(optimizer).__name__}).")

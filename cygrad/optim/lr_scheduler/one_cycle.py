@@ -9,12 +9,12 @@ __all__ = ["OneCycleLR"]
 
 
 def along_cosine(start, end, share):
-    """From `start` to `end` along half a cosine."""
+    """Interpolate from `start` to `end` along half a cosine."""
     return end + (start - end) / 2.0 * (math.cos(math.pi * share) + 1)
 
 
 def along_line(start, end, share):
-    """From `start` to `end` evenly."""
+    """Interpolate from `start` to `end` linearly."""
     return (end - start) * share + start
 
 
@@ -80,7 +80,7 @@ class OneCycleLR(Momentum, LRScheduler):
         self.total_steps = math.prod(given.values())
         self._anneal_func_type = anneal_strategy
         top = float(pct_start * self.total_steps) - 1
-        # Where each phase ends, and from what to what rate and momentum it goes.
+        # The end of each phase, and its range of rate and momentum.
         rise = (top, "initial_lr", "max_lr", "max_momentum", "base_momentum")
         self._phases = [rise, (self.total_steps - 1, "max_lr", "min_lr", "base_momentum", "max_momentum")]
         if three_phase:

@@ -1,4 +1,4 @@
-"""A schedule that waits for progress to end."""
+"""ReduceLROnPlateau."""
 
 import math
 
@@ -61,7 +61,7 @@ class ReduceLROnPlateau(LRScheduler):
         self._reset()
 
     def _init_is_better(self, mode, threshold, threshold_mode):
-        """Set what counts as progress."""
+        """Set what counts as an improvement."""
         if mode not in ("min", "max"):
             raise ValueError(f"ReduceLROnPlateau: mode {mode} is unknown! (expected 'min' or 'max')")
         if threshold_mode not in ("rel", "abs"):
@@ -71,14 +71,14 @@ class ReduceLROnPlateau(LRScheduler):
         self.mode_worse = math.inf if mode == "min" else -math.inf
 
     def _reset(self):
-        """Forget all measures."""
+        """Forget all metrics."""
         self.best = self.mode_worse
         self.cooldown_counter = 0
         self.num_bad_epochs = 0
 
     def step(self, metrics, epoch=None):
         """
-        Note the measure, and lower the rates if it is time.
+        Record the metric, and lower the rates if it has stopped improving.
 
         Parameters
         ----------
@@ -109,8 +109,8 @@ class ReduceLROnPlateau(LRScheduler):
         groups = self.optimizer.param_groups
         if len(groups) != len(self.min_lrs):
             if self.default_min_lr is None:
-                raise RuntimeError("ReduceLROnPlateau: the number of parameter groups is not what it was when this "
-                                   f"was made (got {len(groups)}, expected {len(self.min_lrs)}). Set `min_lrs`.")
+                raise RuntimeError(f"ReduceLROnPlateau: the number of parameter groups has changed (got {len(groups)}, "
+                                   f"expected {len(self.min_lrs)}). Set `min_lrs`.")
             self.min_lrs = [self.default_min_lr] * len(groups)
         for group, least in zip(groups, self.min_lrs, strict=True):
             before = float(group["lr"])
@@ -120,11 +120,11 @@ class ReduceLROnPlateau(LRScheduler):
 
     @property
     def in_cooldown(self):
-        """Is it still waiting after the last change?"""
+        """Is the cooldown after the last change still running?"""
         return self.cooldown_counter > 0
 
     def is_better(self, a, best):
-        """Is the measure `a` progress?"""
+        """Is the metric `a` an improvement?"""
         sign = -1 if self.mode == "min" else 1
         bound = best * (1 + sign * self.threshold) if self.threshold_mode == "rel" else best + sign * self.threshold
         return a < bound if self.mode == "min" else a > bound

@@ -1,6 +1,6 @@
-"""Data sets, the order in which to go through them, and batches made ahead by threads."""
+"""Datasets, samplers, and data loaders with worker threads."""
 
-from cygrad._core import public_dir as _public_dir
+from cygrad._core import late_attributes as _late_attributes
 from cygrad.utils.data.collate import default_collate, default_convert
 from cygrad.utils.data.dataloader import DataLoader
 from cygrad.utils.data.dataset import (
@@ -23,11 +23,4 @@ from cygrad.utils.data.sampler import (
 )
 from cygrad.utils.data.workers import get_worker_info
 
-
-def __getattr__(name):
-    if name == "DistributedSampler":           # what it needs is loaded with it
-        from cygrad.utils.data.distributed import DistributedSampler
-        return DistributedSampler
-    raise AttributeError(f"module 'cygrad.utils.data' has no attribute {name!r}")
-
-__dir__ = _public_dir(__name__)
+__getattr__, __dir__ = _late_attributes(__name__, {"DistributedSampler": "distributed"})

@@ -13,7 +13,7 @@ __all__ = ["default_collate", "default_convert"]
 
 def default_collate(batch):
     """
-    Put samples together: tensors are stacked, numbers become tensors, containers keep their structure.
+    Collate samples: tensors are stacked, numbers become tensors, containers keep their structure.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def default_collate(batch):
 
 def default_convert(data):
     """
-    Make tensors of the arrays in a sample that is not put into a batch.
+    Convert the arrays in a sample without a batch to tensors.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def default_convert(data):
 
 
 def _like(mapping, values):
-    """The values in a mapping of the same class, if it can be made."""
+    """Return the values in a mapping of the same class, if possible."""
     try:
         if isinstance(mapping, MutableMapping):
             made = copy.copy(mapping)

@@ -1,4 +1,4 @@
-"""Batches of a data set, made here or ahead by threads or processes."""
+"""DataLoader: batches of a dataset, loaded synchronously or by worker threads or processes."""
 
 import contextlib
 import copy
@@ -24,7 +24,7 @@ MOST_WORKERS = 65536
 
 class DataLoader:
     """
-    Go through a data set in batches.
+    Go through a dataset in batches.
 
     Workers are threads unless processes are asked for: they share the data set, and batches are not copied. They pay if
     making a sample waits for files, or releases the GIL, as NumPy and cygrad do. Batches come in the same
@@ -102,7 +102,7 @@ class DataLoader:
                                  "sampler or drop_last).")
             batch_size = None
         elif batch_size is None and drop_last:
-            raise ValueError("DataLoader: without batches there is no last one to drop (got batch_size=None and "
+            raise ValueError("DataLoader: drop_last needs batches (got batch_size=None and "
                              "drop_last).")
         if sampler is None:
             sampler = (itertools.repeat(None) if streams else RandomSampler(dataset, generator=generator) if shuffle
@@ -125,7 +125,7 @@ class DataLoader:
         self.prefetch_factor = 2 if num_workers and prefetch_factor is None else prefetch_factor
         self.persistent_workers = persistent_workers
         self.in_order = in_order
-        self._promised = None                              # how many batches `len` has said that a stream has
+        self._promised = None                              # the length that a stream has reported
         self._kept = None                                  # the iterator with persistent workers
 
     @property
@@ -189,7 +189,7 @@ def _check(num_workers, timeout, prefetch_factor, persistent_workers):
 
 
 def _fetcher(dataset, collate, batches, drop_last):
-    """A function that makes one pass: from indices to a batch. It holds neither loader nor iterator."""
+    """Return a function for one epoch: from indices to a batch. It refers to neither loader nor iterator."""
     if not isinstance(dataset, IterableDataset):
         if not batches:
             return lambda index: collate(dataset[index])
@@ -223,12 +223,12 @@ def _shop(loader, streams, seed, owner):
 
 
 def _base_seed(loader):
-    """A number that all seeds of a pass come from."""
+    """Return a base for all seeds of an epoch."""
     return cygrad.empty((), dtype=cygrad.int64).random_(generator=loader.generator).item()
 
 
 class _Here:
-    """One pass over the batches, made when they are asked for."""
+    """One epoch, loaded on demand."""
 
     def __init__(self, loader):
         self._loader = loader
@@ -245,11 +245,11 @@ class _Here:
 
 
 def _here(loader, seed):
-    """Batches made when they are asked for."""
+    """Load batches on demand."""
     fetch = None
     for number, indices in enumerate(loader._index_sampler):
         try:
-            # The stream of PyTorch goes through the samples, too, where no worker makes them.
+            # Samples draw from PyTorch's stream, too, if there are no workers.
             with seeded(seed, number) if current().algorithm == "pcg64" else contextlib.nullcontext():
                 fetch = fetch or _make_fetch(loader)()
                 batch = fetch(indices)
@@ -269,7 +269,7 @@ def _warn_if_too_many(loader, n):
 
 
 class _Ahead:
-    """Batches made ahead by workers."""
+    """Load batches by workers."""
 
     def __init__(self, loader):
         streams = isinstance(loader.dataset, IterableDataset)
@@ -277,18 +277,18 @@ class _Ahead:
         self._shop = _shop(loader, streams, self._seed, self)
         self._streams = streams
         self._end = weakref.finalize(self, type(self._shop).close, self._shop)
-        self._end.atexit = False                           # all threads are ended together then
+        self._end.atexit = False                           # all threads end together then
         self._first = True
         self.process = os.getpid()
         self.begin(loader)
 
     def begin(self, loader):
-        """A new pass."""
-        if not self._first and self._shop.kind == "thread":      # processes go on with the numbers that they have
+        """Start a new epoch."""
+        if not self._first and self._shop.kind == "thread":      # processes continue with their random numbers
             self._seed = _base_seed(loader)
         self._first = False
         self._loader = loader
-        if loader.persistent_workers:                      # It keeps this pass, but a loop may be all that keeps it.
+        if loader.persistent_workers:  # It keeps this iterator, but a loop may hold the only reference.
             self._loader = copy.copy(loader)
             self._loader._kept = None
         self._given = 0
@@ -297,15 +297,15 @@ class _Ahead:
         self._in_order = loader.in_order
         self._timeout = loader.timeout
         self._turn = itertools.cycle(range(loader.num_workers))
-        self._ended = set()                                # workers whose stream is over
-        self._pending = {}                                 # number -> worker that has it, in order
+        self._ended = set()                                # workers whose stream has ended
+        self._pending = {}                                 # index -> its worker, in order
         self._sent = 0
         self._exhausted = False
         for _ in range(loader.prefetch_factor * loader.num_workers):
             self._send()
 
     def _send(self):
-        """One task more, if there is any."""
+        """Submit another task, if there is one."""
         if self._exhausted:
             return
         queues = self._shop.queues
@@ -328,7 +328,7 @@ class _Ahead:
         return self
 
     def _ready(self, done):
-        """The key of a batch that may be given now, or None."""
+        """Return the key of a batch that may be returned now, or None."""
         for number in self._pending:
             if (self._epoch, number) in done:
                 return self._epoch, number
@@ -340,7 +340,7 @@ class _Ahead:
         while self._pending:
             try:
                 found = self._shop.wait(self._ready, self._timeout)
-            except BaseException:                          # the user has interrupted us
+            except BaseException:                          # interrupted by the user
                 self._end()
                 raise
             if found is None:
@@ -375,7 +375,7 @@ class _Ahead:
 
 
 def _with_note(failure, kind):
-    """The error of a worker, which keeps its traceback, with a note of where it comes from."""
+    """Re-raise the error of a worker with its traceback and a note of its origin."""
     error = failure.error
     if isinstance(error, StopIteration):                   # would look like the end of the loop
         replaced = RuntimeError("DataLoader: the data set raised StopIteration.")

@@ -1,4 +1,4 @@
-"""Data sets: samples by number, or in a stream."""
+"""Datasets: map-style and iterable-style."""
 
 import bisect
 import itertools
@@ -14,7 +14,7 @@ __all__ = ["ChainDataset", "ConcatDataset", "Dataset", "IterableDataset", "Stack
 
 class Dataset:
     """
-    Samples by number: a subclass defines ``__getitem__(index)`` and ``__len__()``.
+    Map-style dataset: a subclass defines ``__getitem__(index)`` and ``__len__()``.
 
     It may also define ``__getitems__(indices)``, which returns a list of samples. `DataLoader` with worker threads
     calls these from several threads.
@@ -49,7 +49,7 @@ class Dataset:
 
 class IterableDataset(Dataset):
     """
-    Samples in a stream: a subclass defines ``__iter__()``.
+    Iterable-style dataset: a subclass defines ``__iter__()``.
 
     With worker threads each worker goes through a stream of its own; `get_worker_info` tells which part is its.
 
@@ -73,7 +73,7 @@ class IterableDataset(Dataset):
 
 class TensorDataset(Dataset):
     """
-    Rows of tensors: sample i is the tuple of their rows i.
+    Dataset of tensors: sample i is the tuple of their rows i.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ class TensorDataset(Dataset):
 
 class StackDataset(Dataset):
     """
-    Samples of several data sets side by side: tuples, or dicts if they have names.
+    Samples of several datasets together: tuples, or dicts if they have names.
 
     Parameters
     ----------
@@ -157,7 +157,7 @@ class StackDataset(Dataset):
 
 class ConcatDataset(Dataset):
     """
-    Several data sets one after the other.
+    Several datasets, concatenated.
 
     Parameters
     ----------
@@ -176,7 +176,7 @@ class ConcatDataset(Dataset):
     def __init__(self, datasets):
         self.datasets = list(datasets)
         if not self.datasets:
-            raise AssertionError("ConcatDataset: expected one data set or more (got none)")
+            raise AssertionError("ConcatDataset: expected at least one dataset (got none)")
         for dataset in self.datasets:
             if isinstance(dataset, IterableDataset):
                 raise AssertionError("ConcatDataset does not support IterableDataset. Use ChainDataset.")
@@ -184,7 +184,7 @@ class ConcatDataset(Dataset):
 
     @staticmethod
     def cumsum(sequence):
-        """The numbers of samples up to the end of each data set."""
+        """Return the cumulative sizes of the datasets."""
         return list(itertools.accumulate(len(dataset) for dataset in sequence))
 
     def __len__(self):
@@ -204,7 +204,7 @@ class ConcatDataset(Dataset):
 
 class ChainDataset(IterableDataset):
     """
-    Several streams one after the other.
+    Several streams, concatenated.
 
     Parameters
     ----------
@@ -241,7 +241,7 @@ class ChainDataset(IterableDataset):
 
 class Subset(Dataset):
     """
-    Some samples of another data set.
+    A subset of another dataset.
 
     Parameters
     ----------
@@ -281,7 +281,7 @@ def samples_of(dataset, indices):
 
 def random_split(dataset, lengths, generator=None):
     """
-    Split a data set by chance into parts without common samples.
+    Split a dataset randomly into disjoint subsets.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The share of a data set that one of several processes goes through."""
+"""A sampler for one of several processes."""
 
 import math
 
@@ -11,7 +11,7 @@ __all__ = ["DistributedSampler"]
 
 class DistributedSampler(Sampler):
     """
-    Indices for one of several ranks, which together go through the data set once.
+    Indices for one of several ranks, which together cover the dataset once.
 
     All get as many: some samples occur twice if they cannot be divided, or are left out with `drop_last`.
 
@@ -45,13 +45,13 @@ class DistributedSampler(Sampler):
 
     @property
     def num_samples(self):
-        """How many indices each rank gets."""
+        """Return the number of indices of each rank."""
         n = len(self.dataset)
         return n // self.num_replicas if self.drop_last else math.ceil(n / self.num_replicas)
 
     @property
     def total_size(self):
-        """How many indices all ranks get together."""
+        """Return the number of indices of all ranks together."""
         return self.num_samples * self.num_replicas
 
     def __iter__(self):
@@ -69,7 +69,7 @@ class DistributedSampler(Sampler):
 
     def set_epoch(self, epoch):
         """
-        Say which pass comes next, so that each has an order of its own. Call it on all ranks.
+        Set the epoch, so that each has another order. Call it on all ranks.
 
         Parameters
         ----------

@@ -1,8 +1,8 @@
 """
-Processes that make batches ahead of the one that is being used: what `workers` does with threads.
+Worker processes of a `DataLoader`, like the threads of `workers`.
 
-Each worker has a connection of its own, over which it gets indices and sends batches. The memory of large tensors is
-not sent but shared: all tensors of a batch lie in one region, whose descriptor goes over the connection.
+Each worker has a connection, over which it gets indices and sends batches. Large tensors are shared instead of sent:
+all tensors of a batch are in one shared memory region, whose descriptor goes over the connection.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ ALIGNMENT = 64
 
 class ProcessShop:
     """
-    The worker processes, what they have to do, and what they have done; else like `workers.Shop`.
+    The worker processes, their tasks and results; else like `workers.Shop`.
 
     Parameters
     ----------
@@ -61,13 +61,13 @@ class ProcessShop:
             self.processes.append(process)
 
     def begin(self, seed):
-        """A new pass: whatever is left of the one before is forgotten."""
+        """Start a new epoch, dropping tasks and results of the former one."""
         self.epoch += 1
         self.done.clear()
         return self.epoch
 
     def wait(self, ready, timeout):
-        """Wait for ``ready(self.done)`` to return a key, and take what lies there; None if it takes too long."""
+        """Wait for ``ready(self.done)`` to return a key, and return its result; None after the timeout."""
         limit = None if not timeout else time.monotonic() + timeout
         while (key := ready(self.done)) is None:
             waiting = {tasks.connection: worker for worker, tasks in enumerate(self.queues)}
@@ -93,7 +93,7 @@ class ProcessShop:
             self.done[epoch, number] = result
 
     def close(self):
-        """Tell the processes to end, and wait until they have."""
+        """Stop the processes and wait for them."""
         if self.closed:
             return
         self.closed = True
@@ -108,7 +108,7 @@ class ProcessShop:
                 process.join()
 
 
-PATIENCE = 5.0             # seconds that a worker gets to finish a sample
+PATIENCE = 5.0             # seconds for a worker to finish a sample
 
 
 class _Tasks:
@@ -118,20 +118,20 @@ class _Tasks:
         self.connection = ours
 
     def put(self, task):
-        with contextlib.suppress(OSError):       # it has ended; `wait` says why
+        with contextlib.suppress(OSError):       # it has ended; `wait` reports why
             self.connection.send(tuple(task))
 
 
 def _work(ours, info, make_fetch, worker_init_fn, seed, inherited):
-    """What a worker process does."""
+    """Main function of a worker process."""
     for connection_end in inherited:
         connection_end.close()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)           # the one that started us ends us
+    signal.signal(signal.SIGINT, signal.SIG_IGN)           # the parent ends this process
     cygrad.set_num_threads(1)                              # the workers are the processes
     random.seed(info.seed)
     cygrad.manual_seed(info.seed)
     state = np.random.SeedSequence([info.id, seed & 0xFFFFFFFF, seed >> 32, 0]).generate_state(4)
-    np.random.seed(state)                                  # noqa: NPY002  (the one that programs use)
+    np.random.seed(state)                                  # noqa: NPY002 (the one that programs use)
     set_worker_info(info)
     broken, fetch, current = None, None, None
     try:
@@ -165,7 +165,7 @@ def _work(ours, info, make_fetch, worker_init_fn, seed, inherited):
 
 
 def _portable(error):
-    """An exception that can be sent, with its traceback as a note; another one in its place if it cannot."""
+    """Return an exception that can be pickled, with its traceback as a note; or a replacement."""
     text = "".join(traceback.format_exception(error))
     try:
         pickle.loads(pickle.dumps(error))
@@ -178,7 +178,7 @@ def _portable(error):
 
 
 class _Pickler(reduction.ForkingPickler):
-    """Leaves out the memory of tensors, noting which they are."""
+    """Pickles without the memory of tensors, listing them."""
 
     def __init__(self, file):
         super().__init__(file, pickle.HIGHEST_PROTOCOL)
@@ -214,7 +214,7 @@ def _contiguous_stride(shape):
 
 
 def _send(ours, message):
-    """A message, and the memory of the tensors in it: shared if there is much of it, else along with it."""
+    """Return a message, and the memory of its tensors: shared if large, else included."""
     file = io.BytesIO()
     pickler = _Pickler(file)
     pickler.dump(message)

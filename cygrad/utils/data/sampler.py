@@ -1,4 +1,4 @@
-"""Orders in which to go through a data set."""
+"""Samplers: orders of indices."""
 
 import itertools
 
@@ -11,16 +11,16 @@ CHUNK = 32                 # numbers drawn in one call with replacement
 
 
 def counted(self, what):
-    """The `__repr__` of what has samples or indices: the class, and how many there are where that is known."""
+    """Return the `__repr__` of a sampler or dataset: the class, and its length if known."""
     try:
         return f"{type(self).__name__}({len(self)} {what})"
-    except Exception:                     # a subclass may not define how many, or fail to tell
+    except Exception:                     # a subclass may have no length, or fail to compute it
         return f"{type(self).__name__}()"
 
 
 class Sampler:
     """
-    The base of all samplers: a subclass defines ``__iter__()``, which gives indices, and perhaps ``__len__()``.
+    Base class of samplers: a subclass defines ``__iter__()``, which yields indices, and perhaps ``__len__()``.
 
     Examples
     --------
@@ -52,7 +52,7 @@ class Sampler:
 
 class SequentialSampler(Sampler):
     """
-    From first to last.
+    Sequential order.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ class SequentialSampler(Sampler):
 
 
 def _generator(generator):
-    """Return the generator, or one of its own for a pass, seeded by the default one."""
+    """Return the generator, or one for an epoch, seeded by the default one."""
     if generator is not None:
         return generator
     seed = cygrad.empty((), dtype=cygrad.int64).random_().item()
@@ -86,7 +86,7 @@ def _generator(generator):
 
 class RandomSampler(Sampler):
     """
-    In random order.
+    Random order.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ class RandomSampler(Sampler):
 
     @property
     def num_samples(self):
-        """How many indices a pass gives."""
+        """Return the number of indices of an epoch."""
         return len(self.data_source) if self._num_samples is None else self._num_samples
 
     def __iter__(self):
@@ -131,7 +131,7 @@ class RandomSampler(Sampler):
             for start in range(0, self.num_samples, n):
                 yield from cygrad.randperm(n, generator=generator).tolist()[:self.num_samples - start]
             if self.generator is not None and self.num_samples % n == 0:
-                cygrad.randperm(n, generator=generator)        # as PyTorch does: who shares the generator sees it
+                cygrad.randperm(n, generator=generator)        # as in PyTorch: other users of the generator see it
 
     def __len__(self):
         return self.num_samples
@@ -168,7 +168,7 @@ class SubsetRandomSampler(Sampler):
 
 class WeightedRandomSampler(Sampler):
     """
-    Drawn with given weights.
+    Indices drawn with given weights.
 
     Parameters
     ----------

@@ -1,10 +1,9 @@
 """
-Threads that make batches ahead of the one that is being used.
+Worker threads of a `DataLoader`.
 
-Everything that both sides need is in a `Shop`: the threads hold it and not the iterator. When the iterator is freed,
-at whatever point an interrupt has ended its constructor, weak references to it end the threads. A batch is made with a
-random generator of its own, seeded by the pass and the batch's number: which thread makes it, and how many there are,
-makes no difference.
+State that both sides need is in a `Shop`, which the threads refer to instead of the iterator. When the iterator is
+freed, wherever an interrupt has ended its constructor, weak references to it end the threads. Each batch has a random
+generator, seeded by the epoch and the batch's index, so that batches do not depend on the number of threads.
 """
 
 import atexit
@@ -22,13 +21,13 @@ from cygrad.random.generator import own_generator
 
 __all__ = ["Shop", "WorkerInfo", "get_worker_info", "seeded"]
 
-PATIENCE = 5.0             # seconds that the interpreter's end waits for threads in the middle of a sample
+PATIENCE = 5.0             # seconds that interpreter shutdown waits for threads in the middle of a sample
 _this_thread = threading.local()
 _threads = weakref.WeakSet()
 
 
 class WorkerInfo(NamedTuple):
-    """What a worker thread knows of itself."""
+    """Information about a worker thread."""
 
     id: int
     num_workers: int
@@ -38,7 +37,7 @@ class WorkerInfo(NamedTuple):
 
 def get_worker_info():
     """
-    Which worker of a `DataLoader` this thread is.
+    Return the `DataLoader` worker of this thread.
 
     Returns
     -------
@@ -59,20 +58,20 @@ def get_worker_info():
 
 
 def set_worker_info(info):
-    """Say which worker this thread, or the only one of a process, is."""
+    """Set the worker of this thread, or of a single-threaded process."""
     _this_thread.info = info
 
 
 @contextmanager
 def seeded(seed, number):
-    """Random numbers that depend on the seed of the pass and the number of the batch alone."""
+    """Draw random numbers that depend only on the seed of the epoch and the index of the batch."""
     generator = cygrad.Generator().manual_seed((seed + 0x9E3779B97F4A7C15 * (number + 1)) % (1 << 64))
     with own_generator(generator):
         yield
 
 
 class Task(NamedTuple):
-    """A batch to make."""
+    """A batch to load."""
 
     epoch: int
     number: int
@@ -80,7 +79,7 @@ class Task(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """What a worker raised."""
+    """The exception of a worker."""
 
     error: BaseException
     worker: int
@@ -88,7 +87,7 @@ class Failure(NamedTuple):
 
 class Shop:
     """
-    The worker threads, what they have to do, and what they have done.
+    The worker threads, their tasks and results.
 
     Parameters
     ----------
@@ -111,14 +110,14 @@ class Shop:
     def __init__(self, n_workers, make_fetch, own_queues, worker_init_fn, dataset, seed, owner):
         self.make_fetch = make_fetch
         self.changed = renewed_at_fork(threading.Condition())
-        self.done = {}                                     # (epoch, number) -> batch or Failure
+        self.done = {}                                     # (epoch, index) -> batch or Failure
         self.epoch = 0
         self.seed = seed
         self.closed = False
         self.process = os.getpid()
         common = queue.SimpleQueue()
         self.queues = [queue.SimpleQueue() if own_queues else common for _ in range(n_workers)]
-        # Their callbacks are C functions, which no interrupt comes between: each puts what ends a worker.
+        # Their callbacks are C functions, which no interrupt interrupts: each puts what ends a worker.
         self.ends = [weakref.ref(owner, tasks.put) for tasks in self.queues]
         self.threads = []
         for number in range(n_workers):
@@ -131,7 +130,7 @@ class Shop:
             thread.start()
 
     def begin(self, seed):
-        """A new pass: whatever is left of the one before is forgotten."""
+        """Start a new epoch, dropping tasks and results of the former one."""
         with self.changed:
             self.epoch += 1
             self.seed = seed
@@ -139,7 +138,7 @@ class Shop:
         return self.epoch
 
     def wait(self, ready, timeout):
-        """Wait for ``ready(self.done)`` to return a key, and take what lies there; None if it takes too long."""
+        """Wait for ``ready(self.done)`` to return a key, and return its result; None after the timeout."""
         if self.process != os.getpid():
             raise RuntimeError("DataLoader: the worker threads of this iterator are in the process that was forked "
                                f"(got process {os.getpid()}, expected {self.process}). Make a new iterator.")
@@ -153,7 +152,7 @@ class Shop:
             return key, self.done.pop(key)
 
     def close(self):
-        """Tell the threads to end; one in the middle of a sample does when it is finished."""
+        """Stop the threads; one in the middle of a sample stops when it is finished."""
         self.closed = True
         for tasks in self.queues:
             tasks.put(None)
@@ -162,7 +161,7 @@ class Shop:
 
 
 def work(shop, info, worker_init_fn):
-    """What a worker thread does."""
+    """Main function of a worker thread."""
     set_worker_info(info)
     tasks, broken, epoch, fetch = shop.queues[info.id], None, 0, None
     with cygrad.threads(1):                                # the workers are the threads
@@ -176,7 +175,7 @@ def work(shop, info, worker_init_fn):
             task = tasks.get()
             if type(task) is not Task or shop.closed:
                 return
-            if task.epoch != shop.epoch:                   # of an iterator that was abandoned
+            if task.epoch != shop.epoch:                   # of an abandoned iterator
                 continue
             try:
                 if broken is not None:
@@ -196,7 +195,7 @@ def work(shop, info, worker_init_fn):
 
 @atexit.register
 def _end():
-    """Let no thread run into the interpreter's end."""
+    """Stop threads before interpreter shutdown."""
     threads, limit = list(_threads), time.monotonic() + PATIENCE
     for thread in threads:
         thread.shop.close()

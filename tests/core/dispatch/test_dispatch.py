@@ -73,7 +73,7 @@ def test_out_that_is_an_argument():
     x = cygrad.tensor([1.0, 2.0, 3.0])
     cygrad.add(x, x, out=x)
     assert x.tolist() == [2.0, 4.0, 6.0]
-    with pytest.raises(RuntimeError, match="elements of out share one place in memory"):
+    with pytest.raises(RuntimeError, match="elements of out overlap"):
         cygrad.mul(x[:2], 10, out=x[1:])
     assert x.tolist() == [2.0, 4.0, 6.0]
 
@@ -169,14 +169,14 @@ def test_in_place_equals_out_of_place(name, arguments, layout):
 def test_in_place_forms_see_what_they_must_not_change(name, arguments):
     b = rows(100)
     wide = cygrad.zeros(3, 1, dtype=FLOAT).expand(3, 4)
-    with pytest.raises(RuntimeError, match="share one place in memory"):
+    with pytest.raises(RuntimeError, match="share memory"):
         getattr(wide, f"{name}_")(*arguments(b))
     with pytest.raises(RuntimeError, match="leaf"):
         getattr(rows().requires_grad_(), f"{name}_")(*arguments(b))
     x = rows().requires_grad_() * 1
     y = x * x
     getattr(x, f"{name}_")(*arguments(b))
-    with pytest.raises(RuntimeError, match="was changed in place"):
+    with pytest.raises(RuntimeError, match="was modified in place"):
         y.sum().backward()
 
 

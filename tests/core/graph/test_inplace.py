@@ -121,7 +121,7 @@ def test_detach_in_place_of_views_and_bases():
     y.detach_()
     assert v.requires_grad
     y.mul_(2)
-    with pytest.raises(RuntimeError, match=r"detach_\(\) has taken its base out of the graph"):
+    with pytest.raises(RuntimeError, match=r"detach_\(\) has detached its base from the graph"):
         v.mul_(2)
     assert y.tolist() == [4.0, 4.0, 4.0]
 

@@ -265,7 +265,7 @@ def test_take_along_dim():
     (TypeError, "'index' has the wrong type", "scatter", (0, 3, 1.0)),
     (RuntimeError, "take_along_dim: index 5 is out of bounds", "take_along_dim", (I([[5]]), 0)),
     (RuntimeError, "differ in their number of dimensions", "take_along_dim", (I([0]), 0)),
-    (RuntimeError, "cannot be broadcast apart from dimension 0", "take_along_dim", (I([[0, 1]]), 0)),
+    (RuntimeError, "cannot broadcast the shapes except in dimension 0", "take_along_dim", (I([[0, 1]]), 0)),
 ])
 def test_gather_errors(error, text, name, arguments):
     array = numbers((2, 3))

@@ -11,7 +11,7 @@ import cygrad
 from cygrad._core.arrays import dtype as dtypes
 from cygrad._core.testing.kernel_interop import call_kernel
 from cygrad._core.threads.parallel import set_num_threads
-from tests.reference import torch
+from tests.reference import as_torch, torch
 
 ALL = ["bool", "uint8", "int8", "int16", "int32", "int64", "float32", "float64", "complex64", "complex128"]
 FLOATING = ALL[6:]
@@ -52,10 +52,6 @@ def dims_of(ndim):
         yield (0, ndim - 1)
         yield (-1, -2)
         yield tuple(range(ndim))
-
-
-def as_torch(x):
-    return torch.from_numpy(x.copy(order="C"))
 
 
 def close(ours, theirs, scale=1.0):

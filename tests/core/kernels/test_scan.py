@@ -8,7 +8,8 @@ import cygrad._core.kernels.reduction.scan  # noqa: F401
 from cygrad._core.arrays import dtype as dtypes
 from cygrad._core.testing.kernel_interop import call_kernel
 from cygrad._core.threads.parallel import set_num_threads
-from tests.reference import torch
+from tests.reference import as_torch, torch
+from tests.tools import layouts
 
 ALL = ["bool", "uint8", "int8", "int16", "int32", "int64", "float32", "float64", "complex64", "complex128"]
 SHAPES = [(), (1,), (6,), (3, 4), (4, 3, 5), (3, 700), (700, 3), (0, 3), (3, 0)]
@@ -22,18 +23,6 @@ def numbers(shape, dtype, seed=0):
     if dtype.startswith("float"):
         return np.asarray(np.sign(x) + 0.02 * x).astype(dtype)
     return np.asarray(rng.integers(0, 3, shape)).astype(dtype)
-
-
-def layouts(x):
-    yield x
-    yield x.T
-    if x.ndim:
-        yield x[::-1]
-        yield np.broadcast_to(x[:1], x.shape)
-
-
-def as_torch(x):
-    return torch.from_numpy(x.copy(order="C"))
 
 
 def close(ours, theirs):

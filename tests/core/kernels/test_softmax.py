@@ -8,7 +8,7 @@ import cygrad._core.kernels.reduction.softmax
 from cygrad._core.arrays import dtype as dtypes
 from cygrad._core.testing.kernel_interop import call_kernel
 from cygrad._core.threads.parallel import set_num_threads
-from tests.reference import torch
+from tests.reference import as_torch, torch
 
 SHAPES = [(), (1,), (7,), (3, 5), (5, 3000), (40, 3, 300), (2, 3, 4, 5), (0, 3), (3, 0)]
 
@@ -20,10 +20,6 @@ def layouts(shape, dtype):
     if x.ndim:
         yield x[::-1]
         yield np.broadcast_to(x[:1], x.shape)
-
-
-def as_torch(x):
-    return torch.from_numpy(x.copy(order="C"))
 
 
 def close(ours, theirs):

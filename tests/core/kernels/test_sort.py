@@ -6,7 +6,8 @@ import pytest
 import cygrad._core.kernels.sorting.sort  # noqa: F401
 from cygrad._core.testing.kernel_interop import call_kernel
 from cygrad._core.threads.parallel import set_num_threads
-from tests.reference import torch
+from tests.reference import as_torch, torch
+from tests.tools import layouts
 
 REAL = ["bool", "uint8", "int8", "int16", "int32", "int64", "float32", "float64"]
 SHAPES = [(), (1,), (6,), (3, 4), (4, 3, 5), (3, 700), (700, 3), (0, 3), (3, 0)]
@@ -26,18 +27,6 @@ def numbers(shape, dtype):
     if x.size > 5:
         x.reshape(-1)[::3] = x.reshape(-1)[0]
     return x
-
-
-def layouts(x):
-    yield x
-    yield x.T
-    if x.ndim:
-        yield x[::-1]
-        yield np.broadcast_to(x[:1], x.shape)
-
-
-def as_torch(x):
-    return torch.from_numpy(x.copy(order="C"))
 
 
 def same(ours, theirs):

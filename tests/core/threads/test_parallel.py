@@ -17,12 +17,7 @@ from cygrad._core.testing.kernel_interop import call_kernel
 from cygrad._core.threads.parallel import get_num_threads, set_num_threads, threads
 from tests.tools import needs_openmp
 
-
-@pytest.fixture(autouse=True)
-def keep_number_of_threads():
-    before = get_num_threads()
-    yield
-    set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("keep_number_of_threads")
 
 
 def pieces_of(n, grain):

@@ -6,14 +6,9 @@ import pytest
 
 from cygrad._core.compiler.parallel_section import ParallelSection
 from cygrad._core.testing import probes
-from cygrad._core.threads.parallel import get_num_threads, set_num_threads
+from cygrad._core.threads.parallel import set_num_threads
 
-
-@pytest.fixture(autouse=True)
-def keep_number_of_threads():
-    before = get_num_threads()
-    yield
-    set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("keep_number_of_threads")
 
 
 def graph(seed, n):

@@ -15,6 +15,8 @@ import cygrad
 from cygrad._core.testing import probes
 from tests.tools import needs_openmp
 
+pytestmark = pytest.mark.usefixtures("keep_number_of_threads")
+
 # LLVM's runtime keeps the threads of a region for the next one, and each thread that opens one gets the next place.
 LLVM = Path(cygrad.show_config("dicts")["openmp"]["library"] or "").name.startswith(("libomp", "libiomp"))
 needs_proc = pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="looks at threads in /proc")
@@ -31,13 +33,6 @@ def settled(expected):
     while workers() != expected and time.monotonic() < end: time.sleep(0.001)
     return workers()
 """
-
-
-@pytest.fixture(autouse=True)
-def keep_number_of_threads():
-    before = cygrad.get_num_threads()
-    yield
-    cygrad.set_num_threads(before)
 
 
 def run_program(text, **environment):

@@ -12,7 +12,7 @@ from cygrad._core.arrays.array cimport MAX_DIMS, array_t, release, shape_text
 from cygrad._core.arrays.dtype cimport BOOL, dtype_name, is_differentiable, itemsize
 from cygrad._core.arrays.value cimport NOTHING, register_kernel, value_t
 from cygrad._core.elementwise.copying cimport as_contiguous
-from cygrad._core.elementwise.memory_order cimport as_images_lie
+from cygrad._core.elementwise.layout cimport with_layout_of_images
 from cygrad._core.kernels.arguments cimport (
     array_argument, array_result, check_same_shape, integers_argument, list_text, new_array, new_zeros,
 )
@@ -22,7 +22,7 @@ from cygrad._core.kernels.convolution.convolution_direct cimport direct_forward,
 from cygrad._core.kernels.convolution.convolution_geometry cimport (
     fit_shapes, follow, geometry_t, output_shape, read_movement, scatter_kind,
 )
-from cygrad._core.kernels.convolution.convolution_problem cimport MISFIT, problem_t
+from cygrad._core.kernels.convolution.convolution_problem cimport NOT_APPLICABLE, problem_t
 from cygrad._core.kernels.convolution.convolution_products cimport columns_forward, columns_input, columns_weight
 from cygrad._core.kernels.convolution.convolution_winograd cimport winograd_forward, winograd_input, winograd_weight
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, OK, RUNTIME_ERROR, message
@@ -127,7 +127,7 @@ cdef int _compute(problem_t *problem, direction_t direction, array_t *images, ar
         problem.input, problem.weight, problem.output = images.data, kernel.data, output.data
         follow(g, images)
         status = _run(problem, direction, choose_form(g, problem.dtype, direction))
-        if status == MISFIT:
+        if status == NOT_APPLICABLE:
             status = _run(problem, direction, COLUMNS)
     release(kernel)
     release(output)
@@ -135,7 +135,7 @@ cdef int _compute(problem_t *problem, direction_t direction, array_t *images, ar
         release(result)
         return status
     if direction != WEIGHT_GRADIENT:
-        result = as_images_lie(result, other if given.contiguous else given)
+        result = with_layout_of_images(result, other if given.contiguous else given)
     return array_result(result, &results[0])
 
 

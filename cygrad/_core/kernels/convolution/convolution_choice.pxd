@@ -12,5 +12,5 @@ ctypedef enum form_t:
     DIRECT                     # vectors along lines
     WINOGRAD                   # tiles of 4 x 4 with a quarter of the products
 
-# The choice depends on sizes, dtype and direction alone: not on threads, nor on how the arrays lie in memory.
+# The choice depends only on sizes, dtype and direction, not on threads or layouts.
 cdef form_t choose_form(const geometry_t *geometry, int dtype, direction_t direction) noexcept nogil

@@ -44,7 +44,7 @@ cdef enum:
     SMALL_WORK = 1 << 19       # multiplications that one thread does
     LARGE_KERNEL = 120000      # elements, whose order costs too much
     LONG = 1024                # elements, of which a sum is worth beginning
-    MOST_PAIRS = 4096          # of channels, for sums of so many elements
+    MOST_PAIRS = 4096          # of channels, for sums of that many elements
 
 cdef int forced = -1               # a form that is taken wherever it fits, for tests and measurements; -1: none
 
@@ -76,7 +76,7 @@ cdef bint _direct_pays(const geometry_t *g, direction_t direction, int64_t bytes
     cdef int64_t elements = direct_elements(g, direction == INPUT_GRADIENT)
     cdef int64_t needed = g.size[0] * g.size[1] * g.size[2] if direction == INPUT_GRADIENT else g.positions
     cdef int64_t pairs = g.in_channels * g.out_channels
-    # In three dimensions patches are so many that what lies between lines hardly counts.
+    # In three dimensions there are so few gaps between lines that they hardly count.
     cdef bint dense = 5 * elements <= 6 * needed or g.kernel[0] > 1
     # Images are its tasks; the columns have more of them.
     cdef bint many = g.batch * g.groups >= TASKS or pairs * g.taps * g.positions * g.batch * g.groups <= SMALL_WORK

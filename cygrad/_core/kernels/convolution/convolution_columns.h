@@ -1,15 +1,13 @@
-/* Patches of images as columns of a matrix, and columns added back into images, for any type of elements.
-
-   An image has three dimensions (leading ones of size 1 where it has fewer). Row (c, i, j, k) of the matrix holds,
-   for each output position, the element of channel c that the tap (i, j, k) of the kernel meets there; zero where
-   that lies in the padding. */
+/* im2col and col2im for any dtype. An image has three dimensions (leading ones of size 1 where it has fewer). Row
+ * (c, i, j, k) of the matrix holds, for each output position, the element of channel c under tap (i, j, k) of the
+ * kernel; zero in the padding. */
 #ifndef CYGRAD_CONVOLUTION_COLUMNS_H
 #define CYGRAD_CONVOLUTION_COLUMNS_H
 
 #include <complex.h>
 #include <stdint.h>
 #include <string.h>
-#include "simd/each_cpu.h"
+#include "simd/target_clones.h"
 #include "simd/shuffle.h"
 
 typedef struct {
@@ -19,7 +17,7 @@ typedef struct {
     int64_t batch_step, channel_step, step[3];             /* of the input, in elements */
 } geometry_t;
 
-/* The output positions [begin, end) whose tap at `offset` (position 0's, maybe negative) lies inside of `size`. */
+/* The output positions [begin, end) whose tap at `offset` (that of position 0, maybe negative) is inside of `size`. */
 static inline void inside(int64_t offset, int64_t stride, int64_t size, int64_t *begin, int64_t *end) {
     int64_t low = offset < 0 ? (-offset + stride - 1) / stride : 0;
     int64_t high = offset >= size ? 0 : (size - 1 - offset) / stride + 1;
@@ -46,8 +44,8 @@ static inline __attribute__((always_inline)) void copy_lines(
         memcpy(target, source, bytes);
 }
 
-/* target[k] = source[2 * k]. Vectors of neighbors are loaded, of which the last overlaps the one before and ends with
-   the last element that is needed, so that nothing behind it is touched. */
+/* target[k] = source[2 * k]. Vectors of contiguous elements are loaded; the last one overlaps the one before and
+ * ends with the last element that is needed, so that no memory after it is read. */
 #define EVEN_4 0, 2, 4, 6
 #define EVEN_8 EVEN_4, 8, 10, 12, 14
 #define EVEN_16 EVEN_8, 16, 18, 20, 22, 24, 26, 28, 30

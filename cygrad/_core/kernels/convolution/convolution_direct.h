@@ -1,8 +1,7 @@
-/* Convolutions without matrices: a padded image is one long line, and a tap of the kernel a distance along it.
-
-   With a stride, an image is first dealt into its phases: those elements whose padded places have the same remainder
-   by the stride. Then output position i meets, for each tap, element i + shift of the tap's phase, for all i at once;
-   what lies at the end of a line, where no position is, is computed too and left behind. */
+/* Direct convolutions: a padded image is one contiguous line, and a tap of the kernel an offset in it. With a
+ * stride, an image is first split into its phases: the elements whose padded positions have the same remainder by
+ * the stride. Then output position i meets, for each tap, element i + shift of the tap's phase, for all i at once;
+ * outputs past the end of a line are computed too and discarded. */
 #ifndef CYGRAD_CONVOLUTION_DIRECT_H
 #define CYGRAD_CONVOLUTION_DIRECT_H
 
@@ -10,7 +9,7 @@
 #include "kernels/linalg/product_blocks.h"
 
 enum {
-    DIRECT_BLOCK = 16,      /* lines are rounded up to so many elements */
+    DIRECT_BLOCK = 16,      /* lines are padded to a multiple of this */
     DIRECT_SLACK = 64       /* elements after a buffer which may be read and written */
 };
 
@@ -57,6 +56,6 @@ static inline int64_t tap_shift(const geometry_t *g, const lines_t *lines, int64
 }
 
 #define LOOPS "kernels/convolution/convolution_lines.h"
-#include "simd/each_real.h"
+#include "simd/float_and_double.h"
 
 #endif

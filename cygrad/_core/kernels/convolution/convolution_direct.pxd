@@ -10,6 +10,6 @@ cdef int64_t direct_bytes(const geometry_t *geometry, int64_t bytes, bint back) 
 cdef int64_t direct_elements(const geometry_t *geometry, bint back) noexcept nogil
 # The result, its input's gradient, its kernel's gradient: each writes all of what it computes.
 cdef int direct_forward(problem_t *problem) noexcept nogil
-# ... MISFIT where the kernel has an inf or nan, which would spread to places that it does not meet.
+# ... NOT_APPLICABLE where the kernel has an inf or nan, which would spread to places that it does not meet.
 cdef int direct_input(problem_t *problem) noexcept nogil
 cdef int direct_weight(problem_t *problem) noexcept nogil

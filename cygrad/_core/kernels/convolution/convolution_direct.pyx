@@ -12,7 +12,8 @@ from libc.stdint cimport int64_t
 from libc.string cimport memset
 from cygrad._core.arrays.dtype cimport FLOAT32
 from cygrad._core.kernels.convolution.convolution_geometry cimport geometry_t
-from cygrad._core.kernels.convolution.convolution_problem cimport MISFIT, PART_BYTES, PART_WORK, PARTS, grain, problem_t
+from cygrad._core.kernels.convolution.convolution_problem cimport (
+    NOT_APPLICABLE, PART_BYTES, PART_WORK, PARTS, grain, problem_t)
 from cygrad._core.kernels.linalg.product_blocks cimport correlate, dots
 from cygrad._core.memory.atomic cimport atomic_store
 from cygrad._core.memory.errors cimport MEMORY_ERROR, OK
@@ -73,7 +74,7 @@ cdef int64_t _sources(const geometry_t *g) noexcept nogil:
 
 
 cdef inline int64_t _rows(int64_t channels) noexcept nogil:
-    """How many of so many channels of a result are computed together."""
+    """Return how many channels of a result are computed together."""
     return min(<int64_t>ROWS, channels)
 
 
@@ -98,7 +99,7 @@ cdef int64_t direct_elements(const geometry_t *geometry, bint back) noexcept nog
 
 
 cdef bint _open(direct_form_t *work, int64_t images, int64_t outputs, room_t *room) noexcept nogil:
-    """Memory for so many images and outputs, zeros; False and a note if there is none."""
+    """Allocate zeroed memory for `images` and outputs; False and a message on failure."""
     cdef geometry_t *g = &work.problem.geometry
     cdef int64_t bytes = work.problem.bytes
     cdef int64_t total = _room_bytes(g, &work.lines, bytes, images, outputs)
@@ -296,7 +297,7 @@ cdef int direct_input(problem_t *problem) noexcept nogil:
     # Zeros between lines of outputs are multiplied by the kernel too.
     if not (_all_finite(<float *>problem.weight, n) if problem.dtype == FLOAT32
             else _all_finite(<double *>problem.weight, n)):
-        return MISFIT
+        return NOT_APPLICABLE
     work.problem, work.failed = problem, 0
     plan_lines(g, &work.lines)
     weights = storage_new(n * problem.bytes)

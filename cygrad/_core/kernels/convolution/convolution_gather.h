@@ -95,7 +95,7 @@ static inline __attribute__((always_inline)) void NAME(gather_row)(
     }
 }
 
-FOR_EACH_CPU
+TARGET_CLONES
 static void NAME(gather)(const geometry_t *g, const ELEMENT *image, int64_t c0, int64_t c1, int64_t p0, int64_t p1,
                          ELEMENT *columns, int64_t leading) {
     for (int64_t c = c0; c < c1; c++)

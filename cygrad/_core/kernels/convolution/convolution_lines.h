@@ -67,7 +67,7 @@ static inline __attribute__((always_inline)) void NAME(deal_whole)(
 }
 
 /* Between a plane of the image, with its steps, and its phases: `back` writes the image. */
-FOR_EACH_CPU
+TARGET_CLONES
 static void NAME(deal)(const geometry_t *g, const lines_t *lines, REAL *image, REAL *buffer, int back) {
     const int64_t *s = g->stride;
     if (s[2] == 2 && g->step[2] == 1) {
@@ -100,7 +100,7 @@ static void NAME(deal)(const geometry_t *g, const lines_t *lines, REAL *image, R
 }
 
 /* Between a contiguous plane of outputs and lines as long as those of the input's phases. */
-FOR_EACH_CPU
+TARGET_CLONES
 static void NAME(spread)(const geometry_t *g, const lines_t *lines, REAL *plane, REAL *buffer, int back) {
     const int64_t wide = lines->extent[2] * sizeof(REAL), narrow = g->out[2] * sizeof(REAL);
     for (int64_t i = 0; i < g->out[0]; i++) {
@@ -113,8 +113,8 @@ static void NAME(spread)(const geometry_t *g, const lines_t *lines, REAL *plane,
     }
 }
 
-/* The sums of `dots` for one pair of planes, without zeros in between, so that they meet no inf or nan where the
-   kernel meets nothing: for planes that have such elements. */
+/* The sums of `dots` for one pair of planes, without padding zeros, so that an inf or nan is multiplied only by
+ * elements that it meets: for planes with such elements. */
 static void NAME(plain_dots)(const geometry_t *g, const REAL *grad, const REAL *image, double *sums) {
     for (int64_t a = 0; a < g->kernel[0]; a++)
         for (int64_t b = 0; b < g->kernel[1]; b++)

@@ -13,7 +13,7 @@ ctypedef struct problem_t:
     char *bias                 # contiguous: one number for each channel of the result; or NULL
 
 cdef enum:
-    MISFIT = -1                # no error: this form does not fit the numbers, another one must be taken
+    NOT_APPLICABLE = -1                # no error: this form does not fit the numbers, another one must be taken
     PIECE_WORK = 1 << 18       # multiplications worth a piece of a parallel loop
     PARTS = 16                 # pieces into which the gradient of a kernel is cut, if it is worth while
     PART_WORK = 1 << 20        # ... multiplications of each
@@ -21,5 +21,5 @@ cdef enum:
 
 
 cdef inline int64_t grain(int64_t work) noexcept nogil:
-    """How many tasks of so many multiplications make a piece."""
+    """Return how many tasks of `work` multiplications form a chunk."""
     return max(1, PIECE_WORK // max(work, 1))

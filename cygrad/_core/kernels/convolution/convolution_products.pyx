@@ -35,11 +35,11 @@ cdef enum:
     TASKS = 8                  # for threads, if there are as many images or chunks
     LEAST_CHUNK = 64           # channels
     FAR = 1 << 12              # bytes between rows of kernels
-    LEAST_ROWS = 32            # of columns: outputs are worth turning for so many,
+    LEAST_ROWS = 32            # of columns: from there on outputs are worth transposing,
     LEAST_CHANNELS = 16        # ... as many channels as a vector has lanes,
-    LEAST_POSITIONS = 256      # ... and sums of so many products
+    LEAST_POSITIONS = 256      # ... and sums of at least that many products
 
-# One task, with memory for columns, for results that have to be moved, and for what is multiplied in blocks.
+# One task, with memory for columns, for results that are moved, and for products in blocks.
 ctypedef void (*tile_task_t)(tiling_t *work, int64_t task, char *columns, char *buffer, char *room) noexcept nogil
 
 ctypedef struct tiling_t:
@@ -55,7 +55,7 @@ ctypedef struct tiling_t:
     int64_t parts              # of the batch, for the gradient of the kernel
     int64_t part_images
     char *sums                 # of the parts
-    bint in_blocks             # products of float32 and float64 are computed where their operands lie
+    bint in_blocks             # products of float32 and float64 without packing
     bint turned                # ... and sums for the gradient of the kernel have output channels side by side
     bint plain                 # kernels of one tap: images are columns already
     int64_t failed             # atomic: a thread had no memory
@@ -63,7 +63,7 @@ ctypedef struct tiling_t:
 
 
 cdef void _plan(tiling_t *work, problem_t *problem, tile_task_t task, bint back) noexcept nogil:
-    """Tiles of positions and chunks of channels, which are tasks of their own for what goes `back`."""
+    """Return tiles of positions and chunks of channels, which are separate tasks for the direction `back`."""
     cdef geometry_t *g = &problem.geometry
     cdef int64_t room, wide, dense = 1
     cdef int i
@@ -108,7 +108,7 @@ cdef void _plan(tiling_t *work, problem_t *problem, tile_task_t task, bint back)
 
 cdef void _multiply(tiling_t *work, bint transpose_a, int64_t m, int64_t n, int64_t k, const char *a, int64_t lda,
                     const char *b, int64_t ldb, bint add, char *c, int64_t ldc, char *room) noexcept nogil:
-    """c = op(a) @ b, added to what is there or not."""
+    """c = op(a) @ b, accumulated or not."""
     cdef blas_scalar_t one, beta
     one.real, one.imag, beta.real, beta.imag = 1, 0, add, 0
     if work.in_blocks:

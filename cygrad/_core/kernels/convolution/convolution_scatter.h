@@ -33,7 +33,7 @@ static inline __attribute__((always_inline)) void NAME(scatter_row)(
     }
 }
 
-FOR_EACH_CPU
+TARGET_CLONES
 static void NAME(scatter)(const geometry_t *g, ELEMENT *image, int64_t c0, int64_t c1, int64_t p0, int64_t p1,
                           const ELEMENT *columns, int64_t leading) {
     for (int64_t c = c0; c < c1; c++)

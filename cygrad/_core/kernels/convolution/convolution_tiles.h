@@ -1,7 +1,6 @@
-/* Transforms of tiles for one type of real numbers. The includer defines REAL and NAME(function).
-
-   Vectors go through channels: planes are turned, so that the same element of as many channels as a vector has lanes
-   lies side by side. Then nothing depends on how small planes are, or where tiles begin. */
+/* Transforms of tiles for one real type. The includer defines REAL and NAME(function). Vectors run along channels:
+ * planes are transposed, so that the same element of as many channels as a vector has lanes is contiguous. So
+ * nothing depends on the size of planes, or where tiles begin. */
 
 typedef REAL NAME(lanes) __attribute__((vector_size(64), aligned(8), may_alias));
 typedef REAL NAME(four) __attribute__((vector_size(4 * sizeof(REAL)), aligned(4), may_alias));
@@ -180,13 +179,13 @@ static inline __attribute__((always_inline)) void NAME(cut_values)(
     }
 }
 
-FOR_EACH_CPU
+TARGET_CLONES
 static void NAME(source_values)(const planes_t *planes, int64_t channel, int64_t channels, int64_t first,
                                 int64_t count, REAL *target, const values_t *values, REAL *room) {
     NAME(cut_values)(planes, channel, channels, first, count, SOURCES, target, values, room);
 }
 
-FOR_EACH_CPU
+TARGET_CLONES
 static void NAME(result_values)(const planes_t *planes, int64_t channel, int64_t channels, int64_t first,
                                 int64_t count, REAL *target, const values_t *values, REAL *room) {
     NAME(cut_values)(planes, channel, channels, first, count, RESULTS, target, values, room);
@@ -202,7 +201,7 @@ static inline __attribute__((always_inline)) int NAME(all_zero)(const NAME(lanes
 
 /* Results of at most as many channels as there are lanes from the values of their tiles, plus `bias` (a number for each
    lane), into the planes; -> are all of them finite? Tiles are those of whole lines, or lie in one line. */
-FOR_EACH_CPU
+TARGET_CLONES
 static int NAME(put_results)(const planes_t *p, int64_t channel, int64_t channels, int64_t first, int64_t count,
                              const REAL *source, const values_t *values, const REAL *bias, REAL *room) {
     enum { LANES = 64 / sizeof(REAL) };
@@ -257,7 +256,7 @@ static int NAME(put_results)(const planes_t *p, int64_t channel, int64_t channel
 
 /* Values of kernels with 9 taps: `count` of them for each of at most as many channels as there are lanes, whose taps are
    `channel_step` apart; those of one channel are `step` apart; `back` turns them by half a turn. */
-FOR_EACH_CPU
+TARGET_CLONES
 static void NAME(kernel_values)(const REAL *kernels, int64_t channel_step, int64_t channels, int64_t step,
                                 int64_t count, int back, REAL *target, const values_t *values) {
     enum { LANES = 64 / sizeof(REAL), TOGETHER = 16 };
@@ -286,7 +285,7 @@ static void NAME(kernel_values)(const REAL *kernels, int64_t channel_step, int64
 }
 
 /* Gradients of kernels from those of their values, as kernel_values has them; -> are all of them finite? */
-FOR_EACH_CPU
+TARGET_CLONES
 static int NAME(put_kernels)(const REAL *source, const values_t *values, int64_t channels, int64_t count,
                              REAL *kernels, int64_t channel_step) {
     CONSTANTS;

@@ -14,7 +14,7 @@
 
 #include <stdint.h>
 #include <string.h>
-#include "simd/each_cpu.h"
+#include "simd/target_clones.h"
 #include "simd/shuffle.h"
 
 enum {
@@ -40,6 +40,6 @@ typedef struct {
 } values_t;
 
 #define LOOPS "kernels/convolution/convolution_tiles.h"
-#include "simd/each_real.h"
+#include "simd/float_and_double.h"
 
 #endif

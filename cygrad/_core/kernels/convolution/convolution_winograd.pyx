@@ -11,7 +11,7 @@ do not leave the cache. Blocks and chunks depend on the problem alone, and sums 
 from libc.stdint cimport int64_t
 from cygrad._core.arrays.dtype cimport FLOAT32
 from cygrad._core.kernels.convolution.convolution_geometry cimport geometry_t
-from cygrad._core.kernels.convolution.convolution_problem cimport MISFIT, problem_t
+from cygrad._core.kernels.convolution.convolution_problem cimport NOT_APPLICABLE, problem_t
 from cygrad._core.kernels.linalg.blas cimport blas_scalar_t, gemm
 from cygrad._core.memory.atomic cimport atomic_store
 from cygrad._core.memory.errors cimport MEMORY_ERROR, OK
@@ -62,7 +62,7 @@ cdef extern from "kernels/convolution/convolution_winograd.h" nogil:
 cdef enum:
     SMALL_BYTES = 3 << 20      # values of kernels that are kept for all blocks
     BLOCK_BYTES = 2 << 20      # ... then for the values of a block
-    MANY_TILES = 64            # so many are worth it to keep
+    MANY_TILES = 64            # from this number on they are worth keeping
     KERNEL_BYTES = 1 << 26     # ... more values of kernels
     LARGE_BLOCK_BYTES = 1 << 24     # ... then for the values of a block
     SOURCE_BYTES = 12 << 20    # else for those of the sources of a block
@@ -94,7 +94,7 @@ ctypedef struct winograd_t:
     int64_t room               # bytes for turned lines
     int64_t group
     int64_t failed             # atomic: a thread had no memory
-    int64_t misfit             # atomic: a result is not finite
+    int64_t is_not_finite             # atomic: a result is not finite
 
 # Some tiles, and some channels of their results.
 ctypedef struct winograd_block_t:
@@ -151,7 +151,7 @@ cdef int64_t _block(const geometry_t *g, int64_t bytes, int64_t columns, int64_t
 
 
 cdef int64_t _room(int64_t lines, int64_t columns, int64_t block) noexcept nogil:
-    """Bytes for turned lines of a block of tiles, if an image has so many lines and columns of them."""
+    """Return the bytes for transposed lines of a block of tiles of an image."""
     return (min(lines, block // columns + 2) + 1) * RESULTS * (columns + 1) * RESULTS * 64
 
 
@@ -179,7 +179,7 @@ cdef void _plan(winograd_t *work, problem_t *problem, bint back) noexcept nogil:
     images.top = images.left = outputs.top = outputs.left = 0
     images.tiles = outputs.tiles = lines * columns
     images.tile_columns = outputs.tile_columns = columns
-    work.problem, work.back, work.failed, work.misfit, work.lanes = problem, back, 0, 0, 64 // problem.bytes
+    work.problem, work.back, work.failed, work.is_not_finite, work.lanes = problem, back, 0, 0, 64 // problem.bytes
     if back:
         outputs.top, outputs.left = 2 - g.padding[1], 2 - g.padding[2]
         work.sources, work.results = outputs, images
@@ -197,7 +197,7 @@ cdef void _plan(winograd_t *work, problem_t *problem, bint back) noexcept nogil:
 
 
 cdef storage_t *_allocate(winograd_t *work, values_t *values, int64_t channels, int64_t rows) noexcept nogil:
-    """Memory for values of so many rows; NULL and a note if there is none."""
+    """Allocate memory for the values of `rows` rows; NULL and a message on failure."""
     cdef storage_t *memory
     memory = storage_new(_values(values, work.lanes, channels, rows) * work.problem.bytes)
     if memory == NULL:
@@ -272,7 +272,7 @@ cdef void _put(winograd_block_t *block, int64_t begin, int64_t end, real *room) 
             finite &= put_results_double(&work.results, channel, count, block.first, block.count, source,
                                          &block.results, bias, room)
     if not finite:
-        atomic_store(&work.misfit, 1)
+        atomic_store(&work.is_not_finite, 1)
 
 
 cdef void _kernel_values(winograd_block_t *block, int64_t begin, int64_t end, real *weight) noexcept nogil:
@@ -306,7 +306,7 @@ cdef void _put_kernels(winograd_block_t *block, int64_t begin, int64_t end, real
             finite &= put_kernels_double(<double *>block.kernels.data + first, &block.kernels, count,
                                          work.source_channels, weight + first * step, step)
     if not finite:
-        atomic_store(&work.misfit, 1)
+        atomic_store(&work.is_not_finite, 1)
 
 
 # The same for loops over bundles, which threads may share; each has memory for turned lines of its own.
@@ -466,7 +466,7 @@ cdef int _convolve(problem_t *problem, bint back) noexcept nogil:
             _convolve_blocks(&work)
         else:
             _convolve_chunks(&work)
-    return MEMORY_ERROR if work.failed else MISFIT if work.misfit else OK
+    return MEMORY_ERROR if work.failed else NOT_APPLICABLE if work.is_not_finite else OK
 
 
 cdef int winograd_forward(problem_t *problem) noexcept nogil:
@@ -514,4 +514,4 @@ cdef int winograd_weight(problem_t *problem) noexcept nogil:
         else:
             _sum_blocks(&work, &block)
     storage_release(sources)
-    return MEMORY_ERROR if work.failed else MISFIT if work.misfit else OK
+    return MEMORY_ERROR if work.failed else NOT_APPLICABLE if work.is_not_finite else OK

@@ -358,7 +358,7 @@ cdef int scatter_backward_kernel(const value_t *arguments, value_t *results) noe
 
 cdef int _source(const char *operation, array_t *self, int dim, array_t *index, const value_t *value,
                  array_t **dense, int64_t *step) noexcept nogil:
-    """What is to be scattered: a number, or the part of an array that the index covers, made contiguous."""
+    """Return the source of a scatter: a number, or the part of an array that the index covers, made contiguous."""
     cdef array_t *source
     cdef array_t *part
     cdef int status
@@ -460,7 +460,7 @@ cdef int _broadcast_but(array_t *self, array_t *index, int dim, int64_t *self_sh
         elif index.shape[k] == 1:
             index_shape[k] = self.shape[k]
         else:
-            snprintf(message(), MESSAGE, b"take_along_dim: shapes cannot be broadcast apart from dimension %d "
+            snprintf(message(), MESSAGE, b"take_along_dim: cannot broadcast the shapes except in dimension %d "
                      b"(got %s and indices %s).", dim, shape_text(self), shape_text(index))
             return RUNTIME_ERROR
     return OK

@@ -1,7 +1,8 @@
-"""Advanced indexing: index, index_put and the gradient of index.
+"""
+Advanced indexing: index, index_put and the gradient of index.
 
-Integer arrays are broadcast against each other; a mask stands for the positions where it is true. Each entry
-becomes a list of byte offsets, their sum says where the chosen elements lie, and move_by_offsets does the rest.
+Integer arrays are broadcast against each other; a mask is converted to the positions where it is true. Each entry
+becomes a list of byte offsets, their sums are the offsets of the selected elements, and move_by_offsets moves them.
 """
 
 from libc.stdint cimport int64_t
@@ -133,7 +134,7 @@ cdef int _summed(const char *operation, int n, array_t **parts, array_t **total)
 
 cdef int _make_plan(const char *operation, const array_t *self, int count, array_t **entries,
                     index_plan_t *plan) noexcept nogil:
-    """Where the chosen elements lie, and the shape of what is chosen."""
+    """Return the offsets of the selected elements, and the shape of the selection."""
     cdef array_t *parts[MAX_DIMS]
     cdef int i, n = 0, dim = 0, consumed = 0, last_entry = -1, status = OK
     cdef bint adjacent = True
@@ -177,7 +178,7 @@ cdef int _make_plan(const char *operation, const array_t *self, int count, array
 
 
 cdef int _plan_shape(const char *operation, const array_t *self, index_plan_t *plan) noexcept nogil:
-    """The shape of the result: what stays in front, the indices, what stays behind."""
+    """Return the shape of the result: dimensions before the indices, the indices, dimensions after them."""
     cdef int k
     plan.ndim = plan.offsets.ndim
     for k in range(self.ndim):

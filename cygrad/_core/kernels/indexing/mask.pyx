@@ -76,7 +76,7 @@ cdef int _open(const char *operation, const value_t *arguments, array_t **self, 
 
 cdef int _dense(const char *operation, array_t *array, int ndim, const int64_t *shape, bint fresh,
                 array_t **dense) noexcept nogil:
-    """The array broadcast to a shape, contiguous; `fresh`: in memory of its own."""
+    """Return the array broadcast to a shape, contiguous; `fresh`: in new memory."""
     cdef array_t *view = NULL
     cdef int status = expanded(operation, array, ndim, shape, &view)
     if status != OK:

@@ -3,7 +3,7 @@
 from libc.stdint cimport int64_t
 from cygrad._core.arrays.array cimport array_t
 
-# What indices of one dimension mean.
+# How to interpret indices of one dimension.
 ctypedef struct index_rule_t:
     const char *operation
     int dim               # for messages

@@ -1,4 +1,4 @@
-"""Products with something added: addmm and linear. The sum is part of the product, not a pass of its own."""
+"""addmm and linear: products whose addend is added in the same pass."""
 
 from libc.stdint cimport int64_t
 from libc.stdio cimport snprintf
@@ -102,7 +102,7 @@ cdef int addmm_kernel(const value_t *arguments, value_t *results) noexcept nogil
 
 
 cdef int add_product_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """add_product(addend, a, b): addend + a @ b for matrices, in the memory of addend if nobody else holds it."""
+    """add_product(addend, a, b): addend + a @ b for matrices, in the memory of addend if it is exclusive."""
     cdef array_t *addend = arguments[0].of.array
     cdef int status
     if exclusive(addend):
@@ -119,7 +119,7 @@ cdef int add_product_into_kernel(const value_t *arguments, value_t *results) noe
 
 
 cdef int _add_product(const value_t *arguments, char *c, value_t *results) noexcept nogil:
-    """addend + a @ b at `c`, or in an array of its own."""
+    """addend + a @ b at `c`, or in a new array."""
     cdef array_t *addend = arguments[0].of.array
     cdef product_t product
     cdef matrix_t left = matrix_of(arguments[1].of.array), right = matrix_of(arguments[2].of.array)

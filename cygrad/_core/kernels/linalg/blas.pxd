@@ -1,4 +1,4 @@
-"""The one door to BLAS: products of float32, float64, complex64 and complex128, one thread per call."""
+"""All calls of BLAS: products of float32, float64, complex64 and complex128, one thread per call."""
 
 from libc.stdint cimport int64_t
 
@@ -21,9 +21,9 @@ cdef void gemv(int dtype, bint transpose_a, int64_t m, int64_t n, blas_scalar_t 
 # result = sum of x[i] * y[i], or conj(x[i]) * y[i].
 cdef void dot(int dtype, bint conjugate, int64_t n, const void *x, int64_t x_stride,
               const void *y, int64_t y_stride, void *result) noexcept nogil
-# Around every other call of the library that needs memory of its own: may have to wait for calls of other threads.
+# Call around every other BLAS call that allocates memory: may wait for calls of other threads.
 cdef void enter_blas() noexcept nogil
 cdef void leave_blas() noexcept nogil
 
-# Has OpenBLAS kernels here that read small operands where they lie?
+# Does OpenBLAS have kernels here that read small operands without packing?
 cdef bint reads_in_place() noexcept nogil

@@ -1,14 +1,14 @@
 # cygrad: openblas
 """
-The one door to BLAS: products of float32, float64, complex64 and complex128, one thread per call.
+All calls of BLAS: products of float32, float64, complex64 and complex128, one thread per call.
 
-The library is our own copy of OpenBLAS, so that one thread per call is a setting that disturbs nobody.
-Parallelism comes from tiles (multiply.pyx), which do not depend on the number of threads; OpenBLAS's
-own threads would make the result depend on it, and would queue callers from several Python threads.
+The library is a private copy of OpenBLAS, so one thread per call affects no other package. Parallelism comes from
+tiles (multiply.pyx), which do not depend on the number of threads; OpenBLAS's own threads would make results depend on
+it, and would queue callers from several Python threads.
 
-OpenBLAS ends the process if it finds no memory to pack operands into. What it has found it keeps for the next call, so
-it is made to find some when it is loaded; and a call that may need more, because others are under way, looks for it
-first, and waits for the others if there is none.
+OpenBLAS aborts the process if it cannot allocate memory to pack operands into. It keeps that memory for the next call,
+so it allocates some when it is loaded; a call that may need more, because others are running, tests for it first, and
+waits for the others if there is none.
 """
 
 from libc.stdint cimport int64_t
@@ -20,14 +20,14 @@ cdef extern from * nogil:
     """
     #include <sched.h>
     #include <sys/mman.h>
-    /* As much as OpenBLAS takes for one call. */
+    /* Memory that OpenBLAS allocates for a call. */
     #define PACKED_BYTES ((size_t)64 << 20)
-    static inline int there_is_room(void) {
+    static inline int is_memory_left(void) {
         void *found = mmap(NULL, PACKED_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         return found != MAP_FAILED && munmap(found, PACKED_BYTES) == 0;
     }
     """
-    bint there_is_room()
+    bint is_memory_left()
     int sched_yield()
 
 cdef extern from "cblas.h" nogil:
@@ -71,7 +71,7 @@ cdef extern from * nogil:
     """
     void scipy_dpotrf_(const char *, const int *, double *, const int *, int *, size_t)
 
-# Kernels of OpenBLAS that read small operands where they lie.
+# Kernels of OpenBLAS that read small operands without packing.
 IN_PLACE = ("SkylakeX", "Cooperlake", "SapphireRapids")
 
 cdef bint _in_place
@@ -86,7 +86,7 @@ cdef bint reads_in_place() noexcept nogil:
 cdef void enter_blas() noexcept nogil:
     cdef int64_t calls = atomic_increment(&_calls), rooms = atomic_load(&_rooms)
     while calls > rooms:
-        if calls == 1 or there_is_room():
+        if calls == 1 or is_memory_left():
             atomic_claim(&_rooms, rooms, calls)
         else:
             atomic_decrement(&_calls)
@@ -113,7 +113,6 @@ cdef inline CBLAS_TRANSPOSE _transposed(bint transpose) noexcept nogil:
 cdef void gemm(int dtype, bint transpose_a, bint transpose_b, int64_t m, int64_t n, int64_t k,
                blas_scalar_t alpha, const void *a, int64_t lda, const void *b, int64_t ldb,
                blas_scalar_t beta, void *c, int64_t ldc) noexcept nogil:
-    """c = alpha * op(a) @ op(b) + beta * c, row-major."""
     cdef CBLAS_TRANSPOSE op_a = _transposed(transpose_a), op_b = _transposed(transpose_b)
     cdef float[2] alpha32
     cdef float[2] beta32
@@ -135,7 +134,6 @@ cdef void gemm(int dtype, bint transpose_a, bint transpose_b, int64_t m, int64_t
 
 cdef void gemv(int dtype, bint transpose_a, int64_t m, int64_t n, blas_scalar_t alpha, const void *a, int64_t lda,
                const void *x, int64_t x_stride, blas_scalar_t beta, void *y, int64_t y_stride) noexcept nogil:
-    """y = alpha * op(a) @ x + beta * y for the row-major matrix `a` of m x n as stored."""
     cdef CBLAS_TRANSPOSE op = _transposed(transpose_a)
     cdef float[2] alpha32
     cdef float[2] beta32
@@ -175,7 +173,7 @@ cdef void dot(int dtype, bint conjugate, int64_t n, const void *x, int64_t x_str
 
 
 def _begin():
-    """One thread for each call, and memory for one, which a factorization of any size asks for."""
+    """Set one thread for each call, and allocate memory for one, which a factorization of any size needs."""
     cdef double matrix = 1
     cdef int n = 1, info
     global _in_place

@@ -105,7 +105,7 @@ static void NAME(distances_of)(const REAL *x, const REAL *turned, REAL *out, int
     }
 }
 
-/* Below the diagonal of a square matrix, in these rows, what is above it. */
+/* Mirror the upper triangle of a square matrix to the lower one, in these rows. */
 static void NAME(mirror)(REAL *square, int64_t n, int64_t begin, int64_t end) {
     for (int64_t column = 0; column < end; column += MIRRORED)
         for (int64_t i = begin > column ? begin : column + 1; i < end; i++)

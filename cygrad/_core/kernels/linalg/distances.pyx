@@ -19,16 +19,16 @@ from cygrad._core.threads.parallel cimport parallel_for
 cdef extern from *:
     """
     #define LOOPS "kernels/linalg/distance_loops.h"
-    #include "simd/each_set.h"
+    #include "simd/simd_targets.h"
     #undef LOOPS
     typedef void (*distances_t)(const void *x, const void *turned, void *out, int64_t from, int64_t k, int64_t m,
                                 int order);
     typedef void (*mirror_t)(void *square, int64_t n, int64_t begin, int64_t end);
     typedef void (*gradient_t)(const void *x, const void *turned, const void *weights, const void *distances,
                                void *out, int64_t k, int64_t m, int order);
-    static const distances_t distances_loops[SETS][2] = VARIANTS(distances_of);
-    static const gradient_t gradient_loops[SETS][2] = VARIANTS(distance_gradient);
-    static const mirror_t mirror_loops[SETS][2] = VARIANTS(mirror);
+    static const distances_t distances_loops[SIMD_TARGETS][2] = SIMD_VARIANTS(distances_of);
+    static const gradient_t gradient_loops[SIMD_TARGETS][2] = SIMD_VARIANTS(distance_gradient);
+    static const mirror_t mirror_loops[SIMD_TARGETS][2] = SIMD_VARIANTS(mirror);
     """
     enum:
         MIRRORED
@@ -43,7 +43,7 @@ cdef extern from *:
     distances_t[3][2] distances_loops
     gradient_t[3][2] gradient_loops
     mirror_t[3][2] mirror_loops
-    int instruction_set() nogil
+    int simd_target() nogil
 
 cdef enum:
     PIECE = 1 << 16       # differences worth a thread
@@ -65,7 +65,7 @@ cdef void _rows(void *context, int64_t begin, int64_t end) noexcept nogil:
     """Vectors begin..end of x, counted through the batch."""
     cdef distance_arguments_t *work = <distance_arguments_t *>context
     cdef int64_t size = itemsize(work.x.dtype), row, n = work.n, k = work.k, m = work.m
-    cdef int set_ = instruction_set(), double_precision = work.x.dtype == FLOAT64
+    cdef int set_ = simd_target(), double_precision = work.x.dtype == FLOAT64
     cdef char *x
     cdef char *turned
     for row in range(begin, end):
@@ -84,7 +84,7 @@ cdef void _mirror(void *context, int64_t begin, int64_t end) noexcept nogil:
     """Blocks of rows begin..end, counted through the batch: what the other half of the distances is."""
     cdef distance_arguments_t *work = <distance_arguments_t *>context
     cdef int64_t block, first, n = work.n, blocks = (n + MIRRORED - 1) // MIRRORED
-    cdef mirror_t loop = mirror_loops[instruction_set()][work.x.dtype == FLOAT64]
+    cdef mirror_t loop = mirror_loops[simd_target()][work.x.dtype == FLOAT64]
     for block in range(begin, end):
         first = block % blocks * MIRRORED
         loop(work.distances.data + block // blocks * n * n * itemsize(work.x.dtype), n, first,
@@ -230,7 +230,7 @@ cdef int distances_backward_kernel(const value_t *arguments, value_t *results) n
 # ---- pairs of different vectors
 
 cdef void _copy_above(char *square, char *part, int64_t n, int64_t size, bint back) noexcept nogil:
-    """Row by row what is above the diagonal, in one direction or the other."""
+    """Copy the upper triangle row by row, in one direction or the other."""
     cdef int64_t i, count
     for i in range(n):
         count = (n - i - 1) * size

@@ -11,7 +11,7 @@ from cygrad._core.arrays.dtype cimport (
 
 cdef enum:
     INNER_BLOCK = 128         # rows of b that are used together, ...
-    COLUMN_BLOCK = 512        # ... and so many columns of them: they stay in the cache
+    COLUMN_BLOCK = 512        # ... and columns of them: they stay in the cache
 
 ctypedef fused integer_t:
     uint8_t
@@ -65,7 +65,6 @@ cdef void _multiply_typed(integer_t *c, int64_t c_step, const integer_t *a, int6
 cdef void multiply_integers(int dtype, int64_t m, int64_t n, int64_t k, int64_t alpha,
                             const void *a, int64_t a_row_step, int64_t a_column_step,
                             const void *b, int64_t b_step, int64_t beta, void *c, int64_t c_step) noexcept nogil:
-    """c = alpha * a @ b + beta * c in wrapping arithmetic."""
     cdef blas_scalar_t unused
     unused.real = unused.imag = 0
     if beta != 1:
@@ -99,7 +98,6 @@ cdef void _dot_typed(const integer_t *x, int64_t x_step, const integer_t *y, int
 
 cdef void dot_integers(int dtype, int64_t n, const void *x, int64_t x_step, const void *y, int64_t y_step,
                        void *result) noexcept nogil:
-    """The sum of x[i] * y[i] in wrapping arithmetic."""
     if dtype == UINT8:
         _dot_typed(<const uint8_t *>x, x_step, <const uint8_t *>y, y_step, n, <uint8_t *>result)
     elif dtype == INT8:
@@ -131,7 +129,6 @@ cdef void _scale_complex(floating_t *c, int64_t n, floating_t real, floating_t i
 
 cdef void scale_tile(int dtype, int64_t m, int64_t n, blas_scalar_t beta, int64_t integer_beta,
                      void *c, int64_t c_step) noexcept nogil:
-    """c *= beta; 0 writes zeros whatever there was."""
     cdef int64_t size = itemsize(dtype), i
     cdef char *row
     cdef bint zero = beta.real == 0 and beta.imag == 0 if dtype >= FLOAT32 else integer_beta == 0

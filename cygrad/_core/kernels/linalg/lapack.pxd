@@ -1,9 +1,9 @@
-"""The door to LAPACK: factorizations of one matrix in column order, of float32, float64, complex64 and complex128."""
+"""All calls of LAPACK: factorizations of one matrix in column order, of float32, float64, complex64 and complex128."""
 
 from libc.stdint cimport int32_t, int64_t
 
-# Each gives LAPACK's info. The leading dimension of a matrix is the number of its rows, so all sizes must be at
-# least 1. What needs scratch memory gives the number of bytes if `scratch` is NULL, and looks at sizes only.
+# Each returns LAPACK's info. The leading dimension of a matrix is the number of its rows, so all sizes must be at least
+# 1. Routines that need scratch memory return the number of bytes if `scratch` is NULL, and read only the sizes.
 cdef int potrf(int dtype, char uplo, int n, void *a) noexcept nogil
 cdef int getrf(int dtype, int m, int n, void *a, int32_t *pivots) noexcept nogil
 cdef void getrs(int dtype, char trans, int n, int k, const void *lu, const int32_t *pivots, void *b) noexcept nogil

@@ -1,6 +1,6 @@
 # cygrad: openblas
 """
-The door to LAPACK: factorizations of one matrix in column order, of float32, float64, complex64 and complex128.
+All calls of LAPACK: factorizations of one matrix in column order, of float32, float64, complex64 and complex128.
 
 The routines are those of our own copy of OpenBLAS, which runs each call on one thread (blas.pyx); batches of
 matrices are divided among threads elsewhere.
@@ -56,7 +56,6 @@ cdef void trsm(int dtype, char side, char uplo, char trans, char diag, int m, in
 
 cdef int64_t sytrf(int dtype, bint hermitian, int n, void *a, int32_t *pivots, void *scratch, int64_t size,
                    int *info) noexcept nogil:
-    """Factors of a symmetric or Hermitian matrix."""
     return lapack_sytrf(dtype, hermitian, n, a, pivots, scratch, size, info)
 
 
@@ -84,7 +83,6 @@ cdef int64_t gesdd(int dtype, char job, int m, int n, void *a, void *s, void *u,
 
 cdef int64_t heevd(int dtype, char job, char uplo, int n, void *a, void *w, void *scratch, int64_t size,
                    int *info) noexcept nogil:
-    """Eigenvalues and eigenvectors of a symmetric or Hermitian matrix."""
     return lapack_heevd(dtype, job, uplo, n, a, w, scratch, size, info)
 
 
@@ -96,7 +94,6 @@ cdef int64_t geev(int dtype, char job, int n, void *a, void *w, void *vectors, v
 
 cdef int64_t lstsq(int dtype, char driver, int m, int n, int k, void *a, void *b, void *s, double rcond, int32_t *rank,
                    void *scratch, int64_t size, int *info) noexcept nogil:
-    """Least squares solutions."""
     return lapack_lstsq(dtype, driver, m, n, k, a, b, s, rcond, rank, scratch, size, info)
 
 

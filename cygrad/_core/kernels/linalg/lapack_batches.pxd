@@ -4,7 +4,7 @@ from libc.stdint cimport int32_t, int64_t
 from cygrad._core.arrays.array cimport array_t
 from cygrad._core.arrays.value cimport value_t
 
-# What to do with matrix `i` of a batch; gives LAPACK's info. `scratch` is memory of task.scratch bytes.
+# Process matrix `i` of a batch; returns LAPACK's info. `scratch` is memory of task.scratch bytes.
 ctypedef int (*each_t)(matrix_batch_t *task, int64_t i, char *scratch) noexcept nogil
 
 # The matrices of a call: their type and sizes, where the first one of each operand begins, and whatever else the

@@ -1,8 +1,8 @@
 """
-Batches of matrices for LAPACK: checked arguments, copies in column order, and loops over matrices on the team.
+Batches of matrices for LAPACK: checked arguments, copies in column order, and parallel loops over matrices.
 
-LAPACK works in place on matrices stored column by column. So an operand is copied once, transposed by its strides,
-and a result is a view of what LAPACK has left with the last two dimensions exchanged: nothing is copied twice.
+LAPACK works in place on column-major matrices. So an operand is copied once, transposed by its strides, and a result is
+a view of LAPACK's output with the last two dimensions exchanged, without a second copy.
 """
 
 from libc.math cimport isfinite
@@ -23,7 +23,6 @@ cdef double PIECE = 60000.0
 
 
 cdef int matrix_argument(const char *operation, const char *name, const value_t *value, array_t **array) noexcept nogil:
-    """A tensor of matrices."""
     cdef array_t *found
     cdef int status = array_argument(operation, name, value, &found)
     if status != OK:
@@ -78,7 +77,6 @@ cdef int check_pair(const char *operation, const array_t *a, const array_t *b) n
 
 
 cdef int64_t batch_count(const array_t *array) noexcept nogil:
-    """How many matrices there are."""
     cdef int64_t count = 1
     cdef int i
     for i in range(array.ndim - 2):
@@ -88,7 +86,6 @@ cdef int64_t batch_count(const array_t *array) noexcept nogil:
 
 cdef int new_batch(const array_t *like, int drop, int dtype, int64_t rows, int64_t columns,
                    array_t **array) noexcept nogil:
-    """New memory with the leading dimensions of `like`."""
     cdef int64_t[MAX_DIMS + 2] shape
     cdef int i, ndim = like.ndim - drop
     for i in range(ndim):
@@ -104,7 +101,6 @@ cdef int new_batch(const array_t *like, int drop, int dtype, int64_t rows, int64
 
 
 cdef array_t *turned(array_t *array) noexcept nogil:
-    """A view with the last two dimensions exchanged."""
     cdef int64_t[MAX_DIMS] shape
     cdef int64_t[MAX_DIMS] strides
     cdef int i, n = array.ndim
@@ -129,7 +125,7 @@ cdef int in_columns(array_t *array, array_t **copy) noexcept nogil:
 
 
 cdef int turn(array_t **columns) noexcept nogil:
-    """What LAPACK has left, as rows and columns."""
+    """Return LAPACK's output as rows and columns."""
     cdef array_t *view = turned(columns[0])
     release(columns[0])
     columns[0] = view

@@ -1,8 +1,7 @@
-/* LAPACK's routines for matrices in column order, one function for the four types.
-
-A routine that needs scratch memory is first called with scratch NULL and gives the number of bytes that it needs; then
-with that many. The other functions give LAPACK's info: 0, or where the matrix is singular or not definite, or where the
-iteration has failed. Lengths of texts are passed as gfortran wants them, behind the arguments. */
+/* LAPACK routines for column-major matrices, one function for the four types. A routine that needs scratch memory is
+ * first called with scratch NULL and returns the number of bytes that it needs; then with that memory. The other
+ * functions return LAPACK's info: 0, or where the matrix is singular or not definite, or where the iteration has
+ * failed. Lengths of strings come after the arguments, as in gfortran. */
 
 #ifndef CYGRAD_LAPACK_ROUTINES_H
 #define CYGRAD_LAPACK_ROUTINES_H
@@ -61,7 +60,7 @@ LAPACK_DECLARE_REAL(gelsd, int_p, int_p, int_p, void *, int_p, void *, int_p, vo
 LAPACK_DECLARE_COMPLEX(gelsd, int_p, int_p, int_p, void *, int_p, void *, int_p, void *, const void *, int *, void *,
                        int_p, void *, int *, int *)
 
-/* Set by who includes this: what is called around each routine. */
+/* Set by the includer: called around each routine. */
 static void (*lapack_before)(void), (*lapack_after)(void);
 
 #define LAPACK_CALL(name, ...)                                                         \

@@ -127,7 +127,7 @@ ctypedef struct decomposed_t:
     int64_t rest_size
 
 cdef int64_t _lay_out(decomposed_t *parts, int dtype, int n, char *scratch) noexcept nogil:
-    """Divide the scratch memory; gives its size, and for NULL nothing else."""
+    """Divide the scratch memory; returns its size, and for NULL does nothing else."""
     cdef int64_t matrix = (<int64_t>n * n * itemsize(dtype) + 63) // 64 * 64
     cdef int64_t vector = (<int64_t>n * 8 + 63) // 64 * 64
     cdef int info = 0
@@ -190,7 +190,7 @@ cdef int _cofactor(matrix_batch_t *task, int64_t i, char *scratch) noexcept nogi
         put_number(real_of(dtype), parts.own, j, _scalar(product, 0))
         product *= number_at(real_of(dtype), parts.s, j).real
     product = 1
-    for j in range(n - 1, -1, -1):                      # ... times those behind it
+    for j in range(n - 1, -1, -1):                      # ... times those after it
         scale(dtype, parts.u + j * n * itemsize(dtype), n,
               _scalar(product * number_at(real_of(dtype), parts.own, j).real, 0))
         product *= number_at(real_of(dtype), parts.s, j).real
@@ -207,7 +207,7 @@ cdef int _cofactor_backward(matrix_batch_t *task, int64_t i, char *scratch) noex
     cdef char *c = task.c + i * nbytes
     cdef decomposed_t parts
     cdef blas_scalar_t phase, first, second, zero = _scalar(0, 0), one = _scalar(1, 0)
-    cdef double before, between, behind, product
+    cdef double before, between, after, product
     _lay_out(&parts, dtype, task.n, scratch)
     if not all_finite(dtype, a, n * n):
         fill_nan(dtype, c, n * n)
@@ -222,12 +222,12 @@ cdef int _cofactor_backward(matrix_batch_t *task, int64_t i, char *scratch) noex
     for j in range(n):
         between = 1
         for k in range(j + 1, n):
-            behind = 1
+            after = 1
             for m in range(k + 1, n):
-                behind *= number_at(real, parts.s, m).real
-                if behind == 0:
+                after *= number_at(real, parts.s, m).real
+                if after == 0:
                     break
-            product = before * between * behind
+            product = before * between * after
             first, second = number_at(dtype, c, j * (n + 1)), number_at(dtype, g, k * (n + 1))
             put_number(dtype, c, j * (n + 1), _scalar(first.real + product * second.real,
                                                       first.imag + product * second.imag))

@@ -17,7 +17,7 @@ from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR
 
 
 cdef int _factor(matrix_batch_t *task, int64_t i, char *scratch) noexcept nogil:
-    """Unit lower factor and D, in the place of the matrix; what is above the diagonal becomes zero."""
+    """Write the unit lower factor and D over the matrix; the upper triangle becomes zero."""
     cdef int64_t j, size = itemsize(task.dtype)
     cdef char *data = task.a + i * task.n * task.n * size
     cdef int info = 0

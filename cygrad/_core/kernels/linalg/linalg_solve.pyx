@@ -249,7 +249,7 @@ cdef int linalg_solve_triangular_kernel(const value_t *arguments, value_t *resul
         snprintf(message(), MESSAGE, b"linalg.solve_triangular: Incompatible shapes of A and B for the equation %s "
                  b"(got shapes %s and %s).", b"AX = B" if left else b"XA = B", shape_text(input), shape_text(other))
         return RUNTIME_ERROR
-    # Whichever way round the triangle lies in memory, BLAS can read it.
+    # BLAS reads the triangle in either layout.
     columns = turned(input)
     flipped = columns == NULL or not columns.contiguous
     triangle = as_contiguous(input, -1) if flipped else retain(columns)

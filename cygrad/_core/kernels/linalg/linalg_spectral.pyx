@@ -21,7 +21,7 @@ cdef enum:
 
 
 cdef void _drop(array_t **array) noexcept nogil:
-    """What is no longer needed makes room for what comes."""
+    """Release arrays that are no longer needed, to make room for new ones."""
     release(array[0])
     array[0] = NULL
 
@@ -204,7 +204,7 @@ cdef int _eig(matrix_batch_t *task, int64_t i, char *scratch) noexcept nogil:
     cdef char *a = task.a + i * n * n * size
     cdef char *w = task.b + i * n * complex_size
     cdef char *v = task.c + i * n * n * complex_size if task.c != NULL else NULL
-    cdef int64_t front = (2 * n * size + 63) // 64 * 64, behind = 0
+    cdef int64_t front = (2 * n * size + 63) // 64 * 64, after = 0
     cdef char *packed = NULL
     cdef int info = 0
     if not all_finite(task.dtype, a, n * n):
@@ -217,8 +217,8 @@ cdef int _eig(matrix_batch_t *task, int64_t i, char *scratch) noexcept nogil:
         return info
     if v != NULL:
         packed = scratch + front
-        behind = (n * n * size + 63) // 64 * 64
-    geev(task.dtype, task.job, task.n, a, scratch, packed, scratch + front + behind, task.scratch - front - behind,
+        after = (n * n * size + 63) // 64 * 64
+    geev(task.dtype, task.job, task.n, a, scratch, packed, scratch + front + after, task.scratch - front - after,
          &info)
     if task.dtype == FLOAT64:
         _unpack(<double *>w, <double *>v, <double *>scratch, <double *>packed, n)

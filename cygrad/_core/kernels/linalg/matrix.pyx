@@ -23,7 +23,6 @@ cdef inline matrix_t _bare(array_t *array, int batch_ndim) noexcept nogil:
 
 
 cdef matrix_t matrix_of(array_t *array) noexcept nogil:
-    """The last two dimensions of an array."""
     cdef matrix_t matrix = _bare(array, array.ndim - 2)
     matrix.rows = array.shape[array.ndim - 2]
     matrix.columns = array.shape[array.ndim - 1]
@@ -55,7 +54,6 @@ cdef void transpose_matrix(matrix_t *matrix) noexcept nogil:
 
 
 cdef bint fold_rows(matrix_t *matrix) noexcept nogil:
-    """All leading dimensions and the rows together as the rows of one matrix, if the strides allow."""
     cdef int64_t rows = matrix.rows, step = matrix.row_step
     cdef int i
     for i in range(matrix.batch_ndim - 1, -1, -1):
@@ -64,7 +62,7 @@ cdef bint fold_rows(matrix_t *matrix) noexcept nogil:
         if rows == 1:
             step = matrix.batch_steps[i]
         elif matrix.array.size and matrix.batch_steps[i] != step * rows:
-            return False                         # of no elements the steps say nothing, in a contiguous array either
+            return False  # without elements the strides are meaningless, in a contiguous array either
         rows *= matrix.batch_shape[i]
     matrix.rows, matrix.row_step = rows, step
     matrix.batch_ndim = 0
@@ -72,7 +70,7 @@ cdef bint fold_rows(matrix_t *matrix) noexcept nogil:
 
 
 cdef inline bint _readable(int64_t columns, int64_t column_step, int64_t rows, int64_t row_step) noexcept nogil:
-    """Are these rows of adjacent elements, one behind the other?"""
+    """Are these contiguous rows, each right after the other?"""
     return ((column_step == 1 or columns <= 1)
             and (rows <= 1 or (row_step >= (columns if columns > 1 else 1) and row_step <= BLAS_MAX)))
 
@@ -104,7 +102,6 @@ cdef int _copy_matrix(matrix_t *matrix) noexcept nogil:
 
 
 cdef int lay_out(matrix_t *matrix, bint row_major) noexcept nogil:
-    """Find out how BLAS can read the matrix, copying it only if it cannot."""
     cdef int64_t rows = matrix.rows, columns = matrix.columns
     cdef int status
     if not _readable(columns, matrix.column_step, rows, matrix.row_step):

@@ -32,7 +32,7 @@ ctypedef struct product_t:
     int64_t column_tiles
     int64_t c_step            # elements of one matrix of c
     bint small                # not worth a call of BLAS
-    bint in_blocks            # faster where the operands lie than by BLAS, which copies them
+    bint in_blocks            # faster without packing than by BLAS, which copies the operands
 
 # A product without addend, batch or factors yet: alpha is 1 and beta is 0.
 cdef void start_product(product_t *product, int dtype, int64_t m, int64_t n, int64_t k) noexcept nogil

@@ -1,9 +1,10 @@
-"""The engine of products: batches of matrices in tiles that depend on the problem alone.
+"""
+The engine of matrix products: batches of matrices in tiles that depend only on the problem.
 
-The result is cut into tiles, and each is one product over the whole inner dimension: so the bits do not depend on the
-number of threads. Tiles cost a little, because operands are packed for each anew; they are therefore as large as leaves
-enough of them to share, and nearly square. What lies in the caches is multiplied in blocks of registers
-(product_blocks.h), what does not by BLAS.
+The result is cut into tiles, and each is one product over the whole inner dimension, so results are bit-identical for
+any number of threads. Tiles have a cost, because operands are packed for each of them; they are therefore as large as
+parallelism allows, and nearly square. Operands in the caches are multiplied in register blocks (product_blocks.h),
+others by BLAS.
 """
 
 from libc.stdint cimport int64_t
@@ -33,7 +34,6 @@ cdef enum:
 
 
 cdef void start_product(product_t *product, int dtype, int64_t m, int64_t n, int64_t k) noexcept nogil:
-    """A product without addend, batch or factors yet."""
     product.dtype = dtype
     product.m, product.n, product.k = m, n, k
     product.alpha.real, product.alpha.imag = 1, 0
@@ -249,7 +249,7 @@ cdef void multiply(product_t *product) noexcept nogil:
 
 
 def same_bits_by_rows(int size, int64_t m, int64_t n, int64_t k):
-    """Has a product of m x k and transposed k x n elements of so many bytes the bits of one by a copy row by row?"""
+    """Is a product of m x k and transposed k x n elements of `size` bytes bit-identical to one of a row-major copy?"""
     cdef product_t product
     if size != 4 and size != 8:
         return False

@@ -1,9 +1,9 @@
 """
-Products with a matrix that is used many times: its rows lie in panels, in the order in which they are read.
+Products with a prepacked matrix: its rows are stored in panels, in the order in which they are read.
 
-A panel has 32 rows, side by side: for each column, the elements of all its rows. Nothing is copied before such a
-product, as BLAS does with both operands; for a state of few rows that is a third of the time. A panel is a task of its
-own, and each sum goes through the columns in order: threads do not change a bit.
+A panel has 32 rows, interleaved: for each column, the elements of all its rows. Nothing is packed before such a
+product, as BLAS does with both operands; for a state of few rows that is a third of the time. A panel is one task, and
+each sum runs through the columns in order, so results are bit-identical for any number of threads.
 """
 
 from libc.stdint cimport int64_t

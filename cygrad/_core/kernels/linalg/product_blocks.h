@@ -15,14 +15,14 @@
 enum {
     INNER = 512,               /* products that are added up before the sum goes to memory: so much of b stays in a cache */
     MOST_ROWS = 64,            /* of results that go through the room at a time */
-    ROOM_BYTES = (INNER + 2 * MOST_ROWS) * 3 * 64,  /* of the room: so many times three of the widest vectors */
+    ROOM_BYTES = (INNER + 2 * MOST_ROWS) * 3 * 64,  /* of the workspace: three of the widest vectors for each */
     WORTH_COPYING = 16,        /* rows for which a line is copied */
-    APART = 2048,              /* lines so many bytes apart push each other out of the first-level cache */
+    APART = 2048,              /* lines this many bytes apart evict each other from the L1 cache */
     CACHED_BYTES = 2 << 20     /* of operands that are read again and again where they lie */
 };
 
 #define LOOPS "kernels/linalg/product_loops.h"
-#include "simd/each_set.h"
+#include "simd/simd_targets.h"
 #undef LOOPS
 
 /* result[row] = start[row] + the sum over taps of weights[row][tap] * sources[tap]: lines of `flat` elements, into
@@ -32,8 +32,8 @@ static inline void correlate(int double_precision, int64_t rows, int64_t flat, i
                              int64_t result_step) {
     typedef void (*loop_t)(int64_t rows, int64_t flat, int64_t taps, void *sources, const void *weights,
                            int64_t weight_step, const void *start, void *result, int64_t result_step);
-    static const loop_t loops[SETS][2] = VARIANTS(correlate);
-    loops[instruction_set()][double_precision](rows, flat, taps, sources, weights, weight_step, start, result,
+    static const loop_t loops[SIMD_TARGETS][2] = SIMD_VARIANTS(correlate);
+    loops[simd_target()][double_precision](rows, flat, taps, sources, weights, weight_step, start, result,
                                                result_step);
 }
 
@@ -43,8 +43,8 @@ static inline void dots(int double_precision, int64_t rows, int64_t flat, int64_
                         int64_t grad_step, void *sources, double *sums) {
     typedef void (*loop_t)(int64_t rows, int64_t flat, int64_t taps, int64_t run, const void *grad, int64_t grad_step,
                            void *sources, double *sums);
-    static const loop_t loops[SETS][2] = VARIANTS(dots);
-    loops[instruction_set()][double_precision](rows, flat, taps, run, grad, grad_step, sources, sums);
+    static const loop_t loops[SIMD_TARGETS][2] = SIMD_VARIANTS(dots);
+    loops[simd_target()][double_precision](rows, flat, taps, run, grad, grad_step, sources, sums);
 }
 
 /* c = a @ b, added to `addend`, if there is one, which may be c: m x k elements with any steps, and k x n, of whose steps
@@ -56,8 +56,8 @@ static inline void multiply(int double_precision, int64_t m, int64_t n, int64_t 
     typedef void (*loop_t)(int64_t m, int64_t n, int64_t k, const void *a, int64_t a_row, int64_t a_step, const void *b,
                            int64_t b_row, int64_t b_column, const void *addend, int64_t addend_row, void *c,
                            int64_t c_row, void *room);
-    static const loop_t loops[SETS][2] = VARIANTS(multiply);
-    loops[instruction_set()][double_precision](m, n, k, a, a_row, a_step, b, b_row, b_column, addend, addend_row, c,
+    static const loop_t loops[SIMD_TARGETS][2] = SIMD_VARIANTS(multiply);
+    loops[simd_target()][double_precision](m, n, k, a, a_row, a_step, b, b_row, b_column, addend, addend_row, c,
                                                c_row, room);
 }
 
@@ -70,7 +70,7 @@ static inline int needs_room(int double_precision, int64_t n, int64_t b_row, int
    too, and has masks for what is left over. `turned_b`: b_row is 1; if a_row is 1, `turned_a` is the other step in bytes. */
 static inline int fits_blocks(int double_precision, int in_place, int64_t m, int64_t n, int64_t k, int64_t turned_a,
                               int turned_b) {
-    const int set = instruction_set(), size = double_precision ? 8 : 4, lanes = (set == 2 ? 64 : 32) / size;
+    const int set = simd_target(), size = double_precision ? 8 : 4, lanes = (set == 2 ? 64 : 32) / size;
     if (set == 0 || m < (turned_b ? 16 : in_place ? 8 : 4) || k < (in_place ? 24 : 8) || n < 2 * lanes
             || (n % lanes && n < (in_place ? 6 : 4) * lanes))
         return 0;

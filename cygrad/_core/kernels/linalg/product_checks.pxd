@@ -1,4 +1,4 @@
-"""What the kernels of products ask of their operands."""
+"""Operand checks of product kernels."""
 
 from cygrad._core.arrays.array cimport array_t
 from cygrad._core.arrays.value cimport value_t

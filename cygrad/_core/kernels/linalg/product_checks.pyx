@@ -1,4 +1,4 @@
-"""What the kernels of products ask of their operands."""
+"""Operand checks of product kernels."""
 
 from libc.stdio cimport snprintf
 from cygrad._core.arrays.array cimport array_t, shape_text
@@ -8,7 +8,6 @@ from cygrad._core.memory.errors cimport MESSAGE, NOT_IMPLEMENTED, OK, RUNTIME_ER
 
 
 cdef int check_arrays(text_t operation, const value_t *arguments, int n) noexcept nogil:
-    """The first `n` arguments are arrays of one dtype that has products."""
     cdef array_t *first
     cdef array_t *other
     cdef int i
@@ -31,7 +30,7 @@ cdef int check_arrays(text_t operation, const value_t *arguments, int n) noexcep
 
 
 cdef int check_ndim(text_t operation, text_t name, const array_t *array, int ndim) noexcept nogil:
-    """The array has so many dimensions."""
+    """Check the number of dimensions of the array."""
     if array.ndim == ndim:
         return OK
     snprintf(message(), MESSAGE, b"%s: %s must be a %s (got shape %s, expected %d dimension%s)", operation, name,
@@ -41,7 +40,6 @@ cdef int check_ndim(text_t operation, text_t name, const array_t *array, int ndi
 
 
 cdef int cannot_multiply(text_t operation, const array_t *a, const array_t *b) noexcept nogil:
-    """The inner dimensions differ."""
     snprintf(message(), MESSAGE, b"%s: mat1 and mat2 shapes cannot be multiplied (got %s and %s, expected the "
              b"last dimension of the first to match the rows of the second)",
              operation, shape_text(a), shape_text(b))

@@ -22,7 +22,6 @@ from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR
 # ---- the common part
 
 cdef int prepare(text_t operation, product_t *product, array_t *like, matrix_t *a, matrix_t *b) noexcept nogil:
-    """Start a product of two matrices and lay them out; they belong to the product then, also on failure."""
     cdef int status
     start_product(product, like.dtype, a.rows, b.columns, a.columns)
     product.a, product.b = a[0], b[0]
@@ -31,7 +30,7 @@ cdef int prepare(text_t operation, product_t *product, array_t *like, matrix_t *
                  b"at most 2147483647 each)", operation, <long long>a.columns, <long long>b.columns)
         return RUNTIME_ERROR
     if product.m == 0 or product.n == 0 or product.k == 0:
-        return OK         # nothing of a and b is read
+        return OK         # a and b are not read
     status = lay_out(&product.a, False)
     if status == OK:
         status = lay_out(&product.b, not is_differentiable(like.dtype))
@@ -39,7 +38,6 @@ cdef int prepare(text_t operation, product_t *product, array_t *like, matrix_t *
 
 
 cdef int finish(product_t *product, int status, int ndim, const int64_t *shape, value_t *results) noexcept nogil:
-    """Allocate the result, multiply, and let go of the operands."""
     cdef array_t *result
     if status == OK:
         result = array_empty(product.dtype, ndim, shape)
@@ -197,5 +195,5 @@ register_kernel("bmm", bmm_kernel)
 register_kernel("mv", mv_kernel)
 register_kernel("matmul", matmul_kernel)
 
-# Loaded with this module, so that whoever wants products imports one.
+# Imported here, so that importing this module registers all products.
 import cygrad._core.kernels.linalg.addmm  # noqa: E402, F401  # no-cython-lint

@@ -131,7 +131,7 @@ static void NAME(small_product)(const REAL *a, int64_t a_row, int64_t a_column, 
 }
 #endif
 
-/* c = a times b for a column a and a row b of neighbors: nothing is read twice, so that memory for c is the limit. */
+/* c = a times b for a column a and a contiguous row b: bound by the memory bandwidth for c. */
 static void NAME(outer_product)(const REAL *a, int64_t a_row, const REAL *restrict b, REAL *restrict c, int64_t c_row,
                                 int64_t m, int64_t n) {
     for (int64_t i = 0; i < m; i++, c += c_row) {

@@ -1,7 +1,6 @@
-/* Products of small matrices of float32 (double_precision = 0) or float64, and for the processor at hand.
-
-   A call of BLAS on them takes longer than the arithmetic: it finds its way through its interface, copies both operands
-   into an order of its own and takes a lock, for which threads wait that train small models side by side. */
+/* Products of small matrices of float32 (double_precision = 0) or float64, dispatched on the SIMD target. A call of
+ * BLAS on them takes longer than the arithmetic: it dispatches, packs both operands and takes a mutex, for which
+ * threads that train small models concurrently wait. */
 #ifndef CYGRAD_SMALL_PRODUCTS_H
 #define CYGRAD_SMALL_PRODUCTS_H
 
@@ -17,30 +16,30 @@ enum {
 };
 
 #define LOOPS "kernels/linalg/small_loops.h"
-#include "simd/each_set.h"
+#include "simd/simd_targets.h"
 #undef LOOPS
 
 /* Is a product of m x k and k x n elements, k > 0, that small? */
 static inline int is_small(int double_precision, int64_t m, int64_t n, int64_t k) {
     if (m * n * k <= TINY)
         return 1;
-    const int set = instruction_set();
+    const int set = simd_target();
     if (set == 0 || k > SMALL_INNER)
         return 0;
     const int64_t lanes = (set == 2 ? 64 : 32) / (double_precision ? 8 : 4), across = (n + lanes - 1) / lanes;
     return across <= SMALL_ACROSS && m * k * across <= SMALL_STEPS;
 }
 
-/* c = alpha * a @ b + beta * addend; of an addend NULL nothing is added. Rows and columns of a and b have any step; rows
- * of c and of the addend, which may be c, are so many elements apart. */
+/* c = alpha * a @ b + beta * addend; a NULL addend adds nothing. Rows and columns of a and b have any stride; `row`
+ * elements separate the rows of c and of the addend, which may be c. */
 static inline void small_product(int double_precision, const void *a, int64_t a_row, int64_t a_column, const void *b,
                                  int64_t b_row, int64_t b_column, const void *addend, int64_t addend_row, void *c,
                                  int64_t c_row, int64_t m, int64_t n, int64_t k, double alpha, double beta) {
     typedef void (*product_t)(const void *a, int64_t a_row, int64_t a_column, const void *b, int64_t b_row,
                               int64_t b_column, const void *addend, int64_t addend_row, void *c, int64_t c_row,
                               int64_t m, int64_t n, int64_t k, double alpha, double beta);
-    static const product_t products[SETS][2] = VARIANTS(small_product);
-    products[instruction_set()][double_precision](a, a_row, a_column, b, b_row, b_column, addend, addend_row, c, c_row,
+    static const product_t products[SIMD_TARGETS][2] = SIMD_VARIANTS(small_product);
+    products[simd_target()][double_precision](a, a_row, a_column, b, b_row, b_column, addend, addend_row, c, c_row,
                                                   m, n, k, alpha, beta);
 }
 
@@ -48,8 +47,8 @@ static inline void small_product(int double_precision, const void *a, int64_t a_
 static inline void outer_product(int double_precision, const void *a, int64_t a_row, const void *b, void *c,
                                  int64_t c_row, int64_t m, int64_t n) {
     typedef void (*outer_t)(const void *a, int64_t a_row, const void *b, void *c, int64_t c_row, int64_t m, int64_t n);
-    static const outer_t outers[SETS][2] = VARIANTS(outer_product);
-    outers[instruction_set()][double_precision](a, a_row, b, c, c_row, m, n);
+    static const outer_t outers[SIMD_TARGETS][2] = SIMD_VARIANTS(outer_product);
+    outers[simd_target()][double_precision](a, a_row, b, c, c_row, m, n);
 }
 
 #endif

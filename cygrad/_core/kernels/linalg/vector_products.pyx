@@ -60,13 +60,13 @@ cdef void _add_cells(int dtype, char *total, const char *other) noexcept nogil:
         (<double *>total)[0] += (<const double *>other)[0]
         (<double *>total)[1] += (<const double *>other)[1]
     else:
-        # Integers wrap: whatever stands behind the element, the low bytes of the wide sum are right
-        # (on the little-endian machines that we build for).
+        # Integers wrap: whatever follows the element, the low bytes of the wide sum are right (on little-endian
+        # machines, which the build requires).
         (<int64_t *>total)[0] += (<const int64_t *>other)[0]
 
 
 cdef array_t *_steady(array_t *vector) noexcept nogil:
-    """The vector, held, or a copy if its step is nothing for BLAS."""
+    """Return the vector, retained, or a copy if BLAS does not support its stride."""
     if vector.shape[0] <= 1 or 0 < vector.strides[0] <= BLAS_MAX:
         return retain(vector)
     return as_contiguous(vector, -1)
@@ -94,7 +94,6 @@ cdef int _sum_of_products(dot_t *work, int64_t n, char *result) noexcept nogil:
 
 
 cdef int dot_arrays(text_t operation, bint conjugate, array_t *a, array_t *b, value_t *results) noexcept nogil:
-    """The sum of a[i] * b[i], or of conj(a[i]) * b[i]."""
     cdef dot_t work
     cdef array_t *result
     cdef int64_t n
@@ -126,7 +125,7 @@ cdef int dot_arrays(text_t operation, bint conjugate, array_t *a, array_t *b, va
 
 
 cdef int dot_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """dot(a, b): the sum of products, nothing conjugated."""
+    """dot(a, b): the sum of products, without conjugation."""
     cdef int status = check_arrays(b"dot", arguments, 2)
     return status or dot_arrays(b"dot", False, arguments[0].of.array, arguments[1].of.array, results)
 

@@ -1,7 +1,8 @@
-"""Attention weights: scores, scaled and masked, through softmax along the last dimension, a row at a time.
+"""
+Attention weights: scores, scaled and masked, through softmax along the last dimension, a row at a time.
 
-A row in which nothing is left (all masked, or no columns) has the weights 0. Rows are independent: threads do not
-change a bit.
+A fully masked or empty row has the weights 0. Rows are independent, so results are bit-identical for any number of
+threads.
 """
 
 from libc.math cimport INFINITY
@@ -35,7 +36,7 @@ ctypedef struct attention_t:
 
 
 cdef const char *_mask_row(attention_t *work, int64_t row) noexcept nogil:
-    """Where the row of the mask lies that belongs to a row of the scores."""
+    """Return the row of the mask for a row of the scores."""
     cdef int64_t offset = 0, place
     cdef int i
     for i in range(work.scores.ndim - 2, -1, -1):

@@ -1,8 +1,8 @@
-"""Losses of class indices: negative log likelihood and cross entropy, and their derivatives.
+"""
+Losses of class indices: negative log likelihood and cross entropy, and their derivatives.
 
-Input (C), (N, C) or (N, C, d1, ...), targets without the C. A sample is one target; those equal to
-`ignore_index` count for nothing. Losses of samples are summed by the reduction engine, so with the same bits
-for any number of threads.
+Input (C), (N, C) or (N, C, d1, ...), targets without the C. A sample is one target; those equal to `ignore_index` are
+ignored. The reduction engine sums the losses of samples, so results are bit-identical for any number of threads.
 """
 
 from libc.math cimport NAN
@@ -149,7 +149,7 @@ cdef int _check_targets(loss_t *loss) noexcept nogil:
 
 cdef int _open(loss_t *loss, const char *name, int dtype, int ndim, int64_t *shape, const value_t *target,
                const value_t *weight, const value_t *ignore, const value_t *reduction) noexcept nogil:
-    """What all four kernels share; on failure the caller closes."""
+    """Prepare the arguments of all four kernels; on failure the caller closes."""
     cdef array_t like
     cdef int status
     loss.name, loss.dtype, loss.ndim, loss.shape = name, dtype, ndim, shape

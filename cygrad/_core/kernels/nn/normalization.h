@@ -24,7 +24,7 @@ enum {
 };
 
 #define LOOPS "kernels/nn/normalization_loops.h"
-#include "simd/each_set.h"
+#include "simd/simd_targets.h"
 #undef LOOPS
 
 /* Channels of a tile, 0 if lines are not short. */
@@ -33,8 +33,8 @@ static int64_t tile_of(const channels_t *c) {
 }
 
 #define CALL(function, signature, ...) do { \
-        static void (*const variants[SETS][2])signature = VARIANTS(function); \
-        variants[instruction_set()][double_precision](__VA_ARGS__); \
+        static void (*const variants[SIMD_TARGETS][2])signature = SIMD_VARIANTS(function); \
+        variants[simd_target()][double_precision](__VA_ARGS__); \
     } while (0)
 #define P const void *
 #define W void *

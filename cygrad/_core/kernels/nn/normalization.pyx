@@ -14,7 +14,7 @@ from cygrad._core.arrays.array cimport MAX_DIMS, array_t, release, shape_text
 from cygrad._core.arrays.dtype cimport FLOAT32, dtype_name, is_floating, itemsize
 from cygrad._core.arrays.value cimport ARRAY, NOTHING, as_real, register_kernel, value_t
 from cygrad._core.elementwise.copying cimport as_contiguous
-from cygrad._core.elementwise.memory_order cimport as_images_lie
+from cygrad._core.elementwise.layout cimport with_layout_of_images
 from cygrad._core.kernels.arguments cimport (
     array_argument, array_result, check_same_shape, integer_argument, integers_argument, new_array)
 from cygrad._core.kernels.reduction.reduce_engine cimport SUM, reduce_array
@@ -51,7 +51,7 @@ ctypedef struct normalization_t:
     normalization_task_t task
     int dtype
     int64_t tile                         # channels or rows that are taken at once
-    bint parts                           # each tile has sums of its own
+    bint parts                           # each tile has separate sums
     int64_t[MAX_DIMS] statistics         # their shape
     array_t *held[OPERANDS]              # contiguous operands
     void *operand[OPERANDS]
@@ -122,7 +122,7 @@ cdef int _lay_out(normalization_t *work, const char *name, const array_t *input,
 
 cdef int _hold(normalization_t *work, const char *name, int place, const char *what, const value_t *value, int64_t size,
                bint optional) noexcept nogil:
-    """An operand of so many elements, made contiguous."""
+    """Return an operand of `n` elements, made contiguous."""
     cdef array_t *array
     cdef int status
     if optional and value.kind == NOTHING:
@@ -144,7 +144,7 @@ cdef int _hold(normalization_t *work, const char *name, int place, const char *w
 
 cdef void _lay_segments(normalization_t *work, const array_t *input, int dims, int ndim) noexcept nogil:
     """
-    Groups and segments, if weight or bias have so many dimensions as to want them.
+    Set groups and segments if weight or bias have more dimensions than one.
 
     With one more than a row they have an element for each index of the first dimension of rows and the one before, and
     are constant along the others.
@@ -186,7 +186,7 @@ cdef int _finish(normalization_t *work, int status, int count, array_t **made, v
 
 cdef int _normalize(const char *name, bint centered, const value_t *self, const value_t *weight, const value_t *bias,
                     const value_t *dims, const value_t *eps, array_t **made, normalization_t *work) noexcept nogil:
-    """result, mean, 1 / deviation, variance; of what is not centered no mean and no variance."""
+    """result, mean, 1 / deviation, variance; without centering no mean and no variance."""
     cdef array_t *input
     cdef int i, status = array_argument(name, b"input", self, &input)
     for i in range(4):
@@ -222,7 +222,7 @@ cdef int normalize_kernel(const value_t *arguments, value_t *results) noexcept n
     status = _normalize(name, True, &arguments[0], &arguments[1], &arguments[2], &arguments[3], &arguments[4], made,
                         &work)
     if status == OK and not arguments[3].of.integer:
-        made[0] = as_images_lie(made[0], arguments[0].of.array)
+        made[0] = with_layout_of_images(made[0], arguments[0].of.array)
         status = OK if made[0] != NULL else MEMORY_ERROR
     return _finish(&work, status, 4, made, results)
 
@@ -294,7 +294,7 @@ cdef int normalize_sums_kernel(const value_t *arguments, value_t *results) noexc
 
 
 cdef enum:
-    RESULT = 1                 # what is wanted of normalize_backward: bits in the order of the arguments of the norms
+    RESULT = 1  # requested results of normalize_backward: bits in the order of the arguments of the norms
     ALONG = 2
     TOTAL = 4
 

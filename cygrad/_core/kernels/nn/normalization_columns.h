@@ -2,7 +2,7 @@
  * them. Continues normalization_loops.h.
  */
 
-/* What is summed of each column of a tile. */
+/* The terms that are summed over each column of a tile. */
 enum { NAME(plain), NAME(squares), NAME(products) };
 
 /* Sums of a, of (a - shift)**2, or of a and of a * (b - shift), over all lines for columns [first, first + width). */

@@ -230,8 +230,8 @@ INLINE void NAME(backward_rows)(const NAME(row_t) *a, const NAME(row_t) *b, cons
     }
 }
 
-/* Backward of rows [begin, end), in one pass: the gradient of the input, and the sums of grad * normal and of grad for each
- * of `inner` columns. NULL: not wanted; the two sums only together. */
+/* Backward of rows [begin, end), in one pass: the gradient of the input, and the sums of grad * normal and of grad
+ * for each of `inner` columns. NULL: not requested; the two sums only together. */
 static void NAME(normalize_backward_rows)(const channels_t *c, int64_t begin, int64_t end, const REAL *grad,
                                           const REAL *x, const REAL *weight, const REAL *mean, const REAL *rstd,
                                           REAL *result, REAL *along, REAL *total) {

@@ -7,7 +7,7 @@ from cygrad._core.arrays.array cimport MAX_DIMS, array_empty, array_t, release, 
 from cygrad._core.arrays.dtype cimport INT64, itemsize
 from cygrad._core.arrays.value cimport NOTHING, register_kernel, value_t
 from cygrad._core.elementwise.copying cimport as_contiguous, copy_into
-from cygrad._core.elementwise.memory_order cimport as_images_lie
+from cygrad._core.elementwise.layout cimport with_layout_of_images
 from cygrad._core.elementwise.offset_moves cimport ADD, move_along
 from cygrad._core.kernels.arguments cimport (
     array_argument, array_result, check_same_shape, integers_argument, list_text, new_array, new_zeros, text_argument,
@@ -170,11 +170,11 @@ cdef int _pad_constant(const padding_t *padding, array_t *self, const value_t *v
     if status != OK:
         release(padded)
         return status
-    return array_result(as_images_lie(padded, self), result)
+    return array_result(with_layout_of_images(padded, self), result)
 
 
 cdef int64_t _source_of(mode_t mode, int64_t position, int64_t size) noexcept nogil:
-    """Which element of a dimension stands at a position, which may lie outside it."""
+    """Return which element of a dimension is at a position, which may be outside of it."""
     if mode == REFLECT:
         return -position if position < 0 else 2 * (size - 1) - position if position >= size else position
     if mode == REPLICATE:
@@ -183,7 +183,7 @@ cdef int64_t _source_of(mode_t mode, int64_t position, int64_t size) noexcept no
 
 
 cdef bint _unpadded(const padding_t *padding, int dim) noexcept nogil:
-    """Is there nothing to do in this dimension?"""
+    """Is there no padding in this dimension?"""
     return padding.before[dim] == 0 and padding.after[dim] == 0
 
 
@@ -252,7 +252,7 @@ cdef int _pad_own(padding_t *padding, array_t *self, value_t *result) noexcept n
     if status != OK:
         release(padded)
         return status
-    return array_result(as_images_lie(padded, self), result)
+    return array_result(with_layout_of_images(padded, self), result)
 
 
 cdef int pad_kernel(const value_t *arguments, value_t *results) noexcept nogil:

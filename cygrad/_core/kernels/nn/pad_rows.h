@@ -9,7 +9,7 @@ typedef struct {
     int ndim;
     int64_t bytes;                   /* of an element */
     const int64_t *shape;            /* of the result */
-    const int64_t *index[64];        /* which element of a dimension stands at each place of the result */
+    const int64_t *index[64];        /* index of the element of a dimension at each position of the result */
     int64_t steps[64];               /* bytes from one element of the array to the next */
     int64_t first, count;            /* places of a row where neighbors of the array are neighbors again */
     const char *source;

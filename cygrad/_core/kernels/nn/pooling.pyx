@@ -1,8 +1,8 @@
 """
-Pooling: the largest element or the average of each of a grid of windows, and what goes back to their elements.
+Pooling: the maximum or average of each window, and the gradients of their elements.
 
-An array is a stack of planes: its last one to three dimensions, made three. Which elements a window holds is worked
-out once for each dimension (pooling_windows.h); ordinary pooling and the adaptive kind differ in nothing else.
+An array is a stack of planes: its last one to three dimensions, made three. The elements of windows are determined once
+for each dimension (pooling_windows.h); ordinary and adaptive pooling differ only in that.
 """
 
 from libc.stdint cimport int64_t
@@ -14,7 +14,7 @@ from cygrad._core.arrays.dtype cimport (
 )
 from cygrad._core.arrays.value cimport NOTHING, as_real, is_true, register_kernel, value_t
 from cygrad._core.elementwise.copying cimport as_contiguous
-from cygrad._core.elementwise.memory_order cimport as_images_lie
+from cygrad._core.elementwise.layout cimport with_layout_of_images
 from cygrad._core.kernels.arguments cimport (
     array_argument, array_result, check_same_shape, integers_argument, list_text, new_array,
 )
@@ -193,7 +193,7 @@ cdef int _sliding(pooling_arguments_t *work, const value_t *arguments, bint dila
 
 
 cdef int _adaptive(pooling_arguments_t *work, const value_t *sizes) noexcept nogil:
-    """Windows that divide the image into so many nearly equal parts."""
+    """Divide the image into `n` windows of nearly equal size."""
     cdef pooling_t *p = &work.pooling
     cdef int64_t out, end, largest
     cdef window_t *window
@@ -275,10 +275,10 @@ cdef int _maxima(pooling_arguments_t *work, array_t *self, value_t *results) noe
         release(values)
         release(indices)
         return status
-    if array_result(as_images_lie(values, self), &results[0]) != OK:
+    if array_result(with_layout_of_images(values, self), &results[0]) != OK:
         release(indices)
         return MEMORY_ERROR
-    return array_result(as_images_lie(indices, self), &results[1])
+    return array_result(with_layout_of_images(indices, self), &results[1])
 
 
 # ---------------------------------------------------------------- averages
@@ -324,7 +324,7 @@ cdef int _averages(pooling_arguments_t *work, array_t *self, value_t *result) no
     if status != OK:
         release(output)
         return status
-    return array_result(as_images_lie(output, self), result)
+    return array_result(with_layout_of_images(output, self), result)
 
 
 cdef int _shares(pooling_arguments_t *work, array_t *grad, int ndim, const int64_t *shape,
@@ -348,7 +348,7 @@ cdef int _shares(pooling_arguments_t *work, array_t *grad, int ndim, const int64
     if status != OK:
         release(output)
         return status
-    return array_result(as_images_lie(output, grad), result)
+    return array_result(with_layout_of_images(output, grad), result)
 
 
 # ---------------------------------------------------------------- kernels

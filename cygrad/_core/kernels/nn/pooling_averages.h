@@ -44,7 +44,7 @@ static inline __attribute__((always_inline)) REAL NAME(average)(
     return NAME(quotient)(sum, NAME(divisor)(p, x, y, z));
 }
 
-/* n neighboring windows that lie inside of their lines: sums of columns, then of neighboring columns. */
+/* n adjacent windows inside of their lines: sums of columns, then of adjacent columns. */
 static inline __attribute__((always_inline)) void NAME(neighbor_averages)(
         const pooling_t *p, const REAL *plane, const window_t *x, const window_t *y, const window_t *z, int64_t n,
         const int64_t stride, REAL *values) {
@@ -68,7 +68,7 @@ static inline __attribute__((always_inline)) void NAME(neighbor_averages)(
         values[c] = NAME(quotient)(sums[c], divisor);
 }
 
-FOR_EACH_CPU
+TARGET_CLONES
 static void NAME(averages)(const pooling_t *p, const REAL *plane, REAL *values) {
     for (int64_t a = 0; a < p->out[0]; a++)
         for (int64_t b = 0; b < p->out[1]; b++) {
@@ -124,7 +124,7 @@ static inline __attribute__((always_inline)) void NAME(neighbor_shares)(
 }
 
 /* Each element of `grad` shared equally by the elements of its window; `plane` starts at zero. */
-FOR_EACH_CPU
+TARGET_CLONES
 static void NAME(shares)(const pooling_t *p, const REAL *grad, REAL *plane) {
     for (int64_t a = 0; a < p->out[0]; a++)
         for (int64_t b = 0; b < p->out[1]; b++) {

@@ -30,8 +30,8 @@ static inline __attribute__((always_inline)) void NAME(maximum)(
     *index = best;
 }
 
-/* n <= LANES neighboring windows of a line that lie inside of it, `stride` apart: element by element of them all, and
-   of so many that follow that there are `lanes`. */
+/* n <= LANES adjacent windows inside a line, `stride` apart, vectorized over windows: the windows after them up to
+ * `lanes` are computed, too. */
 static inline __attribute__((always_inline)) void NAME(neighbors)(
         const pooling_t *p, const REAL *plane, const window_t *x, const window_t *y, const window_t *z, int n,
         const int lanes, const int64_t stride, REAL *values, int64_t *indices) {
@@ -76,7 +76,7 @@ static inline __attribute__((always_inline)) int NAME(some_neighbors)(
     return n;
 }
 
-FOR_EACH_CPU
+TARGET_CLONES
 static void NAME(maxima)(const pooling_t *p, const REAL *plane, REAL *values, int64_t *indices) {
     for (int64_t a = 0; a < p->out[0]; a++)
         for (int64_t b = 0; b < p->out[1]; b++) {

@@ -141,8 +141,8 @@ cdef int _run(positions_t *work, array_t *small, array_t *large, array_t *places
     if work.planes and (large.size or small.size):
         parallel_for(_body, work, work.planes, max(1, PIECE // (work.small_plane + work.large_plane)))
     if work.wrong:
-        snprintf(message(), MESSAGE, b"%s: found an invalid index (got %lld, expected 0 to %lld, the places of one "
-                 b"plane of shape %s).", work.name, <long long>_find_wrong(work, work.wrong - 1),
+        snprintf(message(), MESSAGE, b"%s: found an invalid index (got %lld, expected 0 to %lld, the positions in a "
+                                     b"plane of shape %s).", work.name, <long long>_find_wrong(work, work.wrong - 1),
                  <long long>(work.large_plane - 1), list_text(work.n, large.shape + large.ndim - work.n))
         return RUNTIME_ERROR
     return OK

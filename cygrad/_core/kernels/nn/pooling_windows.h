@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
-#include "simd/each_cpu.h"
+#include "simd/target_clones.h"
 
 enum { LANES = 32, WHOLE_LANES = 16, SEGMENT = 256 };
 
@@ -23,7 +23,7 @@ typedef struct {
     int with_padding;   /* ... counted with those in the padding */
 } pooling_t;
 
-/* How many windows from `c` on, which padding does not cut, lie in a segment of a line. */
+/* Return how many windows from `c` on, not cut by padding, are in a segment of a line. */
 static inline int64_t windows_of_segment(const pooling_t *p, int64_t c) {
     if (c < p->inner_first || c >= p->inner_last)
         return 0;

@@ -3,15 +3,15 @@
 #define CYGRAD_RECURRENT_CELLS_H
 
 #define LOOPS "kernels/nn/recurrent_loops.h"
-#include "simd/each_set.h"
+#include "simd/simd_targets.h"
 #undef LOOPS
 
 /* A function that calls the loop of its name. */
 #define CHOOSE(name, parameters, ...)                                           \
     static inline void name(int double_precision, PARAMETERS parameters) {      \
         typedef void (*loop_t) parameters;                                      \
-        static const loop_t loops[SETS][2] = VARIANTS(name);                    \
-        loops[instruction_set()][double_precision](__VA_ARGS__);                \
+        static const loop_t loops[SIMD_TARGETS][2] = SIMD_VARIANTS(name);                    \
+        loops[simd_target()][double_precision](__VA_ARGS__);                \
     }
 #define PARAMETERS(...) __VA_ARGS__
 

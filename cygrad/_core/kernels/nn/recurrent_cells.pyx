@@ -288,7 +288,7 @@ cdef int block_kernel(const value_t *arguments, value_t *results) noexcept nogil
         return status
     last = self.ndim - 1
     if last < 0 or not 0 <= number < blocks or self.shape[last] % blocks:
-        snprintf(message(), MESSAGE, b"block: there is no such part (got shape %s, part %lld of %lld).",
+        snprintf(message(), MESSAGE, b"block: block index out of range (got shape %s, part %lld of %lld).",
                  shape_text(self), <long long>number, <long long>blocks)
         return RUNTIME_ERROR
     for i in range(last):

@@ -4,7 +4,7 @@
 
 #include <math.h>
 #include <stdint.h>
-#include "simd/each_cpu.h"
+#include "simd/target_clones.h"
 
 typedef struct {
     int64_t taps;                    /* of each output; those that are not needed have weight 0 */
@@ -39,7 +39,7 @@ static inline int64_t clamped(int64_t at, int64_t size) {
 /* Input elements for each step of the output. `given` is the factor by which the user enlarges, or 0. */
 static inline double axis_scale(int mode, int antialias, int64_t size, int64_t out, int align_corners, double given) {
     if (out == size && (mode == LINEAR || antialias))
-        return 1;                    /* nothing changes, whatever the user's factor */
+        return 1;                    /* no resizing, whatever the user's factor */
     if (align_corners)
         return out > 1 ? (double)(size - 1) / (double)(out - 1) : 0;
     return given > 0 ? 1 / given : (double)size / (double)out;

@@ -12,7 +12,7 @@ from cygrad._core.arrays.array cimport MAX_DIMS, array_t, release
 from cygrad._core.arrays.dtype cimport FLOAT32, dtype_name, is_floating, itemsize
 from cygrad._core.arrays.value cimport NOTHING, as_real, is_true, register_kernel, value_t
 from cygrad._core.elementwise.copying cimport as_contiguous
-from cygrad._core.elementwise.memory_order cimport as_images_lie
+from cygrad._core.elementwise.layout cimport with_layout_of_images
 from cygrad._core.kernels.arguments cimport (
     array_argument, array_result, check_same_shape, integers_argument, list_text, new_array, text_argument,
 )
@@ -186,7 +186,7 @@ cdef int _run(resample_arguments_t *work, array_t *source, int ndim, const int64
     if work.failed:
         release(made)
         return MEMORY_ERROR
-    return array_result(as_images_lie(made, source), result)
+    return array_result(with_layout_of_images(made, source), result)
 
 
 cdef void _result_shape(const resample_arguments_t *work, int ndim, const int64_t *shape,

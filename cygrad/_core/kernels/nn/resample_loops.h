@@ -12,7 +12,7 @@ static inline __attribute__((always_inline)) void NAME(add_scaled)(
             target[k] += weight * source[k];
 }
 
-FOR_EACH_CPU
+TARGET_CLONES
 static void NAME(resample)(const resampling_t *r, const REAL *input, REAL *result, REAL *buffer) {
     const axis_t *x = &r->axis[0], *y = &r->axis[1], *z = &r->axis[2];
     const int64_t width = r->size[2], out = r->out[2];
@@ -54,7 +54,7 @@ static void NAME(resample)(const resampling_t *r, const REAL *input, REAL *resul
 
 /* The transpose where each output is one element of the input, and outputs of one element are neighbors: lines of one
    line of the input are added up first, then their elements. `buffer` has room for a line of the output. */
-FOR_EACH_CPU
+TARGET_CLONES
 static void NAME(resample_back_nearest)(const resampling_t *r, const REAL *grad, REAL *result, REAL *buffer) {
     const axis_t *x = &r->axis[0], *y = &r->axis[1], *z = &r->axis[2];
     const int64_t width = r->size[2], out = r->out[2];
@@ -91,7 +91,7 @@ static void NAME(resample_back_nearest)(const resampling_t *r, const REAL *grad,
 }
 
 /* The transpose: `result` starts at zero. */
-FOR_EACH_CPU
+TARGET_CLONES
 static void NAME(resample_back)(const resampling_t *r, const REAL *grad, REAL *result, REAL *buffer) {
     const axis_t *x = &r->axis[0], *y = &r->axis[1], *z = &r->axis[2];
     const int64_t width = r->size[2], out = r->out[2];

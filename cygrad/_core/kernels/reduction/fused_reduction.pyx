@@ -1,18 +1,17 @@
 """
-Element-wise programs whose result is only summed: it is never in memory.
+Reductions fused with the element-wise program of their input, which is never stored.
 
-The gradient of an operand that was broadcast is computed in the broadcast shape and then summed. Here the reduction
-asks for the elements in its own order, a block at a time, and the program computes just these: operands are read once,
-and only the sum is written. The block is in the first-level cache when it is added up. Each bit is that of the two
-steps one after the other.
+The gradient of a broadcast operand is computed in the broadcast shape and then summed. Here the reduction requests the
+elements in its own order, a block at a time, and the program computes just these: operands are read once, and only the
+sum is written. The block is in the L1 cache when it is added. Results are bit-identical to those of separate steps.
 """
 
 from libc.stdint cimport int64_t, uint32_t
 from cygrad._core.arrays.array cimport MAX_DIMS, array_t, release
 from cygrad._core.arrays.dtype cimport is_complex, is_differentiable, itemsize
 from cygrad._core.arrays.value cimport ARRAY, value_t
-from cygrad._core.elementwise.elementwise cimport evaluate, is_turned
-from cygrad._core.elementwise.memory_order cimport lie_in_rows
+from cygrad._core.elementwise.elementwise cimport evaluate, should_copy_transposed
+from cygrad._core.elementwise.layout cimport is_row_major_result
 from cygrad._core.elementwise.iteration cimport broadcast_shape, nest_add, nest_add_value, nest_begin, nest_finish
 from cygrad._core.elementwise.nan_watch cimport nan_watchers
 from cygrad._core.elementwise.specialize cimport MAX_CELLS, discard, specialize, specialized_t
@@ -44,9 +43,9 @@ cdef int evaluate_summed(program_t *program, const value_t *inputs, uint32_t reu
     for i in range(like.ndim - 1, -1, -1):
         strides[i] = like.size
         like.size *= full[i]
-    # Of what does not lie in rows the reduction goes through the elements in another order.
+    # If elements are not in rows, the reduction reads them in another order.
     if (like.size < _from or nan_watchers or dimensions_summed(&like, meta.ndim, meta.shape, reduced) <= 0
-            or not lie_in_rows(like.ndim, full, inputs, program.n_inputs)):
+            or not is_row_major_result(like.ndim, full, inputs, program.n_inputs)):
         return evaluate(program, inputs, reuse, NULL, result)
     specialized = specialize(program, inputs, &status)
     if specialized == NULL:
@@ -81,7 +80,7 @@ cdef int _sum(const specialized_t *program, const value_t *inputs, const array_t
             nest_add_value(&task.nest, NULL)
             continue
         array = inputs[i].of.array
-        if is_turned(array, like):
+        if should_copy_transposed(array, like):
             return -1
         nest_add(&task.nest, array)
         task.move[i + 1] = cast_loops[array.dtype][array.dtype]
@@ -105,7 +104,7 @@ def count_summed():
 
 
 def set_summed_from(int64_t elements):
-    """Sum as they are computed what has so many elements and more; -> the former number. For tests."""
+    """Fuse reductions of programs with this many elements and more; -> the former number. For tests."""
     global _from
     former, _from = _from, elements
     return former

@@ -120,7 +120,7 @@ ctypedef struct comparison_t:
     const char *a
     const char *b
     int width                  # bytes of one number
-    bint real                  # -0 equals 0 and nan equals nothing; else the bytes decide
+    bint real                  # -0 equals 0 and nan never compares equal; else the bytes decide
     int64_t different          # was a difference found?
 
 
@@ -152,7 +152,7 @@ cdef void _compare_piece(void *context, int64_t begin, int64_t end) noexcept nog
 
 
 cdef int equal_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """equal(a, b): same shape and elements; nan equals nothing."""
+    """equal(a, b): same shape and elements; nan never compares equal."""
     cdef array_t *a
     cdef array_t *b
     cdef comparison_t job

@@ -8,21 +8,19 @@ cdef extern from "kernels/reduction/reduce_operations.h":
         SUM, MEAN, PROD, MAXIMUM, MINIMUM, ANY, ALL, VARIANCE, DEVIATION
         NORM_0, NORM_1, NORM_2, NORM_P, NORM_MAX, NORM_MIN, ARGMAX, ARGMIN, LOGSUMEXP
 
-# Reduce the dimensions of `self` for which `reduced` is true into `result`: contiguous, of the loops' result
-# dtype,
-# with as many elements as the other dimensions have. At most one dimension may be reduced by ARGMAX and
-# ARGMIN.
-# Any strides; nothing is copied; the same bits for any number of threads.
+# Reduce the dimensions of `self` for which `reduced` is true into `result`: contiguous, of the loops' result dtype,
+# with as many elements as the other dimensions have. ARGMAX and ARGMIN reduce at most one dimension. Any strides; no
+# copies; bit-identical for any number of threads.
 cdef int reduce_array(int operation, double parameter, const array_t *self, const bint *reduced,
                       array_t *result, array_t *second) noexcept nogil
 
-# Where elements come from that lie nowhere yet: compute `n` of them, from number `start` on as in a contiguous array,
-# one after the other into `to`. Called by several threads at once.
+# Source of elements that are not in memory: compute `n` of them, from number `start` on as in a contiguous array, into
+# the contiguous memory `to`. Called by several threads concurrently.
 ctypedef struct element_source_t:
     void (*produce)(void *context, int64_t start, int64_t n, char *to) noexcept nogil
     void *context
 
-# The same, bit for bit, of an array that would be contiguous, of which only shape, strides and dtype exist: its
+# The same, bit-identically, for an array that would be contiguous, of which only shape, strides and dtype exist: its
 # elements are computed just before they are reduced, in pieces that stay in the first-level cache.
 cdef int reduce_computed(int operation, double parameter, const array_t *like, const bint *reduced, array_t *result,
                          element_source_t *source) noexcept nogil

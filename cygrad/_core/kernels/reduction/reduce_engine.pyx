@@ -190,7 +190,7 @@ cdef int64_t _join(const reduction_plan_t *plan, char *stack, int64_t *counts, i
 
 cdef int64_t _join_all(const reduction_plan_t *plan, char *stack, int64_t *counts, int depth,
                        int64_t width) noexcept nogil:
-    """Join what is left on the stack into its first entry; -> how many elements that stands for."""
+    """Combine the entries left on the stack into the first; -> how many elements it represents."""
     while depth > 1:
         depth -= 1
         plan.loops.combine(stack + (depth - 1) * plan.slot, stack + depth * plan.slot, width,
@@ -217,9 +217,9 @@ cdef int64_t _block(const reduction_plan_t *plan) noexcept nogil:
 cdef void _computed_leaf(const reduction_plan_t *plan, int64_t start, int64_t n, int64_t stride, int64_t width,
                          int64_t column_stride, char *accumulators, char *space) noexcept nogil:
     """
-    What `leaf` does with elements in memory, with elements that are computed for it, from number `start` on.
+    Run `leaf` on elements that are computed for it, from number `start` on.
 
-    As they would be contiguous, one of the strides is 1; the parts of the leaf are rows that follow each other.
+    Because they would be contiguous, one of the strides is 1; the parts of the leaf are consecutive rows.
     """
     cdef const element_source_t *source = plan.source
     cdef char *block = space + PARTIAL
@@ -281,7 +281,7 @@ cdef void _piece(const reduction_plan_t *plan, int64_t tile, int64_t piece, char
 
 
 cdef int _levels(int64_t parts) noexcept nogil:
-    """Entries that a stack needs to join so many parts."""
+    """Return the stack entries needed to combine n parts."""
     cdef int levels = 2
     while parts > 1:
         parts >>= 1
@@ -290,7 +290,7 @@ cdef int _levels(int64_t parts) noexcept nogil:
 
 
 cdef char *_new_stack(reduction_plan_t *plan, int64_t parts, char *small, int64_t *nbytes, char **space) noexcept nogil:
-    """Memory for accumulators, and behind them for what is computed."""
+    """Allocate accumulators, followed by memory for computed elements."""
     cdef char *stack = small
     cdef int64_t accumulators = _levels(parts) * plan.slot
     nbytes[0] = accumulators if plan.source == NULL else accumulators + PARTIAL + _block(plan)
@@ -339,7 +339,7 @@ cdef void _pieces_body(void *context, int64_t begin, int64_t end) noexcept nogil
 
 
 cdef void _join_pieces(reduction_plan_t *plan, int64_t tile) noexcept nogil:
-    """The result of a tile from its pieces, which are joined pairwise where they lie."""
+    """Combine the chunks of a tile pairwise, in place."""
     cdef char *parts = plan.partial + tile * plan.pieces * plan.slot
     cdef int64_t *counts = plan.counts + tile * plan.pieces
     cdef int64_t step = 1, i, width = _width_of(plan, tile)
@@ -418,7 +418,7 @@ cdef int _reduce(int operation, double parameter, const array_t *self, const bin
     plan.parameter.exp = <vector_loop_t>entries[_exp][self.dtype].loop
     plan.parameter.exp_data = entries[_exp][self.dtype].data
     if self.contiguous and like.size == 1 and 1 < self.size <= RUN and source == NULL:
-        # What follows would come to the same: one leaf of all elements as they lie.
+        # Equivalent: one leaf of all elements in memory order.
         plan.parameter.count = <double>self.size
         _one_leaf(&plan, self.size, 1, 1, 0, 0)
         return OK
@@ -440,7 +440,7 @@ cdef int _reduce(int operation, double parameter, const array_t *self, const bin
     plan.parameter.count = <double>count
     _arrange(&plan.kept)
     if count == 0:
-        # One leaf of nothing: its accumulators are the identity.
+        # An empty leaf: its accumulators are the identity.
         plan.reduced.ndim = 1
         plan.reduced.shape[0], plan.reduced.strides[0], plan.reduced.out_strides[0] = 0, 0, 0
         plan.reduced.count = 1

@@ -17,7 +17,7 @@ from cygrad._core.memory.errors cimport (
 
 cdef int _check_extremum(const char *name, const reduction_t *reduction, int status_of_complex,
                          int status_of_empty) noexcept nogil:
-    """Complex numbers have no order, and nothing has no extremum."""
+    """Complex numbers have no order, and empty tensors no extremum."""
     cdef array_t *self = reduction.self
     cdef int i
     if is_complex(self.dtype):

@@ -25,5 +25,5 @@ cdef int register_reduction(str name, kernel_t kernel) except -1
 cdef bint casts_itself(kernel_t kernel) noexcept nogil
 # The dimensions that summing to `shape` sums; 0 if there are none, -1 if it does not broadcast to the shape of self.
 cdef int dimensions_summed(const array_t *self, int ndim, const int64_t *shape, bint *reduced) noexcept nogil
-# The array summed to `shape`, which broadcasts to the array's shape (retained if nothing is to be summed).
+# The array summed to `shape`, which broadcasts to the array's shape (retained if there is nothing to sum).
 cdef int summed_to(array_t *self, int ndim, const int64_t *shape, array_t **result) noexcept nogil

@@ -68,13 +68,13 @@ cdef struct cast_t:
     int64_t[2] steps               # bytes between neighbors in the innermost dimension, and in the new dtype
     const char *data
     int64_t item                   # bytes of an element
-    int ndim                       # as the elements lie in memory, outermost first; dimensions that are one are merged
+    int ndim                       # in memory order, outermost first; with mergeable dimensions merged
     int64_t[MAX_DIMS] shape, strides
     int64_t[MAX_DIMS] without_gaps  # strides of the elements that are handed out, by dimension of the array
 
 
 cdef inline bint _inside(const array_t *array, int a, int b) noexcept nogil:
-    """Does dimension `a` lie inside of `b`? Repeated elements (stride 0) go outermost, as in the reduction itself."""
+    """Is dimension `a` inside of `b`? Broadcast dimensions (stride 0) go outermost, as in the reduction itself."""
     return array.strides[a] != 0 and (array.strides[b] == 0 or llabs(array.strides[a]) < llabs(array.strides[b]))
 
 
@@ -215,7 +215,7 @@ cdef int _guarded_result(const char *name, int operation, double parameter, int 
 
 cdef int _sum_or_prod(const char *name, int operation, const value_t *arguments,
                       value_t *results) noexcept nogil:
-    """sum, prod(self, dims, keepdim, dtype): integers and bool give int64 unless a dtype is asked for."""
+    """sum, prod(self, dims, keepdim, dtype): integers and bool give int64 unless a dtype is given."""
     cdef reduction_t reduction
     cdef value_t wide
     cdef array_t *cast
@@ -361,9 +361,8 @@ cdef int norm_kernel(const value_t *arguments, value_t *results) noexcept nogil:
     if status != OK:
         return status
     if reduction.count == 0 and (p < 0 or p == INFINITY):
-        snprintf(message(), MESSAGE, b"norm: the norm of order %g of nothing is not defined (got shape %s). "
-                 b"Reduce "
-                 b"dimensions of non-zero size, or use an order that is finite and not negative.",
+        snprintf(message(), MESSAGE, b"norm: the norm of order %g of an empty tensor is not defined (got shape %s). "
+                 b"Reduce dimensions of non-zero size, or use an order that is finite and not negative.",
                  p, shape_text(reduction.self))
         return RUNTIME_ERROR
     if p == 0:

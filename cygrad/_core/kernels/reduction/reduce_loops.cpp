@@ -44,7 +44,7 @@ template <class T> struct is_complex<complex_t<T>> : std::true_type {};
 #include "kernels/reduction/reduce_statistics.h"
 #undef INSTRUCTION_SET
 
-#if SETS > 1
+#if SIMD_TARGETS > 1
 #pragma GCC push_options
 #pragma GCC target("avx2")
 #define INSTRUCTION_SET avx2
@@ -75,8 +75,8 @@ loops_t find_loops(int operation, int dtype) {
         case 8: return baseline::floating<complex_t<float>, complex_t<double>, float>(operation);
         case 9: return baseline::floating<complex_t<double>, complex_t<double>, double>(operation);
     }
-#if SETS > 1
-    switch (instruction_set()) {
+#if SIMD_TARGETS > 1
+    switch (simd_target()) {
         case 2: return dtype == 5   ? avx512::integral<int64_t>(operation)
                        : dtype == 6 ? avx512::real<float>(operation)
                                     : avx512::real<double>(operation);

@@ -148,7 +148,7 @@ template <class T, int K> struct vector_of {
     typedef T type __attribute__((vector_size(K * sizeof(T))));
 };
 
-// What comes a page later: leaves are too short for the processor to run ahead of them by itself.
+// Prefetch a page ahead: leaves are too short for the hardware prefetcher.
 INLINE void fetch_ahead(const void *p) { __builtin_prefetch((const char *)p + 4096); }
 
 // The lanes of a vector, halves joined until one is left; `how(a, x)` takes x into a.
@@ -197,7 +197,7 @@ template <class Op> INLINE typename Op::P run_vector(const typename Op::T *p, in
     return total;
 }
 
-// The same for extrema: whether there is a nan is found beside, so that a step is one instruction.
+// The same for extrema: nan is detected separately, so that a step is one instruction.
 template <class Op> INLINE typename Op::T run_extremum(const typename Op::T *p, int64_t n) {
     typedef typename Op::T T;
     enum { K = VECTOR / sizeof(T) };

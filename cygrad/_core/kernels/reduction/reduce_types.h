@@ -11,7 +11,7 @@ extern "C" {
 // An inner loop as NumPy's: pointers (inputs, then output), steps in bytes.
 typedef void (*vector_loop_t)(char **arguments, const int64_t *n, const int64_t *steps, void *data);
 
-// What the loops are told besides the elements.
+// Parameters of the loops besides the elements.
 typedef struct {
     double p;              // order of the norm
     double count;          // number of elements reduced into one result
@@ -24,13 +24,12 @@ typedef struct {
 // accumulators[width]. `columns`: go through memory neighbor by neighbor, else element by element.
 typedef void (*leaf_t)(const char *data, int64_t n, int64_t stride, int64_t width, int64_t column_stride,
                        int columns, char *accumulators, const parameter_t *parameter);
-// What a leaf by columns does, bit for bit, in parts: `n` rows of `width` neighbors without gaps, `stride` apart, are
-// added to `tile`, memory for TILE partial results. `begin`: nothing is in there yet; `end`: give the accumulators. All
+// A leaf by columns in parts, bit-identical to the whole: `n` rows of `width` contiguous elements, `stride` apart, are
+// added to `tile`, memory for TILE partial results. `begin`: it is uninitialized; `end`: return the accumulators. All
 // parts but the last have a multiple of four rows. Not for leaves that FOLDS() says are folded.
 typedef void (*row_leaf_t)(const char *data, int64_t n, int64_t stride, int64_t width, int begin, int end, char *tile,
                            char *accumulators, const parameter_t *parameter);
-// accumulators[width] of `n_left` elements each join with `other`, that of the `n_right` elements behind
-// them.
+// Combine accumulators[width] of `n_left` elements each with `other`, those of the `n_right` elements after them.
 typedef void (*combine_t)(char *accumulators, const char *other, int64_t width,
                           int64_t n_left, int64_t n_right);
 // Results from accumulators; `second` only for reductions with two results.

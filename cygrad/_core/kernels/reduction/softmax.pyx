@@ -1,7 +1,8 @@
-"""Softmax, its logarithm, and their derivatives, a row at a time while it is in the cache.
+"""
+Softmax, its logarithm, and their derivatives, a row at a time while it is in the cache.
 
-Rows that lie along the last dimension are taken one by one; along another dimension, a tile of neighboring
-rows is taken at once, so that memory is read in order. Rows are independent: threads do not change a bit.
+Rows along the last dimension are processed one by one; along another dimension, a tile of adjacent rows at a time, so
+that memory is read in order. Rows are independent, so results are bit-identical for any number of threads.
 """
 
 from libc.stdint cimport int64_t

@@ -8,7 +8,7 @@ enum {
 };
 
 #define LOOPS "kernels/reduction/softmax_loops.h"
-#include "simd/each_set.h"
+#include "simd/simd_targets.h"
 #undef LOOPS
 
 typedef enum { SOFTMAX, LOG_SOFTMAX, SOFTMAX_BACKWARD, LOG_SOFTMAX_BACKWARD } softmax_operation_t;
@@ -20,25 +20,25 @@ typedef void (*softmax_rows_t)(const void *x, const void *result, void *out, int
 typedef void (*softmax_columns_t)(const void *x, const void *result, void *out, int64_t n, int64_t stride, int64_t width);
 
 static softmax_rows_t rows_of_softmax(int operation, int double_precision) {
-    static const softmax_rows_t rows[4][SETS][2] = {
-        VARIANTS(softmax_rows), VARIANTS(log_softmax_rows), VARIANTS(softmax_backward_rows),
-        VARIANTS(log_softmax_backward_rows)};
-    return rows[operation][instruction_set()][double_precision];
+    static const softmax_rows_t rows[4][SIMD_TARGETS][2] = {
+        SIMD_VARIANTS(softmax_rows), SIMD_VARIANTS(log_softmax_rows), SIMD_VARIANTS(softmax_backward_rows),
+        SIMD_VARIANTS(log_softmax_backward_rows)};
+    return rows[operation][simd_target()][double_precision];
 }
 
 static softmax_columns_t columns_of_softmax(int operation, int double_precision) {
-    static const softmax_columns_t columns[4][SETS][2] = {
-        VARIANTS(softmax_columns), VARIANTS(log_softmax_columns), VARIANTS(softmax_backward_columns),
-        VARIANTS(log_softmax_backward_columns)};
-    return columns[operation][instruction_set()][double_precision];
+    static const softmax_columns_t columns[4][SIMD_TARGETS][2] = {
+        SIMD_VARIANTS(softmax_columns), SIMD_VARIANTS(log_softmax_columns), SIMD_VARIANTS(softmax_backward_columns),
+        SIMD_VARIANTS(log_softmax_backward_columns)};
+    return columns[operation][simd_target()][double_precision];
 }
 
 /* exp(x) * factor - less, of n neighbors; `out` may be x */
 typedef void (*scaled_exponentials_t)(const void *x, double factor, double less, void *out, int64_t n);
 
 static scaled_exponentials_t scaled_exponentials_for(int double_precision) {
-    static const scaled_exponentials_t functions[SETS][2] = VARIANTS(scaled_exponentials);
-    return functions[instruction_set()][double_precision];
+    static const scaled_exponentials_t functions[SIMD_TARGETS][2] = SIMD_VARIANTS(scaled_exponentials);
+    return functions[simd_target()][double_precision];
 }
 
 #endif

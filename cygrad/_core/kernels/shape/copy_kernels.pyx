@@ -7,7 +7,7 @@ from cygrad._core.arrays.array cimport MAX_DIMS, array_t, array_view, release, r
 from cygrad._core.arrays.dtype cimport DTYPES, itemsize
 from cygrad._core.arrays.value cimport DTYPE, NOTHING, TEXT, register_kernel, value_t
 from cygrad._core.elementwise.copying cimport as_contiguous, copy_into
-from cygrad._core.elementwise.memory_order cimport array_like, array_strided, channels_last_strides, copy_like
+from cygrad._core.elementwise.layout cimport array_like, array_strided, channels_last_strides, copy_like
 from cygrad._core.kernels.arguments cimport (
     array_argument, array_result, check_sizes, fresh_copy, integers_argument, list_text, new_array, optional_integer,
     text_argument, wrap_dim, wrap_dims,
@@ -32,7 +32,7 @@ cdef int _channels_last(const char *operation, const value_t *format, const arra
         return status
     ndim = 4 if strcmp(text, b"channels_last") == 0 else 5 if strcmp(text, b"channels_last_3d") == 0 else 0
     if ndim == 0:
-        snprintf(message(), MESSAGE, b"%s: no such memory format (got '%s', expected contiguous_format, "
+        snprintf(message(), MESSAGE, b"%s: unsupported memory format (got '%s', expected contiguous_format, "
                  b"preserve_format, channels_last or channels_last_3d).", operation, text)
         return RUNTIME_ERROR
     if array.ndim != ndim:
@@ -85,7 +85,7 @@ cdef int cast_kernel(const value_t *arguments, value_t *results) noexcept nogil:
 
 
 cdef int clone_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """clone(self, memory_format): a copy whose dimensions lie in the same order, unless told."""
+    """clone(self, memory_format): a copy in the same layout by default."""
     cdef array_t *self
     cdef array_t *copy
     cdef int64_t strides[MAX_DIMS]
@@ -228,7 +228,7 @@ ctypedef struct triangle_t:
 
 
 cdef void _clear_rows(void *context, int64_t begin, int64_t end) noexcept nogil:
-    """Zero what lies outside the triangle in rows begin..end of all matrices."""
+    """Zero the elements outside of the triangle in rows begin..end of all matrices."""
     cdef triangle_t *triangle = <triangle_t *>context
     cdef array_t *array = triangle.array
     cdef int64_t rows = array.shape[array.ndim - 2], columns = array.shape[array.ndim - 1]
@@ -308,7 +308,7 @@ cdef int _fill_repeats(array_t *result, array_t *source, const int64_t *repeats)
 
 
 cdef int repeat_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """repeat(self, sizes): the array so many times along each dimension, new ones in front."""
+    """repeat(self, sizes): tile the array along each dimension, new dimensions in front."""
     cdef array_t *self
     cdef array_t *source = NULL
     cdef array_t *result = NULL

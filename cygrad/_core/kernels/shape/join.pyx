@@ -7,7 +7,7 @@ from cygrad._core.arrays.array cimport MAX_DIMS, array_t, array_view, release, s
 from cygrad._core.arrays.dtype cimport promote
 from cygrad._core.arrays.value cimport clear, register_kernel, set_arrays, value_t
 from cygrad._core.elementwise.copying cimport copy_into
-from cygrad._core.elementwise.memory_order cimport array_strided, channels_last_strides, is_channels_last
+from cygrad._core.elementwise.layout cimport array_strided, channels_last_strides, is_channels_last
 from cygrad._core.kernels.arguments cimport (
     array_argument, array_result, arrays_argument, integers_argument, list_text, new_array, optional_integer, wrap_dim,
 )
@@ -18,7 +18,7 @@ from cygrad._core.memory.errors cimport (
 
 
 cdef bint _skipped(const array_t *array) noexcept nogil:
-    """Empty one-dimensional arrays join anything: what is collected may begin with nothing."""
+    """Skip empty one-dimensional arrays, with which loops that collect arrays begin."""
     return array.ndim == 1 and array.shape[0] == 0
 
 
@@ -44,7 +44,7 @@ cdef int _joined_shape(int count, array_t **arrays, int64_t given, int *dim, int
             return RUNTIME_ERROR
         if first == NULL and not _skipped(arrays[i]):
             first = arrays[i]
-    if first == NULL:      # nothing but such arrays: they fit together whatever the dimension
+    if first == NULL:      # only such arrays: they fit whatever the dimension
         shape[0], ndim[0], dim[0] = 0, 1, 0
         return OK
     status = wrap_dim(b"cat", given, first.ndim, dim)
@@ -75,7 +75,7 @@ cdef int _new_joined(int count, array_t **arrays, int dtype, int ndim, const int
     for i in range(count):
         if not is_channels_last(arrays[i]) and not _skipped(arrays[i]):
             return OK
-    if ndim < 4:                    # nothing but arrays that are skipped
+    if ndim < 4:                    # only skipped arrays
         return OK
     release(result[0])
     channels_last_strides(ndim, shape, strides)
@@ -84,7 +84,7 @@ cdef int _new_joined(int count, array_t **arrays, int dtype, int ndim, const int
 
 
 cdef int cat_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """cat(tensors, dim): one behind the other along a dimension they have."""
+    """cat(tensors, dim): concatenate along an existing dimension."""
     cdef array_t *result = NULL
     cdef array_t *part
     cdef array_t **arrays

@@ -16,13 +16,13 @@ from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR
 cdef bint view_strides(const array_t *array, int ndim, const int64_t *shape, int64_t *strides) noexcept nogil:
     cdef int old = array.ndim - 1, new = ndim - 1
     cdef int64_t step = 1, chunk = 1, chunk_step, used
-    if array.size == 0:        # nothing is addressed: any steps do
+    if array.size == 0:        # no element is addressed: any strides are valid
         for new in range(ndim - 1, -1, -1):
             strides[new] = step
             step *= shape[new] if shape[new] else 1
         return True
     while old >= 0 or new >= 0:
-        # One run of old dimensions that lie behind each other in memory ...
+        # One run of old dimensions that are contiguous in memory ...
         while old >= 0 and array.shape[old] == 1:
             old -= 1
         if old < 0:
@@ -46,7 +46,7 @@ cdef bint view_strides(const array_t *array, int ndim, const int64_t *shape, int
 
 cdef int _infer_sizes(const char *operation, const array_t *array, int count, const int64_t *given,
                       int64_t *shape) noexcept nogil:
-    """Copy the wanted sizes, with the one -1 among them replaced by what is left."""
+    """Copy the requested sizes, inferring the one -1 among them."""
     cdef int i, unknown = -1, status
     cdef int64_t size = 0
     if count > MAX_DIMS:
@@ -196,7 +196,7 @@ cdef int unflatten_kernel(const value_t *arguments, value_t *results) noexcept n
     if status != OK:
         return status
     if count == 0 or self.ndim == 0:
-        snprintf(message(), MESSAGE, b"unflatten: there is nothing to unflatten (got sizes %s for a tensor of "
+        snprintf(message(), MESSAGE, b"unflatten: sizes must not be empty (got %s for a tensor of "
                  b"shape %s).",
                  list_text(count, sizes), shape_text(self))
         return RUNTIME_ERROR

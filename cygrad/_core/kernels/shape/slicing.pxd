@@ -14,7 +14,7 @@ cdef int select_kernel(const value_t *arguments, value_t *results) noexcept nogi
 cdef int slice_kernel(const value_t *arguments, value_t *results) noexcept nogil
 cdef int diagonal_kernel(const value_t *arguments, value_t *results) noexcept nogil
 cdef int unfold_kernel(const value_t *arguments, value_t *results) noexcept nogil
-# Does a geometry (offset in elements from the start of the storage) lie inside `nbytes` of memory?
-# -> first and last element that it touches (first > last if it has no elements).
+# Is a geometry (offset in elements from the start of the storage) inside `nbytes` of memory? -> first and last element
+# that it accesses (first > last if it has no elements).
 cdef int check_geometry(const char *operation, int n_sizes, const int64_t *sizes, int n_strides, const int64_t *strides,
                         int64_t offset, int64_t elements, int64_t *first, int64_t *last) noexcept nogil

@@ -16,7 +16,7 @@ cdef enum:
 
 
 cdef int _new_list(int64_t count, value_t *result) noexcept nogil:
-    """A list of so many arrays, none of them there yet."""
+    """Allocate a list of n arrays, all NULL."""
     if count > LONGEST_LIST:
         snprintf(message(), MESSAGE, b"split: too many parts for one list (got %lld, expected at most %d).",
                  <long long>count, <int>LONGEST_LIST)

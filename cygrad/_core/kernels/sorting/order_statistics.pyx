@@ -73,7 +73,7 @@ cdef int64_t _most_frequent(sort_entry_t *entries, int64_t n) noexcept nogil:
 
 
 cdef int64_t _chosen(const order_statistic_t *work, const char *row, sort_entry_t *entries) noexcept nogil:
-    """The place in its row of the element that is wanted."""
+    """Return the position of the requested element in its row."""
     cdef int64_t n = work.rows.n, nans = 0, first = -1, k = work.k
     if work.choice == MEDIAN or work.choice == NANMEDIAN:
         nans = _nans(work, row, &first)
@@ -118,7 +118,7 @@ cdef int _reduced(const char *name, choice_t choice, array_t *self, int dim, int
     if status == OK:
         status = new_array(name, INT64, ndim, shape, &indices)
     if status == OK and values.size and self.size == 0:
-        snprintf(message(), MESSAGE, b"%s: a dimension without elements has no such element (got shape %s and "
+        snprintf(message(), MESSAGE, b"%s: cannot select from an empty dimension (got shape %s and "
                  b"dimension %d). Reduce another one.", name, shape_text(self), dim)
         status = INDEX_ERROR
     source = as_contiguous(self, -1) if status == OK else NULL
@@ -202,7 +202,7 @@ cdef int median_of_all_kernel(const value_t *arguments, value_t *results) noexce
 
 
 cdef int kthvalue_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """kthvalue(self, k, dim, keepdim) -> values, indices; k from 1, nan behind everything."""
+    """kthvalue(self, k, dim, keepdim) -> values, indices; k from 1, nan last."""
     cdef array_t *self
     cdef int64_t k, n
     cdef int dim, status = _read(b"kthvalue", &arguments[0], &arguments[2], &self, &dim)

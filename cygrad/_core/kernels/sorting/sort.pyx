@@ -54,7 +54,7 @@ ctypedef struct sort_t:
     int dtype
     int64_t item
     rows_t rows
-    int64_t k              # how many of each row are wanted
+    int64_t k              # requested elements of each row
     bint descending
     order_t order
     char *self
@@ -67,7 +67,7 @@ cdef void _rows_body(void *context, int64_t begin, int64_t end) noexcept nogil:
     """Order rows begin..end-1 and write the first k of each."""
     cdef sort_t *work = <sort_t *>context
     cdef int64_t row, i, at, to, n = work.rows.n, inner = work.rows.inner
-    # One more tells whether the last of them has an equal that is left out.
+    # One more shows whether the last of them has an equal that is left out.
     cdef int64_t wanted = work.k if work.order == BY_INDEX else min(work.k + 1, n)
     # Where a first look for equals takes as long as the order itself.
     cdef bint direct = (work.order == UNSORTED or (work.order == SORTED and n <= FEW)
@@ -216,8 +216,10 @@ cdef bint _is_nan(int dtype, const char *data) noexcept nogil:
 
 
 cdef int unique_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """unique(self, sorted, return_inverse, return_counts) of the flattened array -> values, inverse, counts
-    (NOTHING where not asked for); every nan is one of its own."""
+    """
+    unique(self, sorted, return_inverse, return_counts) of the flattened array -> values, inverse, counts (NOTHING if
+    not requested); every nan is unique.
+    """
     cdef array_t *self
     cdef array_t *source
     cdef array_t *values = NULL
@@ -285,8 +287,10 @@ cdef array_t *_dim_first(array_t *array, int dim) noexcept nogil:
 
 
 cdef void _sort_slices(int dtype, const char *rows, int64_t n, int64_t m, sort_entry_t *entries) noexcept nogil:
-    """Order n rows of m elements: by the last element, then stably by those before; behind 2 n entries, n
-    more."""
+    """
+    Sort n rows of m elements: by the last element, then stably by those before; scratch memory for n entries follows
+    the 2 n entries.
+    """
     cdef int64_t i, column = m - 1, item = itemsize(dtype)
     cdef sort_entry_t *order = entries + 2 * n
     for i in range(n):

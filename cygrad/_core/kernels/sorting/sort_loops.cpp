@@ -26,7 +26,7 @@ template <class T> uint64_t key_of(T x) {
     }
 }
 
-// What turns the order of keys around.
+// Reverses the order of keys.
 template <class T> uint64_t turn_of(int descending) {
     const uint64_t all = sizeof(T) == 8 ? ~uint64_t(0) : (uint64_t(1) << (8 * sizeof(T) % 64)) - 1;
     return descending ? all : 0;

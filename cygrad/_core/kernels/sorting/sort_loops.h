@@ -7,8 +7,7 @@
 extern "C" {
 #endif
 
-// An element's place in the order as an unsigned number (nan behind everything, zeros equal), and where it
-// was.
+// Sort key of an element as an unsigned number (nan last, zeros equal), and its position.
 typedef struct {
     uint64_t key;
     int64_t index;
@@ -27,7 +26,7 @@ int equal_entries(const sort_entry_t *entries, int64_t n);
 void sort_entries_unstably(sort_entry_t *entries, int64_t n);
 // The `k` smallest in front, in order if `sorted`; equal keys are chosen and come as in PyTorch's topk.
 void select_entries_unstably(sort_entry_t *entries, int64_t n, int64_t k, int sorted);
-// Position in a sorted row at which `value` would be inserted: before (or, `right`, behind) its equals.
+// Insertion point of `value` in a sorted row: before (or, `right`, after) its equals.
 int64_t insertion_point(int dtype, const char *row, int64_t n, const char *value, int right);
 
 #ifdef __cplusplus

@@ -33,7 +33,7 @@ def _numbers(buffer):
 
 
 def _compressed(process_group, bucket, form):
-    """Average a bucket whose elements travel in another form."""
+    """Average a bucket whose elements are sent in another dtype."""
     group = member(process_group)
     buffer = bucket.buffer()
     work = tree_all_reduce(_numbers(buffer), group, True, form=form, factor=1 / group.size(),
@@ -43,7 +43,7 @@ def _compressed(process_group, bucket, form):
 
 def bf16_compress_hook(process_group, bucket):
     """
-    Let elements travel as bfloat16, with half as many bytes: range of float32, three decimal digits.
+    Send elements as bfloat16, with half as many bytes: range of float32, three decimal digits.
 
     Sums are computed in float32, in the order of ranks; elements are rounded before they are sent, and sums once more.
 
@@ -61,7 +61,7 @@ def bf16_compress_hook(process_group, bucket):
 
 def fp16_compress_hook(process_group, bucket):
     """
-    Let elements travel as float16: four decimal digits, up to 65,504. See `bf16_compress_hook`.
+    Send elements as float16: four decimal digits, up to 65,504. See `bf16_compress_hook`.
 
     Parameters
     ----------
@@ -84,10 +84,10 @@ def _wrapped(hook, form):
 
 
 def bf16_compress_wrapper(hook):
-    """A hook that rounds gradients to bfloat16 before another hook takes them; -> hook."""
+    """Return a hook that rounds gradients to bfloat16 before another hook."""
     return _wrapped(hook, cygrad.bfloat16)
 
 
 def fp16_compress_wrapper(hook):
-    """A hook that rounds gradients to float16 before another hook takes them; -> hook."""
+    """Return a hook that rounds gradients to float16 before another hook."""
     return _wrapped(hook, cygrad.float16)

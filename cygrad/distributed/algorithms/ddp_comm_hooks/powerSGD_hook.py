@@ -1,8 +1,8 @@
 """
-PowerSGD: gradients of matrices travel as products of two thin ones (Vogels, Karimireddy and Jaggi, 2019).
+PowerSGD: gradients of matrices are sent as products of two thin ones (Vogels, Karimireddy and Jaggi, 2019).
 
-One step of the power method, begun where the last one ended, finds the directions in which the average gradient is
-large. What a product misses is added to the next gradient.
+One step of the power method, started from the last one, finds the directions in which the average gradient is large.
+The error of a product is added to the next gradient.
 """
 
 import numpy as np
@@ -18,7 +18,7 @@ __all__ = ["PowerSGDState", "powerSGD_hook"]
 
 class PowerSGDState:
     """
-    What `powerSGD_hook` keeps from one iteration to the next.
+    The state of `powerSGD_hook` between iterations.
 
     Parameters
     ----------
@@ -60,16 +60,16 @@ class PowerSGDState:
         self.orthogonalization_epsilon = orthogonalization_epsilon
         self.random = np.random.default_rng(random_seed)
         self.iter = 0
-        self.errors = {}              # number of the bucket -> what was missed
-        self.directions = {}          # (number of the bucket, of the matrix) -> where the next step begins
+        self.errors = {}              # index of the bucket -> the error
+        self.directions = {}          # (index of the bucket, of the matrix) -> start of the next step
         self.before = self.after = 0  # elements
 
     def compression_stats(self):
-        """How many times fewer elements travel, and their numbers before and after compression."""
+        """Return the compression rate, and the number of elements before and after compression."""
         return (self.before / self.after if self.after else 0.0), self.before, self.after
 
     def start(self, bucket, place, columns, rank, dtype):
-        """Where the power method begins, the same on all ranks."""
+        """Return the start of the power method, the same on all ranks."""
         found = self.directions.get((bucket.index(), place))
         if found is None or not self.warm_start:
             found = cygrad.from_numpy(self.random.standard_normal((columns, rank))).to(dtype)
@@ -139,7 +139,7 @@ def powerSGD_hook(state, bucket):
         return work.get_future().then(lambda future: _cut(future.value()[0].div_(group.size()), parts))
 
     def second(future):
-        """The left factors are there: make them orthonormal, and ask for the right ones."""
+        """Orthonormalize the left factors, and start the reduction of the right ones."""
         averages = future.value()
         lefts = averages[:len(thin)]
         for target, average in zip(plain, averages[len(thin):], strict=True):

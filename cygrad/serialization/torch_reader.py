@@ -1,8 +1,8 @@
 """
-Reading the files of ``torch.save``: pickles whose tensors name pieces of memory that lie beside them.
+Reading files of ``torch.save``: pickles whose tensors refer to storages in separate records.
 
-Today's form is a zip archive, ``NAME/data.pkl`` with ``NAME/data/0`` and so on. In the form before PyTorch 1.6 several
-pickles stand one after the other, then the memory.
+The current format is a zip archive, ``NAME/data.pkl`` with ``NAME/data/0`` and so on. The format before PyTorch 1.6 is
+several pickles, then the storages.
 """
 
 import codecs
@@ -27,7 +27,7 @@ from cygrad.serialization.unpickling import SAFE, Skimmer, Unpickler, check_key
 __all__ = ["STORAGES", "read"]
 
 MAGIC, LEGACY_VERSION = 0x1950A86A20F9469CFC6C, 1001
-# The peer's names of storages, and the kinds of their elements.
+# PyTorch's names of storages, and the kinds of their elements.
 STORAGES = {
     "BoolStorage": "BOOL", "ByteStorage": "U8", "CharStorage": "I8", "ShortStorage": "I16", "IntStorage": "I32",
     "LongStorage": "I64", "HalfStorage": "F16", "BFloat16Storage": "BF16", "FloatStorage": "F32",
@@ -36,10 +36,10 @@ STORAGES = {
 NUMPY_KIND = re.compile(r"\?|[biufc]\d{1,2}")
 
 
-# ------------------------------------------------------------------------------------------- what pickles may ask for
+# ---- names that pickles may refer to
 
 class _StorageType:
-    """Stands for a storage class in pickles."""
+    """A storage class in pickles."""
 
     def __init__(self, name):
         self.name, self.kind = name, STORAGES[name]
@@ -69,7 +69,7 @@ def _ordered_dict(pairs=()):
 
 def _counter(counts=()):
     if type(counts) is not dict and counts:
-        raise ValueError("a Counter is made of a dict")
+        raise ValueError("a Counter is not made from a dict")
     return Counter(dict(counts))
 
 
@@ -85,13 +85,13 @@ def _bytes():
 
 def _bytearray(content=b"", encoding="latin-1"):
     if type(content) not in (bytes, str) or encoding != "latin-1":
-        raise ValueError("a bytearray is made of bytes or text")
+        raise ValueError("a bytearray is not made from bytes or str")
     return bytearray(content if type(content) is bytes else codecs.latin_1_encode(content)[0])
 
 
 def _complex(real, imag):
     if type(real) is not float or type(imag) is not float:
-        raise ValueError("a complex number is made of two floats")
+        raise ValueError("a complex number is not made from two floats")
     return complex(real, imag)
 
 
@@ -111,7 +111,7 @@ def _layout(name):
 
 def _rebuild_tensor(storage, offset, shape, strides):
     if type(storage) is not Tensor or storage.ndim != 1:
-        raise ValueError(f"a tensor lies in a {type(storage).__name__}")
+        raise ValueError(f"the storage of a tensor is a {type(storage).__name__}")
     return laid(storage, shape, strides, offset)
 
 
@@ -125,9 +125,9 @@ def _rebuild_tensor_v2(storage, offset, shape, strides, requires_grad=False, hoo
 
 
 def _rebuild_tensor_v3(storage, offset, shape, strides, requires_grad, hooks, dtype, metadata=None):
-    # Types without a storage class of their own: their memory is bytes.
+    # Types without a storage class: their storage is bytes.
     if type(storage) is not Tensor or storage.dtype is not dtypes.uint8 or not isinstance(dtype, dtypes.dtype):
-        raise ValueError("a tensor of a newer type lies in something that is no memory")
+        raise ValueError("the storage of a tensor is invalid")
     kind = elements.kind_of(dtype)
     raw = storage.numpy()
     flat = elements.tensor_over(raw[:raw.size - raw.size % elements.element_size(kind)], kind)
@@ -156,7 +156,7 @@ def _rebuild_from_type(make, kind, arguments, state):
 
 
 def _with_attributes(tensor, state):
-    """The tensor with what programs have written to it; never in the place of something that its class has."""
+    """Set the user attributes of a tensor; never replace an attribute of its class."""
     if type(state) is tuple and len(state) == 2:              # with those of slots
         state = state[0]
     for name, value in (state or {}).items():
@@ -168,7 +168,7 @@ def _with_attributes(tensor, state):
 def _numpy_dtype(name, align=False, copy=True):
     if type(name) is not str or not NUMPY_KIND.fullmatch(name):
         raise ValueError(f"not a dtype of numbers (got {name!r})")
-    return np.dtype(name, copy=True)                          # a new object, which its state may change
+    return np.dtype(name, copy=True)                          # a new object, which its state may modify
 
 
 def _numpy_scalar(dtype, raw):
@@ -178,14 +178,14 @@ def _numpy_scalar(dtype, raw):
 
 
 def _numpy_array(kind, shape, code):
-    return np.empty(0, np.uint8)                              # all of it comes with its state
+    return np.empty(0, np.uint8)                              # its state has everything
 
 
 def _build(made, state):
-    """Give an object of a pickle its state."""
+    """Set the state of an object of a pickle."""
     if type(made) is OrderedDict:                             # the versions of a state_dict
         if type(state) is not dict or not all(type(name) is str and name.isidentifier() for name in state):
-            raise ValueError("an OrderedDict has attributes that are none")
+            raise ValueError("an OrderedDict has invalid attributes")
         made.__dict__.update(state)
     elif isinstance(made, np.dtype):
         if type(state) is not tuple or state[2:] != (None, None, None, -1, -1, 0) or state[1] not in tuple("<>|="):
@@ -233,7 +233,7 @@ MAKER_IDS = {id(make) for make in MAKERS.values()}
 # ------------------------------------------------------------------------------------------------------------- reading
 
 class _PicklerOfAll(pickle.Unpickler):
-    """Python's own, which runs what the pickle says; for files that the caller trusts."""
+    """Python's unpickler, which runs what the pickle says; for trusted files."""
 
     def __init__(self, file, persistent):
         super().__init__(file, encoding="utf-8")
@@ -241,7 +241,7 @@ class _PicklerOfAll(pickle.Unpickler):
 
     def find_class(self, module, name):
         if module.partition(".")[0] == "torch":
-            # Where this library stands in for PyTorch, all its paths can be imported.
+            # In the stand-in for PyTorch, all its paths can be imported.
             if (module, name) in NAMES:
                 return NAMES[module, name]
             if dtypes.library_name() != "torch":
@@ -253,7 +253,7 @@ class _PicklerOfAll(pickle.Unpickler):
 
 
 def read(archive, file, weights_only):
-    """What ``torch.save`` wrote, from an `Archive`, or from a file of the older form."""
+    """Read an object that ``torch.save`` wrote, from an `Archive`, or from a file of the older format."""
     if archive is not None:
         return _read_archive(archive, weights_only)
     return _read_legacy(file, weights_only)
@@ -266,9 +266,9 @@ def _unpickled(file, size, persistent, weights_only):
 
 
 def _described(identifier):
-    """Key, kind of elements and their number, of a storage that a pickle names, and the rest."""
+    """Return key, kind, number of elements and the rest of a storage identifier."""
     if type(identifier) is not tuple or len(identifier) < 5 or identifier[0] != "storage":
-        raise ValueError("a pickle names something that is no storage")
+        raise ValueError("a persistent id in a pickle is not a storage")
     _, kind, key, _, count, *rest = identifier
     if type(kind) is not _StorageType or type(key) is not str or type(count) is not int or count < 0:
         raise ValueError(f"a storage is described wrongly (got {identifier[1:]})")
@@ -278,13 +278,13 @@ def _described(identifier):
 def _read_archive(archive, weights_only):
     found = [name for name in archive.sizes if name.endswith("/data.pkl") and name.count("/") == 1]
     if len(found) != 1:
-        raise ValueError("there is not one pickle in it, as in files of torch.save")
+        raise ValueError("it does not contain exactly one pickle, as files of torch.save do")
     folder = found[0].removesuffix("data.pkl")
     if f"{folder}constants.pkl" in archive:
         raise ValueError("it is a program of TorchScript, which cygrad does not run. Save the module's state_dict()")
     order = archive.read(f"{folder}byteorder").strip() if f"{folder}byteorder" in archive else b"little"
     if order not in (b"little", b"big"):
-        raise ValueError(f"unknown order of bytes (got {order!r})")
+        raise ValueError(f"unknown byte order (got {order!r})")
     storages = {}
 
     def persistent(identifier):
@@ -296,10 +296,10 @@ def _read_archive(archive, weights_only):
             with archive.open(name) as member:
                 storage = empty((count,), dtype=elements.dtype_of(kind))
                 elements.fill(storage, kind, lambda buffer: read_fully(member, buffer), order == b"big")
-                member.read(1)                                # at its end the file finds whether its sum is right
+                member.read(1)                                # at the end the file verifies its checksum
             storages[key] = kind, count, storage
         if storages[key][:2] != (kind, count):
-            raise ValueError(f"storage {key!r} is described in two ways")
+            raise ValueError(f"storage {key!r} has conflicting descriptions")
         return storages[key][2]
 
     text = archive.read(found[0])
@@ -315,24 +315,24 @@ def _read_legacy(file, weights_only):
         return Unpickler(file, size, {}, (), None, _build).load()
 
     if plain() != MAGIC or plain() != LEGACY_VERSION:
-        raise ValueError("it does not begin like a file of torch.save")
+        raise ValueError("it does not begin with the magic number of torch.save")
     swapped = not plain()["little_endian"]
-    # The memory comes after the pickle, which tells how it has to be read: so it is gone through twice.
+    # The storages come after the pickle, which describes them, so the pickle is read twice.
     described, storages = {}, {}
 
     def note(identifier):
         key, kind, count, _ = _described(identifier)
         if described.setdefault(key, (kind, count)) != (kind, count):
-            raise ValueError(f"storage {key!r} is described in two ways")
+            raise ValueError(f"storage {key!r} has conflicting descriptions")
 
     start = file.tell()
     Skimmer(file, size, NAMES, (), note, None).load()
     for key in plain():
         kind, count = described.pop(key)
         if int.from_bytes(file.read(8), "big" if swapped else "little") != count:
-            raise ValueError(f"storage {key!r} has another number of elements than was said")
+            raise ValueError(f"storage {key!r} has a different number of elements than declared")
         if count * elements.element_size(kind) > size - file.tell():
-            raise ValueError(f"storage {key!r} is cut off")
+            raise ValueError(f"storage {key!r} is truncated")
         storages[key] = elements.fill(empty((count,), dtype=elements.dtype_of(kind)), kind,
                                       lambda buffer: read_fully(file, buffer), swapped)
     if described:

@@ -1,4 +1,4 @@
-/* Sums and maxima of rows of a table, and the gradients of sums; see bags.pyx. Rows are told by their offsets in bytes,
+/* Sums and maxima of rows of a table, and the gradients of sums; see embedding_bag.pyx. Rows are told by their offsets in bytes,
    negative for those that are left out. Sums are taken in parts of a few rows that are added up then. */
 #ifndef CYGRAD_BAG_PARTS
 #define CYGRAD_BAG_PARTS

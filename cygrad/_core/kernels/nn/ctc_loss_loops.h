@@ -1,5 +1,5 @@
 /* Scores of alignments, the logarithms of sums over them, and linear recurrences with the shares that states have in
-   the next ones; see alignments.pyx. Of one sample: `row` is the step from one time to the next, `n` the number of states.
+   the next ones; see ctc_loss.pyx. Of one sample: `row` is the step from one time to the next, `n` the number of states.
 
    States are taken in blocks of one length, filled up at the ends, so that all of them are computed in vectors. */
 #ifndef CYGRAD_ALIGNMENT_BLOCKS

@@ -20,16 +20,16 @@ from cygrad._core.threads.parallel cimport parallel_for
 
 cdef extern from *:
     """
-    #define LOOPS "kernels/nn/alignment_loops.h"
-    #include "simd/each_set.h"
+    #define LOOPS "kernels/nn/ctc_loss_loops.h"
+    #include "simd/simd_targets.h"
     #undef LOOPS
     typedef void (*scores_t)(const void *shares, const uint8_t *skip, void *scores, int64_t steps, int64_t all,
                              int64_t row, int64_t n);
     typedef void (*carry_t)(const void *values, const void *scores, const void *shares, const uint8_t *skip, void *out,
                             int64_t steps, int64_t all, int64_t row, int64_t n);
-    static const scores_t score_loops[SETS][2] = VARIANTS(alignment_scores);
-    static const carry_t forward_loops[SETS][2] = VARIANTS(alignment_forward);
-    static const carry_t reverse_loops[SETS][2] = VARIANTS(alignment_reverse);
+    static const scores_t score_loops[SIMD_TARGETS][2] = SIMD_VARIANTS(alignment_scores);
+    static const carry_t forward_loops[SIMD_TARGETS][2] = SIMD_VARIANTS(alignment_forward);
+    static const carry_t reverse_loops[SIMD_TARGETS][2] = SIMD_VARIANTS(alignment_reverse);
     """
     ctypedef void (*scores_t)(const void *shares, const uint8_t *skip, void *scores, int64_t steps, int64_t all,
                               int64_t row, int64_t n) noexcept nogil
@@ -38,7 +38,7 @@ cdef extern from *:
     scores_t[3][2] score_loops
     carry_t[3][2] forward_loops
     carry_t[3][2] reverse_loops
-    int instruction_set() nogil
+    int simd_target() nogil
 
 cdef enum:
     PIECE = 1 << 13       # scores worth a thread
@@ -130,7 +130,7 @@ ctypedef struct alignments_t:
 cdef void _samples(void *context, int64_t begin, int64_t end) noexcept nogil:
     """Samples begin..end."""
     cdef alignments_t *work = <alignments_t *>context
-    cdef int set_ = instruction_set(), double_precision = work.shares.dtype == FLOAT64
+    cdef int set_ = simd_target(), double_precision = work.shares.dtype == FLOAT64
     cdef int64_t sample, all_ = work.shares.shape[0], n = work.shares.shape[2], row = work.shares.shape[1] * n
     cdef int64_t at, length
     cdef const uint8_t *skip

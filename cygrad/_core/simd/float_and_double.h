@@ -1,4 +1,4 @@
-/* The header LOOPS for float and double: REAL and NAME say which. */
+/* Include LOOPS for float and double, with REAL and NAME defined. */
 #define REAL float
 #define NAME(function) function##_float
 #include LOOPS

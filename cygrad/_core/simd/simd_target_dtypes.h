@@ -1,4 +1,4 @@
-/* The header LOOPS for float32 and float64, for the instruction set that SET names; see each_set.h. */
+/* Include LOOPS for float32 and float64, for the instruction set of SIMD_TARGET; see simd_targets.h. */
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
 #define FUSED 1
 #define IN_ONE(fma, a, b, c) fma(a, b, c)
@@ -9,7 +9,7 @@
 
 #define REAL float
 #define DOUBLE 0
-#define NAME(function) SET(function##_float)
+#define NAME(function) SIMD_TARGET(function##_float)
 #define MULTIPLY_ADD(a, b, c) IN_ONE(__builtin_fmaf, a, b, c)
 #include LOOPS
 #undef REAL
@@ -19,7 +19,7 @@
 
 #define REAL double
 #define DOUBLE 1
-#define NAME(function) SET(function##_double)
+#define NAME(function) SIMD_TARGET(function##_double)
 #define MULTIPLY_ADD(a, b, c) IN_ONE(__builtin_fma, a, b, c)
 #include LOOPS
 #undef REAL

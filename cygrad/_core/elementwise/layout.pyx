@@ -1,8 +1,8 @@
 """
-In which order the dimensions of a result lie in memory: as those of the operands do.
+Layout of results: the order of their dimensions in memory, following the operands.
 
-Dimensions are sorted by their steps in the first operand that tells two of them apart; where none does, the order is
-that of rows. Row-major operands, which is what nearly all are, are recognized first.
+Dimensions are sorted by their strides in the first operand that distinguishes two of them; otherwise the order is
+row-major. Row-major operands, by far the most frequent, are recognized first.
 """
 
 from libc.string cimport memset
@@ -34,13 +34,13 @@ cdef inline int64_t _magnitude(int64_t x) noexcept nogil:
 
 
 cdef int _compared(const array_t *array, int ndim, const int64_t *shape, int inner, int outer) noexcept nogil:
-    """1 if `outer` belongs inside `inner` by this operand, -1 if not, 0 if it does not tell."""
+    """Return 1 if `outer` belongs inside `inner` by this operand, -1 if not, 0 if it does not tell."""
     cdef int lead = ndim - array.ndim
     cdef int64_t a, b
     if inner < lead or outer < lead:
         return 0
     if array.shape[inner - lead] != shape[inner] or array.shape[outer - lead] != shape[outer]:
-        return 0                                          # repeated there
+        return 0                                          # broadcast
     a, b = _magnitude(array.strides[inner - lead]), _magnitude(array.strides[outer - lead])
     if a == 0 or b == 0:
         return 0
@@ -50,7 +50,7 @@ cdef int _compared(const array_t *array, int ndim, const int64_t *shape, int inn
 
 
 cdef void _find_order(int ndim, const int64_t *shape, const array_t **arrays, int n, int *order) noexcept nogil:
-    """The dimensions, from the one with the smallest steps on."""
+    """Sort the dimensions by ascending stride."""
     cdef int i, k, at, told, operand
     for i in range(ndim):
         order[i] = ndim - 1 - i
@@ -70,7 +70,7 @@ cdef void _find_order(int ndim, const int64_t *shape, const array_t **arrays, in
 
 
 cdef array_t *_sorted_by(int dtype, int ndim, const int64_t *shape, const array_t **arrays, int n) noexcept nogil:
-    """An array whose dimensions lie as those of the operands, of which not all are row-major."""
+    """Create an array in the layout of the operands, of which not all are row-major."""
     cdef int[MAX_DIMS] order
     cdef int64_t[MAX_DIMS] strides
     cdef int64_t step = 1
@@ -83,7 +83,7 @@ cdef array_t *_sorted_by(int dtype, int ndim, const int64_t *shape, const array_
 
 
 cdef int _arrays_of(const value_t *operands, int n, const array_t **arrays) noexcept nogil:
-    """-> how many of the operands are arrays; 0 if all of these are row-major."""
+    """Return the number of array operands; 0 if all of these are row-major."""
     cdef int i, count = 0
     cdef bint row_major = True
     for i in range(n):
@@ -99,13 +99,14 @@ cdef inline bint _lacks_elements(const array_t *array) noexcept nogil:
 
 
 cdef array_t *_without_elements(const array_t *model, int dtype, int ndim, const int64_t *shape) noexcept nogil:
-    """An array that stands for elements which are not there, as `model` does: nothing is to be computed."""
+    """Create an array without elements (a fake tensor), as `model` is: nothing is computed."""
     cdef int64_t[MAX_DIMS] strides
     memset(strides, 0, sizeof(strides))
     return array_view(<array_t *>model, dtype, ndim, shape, strides, 0)
 
 
-cdef array_t *array_in_order(int dtype, int ndim, const int64_t *shape, const value_t *operands, int n) noexcept nogil:
+cdef array_t *array_for_operands(int dtype, int ndim, const int64_t *shape, const value_t *operands,
+                                 int n) noexcept nogil:
     cdef const array_t *arrays[MAX_INPUTS]
     cdef int i, count = _arrays_of(operands, n, arrays)
     for i in range(count):
@@ -114,7 +115,7 @@ cdef array_t *array_in_order(int dtype, int ndim, const int64_t *shape, const va
     return _sorted_by(dtype, ndim, shape, arrays, count) if count else array_empty(dtype, ndim, shape)
 
 
-cdef bint lie_in_rows(int ndim, const int64_t *shape, const value_t *operands, int n) noexcept nogil:
+cdef bint is_row_major_result(int ndim, const int64_t *shape, const value_t *operands, int n) noexcept nogil:
     cdef const array_t *arrays[MAX_INPUTS]
     cdef int[MAX_DIMS] order
     cdef int i, count = _arrays_of(operands, n, arrays)
@@ -131,13 +132,13 @@ cdef array_t *array_like(const array_t *like, int dtype) noexcept nogil:
     if like.contiguous:
         return array_empty_like(like, dtype)
     dtype = like.dtype if dtype < 0 else dtype
-    if fills_its_memory(like):
+    if is_non_overlapping_and_dense(like):
         return array_strided(dtype, like.ndim, like.shape, like.strides)
     arrays[0] = like
     return _sorted_by(dtype, like.ndim, like.shape, arrays, 1)
 
 
-cdef bint fills_its_memory(const array_t *array) noexcept nogil:
+cdef bint is_non_overlapping_and_dense(const array_t *array) noexcept nogil:
     cdef int64_t reach = 1
     cdef int d
     for d in range(array.ndim):
@@ -175,7 +176,7 @@ cdef bint is_channels_last(const array_t *array) noexcept nogil:
     if array.contiguous or array.ndim < 4 or array.ndim > 5 or array.strides[1] == 0:
         return False
     for i in range(array.ndim):
-        # Channels, places from the last to the first, samples: steps must not get smaller.
+        # Channels, pixels from the last dimension to the first, samples: strides must not decrease.
         d = 1 if i == 0 else 0 if i == array.ndim - 1 else array.ndim - i
         if array.shape[d] == 0 or array.strides[d] < least or (d == 0 and least == array.strides[1]):
             return False
@@ -183,7 +184,7 @@ cdef bint is_channels_last(const array_t *array) noexcept nogil:
     return True
 
 
-cdef array_t *as_images_lie(array_t *result, const array_t *images) noexcept nogil:
+cdef array_t *with_layout_of_images(array_t *result, const array_t *images) noexcept nogil:
     cdef int64_t[MAX_DIMS] strides
     cdef array_t *copy
     if result == NULL or images.contiguous or not is_channels_last(images) or result.ndim != images.ndim:

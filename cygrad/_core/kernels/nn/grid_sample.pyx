@@ -19,7 +19,7 @@ from cygrad._core.kernels.arguments cimport (
 from cygrad._core.memory.errors cimport INDEX_ERROR, MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, OK, RUNTIME_ERROR, message
 from cygrad._core.threads.parallel cimport parallel_for
 
-cdef extern from "kernels/nn/grid.h" nogil:
+cdef extern from "kernels/nn/grid_sample.h" nogil:
     enum:
         GRID_CUBIC
         GRID_REFLECTION
@@ -93,14 +93,14 @@ cdef int _check_types(const char *name, const char *role, const array_t *a, cons
 
 
 cdef int _places(const char *name, const value_t *value, int64_t size, reading_t *reading) noexcept nogil:
-    """Places in planes of so many elements; below zero: none."""
+    """Return positions in planes of `n` elements; below zero: none."""
     cdef array_t *array
     cdef const int32_t *places
     cdef int32_t largest = -1
     cdef int64_t i
     cdef int status = array_argument(name, b"places", value, &array)
     if status == OK and (array.dtype != INT32 or array.ndim != 3):
-        snprintf(message(), MESSAGE, b"%s: places must be int32 with 3 dimensions (got %s with %d).", name,
+        snprintf(message(), MESSAGE, b"%s: positions must be int32 with 3 dimensions (got %s with %d).", name,
                  dtype_name(array.dtype), array.ndim)
         status = RUNTIME_ERROR
     if status != OK:
@@ -112,7 +112,7 @@ cdef int _places(const char *name, const value_t *value, int64_t size, reading_t
     for i in range(array.size):
         largest = max(largest, places[i])
     if largest >= size:
-        snprintf(message(), MESSAGE, b"%s: a place is beyond the plane (got %d, expected less than %lld).", name,
+        snprintf(message(), MESSAGE, b"%s: a position is out of bounds (got %d, expected less than %lld).", name,
                  <int>largest, <long long>size)
         return INDEX_ERROR
     reading.size, reading.taps, reading.grid.points = size, array.shape[1], array.shape[2]
@@ -298,7 +298,7 @@ cdef int _open_sums(const char *name, const value_t *arguments, bint weighted, i
         if status == OK:
             status = _check_types(name, b"weights", source[0], reading.weights)
     if status == OK and source[0].shape[0] != reading.places.shape[0]:
-        snprintf(message(), MESSAGE, b"%s: expected places for each image (got %lld images and %lld)", name,
+        snprintf(message(), MESSAGE, b"%s: expected positions for each image (got %lld images and %lld)", name,
                  <long long>source[0].shape[0], <long long>reading.places.shape[0])
         status = RUNTIME_ERROR
     if status == OK:

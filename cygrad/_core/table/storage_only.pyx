@@ -1,9 +1,9 @@
 """
-Kernels run on dtypes that are stored and not computed in: float16, bfloat16, complex32, uint16, uint32 and uint64.
+Kernels on storage-only dtypes: float16, bfloat16, complex32, uint16, uint32 and uint64.
 
-No kernel has loops for these. It gets its arguments in the dtype that they are computed in, and what it makes is
-rounded once. Element-wise programs need none of this, as they cast tile by tile; nor do reductions, which cast block by
-block, and kernels that only move elements.
+No kernel has loops for these. Arguments are cast to their compute dtypes, and results are rounded once. Element-wise
+programs do not use this, because they cast tile by tile; nor do reductions, which cast block by block, and kernels that
+only move elements.
 """
 
 from libc.stdint cimport int64_t
@@ -20,36 +20,36 @@ from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, 
 from cygrad._core.table.operator cimport DTYPE_, MAX_ARGUMENTS, MIXED, MOVES, VIEW
 
 ctypedef struct meeting_t:
-    int common                # the dtype in which floating arguments meet; -1: there are none
-    int integer               # the first stored integer dtype, or -1
+    int common                # promoted dtype of the floating arguments; -1: there are none
+    int integer               # the first storage-only integer dtype, or -1
     int asked                 # the argument dtype=, or one of the two below
-    bint mixed                # arguments of several floating dtypes meet, one of them of 16 bits
+    bint mixed                # arguments have several floating dtypes, one of them of 16 bits
 
 cdef enum:
     NOT_ASKED = -1
     NO_DTYPE_ARGUMENT = -2
 
 
-cdef inline bint _is_stored(int64_t dtype) noexcept nogil:
+cdef inline bint _is_storage_only(int64_t dtype) noexcept nogil:
     return dtype >= FLOAT16
 
 
-cdef bint any_stored(const value_t *values, int n) noexcept nogil:
+cdef bint any_storage_only(const value_t *values, int n) noexcept nogil:
     cdef int i, k
     for i in range(n):
-        if values[i].kind == ARRAY and _is_stored(values[i].of.array.dtype):
+        if values[i].kind == ARRAY and _is_storage_only(values[i].of.array.dtype):
             return True
-        if values[i].kind == DTYPE and _is_stored(values[i].of.integer):
+        if values[i].kind == DTYPE and _is_storage_only(values[i].of.integer):
             return True
         if values[i].kind == ARRAYS:
             for k in range(values[i].count):
-                if values[i].of.arrays[k] != NULL and _is_stored(values[i].of.arrays[k].dtype):
+                if values[i].of.arrays[k] != NULL and _is_storage_only(values[i].of.arrays[k].dtype):
                     return True
     return False
 
 
 cdef array_t *_cast(array_t *array, int dtype) noexcept nogil:
-    """The array in a dtype; one without memory says that it has it. What an expanded one repeats is cast once."""
+    """Cast an array; one without memory changes only its dtype. Expanded elements are cast once."""
     cdef array_t *made
     cdef array_t *once
     cdef int64_t[MAX_DIMS] sizes
@@ -89,8 +89,8 @@ cdef inline int _target(int dtype, bint apart) noexcept nogil:
 
 cdef int _computed(const value_t *values, int n, bint apart, bint short_stay, value_t *made) noexcept nogil:
     """
-    `apart`: what is float32 already becomes float64, so that the kernel sees that it is another dtype. `short_stay`:
-    the kernel casts short floats itself.
+    `apart`: float32 arguments become float64, so that the kernel sees a different dtype. `short_stay`: the kernel casts
+    16-bit floats itself.
     """
     cdef array_t *array
     cdef int i, k, status = OK
@@ -125,7 +125,7 @@ cdef int _computed(const value_t *values, int n, bint apart, bint short_stay, va
     return OK
 
 
-cdef int become_computed(value_t *values, int n) noexcept nogil:
+cdef int cast_to_compute_dtypes(value_t *values, int n) noexcept nogil:
     cdef value_t made
     cdef int i, status
     for i in range(n):
@@ -143,7 +143,7 @@ cdef void _meet(meeting_t *meeting, int *ranks, const array_t *array) noexcept n
     if array == NULL:
         return
     if not is_differentiable(array.dtype):
-        if _is_stored(array.dtype) and meeting.integer < 0:
+        if _is_storage_only(array.dtype) and meeting.integer < 0:
             meeting.integer = array.dtype
         return
     met = &ranks[DIMENSIONED if array.ndim else ZERO_DIM]
@@ -172,7 +172,7 @@ cdef meeting_t _meeting(const operator_t *op, const value_t *arguments) noexcept
 
 
 cdef int _rounded(const operator_t *op, const meeting_t *meeting, int result, int dtype) noexcept nogil:
-    """The dtype that a result is rounded to."""
+    """Return the dtype that a result is rounded to."""
     if meeting.asked >= 0:
         return meeting.asked if dtype == _target(meeting.asked, False) else dtype
     if not is_differentiable(dtype):
@@ -202,7 +202,7 @@ cdef int _round(array_t **array, int dtype) noexcept nogil:
 
 
 cdef int _check_range(const operator_t *op, const value_t *arguments, const value_t *made) noexcept nogil:
-    """uint64 is computed in int64, which does not hold all; sums are the same in both."""
+    """uint64 is computed in int64, which does not hold all values; sums are the same in both."""
     cdef const int64_t *elements
     cdef int64_t k
     cdef int i
@@ -212,7 +212,7 @@ cdef int _check_range(const operator_t *op, const value_t *arguments, const valu
     for i in range(op.n_arguments):
         if arguments[i].kind != ARRAY or arguments[i].of.array.dtype != UINT64:
             continue
-        elements = <const int64_t *>made[i].of.array.data           # contiguous, or one for many, as it was cast
+        elements = <const int64_t *>made[i].of.array.data           # contiguous, or expanded, as it was cast
         for k in range(made[i].of.array.size if made[i].of.array.contiguous else 1):
             if elements[k] < 0:
                 snprintf(message(), MESSAGE, b"%s: computed in int64, which does not hold all elements of a uint64 "
@@ -221,7 +221,8 @@ cdef int _check_range(const operator_t *op, const value_t *arguments, const valu
     return OK
 
 
-cdef int run_computed(const operator_t *op, kernel_t kernel, const value_t *arguments, value_t *results) noexcept nogil:
+cdef int run_in_compute_dtypes(const operator_t *op, kernel_t kernel, const value_t *arguments,
+                               value_t *results) noexcept nogil:
     cdef value_t[MAX_ARGUMENTS] made
     cdef meeting_t meeting
     cdef int i, k, status
@@ -259,8 +260,8 @@ cdef int _first_short(const value_t *arguments, int n) noexcept nogil:
     return FLOAT16
 
 
-cdef int run_computed_into(const operator_t *op, kernel_t kernel, const value_t *arguments,
-                           value_t *results) noexcept nogil:
+cdef int run_in_compute_dtypes_inplace(const operator_t *op, kernel_t kernel, const value_t *arguments,
+                                       value_t *results) noexcept nogil:
     cdef value_t[MAX_ARGUMENTS] made
     cdef int i, status
     if op.flags & MOVES:
@@ -268,7 +269,7 @@ cdef int run_computed_into(const operator_t *op, kernel_t kernel, const value_t 
     status = _computed(arguments, op.n_arguments, False, False, made)
     if status != OK:
         return status
-    status = kernel(made, results)        # which moves or adds: sums are the same in int64 and uint64
+    status = kernel(made, results)        # it moves or adds: sums are the same in int64 and uint64
     if status == OK and made[0].of.array != arguments[0].of.array:
         status = copy_into(arguments[0].of.array, made[0].of.array)
     for i in range(op.n_arguments):

@@ -1,4 +1,4 @@
-"""Writing files that ``torch.load`` reads: a pickle in PyTorch's names, and the memory of tensors beside it."""
+"""Writing files for ``torch.load``: a pickle with PyTorch's class names, and the storages in separate records."""
 
 import codecs
 import io
@@ -15,20 +15,20 @@ from cygrad.nn.parameter import Buffer, Parameter
 from cygrad.serialization import elements
 from cygrad.serialization.files import add_member
 from cygrad.serialization.native import Writer
-from cygrad.serialization.peer import STORAGES
+from cygrad.serialization.torch_reader import STORAGES
 
 __all__ = ["prepared"]
 
 FOLDER = "archive/"
-# What torch.load(weights_only=True) reads, and what these are pickled with.
+# What torch.load(weights_only=True) accepts, and how it is pickled.
 PLAIN = {type(None), bool, int, float, complex, str, bytes, bytearray, list, tuple, dict, set, OrderedDict, Counter,
          dtypes.dtype, dtypes.dtype_without_elements, type, type(codecs.encode)}
 
 
 def prepared(obj, any_object):
-    """What writes an object to a zip archive; it is pickled now, before there is one."""
+    """Return a function that writes an object to a zip archive; it is pickled now, before the file exists."""
     if not any_object:
-        Writer().encode(obj, "obj")                           # names the place of what cannot be saved
+        Writer().encode(obj, "obj")                           # names the position of what cannot be saved
     text = io.BytesIO()
     pickler = _Pickler(text, any_object)
     pickler.dump(obj)
@@ -44,17 +44,17 @@ def prepared(obj, any_object):
 
 
 class _Name:
-    """A class or function of PyTorch, which need not be there."""
+    """A class or function of PyTorch, which need not be installed."""
 
     def __init__(self, module, name):
         self.module, self.name = module, name
 
     def __call__(self, *_):
-        raise NotImplementedError                             # pickle asks whether it can be called
+        raise NotImplementedError                             # pickle checks that it is callable
 
 
 class _Storage:
-    """The memory of a tensor, as a flat tensor, and its number in the file."""
+    """Return the storage of a tensor, as a flat tensor, and its index in the file."""
 
     def __init__(self, tensor, key):
         self.tensor, self.key = tensor, key
@@ -65,7 +65,7 @@ REBUILD, REBUILD_NEWER, REBUILD_PARAMETER, REBUILD_PARAMETER_WITH_STATE = [_Name
 REBUILD_FROM_TYPE, TENSOR = _Name("torch._tensor", "_rebuild_from_type_v2"), _Name("torch", "Tensor")
 SIZE, DEVICE = _Name("torch", "Size"), _Name("torch", "device")
 TYPES = {kind: _Name("torch", name) for name, kind in STORAGES.items() if name != "UntypedStorage"}
-UNTYPED = _Name("torch.storage", "UntypedStorage")        # of dtypes without a class of their own
+UNTYPED = _Name("torch.storage", "UntypedStorage")        # dtypes without a storage class
 
 
 class _Pickler(pickle._Pickler):                              # the one in Python: names need no modules here
@@ -128,7 +128,7 @@ class _Pickler(pickle._Pickler):                              # the one in Pytho
         return NotImplemented
 
     def place(self, tensor):
-        """The storage of a tensor, and how it lies there: offset, shape, strides."""
+        """Return the storage of a tensor, and offset, shape and strides of its view."""
         if any(stride < 0 for stride in tensor.stride()) or not tensor.numel():
             tensor = tensor.clone().contiguous()
         start = tensor.data_ptr() - tensor.storage_offset() * tensor.itemsize

@@ -1,8 +1,8 @@
 """
-Bags of rows of a table: their sums, means and maxima, and the gradients of sums.
+embedding_bag: sums, means and maxima of rows of a table, and the gradients of sums.
 
-Rows are added up where they lie. Bags are independent, and rows of a gradient are added in order: threads do not change
-a bit.
+Rows are added without copies. Bags are independent, and rows of a gradient are added in order, so results are
+bit-identical for any number of threads.
 """
 
 from libc.stdint cimport int64_t
@@ -20,8 +20,8 @@ from cygrad._core.threads.parallel cimport parallel_for
 
 cdef extern from *:
     """
-    #define LOOPS "kernels/indexing/bag_loops.h"
-    #include "simd/each_set.h"
+    #define LOOPS "kernels/indexing/embedding_bag_loops.h"
+    #include "simd/simd_targets.h"
     #undef LOOPS
     typedef void (*bag_sum_t)(const char *table, const int64_t *offsets, const void *factors, int64_t count, int64_t m,
                               int mean, void *out);
@@ -31,10 +31,10 @@ cdef extern from *:
                                    const void *grad, void *out);
     typedef void (*bag_maximum_t)(const char *table, const int64_t *offsets, int64_t count, int64_t m, int64_t row_size,
                                   void *out, int64_t *chosen);
-    static const bag_sum_t bag_sums[SETS][2] = VARIANTS(bag_sum);
-    static const bag_spread_t bag_spreads[SETS][2] = VARIANTS(bag_spread);
-    static const bag_products_t bag_products[SETS][2] = VARIANTS(bag_products);
-    static const bag_maximum_t bag_maxima[SETS][2] = VARIANTS(bag_maximum);
+    static const bag_sum_t bag_sums[SIMD_TARGETS][2] = SIMD_VARIANTS(bag_sum);
+    static const bag_spread_t bag_spreads[SIMD_TARGETS][2] = SIMD_VARIANTS(bag_spread);
+    static const bag_products_t bag_products[SIMD_TARGETS][2] = SIMD_VARIANTS(bag_products);
+    static const bag_maximum_t bag_maxima[SIMD_TARGETS][2] = SIMD_VARIANTS(bag_maximum);
     """
     ctypedef void (*bag_sum_t)(const char *table, const int64_t *offsets, const void *factors, int64_t count,
                                int64_t m, bint mean, void *out) noexcept nogil
@@ -48,7 +48,7 @@ cdef extern from *:
     bag_spread_t[3][2] bag_spreads
     bag_products_t[3][2] bag_products
     bag_maximum_t[3][2] bag_maxima
-    int instruction_set() nogil
+    int simd_target() nogil
 
 cdef enum:
     PIECE = 1 << 16       # elements worth a thread
@@ -66,7 +66,7 @@ ctypedef struct bags_t:
 
 
 cdef void _close(bags_t *work) noexcept nogil:
-    """Let go of all operands; results are held by somebody else."""
+    """Release all operands; the caller owns the results."""
     release(work.table)
     release(work.factors)
     release(work.offsets)
@@ -190,7 +190,7 @@ cdef int _open_table(bags_t *work, const value_t *table, const value_t *argument
 cdef void _each_bag(void *context, int64_t begin, int64_t end) noexcept nogil:
     """Bags begin..end: sums; or products or maxima, where there is a place for them."""
     cdef bags_t *work = <bags_t *>context
-    cdef int set_ = instruction_set(), double_precision = work.table.dtype == FLOAT64
+    cdef int set_ = simd_target(), double_precision = work.table.dtype == FLOAT64
     cdef const int64_t *starts = <int64_t *>work.starts.data
     cdef int64_t bag, count, size = itemsize(work.table.dtype)
     cdef const int64_t *offsets
@@ -286,7 +286,7 @@ cdef int embedding_bag_backward_kernel(const value_t *arguments, value_t *result
     cdef const int64_t *starts
     cdef int64_t[2] shape
     cdef int64_t bag, size
-    cdef int set_ = instruction_set(), status = _table(b"the gradient", &arguments[0], &grad)
+    cdef int set_ = simd_target(), status = _table(b"the gradient", &arguments[0], &grad)
     status = status or integer_argument(b"embedding_bag", b"rows", &arguments[7], &shape[0])
     status = status or _open(&work, grad.dtype, shape[0], grad.shape[1], &arguments[1], &index, &arguments[3],
                              is_true(&arguments[5]), &arguments[6])

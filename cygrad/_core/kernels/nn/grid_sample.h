@@ -30,40 +30,40 @@ static const double grid_polynomials[3][GRID_TAPS][4] = {
     {{0, -0.75, 1.5, -0.75}, {1, 0, -2.25, 1.25}, {0, 0.75, 1.5, -1.25}, {0, 0, -0.75, 0.75}},
 };
 
-#define LOOPS "kernels/nn/grid_loops.h"
-#include "simd/each_set.h"
+#define LOOPS "kernels/nn/grid_sample_loops.h"
+#include "simd/simd_targets.h"
 #undef LOOPS
 
 /* Positions begin <= i < begin + count of one image, at most GRID_BLOCK. `grid` and `places` are those of the image. */
 static inline void grid_taps(int double_precision, const grid_t *g, const void *grid, int64_t begin, int64_t count,
                              int32_t *places, void *weights) {
     typedef void (*taps_t)(const grid_t *, const void *, int64_t, int64_t, int32_t *, void *);
-    static const taps_t functions[SETS][2] = VARIANTS(grid_taps);
-    functions[instruction_set()][double_precision](g, grid, begin, count, places, weights);
+    static const taps_t functions[SIMD_TARGETS][2] = SIMD_VARIANTS(grid_taps);
+    functions[simd_target()][double_precision](g, grid, begin, count, places, weights);
 }
 
 /* The derivative of the weights by the coordinates, times `in`: of the weights, or of the coordinates if `along`. */
 static inline void grid_slopes(int double_precision, const grid_t *g, const void *grid, int64_t begin, int64_t count,
                                int along, const void *in, void *out) {
     typedef void (*slopes_t)(const grid_t *, const void *, int64_t, int64_t, int, const void *, void *);
-    static const slopes_t functions[SETS][2] = VARIANTS(grid_slopes);
-    functions[instruction_set()][double_precision](g, grid, begin, count, along, in, out);
+    static const slopes_t functions[SIMD_TARGETS][2] = SIMD_VARIANTS(grid_slopes);
+    functions[simd_target()][double_precision](g, grid, begin, count, along, in, out);
 }
 
 /* Some channels of an image: sums of their elements. */
 static inline void gather_weighted(int double_precision, const void *images, const int32_t *places, const void *weights,
                                    int64_t channels, int64_t size, int64_t taps, int64_t points, void *out) {
     typedef void (*gather_t)(const void *, const int32_t *, const void *, int64_t, int64_t, int64_t, int64_t, void *);
-    static const gather_t functions[SETS][2] = VARIANTS(gather_weighted);
-    functions[instruction_set()][double_precision](images, places, weights, channels, size, taps, points, out);
+    static const gather_t functions[SIMD_TARGETS][2] = SIMD_VARIANTS(gather_weighted);
+    functions[simd_target()][double_precision](images, places, weights, channels, size, taps, points, out);
 }
 
 /* The transpose for one channel, added to `image`. */
 static inline void scatter_weighted(int double_precision, const void *grad, const int32_t *places, const void *weights,
                                     int64_t taps, int64_t points, void *image) {
     typedef void (*scatter_t)(const void *, const int32_t *, const void *, int64_t, int64_t, void *);
-    static const scatter_t functions[SETS][2] = VARIANTS(scatter_weighted);
-    functions[instruction_set()][double_precision](grad, places, weights, taps, points, image);
+    static const scatter_t functions[SIMD_TARGETS][2] = SIMD_VARIANTS(scatter_weighted);
+    functions[simd_target()][double_precision](grad, places, weights, taps, points, image);
 }
 
 /* The gradients of the weights of positions begin <= i < begin + count. */
@@ -72,8 +72,8 @@ static inline void gather_products(int double_precision, const void *grad, const
                                    int64_t count, void *out) {
     typedef void (*products_t)(const void *, const void *, const int32_t *, int64_t, int64_t, int64_t, int64_t,
                                int64_t, int64_t, void *);
-    static const products_t functions[SETS][2] = VARIANTS(gather_products);
-    functions[instruction_set()][double_precision](grad, images, places, channels, size, taps, points, begin, count,
+    static const products_t functions[SIMD_TARGETS][2] = SIMD_VARIANTS(gather_products);
+    functions[simd_target()][double_precision](grad, images, places, channels, size, taps, points, begin, count,
                                                    out);
 }
 

@@ -1,0 +1,26 @@
+/* TARGET_CLONES: compile a function for several instruction sets; the loader chooses the best. INDEPENDENT: the
+ * iterations of the next loop are independent, which compilers must be told if the memory that is written may be
+ * that which is read. */
+#ifndef CYGRAD_TARGET_CLONES_H
+#define CYGRAD_TARGET_CLONES_H
+
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__GLIBC__) \
+    && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if __GNUC__ >= 12                      /* with the instructions for words and bytes that came after the first ones */
+#define TARGET_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define TARGET_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
+#endif
+#else
+#define TARGET_CLONES
+#endif
+
+#if defined(__clang__)
+#define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#elif defined(__GNUC__)
+#define INDEPENDENT _Pragma("GCC ivdep")
+#else
+#define INDEPENDENT
+#endif
+
+#endif
