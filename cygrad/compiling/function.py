@@ -287,9 +287,10 @@ class Trace:
         if self.tracer.reason is not None:
             return
         mine = set(map(id, self.tensors))
+        self.add_bases(mine)
         made = [tensor for tensor in self.outputs if id(tensor) not in mine]
-        leaves = self.tracer.ended_leaves(made)
-        if leaves is None or any(leaf is other for leaf in leaves for other in self.own):
+        self.ended = self.tracer.ended_leaves(made)
+        if self.ended is None or any(leaf is other for leaf in self.ended for other in self.own):
             if not cygrad.is_grad_enabled():
                 self.tracer.abort("its result requires grad, and it is called in no-grad mode")
                 return
@@ -299,6 +300,19 @@ class Trace:
                 self.tracer.abort(f"its result has a graph whose backward cannot be traced: {error}")
         elif cygrad.is_grad_enabled() and any(tensor.grad_fn is not None for tensor in self.tensors):
             self.tracer.abort("it reads a tensor with a graph outside of the function")
+
+    def add_bases(self, known):
+        """Add the bases of results that are views to the outputs, without those in `known`."""
+        n, rebuild = len(self.outputs), self.rebuild
+        for tensor in self.outputs[:n]:
+            if tensor._base is not None and not {id(tensor), id(tensor._base)} & known:
+                known = known | {id(tensor._base)}
+                if not any(tensor._base is other for other in self.outputs):
+                    self.outputs.append(tensor._base)
+        if rebuild is None and len(self.outputs) > n:
+            self.rebuild = itemgetter(0)
+        elif rebuild in (list, tuple) and len(self.outputs) > n:
+            self.rebuild = lambda made: rebuild(made[:n])
 
     def check(self):
         if self.tracer.reason is not None:
@@ -336,7 +350,7 @@ class Trace:
             self.abort(graph_reason(self))
         made = [tensor for tensor, entry in zip(self.outputs, given, strict=True) if entry[0] == 1]
         graph, rebuild = self.graph, self.rebuild
-        if tracer.has_other_references(made, graph is not None):
+        if tracer.has_other_references(made, graph is not None, self.ended or ()):
             self.abort("something else than its result keeps a tensor that it computed", True)
         if graph is not None:
             from_forward = graph.lower(self, constant)
@@ -345,6 +359,7 @@ class Trace:
             if rebuild is None:
                 rebuild = itemgetter(0)
         numbers = {entry[1] for entry in given if entry[0] == 1} | {number for _, number in commits if number >= 0}
+        numbers.discard(None)
         positions = {}
         for position, tensor in enumerate(self.tensors):
             positions.setdefault(tracer.number_of(tensor), position)
@@ -356,7 +371,7 @@ class Trace:
         lowering = Lowering(tracer, numbers, 0, None if graph is None else graph.start, self.fast)
         self.rewrites = lowering.rewrites + ([] if graph is None else graph.rewrites)
         program, slots = lowering.program(positions, constant)
-        given = [(1, slots[entry[1]], *entry[2:]) if entry[0] == 1 else entry for entry in given]
+        given = [(1, slots.get(entry[1]), *entry[2:]) if entry[0] == 1 else entry for entry in given]
         commits = [(position, slots[number] if number >= 0 else -1) for position, number in commits]
         options = []
         for number, optimizer, group in program.groups:
@@ -374,7 +389,7 @@ class Trace:
         return next(position for position, other in enumerate(self.tensors) if other is tensor)
 
     def output(self, tensor):
-        """Describe an output: (0, number of an input) or (1, array, base, model, node, version)."""
+        """Describe an output: (0, number of an input) or (1, array or None, base, model, node, version)."""
         tracer = self.tracer
         for position, other in enumerate(self.tensors):
             if other is tensor:
@@ -382,12 +397,13 @@ class Trace:
         if type(tensor) is not Tensor:
             self.abort(f"it returns a {type(tensor).__name__}")
         base = None
-        if tensor._base is not None and self.graph is not None:
-            self.abort("it returns a view, and its result has a graph")
         if tensor._base is not None:
-            base = next((position for position, other in enumerate(self.tensors) if other is tensor._base), None)
-            if base is None:
-                self.abort("it returns a view of a tensor that it computed")
+            base = next(position for position, other in enumerate((*self.tensors, *self.outputs))
+                        if other is tensor._base)
+            if self.graph is not None:
+                if tensor.dtype is not tensor._base.dtype:
+                    self.abort("it returns a view of another dtype than that of its base, and its result has a graph")
+                return 1, None, base, tensor, None, -1
         number = tracer.read(tensor)
         self.check()
         kind = tracer.buffers[tracer.arrays[number].buffer].kind
