@@ -1,6 +1,7 @@
 """``cygrad.compile``: trace a function or a module at its first call, and execute the trace at later calls."""
 
 import functools
+import gc
 import threading
 from operator import itemgetter
 
@@ -154,10 +155,14 @@ class Compiled(CompiledCallable):
                                args, kwargs)
         if not self.lock.acquire(blocking=False):       # another thread traces this function
             return self.function(*args, **kwargs)
+        collects = gc.isenabled()
+        gc.disable()              # finalizers of unrelated objects are not part of the trace; lowering makes no cycles
         try:
             return self._trace(args, kwargs)
         finally:
             self.lock.release()
+            if collects:
+                gc.enable()
 
     def _eager(self, reason, args, kwargs):
         if not self.reasons or self.reasons[-1] != reason:

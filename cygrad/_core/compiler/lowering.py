@@ -6,6 +6,9 @@ operations with a single reader are fused into it, so intermediate values stay i
 same operations as before, so results are bit-identical, unless mode "fast" merges products.
 """
 
+import itertools
+from bisect import bisect_left
+
 from cygrad._core.compiler.buffer_aliasing import alias_buffers
 from cygrad._core.compiler.fused_loops import forward_program, layout_of, number_everywhere, primitive_name
 from cygrad._core.compiler.layout_assignment import assign_layouts
@@ -60,6 +63,7 @@ class Lowering:
         self.output_buffers = {self.arrays[number].buffer for number in self.outgoing}
         self.folded = set()           # buffers with constant elements
         self.fast, self.rewrites = fast, []        # descriptions of changed summation orders
+        self.writers = None           # list of operations, and buffer -> positions of those that write it
         self.aliases = {}             # buffer -> (array in which it lies, offset in bytes)
         self.copy_constants()
         self.remove_dead()
@@ -272,11 +276,9 @@ class Lowering:
         """Return buffer -> positions of its readers, once per read."""
         uses = {}
         for position, operation in enumerate(self.operations):
-            for number in operation.reads():
+            for number in (itertools.chain(*operation.arguments) if operation.kind == "optimize"
+                           else operation.reads()):
                 uses.setdefault(self.arrays[number].buffer, []).append(position)
-            for own in operation.arguments if operation.kind == "optimize" else ():
-                for number in own:
-                    uses.setdefault(self.arrays[number].buffer, []).append(position)
         return uses
 
     def accumulate_products(self):
@@ -333,46 +335,56 @@ class Lowering:
             meta = summed_layout(self, operation) if operation.expression is None else None
             if operation.expression is None and meta is None:
                 continue
-            merged = True
-            while merged:
-                merged = False
-                for number in list(operation.reads()):
-                    source = maker.get(number)
-                    if source is None or source in removed or not self.is_sole_array(number) or (
-                            len(uses[self.arrays[number].buffer]) != 1):
-                        continue
-                    other = self.operations[source].expression
-                    if not all(self.unchanged_between(read, source, position) for read in other.inputs):
-                        continue
-                    if operation.expression is None:
-                        operation.kind, operation.expression, operation.meta = "sum", other, meta
-                    else:
-                        shape = self.arrays[operation.target if operation.target is not None
-                                            else operation.results[0]].shape
-                        if operation.kind == "sum" or self.arrays[number].shape != shape:
-                            continue
-                        if operation.target is not None and any(
-                                self.arrays[read].buffer == self.arrays[operation.target].buffer
-                                for read in other.inputs):
-                            continue
-                        expression = operation.expression.with_input(number, other)
-                        if expression is None:
-                            continue
-                        operation.expression = expression
-                    removed.add(source)
-                    for read in other.inputs:
-                        buffer = uses[self.arrays[read].buffer]
-                        buffer[buffer.index(source)] = position
-                    merged = True
+            sources = {}
+            for number in operation.reads():
+                source = maker.get(number)
+                if source is not None and source not in removed and len(uses[self.arrays[number].buffer]) == 1 and (
+                        self.is_sole_array(number) and self.is_fusable(operation, number, source, position)):
+                    sources[number] = source
+            if meta is not None:
+                for source in sources.values():
+                    operation.kind, operation.meta = "sum", meta
+                    operation.expression = self.operations[source].expression
+                removed.update(sources.values())
+                continue
+            found = self.inlined(operation, sources) if sources else operation.expression
+            for number in list(sources) if found is None else ():            # too large: those that fit, one by one
+                if self.inlined(operation, {number: sources[number]}) is None:
+                    del sources[number]
+                else:
+                    operation.expression = self.inlined(operation, {number: sources[number]})
+            operation.expression = found or operation.expression
+            removed.update(sources.values())
         self.operations = [operation for position, operation in enumerate(self.operations) if position not in removed]
+
+    def inlined(self, operation, sources):
+        """Return the expression of an operation with those of its inputs, or None if it is too large."""
+        return operation.expression.with_inputs(
+            {number: self.operations[source].expression for number, source in sources.items()})
+
+    def is_fusable(self, operation, number, source, position):
+        """May the expression of an input be evaluated in its reader, an element-wise operation or a sum?"""
+        inputs = self.operations[source].expression.inputs
+        if not all(self.unchanged_between(read, source, position) for read in inputs):
+            return False
+        if operation.expression is None:
+            return True
+        target = operation.target
+        if self.arrays[number].shape != self.arrays[operation.results[0] if target is None else target].shape:
+            return False
+        return target is None or all(self.arrays[read].buffer != self.arrays[target].buffer for read in inputs)
 
     def unchanged_between(self, number, first, last):
         """Is the memory of the array unmodified between two operations?"""
-        buffer = self.arrays[number].buffer
-        if not self.buffers[buffer].writes:
+        if self.is_never_written(number):
             return True
-        return not any(self.arrays[written].buffer == buffer for operation in self.operations[first:last]
-                       for written in operation.writes())
+        if self.writers is None or self.writers[0] is not self.operations:
+            self.writers = self.operations, {}
+            for position, operation in enumerate(self.operations):
+                for written in operation.writes():
+                    self.writers[1].setdefault(self.arrays[written].buffer, []).append(position)
+        positions = self.writers[1].get(self.arrays[number].buffer, ())
+        return bisect_left(positions, first) == bisect_left(positions, last)
 
     # ------------------------------------------------------------------------------------------------- the program
 
