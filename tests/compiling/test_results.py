@@ -170,3 +170,78 @@ def test_leaf_that_is_returned_with_its_gradient():
     compiled = cygrad.compile(function)
     for _ in range(3):
         assert is_bit_identical(compiled().grad, function().grad)
+
+
+# ---------------------------------------------------------------------------------------------- equal work is done once
+
+def cost(x):
+    points = numbers_of_points
+    return ((points ** 2).sum(1)[None] + (x ** 2).sum(1)[:, None] - 2 * (x @ points.T)).min(0)[0].sum()
+
+
+numbers_of_points = numbers(20, 4, seed=2)
+
+
+def two_derivatives():
+    at = X.detach()
+    gradient = cygrad.autograd.functional.vjp(cost, at, v=cygrad.tensor(1.0))[1]
+    return gradient, cygrad.autograd.functional.vhp(cost, at, v=cygrad.ones_like(at))[1]
+
+
+def through_views():
+    return (X.t().exp()[0] + X.t().exp()[0] + X.view(-1)[::4].exp()).sum()
+
+
+def around_a_write():
+    y = X * 2
+    first, second = y.sin().sum(0), y.t().t().sin().sum(0)
+    y[0].mul_(3)
+    return first, second, y.sin().sum(0)
+
+
+def around_a_write_to_an_input():
+    first = X[1].sin().sum()
+    X[1:].mul_(0.5)
+    return first, X[1].sin().sum(), X[1].sin().sum()
+
+
+def written_later():
+    y, z = X.exp(), X.exp()
+    z.mul_(2)
+    return y.sum(), z.sum()
+
+
+@pytest.mark.parametrize(("function", "operator", "count"), [
+    (two_derivatives, "matmul", 1), (two_derivatives, "min_dim", 1), (through_views, "exp", 2),
+    (around_a_write, "sin", 2), (around_a_write_to_an_input, "sin", 2), (written_later, "exp", 2)])
+def test_equal_work_is_done_once(function, operator, count):
+    compiled = cygrad.compile(function)
+    for _ in range(3):
+        before = X.clone()
+        expected = function()
+        with cygrad.no_grad():
+            X.copy_(before)
+        found = compiled()
+        assert all(is_bit_identical(a, b) for a, b in zip(tensors_of(expected), tensors_of(found), strict=True))
+    program, = explain(compiled).programs
+    assert sum(line.count(f"{operator}(") for line in program) == count
+
+
+@pytest.mark.parametrize("dtype", [cygrad.float32, cygrad.float64, cygrad.int64])
+@pytest.mark.parametrize("name", ["min", "max"])
+def test_positions_that_are_not_read_are_not_computed(name, dtype):
+    extremum = getattr(cygrad, name)
+
+    def function(x):
+        return extremum(x, 0)[0], extremum(x, 1, keepdim=True).values, extremum(x, -1).indices
+    x = cygrad.where(numbers(100, 33) > 0, cygrad.tensor(0.0), cygrad.tensor(-0.0))     # of which equals are told apart
+    x[3, 4], x[5, 6], x[7] = 5, -5, 1
+    x = x.to(dtype)
+    if dtype is not cygrad.int64:
+        x[9, 8], x[10, 9], x[11, 10] = float("nan"), float("inf"), -float("inf")
+    compiled = cygrad.compile(function)
+    for _ in range(3):
+        for a, b in zip(function(x), compiled(x), strict=True):
+            assert is_bit_identical(a, b)
+    lines = "".join(explain(compiled).programs[0])
+    assert lines.count(f"{name}_dim") == 1 and lines.count(f"a{name}(") == 2

@@ -14,10 +14,11 @@ data-escape hook). Older memory and memory of other threads abort the trace, bec
 
 cimport cython
 from cpython.object cimport PyObject
-from cygrad._core.arrays.array cimport array_t, release, retain
+from libc.stdint cimport int64_t
+from cygrad._core.arrays.array cimport MAX_DIMS, array_t, release, retain
 from cygrad._core.arrays.dtype cimport BOOL, FLOAT16, dtype_name, dtype_object
 from cygrad._core.arrays.interop cimport set_data_escape_hook
-from cygrad._core.arrays.value cimport ARRAY, ARRAYS, NOTHING, clear, copy_value, value_t
+from cygrad._core.arrays.value cimport ARRAY, ARRAYS, NOTHING, clear, copy_value, set_integers, value_t
 from cygrad._core.compiler.layouts cimport copy_with_layout
 from cygrad._core.graph.borrowed_references cimport Py_REFCNT
 from cygrad._core.graph.boxing cimport box_number, frame_t, plain_object
@@ -27,6 +28,7 @@ from cygrad._core.graph.native cimport NativeNode
 from cygrad._core.graph.node cimport Node
 from cygrad._core.graph.tensor cimport Tensor
 from cygrad._core.graph.traced_gradients cimport has_memory
+from cygrad._core.memory.errors cimport check
 from cygrad._core.optimizers.update_batch cimport ADAM_RULE, SGD_RULE, UpdateMode, rule_t
 from cygrad._core.table.operator cimport Operator
 
@@ -54,12 +56,18 @@ cdef class Constant:
 
 
 def constant(number):
-    """Box a Python number; return a Constant unchanged."""
+    """Box a Python number, or dims; return a Constant unchanged."""
     cdef Constant made
+    cdef int64_t[MAX_DIMS] dims
     if isinstance(number, Constant):
         return number
     made = Constant()
-    box_number(number, &made.value)
+    if isinstance(number, tuple):
+        for i, dim in enumerate(number):
+            dims[<int>i] = dim
+        check(set_integers(&made.value, len(number), dims))
+    else:
+        box_number(number, &made.value)
     return made
 
 
