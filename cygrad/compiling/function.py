@@ -16,7 +16,7 @@ from cygrad.compiling.draws import Draws
 from cygrad.compiling.graphs import Graph, graph_reason
 from cygrad.compiling.guards import GuardCollector
 from cygrad.compiling.observer import Observer
-from cygrad.compiling.structures import IMMUTABLE, flatten, rebuilder
+from cygrad.compiling.structures import IMMUTABLE, dataclasses_of, flatten, rebuilder
 from cygrad.compiling.verification import compare
 
 __all__ = ["CompileError", "Compiled", "CompiledModule", "compile"]
@@ -249,7 +249,7 @@ class Trace:
         self.args, self.kwargs = args, kwargs
         self.leaves, self.structure, self.containers = flatten(args, kwargs)
         others = [leaf for leaf in self.leaves if not isinstance(leaf, Tensor) and type(leaf) not in IMMUTABLE]
-        self.collected = GuardCollector([function, *others])
+        self.collected = GuardCollector([function, *others, *dataclasses_of(self.structure)])
         if self.collected.reason is None and not self.collected.seen.keys().isdisjoint(self.containers):
             self.collected.reason = "it is given a list or dict that it also reads from a variable"
         if self.collected.reason is None and len(set(self.containers)) < len(self.containers):
