@@ -131,6 +131,7 @@ class Compiled(CompiledCallable):
         self.reasons = []             # why calls were not executed, in order
         self.rewrites = []            # per trace, the changed orders of summation, latest first
         self.failures = 0
+        self.state = []               # (dict, key) of attributes that the function sets
         self.calls = 0                # calls in Python
         self.lock = renewed_at_fork(threading.Lock())
 
@@ -173,7 +174,7 @@ class Compiled(CompiledCallable):
 
     def _trace(self, args, kwargs):
         try:
-            trace = Trace(self.function, args, kwargs, self.fast)
+            trace = Trace(self.function, args, kwargs, self.fast, self.state)
         except TraceAborted as aborted:
             self.failures += 1
             return self._eager(str(aborted), args, kwargs)
@@ -182,7 +183,8 @@ class Compiled(CompiledCallable):
             variant = trace.variant(result)
         except TraceAborted as aborted:
             retryable = trace.tracer.retryable and self.failures < MAX_FAILURES
-            self.failures += 1
+            self.failures += not trace.changed
+            self.state += trace.changed
             self.reasons.append(str(aborted))
             if self.fullgraph and not retryable:
                 raise CompileError(f"compile: {aborted}.") from None
@@ -244,18 +246,19 @@ def modes():
 class Trace:
     """Trace of one call, and the program made from it."""
 
-    def __init__(self, function, args, kwargs, fast=False):
-        self.function, self.fast = function, fast
+    def __init__(self, function, args, kwargs, fast=False, state=()):
+        self.function, self.fast, self.state, self.changed = function, fast, state, []
         self.args, self.kwargs = args, kwargs
         self.leaves, self.structure, self.containers = flatten(args, kwargs)
         others = [leaf for leaf in self.leaves if not isinstance(leaf, Tensor) and type(leaf) not in IMMUTABLE]
-        self.collected = GuardCollector([function, *others, *dataclasses_of(self.structure)])
+        self.collected = GuardCollector([function, *others, *dataclasses_of(self.structure)], state)
         if self.collected.reason is None and not self.collected.seen.keys().isdisjoint(self.containers):
             self.collected.reason = "it is given a list or dict that it also reads from a variable"
         if self.collected.reason is None and len(set(self.containers)) < len(self.containers):
             self.collected.reason = "it is given the same list or dict twice"
         if self.collected.reason is not None:
             raise TraceAborted(self.collected.reason)
+        self.leaves += tuple([items.get(key) for items, key in state])             # as if they were arguments
         self.own = [leaf for leaf in self.leaves if isinstance(leaf, Tensor)]
         self.constants = self.collected.tensors
         self.tensors = self.own + self.constants
@@ -286,7 +289,8 @@ class Trace:
     def trace_backward(self, result):
         """Trace a backward if one may be called on the results."""
         try:
-            self.outputs, self.rebuild = rebuilder(result)
+            self.outputs, self.rebuild = rebuilder(
+                (result, [items.get(key) for items, key in self.state]) if self.state else result)
         except TypeError as error:
             self.tracer.abort(str(error))
         if self.tracer.reason is not None:
@@ -335,6 +339,7 @@ class Trace:
         guards = Guards(self.collected.guards)
         changed = guards.failed()
         if changed is not None:
+            self.changed = self.collected.changed_state() or []
             self.abort(f"it changes {changed} while it runs. Return what is new instead", True)
         if modes() != self.modes:
             self.abort("it changes a mode (grad mode, default dtype, threads) and leaves it so")
@@ -346,7 +351,7 @@ class Trace:
                       "requires_grad, hooks or attributes", True)
         leaves, structure, containers = flatten(self.args, self.kwargs)
         if structure != self.structure or containers != self.containers or any(
-                a is not b for a, b in zip(leaves, self.leaves, strict=True)):
+                a is not b for a, b in zip(leaves, self.leaves, strict=not self.state)):
             self.abort("it changes a list or dict that it is given. Return what is new instead", True)
         given = [self.output(tensor) for tensor in self.outputs]
         commits, needs = self.gradients()
@@ -388,7 +393,7 @@ class Trace:
             count += isinstance(leaf, Tensor)
         return Variant(program, self.structure, tuple(leaves), tuple(self.constants), self.tensors,
                        self.layouts(needs), guards, options, given, commits, rebuild, graph,
-                       self.draws if self.draws.calls else None, frozenset(self.collected.seen))
+                       self.draws if self.draws.calls else None, frozenset(self.collected.seen), list(self.state))
 
     def place_of(self, tensor):
         return next(position for position, other in enumerate(self.tensors) if other is tensor)

@@ -61,7 +61,8 @@ class Expression:
                     code.append((primitive, operands))
             return positions[expression.result]
 
-        result = add(self, {number: add(other, {}) for number, other in others.items()})
+        # The first input comes last, where a chain in registers takes it over.
+        result = add(self, {number: add(others[number], {}) for number in reversed(others)})
         if len(inputs) > MAX_INPUTS or len(inputs) + len(constants) + len(code) > MAX_REGISTERS:
             return None
         return Expression([*inputs], constants, code, result)

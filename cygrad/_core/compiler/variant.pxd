@@ -57,6 +57,7 @@ cdef class Variant:
     cdef bint has_views           # some output is a view of another one
     cdef object rebuild, graph
     cdef object draws             # Draws, or None
+    cdef readonly list state      # (dict, key) of attributes that it sets
     cdef frozenset containers     # ids of the objects that the function reads besides its arguments
     cdef aliases_t aliases
     cdef int grad_disabled, inference, dtype

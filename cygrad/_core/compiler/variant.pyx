@@ -68,17 +68,22 @@ cdef class Variant:
         Connects outputs to the autograd graph; called with outputs and input tensors.
     draws : Draws or None
         Draws random numbers.
+    containers : frozenset
+        Ids of the objects that the function reads besides its arguments.
+    attributes : list of tuple
+        (dict, key) of the attributes that are read as further arguments and set to the second part of the result.
     """
 
     def __cinit__(self, Program program, structure, tuple leaves, tuple constants, list tensors, list layouts,
-                  Guards guards, list options, list outputs, list commits, rebuild, graph, draws, frozenset containers):
+                  Guards guards, list options, list outputs, list commits, rebuild, graph, draws, frozenset containers,
+                  list attributes):
         cdef Tensor tensor
         cdef tensor_guard_t *layout
         cdef thread_state_t *state = thread_state()
         cdef int i
         self.program, self.structure, self.leaves, self.constants = program, structure, leaves, constants
         self.rebuild, self.graph, self.optimizers, self.draws = rebuild, graph, options, draws
-        self.containers = containers
+        self.containers, self.state = containers, attributes
         program.n_draws = 0 if draws is None else len(draws.calls)
         self.n_arguments, self.n_tensors, self.n_commits = len(leaves), len(layouts), len(commits)
         self.n_own = len(layouts) - len(constants)
@@ -172,6 +177,10 @@ cdef class Variant:
         free(self.outgoing)
 
     # ----------------------------------------------------------------------------------------------------------- guards
+
+    def with_state(self, tuple leaves not None):
+        """Return the arguments followed by the attributes that the function sets."""
+        return leaves + tuple([items.get(key) for items, key in self.state]) if self.state else leaves
 
     def generators(self):
         """Return the generators that it draws from."""
@@ -290,7 +299,12 @@ cdef class Variant:
         for i in range(self.n_commits):
             if (<Tensor>frame.tensors[self.commits[i].leaf]).grad_tensor is not None:
                 (<Tensor>frame.tensors[self.commits[i].leaf]).grad_tensor = None
-        return self.make_result(frame)
+        result = self.make_result(frame)
+        if self.state:
+            result, values = result
+            for (items, key), value in zip(self.state, values):
+                items[key] = value
+        return result
 
     cdef int draw(self, run_frame_t *frame) except -1:
         """Draw the random numbers of this execution."""
@@ -391,7 +405,7 @@ cdef class Variant:
         cdef array_t *arrays[MAX_CALLS]
         cdef gradient_t **targets
         cdef void *gil_state
-        if self.graph is not None or self.draws is not None or self.n_results > 1 or self.n_results and (
+        if self.graph is not None or self.draws is not None or self.state or self.n_results > 1 or self.n_results and (
                 self.outgoing[0] < 0 or self.results[0].base >= 0):
             return None
         memset(arrays, 0, sizeof(arrays))
@@ -522,11 +536,11 @@ cdef class CompiledCallable:
         cdef run_frame_t *frame
         leaves, structure, containers = self.flatten(args, kwargs)
         for variant in self.variants:
-            if variant.n_arguments == len(leaves) and variant.structure == structure and (
+            if variant.n_arguments == len(leaves) + len(variant.state) and variant.structure == structure and (
                     len(set(containers)) == len(containers) and variant.containers.isdisjoint(containers)):
                 frame = variant.program.acquire_frame()
                 try:
-                    if variant.guards_hold(leaves, frame):
+                    if variant.guards_hold(variant.with_state(leaves), frame):
                         return variant
                 finally:
                     variant.program.finish(frame)
@@ -542,12 +556,12 @@ cdef class CompiledCallable:
             if len(set(containers)) < len(containers):
                 return self.call_in_python(args, kwargs)
         for variant in self.variants:
-            if variant.n_arguments == len(leaves) and (
+            if variant.n_arguments == len(leaves) + len(variant.state) and (
                     variant.structure is structure or variant.structure == structure) and (
                     not containers or variant.containers.isdisjoint(containers)):
                 frame = variant.program.acquire_frame()
                 try:
-                    if variant.guards_hold(leaves, frame):
+                    if variant.guards_hold(variant.with_state(leaves), frame):
                         return variant.execute(frame)
                 finally:
                     variant.program.finish(frame)
