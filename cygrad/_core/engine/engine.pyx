@@ -289,7 +289,7 @@ cdef bint _hand_over(node_t *node, list grads):
 
 
 cdef bint _adds_natively(object gradient) except -1:
-    """In a mode written in Python gradients are added as without one, under the lock of .grad."""
+    """In a mode written in Python gradients are added as without one, while .grad is locked."""
     return (thread_state().modes & (1 << USER_MODE | RESULT_MODES) == 1 << USER_MODE and not grad_enabled()
             and not is_entry(gradient))
 
