@@ -180,7 +180,7 @@ cdef class Variant:
 
     def with_state(self, tuple leaves not None):
         """Return the arguments followed by the attributes that the function sets."""
-        return leaves + tuple([items.get(key) for items, key in self.state]) if self.state else leaves
+        return leaves + tuple([items.get(key) for items, key in self.state])
 
     def generators(self):
         """Return the generators that it draws from."""
@@ -540,7 +540,7 @@ cdef class CompiledCallable:
                     len(set(containers)) == len(containers) and variant.containers.isdisjoint(containers)):
                 frame = variant.program.acquire_frame()
                 try:
-                    if variant.guards_hold(variant.with_state(leaves), frame):
+                    if variant.guards_hold(variant.with_state(leaves) if variant.state else leaves, frame):
                         return variant
                 finally:
                     variant.program.finish(frame)
@@ -561,7 +561,7 @@ cdef class CompiledCallable:
                     not containers or variant.containers.isdisjoint(containers)):
                 frame = variant.program.acquire_frame()
                 try:
-                    if variant.guards_hold(variant.with_state(leaves), frame):
+                    if variant.guards_hold(variant.with_state(leaves) if variant.state else leaves, frame):
                         return variant.execute(frame)
                 finally:
                     variant.program.finish(frame)
