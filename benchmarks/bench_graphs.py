@@ -1,5 +1,7 @@
 """Graphs by shape and size: building, running and destroying them, each apart; and what a node weighs."""
 
+import gc
+
 from .measuring import resident_bytes
 from .suite import THREADS
 from .workloads import EAGER, GRAPHS, LIBRARIES, Graph, library
@@ -105,3 +107,51 @@ class NodeMemory(Phases):
         before = resident_bytes()
         self.graph.build()
         return (resident_bytes() - before) / self.graph.nodes
+
+
+def _element_wise(lib, state, weight):
+    return lib.sigmoid(state * weight)
+
+
+def _write_into_clone(lib, state, weight):
+    made = state.clone().detach()
+    made[0] = lib.sigmoid(state[0] * weight[0])
+    return made
+
+
+def _write_through_views(lib, state, weight):
+    made = lib.zeros(8, 14)
+    made[:4].copy_(state[4:] * weight[0])
+    made.t()[0].add_(weight[:, 0])
+    return made.mul_(0.5)
+
+
+def _list_of_rows(lib, state, weight):
+    rows = list(state.unbind())
+    rows[0] = lib.tanh(rows[0] * weight[0])
+    return lib.stack(rows)
+
+
+STEPS = {"element-wise": _element_wise, "setitem into a clone": _write_into_clone,
+         "in-place through views": _write_through_views, "list of rows": _list_of_rows}
+
+
+class TrackedObjects(Phases):
+    """Objects of one step of a graph that the cyclic collector visits, after it has dropped what holds no others."""
+
+    params = (LIBRARIES, tuple(STEPS))
+    param_names = ("library", "step")
+    unit = "objects"
+
+    def setup(self, name, step):
+        self.lib = library(name)
+
+    def track_objects_per_step(self, name, step):
+        weight, state = self.lib.ones(8, 14, requires_grad=True), self.lib.ones(8, 14)
+        for steps in (10, 1000):
+            gc.collect()
+            before = len(gc.get_objects())
+            for _ in range(steps):
+                state = STEPS[step](self.lib, state, weight)
+            gc.collect()
+        return (len(gc.get_objects()) - before) / steps

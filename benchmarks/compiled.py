@@ -89,10 +89,22 @@ def threads_ratio(rounds, optimizer="SGD", each=0):
     return median([ratio for ratio in ratios if not isnan(ratio)] or [nan])
 
 
-def recording_ratio(rounds, size=128, length=64):
-    """What recording and lowering of a transformer block take, in eager steps."""
-    step = transformer_block(cygrad, size, length)
+def long_loop(steps):
+    """-> function: forward and backward of a loop of small operations."""
+    weight, start = cygrad.ones(14, requires_grad=True), cygrad.ones(14)
+
+    def step():
+        x = start
+        for _ in range(steps):
+            x = cygrad.sigmoid(x * weight)
+        return cygrad.autograd.grad(x.sum(), weight)
+    return step
+
+
+def recording_ratio(rounds, step):
+    """What recording and lowering of a step take, in eager steps."""
     ratios = []
+    step()
     for _ in range(rounds):
         begin = time.perf_counter()
         step()
@@ -123,7 +135,11 @@ def main():
         for optimizer in ("SGD", "Adam"):
             print(f"\nMLP 10-16-4, {optimizer}: steps/s of two Python threads / one: {threads_ratio(5, optimizer):.2f}"
                   f", 100 steps at a time by `each`: {threads_ratio(5, optimizer, 100):.2f} (≥ 1.8 wanted)")
-        print(f"Recording and lowering of a transformer block: {recording_ratio(5):.1f} eager steps (≤ 20 wanted)")
+        block = recording_ratio(5, transformer_block(cygrad, 128, 64))
+        print(f"Recording and lowering of a transformer block: {block:.1f} eager steps (≤ 20 wanted)")
+        for steps in (100, 1000, 10_000):
+            ratio = recording_ratio(3, long_loop(steps))
+            print(f"... of a loop of {steps:,} steps: {ratio:.0f} eager steps (≤ 30 wanted)")
     print(f"\nA busy loop gets {share_of_a_core():.2f} of a core.")
 
 

@@ -1,6 +1,7 @@
 """``cygrad.compile``: trace a function or a module at its first call, and execute the trace at later calls."""
 
 import functools
+import gc
 import threading
 from operator import itemgetter
 
@@ -15,7 +16,7 @@ from cygrad.compiling.draws import Draws
 from cygrad.compiling.graphs import Graph, graph_reason
 from cygrad.compiling.guards import GuardCollector
 from cygrad.compiling.observer import Observer
-from cygrad.compiling.structures import IMMUTABLE, flatten, rebuilder
+from cygrad.compiling.structures import IMMUTABLE, dataclasses_of, flatten, rebuilder
 from cygrad.compiling.verification import compare
 
 __all__ = ["CompileError", "Compiled", "CompiledModule", "compile"]
@@ -130,6 +131,7 @@ class Compiled(CompiledCallable):
         self.reasons = []             # why calls were not executed, in order
         self.rewrites = []            # per trace, the changed orders of summation, latest first
         self.failures = 0
+        self.state = []               # (dict, key) of attributes that the function sets
         self.calls = 0                # calls in Python
         self.lock = renewed_at_fork(threading.Lock())
 
@@ -154,10 +156,14 @@ class Compiled(CompiledCallable):
                                args, kwargs)
         if not self.lock.acquire(blocking=False):       # another thread traces this function
             return self.function(*args, **kwargs)
+        collects = gc.isenabled()
+        gc.disable()              # finalizers of unrelated objects are not part of the trace; lowering makes no cycles
         try:
             return self._trace(args, kwargs)
         finally:
             self.lock.release()
+            if collects:
+                gc.enable()
 
     def _eager(self, reason, args, kwargs):
         if not self.reasons or self.reasons[-1] != reason:
@@ -168,7 +174,7 @@ class Compiled(CompiledCallable):
 
     def _trace(self, args, kwargs):
         try:
-            trace = Trace(self.function, args, kwargs, self.fast)
+            trace = Trace(self.function, args, kwargs, self.fast, self.state)
         except TraceAborted as aborted:
             self.failures += 1
             return self._eager(str(aborted), args, kwargs)
@@ -177,7 +183,8 @@ class Compiled(CompiledCallable):
             variant = trace.variant(result)
         except TraceAborted as aborted:
             retryable = trace.tracer.retryable and self.failures < MAX_FAILURES
-            self.failures += 1
+            self.failures += not trace.changed
+            self.state += trace.changed
             self.reasons.append(str(aborted))
             if self.fullgraph and not retryable:
                 raise CompileError(f"compile: {aborted}.") from None
@@ -239,18 +246,19 @@ def modes():
 class Trace:
     """Trace of one call, and the program made from it."""
 
-    def __init__(self, function, args, kwargs, fast=False):
-        self.function, self.fast = function, fast
+    def __init__(self, function, args, kwargs, fast=False, state=()):
+        self.function, self.fast, self.state, self.changed = function, fast, state, []
         self.args, self.kwargs = args, kwargs
         self.leaves, self.structure, self.containers = flatten(args, kwargs)
         others = [leaf for leaf in self.leaves if not isinstance(leaf, Tensor) and type(leaf) not in IMMUTABLE]
-        self.collected = GuardCollector([function, *others])
+        self.collected = GuardCollector([function, *others, *dataclasses_of(self.structure)], state)
         if self.collected.reason is None and not self.collected.seen.keys().isdisjoint(self.containers):
             self.collected.reason = "it is given a list or dict that it also reads from a variable"
         if self.collected.reason is None and len(set(self.containers)) < len(self.containers):
             self.collected.reason = "it is given the same list or dict twice"
         if self.collected.reason is not None:
             raise TraceAborted(self.collected.reason)
+        self.leaves += tuple([items.get(key) for items, key in state])             # as if they were arguments
         self.own = [leaf for leaf in self.leaves if isinstance(leaf, Tensor)]
         self.constants = self.collected.tensors
         self.tensors = self.own + self.constants
@@ -281,15 +289,17 @@ class Trace:
     def trace_backward(self, result):
         """Trace a backward if one may be called on the results."""
         try:
-            self.outputs, self.rebuild = rebuilder(result)
+            self.outputs, self.rebuild = rebuilder(
+                (result, [items.get(key) for items, key in self.state]) if self.state else result)
         except TypeError as error:
             self.tracer.abort(str(error))
         if self.tracer.reason is not None:
             return
         mine = set(map(id, self.tensors))
+        self.add_bases(mine)
         made = [tensor for tensor in self.outputs if id(tensor) not in mine]
-        leaves = self.tracer.ended_leaves(made)
-        if leaves is None or any(leaf is other for leaf in leaves for other in self.own):
+        self.ended = self.tracer.ended_leaves(made)
+        if self.ended is None or any(leaf is other for leaf in self.ended for other in self.own):
             if not cygrad.is_grad_enabled():
                 self.tracer.abort("its result requires grad, and it is called in no-grad mode")
                 return
@@ -299,6 +309,19 @@ class Trace:
                 self.tracer.abort(f"its result has a graph whose backward cannot be traced: {error}")
         elif cygrad.is_grad_enabled() and any(tensor.grad_fn is not None for tensor in self.tensors):
             self.tracer.abort("it reads a tensor with a graph outside of the function")
+
+    def add_bases(self, known):
+        """Add the bases of results that are views to the outputs, without those in `known`."""
+        n, rebuild = len(self.outputs), self.rebuild
+        for tensor in self.outputs[:n]:
+            if tensor._base is not None and not {id(tensor), id(tensor._base)} & known:
+                known = known | {id(tensor._base)}
+                if not any(tensor._base is other for other in self.outputs):
+                    self.outputs.append(tensor._base)
+        if rebuild is None and len(self.outputs) > n:
+            self.rebuild = itemgetter(0)
+        elif rebuild in (list, tuple) and len(self.outputs) > n:
+            self.rebuild = lambda made: rebuild(made[:n])
 
     def check(self):
         if self.tracer.reason is not None:
@@ -316,6 +339,7 @@ class Trace:
         guards = Guards(self.collected.guards)
         changed = guards.failed()
         if changed is not None:
+            self.changed = self.collected.changed_state() or []
             self.abort(f"it changes {changed} while it runs. Return what is new instead", True)
         if modes() != self.modes:
             self.abort("it changes a mode (grad mode, default dtype, threads) and leaves it so")
@@ -327,7 +351,7 @@ class Trace:
                       "requires_grad, hooks or attributes", True)
         leaves, structure, containers = flatten(self.args, self.kwargs)
         if structure != self.structure or containers != self.containers or any(
-                a is not b for a, b in zip(leaves, self.leaves, strict=True)):
+                a is not b for a, b in zip(leaves, self.leaves, strict=not self.state)):
             self.abort("it changes a list or dict that it is given. Return what is new instead", True)
         given = [self.output(tensor) for tensor in self.outputs]
         commits, needs = self.gradients()
@@ -336,7 +360,7 @@ class Trace:
             self.abort(graph_reason(self))
         made = [tensor for tensor, entry in zip(self.outputs, given, strict=True) if entry[0] == 1]
         graph, rebuild = self.graph, self.rebuild
-        if tracer.has_other_references(made, graph is not None):
+        if tracer.has_other_references(made, graph is not None, self.ended or ()):
             self.abort("something else than its result keeps a tensor that it computed", True)
         if graph is not None:
             from_forward = graph.lower(self, constant)
@@ -345,6 +369,7 @@ class Trace:
             if rebuild is None:
                 rebuild = itemgetter(0)
         numbers = {entry[1] for entry in given if entry[0] == 1} | {number for _, number in commits if number >= 0}
+        numbers.discard(None)
         positions = {}
         for position, tensor in enumerate(self.tensors):
             positions.setdefault(tracer.number_of(tensor), position)
@@ -356,7 +381,7 @@ class Trace:
         lowering = Lowering(tracer, numbers, 0, None if graph is None else graph.start, self.fast)
         self.rewrites = lowering.rewrites + ([] if graph is None else graph.rewrites)
         program, slots = lowering.program(positions, constant)
-        given = [(1, slots[entry[1]], *entry[2:]) if entry[0] == 1 else entry for entry in given]
+        given = [(1, slots.get(entry[1]), *entry[2:]) if entry[0] == 1 else entry for entry in given]
         commits = [(position, slots[number] if number >= 0 else -1) for position, number in commits]
         options = []
         for number, optimizer, group in program.groups:
@@ -368,13 +393,13 @@ class Trace:
             count += isinstance(leaf, Tensor)
         return Variant(program, self.structure, tuple(leaves), tuple(self.constants), self.tensors,
                        self.layouts(needs), guards, options, given, commits, rebuild, graph,
-                       self.draws if self.draws.calls else None, frozenset(self.collected.seen))
+                       self.draws if self.draws.calls else None, frozenset(self.collected.seen), list(self.state))
 
     def place_of(self, tensor):
         return next(position for position, other in enumerate(self.tensors) if other is tensor)
 
     def output(self, tensor):
-        """Describe an output: (0, number of an input) or (1, array, base, model, node, version)."""
+        """Describe an output: (0, number of an input) or (1, array or None, base, model, node, version)."""
         tracer = self.tracer
         for position, other in enumerate(self.tensors):
             if other is tensor:
@@ -382,12 +407,13 @@ class Trace:
         if type(tensor) is not Tensor:
             self.abort(f"it returns a {type(tensor).__name__}")
         base = None
-        if tensor._base is not None and self.graph is not None:
-            self.abort("it returns a view, and its result has a graph")
         if tensor._base is not None:
-            base = next((position for position, other in enumerate(self.tensors) if other is tensor._base), None)
-            if base is None:
-                self.abort("it returns a view of a tensor that it computed")
+            base = next(position for position, other in enumerate((*self.tensors, *self.outputs))
+                        if other is tensor._base)
+            if self.graph is not None:
+                if tensor.dtype is not tensor._base.dtype:
+                    self.abort("it returns a view of another dtype than that of its base, and its result has a graph")
+                return 1, None, base, tensor, None, -1
         number = tracer.read(tensor)
         self.check()
         kind = tracer.buffers[tracer.arrays[number].buffer].kind

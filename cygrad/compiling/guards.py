@@ -19,6 +19,7 @@ import numpy as np
 import cygrad
 from cygrad import Tensor
 from cygrad._core.compiler.guards import (
+    ANY,
     ATTRIBUTE,
     CELL,
     CLASS,
@@ -120,6 +121,8 @@ class GuardCollector:
     ----------
     values : iterable
         The function, and arguments that are neither tensors nor plain values.
+    state : list of tuple
+        (dict, key) of the attributes that the program reads and sets itself.
 
     Attributes
     ----------
@@ -134,7 +137,8 @@ class GuardCollector:
     reason : str or None
     """
 
-    def __init__(self, values):
+    def __init__(self, values, state=()):
+        self.state, self.attributes = {(id(items), key) for items, key in state}, set()      # ids of dicts
         self.guards, self.tensors, self.optimizers, self.reason = [], [], [], None
         self.seen, self.codes, self.names, self.modules = {}, set(), set(), {}
         self.stack = [(value, "the function") for value in values]
@@ -167,6 +171,18 @@ class GuardCollector:
         """May user code read .grad?"""
         return any("grad" in name for name in self.names - NO_READERS)
 
+    def changed_state(self):
+        """Return the (dict, key) of attributes that were bound to other tensors, or None if others were."""
+        found = []
+        for kind, items, keys, values in self.guards:
+            for key, value in zip(keys, values, strict=True) if kind == ITEMS else ():
+                if value is not ANY and items.get(key) is not value:
+                    if id(items) not in self.attributes or not {type(value), type(items.get(key))} <= {Tensor,
+                                                                                                     type(None)}:
+                        return None
+                    found.append((items, key))
+        return found
+
     def guard_marks(self):
         """Guard the attributes that optimizer steps set; call it after the traced steps."""
         self.guards += [(ITEM, vars(optimizer), STEP_MARK, vars(optimizer).get(STEP_MARK, self.guards))
@@ -180,7 +196,7 @@ class GuardCollector:
     def visit(self, value, path):
         """Visit one value."""
         kind = type(value)
-        if kind in CONSTANT or id(value) in self.seen or isinstance(value, np.generic):
+        if kind in CONSTANT or value is ANY or id(value) in self.seen or isinstance(value, np.generic):
             return
         self.seen[id(value)] = value                 # keep it alive, because its id is a key
         if isinstance(value, Tensor):
@@ -222,8 +238,9 @@ class GuardCollector:
 
     def guard_items(self, items, path):
         """Guard all items of a dict, in order."""
-        self.guards.append((ITEMS, items, tuple(items), tuple(items.values())))
-        for key, item in items.items():
+        values = [ANY if (id(items), key) in self.state else item for key, item in items.items()]
+        self.guards.append((ITEMS, items, tuple(items), tuple(values)))
+        for key, item in zip(items, values, strict=True):
             self.stack += [(item, f"{path}.{key}")] if type(key) is str else [(item, f"{path}[...]"), (key, path)]
 
     def guard_entries(self, entries, path):
@@ -314,6 +331,7 @@ class GuardCollector:
         if isinstance(value, Module):
             self.visit_hooks(value, ALL_MODULES, path)
         if members is not None:
+            self.attributes |= {id(members), id(members.get("_buffers"))}
             self.guard_items(members, path)
         for base in cls.__mro__:
             for name, member in vars(base).items():

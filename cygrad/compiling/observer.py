@@ -1,6 +1,5 @@
 """Abort a trace when unknown Python code or an impure C function runs."""
 
-import gc
 import os
 import sys
 
@@ -54,15 +53,12 @@ class Observer:
         if sys.getprofile() is not None:
             self.abort("a profiler is active (sys.setprofile). Compile without it", True)
         else:
-            self.active, self.collects = True, gc.isenabled()
-            gc.disable()                         # finalizers of unrelated objects are not part of the trace
+            self.active = True
             sys.setprofile(self.observe)
 
     def __exit__(self, *error):
         if self.active:
             sys.setprofile(None)
-            if self.collects:
-                gc.enable()
 
     def observe(self, frame, event, argument):
         """Handle an event of `sys.setprofile`."""

@@ -2,7 +2,7 @@
 
 from cygrad import Tensor
 
-__all__ = ["IMMUTABLE", "flatten", "rebuilder", "unflatten"]
+__all__ = ["IMMUTABLE", "dataclasses_of", "flatten", "rebuilder", "unflatten"]
 
 # Immutable types that a program may hold.
 IMMUTABLE = (int, float, complex, str, bytes, bool, type(None))
@@ -19,8 +19,25 @@ def _flatten(value, leaves, containers):
         containers.append(id(value))
         return kind, tuple([(key if type(key) is str else (type(key), key), _flatten(item, leaves, containers))
                             for key, item in value.items()])
+    if is_dataclass(kind) and value.__dict__.keys() == kind.__dataclass_fields__.keys():
+        containers.append(id(value))
+        return kind, tuple([(name, _flatten(item, leaves, containers)) for name, item in value.__dict__.items()])
     leaves.append(value)
     return None
+
+
+def is_dataclass(kind):
+    """Is it a class of which all bases are dataclasses without slots?"""
+    return "__dataclass_fields__" in kind.__dict__ and all(
+        "__dataclass_fields__" in base.__dict__ and "__slots__" not in base.__dict__ for base in kind.__mro__[:-1])
+
+
+def dataclasses_of(structure):
+    """Return the dataclasses in the structure of arguments."""
+    if not isinstance(structure, tuple):
+        return []
+    found = [structure[0]] if structure and isinstance(structure[0], type) and is_dataclass(structure[0]) else []
+    return found + [kind for part in structure for kind in dataclasses_of(part)]
 
 
 def flatten(args, kwargs):
@@ -43,6 +60,10 @@ def unflatten(structure, leaves):
     kind, parts = structure
     if kind is dict:
         return {key if type(key) is str else key[1]: unflatten(part, leaves) for key, part in parts}
+    if is_dataclass(kind):
+        made = object.__new__(kind)
+        made.__dict__.update([(name, unflatten(part, leaves)) for name, part in parts])
+        return made
     items = [unflatten(part, leaves) for part in parts]
     return kind(*items) if hasattr(kind, "_fields") else kind(items)
 

@@ -118,7 +118,9 @@ def compare(function, program, variant, args, kwargs, close):
         Allow rounding differences.
     """
     tensors = [leaf for leaf in flatten(args, kwargs)[0] if isinstance(leaf, Tensor)]
-    tensors = [*{id(tensor): tensor for tensor in [*tensors, *variant.constants]}.values()]
+    former = [(items, key, items.get(key)) for items, key in variant.state]
+    attributes = [value for *_, value in former if isinstance(value, Tensor)]
+    tensors = [*{id(tensor): tensor for tensor in [*tensors, *variant.constants, *attributes]}.values()]
     generators = [*{id(each): each for each in [cygrad.random.default_generator, *variant.generators()]}.values()]
     inputs = [tensor for tensor in tensors if tensor.requires_grad]
     first = [None if tensor.is_inference() else tensor._version for tensor in tensors]
@@ -126,6 +128,8 @@ def compare(function, program, variant, args, kwargs, close):
     expected = outcome(function(*args, **kwargs), tensors, generators, inputs, first)
     changed = variant.guards.failed()
     state.restore()
+    for items, key, value in former:
+        items[key] = value
     result = program(*args, **kwargs)
     if changed is not None:
         return result, f"the function changes {changed}, and its program does not"

@@ -150,7 +150,7 @@ KINDS = ["product", "elementwise", "options", "class", "helper", "slots", "items
          "noise", "filled", "uniform", "in place", "view", "transposed", "zeros like", "argument", "buffer", "identity",
          "second order", "gradient", "sorted", "product", "elementwise", "weight", "module"]
 RARE = ["train", "accumulate", "append", "count", "train"]
-RESULTS = ["last", "pair", "twice", "detached", "dict", "argument", "loss", "three", "view", "number"]
+RESULTS = ["last", "pair", "twice", "detached", "dict", "argument", "loss", "three", "view", "number", "views"]
 CHANGES = ["nothing", "nothing", "nothing", "options", "class", "gain", "slots", "items", "tag", "mode", "lr",
            "momentum", "grad none", "grad alias", "freeze", "default", "parameter", "maximize", "order"]
 CALLS = ["plain", "plain", "plain", "same", "buffer", "weight data", "overlapping", "strided", "gradient", "leaf",
@@ -177,6 +177,8 @@ def result_of(kind, made):
         return last.sum(), other.tanh(), last.sin()
     if kind == "view":
         return last[1:]
+    if kind == "views":
+        return last.t(), last, [last[1:], other[0]]
     return (last, 4.5) if kind == "number" else last
 
 

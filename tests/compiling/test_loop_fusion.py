@@ -57,7 +57,20 @@ def mixed_types(x, y):
     return a.sin() + a.cos(), cygrad.where(b, a, x), c + a, (c * c).float() - a
 
 
-FUNCTIONS = [mixed, gradients, views, broadcast, changed, mixed_types]
+def loss_and_gradients(x, y):
+    x, y = x.detach().requires_grad_(), y.detach().requires_grad_()
+    first, second, third = mixed(x, y)
+    loss = first.sum() + (second * third).mean()
+    return loss.detach(), *cygrad.autograd.grad(loss, [x, y])
+
+
+def gradients_of_a_squared_sum(x, y):
+    x = x.detach().requires_grad_()
+    loss = ((x * y).tanh() * x.sin()).sum().square()          # its gradient needs its value
+    return loss.detach(), *cygrad.autograd.grad(loss, x)
+
+
+FUNCTIONS = [mixed, loss_and_gradients, gradients_of_a_squared_sum, gradients, views, broadcast, changed, mixed_types]
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -78,6 +91,14 @@ def test_bits_are_those_of_eager(function, shape, threads):
     finally:
         cygrad.set_num_threads(before)
     assert explain(compiled).executions == 2
+
+
+def test_sum_does_not_part_forward_and_backward():
+    compiled = cygrad.compile(loss_and_gradients)
+    compiled(*operands((5000,)))
+    (program,) = explain(compiled).programs
+    assert sum(";" in line for line in program) == 1
+    assert not any("tanh" in line for line in program if ";" not in line)
 
 
 def test_operations_that_follow_each_other_are_one():

@@ -255,6 +255,9 @@ cdef inline bint _is_or_none(PyObject *found, PyObject *value) noexcept:
     return found == value or (found == NULL and value == <PyObject *>None)
 
 
+ANY = object()            # stands for an item that a program reads and sets itself
+
+
 cdef bint _same_items(PyObject *dict, PyObject *keys, PyObject *values) except -1:
     """Compare all items, including their order."""
     cdef PyObject *key
@@ -265,8 +268,8 @@ cdef bint _same_items(PyObject *dict, PyObject *keys, PyObject *values) except -
     while PyDict_Next(dict, &position, &key, &value):
         if key != PyTuple_GET_ITEM(keys, i) and not is_same_value(<object>key, <object>PyTuple_GET_ITEM(keys, i)):
             return False
-        if value != PyTuple_GET_ITEM(values, i) and not is_same_value(
-                <object>value, <object>PyTuple_GET_ITEM(values, i)):
+        if value != PyTuple_GET_ITEM(values, i) and <void *>PyTuple_GET_ITEM(values, i) != <void *>ANY and (
+                not is_same_value(<object>value, <object>PyTuple_GET_ITEM(values, i))):
             return False
         i += 1
     return True
@@ -277,7 +280,7 @@ cdef object _guard_text(const guard_t *guard):
     container = <object>guard.container
     if guard.kind == C_ITEMS:
         for key, value in zip(<object>guard.key, <object>guard.value):
-            if key not in container or not is_same_value(container[key], value):
+            if key not in container or (value is not ANY and not is_same_value(container[key], value)):
                 return repr(key)
         return f"the keys of a {type(container).__name__}"
     if guard.kind == C_LENGTH or guard.kind == C_LIST_LENGTH:

@@ -5,8 +5,11 @@ Expression fusion leaves operations whose results have several readers. A fused 
 are read from the caches, and results that only the loop reads are never written to memory.
 """
 
+from cygrad._core.compiler.operations import Operation
+
 MAX_OPERANDS = 40
 MIN_ELEMENTS = 4096               # smaller arrays fit into the caches
+MAX_DELAYED = 16                  # operations between two groups that become one
 
 __all__ = ["fuse_loops"]
 
@@ -79,6 +82,30 @@ class Group:
         self.made[traced.buffer] = operation.results[0]
         return True
 
+    def joined(self, between, other):
+        """
+        Return this group with the operations of a later one, and those in between, which then run after it; or None.
+
+        A gradient that does not depend on the value of a sum joins forward and backward. The summand is a result of
+        the loop if the sum would read several.
+        """
+        def buffers(numbers):
+            return {self.arrays[number].buffer for number in numbers if number >= 0}
+
+        read = buffers([number for operation, _ in other.operations for number in operation.reads()])
+        if read.isdisjoint(self.made) or any(
+                operation.writes() or not read.isdisjoint(buffers(operation.results)) for operation in between):
+            return None
+        group, delayed = Group(self.lowering), []
+        for operation, _ in self.operations:
+            group.add(operation)
+        for operation in between:
+            if operation.kind == "sum" and len(buffers(operation.reads()) & self.made.keys()) > 1 and group.add(
+                    Operation("evaluate", (), operation.arguments[:1], expression=operation.expression)):
+                operation = Operation("kernel", operation.arguments, operation.results, operator=operation.operator)
+            delayed.append(operation)
+        return [group, *delayed] if all(group.add(operation) for operation, _ in other.operations) else None
+
     def finished(self, read_later):
         """Return the fused loop; `read_later` are the buffers with readers or users after it."""
         if len(self.operations) < 2:
@@ -103,6 +130,22 @@ class Group:
         return [FusedLoop(tuple(self.inputs), tuple(results), stages, n_temporaries)]
 
 
+def join_groups(entries):
+    """Return groups and operations after joining groups that only independent operations part."""
+    found, last = [], None            # position of the last group
+    for entry in entries:
+        if isinstance(entry, Group) and entry.operations:
+            joined = None if last is None or len(found) - last > MAX_DELAYED else found[last].joined(
+                found[last + 1:], entry)
+            if joined is not None:
+                found[last:] = joined
+                continue
+            last = len(found)
+        if not isinstance(entry, Group) or entry.operations:
+            found.append(entry)
+    return found
+
+
 def fuse_loops(lowering):
     """Return the operations of a Lowering after loop fusion."""
     groups, operations = [], lowering.operations
@@ -114,7 +157,7 @@ def fuse_loops(lowering):
         group = Group(lowering)
         if group.add(operation):
             groups.pop()
-    groups.append(group)
+    groups = join_groups([*groups, group])
     found, later = [], set(lowering.output_buffers)
     for entry in reversed(groups):
         made = entry.finished(later) if isinstance(entry, Group) else [entry]

@@ -6,6 +6,10 @@ operations with a single reader are fused into it, so intermediate values stay i
 same operations as before, so results are bit-identical, unless mode "fast" merges products.
 """
 
+import itertools
+from bisect import bisect_left
+from collections import Counter
+
 from cygrad._core.compiler.buffer_aliasing import alias_buffers
 from cygrad._core.compiler.fused_loops import forward_program, layout_of, number_everywhere, primitive_name
 from cygrad._core.compiler.layout_assignment import assign_layouts
@@ -15,10 +19,14 @@ from cygrad._core.compiler.product_merging import merge_products
 from cygrad._core.compiler.program import Program
 from cygrad._core.compiler.reduction_fusion import summed_layout
 from cygrad._core.compiler.scheduling import parallel_sections
+from cygrad._core.compiler.tracer import constant
+from cygrad._core.table.operator import find_operator
 
 # Primitives as fast as reading memory, and the size from which that matters.
 CHEAP = frozenset(("add", "sub", "mul", "neg", "square"))
 LARGE = 4096
+# Extrema with positions -> those without, which agree in signed zeros, too.
+VALUES_ONLY = {"max_dim": "amax", "min_dim": "amin"}
 # Inner dimension up to which BLAS adds a complete product to the result, with a single rounding.
 MAX_EXACT_INNER = 128
 
@@ -60,6 +68,7 @@ class Lowering:
         self.output_buffers = {self.arrays[number].buffer for number in self.outgoing}
         self.folded = set()           # buffers with constant elements
         self.fast, self.rewrites = fast, []        # descriptions of changed summation orders
+        self.writers = None           # list of operations, and buffer -> positions of those that write it
         self.aliases = {}             # buffer -> (array in which it lies, offset in bytes)
         self.copy_constants()
         self.remove_dead()
@@ -68,6 +77,7 @@ class Lowering:
         self.merge_equal()
         self.remove_copies()
         self.remove_dead()
+        self.remove_positions()
         if fast:
             merge_products(self)
         self.operations = assign_layouts(self)
@@ -127,6 +137,18 @@ class Lowering:
                 live |= {self.arrays[number].buffer for own in operation.arguments for number in own
                          } if operation.kind == "optimize" else set()
         self.operations = kept[::-1]
+
+    def remove_positions(self):
+        """Compute extrema without positions that are not read."""
+        uses = self.uses()
+        for operation in self.operations:
+            if operation.kind == "kernel" and operation.operator.name in VALUES_ONLY:
+                values, positions = operation.results
+                buffer = self.arrays[positions].buffer
+                if buffer not in uses and buffer not in self.output_buffers and self.is_never_written(positions):
+                    source, dim, keepdim = operation.arguments
+                    operation.arguments, operation.results = (source, constant((dim.plain,)), keepdim), (values,)
+                    operation.operator = find_operator(VALUES_ONLY[operation.operator.name])
 
     def fold_constants(self):
         """Replace computations on constants by their traced results."""
@@ -212,24 +234,52 @@ class Lowering:
         return len(self.arrays) - 1
 
     def merge_equal(self):
-        """Compute common subexpressions once."""
-        known, names, kept = {}, {}, []
+        """Compute common subexpressions once: equal operations on equal arrays that were not written in between."""
+        known, names, writes, kept = {}, self.equal_arrays(), Counter(), []
         for operation in self.operations:
             operation.rename(names)
-            if operation.kind not in ("evaluate", "kernel"):
-                kept.append(operation)
-                continue
-            key = None
-            if not self.is_cheap(operation) and all(map(self.is_never_written, operation.reads())) and all(
-                    number < 0 or self.is_sole_array(number) for number in operation.results):
-                key = self.key(operation)
-            if key is not None and key in known:
-                names.update(zip(operation.results, known[key].results, strict=True))
-                continue
-            if key is not None:
-                known[key] = operation
+            writes.update([self.arrays[number].buffer for number in operation.writes()])
+            if operation.kind in ("evaluate", "kernel") and not self.is_cheap(operation):
+                key = self.key(operation), tuple([writes[self.arrays[number].buffer] for number in operation.reads()])
+                found = self.equal_results(operation, known.get(key))
+                if found is not None:
+                    names.update(found)
+                    continue
+                known.setdefault(key, operation)
             kept.append(operation)
-        self.operations, self.names = kept, names
+        self.operations, self.names = kept, {}
+
+    def equal_arrays(self):
+        """Return array -> first array with its layout in the same memory, or a constant with the same elements."""
+        names, constants = {}, {}
+        for numbers in self.arrays_of.values():
+            known, value = {}, None
+            if self.is_constant(numbers[0]):
+                value = number_everywhere(self.arrays[numbers[0]])
+            for number in numbers if value is not None or len(numbers) > 1 else ():
+                traced = self.arrays[number]
+                place = (traced.offset, traced.shape, traced.strides, traced.dtype)
+                names[number] = (known.setdefault(place, number) if value is None
+                                 else constants.setdefault((repr(value), *place), number))
+        return {number: first for number, first in names.items() if first != number}
+
+    def equal_results(self, operation, other):
+        """Return array -> array over the results of an equal operation; None if those of `operation` are needed."""
+        if other is None or not all(number < 0 or self.is_private(number) for number in operation.results):
+            return None
+        names = {}
+        for number, first in zip(operation.results, other.results, strict=True):
+            if number < 0 or first < 0:
+                continue
+            traced, known = self.arrays[number], self.arrays[first]
+            if not self.is_never_written(first) or self.buffers[known.buffer].first != first or (
+                    (traced.shape, traced.strides, traced.dtype) != (known.shape, known.strides, known.dtype)):
+                return None
+            for view in self.arrays_of[traced.buffer]:
+                seen = self.arrays[view]
+                names[view] = first if view == number else self.view(known.buffer, seen.offset, seen.shape,
+                                                                     seen.strides, seen)
+        return names
 
     def is_cheap(self, operation):
         """Is recomputing it at each reader faster than reading it from memory?"""
@@ -272,11 +322,9 @@ class Lowering:
         """Return buffer -> positions of its readers, once per read."""
         uses = {}
         for position, operation in enumerate(self.operations):
-            for number in operation.reads():
+            for number in (itertools.chain(*operation.arguments) if operation.kind == "optimize"
+                           else operation.reads()):
                 uses.setdefault(self.arrays[number].buffer, []).append(position)
-            for own in operation.arguments if operation.kind == "optimize" else ():
-                for number in own:
-                    uses.setdefault(self.arrays[number].buffer, []).append(position)
         return uses
 
     def accumulate_products(self):
@@ -333,46 +381,56 @@ class Lowering:
             meta = summed_layout(self, operation) if operation.expression is None else None
             if operation.expression is None and meta is None:
                 continue
-            merged = True
-            while merged:
-                merged = False
-                for number in list(operation.reads()):
-                    source = maker.get(number)
-                    if source is None or source in removed or not self.is_sole_array(number) or (
-                            len(uses[self.arrays[number].buffer]) != 1):
-                        continue
-                    other = self.operations[source].expression
-                    if not all(self.unchanged_between(read, source, position) for read in other.inputs):
-                        continue
-                    if operation.expression is None:
-                        operation.kind, operation.expression, operation.meta = "sum", other, meta
-                    else:
-                        shape = self.arrays[operation.target if operation.target is not None
-                                            else operation.results[0]].shape
-                        if operation.kind == "sum" or self.arrays[number].shape != shape:
-                            continue
-                        if operation.target is not None and any(
-                                self.arrays[read].buffer == self.arrays[operation.target].buffer
-                                for read in other.inputs):
-                            continue
-                        expression = operation.expression.with_input(number, other)
-                        if expression is None:
-                            continue
-                        operation.expression = expression
-                    removed.add(source)
-                    for read in other.inputs:
-                        buffer = uses[self.arrays[read].buffer]
-                        buffer[buffer.index(source)] = position
-                    merged = True
+            sources = {}
+            for number in operation.reads():
+                source = maker.get(number)
+                if source is not None and source not in removed and len(uses[self.arrays[number].buffer]) == 1 and (
+                        self.is_sole_array(number) and self.is_fusable(operation, number, source, position)):
+                    sources[number] = source
+            if meta is not None:
+                for source in sources.values():
+                    operation.kind, operation.meta = "sum", meta
+                    operation.expression = self.operations[source].expression
+                removed.update(sources.values())
+                continue
+            found = self.inlined(operation, sources) if sources else operation.expression
+            for number in list(sources) if found is None else ():            # too large: those that fit, one by one
+                if self.inlined(operation, {number: sources[number]}) is None:
+                    del sources[number]
+                else:
+                    operation.expression = self.inlined(operation, {number: sources[number]})
+            operation.expression = found or operation.expression
+            removed.update(sources.values())
         self.operations = [operation for position, operation in enumerate(self.operations) if position not in removed]
+
+    def inlined(self, operation, sources):
+        """Return the expression of an operation with those of its inputs, or None if it is too large."""
+        return operation.expression.with_inputs(
+            {number: self.operations[source].expression for number, source in sources.items()})
+
+    def is_fusable(self, operation, number, source, position):
+        """May the expression of an input be evaluated in its reader, an element-wise operation or a sum?"""
+        inputs = self.operations[source].expression.inputs
+        if not all(self.unchanged_between(read, source, position) for read in inputs):
+            return False
+        if operation.expression is None:
+            return True
+        target = operation.target
+        if self.arrays[number].shape != self.arrays[operation.results[0] if target is None else target].shape:
+            return False
+        return target is None or all(self.arrays[read].buffer != self.arrays[target].buffer for read in inputs)
 
     def unchanged_between(self, number, first, last):
         """Is the memory of the array unmodified between two operations?"""
-        buffer = self.arrays[number].buffer
-        if not self.buffers[buffer].writes:
+        if self.is_never_written(number):
             return True
-        return not any(self.arrays[written].buffer == buffer for operation in self.operations[first:last]
-                       for written in operation.writes())
+        if self.writers is None or self.writers[0] is not self.operations:
+            self.writers = self.operations, {}
+            for position, operation in enumerate(self.operations):
+                for written in operation.writes():
+                    self.writers[1].setdefault(self.arrays[written].buffer, []).append(position)
+        positions = self.writers[1].get(self.arrays[number].buffer, ())
+        return bisect_left(positions, first) == bisect_left(positions, last)
 
     # ------------------------------------------------------------------------------------------------- the program
 

@@ -42,31 +42,30 @@ class Expression:
             positions[out] = ("made", len(made) - 1)
         return cls(inputs, constants, made, positions[result])
 
-    def with_input(self, number, other):
-        """Inline the expression of an input; return None if the result exceeds the limits."""
-        position = self.inputs.index(number)
-        inputs = list(other.inputs)
-        positions = {}
-        for i, own in enumerate(self.inputs):
-            if i != position:
-                if own not in inputs:
-                    inputs.append(own)
-                positions["in", i] = ("in", inputs.index(own))
-        positions["in", position] = other.result
-        offset = len(other.code)
-        constants = other.constants + self.constants
+    def with_inputs(self, others):
+        """Inline expressions of inputs, by array number; return None if the result exceeds the limits."""
+        inputs, constants, code, known = {}, [], [], {}
 
-        def moved(operand):
-            space, index = operand
-            if space == "in":
-                return positions[operand]
-            return space, index + (offset if space == "made" else len(other.constants))
+        def add(expression, given):
+            """Append the code of an expression, of which some inputs are `given`, and return its result."""
+            positions = {("in", i): given[number] if number in given else ("in", inputs.setdefault(number, len(inputs)))
+                         for i, number in enumerate(expression.inputs)}
+            for i in range(len(expression.constants)):
+                positions["number", i] = "number", len(constants) + i
+            constants.extend(expression.constants)
+            for i, (primitive, operands) in enumerate(expression.code):
+                operands = [positions[operand] for operand in operands]
+                position = known.setdefault((primitive, *operands), len(code))       # merges equal instructions
+                positions["made", i] = "made", position
+                if position == len(code):
+                    code.append((primitive, operands))
+            return positions[expression.result]
 
-        code = other.code + [(primitive, [moved(operand) for operand in operands]) for primitive, operands in self.code]
-        code, result = without_repetition(code, moved(self.result))
+        # The first input comes last, where a chain in registers takes it over.
+        result = add(self, {number: add(others[number], {}) for number in reversed(others)})
         if len(inputs) > MAX_INPUTS or len(inputs) + len(constants) + len(code) > MAX_REGISTERS:
             return None
-        return Expression(inputs, constants, code, result)
+        return Expression([*inputs], constants, code, result)
 
     def renamed(self, names):
         """Return the expression on renamed arrays, some of which may become one."""
@@ -103,18 +102,6 @@ class Expression:
         return operand(self.result)
 
 
-def without_repetition(code, result):
-    """Merge equal instructions."""
-    known, positions, made = {}, {}, []
-    for position, (primitive, operands) in enumerate(code):
-        operands = [positions.get(operand, operand) for operand in operands]
-        first = known.setdefault((primitive, tuple(operands)), len(made))
-        positions["made", position] = ("made", first)
-        if first == len(made):
-            made.append((primitive, operands))
-    return made, positions.get(result, result)
-
-
 def renamed(value, names):
     """Rename the arrays of an argument."""
     if isinstance(value, list):
@@ -131,19 +118,20 @@ class Operation:
         self.expression, self.operator, self.step, self.meta, self.is_list = expression, operator, step, meta, is_list
 
     def reads(self):
-        """Yield the arrays that it reads, without the target."""
+        """Return the arrays that it reads, without the target."""
         if self.expression is not None:
-            yield from self.expression.inputs
-            return
+            return self.expression.inputs
+        found = []
         for argument in self.arguments:
-            if isinstance(argument, list):
-                yield from (entry for entry in argument if entry is not None)
-            elif isinstance(argument, int):
-                yield argument
+            if isinstance(argument, int):
+                found.append(argument)
+            elif isinstance(argument, list):
+                found += [entry for entry in argument if entry is not None]
+        return found
 
     def rename(self, names):
         """Rename the arrays that it reads."""
-        if not any(number in names for number in self.reads()):
+        if not names or names.keys().isdisjoint(self.reads()):
             return
         if self.expression is not None:
             self.expression = self.expression.renamed(names)
@@ -151,9 +139,7 @@ class Operation:
             self.arguments = tuple(renamed(argument, names) for argument in self.arguments)
 
     def writes(self):
-        """Yield the arrays that it writes in place."""
+        """Return the arrays that it writes in place."""
         if self.kind == "optimize":
-            for own in self.arguments:
-                yield from (own[0], *own[2:])
-        elif self.target is not None:
-            yield self.target
+            return [number for own in self.arguments for number in (own[0], *own[2:])]
+        return () if self.target is None else (self.target,)

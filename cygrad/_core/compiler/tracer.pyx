@@ -13,10 +13,13 @@ data-escape hook). Older memory and memory of other threads abort the trace, bec
 """
 
 cimport cython
-from cygrad._core.arrays.array cimport array_t, release, retain
+from cpython.object cimport PyObject
+from libc.stdint cimport int64_t
+from cygrad._core.arrays.array cimport MAX_DIMS, array_t, release, retain
 from cygrad._core.arrays.dtype cimport BOOL, FLOAT16, dtype_name, dtype_object
-from cygrad._core.arrays.value cimport ARRAY, ARRAYS, NOTHING, clear, copy_value, value_t
+from cygrad._core.arrays.value cimport ARRAY, ARRAYS, NOTHING, clear, copy_value, set_integers, value_t
 from cygrad._core.compiler.layouts cimport copy_with_layout
+from cygrad._core.graph.borrowed_references cimport Py_REFCNT
 from cygrad._core.graph.boxing cimport box_number, frame_t, plain_object
 from cygrad._core.graph.mode_stack cimport InplaceStep, Mode, exchange_mode, mode_at
 from cygrad._core.graph.modes cimport TRACING_MODE, thread_state
@@ -24,6 +27,7 @@ from cygrad._core.graph.native cimport NativeNode
 from cygrad._core.graph.node cimport Node
 from cygrad._core.graph.tensor cimport Tensor
 from cygrad._core.graph.traced_gradients cimport has_memory
+from cygrad._core.memory.errors cimport check
 from cygrad._core.optimizers.update_batch cimport ADAM_RULE, SGD_RULE, UpdateMode, rule_t
 from cygrad._core.table.operator cimport Operator
 
@@ -51,12 +55,18 @@ cdef class Constant:
 
 
 def constant(number):
-    """Box a Python number; return a Constant unchanged."""
+    """Box a Python number, or dims; return a Constant unchanged."""
     cdef Constant made
+    cdef int64_t[MAX_DIMS] dims
     if isinstance(number, Constant):
         return number
     made = Constant()
-    box_number(number, &made.value)
+    if isinstance(number, tuple):
+        for i, dim in enumerate(number):
+            dims[<int>i] = dim
+        check(set_integers(&made.value, len(number), dims))
+    else:
+        box_number(number, &made.value)
     return made
 
 
@@ -414,18 +424,29 @@ cdef class Tracer:
             if self.gradient_number(parameter) == self.gradients.get(id(parameter)):
                 self.forgotten.add(id(parameter))
 
-    def has_other_references(self, outputs, bint graph):
-        """Is a computed tensor referenced by anything but outputs, .grad of known leaves and graph nodes?"""
+    def has_other_references(self, outputs, bint graph, ended):
+        """
+        Is a computed tensor referenced by anything but outputs, .grad of known leaves and graph nodes?
+
+        `ended` are the leaves of graphs whose backward has run. Those made by the function live as long as the graph.
+        """
         cdef TracedArray traced
         cdef Tensor tensor
         cdef dict arrays = {}, storages = {}
+        cdef set given = {id(tensor) for tensor in outputs}, known = {id(tensor) for tensor in self.leaves}
         for tensor in outputs:
             arrays[<size_t>tensor.array] = 1
         for tensor in self.leaves:
-            if tensor.gradient != NULL and tensor.gradient.value != NULL:
-                arrays[<size_t>tensor.gradient.value] = arrays.get(<size_t>tensor.gradient.value, 0) + 1
-                if tensor.grad_tensor is not None and tensor.grad_tensor.array == tensor.gradient.value:
-                    arrays[<size_t>tensor.gradient.value] += 1
+            _expect_gradient(arrays, tensor)
+        for tensor in ended:
+            if id(tensor) in known:
+                continue
+            # References: the node, `ended`, the loop variable; and that of the leaf to its gradient.
+            if Py_REFCNT(<PyObject *>tensor) > 3 or tensor.grad_tensor is not None and (
+                    id(tensor.grad_tensor) not in given and Py_REFCNT(<PyObject *>tensor.grad_tensor) > 1):
+                return True
+            arrays[<size_t>tensor.array] = arrays.get(<size_t>tensor.array, 0) + 1
+            _expect_gradient(arrays, tensor)
         for traced in self.arrays:
             storages[traced.buffer] = storages.get(traced.buffer, 0) + 1
         for traced in self.arrays:
@@ -479,6 +500,15 @@ cdef class Tracer:
         if leaf.gradient == NULL or leaf.gradient.value == NULL:
             return None
         return self.by_array.get(<size_t>leaf.gradient.value, -1)
+
+
+cdef int _expect_gradient(dict arrays, Tensor leaf) except -1:
+    """Count the references to the array in .grad: that of the leaf, and that of the Tensor for it."""
+    if leaf.gradient != NULL and leaf.gradient.value != NULL:
+        arrays[<size_t>leaf.gradient.value] = arrays.get(<size_t>leaf.gradient.value, 0) + 1
+        if leaf.grad_tensor is not None and leaf.grad_tensor.array == leaf.gradient.value:
+            arrays[<size_t>leaf.gradient.value] += 1
+    return 0
 
 
 cdef int number_of_array(object tracer, array_t *array) except -2:

@@ -19,11 +19,10 @@ ctypedef struct option_t:
     int32_t n                 # number of options in the group, at the first one
     uint64_t version          # of the group dict when the options were read
 
-# Output: an input tensor, an earlier output, or a new tensor.
+# Output: an input tensor, or a new tensor.
 ctypedef struct result_t:
     int32_t tensor            # number of the input tensor, or -1
-    int32_t same_as           # index of an earlier output, or -1
-    int32_t base              # number of the tensor of which it is a view, or -1
+    int32_t base              # number of the tensor, or n_tensors + index of the output, of which it is a view; or -1
     int16_t view_kind, untracked
     int32_t requires_grad     # of a leaf
     int32_t output_nr         # of its node
@@ -55,8 +54,10 @@ cdef class Variant:
     cdef result_t *results
     cdef int32_t *outgoing        # slot of each output; -1: not a new array
     cdef int n_results
+    cdef bint has_views           # some output is a view of another one
     cdef object rebuild, graph
     cdef object draws             # Draws, or None
+    cdef readonly list state      # (dict, key) of attributes that it sets
     cdef frozenset containers     # ids of the objects that the function reads besides its arguments
     cdef aliases_t aliases
     cdef int grad_disabled, inference, dtype
@@ -70,7 +71,8 @@ cdef class Variant:
     cdef void confirm_options(self, int stop) noexcept
     cdef int draw(self, run_frame_t *frame) except -1
     cdef object make_result(self, run_frame_t *frame)
-    cdef Tensor result(self, run_frame_t *frame, int number)
+    cdef bint is_second(self, int number) noexcept
+    cdef Tensor result(self, run_frame_t *frame, int number, Tensor base)
     cdef int find_targets(self, run_frame_t *frame, gradient_t **targets) except -1
     cdef int commit(self, run_frame_t *frame, gradient_t **targets) noexcept nogil
     cdef object run_each(self, list calls, run_frame_t *frame)

@@ -27,6 +27,9 @@ from cygrad._core.graph.tensor cimport Tensor, requires_grad, wrap, wrap_view
 from cygrad._core.memory.atomic cimport lock_patiently, unlock
 from cygrad._core.memory.errors cimport MEMORY_ERROR, OK, check
 
+from cygrad._core.graph.modes import set_grad_enabled
+from cygrad._core.table.operator import operators
+
 cdef extern from "Python.h":
     PyObject *PyDict_GetItem(PyObject *, PyObject *)
     Py_ssize_t PyDict_Size(PyObject *)
@@ -55,7 +58,8 @@ cdef class Variant:
     options : list of tuple
         (index of an operation, optimizer, param group, [(key, value)]).
     outputs : list of tuple
-        (0, number of an input) or (1, slot, base, traced Tensor, its node, version).
+        (0, number of an input) or (1, slot, base, traced Tensor, its node, version), slot None: a view whose history is
+        recorded in each call. `base` is the number of an input, or that of all inputs plus the index of an output.
     commits : list of (int, int)
         Number of a leaf, slot of its new gradient or -1.
     rebuild : callable, tuple or None
@@ -64,17 +68,22 @@ cdef class Variant:
         Connects outputs to the autograd graph; called with outputs and input tensors.
     draws : Draws or None
         Draws random numbers.
+    containers : frozenset
+        Ids of the objects that the function reads besides its arguments.
+    attributes : list of tuple
+        (dict, key) of the attributes that are read as further arguments and set to the second part of the result.
     """
 
     def __cinit__(self, Program program, structure, tuple leaves, tuple constants, list tensors, list layouts,
-                  Guards guards, list options, list outputs, list commits, rebuild, graph, draws, frozenset containers):
+                  Guards guards, list options, list outputs, list commits, rebuild, graph, draws, frozenset containers,
+                  list attributes):
         cdef Tensor tensor
         cdef tensor_guard_t *layout
         cdef thread_state_t *state = thread_state()
         cdef int i
         self.program, self.structure, self.leaves, self.constants = program, structure, leaves, constants
         self.rebuild, self.graph, self.optimizers, self.draws = rebuild, graph, options, draws
-        self.containers = containers
+        self.containers, self.state = containers, attributes
         program.n_draws = 0 if draws is None else len(draws.calls)
         self.n_arguments, self.n_tensors, self.n_commits = len(leaves), len(layouts), len(commits)
         self.n_own = len(layouts) - len(constants)
@@ -118,7 +127,6 @@ cdef class Variant:
         cdef result_t *result
         cdef Tensor model
         cdef int i
-        cdef dict known = {}
         self.nodes, self.n_results = [], len(outputs)
         self.results = <result_t *>calloc(len(outputs) + 1, sizeof(result_t))
         self.outgoing = <int32_t *>calloc(len(outputs) + 1, sizeof(int32_t))
@@ -127,18 +135,17 @@ cdef class Variant:
         self.program.n_outgoing = len(outputs)
         for i, given in enumerate(outputs):
             result = &self.results[i]
-            result.tensor, result.same_as, self.outgoing[i] = -1, -1, -1
+            result.tensor, result.base, self.outgoing[i] = -1, -1, -1
             self.nodes.append(None)
             if given[0] == 0:
                 result.tensor = given[1]
                 continue
             slot, base, model, node, result.version = given[1:]
-            result.same_as = known.setdefault((slot, id(model)), i)
-            if result.same_as < i and self.graph is None:
-                continue
-            result.same_as = -1
-            self.nodes[i], self.outgoing[i] = node, slot
+            self.nodes[i], self.outgoing[i] = node, -1 if slot is None else slot
             result.base = -1 if base is None else base
+            self.has_views = self.has_views or slot is None or result.base >= self.n_tensors
+            if slot is None:
+                self.nodes[i] = (model.shape, model.stride(), model.storage_offset()), requires_grad(model)
             result.view_kind, result.untracked = model.view_kind, model.untracked
             result.requires_grad = model.leaf_requires_grad
             result.output_nr, result.standard = model.output_nr, is_array_api(model.array)
@@ -171,6 +178,10 @@ cdef class Variant:
         free(self.outgoing)
 
     # ----------------------------------------------------------------------------------------------------------- guards
+
+    def with_state(self, tuple leaves not None):
+        """Return the arguments followed by the attributes that the function sets."""
+        return leaves + tuple([items.get(key) for items, key in self.state])
 
     def generators(self):
         """Return the generators that it draws from."""
@@ -289,7 +300,12 @@ cdef class Variant:
         for i in range(self.n_commits):
             if (<Tensor>frame.tensors[self.commits[i].leaf]).grad_tensor is not None:
                 (<Tensor>frame.tensors[self.commits[i].leaf]).grad_tensor = None
-        return self.make_result(frame)
+        result = self.make_result(frame)
+        if self.state:
+            result, values = result
+            for (items, key), value in zip(self.state, values):
+                items[key] = value
+        return result
 
     cdef int draw(self, run_frame_t *frame) except -1:
         """Draw the random numbers of this execution."""
@@ -314,18 +330,30 @@ cdef class Variant:
         cdef int i
         cdef list results
         if self.rebuild is None:
-            return self.result(frame, 0)
+            return self.result(frame, 0, None)
         if isinstance(self.rebuild, tuple):
             return (<tuple>self.rebuild)[0]
         results = []
         for i in range(self.n_results):
-            results.append(results[self.results[i].same_as] if self.results[i].same_as >= 0 else self.result(frame, i))
-        if self.graph is None:
-            return self.rebuild(results)
-        return self.rebuild(self.graph(results, [<Tensor>frame.tensors[i] for i in range(self.n_tensors)]))
+            results.append(None if self.is_second(i) else self.result(frame, i, None))
+        if self.graph is not None:
+            results = self.graph(results, [<Tensor>frame.tensors[i] for i in range(self.n_tensors)])
+        if self.has_views:
+            for i in range(len(results)):
+                if self.is_second(i):
+                    base = self.results[i].base
+                    base = <Tensor>frame.tensors[<int>base] if base < self.n_tensors else results[base - self.n_tensors]
+                    results[i] = (self.result(frame, i, base) if self.outgoing[i] >= 0
+                                  else _recorded_view(self.nodes[i], self.results[i].view_kind, base))
+        return self.rebuild(results)
 
-    cdef Tensor result(self, run_frame_t *frame, int number):
-        """Return one output with the flags and the node of the traced one."""
+    cdef bint is_second(self, int number) noexcept:
+        """Is the output a view that is made after all that are none?"""
+        cdef const result_t *given = &self.results[number]
+        return given.base >= self.n_tensors or (given.base >= 0 and self.outgoing[number] < 0)
+
+    cdef Tensor result(self, run_frame_t *frame, int number, Tensor base):
+        """Return one output with the flags and the node of the traced one; `base` if that is an output, too."""
         cdef const result_t *given = &self.results[number]
         cdef array_t *array = frame.outgoing[number]
         cdef Tensor made
@@ -336,7 +364,9 @@ cdef class Variant:
             mark_array_api(array)
         if given.version >= 0 and array.version != NULL:
             array.version.value = given.version
-        made = wrap(array) if given.base < 0 else wrap_view(array, <Tensor>frame.tensors[given.base])
+        if base is None and given.base >= 0:
+            base = <Tensor>frame.tensors[given.base]
+        made = wrap(array) if base is None else wrap_view(array, base)
         made.view_kind, made.untracked = given.view_kind, given.untracked
         made.leaf_requires_grad = given.requires_grad
         if self.nodes[number] is not None:
@@ -377,7 +407,7 @@ cdef class Variant:
         cdef array_t *arrays[MAX_CALLS]
         cdef gradient_t **targets
         cdef void *gil_state
-        if self.graph is not None or self.draws is not None or self.n_results > 1 or self.n_results and (
+        if self.graph is not None or self.draws is not None or self.state or self.n_results > 1 or self.n_results and (
                 self.outgoing[0] < 0 or self.results[0].base >= 0):
             return None
         memset(arrays, 0, sizeof(arrays))
@@ -416,6 +446,16 @@ cdef class Variant:
             for i in range(n_calls * n_inputs):
                 release(sources[i])
             free(sources)
+
+
+cdef Tensor _recorded_view(tuple model, int view_kind, Tensor base):
+    """Return the view of `base` that the traced view is of its own base."""
+    cdef Tensor view
+    layout, recorded = model
+    with set_grad_enabled(recorded):
+        view = <Tensor>operators.as_strided(base, *layout)
+    view.view_kind = view_kind
+    return view
 
 
 cdef inline bint _has_accumulator_hooks(Tensor tensor) noexcept:
@@ -498,11 +538,11 @@ cdef class CompiledCallable:
         cdef run_frame_t *frame
         leaves, structure, containers = self.flatten(args, kwargs)
         for variant in self.variants:
-            if variant.n_arguments == len(leaves) and variant.structure == structure and (
+            if variant.n_arguments == len(leaves) + len(variant.state) and variant.structure == structure and (
                     len(set(containers)) == len(containers) and variant.containers.isdisjoint(containers)):
                 frame = variant.program.acquire_frame()
                 try:
-                    if variant.guards_hold(leaves, frame):
+                    if variant.guards_hold(variant.with_state(leaves) if variant.state else leaves, frame):
                         return variant
                 finally:
                     variant.program.finish(frame)
@@ -518,12 +558,12 @@ cdef class CompiledCallable:
             if len(set(containers)) < len(containers):
                 return self.call_in_python(args, kwargs)
         for variant in self.variants:
-            if variant.n_arguments == len(leaves) and (
+            if variant.n_arguments == len(leaves) + len(variant.state) and (
                     variant.structure is structure or variant.structure == structure) and (
                     not containers or variant.containers.isdisjoint(containers)):
                 frame = variant.program.acquire_frame()
                 try:
-                    if variant.guards_hold(leaves, frame):
+                    if variant.guards_hold(variant.with_state(leaves) if variant.state else leaves, frame):
                         return variant.execute(frame)
                 finally:
                     variant.program.finish(frame)

@@ -13,7 +13,7 @@ from cygrad._core.graph.node cimport HAS_SPARSE_GRADIENT, gc_track_all, gradient
 from cygrad._core.graph.array_api_marks cimport propagate_array_api
 from cygrad._core.graph.tensor cimport Tensor, is_bare
 from cygrad._core.graph.tensor_identity cimport held_array, tensor_of
-from cygrad._core.graph.untracked_reason cimport GRADIENT, NOTHING_TO_TELL
+from cygrad._core.graph.untracked_reason cimport GRADIENT, NOTHING_TO_TELL, UNTRACKED
 from cygrad._core.memory.atomic cimport atomic_claim, atomic_load, lock_patiently, unlock
 from cygrad._core.graph.user_warnings import warn_user
 
@@ -57,7 +57,7 @@ cdef Tensor _known_gradient(Tensor leaf):
         leaf.grad_tensor = tensor_of(value)
         if not is_bare(leaf):
             gc_track_all()
-        if leaf.grad_tensor.untracked == NOTHING_TO_TELL:
+        if leaf.grad_tensor.untracked in (NOTHING_TO_TELL, UNTRACKED):
             leaf.grad_tensor.untracked = GRADIENT
     else:
         release(value)
@@ -91,6 +91,8 @@ cdef bint _replace(Tensor leaf, Tensor value, bint always, array_t *former, int6
     # Array and Tensor object change together: if two threads set .grad, one of them wins with both.
     with cython.critical_section(leaf):
         array = NULL if value is None else held_array(value)
+        if value is not None:
+            slot_of(value, b"grad")                    # marks it as known to the graph, see `set_node`
         sparse = array != NULL and not array.contiguous and type(value) is not Tensor and overlaps_itself(array)
         lock_patiently(&slot.lock)
         replaced = slot.value

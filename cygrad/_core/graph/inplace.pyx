@@ -17,7 +17,8 @@ from cygrad._core.elementwise.elementwise cimport copy_into, fill
 from cygrad._core.graph.boxing cimport plain_object
 from cygrad._core.graph.modes cimport grad_enabled, thread_state, thread_state_t
 from cygrad._core.graph.node cimport (
-    ALL_ARGUMENTS, HAS_PACKED_TENSORS, HAS_PYTHON_BACKWARD, Node, install_collector, kept_t, node_new, node_t, set_edge)
+    ALL_ARGUMENTS, HAS_PACKED_TENSORS, HAS_PYTHON_BACKWARD, Node, gc_unlink, gc_untrack, install_collector, kept_t,
+    node_new, node_t, set_edge)
 from cygrad._core.graph.saved cimport before_change
 from cygrad._core.graph.tensor cimport (
     CUSTOM_VIEW, DIFFERENTIABLE_VIEW, INFERENCE_VIEW, MULTI_OUTPUT_VIEW, NO_GRAD_VIEW, Tensor, as_tensor,
@@ -212,6 +213,9 @@ cdef Node _copy_slices(Node inner, Node target, int64_t input_nr, Tensor base, T
     node.payload = inner
     node.c.inner = inner.c
     node.c.n_saved = KEPT
+    if node.notes is None and inner.c.next != NULL:           # neither leads to a Python object: hide it as well
+        gc_unlink(node.c)
+        gc_untrack(node.c)
     if inner.c.backward != NULL:             # else only Python code can run it, and so this node
         node.c.backward = _backward
     node.c.python |= inner.c.python & (HAS_PYTHON_BACKWARD | HAS_PACKED_TENSORS)

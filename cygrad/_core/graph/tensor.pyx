@@ -22,7 +22,7 @@ from cygrad._core.graph.modes cimport thread_state, thread_state_t
 from cygrad._core.graph.node cimport Hooks, Node, gradient_release, gc_track_all
 from cygrad._core.graph.tensor_free_list cimport bare_tensor
 from cygrad._core.graph.tensor_identity cimport adopt, replace_array
-from cygrad._core.graph.untracked_reason cimport DATA, DETACHED, DETACHED_IN_PLACE, NOTHING_TO_TELL
+from cygrad._core.graph.untracked_reason cimport DATA, DETACHED, DETACHED_IN_PLACE, GRADIENT, NOTHING_TO_TELL
 from cygrad._core.memory.errors cimport MEMORY_ERROR, OK, check
 from cygrad._core.memory.storage cimport has_pending, release_pending, version_new, version_release
 
@@ -97,7 +97,8 @@ cdef void set_node(Tensor tensor, Node node, int32_t output_nr) noexcept:
     cdef Node _replaced                      # perhaps the last reference: drop it after unlocking
     lock_lending(<void *>tensor)
     _replaced = tensor.node
-    if _replaced is None:                    # others use it as a leaf, or as a gradient
+    # Nodes may lead to it as a leaf, or as the gradient of one: then what is set may close a cycle.
+    if _replaced is None and (tensor.gradient != NULL or tensor.untracked in (GRADIENT, DETACHED_IN_PLACE)):
         gc_track_all()
     tensor.node = node
     tensor.output_nr = output_nr

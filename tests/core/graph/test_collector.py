@@ -96,7 +96,36 @@ def by_saved_tensor(leaf, first, last, witness):
     node._raw_saved_self.register_hooks(lambda tensor: (tensor, last, witness), lambda packed: packed[0])
 
 
-COMPUTING = (by_gradient, by_recorded_gradient, by_change_of_gradient)          # with what makes the cycle
+def by_slice_of_gradient(leaf, first, last, witness):
+    leaf.grad = cygrad.ones(2)
+    leaf.grad[0] = last
+    leaf.grad.kept = witness
+
+
+def by_gradient_of_gradient(leaf, first, last, witness):
+    leaf.grad = cygrad.ones(2)
+    leaf.grad.grad = cygrad.ones(2)
+    leaf.grad.grad.mul_(last)
+    leaf.grad.grad.kept = witness
+
+
+def by_change_of_a_computed_gradient(leaf, first, last, witness):
+    last.backward(retain_graph=True)
+    with cygrad.no_grad():
+        gradient = leaf.grad
+    gradient.mul_(last)
+    gradient.kept = witness
+
+
+def by_change_of_a_detached_gradient(leaf, first, last, witness):
+    last.backward(retain_graph=True)
+    gradient = leaf.grad.detach_()
+    gradient.mul_(last)
+    gradient.kept = witness
+
+
+COMPUTING = (by_gradient, by_recorded_gradient, by_change_of_gradient, by_slice_of_gradient, by_gradient_of_gradient,
+             by_change_of_a_computed_gradient, by_change_of_a_detached_gradient)          # with what makes the cycle
 WAYS = [value for name, value in list(globals().items()) if name.startswith("by_")]
 
 
@@ -188,6 +217,50 @@ def test_nodes_stay_unseen():
     assert all(map(gc.is_tracked, nodes))
     assert gc.is_tracked((first * 2).sin().grad_fn)           # it leads to the hook
     assert not gc.is_tracked((leaf_of() * 2).grad_fn)
+
+
+def written(state, leaf):
+    out = state.clone().detach()
+    out[0] = (state[0] * leaf).sigmoid()
+    return out
+
+
+def viewed(state, leaf):
+    out = cygrad.zeros(2, 2)
+    out[:, 0].copy_(leaf)
+    out.t()[1].add_(state.view(4)[:2])
+    return out.mul_(2)
+
+
+def listed(state, leaf):
+    rows = [state[0], state[1]]
+    rows[0] = rows[0] * leaf
+    rows[1] = (rows[1] + rows[0]).tanh_()
+    return cygrad.stack(rows)
+
+
+def split(state, leaf):
+    a, b = state.chunk(2)
+    a, b = a.unbind()[0] * leaf, b.unsqueeze(0).expand(2, 1, 2)[1]
+    return cygrad.cat([a.reshape(1, 2), b])
+
+
+@pytest.mark.parametrize("step", [written, viewed, listed, split])
+def test_steps_track_no_object(step):
+    leaf, state = leaf_of(), cygrad.ones(2, 2)
+    before = len(gc.get_objects())
+    for _ in range(1000):
+        state = step(state, leaf)
+    assert len(gc.get_objects()) - before < 500               # what the first steps import
+    state.sum().backward()
+    assert leaf.grad is not None
+
+
+def test_changed_slice_of_a_tracked_graph_is_tracked():
+    leaf, whole = leaf_of(), cygrad.zeros(3)
+    leaf.register_hook(lambda grad: None)
+    whole[1:] = leaf * 2
+    assert gc.is_tracked(whole.grad_fn)
 
 
 def accumulator_of(leaf):

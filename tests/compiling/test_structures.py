@@ -1,0 +1,108 @@
+"""Dataclasses and namedtuples as arguments and results of compiled functions."""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import pytest
+
+import cygrad
+from cygrad.compiling import explain
+
+
+@dataclass
+class Batch:
+    x: cygrad.Tensor
+    scale: float = 2.0
+    parts: list = field(default_factory=list)
+
+    def scaled(self):
+        return self.x * self.scale
+
+
+@dataclass
+class Labelled(Batch):
+    label: str = "none"
+
+
+@dataclass(frozen=True)
+class Frozen:
+    x: cygrad.Tensor
+
+
+@dataclass(slots=True)
+class Slotted:
+    x: cygrad.Tensor
+
+
+class Pair(NamedTuple):
+    x: cygrad.Tensor
+    scale: float
+
+
+def numbers(seed=0):
+    return cygrad.randn(4, generator=cygrad.Generator().manual_seed(seed))
+
+
+def test_each_dataclass_is_read():
+    compiled = cygrad.compile(lambda batch: batch.scaled() + sum(batch.parts))
+    for seed in range(5):
+        batch = Batch(numbers(seed), parts=[numbers(seed + 1), numbers(seed + 2)])
+        assert cygrad.equal(compiled(batch), batch.x * 2 + (batch.parts[0] + batch.parts[1]))
+    assert explain(compiled).replays == 4
+    batch = Batch(numbers(), 3.0, [numbers(1)])
+    assert cygrad.equal(compiled(batch), batch.x * 3 + batch.parts[0])
+
+
+@pytest.mark.parametrize("make", [lambda x: Batch(x * 2, 1.5, [x]), lambda x: Labelled(x.exp(), label="a"),
+                                  lambda x: Frozen(x.sin()), lambda x: {"a": (Frozen(x + 1), Pair(x - 1, 0.5))}])
+def test_results_are_made_anew(make):
+    compiled = cygrad.compile(make)
+    found = [compiled(numbers(seed)) for seed in range(4)]
+    assert explain(compiled).replays == 3
+    for seed, result in enumerate(found):
+        expected = make(numbers(seed))
+        assert repr(result) == repr(expected) and type(result) is type(expected)
+    assert len({id(result) for result in found}) == 4
+
+
+def test_changed_method_of_a_dataclass(monkeypatch):
+    compiled = cygrad.compile(lambda batch: batch.scaled())
+    for _ in range(2):
+        compiled(Batch(numbers()))
+    monkeypatch.setattr(Batch, "scaled", lambda self: self.x - 1)
+    assert cygrad.equal(compiled(Batch(numbers())), numbers() - 1)
+
+
+def test_changed_argument_runs_as_the_function():
+    def function(batch):
+        batch.x = batch.x * 2
+        return batch.x + 1
+    compiled = cygrad.compile(function)
+    for _ in range(3):
+        batch = Batch(numbers())
+        assert cygrad.equal(compiled(batch), numbers() * 2 + 1)
+        assert cygrad.equal(batch.x, numbers() * 2)
+
+
+def test_one_dataclass_twice():
+    def function(a, b):
+        return a.x + b.x
+    compiled, batch = cygrad.compile(function), Batch(numbers())
+    for _ in range(3):
+        assert cygrad.equal(compiled(batch, batch), numbers() * 2)
+        assert cygrad.equal(compiled(batch, Batch(numbers(1))), numbers() + numbers(1))
+
+
+def test_dataclass_with_slots():
+    compiled = cygrad.compile(lambda batch: batch.x * 2)
+    for seed in range(3):
+        assert cygrad.equal(compiled(Slotted(numbers(seed))), numbers(seed) * 2)
+
+
+def test_gradient_through_a_dataclass():
+    compiled = cygrad.compile(lambda batch: Frozen(batch.x.tanh() * batch.scale))
+    for seed in range(4):
+        x = numbers(seed).requires_grad_()
+        compiled(Batch(x)).x.sum().backward()
+        assert cygrad.equal(x.grad, cygrad.autograd.grad((x.tanh() * 2.0).sum(), x)[0])
+    assert explain(compiled).replays == 3
