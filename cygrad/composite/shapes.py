@@ -14,13 +14,13 @@ from cygrad._core.table.docstrings import documented
 from cygrad._core.table.operator import operators
 from cygrad.composite.out_forms import MOST_PARTS, as_tensor_argument
 
-__all__ = ["PROPERTIES", "broadcast_shapes", "broadcast_tensors", "chunk", "complex", "expand_as", "imag", "real",
-           "reshape_as", "split", "split_with_sizes", "tile", "unique", "unsafe_chunk", "unsafe_split",
+__all__ = ["PROPERTIES", "broadcast_shapes", "broadcast_tensors", "chunk", "complex", "conj", "expand_as", "imag",
+           "real", "reshape_as", "split", "split_with_sizes", "tile", "unique", "unsafe_chunk", "unsafe_split",
            "unsafe_split_with_sizes", "view_as"]
 
 _RETURNED = "Tensor\n    A view."
 
-METHODS = ["chunk", "expand_as", "reshape_as", "split", "split_with_sizes", "tile", "unique", "unsafe_chunk",
+METHODS = ["chunk", "conj", "expand_as", "reshape_as", "split", "split_with_sizes", "tile", "unique", "unsafe_chunk",
            "unsafe_split", "unsafe_split_with_sizes", "view_as"]
 
 
@@ -431,6 +431,28 @@ def real(input):
     tensor([1.])
     """
     return operators.real_view(input) if as_tensor_argument("real", "input", input).is_complex() else input
+
+
+@documented()
+def conj(input):
+    """Return the complex conjugates.
+
+    Returns
+    -------
+    Tensor
+        A real tensor itself.
+
+    Notes
+    -----
+    Derivative: the gradient is conjugated.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.conj(cygrad.tensor([1 + 2j]))
+    tensor([1.-2.j])
+    """
+    return operators.conj(input) if as_tensor_argument("conj", "input", input).is_complex() else input
 
 
 @documented(returns=_RETURNED)

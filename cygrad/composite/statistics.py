@@ -8,7 +8,7 @@ from cygrad._core.table.docstrings import documented
 from cygrad._core.table.operator import operators
 from cygrad.composite.out_forms import as_tensor_argument, into, spelled
 
-__all__ = ["corrcoef", "count_nonzero", "cov", "median", "msort", "nanmean", "nanmedian", "nanquantile", "nansum",
+__all__ = ["corrcoef", "count_nonzero", "cov", "median", "msort", "nanmean", "nanmedian", "nanquantile",
            "quantile"]
 
 # Shared parameter descriptions.
@@ -23,43 +23,6 @@ INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 
 # ---- without nan
-
-@spelled
-@documented(_PARAMETERS)
-def nansum(input, dim=None, keepdim=False, *, dtype=None, out=None):
-    """Sum the elements that are not nan, along some dimensions.
-
-    Parameters
-    ----------
-    dim : int or sequence of int, optional
-        Dimensions to reduce; all if not given.
-    keepdim : bool, default False
-        Keep the reduced dimensions with size 1.
-    dtype : dtype, optional
-        Type of the result.
-
-    Returns
-    -------
-    Tensor
-        0 where all are nan. Derivative: 1, and 0 for nan.
-
-    Raises
-    ------
-    RuntimeError
-        For complex tensors.
-
-    Examples
-    --------
-    >>> import cygrad
-    >>> cygrad.nansum(cygrad.tensor([1., float("nan"), 2.]))
-    tensor(3.)
-    """
-    if as_tensor_argument("nansum", "input", input).is_complex():
-        raise RuntimeError(f"nansum: not for complex numbers (got {input.dtype}).")
-    if input.is_floating_point():
-        input = operators.without_nan(input)
-    return into("nansum", operators.sum(input, dim, keepdim, dtype=dtype), out)
-
 
 @spelled
 def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None):

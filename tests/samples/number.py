@@ -81,7 +81,7 @@ HELPERS = {
     "frexp_mantissa": "frexp",
     "frexp_exponent": "frexp",
     "replace_non_finite": "nan_to_num",
-    "without_nan": "nansum",
+    "present_backward": "nansum",
     "ldexp_scale": "ldexp",
     "written": "cov",
 }

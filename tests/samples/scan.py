@@ -60,6 +60,7 @@ COMPLEX = {"cumsum", "cumprod"}
 HELPERS = {
     "cumsum_reverse": "cumsum",
     "linear_recurrence": "cumprod",
+    "product_before": "cumprod",
     "softmax_backward": "softmax",
     "log_softmax_backward": "log_softmax",
 }

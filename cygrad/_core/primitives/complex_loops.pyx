@@ -119,7 +119,13 @@ cdef void complex_loop(char **arguments, const int64_t *n, const int64_t *steps,
     """Two reals -> the complex number of these parts."""
     cdef int64_t i
     cdef real_t first, second
-    cdef real_t *out
+    cdef real_t *out = <real_t *>arguments[2]
+    cdef int64_t size = sizeof(real_t)
+    if steps[0] == size and steps[1] == size and steps[2] == 2 * size:
+        for i in range(n[0]):
+            first, second = (<real_t *>arguments[0])[i], (<real_t *>arguments[1])[i]
+            out[2 * i], out[2 * i + 1] = first, second
+        return
     for i in range(n[0]):
         first = (<real_t *>(arguments[0] + i * steps[0]))[0]
         second = (<real_t *>(arguments[1] + i * steps[1]))[0]

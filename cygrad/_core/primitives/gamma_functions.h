@@ -146,10 +146,10 @@ static double deviance(double a, double x) {
     return sum;
 }
 
-/* x^a exp(-x) / gamma(a + 1) */
-static double gamma_density(double a, double x) {
+/* x^a exp(-x) / gamma(a + 1); for a result that is rounded to float32 the plain formula is exact enough up to a = 16 */
+static double gamma_density(double a, double x, double tolerance) {
     int unused;
-    if (a < 1) return exp(a * log(x) - x - lgamma_r(a + 1, &unused));
+    if (a < (tolerance > 1e-16 ? 16 : 1)) return exp(a * log(x) - x - lgamma_r(a + 1, &unused));
     return exp(-stirling_error(a) - deviance(a, x)) / sqrt(2 * M_PI * a);
 }
 
@@ -166,19 +166,19 @@ static double large_gamma(double a, double x, int upper) {
 }
 
 /* The lower tail by its power series (Abramowitz and Stegun 6.5.29) */
-static double gamma_series(double a, double x) {
+static double gamma_series(double a, double x, double tolerance) {
     double term = 1, sum = 1;
     int k;
     for (k = 1; k < 200000; k++) {
         term *= x / (a + k);
         sum += term;
-        if (term <= 1e-17 * sum) break;
+        if (term <= tolerance * sum) break;
     }
-    return gamma_density(a, x) * sum;
+    return gamma_density(a, x, tolerance) * sum;
 }
 
 /* The upper tail by its continued fraction (6.5.31), from the front (Lentz) */
-static double gamma_fraction(double a, double x) {
+static double gamma_fraction(double a, double x, double tolerance) {
     double b = x + 1 - a, c = 1e300, d = 1 / b, value = d, step, n;
     int k;
     for (k = 1; k < 200000; k++) {
@@ -190,12 +190,12 @@ static double gamma_fraction(double a, double x) {
         c = fabs(c) < 1e-300 ? 1e-300 : c;
         step = c * d;
         value *= step;
-        if (fabs(step - 1) <= 1e-16) break;
+        if (fabs(step - 1) <= 10 * tolerance) break;
     }
-    return gamma_density(a, x) * a * value;
+    return gamma_density(a, x, tolerance) * a * value;
 }
 
-static double regularized_gamma(double a, double x, int upper) {
+static double regularized_gamma(double a, double x, int upper, double tolerance) {
     double part;
     int lower_found;
     if (!(a >= 0) || !(x >= 0) || (a == 0 && x == 0) || (isinf(a) && isinf(x))) return NAN;
@@ -203,11 +203,14 @@ static double regularized_gamma(double a, double x, int upper) {
     if (x == 0 || isinf(a)) return upper ? 1 : 0;
     if (a >= 1e6) return large_gamma(a, x, upper);
     lower_found = x < a + 1 || (x < 1 && a < 1);
-    part = lower_found ? gamma_series(a, x) : gamma_fraction(a, x);
+    part = lower_found ? gamma_series(a, x, tolerance) : gamma_fraction(a, x, tolerance);
     return lower_found == !upper ? part : 1 - part;
 }
 
-static double gamma_lower(double a, double x) { return regularized_gamma(a, x, 0); }
-static double gamma_upper(double a, double x) { return regularized_gamma(a, x, 1); }
+static double gamma_lower(double a, double x) { return regularized_gamma(a, x, 0, 1e-17); }
+static double gamma_upper(double a, double x) { return regularized_gamma(a, x, 1, 1e-17); }
+/* Of float32: terms up to a relative error of 1e-13 */
+static double gamma_lower_single(double a, double x) { return regularized_gamma(a, x, 0, 1e-14); }
+static double gamma_upper_single(double a, double x) { return regularized_gamma(a, x, 1, 1e-14); }
 
 #endif

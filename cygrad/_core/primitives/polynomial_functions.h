@@ -7,10 +7,8 @@
 
 #include <float.h>
 #include <math.h>
-#include "simd/target_clones.h"
-
 #define MOST_TERMS 1e7
-enum { MOST_RECURSIONS = 8, POLYNOMIAL_BLOCK = 64 };
+enum { MOST_RECURSIONS = 8, POLYNOMIAL_BLOCK = 256 };
 
 static inline double alternating(double n) {
     return fmod(n, 2) == 0 ? 1 : -1;
@@ -82,54 +80,16 @@ static const polynomial_t chebyshev_polynomials[2][4] = {
      {CHEBYSHEV_W, 1, chebyshev_w}}};
 static const polynomial_t other_polynomials[4] = {{HERMITE_H}, {HERMITE_HE}, {LAGUERRE_L}, {LEGENDRE_P}};
 
-/* next = ((a x + b) last - c before) / divisor; non-finite values stay. -> whether there is a finite one */
-TARGET_CLONES static int polynomial_step(const double *x, double *before, double *last, int count, double a, double b,
-                                        double c, double divisor) {
-    int finite = 0;
-    for (int i = 0; i < count; i++) {
-        const double now = last[i], next = (a * x[i] + b) * now - c * before[i];
-        const int is_finite = fabs(now) <= DBL_MAX;
-        last[i] = is_finite ? next : now;
-        before[i] = now;
-        finite |= is_finite;
-    }
-    if (divisor != 1)
-        for (int i = 0; i < count; i++)
-            last[i] /= divisor;
-    return finite;
-}
+#define LOOPS "primitives/polynomial_loops.h"
+#include "simd/each_set.h"
+#undef LOOPS
 
-/* The polynomial of degree n of at most a block of elements, in place */
-static void polynomial_block(const polynomial_t *f, double n, double *x, int count) {
-    double before[POLYNOMIAL_BLOCK], last[POLYNOMIAL_BLOCK], terms = trunc(n);
-    const int is_chebyshev = f->function != NULL;
-    if (f->shifted)
-        for (int i = 0; i < count; i++) x[i] = 2 * x[i] - 1;
-    if (n <= -1 || !(n < (is_chebyshev ? MOST_RECURSIONS : MOST_TERMS))) {
-        for (int i = 0; i < count; i++) x[i] = n <= -1 ? 0 : is_chebyshev ? f->function(x[i], n) : NAN;
-        return;
-    }
-    for (int i = 0; i < count; i++) {
-        before[i] = 0;
-        last[i] = x[i] == x[i] ? 1 : x[i];
-    }
-    for (double k = 0; k < terms; k++) {
-        double a = 2, b = 0, c = 1, divisor = 1;
-        switch (f->family) {
-            case CHEBYSHEV_T: a = k == 0 ? 1 : 2; break;
-            case CHEBYSHEV_U: break;
-            case CHEBYSHEV_V: b = k == 0 ? -1 : 0; break;
-            case CHEBYSHEV_W: b = k == 0 ? 1 : 0; break;
-            case HERMITE_H: c = 2 * k; break;
-            case HERMITE_HE: a = 1; c = k; break;
-            case LAGUERRE_L: a = -1; b = 2 * k + 1; c = k; divisor = k + 1; break;
-            case LEGENDRE_P: a = 2 * k + 1; c = k; divisor = k + 1; break;
-        }
-        if (!polynomial_step(x, before, last, count, a, b, c, divisor))
-            break;
-    }
-    for (int i = 0; i < count; i++)
-        x[i] = is_chebyshev && !isfinite(last[i]) ? f->function(x[i], n) : last[i];
+typedef void (*polynomial_loop_t)(const polynomial_t *f, double n, const void *x, void *out, int64_t count);
+static const polynomial_loop_t polynomial_loops[SETS][2] = VARIANTS(polynomial);
+
+/* The polynomial of degree n of at most a block of neighbors */
+static void polynomial_block(const polynomial_t *f, double n, const void *x, void *out, int count, int double_precision) {
+    polynomial_loops[instruction_set()][double_precision](f, n, x, out, count);
 }
 
 #endif

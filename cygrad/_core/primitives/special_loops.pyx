@@ -8,9 +8,9 @@ one by one; the function is the `data` of the loop. Importing this module enters
 
 cimport numpy as np
 import numpy
-from libc.math cimport frexp, isfinite
-from libc.stdint cimport int32_t, int64_t
-from cygrad._core.arrays.dtype cimport FLOAT32, FLOAT64, INT32, INT64, UINT8, code_of_typenum
+from libc.stdint cimport int64_t
+from libc.string cimport memcmp
+from cygrad._core.arrays.dtype cimport FLOAT32, FLOAT64, INT64, UINT8, code_of_typenum
 from cygrad._core.primitives.primitive_table cimport FLOAT, SAME, define, loop_t, type_rule_t, set_entry
 
 ctypedef double (*function_t)(double) noexcept nogil
@@ -50,6 +50,8 @@ cdef extern from "primitives/gamma_functions.h" nogil:
     double polygamma_function(double, double)
     double gamma_lower(double, double)
     double gamma_upper(double, double)
+    double gamma_lower_single(double, double)
+    double gamma_upper_single(double, double)
 
 cdef extern from "primitives/float_tables.h" nogil:
     ctypedef struct float_table_t:
@@ -63,14 +65,15 @@ cdef extern from "primitives/polynomial_functions.h" nogil:
         pass
     const polynomial_t chebyshev_polynomials[2][4]
     const polynomial_t other_polynomials[4]
-    void polynomial_block(const polynomial_t *f, double n, double *x, int count)
+    void polynomial_block(const polynomial_t *f, double n, const void *x, void *out, int count, bint double_precision)
 
 ctypedef fused real_t:
     float
     double
 
 cdef enum:
-    BLOCK = 64             # as PIECEWISE_BLOCK, POLYNOMIAL_BLOCK
+    BLOCK = 64             # as PIECEWISE_BLOCK
+    POLYNOMIAL_BLOCK = 256
     MOST_TABLES = 24
 
 
@@ -140,45 +143,31 @@ cdef void polygamma_float_loop(char **arguments, const int64_t *n, const int64_t
         start += stop
 
 
-cdef void polynomial_loop(char **arguments, const int64_t *n, const int64_t *steps, real_t *data) noexcept nogil:
-    """Run contiguous elements of one degree together."""
-    cdef double[BLOCK] x
-    cdef int64_t done = 0
+cdef void polynomial_loop(char **arguments, const int64_t *n, const int64_t *steps, real_t *tag) noexcept nogil:
+    """Neighbors of one degree together."""
+    cdef real_t[POLYNOMIAL_BLOCK] x, results
+    cdef int64_t done = 0, size = sizeof(real_t)
     cdef int count, k
-    cdef real_t degree
+    cdef char *data
+    cdef char *degrees
+    cdef char *out
     while done < n[0]:
-        degree = (<real_t *>(arguments[1] + done * steps[1]))[0]
-        count = 0
-        while count < BLOCK and done + count < n[0] and (
-                (<real_t *>(arguments[1] + (done + count) * steps[1]))[0] == degree or count == 0):
-            x[count] = (<real_t *>(arguments[0] + (done + count) * steps[0]))[0]
-            count += 1
-        polynomial_block(<const polynomial_t *><void *>data, degree, x, count)
-        for k in range(count):
-            (<real_t *>(arguments[2] + (done + k) * steps[2]))[0] = <real_t>x[k]
+        data, degrees = arguments[0] + done * steps[0], arguments[1] + done * steps[1]
+        out = arguments[2] + done * steps[2]
+        count = <int>min(n[0] - done, <int64_t>POLYNOMIAL_BLOCK)
+        if steps[1] and (steps[1] != size or memcmp(degrees, degrees + size, (count - 1) * size) != 0):
+            k = 1
+            while k < count and (<real_t *>(degrees + k * steps[1]))[0] == (<real_t *>degrees)[0]:
+                k += 1
+            count = k
+        for k in range(count if steps[0] != size else 0):
+            x[k] = (<real_t *>(data + k * steps[0]))[0]
+        polynomial_block(<const polynomial_t *><void *>tag, (<real_t *>degrees)[0],
+                         data if steps[0] == size else <char *>x, out if steps[2] == size else <char *>results, count,
+                         real_t is double)
+        for k in range(count if steps[2] != size else 0):
+            (<real_t *>(out + k * steps[2]))[0] = results[k]
         done += count
-
-
-cdef void mantissa_loop(char **arguments, const int64_t *n, const int64_t *steps, real_t *tag) noexcept nogil:
-    """The mantissa of frexp(), in [1/2, 1)."""
-    cdef int64_t i
-    cdef int exponent
-    for i in range(n[0]):
-        (<real_t *>(arguments[1] + i * steps[1]))[0] = <real_t>frexp(
-            (<real_t *>(arguments[0] + i * steps[0]))[0], &exponent)
-
-
-cdef void exponent_loop(char **arguments, const int64_t *n, const int64_t *steps, real_t *tag) noexcept nogil:
-    """The exponent of frexp(); 0 where there is none."""
-    cdef int64_t i
-    cdef int exponent
-    cdef real_t x
-    for i in range(n[0]):
-        x = (<real_t *>(arguments[0] + i * steps[0]))[0]
-        exponent = 0
-        if isfinite(x):
-            frexp(x, &exponent)
-        (<int32_t *>(arguments[1] + i * steps[1]))[0] = exponent
 
 
 cdef float_table_t[MOST_TABLES] _tables
@@ -208,9 +197,9 @@ cdef int _enter_piecewise(str name, const piecewise_t *function, int cost, int b
     return _enter_one(name, piecewise_loop, NULL, function, cost, bits)
 
 
-cdef int _enter_binary(str name, function_of_two_t function, int cost) except -1:
+cdef int _enter_binary(str name, function_of_two_t single, function_of_two_t function, int cost) except -1:
     cdef int index = define(name, 2, FLOAT, cost, True, -1)
-    set_entry(index, FLOAT32, binary_float_loop, <void *>function, FLOAT32)
+    set_entry(index, FLOAT32, binary_float_loop, <void *>single, FLOAT32)
     set_entry(index, FLOAT64, binary_loop, <void *>function, FLOAT64)
     return 0
 
@@ -259,26 +248,20 @@ def _initialize():
     _enter_piecewise("ndtri", &inverse_normal, 30, 6)
     _enter_piecewise("digamma", &digamma_function, 30, 6)
     _enter("lgamma", log_gamma, 60, 6)
-    _enter_binary("zeta", zeta_function, 300)
-    _enter_binary("polygamma", polygamma_function, 300)
+    _enter_binary("zeta", zeta_function, zeta_function, 300)
+    _enter_binary("polygamma", polygamma_function, polygamma_function, 300)
     set_entry(define("polygamma", 2, FLOAT, 300, True, -1), FLOAT32, polygamma_float_loop, NULL, FLOAT32)
     polygamma_tables[0].function, polygamma_tables[1].function = polygamma_1, polygamma_2
     polygamma_tables[2].function, polygamma_tables[3].function = polygamma_3, polygamma_4
     for index in range(4):
         polygamma_tables[index].bits = 6
-    _enter_binary("igamma", gamma_lower, 400)
-    _enter_binary("igammac", gamma_upper, 400)
+    _enter_binary("igamma", gamma_lower_single, gamma_lower, 400)
+    _enter_binary("igammac", gamma_upper_single, gamma_upper, 400)
     for kind in range(4):
         _enter_polynomial("chebyshev_polynomial_" + "tuvw"[kind], &chebyshev_polynomials[0][kind])
         _enter_polynomial("shifted_chebyshev_polynomial_" + "tuvw"[kind], &chebyshev_polynomials[1][kind])
         _enter_polynomial(("hermite_polynomial_h", "hermite_polynomial_he", "laguerre_polynomial_l",
                            "legendre_polynomial_p")[kind], &other_polynomials[kind])
-    index = define("frexp_mantissa", 1, SAME, 4, True, -1)
-    set_entry(index, FLOAT32, <loop_t>mantissa_loop[float], NULL, FLOAT32)
-    set_entry(index, FLOAT64, <loop_t>mantissa_loop[double], NULL, FLOAT64)
-    index = define("frexp_exponent", 1, SAME, 4, True, -1)
-    set_entry(index, FLOAT32, <loop_t>exponent_loop[float], NULL, INT32)
-    set_entry(index, FLOAT64, <loop_t>exponent_loop[double], NULL, INT32)
     _enter_from_numpy("gcd", numpy.gcd, SAME, UINT8, INT64)
     _enter_from_numpy("lcm", numpy.lcm, SAME, UINT8, INT64)
 

@@ -8,7 +8,7 @@ where a loop has no use for it, its pointer type tells the compiler the element 
 from libc.math cimport trunc
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memmove, memset
-from cygrad._core.arrays.dtype cimport BOOL, DTYPES, FLOAT32, FLOAT64, INT64, itemsize
+from cygrad._core.arrays.dtype cimport BOOL, DTYPES, FLOAT32, FLOAT64, INT32, INT64, itemsize
 from cygrad._core.primitives.cast cimport cast_loops
 from cygrad._core.primitives.integer_loops cimport enter_integers
 from cygrad._core.primitives.primitive_table cimport (
@@ -19,12 +19,12 @@ cdef extern from "<math.h>" nogil:
 
 cdef extern from "primitives/vector_math.h" nogil:
     void sines(const double *x, double *out, int64_t n, int64_t quarter)
-    ctypedef void (*vector_function_t)(const void **operands, void *out, int64_t n) noexcept nogil
+    ctypedef void (*vector_function_t)(const void **operands, void *out, int64_t n, bint numbers) noexcept nogil
     ctypedef struct vector_entry_t:
         const char *name
         int arity
         int cost
-        int truth
+        int made
     const vector_entry_t vector_entries[1]
     int VECTOR_ENTRIES
     vector_function_t vector_function(int entry, bint double_precision)
@@ -155,15 +155,18 @@ cdef inline void _run_vector(int arity, int64_t made, char **arguments, int64_t 
     cdef char *out = arguments[arity]
     cdef char *results = <char *>block[MAX_ARITY]
     cdef int k
+    cdef bint numbers = arity > 1
+    for k in range(1, arity):
+        numbers = numbers and steps[k] == 0
     for k in range(arity + 1):
-        if steps[k] != (size if k < arity else made) and count > BLOCK:
+        if steps[k] != (size if k < arity else made) and not (numbers and 0 < k < arity) and count > BLOCK:
             count = BLOCK
     while done < n:
         if n - done < count:
             count = n - done
         for k in range(arity):
             x = arguments[k] + done * steps[k]
-            if steps[k] == size:
+            if steps[k] == size or (numbers and k):
                 operands[k] = x
             else:
                 operands[k] = block[k]
@@ -175,9 +178,9 @@ cdef inline void _run_vector(int arity, int64_t made, char **arguments, int64_t 
                     for i in range(count):
                         block[k][i] = number
         if steps[arity] == made:
-            function(operands, out + done * made, count)
+            function(operands, out + done * made, count, numbers)
         else:
-            function(operands, results, count)
+            function(operands, results, count, numbers)
             for i in range(count):
                 memcpy(out + (done + i) * steps[arity], results + i * made, made)
         done += count
@@ -205,6 +208,10 @@ cdef void _truth_loop_of_one(char **arguments, const int64_t *n, const int64_t *
 
 cdef void _truth_loop_of_two(char **arguments, const int64_t *n, const int64_t *steps, real_t *data) noexcept nogil:
     _run_vector[real_t](2, 1, arguments, n[0], steps, data)
+
+
+cdef void _integer_loop_of_one(char **arguments, const int64_t *n, const int64_t *steps, real_t *data) noexcept nogil:
+    _run_vector[real_t](1, sizeof(int32_t), arguments, n[0], steps, data)
 
 
 cdef void zeros_like_loop(char **arguments, const int64_t *n, const int64_t *steps, word_t *tag) noexcept nogil:
@@ -239,24 +246,26 @@ cdef int _enter_reals(str name, int arity, type_rule_t rule, int cost, bint exac
 
 
 cdef int _enter_vectors() except -1:
-    """Enter the functions of vector_math.h, for the real dtypes that they support."""
-    cdef int entry, index, kind
-    cdef loop_t[7] single, double                 # by arity; then those of bool
+    """The functions of vector_math.h, for the real dtypes that they are there for."""
+    cdef int entry, index, kind, dtype
+    cdef loop_t[8] single, double                 # by arity; then those of bool, and of int32
     single[1], double[1] = <loop_t>_vector_loop_of_one[float], <loop_t>_vector_loop_of_one[double]
     single[2], double[2] = <loop_t>_vector_loop_of_two[float], <loop_t>_vector_loop_of_two[double]
     single[3], double[3] = <loop_t>_vector_loop_of_three[float], <loop_t>_vector_loop_of_three[double]
     single[4], double[4] = <loop_t>_vector_loop_of_four[float], <loop_t>_vector_loop_of_four[double]
     single[5], double[5] = <loop_t>_truth_loop_of_one[float], <loop_t>_truth_loop_of_one[double]
     single[6], double[6] = <loop_t>_truth_loop_of_two[float], <loop_t>_truth_loop_of_two[double]
+    single[7], double[7] = <loop_t>_integer_loop_of_one[float], <loop_t>_integer_loop_of_one[double]
     for entry in range(VECTOR_ENTRIES):
-        kind = vector_entries[entry].arity + (MAX_ARITY if vector_entries[entry].truth else 0)
+        kind = vector_entries[entry].arity + (0, 4, 0, 0, 6)[vector_entries[entry].made]
+        dtype = (-1, BOOL, -1, -1, INT32)[vector_entries[entry].made]
         index = define(vector_entries[entry].name.decode(), vector_entries[entry].arity, FLOAT,
                        vector_entries[entry].cost, True, -1)
         set_entry(index, FLOAT32, single[kind], <void *>vector_function(entry, False),
-                  BOOL if kind > MAX_ARITY else FLOAT32)
+                  FLOAT32 if dtype < 0 else dtype)
         if vector_function(entry, True) != NULL:
             set_entry(index, FLOAT64, double[kind], <void *>vector_function(entry, True),
-                      BOOL if kind > MAX_ARITY else FLOAT64)
+                      FLOAT64 if dtype < 0 else dtype)
     return 0
 
 

@@ -32,6 +32,22 @@ INLINE REAL NAME(next_after)(REAL x, REAL y) {
     return (x != x) | (y != y) ? x + y : other;
 }
 
+/* The parts of frexp(): a mantissa in [1/2, 1) and an exponent; what is 0 or not finite stays and has the exponent 0. */
+#define HAS_PARTS(x) (((x) != 0) & (ABSOLUTE(x) < INFINITY))
+#define TINY(x) (ABSOLUTE(x) < (DOUBLE ? (REAL)0x1p-1022 : (REAL)0x1p-126))
+#define RAISED(x) (TINY(x) ? (x) * (REAL)0x1p60 : (x))
+
+INLINE REAL NAME(mantissa)(REAL x) {
+    const UNSIGNED sign_and_digits = NAME(bits_of)(RAISED(x)) & ~((UNSIGNED)2 * BIAS + ((UNSIGNED)1 << MANTISSA));
+    return HAS_PARTS(x) ? NAME(of_bits)(sign_and_digits | (BIAS - ((UNSIGNED)1 << MANTISSA))) : x;
+}
+
+INLINE int32_t NAME(exponent)(REAL x) {
+    const UNSIGNED shifted = NAME(bits_of)(ABSOLUTE(RAISED(x))) >> MANTISSA;
+    const int32_t exponent = (int32_t)shifted - (int32_t)(BIAS >> MANTISSA) + 1;
+    return HAS_PARTS(x) ? exponent - (TINY(x) ? 60 : 0) : 0;
+}
+
 INLINE REAL NAME(replaced)(REAL x, REAL nan, REAL above, REAL below) {
     const REAL high = x == INFINITY ? above : x, low = x == -INFINITY ? below : high;
     return x != x ? nan : low;

@@ -13,6 +13,3 @@ cdef void dot_integers(int dtype, int64_t n, const void *x, int64_t x_step, cons
 # c *= beta; 0 writes zeros whatever there was. Integer dtypes take `integer_beta`.
 cdef void scale_tile(int dtype, int64_t m, int64_t n, blas_scalar_t beta, int64_t integer_beta,
                      void *c, int64_t c_step) noexcept nogil
-# result[i, j] = a[i] * b[j] for some rows; all contiguous; any dtype.
-cdef void outer_rows(int dtype, const void *a, const void *b, void *result,
-                     int64_t begin, int64_t end, int64_t n) noexcept nogil

@@ -6,7 +6,7 @@ Integers wrap around; so a factor may be applied to the operands instead of to t
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 from libc.string cimport memset
 from cygrad._core.arrays.dtype cimport (
-    BOOL, COMPLEX64, COMPLEX128, FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, UINT8, itemsize,
+    COMPLEX64, COMPLEX128, FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, UINT8, itemsize,
 )
 
 cdef enum:
@@ -154,51 +154,3 @@ cdef void scale_tile(int dtype, int64_t m, int64_t n, blas_scalar_t beta, int64_
             _scale_complex(<float *>row, n, <float>beta.real, <float>beta.imag)
         elif dtype == COMPLEX128:
             _scale_complex(<double *>row, n, beta.real, beta.imag)
-
-
-cdef void _outer_real(const real_t *a, const real_t *b, real_t *result,
-                      int64_t begin, int64_t end, int64_t n) noexcept nogil:
-    """Some rows of an outer product."""
-    cdef int64_t i, j
-    cdef real_t factor
-    for i in range(begin, end):
-        factor = a[i]
-        for j in range(n):
-            result[i * n + j] = <real_t>(factor * b[j])
-
-
-cdef void _outer_complex(const floating_t *a, const floating_t *b, floating_t *result,
-                         int64_t begin, int64_t end, int64_t n) noexcept nogil:
-    """Some rows of an outer product of pairs."""
-    cdef int64_t i, j
-    cdef floating_t x, y
-    cdef floating_t *row
-    for i in range(begin, end):
-        x, y = a[2 * i], a[2 * i + 1]
-        row = result + 2 * i * n
-        for j in range(n):
-            row[2 * j] = x * b[2 * j] - y * b[2 * j + 1]
-            row[2 * j + 1] = x * b[2 * j + 1] + y * b[2 * j]
-
-
-cdef void outer_rows(int dtype, const void *a, const void *b, void *result,
-                     int64_t begin, int64_t end, int64_t n) noexcept nogil:
-    """Some rows of an outer product."""
-    if dtype == BOOL or dtype == UINT8:       # 0 or 1: the product is the conjunction
-        _outer_real(<const uint8_t *>a, <const uint8_t *>b, <uint8_t *>result, begin, end, n)
-    elif dtype == INT8:
-        _outer_real(<const int8_t *>a, <const int8_t *>b, <int8_t *>result, begin, end, n)
-    elif dtype == INT16:
-        _outer_real(<const int16_t *>a, <const int16_t *>b, <int16_t *>result, begin, end, n)
-    elif dtype == INT32:
-        _outer_real(<const int32_t *>a, <const int32_t *>b, <int32_t *>result, begin, end, n)
-    elif dtype == INT64:
-        _outer_real(<const int64_t *>a, <const int64_t *>b, <int64_t *>result, begin, end, n)
-    elif dtype == FLOAT32:
-        _outer_real(<const float *>a, <const float *>b, <float *>result, begin, end, n)
-    elif dtype == FLOAT64:
-        _outer_real(<const double *>a, <const double *>b, <double *>result, begin, end, n)
-    elif dtype == COMPLEX64:
-        _outer_complex(<const float *>a, <const float *>b, <float *>result, begin, end, n)
-    elif dtype == COMPLEX128:
-        _outer_complex(<const double *>a, <const double *>b, <double *>result, begin, end, n)

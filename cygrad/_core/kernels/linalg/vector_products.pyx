@@ -8,11 +8,14 @@ from cygrad._core.arrays.dtype cimport FLOAT32, FLOAT64, COMPLEX64, is_different
 from cygrad._core.arrays.value cimport ARRAY, register_kernel, set_array, value_t
 from cygrad._core.elementwise.copying cimport as_contiguous
 from cygrad._core.kernels.linalg.blas cimport BLAS_MAX, dot
-from cygrad._core.kernels.linalg.integer_matmul cimport dot_integers, outer_rows
+from cygrad._core.kernels.linalg.integer_matmul cimport dot_integers
 from cygrad._core.kernels.linalg.product_checks cimport check_arrays, text_t
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, TYPE_ERROR, message
 from cygrad._core.memory.storage cimport allocate, deallocate
+from cygrad._core.primitives.primitive_table cimport entries, entry_t, primitive
 from cygrad._core.threads.parallel cimport parallel_for
+
+cdef int _mul = primitive("mul")
 
 cdef enum:
     DOT_PIECE = 1 << 16       # elements of one call of BLAS; their sums are added in order
@@ -139,7 +142,15 @@ cdef int vdot_kernel(const value_t *arguments, value_t *results) noexcept nogil:
 cdef void _outer_piece(void *context, int64_t begin, int64_t end) noexcept nogil:
     """Some rows."""
     cdef outer_t *work = <outer_t *>context
-    outer_rows(work.result.dtype, work.a.data, work.b.data, work.result.data, begin, end, work.b.shape[0])
+    cdef const entry_t *product = &entries[_mul][work.result.dtype]
+    cdef int64_t n = work.b.shape[0], size = itemsize(work.result.dtype), row
+    cdef int64_t[3] steps
+    cdef char *pointers[3]
+    steps[0], steps[1], steps[2] = 0, size, size
+    for row in range(begin, end):
+        pointers[0], pointers[1], pointers[2] = (work.a.data + row * size, work.b.data,
+                                                 work.result.data + row * n * size)
+        product.loop(pointers, &n, steps, product.data)
 
 
 cdef int outer_kernel(const value_t *arguments, value_t *results) noexcept nogil:

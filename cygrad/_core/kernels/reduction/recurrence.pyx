@@ -3,11 +3,17 @@
 from libc.stdint cimport int64_t
 from libc.stdio cimport snprintf
 from cygrad._core.arrays.array cimport array_empty_like, array_t, release, same_shape, shape_text
-from cygrad._core.arrays.dtype cimport COMPLEX64, COMPLEX128, FLOAT32, FLOAT64, dtype_name, is_differentiable, promote
+from cygrad._core.arrays.dtype cimport COMPLEX64, FLOAT32, FLOAT64, dtype_name, is_differentiable, promote
 from cygrad._core.arrays.value cimport is_true, register_kernel, value_t
 from cygrad._core.elementwise.elementwise cimport as_contiguous
+from cygrad._core.elementwise.rows cimport rows_along, rows_t
 from cygrad._core.kernels.arguments cimport array_argument, array_result, integer_argument, wrap_dim
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, message
+from cygrad._core.threads.parallel cimport parallel_for
+
+cdef enum:
+    PIECE = 16384          # elements worth a thread
+    LINES = 8
 
 ctypedef fused number_t:
     float
@@ -16,30 +22,56 @@ ctypedef fused number_t:
     double complex
 
 
-cdef void _run(number_t *result, const number_t *input, const number_t *coefficient, int64_t outer, int64_t n,
-               int64_t inner, bint reverse) noexcept nogil:
+cdef struct recurrence_t:
+    int dtype
+    rows_t rows
+    bint reverse
+    char *input
+    char *coefficient
+    char *result
+
+
+cdef void _run(recurrence_t *work, number_t *tag, int64_t begin, int64_t end) noexcept nogil:
     """
-    The lines of one dimension of contiguous arrays: `inner` is the step along a line.
+    Lines begin..end-1 along the dimension, LINES of them side by side: each step waits for the one before.
 
     A coefficient of 0 ends what came before, even where that has overflowed.
     """
-    cdef int64_t o, i, k, at
-    for o in range(outer):
-        at = o * n * inner
-        if reverse:
-            for i in range(n - 1, -1, -1):
-                for k in range(inner):
-                    result[at + i * inner + k] = input[at + i * inner + k]
-                    if i < n - 1 and coefficient[at + (i + 1) * inner + k] != 0:
-                        result[at + i * inner + k] = (result[at + i * inner + k] + coefficient[at + (i + 1) * inner + k]
-                                                      * result[at + (i + 1) * inner + k])
-        else:
-            for i in range(n):
-                for k in range(inner):
-                    result[at + i * inner + k] = input[at + i * inner + k]
-                    if i > 0 and coefficient[at + i * inner + k] != 0:
-                        result[at + i * inner + k] = (result[at + i * inner + k] + coefficient[at + i * inner + k]
-                                                      * result[at + (i - 1) * inner + k])
+    cdef const number_t *input = <const number_t *>work.input
+    cdef const number_t *coefficient = <const number_t *>work.coefficient
+    cdef number_t *result = <number_t *>work.result
+    cdef int64_t n = work.rows.n, inner = work.rows.inner, step = -inner if work.reverse else inner
+    cdef int64_t i, k, row, before, count
+    cdef int64_t[LINES] at
+    cdef number_t[LINES] last
+    cdef number_t factor
+    while begin < end:
+        count = min(<int64_t>LINES, end - begin)
+        for k in range(count):
+            row = begin + k
+            at[k] = row // inner * n * inner + row % inner + ((n - 1) * inner if work.reverse else 0)
+            last[k] = result[at[k]] = input[at[k]]
+        # Reversed, the coefficient belongs to the element that was before.
+        before = 0 if work.reverse else step
+        for i in range(1, n):
+            for k in range(LINES if count == LINES else count):
+                factor = coefficient[at[k] + before]
+                at[k] += step
+                last[k] = input[at[k]] + factor * last[k] if factor != 0 else input[at[k]]
+                result[at[k]] = last[k]
+        begin += count
+
+
+cdef void _run_body(void *context, int64_t begin, int64_t end) noexcept nogil:
+    cdef recurrence_t *work = <recurrence_t *>context
+    if work.dtype == FLOAT32:
+        _run(work, <float *>NULL, begin, end)
+    elif work.dtype == FLOAT64:
+        _run(work, <double *>NULL, begin, end)
+    elif work.dtype == COMPLEX64:
+        _run(work, <float complex *>NULL, begin, end)
+    else:
+        _run(work, <double complex *>NULL, begin, end)
 
 
 cdef int linear_recurrence_kernel(const value_t *arguments, value_t *results) noexcept nogil:
@@ -49,9 +81,9 @@ cdef int linear_recurrence_kernel(const value_t *arguments, value_t *results) no
     cdef array_t *x
     cdef array_t *c
     cdef array_t *result
-    cdef int64_t dim, outer = 1, inner = 1, n
-    cdef int i, axis, dtype, status
-    cdef bint reverse = is_true(&arguments[3])
+    cdef recurrence_t work
+    cdef int64_t dim
+    cdef int axis, dtype, status
     status = array_argument(b"linear_recurrence", b"input", &arguments[0], &input)
     if status == OK:
         status = array_argument(b"linear_recurrence", b"coefficient", &arguments[1], &coefficient)
@@ -75,20 +107,11 @@ cdef int linear_recurrence_kernel(const value_t *arguments, value_t *results) no
         release(c)
         release(result)
         return MEMORY_ERROR
-    for i in range(axis):
-        outer *= input.shape[i]
-    for i in range(axis + 1, input.ndim):
-        inner *= input.shape[i]
-    n = input.shape[axis] if input.ndim else 1
-    if dtype == FLOAT32:
-        _run(<float *>result.data, <float *>x.data, <float *>c.data, outer, n, inner, reverse)
-    elif dtype == FLOAT64:
-        _run(<double *>result.data, <double *>x.data, <double *>c.data, outer, n, inner, reverse)
-    elif dtype == COMPLEX64:
-        _run(<float complex *>result.data, <float complex *>x.data, <float complex *>c.data, outer, n, inner, reverse)
-    elif dtype == COMPLEX128:
-        _run(<double complex *>result.data, <double complex *>x.data, <double complex *>c.data, outer, n, inner,
-             reverse)
+    rows_along(input, axis, &work.rows)
+    work.dtype, work.reverse = dtype, is_true(&arguments[3])
+    work.input, work.coefficient, work.result = x.data, c.data, result.data
+    if result.size:
+        parallel_for(_run_body, &work, work.rows.outer * work.rows.inner, max(<int64_t>LINES, PIECE // work.rows.n))
     release(x)
     release(c)
     return array_result(result, &results[0])

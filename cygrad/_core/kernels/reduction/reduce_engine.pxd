@@ -5,7 +5,7 @@ from cygrad._core.arrays.array cimport array_t
 
 cdef extern from "kernels/reduction/reduce_operations.h":
     ctypedef enum reduce_operation_t:
-        SUM, MEAN, PROD, MAXIMUM, MINIMUM, ANY, ALL, VARIANCE, DEVIATION
+        SUM, NANSUM, MEAN, PROD, MAXIMUM, MINIMUM, ANY, ALL, VARIANCE, DEVIATION
         NORM_0, NORM_1, NORM_2, NORM_P, NORM_MAX, NORM_MIN, ARGMAX, ARGMIN, LOGSUMEXP
 
 # Reduce the dimensions of `self` for which `reduced` is true into `result`: contiguous, of the loops' result dtype,

@@ -13,10 +13,10 @@ from cygrad._core.arrays.dtype cimport (
 from cygrad._core.arrays.value cimport (
     NOTHING, as_real, clear, is_number, is_true, kernel_t, register_kernel, set_array,
     value_t)
-from cygrad._core.elementwise.copying cimport as_dtype
+from cygrad._core.elementwise.copying cimport as_copy, as_dtype
 from cygrad._core.kernels.arguments cimport array_argument, integers_argument, new_array, wrap_dims
 from cygrad._core.kernels.reduction.reduce_engine cimport (
-    ALL, ANY, DEVIATION, LOGSUMEXP, MEAN, NORM_0, NORM_1, NORM_2, NORM_MAX, NORM_MIN, NORM_P, PROD, SUM,
+    ALL, ANY, DEVIATION, LOGSUMEXP, MEAN, NANSUM, NORM_0, NORM_1, NORM_2, NORM_MAX, NORM_MIN, NORM_P, PROD, SUM,
     VARIANCE, can_reduce_computed, element_source_t, reduce_array, reduce_computed,
 )
 from cygrad._core.memory.errors cimport (
@@ -213,11 +213,23 @@ cdef int _guarded_result(const char *name, int operation, double parameter, int 
     return status
 
 
+cdef void _zero_nan(array_t *copy) noexcept nogil:
+    """0 in place of each nan of a real array without gaps."""
+    cdef int64_t i
+    for i in range(copy.size):
+        if copy.dtype == FLOAT32:
+            if (<float *>copy.data)[i] != (<float *>copy.data)[i]:
+                (<float *>copy.data)[i] = 0
+        elif (<double *>copy.data)[i] != (<double *>copy.data)[i]:
+            (<double *>copy.data)[i] = 0
+
+
 cdef int _sum_or_prod(const char *name, int operation, const value_t *arguments,
                       value_t *results) noexcept nogil:
-    """sum, prod(self, dims, keepdim, dtype): integers and bool give int64 unless a dtype is given."""
+    """sum, nansum, prod(self, dims, keepdim, dtype): integers and bool give int64 unless a dtype is asked for."""
     cdef reduction_t reduction
     cdef value_t wide
+    cdef array_t *source
     cdef array_t *cast
     cdef int dtype, wanted, status = read_reduction(name, &arguments[0], &arguments[1], &arguments[2],
                                                     &reduction)
@@ -227,15 +239,25 @@ cdef int _sum_or_prod(const char *name, int operation, const value_t *arguments,
     wanted = dtype if is_differentiable(dtype) else INT64
     if arguments[3].kind != NOTHING:
         wanted = <int>arguments[3].of.integer
+    if operation == NANSUM and (is_complex(dtype) or is_complex(wanted)):
+        snprintf(message(), MESSAGE, b"nansum: does not support complex numbers (got %s). Use sum() instead.",
+                 dtype_name(wanted))
+        return RUNTIME_ERROR
+    if operation == NANSUM and not is_differentiable(dtype):
+        operation = SUM
     if is_differentiable(wanted):
         return reduced_result(name, operation, 0, wanted, wanted, &reduction, results)
     # Integers wrap around: the cast may come after the sum in 64 bits; but bool, like floats, is cast before.
     if wanted == BOOL or is_differentiable(dtype):
-        cast = as_dtype(reduction.self, wanted)
+        source = as_copy(reduction.self, dtype) if operation == NANSUM else retain(reduction.self)
+        if operation == NANSUM and source != NULL:
+            _zero_nan(source)
+        cast = as_dtype(source, wanted) if source != NULL else NULL
+        release(source)
         if cast == NULL:
             return MEMORY_ERROR
         reduction.self = cast
-        status = reduced_result(name, operation, 0, wanted, INT64, &reduction, &wide)
+        status = reduced_result(name, SUM if operation == NANSUM else operation, 0, wanted, INT64, &reduction, &wide)
         release(cast)
     else:
         status = reduced_result(name, operation, 0, dtype, INT64, &reduction, &wide)
@@ -252,6 +274,11 @@ cdef int _sum_or_prod(const char *name, int operation, const value_t *arguments,
 cdef int sum_kernel(const value_t *arguments, value_t *results) noexcept nogil:
     """sum(self, dims, keepdim, dtype)."""
     return _sum_or_prod(b"sum", SUM, arguments, results)
+
+
+cdef int nansum_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """nansum(self, dims, keepdim, dtype)."""
+    return _sum_or_prod(b"nansum", NANSUM, arguments, results)
 
 
 cdef int prod_kernel(const value_t *arguments, value_t *results) noexcept nogil:
@@ -473,6 +500,7 @@ cdef bint casts_itself(kernel_t kernel) noexcept nogil:
 
 
 register_reduction("sum", sum_kernel)
+register_reduction("nansum", nansum_kernel)
 register_reduction("prod", prod_kernel)
 register_reduction("mean", mean_kernel)
 register_reduction("var", var_kernel)

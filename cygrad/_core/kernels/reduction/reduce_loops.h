@@ -28,6 +28,11 @@ template <class T, class P, class A, class O> struct Sum : types<T, P, A, O> {
     static O finish(A a, const parameter_t *) { return O(a); }
 };
 
+template <class T, class P, class A, class O> struct NanSum : Sum<T, P, A, O> {
+    template <class V> INLINE V map(V x) { return x == x ? x : V{}; }
+    INLINE P load(T x, const parameter_t *) { return x == x ? P(x) : P(0); }
+};
+
 template <class T, class P, class A, class O> struct Mean : Sum<T, P, A, O> {
     static O finish(A a, const parameter_t *q) { return O(a / q->count); }
 };

@@ -4,6 +4,7 @@
 
 typedef enum {
     SUM,
+    NANSUM,             /* of real numbers */
     MEAN,
     PROD,
     MAXIMUM,

@@ -318,7 +318,7 @@ template <class T> loops_t integral(int operation) {
 }
 
 template <class T> loops_t real(int operation) {
-    loops_t found = ordered<T>(operation);
+    loops_t found = operation == NANSUM ? loops<NanSum<T, T, double, T>>() : ordered<T>(operation);
     return found.leaf ? found : floating<T, double, T>(operation);
 }
 

@@ -4,7 +4,7 @@ cimport cygrad._core.primitives.complex_parts
 from libc.stdint cimport int64_t
 from cygrad._core.arrays.array cimport array_empty_like, array_t, release
 from cygrad._core.arrays.dtype cimport BOOL, COMPLEX64, FLOAT32, FLOAT64, INT64, is_differentiable
-from cygrad._core.arrays.value cimport NOTHING, register_kernel, set_array, value_t
+from cygrad._core.arrays.value cimport NOTHING, is_true, register_kernel, set_array, value_t
 from cygrad._core.elementwise.copying cimport as_contiguous, as_dtype
 from cygrad._core.elementwise.rows cimport rows_along, rows_t
 from cygrad._core.kernels.arguments cimport array_argument, integer_argument, wrap_dim
@@ -35,6 +35,8 @@ ctypedef enum scan_operation_t:
     CUMSUM
     CUMPROD
     CUMSUM_REVERSE
+    PRODUCT_BEFORE
+    PRODUCT_AFTER
 
 ctypedef struct cumulation_t:
     scan_operation_t operation
@@ -49,8 +51,11 @@ ctypedef struct cumulation_t:
 cdef void _scan(cumulation_t *work, element *x, element *out, total *totals, int64_t begin,
                 int64_t end) noexcept nogil:
     """Tiles begin..end-1; `totals` has room for a tile."""
-    cdef int64_t item, i, k, at, column, width, line, n = work.rows.n, inner = work.rows.inner
-    cdef total running
+    cdef int64_t item, i, k, at, column, width, line, n = work.rows.n, inner = work.rows.inner, step
+    cdef bint exclusive = work.operation >= PRODUCT_BEFORE
+    cdef bint multiplies = exclusive or work.operation == CUMPROD
+    cdef bint reverse = work.operation == CUMSUM_REVERSE or work.operation == PRODUCT_AFTER
+    cdef total running, pair
     # Only these pairs of types are compiled.
     if ((element is int64_t and total is int64_t)
             or ((element is float or element is double) and total is double)
@@ -61,8 +66,26 @@ cdef void _scan(cumulation_t *work, element *x, element *out, total *totals, int
             at = item // work.tiles * n * inner + column
             if inner == 1:
                 # A total in a register.
-                running = 1 if work.operation == CUMPROD else 0
-                if work.operation == CUMPROD:
+                running = 1 if multiplies else 0
+                if exclusive:
+                    line, step = (at + n - 1, -1) if reverse else (at, 1)
+                    i = 0
+                    if element is float:                   # products of four neighbors do not overflow
+                        while i + 4 <= n:
+                            pair = <total>x[line] * x[line + step]
+                            out[line] = <element>running
+                            out[line + step] = <element>(running * x[line])
+                            out[line + 2 * step] = <element>(running * pair)
+                            out[line + 3 * step] = <element>(running * (pair * x[line + 2 * step]))
+                            running = running * (pair * (<total>x[line + 2 * step] * x[line + 3 * step]))
+                            line += 4 * step
+                            i += 4
+                    while i < n:
+                        out[line] = <element>running
+                        running = running * x[line]
+                        line += step
+                        i += 1
+                elif multiplies:
                     for i in range(at, at + n):
                         running = running * x[i]
                         out[i] = <element>running
@@ -77,10 +100,14 @@ cdef void _scan(cumulation_t *work, element *x, element *out, total *totals, int
                         out[line] = <element>running
                 continue
             for k in range(width):
-                totals[k] = 1 if work.operation == CUMPROD else 0
+                totals[k] = 1 if multiplies else 0
             for i in range(n):
-                line = at + (n - 1 - i if work.operation == CUMSUM_REVERSE else i) * inner
-                if work.operation == CUMPROD:
+                line = at + (n - 1 - i if reverse else i) * inner
+                if exclusive:
+                    for k in range(width):
+                        out[line + k] = <element>totals[k]
+                        totals[k] = totals[k] * x[line + k]
+                elif multiplies:
                     for k in range(width):
                         totals[k] = totals[k] * x[line + k]
                         out[line + k] = <element>totals[k]
@@ -180,6 +207,13 @@ cdef int cumsum_reverse_kernel(const value_t *arguments, value_t *results) noexc
     return _scanned(b"cumsum_reverse", CUMSUM_REVERSE, arguments, -1, results)
 
 
+cdef int product_before_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """product_before(self, dim, reverse): products of the elements before each one, or after it."""
+    return _scanned(b"product_before", PRODUCT_AFTER if is_true(&arguments[2]) else PRODUCT_BEFORE, arguments, -1,
+                    results)
+
+
 register_kernel("cumsum", cumsum_kernel)
 register_kernel("cumprod", cumprod_kernel)
 register_kernel("cumsum_reverse", cumsum_reverse_kernel)
+register_kernel("product_before", product_before_kernel)

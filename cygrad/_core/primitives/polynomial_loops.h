@@ -1,0 +1,55 @@
+/* The recurrences of polynomial_functions.h for at most a block of neighbors of one degree. */
+
+/* next = ((a x + b) last - c before) / divisor; what is not finite stays. -> whether there is a finite one */
+INLINE int NAME(polynomial_step)(const double *x, double *before, double *last, int64_t count, double a, double b, double c,
+                                 double divisor) {
+    int64_t finite = 0;
+    for (int64_t i = 0; i < count; i++) {
+        const double now = last[i], next = (a * x[i] + b) * now - c * before[i];
+        const int64_t is_finite = fabs(now) <= DBL_MAX;
+        last[i] = is_finite ? next : now;
+        before[i] = now;
+        finite |= is_finite;
+    }
+    if (divisor != 1)
+        for (int64_t i = 0; i < count; i++)
+            last[i] /= divisor;
+    return finite != 0;
+}
+
+static void NAME(polynomial)(const polynomial_t *f, double n, const REAL *given, REAL *out, int64_t count) {
+    double x[POLYNOMIAL_BLOCK], before[POLYNOMIAL_BLOCK], last[POLYNOMIAL_BLOCK], terms = trunc(n);
+    const double scale = f->shifted ? 2 : 1, shift = f->shifted ? 1 : 0;
+    const int is_chebyshev = f->function != NULL;
+    int64_t finite = 1;
+    for (int64_t i = 0; i < count; i++) {
+        x[i] = scale * given[i] - shift;
+        before[i] = 0;
+        last[i] = x[i] == x[i] ? 1 : x[i];
+    }
+    if (n <= -1 || !(n < (is_chebyshev ? MOST_RECURSIONS : MOST_TERMS))) {
+        for (int64_t i = 0; i < count; i++) out[i] = (REAL)(n <= -1 ? 0 : is_chebyshev ? f->function(x[i], n) : NAN);
+        return;
+    }
+    for (double k = 0; k < terms; k++) {
+        double a = 2, b = 0, c = 1, divisor = 1;
+        switch (f->family) {
+            case CHEBYSHEV_T: a = k == 0 ? 1 : 2; break;
+            case CHEBYSHEV_U: break;
+            case CHEBYSHEV_V: b = k == 0 ? -1 : 0; break;
+            case CHEBYSHEV_W: b = k == 0 ? 1 : 0; break;
+            case HERMITE_H: c = 2 * k; break;
+            case HERMITE_HE: a = 1; c = k; break;
+            case LAGUERRE_L: a = -1; b = 2 * k + 1; c = k; divisor = k + 1; break;
+            case LEGENDRE_P: a = 2 * k + 1; c = k; divisor = k + 1; break;
+        }
+        if (!NAME(polynomial_step)(x, before, last, count, a, b, c, divisor))
+            break;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        out[i] = (REAL)last[i];
+        finite &= fabs(last[i]) <= DBL_MAX;
+    }
+    for (int64_t i = 0; is_chebyshev && !finite && i < count; i++)
+        if (!isfinite(last[i])) out[i] = (REAL)f->function(x[i], n);
+}
