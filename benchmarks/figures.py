@@ -8,7 +8,9 @@ stands between two comments, ``<!-- figures: NAME -->`` and ``<!-- end -->``, an
 
 import json
 import re
+from math import nan
 from pathlib import Path
+from statistics import geometric_mean
 
 from .scenarios import SCENARIOS
 from .workloads import PEERS
@@ -22,8 +24,8 @@ IN_README = ("op-backward", "graph-chain", "lstm", "chain-1e7", "mlp-tiny", "mlp
 
 def read():
     """{"about": lines of text, "lines": key -> threads -> figures, "instructions": library -> title -> count,
-    "limits": title -> shares}."""
-    empty = {"about": [], "lines": {}, "instructions": {}, "limits": {}}
+    "limits": title -> shares, "operators": speed and accuracy of each}."""
+    empty = {"about": [], "lines": {}, "instructions": {}, "limits": {}, "operators": {}}
     return {**empty, **json.loads(FIGURES.read_text())} if FIGURES.exists() else empty
 
 
@@ -115,6 +117,41 @@ def limits_table(found):
     return "\n".join(rows) if found else ""
 
 
+OPERATOR_COLUMNS = tuple(f"{n:,} {mode}" for mode in ("forward", "backward") for n in (100, 16_384, 1_000_000))
+
+
+def ratios_of(operators):
+    """Name -> ratios of PyTorch's time to cygrad's, one for each of OPERATOR_COLUMNS; nan where there is none."""
+    return {name: [float(ratio) for ratio in ratios.split()] for name, ratios in operators.get("speed", {}).items()}
+
+
+def slowest(ratios, count=20):
+    """Names of the operators that have the least ratios."""
+    return sorted(ratios, key=lambda name: min(ratio for ratio in ratios[name] if ratio == ratio))[:count]
+
+
+def operators_table(ratios):
+    """The means over all operators and the slowest of them, as a table; bold where PyTorch is faster."""
+    columns = [[ratio for ratio in column if ratio == ratio] for column in zip(*ratios.values(), strict=True)]
+    lines = {f"geometric mean of {len(ratios)} operators": [geometric_mean(column or [nan]) for column in columns],
+             "below 0.95": [f"{sum(ratio < 0.95 for ratio in column)}" for column in columns],
+             **{f"`{name}`": ratios[name] for name in slowest(ratios)}}
+    rows = ["| | " + " | ".join(OPERATOR_COLUMNS) + " |", "|---|" + "---:|" * len(OPERATOR_COLUMNS)]
+    for title, cells in lines.items():
+        texts = [cell if isinstance(cell, str) else "" if cell != cell else number(cell) if cell >= 1
+                 else f"**{number(cell)}**" for cell in cells]
+        rows.append(f"| {title} | " + " | ".join(texts) + " |")
+    return "\n".join(rows) if ratios else ""
+
+
+def accuracy_table(accuracy):
+    """Largest errors of special functions, as a table."""
+    rows = ["| units in the last place | cygrad | PyTorch |", "|---|---:|---:|"]
+    for name, errors in accuracy.items():
+        rows.append(f"| `{name}` | " + " | ".join("" if error != error else number(error) for error in errors) + " |")
+    return "\n".join(rows)
+
+
 def about_lines(about):
     """The circumstances as a list."""
     return "\n".join(f"- {line}" for line in about)
@@ -125,7 +162,9 @@ def replaced(text, figures):
     made = {"all": lambda: table(figures["lines"]), "short": lambda: short_table(figures["lines"]),
             "about": lambda: about_lines(figures["about"]),
             "instructions": lambda: instructions_table(figures["instructions"]),
-            "limits": lambda: limits_table(figures["limits"])}
+            "limits": lambda: limits_table(figures["limits"]),
+            "operators": lambda: operators_table(ratios_of(figures["operators"])),
+            "accuracy": lambda: accuracy_table(figures["operators"].get("accuracy", {}))}
     return re.sub(r"(<!-- figures: (\w+) -->\n).*?(<!-- end -->)",
                   lambda match: f"{match[1]}\n{made[match[2]]()}\n\n{match[3]}", text, flags=re.DOTALL)
 

@@ -13,10 +13,39 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
 class Labeled(NamedTuple):
-    """A tensor, and the label of each dimension: a letter, or a number counting `...` from its end."""
+    """The index of a value, and the label of each dimension: a letter, or a number counting `...` from its end."""
 
-    tensor: Tensor
+    value: int
     labels: tuple
+
+
+class Plan:
+    """
+    The operators that compute a sum of products, found once for all operands of the same shapes.
+
+    `steps` holds (operator, indices of its operands among the values, further arguments). The operands come first among
+    the values, then the result of each step.
+    """
+
+    def __init__(self, n):
+        self.n = n
+        self.steps = []
+
+    def add(self, operator, values, *arguments):
+        """Append a step, and return the index of its result."""
+        self.steps.append((operator, values, arguments))
+        return self.n + len(self.steps) - 1
+
+    def run(self, tensors):
+        """Return the last value for these operands."""
+        values = list(tensors)
+        for operator, indices, arguments in self.steps:
+            values.append(operator(*[values[i] for i in indices], *arguments))
+        return values[-1]
+
+
+def _sum(tensor, dims):
+    return operators.sum(tensor, dims, dtype=tensor.dtype)
 
 
 # ---- reading the arguments
@@ -78,13 +107,6 @@ def _labels_of(text, ndim, number):
     return head + tuple(range(free, 0, -1)) + tail
 
 
-@lru_cache(maxsize=512)
-def _read_subscripts(inputs, output, ndims):
-    """Return the labels of all operands, and those of the output."""
-    labels = tuple(_labels_of(text, ndim, i) for i, (text, ndim) in enumerate(zip(inputs, ndims, strict=False)))
-    return labels, _output_labels(output, labels)
-
-
 def _output_labels(text, all_labels):
     """Return the labels of the result: as written, or `...` and the letters that occur once, in order."""
     counts = {}
@@ -105,28 +127,27 @@ def _output_labels(text, all_labels):
 
 # ---- one operand
 
-def _without_repeats(operand):
-    """Take diagonals for repeated labels."""
-    if len(set(operand.labels)) == len(operand.labels):
-        return operand
-    tensor, labels = operand.tensor, list(operand.labels)
+def _without_repeats(plan, operand, shape):
+    """Diagonals for labels that occur several times, and the shape that is left."""
+    value, labels, shape = operand.value, list(operand.labels), list(shape)
     for label in dict.fromkeys(labels):
         while labels.count(label) > 1:
             first = labels.index(label)
             second = labels.index(label, first + 1)
-            if tensor.shape[first] != tensor.shape[second]:
+            if shape[first] != shape[second]:
                 raise RuntimeError(f"einsum: subscript {label} is repeated for dimensions of sizes "
-                                   f"{tensor.shape[first]} and {tensor.shape[second]}, which are not equal.")
-            tensor = operators.diagonal(tensor, 0, first, second)
-            labels = [*labels[:first], *labels[first + 1 : second], *labels[second + 1 :], label]
-    return Labeled(tensor, tuple(labels))
+                                   f"{shape[first]} and {shape[second]}, which are not equal.")
+            value = plan.add(operators.diagonal, (value,), 0, first, second)
+            for row, item in ((labels, label), (shape, shape[first])):
+                row[:] = [*row[:first], *row[first + 1 : second], *row[second + 1 :], item]
+    return Labeled(value, tuple(labels)), shape
 
 
 def _all_sizes(operands):
     """Return the size of each label, 1 only if all have 1."""
     sizes = {}
-    for number, operand in enumerate(operands):
-        for label, size in zip(operand.labels, operand.tensor.shape, strict=False):
+    for number, (operand, shape) in enumerate(operands):
+        for label, size in zip(operand.labels, shape, strict=True):
             known = sizes.get(label, 1)
             if known != 1 and size not in (1, known):
                 raise RuntimeError(f"einsum: subscript {label if isinstance(label, str) else '...'} has size {size} "
@@ -135,58 +156,55 @@ def _all_sizes(operands):
     return sizes
 
 
-def _without_broadcast(operand, sizes):
-    """Drop dimensions of size 1 where another operand has the full one."""
-    shape = operand.tensor.shape
+def _without_broadcast(plan, operand, shape, sizes):
+    """Drop dimensions of size 1 where another operand has the real one."""
     dropped = [i for i, label in enumerate(operand.labels) if shape[i] != sizes[label]]
     if not dropped:
         return operand
     labels = tuple(label for i, label in enumerate(operand.labels) if i not in dropped)
-    return Labeled(operators.squeeze(operand.tensor, tuple(dropped)), labels)
+    return Labeled(plan.add(operators.squeeze, (operand.value,), tuple(dropped)), labels)
 
 
-def _summed(operand, kept):
+def _summed(plan, operand, kept):
     """Sum over the labels that are not needed any more."""
     dims = tuple(i for i, label in enumerate(operand.labels) if label not in kept)
     if not dims:
         return operand
-    tensor = operators.sum(operand.tensor, dims, dtype=operand.tensor.dtype)
-    return Labeled(tensor, tuple(label for label in operand.labels if label in kept))
+    return Labeled(plan.add(_sum, (operand.value,), dims), tuple(label for label in operand.labels if label in kept))
 
 
-def _arranged(operand, groups, sizes):
+def _permuted(plan, operand, labels):
+    """Return the value with its dimensions in the order of these labels."""
+    if operand.labels == labels:
+        return operand.value
+    return plan.add(operators.permute, (operand.value,), tuple(operand.labels.index(label) for label in labels))
+
+
+def _arranged(plan, operand, groups, sizes):
     """Return the dimensions in the order of the groups, each group as one dimension."""
-    order = [label for group in groups for label in group]
-    positions = tuple(operand.labels.index(label) for label in order)
-    tensor = operand.tensor
-    if positions != tuple(range(len(positions))):
-        tensor = operators.permute(tensor, positions)
+    value = _permuted(plan, operand, tuple(label for group in groups for label in group))
     if all(len(group) == 1 for group in groups):
-        return tensor
-    return operators.reshape(tensor, tuple([prod([sizes[label] for label in group]) for group in groups]))
+        return value
+    return plan.add(operators.reshape, (value,), tuple(prod(sizes[label] for label in group) for group in groups))
 
 
 # ---- two operands
 
-def _contract(a, b, kept, sizes):
-    """Multiply two operands and sum over the labels that are not kept: one matrix product."""
-    a = _summed(a, kept | set(b.labels))
-    b = _summed(b, kept | set(a.labels))
+def _contract(plan, a, b, kept, sizes):
+    """The product of two operands, summed over the labels that are not kept: one product of matrices."""
+    a = _summed(plan, a, kept | set(b.labels))
+    b = _summed(plan, b, kept | set(a.labels))
     batch = [label for label in a.labels if label in b.labels and label in kept]
     summed = [label for label in a.labels if label in b.labels and label not in kept]
     left = [label for label in a.labels if label not in b.labels]
     right = [label for label in b.labels if label not in a.labels]
     labels = tuple(batch + left + right)
-    shape = tuple(sizes[label] for label in labels)
-    if not summed:
-        ours = _arranged(a, [batch, left, []], sizes)
-        theirs = _arranged(b, [batch, [], right], sizes)
-        return Labeled(operators.reshape(ours * theirs, shape), labels)
-    if batch:
-        product = operators.bmm(_arranged(a, [batch, left, summed], sizes), _arranged(b, [batch, summed, right], sizes))
-    else:
-        product = operators.mm(_arranged(a, [left, summed], sizes), _arranged(b, [summed, right], sizes))
-    return Labeled(product if tuple(product.shape) == shape else operators.reshape(product, shape), labels)
+    first = [batch] if batch or not summed else []
+    values = (_arranged(plan, a, [*first, left, summed], sizes), _arranged(plan, b, [*first, summed, right], sizes))
+    product = plan.add(operators.mul if not summed else operators.bmm if batch else operators.mm, values)
+    if any(len(group) != 1 for group in (*first, left, right)):
+        product = plan.add(operators.reshape, (product,), tuple([sizes[label] for label in labels]))
+    return Labeled(product, labels)
 
 
 def _best_pair(operands, output, sizes):
@@ -248,16 +266,25 @@ def einsum(*args):
             [2., 4.]])
     """
     inputs, output, tensors = _read_arguments(args)
-    all_labels, output = _read_subscripts(inputs, output, tuple([tensor.ndim for tensor in tensors]))
-    operands = [_without_repeats(Labeled(tensor, labels)) for tensor, labels in zip(tensors, all_labels, strict=False)]
+    return _planned(inputs, output, tuple([tuple(tensor.shape) for tensor in tensors])).run(tensors)
+
+
+@lru_cache(maxsize=512)
+def _planned(inputs, output, shapes):
+    """The plan for operands with these subscripts and shapes."""
+    plan = Plan(len(shapes))
+    all_labels = tuple(_labels_of(text, len(shape), i)
+                       for i, (text, shape) in enumerate(zip(inputs, shapes, strict=True)))
+    output = _output_labels(output, all_labels)
+    operands = [_without_repeats(plan, Labeled(i, labels), shape)
+                for i, (labels, shape) in enumerate(zip(all_labels, shapes, strict=True))]
     sizes = _all_sizes(operands)
-    operands = [_without_broadcast(operand, sizes) for operand in operands]
+    operands = [_without_broadcast(plan, operand, shape, sizes) for operand, shape in operands]
     while len(operands) > 1:
         i, j, others = _best_pair(operands, output, sizes)
-        result = _contract(operands[i], operands[j], others, sizes)
+        result = _contract(plan, operands[i], operands[j], others, sizes)
         operands = [operand for k, operand in enumerate(operands) if k not in (i, j)] + [result]
-    result = _summed(operands[0], set(output))
-    positions = tuple(result.labels.index(label) for label in output)
-    if positions == tuple(range(len(positions))):
-        return result.tensor if result.tensor is not tensors[0] else operators.alias(result.tensor)
-    return operators.permute(result.tensor, positions)
+    value = _permuted(plan, _summed(plan, operands[0], set(output)), output)
+    if value == 0:
+        plan.add(operators.alias, (0,))
+    return plan

@@ -1,5 +1,6 @@
 """Products composed of matrix products: addmv and others, contractions, Kronecker and cross products."""
 
+from functools import lru_cache
 from math import prod
 
 from cygrad._core.graph.early_forms import factors_first
@@ -341,13 +342,18 @@ def kron(input, other, *, out=None):
     """
     as_tensor_argument("kron", "input", input)
     as_tensor_argument("kron", "other", other)
-    ndim = max(input.ndim, other.ndim)
-    first = (1,) * (ndim - input.ndim) + tuple(input.shape)
-    second = (1,) * (ndim - other.ndim) + tuple(other.shape)
-    left = operators.reshape(input, tuple(size for part in first for size in (part, 1)))
-    right = operators.reshape(other, tuple(size for part in second for size in (1, part)))
-    shape = tuple(a * b for a, b in zip(first, second, strict=True))
-    return into("kron", operators.reshape(operators.mul(left, right), shape), out)
+    left, right, shape = _kron_shapes(tuple(input.shape), tuple(other.shape))
+    product = operators.mul(operators.reshape(input, left), operators.reshape(other, right))
+    return into("kron", operators.reshape(product, shape), out)
+
+
+@lru_cache(maxsize=256)
+def _kron_shapes(first, second):
+    """Shapes in which the operands are multiplied, and that of the result."""
+    ndim = max(len(first), len(second))
+    first, second = (1,) * (ndim - len(first)) + first, (1,) * (ndim - len(second)) + second
+    return (tuple(size for part in first for size in (part, 1)), tuple(size for part in second for size in (1, part)),
+            tuple(a * b for a, b in zip(first, second, strict=True)))
 
 
 @documented(_PARAMETERS)
@@ -388,12 +394,10 @@ def cross(input, other, dim=None, *, out=None):
     if shape[dim] != 3 or input.shape[dim] != 3 or other.shape[dim] != 3:
         raise RuntimeError(f"cross: dimension {dim} must have size 3 (got shapes {tuple(input.shape)} and "
                            f"{tuple(other.shape)}).")
-    a = operators.expand(input, shape)
-    b = operators.expand(other, shape)
-    # Elements 1, 2, 0 and 2, 0, 1.
-    result = operators.sub(operators.mul(operators.roll(a, (-1,), (dim,)), operators.roll(b, (1,), (dim,))),
-                           operators.mul(operators.roll(a, (1,), (dim,)), operators.roll(b, (-1,), (dim,))))
-    return into("cross", result, out)
+    # Elements 2, 0, 1 of the result.
+    result = operators.sub(operators.mul(input, operators.roll(other, (-1,), (dim,))),
+                           operators.mul(operators.roll(input, (-1,), (dim,)), other))
+    return into("cross", operators.roll(result, (-1,), (dim,)), out)
 
 
 METHODS = {

@@ -60,8 +60,7 @@ def _parts(shape, dtype, draw):
     """Return an array from a function that fills real arrays; a complex one from twice as many numbers."""
     dtype = np.dtype(dtype)
     array = np.empty(shape, dtype)
-    flat = array.reshape(-1).view(np.float32 if dtype.itemsize // (1 + (dtype.kind == "c")) == 4 else np.float64)
-    draw(flat)
+    draw(array if dtype.kind != "c" else array.reshape(-1).view(np.float32 if dtype.itemsize == 8 else np.float64))
     return array
 
 
@@ -69,8 +68,7 @@ def _parts(shape, dtype, draw):
 def uniform(generator, shape, dtype, low=0.0, high=1.0):
     """Draw uniform numbers in [low, high), real and imaginary parts alike."""
     def draw(flat):
-        with generator.lock:
-            generator.numbers.random(out=flat, dtype=flat.dtype)
+        generator.fill("random", flat)
         if (low, high) != (0, 1):
             flat *= high - low
             flat += low
@@ -84,8 +82,7 @@ def uniform(generator, shape, dtype, low=0.0, high=1.0):
 def normal(generator, shape, dtype, mean=0.0, std=1.0):
     """Draw normal numbers; for complex dtypes both parts have half of the variance."""
     def draw(flat):
-        with generator.lock:
-            generator.numbers.standard_normal(out=flat, dtype=flat.dtype)
+        generator.fill("standard_normal", flat)
         scale = std / math.sqrt(2) if np.dtype(dtype).kind == "c" else std
         if scale != 1:
             flat *= scale
@@ -136,9 +133,8 @@ def bernoulli(generator, probabilities, shape, dtype):
 
 @_by_algorithm
 def permutation(generator, n, dtype):
-    """Return a random permutation of the integers below n."""
-    with generator.lock:
-        return generator.numbers.permutation(n).astype(dtype, copy=False)
+    """The integers below n in random order."""
+    return generator.permutation(n).astype(dtype, copy=False)
 
 
 @_by_algorithm

@@ -35,7 +35,12 @@ def _sizes(args, size, operation):
     elif not args:
         raise TypeError(f"{operation}: missing sizes (got none, expected integers or a tuple of them).")
     sizes = args[0] if len(args) == 1 and hasattr(args[0], "__len__") and not isinstance(args[0], Tensor) else args
-    sizes = tuple(sizes)                  # a snapshot: converting an entry may run user code
+    sizes = tuple(sizes)                  # as they are now, whatever code the conversion of one runs
+    for n in sizes:
+        if type(n) is not int or n < 0:
+            break
+    else:
+        return sizes
     if any(not hasattr(n, "__index__") or isinstance(n, bool) for n in sizes):
         raise TypeError(f"{operation}: sizes must be integers (got {sizes!r}).")
     sizes = tuple(n.__index__() for n in sizes)
@@ -96,8 +101,10 @@ def _check_place(device, layout, pin_memory):
 
 
 def _finished(array, dtype, out, requires_grad):
-    """Return the tensor over a new array, or cast from it, or `out` with its values."""
-    result = draws.tensor_over(array).to(dtype)
+    """The tensor over a new array, or cast from it, or `out` with its values."""
+    result = draws.tensor_over(array)
+    if result.dtype is not dtype:
+        result = result.to(dtype)
     if out is not None:
         return operators.written(result, out=as_tensor_argument("random", "out", out))
     return result.requires_grad_() if requires_grad else result

@@ -251,3 +251,20 @@ def test_instructions_are_repeatable(tmp_path, monkeypatch):
     assert set(first) == wanted - {counts.NOTHING}
     assert all(abs(second[title] - cost) <= 0.01 * cost for title, cost in first.items())
     assert min(first.values()) > 50
+
+
+# ---- operators
+
+def test_operators_are_compared_in_both_modes_and_shown_with_the_slowest_first():
+    pytest.importorskip("torch")
+    figures, operators = load("figures"), load("operators")
+    wanted = {"sin", "roll", "randperm"}
+    found = operators.speeds(wanted.__contains__, (100,), 1)
+    assert set(found) == wanted
+    assert found["sin"][0] > 0
+    assert found["sin"][3] > 0
+    assert math.isnan(found["randperm"][3])
+    ratios = {"fast": [2.0] * 6, "slow": [3.0, 0.5, 3.0, math.nan, 2.0, 2.0]}
+    assert figures.slowest(ratios, 1) == ["slow"]
+    assert "| `slow` | 3 | **0.5** | 3 |  | 2 | 2 |" in figures.operators_table(ratios)
+    assert len(operators.drawing(figures.ratios_of(figures.read()["operators"])).axes) == 5

@@ -25,9 +25,11 @@ def spread(value, n, operation, name):
 
 
 def in_order_of(input, result):
-    """Return the result, in channels_last format if the input has it."""
+    """The result, in channels_last order if the input is."""
+    if input.is_contiguous():
+        return result
     order = {4: cygrad.channels_last, 5: cygrad.channels_last_3d}.get(input.ndim)
-    if order is None or input.is_contiguous() or not input.is_contiguous(memory_format=order):
+    if order is None or not input.is_contiguous(memory_format=order):
         return result
     return result.contiguous(memory_format=order)
 

@@ -185,10 +185,10 @@ def pixel_shuffle(input, upscale_factor):
                            "divisible by the square of upscale_factor, which is positive (got shape "
                            f"{input.shape} and {r}).")
     *batch, channels, height, width = input.shape
-    n = len(batch)
-    parts = input.reshape(*batch, channels // (r * r), r, r, height, width)
-    parts = parts.permute(*range(n), n, n + 3, n + 1, n + 4, n + 2)
-    return in_order_of(input, parts.reshape(*batch, channels // (r * r), height * r, width * r))
+    n, channels = len(batch), channels // (r * r)
+    parts = operators.permute(operators.reshape(input, (*batch, channels, r, r, height, width)),
+                              (*range(n + 1), n + 3, n + 1, n + 4, n + 2))
+    return in_order_of(input, operators.reshape(parts, (*batch, channels, height * r, width * r)))
 
 
 @documented()

@@ -37,7 +37,7 @@ from cygrad._core.kernels.convolution.convolution_winograd cimport winograd_byte
 from cygrad._core.memory.errors cimport check
 
 cdef enum:
-    NEAR_BYTES = 1 << 22       # buffers that stay in a cache
+    NEAR_BYTES = 1 << 24       # buffers that stay in the last cache
     MOST_BYTES = 1 << 26       # for buffers of one thread
     FEW = 16                   # channels of a result for which products of matrices are slow
     TASKS = 4                  # images for threads

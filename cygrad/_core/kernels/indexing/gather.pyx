@@ -1,4 +1,4 @@
-"""Elements chosen along one dimension: gather, scatter, scatter_add, take_along_dim.
+"""Elements chosen along one dimension: gather, scatter, scatter_add, scatter_reduce, take_along_dim.
 
 Rows of the index array are walked in order. In each, element j is at  base + index[j] * along + j * across  of
 the other array, whichever dimension is indexed.
@@ -9,12 +9,13 @@ from libc.stdio cimport snprintf
 from libc.string cimport memcmp, memset
 from cygrad._core.arrays.array cimport MAX_DIMS, array_t, array_view, release, retain, shape_text, share_memory
 from cygrad._core.arrays.dtype cimport (
-    BOOL, COMPLEX64, FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, UINT8, dtype_name, itemsize,
+    BOOL, COMPLEX64, FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, UINT8, dtype_name, is_complex,
+    itemsize,
 )
 from cygrad._core.arrays.value cimport ARRAY, NOTHING, register_kernel, value_t
 from cygrad._core.elementwise.copying cimport as_contiguous, copy_into
 from cygrad._core.elementwise.offset_moves cimport (
-    ADD, READ, TAKE, WRITE, complex64_t, complex128_t, move_t, number_t, pair_t, word_t,
+    ADD, READ, TAKE, WRITE, complex64_t, complex128_t, number_t, pair_t, word_t,
 )
 from cygrad._core.kernels.arguments cimport (
     array_argument, array_result, check_writable, fresh_copy, integer_argument, integers_argument, new_array,
@@ -27,11 +28,28 @@ from cygrad._core.memory.atomic cimport atomic_load, atomic_store
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, message
 from cygrad._core.threads.parallel cimport parallel_for
 
+cdef extern from *:
+    """
+    #include "simd/each_cpu.h"
+    /* Are all indices at least `low` and less than `high`? */
+    static FOR_EACH_CPU int within(const int64_t *indices, int64_t n, int64_t low, int64_t high) {
+        const uint64_t span = (uint64_t)high - (uint64_t)low;
+        int64_t outside = 0;
+        for (int64_t i = 0; i < n; i++)
+            outside |= (uint64_t)indices[i] - (uint64_t)low >= span;
+        return !outside;
+    }
+    """
+    bint within(const int64_t *indices, int64_t n, int64_t low, int64_t high) nogil
+
 cdef enum:
     GRAIN = 16384          # elements in one piece of a parallel loop
+    PROD = TAKE + 1        # moves of scatter_reduce: products and extrema
+    AMAX
+    AMIN
 
 ctypedef struct walk_t:
-    move_t move
+    int move                       # a move_t, PROD, AMAX or AMIN
     int dtype
     char *sparse
     char *dense                    # contiguous, in the shape of the index; or one value for all
@@ -55,87 +73,80 @@ cdef inline int64_t _counted(int64_t index, int64_t size, bint negative) noexcep
     return index if <uint64_t>index < <uint64_t>size else -1
 
 
-# The steps are copied before each loop: the compiler cannot know that a write leaves the struct alone.
+# The indices of a row have been checked. The steps are copied before each loop: the compiler cannot know that a write
+# leaves the struct alone.
 
 cdef void _read_row(walk_t *walk, const char *base, word_t *dense, const int64_t *indices) noexcept nogil:
     """dense[j] = the element that index j chooses."""
-    cdef int64_t j, index, size = walk.size, along = walk.along, across = walk.across
-    cdef bint negative = walk.negative, failed = False
+    cdef int64_t j, size = walk.size, along = walk.along, across = walk.across
+    if along == sizeof(word_t) and across == 0 and not walk.negative:
+        for j in range(walk.length):
+            dense[j] = (<const word_t *>base)[indices[j]]
+        return
     for j in range(walk.length):
-        index = _counted(indices[j], size, negative)
-        if index < 0:
-            failed = True
-        else:
-            dense[j] = (<word_t *>(base + index * along + j * across))[0]
-    if failed:
-        atomic_store(&walk.failed, 1)
+        dense[j] = (<word_t *>(base + (indices[j] + (indices[j] >> 63 & size)) * along + j * across))[0]
 
 
 cdef void _write_row(walk_t *walk, char *base, const word_t *dense, const int64_t *indices) noexcept nogil:
     """The element that index j chooses = dense[j]."""
-    cdef int64_t j, index, size = walk.size, along = walk.along, across = walk.across
-    cdef int64_t step = 1 if walk.dense_step else 0
-    cdef bint failed = False
+    cdef int64_t j, along = walk.along, across = walk.across, step = 1 if walk.dense_step else 0
     for j in range(walk.length):
-        index = _counted(indices[j], size, False)
-        if index < 0:
-            failed = True
-        else:
-            (<word_t *>(base + index * along + j * across))[0] = dense[j * step]
-    if failed:
-        atomic_store(&walk.failed, 1)
+        (<word_t *>(base + indices[j] * along + j * across))[0] = dense[j * step]
 
 
 cdef void _take_row(walk_t *walk, char *base, word_t *dense, const int64_t *indices) noexcept nogil:
     """dense[j] = the element that index j chooses, which is zero after that; from the last to the first."""
-    cdef int64_t j, index, size = walk.size, along = walk.along, across = walk.across
-    cdef bint failed = False
+    cdef int64_t j, along = walk.along, across = walk.across
     cdef word_t *place
     for j in range(walk.length - 1, -1, -1):
-        index = _counted(indices[j], size, False)
-        if index < 0:
-            failed = True
-        else:
-            place = <word_t *>(base + index * along + j * across)
-            dense[j] = place[0]
-            memset(place, 0, sizeof(word_t))
-    if failed:
-        atomic_store(&walk.failed, 1)
+        place = <word_t *>(base + indices[j] * along + j * across)
+        dense[j] = place[0]
+        memset(place, 0, sizeof(word_t))
 
 
-cdef void _add_row(walk_t *walk, char *base, const number_t *dense, const int64_t *indices) noexcept nogil:
-    """The element that index j chooses += dense[j]."""
-    cdef int64_t j, index, size = walk.size, along = walk.along, across = walk.across
-    cdef int64_t step = 1 if walk.dense_step else 0
-    cdef bint failed = False
+cdef void _combine_row(walk_t *walk, char *base, const number_t *dense, const int64_t *indices) noexcept nogil:
+    """Add dense[j] to the element that index j chooses, or multiply, or keep the larger or smaller; nan wins."""
+    cdef int64_t j, along = walk.along, across = walk.across, step = 1 if walk.dense_step else 0
+    cdef int move = walk.move
     cdef number_t *place
-    for j in range(walk.length):
-        index = _counted(indices[j], size, False)
-        if index < 0:
-            failed = True
-        else:
-            place = <number_t *>(base + index * along + j * across)
+    cdef number_t value, chosen
+    if move == ADD:
+        for j in range(walk.length):
+            place = <number_t *>(base + indices[j] * along + j * across)
             place[0] = place[0] + dense[j * step]
-    if failed:
-        atomic_store(&walk.failed, 1)
+    elif move == PROD:
+        for j in range(walk.length):
+            place = <number_t *>(base + indices[j] * along + j * across)
+            place[0] = place[0] * dense[j * step]
+    elif number_t is not complex64_t and number_t is not complex128_t:
+        for j in range(walk.length):
+            place = <number_t *>(base + indices[j] * along + j * across)
+            value = dense[j * step]
+            if move == AMAX:
+                chosen = value if value > place[0] else place[0]
+            else:
+                chosen = value if value < place[0] else place[0]
+            if number_t is float or number_t is double:
+                if value != value:
+                    chosen = value
+            place[0] = chosen
 
 
 cdef void _or_row(walk_t *walk, char *base, const uint8_t *dense, const int64_t *indices) noexcept nogil:
     """A sum of booleans is true if one of them is."""
-    cdef int64_t j, index, step = 1 if walk.dense_step else 0
+    cdef int64_t j, step = 1 if walk.dense_step else 0
     for j in range(walk.length):
-        index = _counted(indices[j], walk.size, False)
-        if index < 0:
-            atomic_store(&walk.failed, 1)
-        elif dense[j * step]:
-            base[index * walk.along + j * walk.across] = 1
+        if dense[j * step]:
+            base[indices[j] * walk.along + j * walk.across] = 1
 
 
 cdef void _row(walk_t *walk, char *base, char *dense, const int64_t *indices) noexcept nogil:
     """One row, with the loop for its dtype."""
     cdef int64_t width = itemsize(walk.dtype)
     cdef int d = walk.dtype
-    if walk.move == READ:
+    if not within(indices, walk.length, -walk.size if walk.negative else 0, walk.size):
+        atomic_store(&walk.failed, 1)
+    elif walk.move == READ:
         if width == 1:
             _read_row(walk, base, <int8_t *>dense, indices)
         elif width == 2:
@@ -168,26 +179,26 @@ cdef void _row(walk_t *walk, char *base, char *dense, const int64_t *indices) no
             _write_row(walk, base, <const int64_t *>dense, indices)
         else:
             _write_row(walk, base, <const pair_t *>dense, indices)
-    elif d == BOOL:
+    elif d == BOOL and walk.move == ADD:
         _or_row(walk, base, <const uint8_t *>dense, indices)
-    elif d == UINT8:
-        _add_row(walk, base, <const uint8_t *>dense, indices)
+    elif d == UINT8 or d == BOOL:
+        _combine_row(walk, base, <const uint8_t *>dense, indices)
     elif d == INT8:
-        _add_row(walk, base, <const int8_t *>dense, indices)
+        _combine_row(walk, base, <const int8_t *>dense, indices)
     elif d == INT16:
-        _add_row(walk, base, <const int16_t *>dense, indices)
+        _combine_row(walk, base, <const int16_t *>dense, indices)
     elif d == INT32:
-        _add_row(walk, base, <const int32_t *>dense, indices)
+        _combine_row(walk, base, <const int32_t *>dense, indices)
     elif d == INT64:
-        _add_row(walk, base, <const int64_t *>dense, indices)
+        _combine_row(walk, base, <const int64_t *>dense, indices)
     elif d == FLOAT32:
-        _add_row(walk, base, <const float *>dense, indices)
+        _combine_row(walk, base, <const float *>dense, indices)
     elif d == FLOAT64:
-        _add_row(walk, base, <const double *>dense, indices)
+        _combine_row(walk, base, <const double *>dense, indices)
     elif d == COMPLEX64:
-        _add_row(walk, base, <const complex64_t *>dense, indices)
+        _combine_row(walk, base, <const complex64_t *>dense, indices)
     else:
-        _add_row(walk, base, <const complex128_t *>dense, indices)
+        _combine_row(walk, base, <const complex128_t *>dense, indices)
 
 
 cdef void _groups(void *context, int64_t begin, int64_t end) noexcept nogil:
@@ -207,7 +218,7 @@ cdef void _groups(void *context, int64_t begin, int64_t end) noexcept nogil:
              walk.indices + row * walk.length)
 
 
-cdef int _run(const char *operation, move_t move, array_t *self, int dim, array_t *indices, char *dense,
+cdef int _run(const char *operation, int move, array_t *self, int dim, array_t *indices, char *dense,
               int64_t dense_step, bint negative, int error) noexcept nogil:
     """Walk over contiguous int64 `indices`, whose shape has been checked."""
     cdef walk_t walk
@@ -388,9 +399,9 @@ cdef int _source(const char *operation, array_t *self, int dim, array_t *index, 
     return status
 
 
-cdef int _scatter(const char *operation, move_t move, bint in_place, const value_t *arguments,
+cdef int _scatter(const char *operation, int move, bint in_place, const value_t *arguments,
                   value_t *results) noexcept nogil:
-    """Write or add `src` at the chosen places of `self`, or of a copy of it."""
+    """Write, add or reduce `src` at the chosen places of `self`, or of a copy of it."""
     cdef array_t *self
     cdef array_t *index
     cdef array_t *indices = NULL
@@ -400,6 +411,9 @@ cdef int _scatter(const char *operation, move_t move, bint in_place, const value
     cdef int dim, status = _open(operation, arguments, &self, &dim, &index)
     if status == OK and in_place:
         status = check_writable(operation, self)
+    if status == OK and move >= AMAX and is_complex(self.dtype):
+        snprintf(message(), MESSAGE, b"%s: complex numbers have no order (got %s).", operation, dtype_name(self.dtype))
+        status = RUNTIME_ERROR
     if status == OK:
         status = _source(operation, self, dim, index, &arguments[3], &dense, &step)
     if status != OK:
@@ -445,6 +459,21 @@ cdef int scatter_add_kernel(const value_t *arguments, value_t *results) noexcept
 cdef int scatter_add_into_kernel(const value_t *arguments, value_t *results) noexcept nogil:
     """scatter_add_into(self, dim, index, src): the same in the memory of self."""
     return _scatter(b"scatter_add", ADD, True, arguments, results)
+
+
+cdef int scatter_prod_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """scatter_prod(self, dim, index, src)."""
+    return _scatter(b"scatter_prod", PROD, False, arguments, results)
+
+
+cdef int scatter_amax_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """scatter_amax(self, dim, index, src); nan wins."""
+    return _scatter(b"scatter_amax", AMAX, False, arguments, results)
+
+
+cdef int scatter_amin_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """scatter_amin(self, dim, index, src); nan wins."""
+    return _scatter(b"scatter_amin", AMIN, False, arguments, results)
 
 
 cdef int _broadcast_but(array_t *self, array_t *index, int dim, int64_t *self_shape,
@@ -517,4 +546,7 @@ register_kernel("scatter_backward", scatter_backward_kernel)
 register_kernel("scatter_into", scatter_into_kernel)
 register_kernel("scatter_add", scatter_add_kernel)
 register_kernel("scatter_add_into", scatter_add_into_kernel)
+register_kernel("scatter_prod", scatter_prod_kernel)
+register_kernel("scatter_amax", scatter_amax_kernel)
+register_kernel("scatter_amin", scatter_amin_kernel)
 register_kernel("take_along_dim", take_along_dim_kernel)

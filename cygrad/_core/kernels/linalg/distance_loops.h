@@ -99,9 +99,15 @@ static void NAME(distances_of)(const REAL *x, const REAL *turned, REAL *out, int
             for (int64_t j = 0; j < n; j++)
                 sums[j] = order == HIGHEST ? NAME(larger)(sums[j], part[j]) : sums[j] + part[j];
         }
+        int extreme = 0;
+        if (order == SECOND)
+            for (int64_t j = 0; j < n; j++)
+                extreme |= !((sums[j] >= LEAST) & (sums[j] <= MOST));
         for (int64_t j = 0; j < n; j++)
-            out[start + j] = order != SECOND ? sums[j] : sums[j] >= LEAST && sums[j] <= MOST ? ROOT(sums[j])
-                             : NAME(scaled_distance)(x, turned + start + j, k, m);
+            out[start + j] = order == SECOND ? ROOT(sums[j]) : sums[j];
+        for (int64_t j = 0; extreme && j < n; j++)
+            if (!(sums[j] >= LEAST && sums[j] <= MOST))
+                out[start + j] = NAME(scaled_distance)(x, turned + start + j, k, m);
     }
 }
 

@@ -126,9 +126,16 @@ static inline int lapack_potrf(int dtype, char uplo, int n, void *a)
     return info;
 }
 
+enum { SMALL = 8 };            /* rows and columns up to which LAPACK is not called */
+#define LOOPS "kernels/linalg/small_factors.h"
+#include "simd/each_real.h"
+
 static inline int lapack_getrf(int dtype, int m, int n, void *a, int *pivots)
 {
     int info = 0;
+    if (m <= SMALL && n <= SMALL && !lapack_complex(dtype))
+        return dtype == LAPACK_S ? small_getrf_float(m, n, (float *)a, pivots)
+                                 : small_getrf_double(m, n, (double *)a, pivots);
     LAPACK_CALL(getrf, &m, &n, a, &m, pivots, &info)
     return info;
 }
@@ -136,6 +143,13 @@ static inline int lapack_getrf(int dtype, int m, int n, void *a, int *pivots)
 static inline void lapack_getrs(int dtype, char trans, int n, int k, const void *lu, const int *pivots, void *b)
 {
     int info = 0;
+    if (n <= SMALL && !lapack_complex(dtype)) {
+        if (dtype == LAPACK_S)
+            small_getrs_float(trans != 'N', n, k, (const float *)lu, pivots, (float *)b);
+        else
+            small_getrs_double(trans != 'N', n, k, (const double *)lu, pivots, (double *)b);
+        return;
+    }
     LAPACK_CALL(getrs, &trans, &n, &k, lu, &n, pivots, b, &n, &info, 1)
 }
 

@@ -176,20 +176,24 @@ cdef void _sample_losses(loss_t *loss, floating *input, floating *weight, floati
     cdef const int64_t *targets = <int64_t *>loss.target.data
     cdef double[TILE] smooth
     cdef int64_t first = begin, width, k, at, c, target, n = loss.rows.n, inner = loss.rows.inner
+    cdef int64_t apart = n if inner == 1 else 1
     cdef double value, w
     while first < end:
-        # Neighboring samples, whose elements of a class are neighbors.
-        width = min(min(<int64_t>TILE, end - first), inner - first % inner)
-        at = first // inner * n * inner + first % inner
+        # Samples `apart` elements from each other.
+        width = min(<int64_t>TILE, end - first)
+        if inner > 1:
+            width = min(width, inner - first % inner)
+        at = first // inner * n * inner + first % inner if inner > 1 else first * n
         if loss.smoothing != 0 and weight == NULL and inner == 1:
-            smooth[0] = -row_sum(loss.dtype, <char *>(input + at), n)
+            for k in range(width):
+                smooth[k] = -row_sum(loss.dtype, <char *>(input + at + k * n), n)
         elif loss.smoothing != 0:
             for k in range(width):
                 smooth[k] = 0
             for c in range(n):
                 w = weight[c] if weight != NULL else 1
                 for k in range(width):
-                    smooth[k] -= input[at + c * inner + k] * w
+                    smooth[k] -= input[at + c * inner + k * apart] * w
         for k in range(width):
             target = targets[first + k]
             if target == loss.ignore:
@@ -198,7 +202,7 @@ cdef void _sample_losses(loss_t *loss, floating *input, floating *weight, floati
                 continue
             w = weight[target] if weight != NULL else 1
             weights[first + k] = <floating>w
-            value = -w * input[at + target * inner + k]
+            value = -w * input[at + target * inner + k * apart]
             if loss.smoothing != 0:
                 value = (1 - loss.smoothing) * value + loss.smoothing / n * smooth[k]
             losses[first + k] = <floating>value
