@@ -90,6 +90,8 @@ def __dir__():
 
 if "einops._backends" in _sys.modules:        # which would have loaded it later
     _importlib.import_module("cygrad.compatibility.einops_backend")
+if "IPython" in _sys.modules:
+    printing.show_state_dicts(_sys.modules["IPython"].get_ipython())
 newaxis = None
 # The short names of dtypes come last: they hide Python's own types from here on.
 float, double = float32, float64

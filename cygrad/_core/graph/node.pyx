@@ -22,6 +22,7 @@ from cygrad._core.memory.errors cimport unlikely
 from cygrad._core.memory.storage cimport allocate, deallocate
 
 import threading
+from importlib import import_module
 from cygrad._core.arrays.dtype import library_name
 from cygrad._core.graph.removable_handle import RemovableHandle
 
@@ -406,6 +407,9 @@ cdef class Node:
 
     def __repr__(self):
         return f"<{type(self).__name__} object at {<size_t><void *>self:#x}>"
+
+    def _repr_html_(self):
+        return import_module("cygrad.notebook.objects").object_html(self)
 
 
 cdef object _call = None

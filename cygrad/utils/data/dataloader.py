@@ -8,6 +8,7 @@ import math
 import os
 import warnings
 import weakref
+from importlib import import_module
 
 import cygrad
 from cygrad._core.arrays.dtype import library_name
@@ -157,6 +158,9 @@ class DataLoader:
     def __repr__(self):
         options = f"batch_size={self.batch_size}, num_workers={self.num_workers}, drop_last={self.drop_last}"
         return f"DataLoader({self.dataset!r:.200}, {options})"
+
+    def _repr_html_(self):
+        return import_module("cygrad.notebook.objects").object_html(self)
 
     def __len__(self):
         if isinstance(self.dataset, IterableDataset):
