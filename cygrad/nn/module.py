@@ -42,6 +42,7 @@ class Module(Stateful, Attributes):
     )
     """
 
+    training: bool
     _hooks = None            # ModuleHooks once there are any, of this module or of all modules
     dump_patches = call_super_init = False         # switches of PyTorch's modules, which change nothing here
 
