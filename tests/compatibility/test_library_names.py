@@ -1,8 +1,10 @@
 """What libraries on top of PyTorch import and call besides its public functions, in the module that stands in."""
 
+import gc
 import subprocess
 import sys
 import textwrap
+import weakref
 
 import pytest
 import torch
@@ -285,3 +287,32 @@ def test_operators_keep_what_programs_set_on_them():
         cygrad.sin.name = "cos"
     with pytest.raises(AttributeError, match="operator 'sin' has no attribute 'wrong'"):
         cygrad.sin.wrong  # noqa: B018
+
+
+def test_the_attributes_of_a_tensor_can_be_replaced():
+    class Image(cygrad.Tensor):
+        pass
+    for x in (cygrad.ones(2), cygrad.ones(2).as_subclass(Image)):
+        shared = {"size": 3}
+        x.former, x.__dict__ = 1, shared
+        x.added = x                                       # a cycle, which the collector sees
+        assert vars(x) is shared and not hasattr(x, "former") and sorted(shared) == ["added", "size"]
+        with pytest.raises(TypeError):
+            x.__dict__ = [1]
+    held = weakref.ref(x)
+    del x, shared
+    gc.collect()
+    assert held() is None
+
+
+def test_a_loader_says_whether_its_data_set_is_a_stream():
+    class Loader(cygrad.utils.data.DataLoader):
+        _dataset_kind = 1
+
+    class Numbers:
+        def __iter__(self):
+            return iter(range(5))
+
+        def __len__(self):
+            return 5
+    assert [batch.tolist() for batch in Loader(Numbers(), batch_size=2)] == [[0, 1], [2, 3], [4]]

@@ -192,9 +192,15 @@ def _check(num_workers, timeout, prefetch_factor, persistent_workers):
         raise ValueError("DataLoader: persistent_workers option needs num_workers > 0")
 
 
-def _fetcher(dataset, collate, batches, drop_last):
+def _is_stream(loader):
+    """Whether the data set is a stream; a loader may say so itself, by PyTorch's attribute (0: indices, 1: stream)."""
+    return loader._dataset_kind == 1 if hasattr(loader, "_dataset_kind") else isinstance(
+        loader.dataset, IterableDataset)
+
+
+def _fetcher(dataset, is_stream, collate, batches, drop_last):
     """A function that makes one pass: from indices to a batch. It holds neither loader nor iterator."""
-    if not isinstance(dataset, IterableDataset):
+    if not is_stream:
         if not batches:
             return lambda index: collate(dataset[index])
         if type(dataset) is TensorDataset and collate is default_collate:      # by one index, not row by row
@@ -214,7 +220,8 @@ def _fetcher(dataset, collate, batches, drop_last):
 
 
 def _make_fetch(loader):
-    return functools.partial(_fetcher, loader.dataset, loader.collate_fn, loader._auto_collation, loader.drop_last)
+    return functools.partial(_fetcher, loader.dataset, _is_stream(loader), loader.collate_fn, loader._auto_collation,
+                             loader.drop_last)
 
 
 def _shop(loader, streams, seed, owner):
@@ -258,7 +265,7 @@ def _here(loader, seed):
                 fetch = fetch or _make_fetch(loader)()
                 batch = fetch(indices)
         except StopIteration:
-            if isinstance(loader.dataset, IterableDataset):
+            if _is_stream(loader):
                 return
             raise RuntimeError("DataLoader: the data set raised StopIteration.") from None
         _warn_if_too_many(loader, number + 1)
@@ -266,7 +273,7 @@ def _here(loader, seed):
 
 
 def _warn_if_too_many(loader, n):
-    if loader._promised is not None and n > loader._promised:
+    if getattr(loader, "_promised", None) is not None and n > loader._promised:
         warnings.warn(f"Length of IterableDataset {loader.dataset} was reported to be {loader._promised} "
                       f"(when accessing len(dataloader)), but {n} samples have been fetched. With worker threads each "
                       "goes through a stream of its own; see get_worker_info.", stacklevel=4)
@@ -276,7 +283,7 @@ class _Ahead:
     """Batches made ahead by workers."""
 
     def __init__(self, loader):
-        streams = isinstance(loader.dataset, IterableDataset)
+        streams = _is_stream(loader)
         self._seed = _base_seed(loader)
         self._shop = _shop(loader, streams, self._seed, self)
         self._streams = streams
