@@ -90,6 +90,8 @@ def __dir__():
 
 if "einops._backends" in _sys.modules:        # which would have imported it later
     _importlib.import_module("cygrad.compatibility.einops_backend")
+if "IPython" in _sys.modules:
+    printing.show_state_dicts(_sys.modules["IPython"].get_ipython())
 newaxis = None
 # Names of dtypes come last: from here on they shadow Python's own types.
 float, double = float32, float64

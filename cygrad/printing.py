@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections import OrderedDict
 from contextlib import contextmanager
+from importlib import import_module
 from typing import NamedTuple
 
 import numpy as np
@@ -13,9 +15,10 @@ from cygrad._core.arrays.dtype import bool as bool_dtype
 from cygrad._core.creation.access import elements
 from cygrad._core.dispatch import tangents
 from cygrad._core.graph.override import Disabled
+from cygrad._core.graph.tensor import Tensor
 from cygrad._core.table.operator import operators
 
-__all__ = ["get_printoptions", "printoptions", "set_printoptions", "tensor_format", "tensor_repr"]
+__all__ = ["get_printoptions", "printoptions", "set_printoptions", "show_state_dicts", "tensor_format", "tensor_repr"]
 
 
 _CONVERTED = (bfloat16, complex32)       # which NumPy does not have
@@ -345,3 +348,13 @@ def tensor_format(self, spec: str) -> str:
     if self.ndim == 0:
         return format(self.item(), spec)
     return object.__format__(self, spec)
+
+
+def show_state_dicts(shell):
+    """Let an IPython shell show an OrderedDict of tensors as a table; Python's class has no method for it."""
+    def html(entries):
+        if any(isinstance(value, Tensor) for value in entries.values()):
+            return import_module("cygrad.notebook.objects").object_html(entries)
+        return None                     # shown as text
+    if shell is not None:
+        shell.display_formatter.formatters["text/html"].for_type(OrderedDict, html)

@@ -1,11 +1,15 @@
 """Names, modules and signatures of the functions of a table."""
 
 import functools
+import inspect
 
 from cygrad import Tensor
 from cygrad._core.dispatch.standard_operands import standard
+from cygrad.array_api.examples import examples
 
 __all__ = ["finished"]
+
+EXAMPLES = examples()
 
 
 def _on_tensors(name, function):
@@ -37,5 +41,6 @@ def finished(home, functions, arrays=True, check=True):
     for name, function in functions.items():
         function.__name__ = function.__qualname__ = name
         function.__module__ = home
-        function.__doc__ = function.__doc__ or f"``{name}`` as the array API standard has it."
+        summary = inspect.cleandoc(function.__doc__ or f"``{name}`` as the array API standard has it.")
+        function.__doc__ = summary + EXAMPLES.get(name, "")
     return functions

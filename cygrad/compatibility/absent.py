@@ -96,7 +96,7 @@ KNOWN = {
     "torch._C._distributed_rpc._is_current_rpc_agent_set": lambda: False,
     "torch.distributed.autograd.is_available": lambda: False,
     "torch.distributed.is_initialized": lambda: False, "torch.fx._symbolic_trace.is_fx_tracing": lambda: False,
-    "torch.onnx.is_in_onnx_export": lambda: False,
+    "torch.onnx.is_in_onnx_export": lambda: False, "torch.fx.experimental.proxy_tensor.get_proxy_mode": lambda: None,
 }
 _made = {}
 

@@ -97,7 +97,7 @@ GATHERED = {
                      "torch.utils._foreach_utils", "torch.utils.data._utils.worker",
                      "torch.utils.data._utils.pin_memory", "torch.utils.data._utils.signal_handling",
                      "torch.ao.quantization.stubs", "torch.utils._triton"), (_LIBRARIES,)),
-    **{f"torch.optim.{name}": ("cygrad.optim",) for name in (
+    **{f"torch.optim.{name}": ("cygrad.optim", f"{_HERE}.private") for name in (
         "adadelta", "adagrad", "adam", "adamax", "adamw", "asgd", "lbfgs", "nadam", "radam", "rmsprop", "rprop",
         "sgd")},
     **{f"torch.utils.data.{name}": ("cygrad.utils.data", f"{_HERE}.private", _LIBRARIES) for name in (
@@ -105,7 +105,8 @@ GATHERED = {
     "torch.utils.data._utils.collate": (_LIBRARIES, "cygrad.utils.data"),
     **{f"torch.nn.parallel.{name}": ("cygrad.nn.parallel",) for name in (
         "comm", "data_parallel", "distributed", "parallel_apply", "replicate", "scatter_gather")},
-    **{f"torch.distributions.{name}": ("cygrad.distributions", f"{_HERE}.private") for name in (
+    **{f"torch.distributions.{name}": (
+        "cygrad.distributions", f"{_HERE}.private", "cygrad.distributions.utils", "cygrad") for name in (
         "bernoulli", "beta", "binomial", "categorical", "cauchy", "chi2", "continuous_bernoulli", "dirichlet",
         "exp_family", "exponential", "fishersnedecor", "gamma", "generalized_pareto", "geometric", "gumbel",
         "half_cauchy", "half_normal", "independent", "inverse_gamma", "kumaraswamy", "laplace", "lkj_cholesky",
@@ -120,7 +121,8 @@ GATHERED = {
 # Where else the names of a module are looked for that is one of cygrad.
 FURTHER = {
     "torch.nn.modules": _NN, **dict.fromkeys(("torch.distributed", "torch.profiler"), (f"{_HERE}.private",)),
-    "torch.nn.functional": (f"{_HERE}.overrides", f"{_HERE}.internal", f"{_HERE}.forms", _LIBRARIES),
+    "torch.nn.functional": (f"{_HERE}.overrides", f"{_HERE}.internal", f"{_HERE}.forms", f"{_HERE}.private",
+                            _LIBRARIES),
     **dict.fromkeys(("torch.autograd", "torch.autograd.forward_ad", "torch.autograd.grad_mode"), (f"{_HERE}.engine",)),
     "torch.random": (f"{_HERE}.internal",),
     **dict.fromkeys((

@@ -1,17 +1,19 @@
 """Names with an underscore that programs for PyTorch use all the same: base classes, mostly, by which they ask."""
 
+import copy
 import os
 from collections import namedtuple
 from collections.abc import Callable
 
 import cygrad
 from cygrad.compatibility.absent import placeholder
-from cygrad.distributions import constraints, gamma_samples, vectors
+from cygrad.distributions import constraints, gamma_samples, transform, vectors
 from cygrad.distributions.utils import sum_last
 from cygrad.nn import normalization, padding, pooling
 from cygrad.nn.convolution import _Conv, _Convolution, _ConvTranspose
 from cygrad.nn.dropout import _Dropout
 from cygrad.nn.loss import Loss, WeightedLoss
+from cygrad.optim import line_search
 from cygrad.optim.lr_scheduler import LRScheduler
 from cygrad.utils.checkpoint import Reentrant
 from cygrad.utils.data.dataloader import _Ahead, _Here
@@ -25,7 +27,7 @@ _Loss, _WeightedLoss, _LRScheduler = Loss, WeightedLoss, LRScheduler
 _Conv, CheckpointFunction = _Conv, Reentrant
 _ConstantPadNd, _IndependentConstraint = padding._ConstantPad, constraints.independent
 _precision_to_scale_tril, _batch_mv, _batch_mahalanobis = vectors._factor_of_inverse, vectors._times, vectors._distance
-_standard_gamma = gamma_samples.standard_gamma
+_standard_gamma, _InverseTransform = gamma_samples.standard_gamma, transform._InverseTransform
 
 
 class _Either(type):
@@ -280,3 +282,54 @@ def consume_prefix_in_state_dict_if_present(state_dict, prefix):
             # The metadata knows the module itself by the prefix without its dot.
             if key.startswith(prefix) or (names is not state_dict and key == prefix.rstrip(".")):
                 names[key.removeprefix(prefix) if key.startswith(prefix) else ""] = names.pop(key)
+
+
+def _get_clones(module, N):
+    return cygrad.nn.ModuleList([copy.deepcopy(module) for _ in range(N)])
+
+
+def _addindent(s_, numSpaces):
+    return s_.replace("\n", "\n" + " " * numSpaces)
+
+
+def _none_or_dtype(input):
+    return None if input is None else input.dtype
+
+
+def _canonical_mask(mask, mask_name, other_type, other_name, target_type, check_other=True):
+    """A mask of attention as numbers that are added: -inf where a bool mask is true."""
+    if mask is None or mask.is_floating_point():
+        return mask
+    if mask.dtype != cygrad.bool:
+        raise AssertionError(f"only bool and floating types of {mask_name} are supported (got {mask.dtype}).")
+    return cygrad.zeros_like(mask, dtype=target_type).masked_fill_(mask, float("-inf"))
+
+
+def _in_projection(q, k, v, w_q, w_k, w_v, b_q=None, b_k=None, b_v=None):
+    linear = cygrad.nn.functional.linear
+    return linear(q, w_q, b_q), linear(k, w_k, b_k), linear(v, w_v, b_v)
+
+
+def _in_projection_packed(q, k, v, w, b=None):
+    """Queries, keys and values of attention, by the three parts of one weight."""
+    biases = (None,) * 3 if b is None else b.chunk(3)
+    return list(_in_projection(q, k, v, *w.chunk(3), *biases))
+
+
+def _cubic_interpolate(x1, f1, g1, x2, f2, g2, bounds=None):
+    points = (line_search.Point(float(x), float(f), None, float(g)) for x, f, g in ((x1, f1, g1), (x2, f2, g2)))
+    return line_search.cubic_minimum(*points, *(bounds or sorted((x1, x2))))
+
+
+def _strong_wolfe(obj_func, x, t, d, f, g, gtd, c1=1e-4, c2=0.9, tolerance_change=1e-9, max_ls=25):
+    """Return the value and gradient at the step that is found, the step, and the number of evaluations."""
+    if (c1, c2) != (line_search.SUFFICIENT, line_search.CURVATURE):
+        raise NotImplementedError(f"_strong_wolfe: only c1=1e-4, c2=0.9 are supported (got {c1}, {c2}).")
+
+    def evaluate(step):
+        value, gradient = obj_func(x, step, d)
+        return line_search.Point(step, float(value), gradient, float(gradient.dot(d)))
+    start = line_search.Point(0.0, float(f), g, float(gtd))
+    found, evaluations = line_search.strong_wolfe(
+        evaluate, start, t, float(d.abs().max()), tolerance_change, max_ls)
+    return found.value, found.gradient, found.step, evaluations

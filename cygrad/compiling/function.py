@@ -3,6 +3,7 @@
 import functools
 import gc
 import threading
+from importlib import import_module
 from operator import itemgetter
 
 import cygrad
@@ -137,6 +138,9 @@ class Compiled(CompiledCallable):
 
     def __repr__(self):
         return f"<compiled {getattr(self, '__qualname__', repr(self.function))}, {len(self.variants)} variants>"
+
+    def _repr_html_(self):
+        return import_module("cygrad.notebook.objects").object_html(self)
 
     def __get__(self, instance, owner=None):
         return self if instance is None else functools.partial(self, instance)

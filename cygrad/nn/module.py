@@ -42,6 +42,7 @@ class Module(Stateful, Attributes):
     )
     """
 
+    training: bool
     _hooks = None            # ModuleHooks if there are hooks of this module or global ones
     dump_patches = call_super_init = False         # flags of PyTorch's modules, without effect here
 

@@ -1,5 +1,10 @@
-"""Methods of NumPy's arrays that Tensors have besides PyTorch's, for `cygrad.tensor_methods`."""
+"""
+Methods of NumPy's arrays that Tensors have besides PyTorch's, for `cygrad.tensor_methods`.
 
+Those of operators answer calls that do not fit PyTorch's signature: the rows of the table name them.
+"""
+
+from cygrad import Tensor
 from cygrad.numpy_protocols.arrays import our_dtype
 
 __all__ = ["METHODS"]
@@ -42,6 +47,31 @@ def copy(self, order="C"):
     tensor([1., 1.])
     """
     return self.clone()
+
+
+def _running(name):
+    def call(*arguments, dim=None, axis=None, **options):
+        if len(arguments) != 1 or not isinstance(arguments[0], Tensor) or dim is not None or axis is not None:
+            return NotImplemented
+        return getattr(arguments[0].reshape(-1), name)(0, **options)
+    return call
+
+
+# Without a dimension: along all elements, flattened.
+cumsum, cumprod = _running("cumsum"), _running("cumprod")
+
+
+def transpose(*arguments, axes=None, **options):
+    """Permute dimensions as ``ndarray.transpose`` does: to the order of `axes`, or to the opposite order."""
+    if not arguments or options or not isinstance(arguments[0], Tensor):
+        return NotImplemented
+    tensor, *given = arguments
+    if len(given) == 1 and not isinstance(given[0], int):
+        given, = given
+    elif given and len(given) != tensor.ndim:
+        return NotImplemented
+    axes = axes if given == [] else given
+    return tensor.permute(tuple(range(tensor.ndim))[::-1] if axes is None else tuple(axes))
 
 
 METHODS = {"astype": astype, "copy": copy}

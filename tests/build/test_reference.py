@@ -18,7 +18,7 @@ DOCUMENTS = ["README.md", "docs/quick-start.md", *sorted(
     str(path.relative_to(ROOT)) for folder in ("guide", "tutorials") for path in (ROOT / "docs" / folder).glob("*.md"))]
 # Modules in which each class and function shows how it is used.
 WITH_EXAMPLES = [module for module in reference.sections() if not module.startswith(
-    ("cygrad.array_api", "cygrad.distributed", "cygrad.multiprocessing", "cygrad.notebook", "cygrad.profiler",
+    ("cygrad.distributed", "cygrad.multiprocessing", "cygrad.notebook", "cygrad.profiler",
      "cygrad.sparse", "cygrad.utils.checkpoint", "cygrad.Tensor"))]
 # Types that users meet but do not make, and a switch that changes nothing.
 NO_EXAMPLE = {"cygrad.layout", "cygrad.memory_format", "cygrad.is_autocast_enabled", "cygrad.poisson",

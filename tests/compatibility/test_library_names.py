@@ -1,5 +1,11 @@
 """What libraries on top of PyTorch import and call besides its public functions, in the module that stands in."""
 
+import gc
+import subprocess
+import sys
+import textwrap
+import weakref
+
 import pytest
 import torch
 
@@ -234,3 +240,79 @@ def test_split_by_either_name():
     assert [len(part) for part in cygrad.arange(5).split(split_size=2)] == [2, 2, 1]
     with pytest.raises(TypeError, match="split"):
         cygrad.arange(5).split()
+
+
+def test_private_functions_that_programs_copy(tmp_path):
+    program = """
+        import typing, torch
+        from torch import nn
+        from torch.distributions.normal import broadcast_all
+        from torch.distributions.transforms import ExpTransform, _InverseTransform
+        from torch.fx.experimental.proxy_tensor import get_proxy_mode
+        from torch.nn import functional as F
+        from torch.nn.modules.module import _addindent
+        from torch.nn.modules.transformer import _get_clones
+        from torch.optim.lbfgs import _cubic_interpolate, _strong_wolfe
+
+        matrix, x = torch.arange(1.0, 5.0).diag(), torch.ones(4)
+        def value_and_gradient(x, t, d):
+            at = x + t * d
+            return float(at @ matrix @ at / 2), matrix @ at
+        f, g = value_and_gradient(x, 0.0, x)
+        for first in (1.0, 0.01, 0.3):
+            value, gradient, step, calls = _strong_wolfe(value_and_gradient, x, first, -g, f, g, -g.dot(g))
+            print(f"{float(value):.5f} {gradient.norm():.5f} {float(step):.5f}", calls)
+        slopes = torch.tensor(-1.0), torch.tensor(4.0)
+        for bounds in (None, (0.1, 0.2)):
+            print(f"{float(_cubic_interpolate(0.0, 1.0, slopes[0], 2.0, 3.0, slopes[1], bounds=bounds)):.5f}")
+        print(len(_get_clones(nn.Linear(2, 2), 3)), repr(_addindent("a\\nb", 2)), len(broadcast_all(1.0, 2.0)))
+        print(F._canonical_mask(torch.tensor([True, False]), "mask", None, "other", torch.float32).tolist())
+        q, w, b = torch.arange(8.0).reshape(2, 1, 4), torch.arange(48.0).reshape(12, 4), torch.arange(12.0)
+        print([part.sum().item() for part in F._in_projection_packed(q, q, q, w, b)])
+        print(type(ExpTransform().inv) is _InverseTransform, get_proxy_mode())
+        loss = nn.CrossEntropyLoss()
+        loss.__annotations__ = typing.get_type_hints(loss)
+        F.relu.initialized_by = F.leaky_relu.initialized_by = nn.init.zeros_
+        print(F.relu.initialized_by is F.leaky_relu.initialized_by, loss(torch.zeros(1, 2), torch.tensor([1])).item())
+    """
+    text = textwrap.dedent(program)
+    expected = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True).stdout
+    assert run(tmp_path, program) == expected and "True None" in expected
+
+
+def test_operators_keep_what_programs_set_on_them():
+    cygrad.sin.calls = 3
+    assert cygrad.sin.calls == 3 and not hasattr(cygrad.cos, "calls")
+    with pytest.raises(AttributeError, match="attribute 'name' cannot be set"):
+        cygrad.sin.name = "cos"
+    with pytest.raises(AttributeError, match="operator 'sin' has no attribute 'wrong'"):
+        cygrad.sin.wrong  # noqa: B018
+
+
+def test_the_attributes_of_a_tensor_can_be_replaced():
+    class Image(cygrad.Tensor):
+        pass
+    for x in (cygrad.ones(2), cygrad.ones(2).as_subclass(Image)):
+        shared = {"size": 3}
+        x.former, x.__dict__ = 1, shared
+        x.added = x                                       # a cycle, which the collector sees
+        assert vars(x) is shared and not hasattr(x, "former") and sorted(shared) == ["added", "size"]
+        with pytest.raises(TypeError):
+            x.__dict__ = [1]
+    held = weakref.ref(x)
+    del x, shared
+    gc.collect()
+    assert held() is None
+
+
+def test_a_loader_says_whether_its_data_set_is_a_stream():
+    class Loader(cygrad.utils.data.DataLoader):
+        _dataset_kind = 1
+
+    class Numbers:
+        def __iter__(self):
+            return iter(range(5))
+
+        def __len__(self):
+            return 5
+    assert [batch.tolist() for batch in Loader(Numbers(), batch_size=2)] == [[0, 1], [2, 3], [4]]

@@ -11,6 +11,7 @@ import pytest
 import cygrad
 from cygrad import nn
 from cygrad.autograd.drawing import to_svg
+from cygrad.utils.data import DataLoader, Subset, TensorDataset
 from tests.tools import leaf, run_program
 
 
@@ -100,3 +101,27 @@ assert "cygrad.notebook" not in sys.modules
 print(len(cygrad.ones(1)._repr_html_()) > 0, "cygrad.notebook" in sys.modules)
 """
     assert run_program(program) == ["True", "True"]
+
+
+@pytest.mark.parametrize(("value", "words"), [
+    (DataLoader(TensorDataset(cygrad.ones(6, 2)), batch_size=4), "DataLoader TensorDataset(6 samples) batch_size 4"),
+    (TensorDataset(cygrad.ones(6, 2)), "TensorDataset tensors[0] (6, 2), float32"),
+    (Subset(TensorDataset(cygrad.ones(6, 2)), [1, 2]), "Subset(2 samples)"),
+    (leaf(1.0, 2.0).exp().grad_fn, "ExpBackward0 _saved_result (2,), float64 AccumulateGrad <svg"),
+    (cygrad.compile(max), "Compiled function max variants 0"),
+], ids=["loader", "dataset", "subset", "node", "compiled"])
+def test_objects_show_what_they_hold(value, words):
+    html = value._repr_html_()
+    assert all(word in html if word.startswith("<") else word in texts(html) for word in words.split())
+
+
+def test_an_entry_of_a_state_dict_shows_its_shape_in_a_shell():
+    program = """
+from IPython.core.interactiveshell import InteractiveShell
+from collections import OrderedDict
+shell = InteractiveShell.instance()
+from cygrad import nn
+shown = shell.display_formatter.format(nn.Linear(3, 2).state_dict())[0]
+print("(2, 3), float32" in shown["text/html"], "text/html" in shell.display_formatter.format(OrderedDict(a=1))[0])
+"""
+    assert run_program(program) == ["True", "False"]

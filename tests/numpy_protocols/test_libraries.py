@@ -134,3 +134,26 @@ def test_methods_of_arrays_that_mean_the_same():
     assert x.astype(float, copy=False) is x and x.astype(float) is not x
     assert (x + 0.123).round(1)[0, 1].item() == pytest.approx(1.1)
     assert cygrad.ones(2).imag.tolist() == [0, 0]
+
+
+def test_running_sums_without_a_dimension_go_through_all_elements():
+    x = cygrad.arange(6.0).reshape(2, 3).requires_grad_()
+    for name in ("cumsum", "cumprod"):
+        ours, theirs = getattr(x, name)(), getattr(x.detach().numpy(), name)()
+        np.testing.assert_array_equal(ours.detach(), theirs)
+        np.testing.assert_array_equal(getattr(cygrad, name)(x.detach(), axis=None, dtype=np.float64), theirs)
+    x.cumsum().square().sum().backward()
+    np.testing.assert_array_equal(x.grad, [[70, 70, 68], [62, 50, 30]])
+    with pytest.raises(TypeError, match="cumsum_: missing required argument 'dim'"):
+        x.detach().cumsum_()
+
+
+def test_transpose_takes_the_axes_that_arrays_take():
+    x = cygrad.arange(24.0).reshape(2, 3, 4)
+    for axes in ((), (None,), (2, 0, 1), ((1, 2, 0),), ([0, -1, 1],)):
+        np.testing.assert_array_equal(x.transpose(*axes), x.numpy().transpose(*axes))
+    assert x.transpose(0, 1).shape == (3, 2, 4) and x.transpose(axes=(1, 0, 2)).shape == (3, 2, 4)
+    assert x.transpose().data_ptr() == x.data_ptr()
+    for wrong in ((1,), (0, 1, 2, 0)):
+        with pytest.raises(TypeError, match=r"Its signature is transpose\(input, dim0, dim1\)"):
+            x.transpose(*wrong)

@@ -72,7 +72,7 @@ cdef object _call(PyObject *function, PyObject **given, size_t count, PyObject *
     for i in range(n, op.n_arguments):
         arguments[i] = called.defaults[i]
         if unlikely(arguments[i] == NULL):
-            raise _missing(called, i)
+            return _missing(called, given, n, names, i)
     return _run(called, arguments, <PyObject *>None)
 
 
@@ -124,9 +124,8 @@ cdef object _bind_and_run(Operator operator, PyObject **given, Py_ssize_t n, PyO
         sizes = <object>given[1] if n == 2 else tuple([<object>given[i] for i in range(1, n)])
         n_positional = 1
     if n_positional > op.n_positional:
-        raise TypeError(f"{operator.__name__}: takes {op.n_positional} positional "
-                        f"argument{'s' if op.n_positional != 1 else ''} but {n} were given. "
-                        f"Its signature is {operator.__name__}{operator.__signature__}.")
+        return _misfit(operator, given, n, names, f"takes {op.n_positional} positional "
+                       f"argument{'s' if op.n_positional != 1 else ''} but {n} were given")
     for i in range(op.n_arguments):
         arguments[i] = given[i] if i < n_positional else NULL
     if sizes is not None:
@@ -151,8 +150,7 @@ cdef object _bind_and_run(Operator operator, PyObject **given, Py_ssize_t n, PyO
             if position < 0:
                 continue
         if position < 0:
-            raise TypeError(f"{operator.__name__}: got an unexpected keyword argument '{name}'. "
-                            f"Its signature is {operator.__name__}{operator.__signature__}.")
+            return _misfit(operator, given, n, names, f"got an unexpected keyword argument '{name}'")
         if arguments[position] != NULL:
             raise TypeError(f"{operator.__name__}: got multiple values for argument "
                             f"'{<object>operator.parameters[position]}'. Pass it once.")
@@ -166,13 +164,34 @@ cdef object _bind_and_run(Operator operator, PyObject **given, Py_ssize_t n, PyO
         if arguments[i] == NULL:
             arguments[i] = operator.defaults[i]
             if arguments[i] == NULL:
-                raise _missing(operator, i)
+                return _missing(operator, given, n, names, i)
     return _run(operator, arguments, out)
 
 
-cdef object _missing(Operator operator, Py_ssize_t position):
-    return TypeError(f"{operator.__name__}: missing required argument '{<object>operator.parameters[position]}'. "
-                     f"Its signature is {operator.__name__}{operator.__signature__}.")
+cdef object _missing(Operator operator, PyObject **given, Py_ssize_t n, PyObject *names, Py_ssize_t position):
+    return _misfit(operator, given, n, names,
+                   f"missing required argument '{<object>operator.parameters[position]}'")
+
+
+cdef object _misfit(Operator operator, PyObject **given, Py_ssize_t n, PyObject *names, str message):
+    """Call the function of the overload "*"; raise TypeError without one, or if that takes the arguments neither."""
+    if operator.overloads is not None and "*" in operator.overloads and operator.call_kind != CALL_INPLACE:
+        module, _, function = operator.overloads["*"].rpartition(".")
+        result = getattr(import_module(module), function)(*[<object>given[i] for i in range(n)],
+                                                          **_options(given, n, names))
+        if result is not NotImplemented:
+            return result
+    raise TypeError(f"{operator.__name__}: {message}. "
+                    f"Its signature is {operator.__name__}{operator.__signature__}.")
+
+
+cdef dict _options(PyObject **given, Py_ssize_t n, PyObject *names):
+    """The keyword arguments of a call."""
+    cdef Py_ssize_t i
+    cdef dict options = {}
+    for i in range(0 if names == NULL else PyTuple_GET_SIZE(names)):
+        options[<object>PyTuple_GET_ITEM(names, i)] = <object>given[n + i]
+    return options
 
 
 cdef object _call_overload(Operator operator, PyObject **arguments, PyObject *out, tuple overload):
@@ -192,10 +211,8 @@ cdef object _call_overload(Operator operator, PyObject **arguments, PyObject *ou
 cdef object _call_early_form(Operator operator, PyObject **given, Py_ssize_t n, PyObject *names):
     """Call ``addmm(beta, input, alpha, mat1, mat2)``, the form with factors first."""
     cdef Py_ssize_t i
-    cdef dict options = {}
-    for i in range(0 if names == NULL else PyTuple_GET_SIZE(names)):
-        options[<object>PyTuple_GET_ITEM(names, i)] = <object>given[n + i]
-    return factors_first(operator, tuple([<object>given[i] for i in range(n)]), operator.factors, **options)
+    return factors_first(operator, tuple([<object>given[i] for i in range(n)]), operator.factors,
+                         **_options(given, n, names))
 
 
 # ---- the methods of Tensor

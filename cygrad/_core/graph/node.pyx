@@ -22,6 +22,7 @@ from cygrad._core.memory.errors cimport unlikely
 from cygrad._core.memory.storage cimport allocate, deallocate
 
 import threading
+from importlib import import_module
 from cygrad._core.arrays.dtype import library_name
 from cygrad._core.graph.removable_handle import RemovableHandle
 
@@ -407,6 +408,9 @@ cdef class Node:
 
     def __repr__(self):
         return f"<{type(self).__name__} object at {<size_t><void *>self:#x}>"
+
+    def _repr_html_(self):
+        return import_module("cygrad.notebook.objects").object_html(self)
 
 
 def _check_callable(hook, operation):

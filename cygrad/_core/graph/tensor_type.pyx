@@ -72,6 +72,16 @@ def attributes_of(Tensor tensor not None):
     return <dict>tensor.attributes
 
 
+def set_attributes(Tensor tensor not None, dict attributes not None):
+    """Make a dict the one of the attributes that users set on the tensor."""
+    cdef PyObject *former
+    Py_INCREF(attributes)
+    with cython.critical_section(tensor):
+        former, tensor.attributes = tensor.attributes, <PyObject *>attributes
+    gc_track_all()
+    Py_XDECREF(former)
+
+
 # ---- deallocation
 
 cdef void (*_tensor_dealloc)(PyObject *) noexcept
@@ -148,7 +158,7 @@ cdef int _complete_type() except -1:
         kind.__module__ = "cygrad"
     cls.tp_dictoffset = <char *>&any_tensor.attributes - <char *><void *>any_tensor
     _bare_new, cls.tp_new = cls.tp_new, _new
-    install({"__dict__": property(attributes_of)})
+    install({"__dict__": property(attributes_of, set_attributes)})
 
 
 _complete_type()

@@ -34,6 +34,7 @@ operators = SimpleNamespace()
 # The same as a dict; modules add `tensor`, `written` and `suspend_tracing` for formulas.
 functions = vars(operators)
 cdef dict _rows = {}          # name -> the row, as `signature.parse_row` returns it
+cdef dict _attributes = {}    # Operator -> what programs have set on it
 cdef object _docstrings = None       # name -> docstring, or a function that loads them
 
 
@@ -60,6 +61,18 @@ cdef class Operator:
     def __get__(self, instance, owner):
         """Return the operator itself: like built-in functions, it does not bind as a method."""
         return self
+
+    def __getattr__(self, name):
+        try:
+            return _attributes[self][name]
+        except KeyError:
+            raise AttributeError(f"operator {self.__name__!r} has no attribute {name!r}") from None
+
+    def __setattr__(self, name, value):
+        """Keep an attribute for a program, as functions of Python do; those of the row stay."""
+        if hasattr(type(self), name):
+            raise AttributeError(f"operator {self.__name__!r}: attribute {name!r} cannot be set")
+        _attributes.setdefault(self, {})[name] = value
 
     def __repr__(self):
         return f"<operator {self.signature}>"

@@ -214,7 +214,7 @@ def python_signature(row: dict, inplace: bool = False):
         parameters.append(Parameter("input" if name == "self" else name, kind,
                                     default=Parameter.empty if required else default))
     own = {parameter.name for parameter in parameters}
-    extra = [name for name in row["overloads"] or () if name not in own]
+    extra = [name for name in row["overloads"] or () if name not in own and name != "*"]
     extra += ["out"] if row["out"] and not inplace else []
     parameters += [Parameter(name, Parameter.KEYWORD_ONLY, default=None) for name in extra + numpy_names]
     return Signature(parameters)

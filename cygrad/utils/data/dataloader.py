@@ -8,6 +8,7 @@ import math
 import os
 import warnings
 import weakref
+from importlib import import_module
 
 import cygrad
 from cygrad._core.arrays.dtype import library_name
@@ -158,6 +159,9 @@ class DataLoader:
         options = f"batch_size={self.batch_size}, num_workers={self.num_workers}, drop_last={self.drop_last}"
         return f"DataLoader({self.dataset!r:.200}, {options})"
 
+    def _repr_html_(self):
+        return import_module("cygrad.notebook.objects").object_html(self)
+
     def __len__(self):
         if isinstance(self.dataset, IterableDataset):
             n = len(self.dataset)
@@ -188,9 +192,15 @@ def _check(num_workers, timeout, prefetch_factor, persistent_workers):
         raise ValueError("DataLoader: persistent_workers option needs num_workers > 0")
 
 
-def _fetcher(dataset, collate, batches, drop_last):
+def _is_stream(loader):
+    """Whether the data set is a stream; a loader may say so itself, by PyTorch's attribute (0: indices, 1: stream)."""
+    return loader._dataset_kind == 1 if hasattr(loader, "_dataset_kind") else isinstance(
+        loader.dataset, IterableDataset)
+
+
+def _fetcher(dataset, is_stream, collate, batches, drop_last):
     """Return a function for one epoch: from indices to a batch. It refers to neither loader nor iterator."""
-    if not isinstance(dataset, IterableDataset):
+    if not is_stream:
         if not batches:
             return lambda index: collate(dataset[index])
         if type(dataset) is TensorDataset and collate is default_collate:      # by one index, not row by row
@@ -210,7 +220,8 @@ def _fetcher(dataset, collate, batches, drop_last):
 
 
 def _make_fetch(loader):
-    return functools.partial(_fetcher, loader.dataset, loader.collate_fn, loader._auto_collation, loader.drop_last)
+    return functools.partial(_fetcher, loader.dataset, _is_stream(loader), loader.collate_fn, loader._auto_collation,
+                             loader.drop_last)
 
 
 def _shop(loader, streams, seed, owner):
@@ -254,7 +265,7 @@ def _here(loader, seed):
                 fetch = fetch or _make_fetch(loader)()
                 batch = fetch(indices)
         except StopIteration:
-            if isinstance(loader.dataset, IterableDataset):
+            if _is_stream(loader):
                 return
             raise RuntimeError("DataLoader: the data set raised StopIteration.") from None
         _warn_if_too_many(loader, number + 1)
@@ -262,7 +273,7 @@ def _here(loader, seed):
 
 
 def _warn_if_too_many(loader, n):
-    if loader._promised is not None and n > loader._promised:
+    if getattr(loader, "_promised", None) is not None and n > loader._promised:
         warnings.warn(f"Length of IterableDataset {loader.dataset} was reported to be {loader._promised} "
                       f"(when accessing len(dataloader)), but {n} samples have been fetched. With worker threads each "
                       "goes through a stream of its own; see get_worker_info.", stacklevel=4)
@@ -272,7 +283,7 @@ class _Ahead:
     """Load batches by workers."""
 
     def __init__(self, loader):
-        streams = isinstance(loader.dataset, IterableDataset)
+        streams = _is_stream(loader)
         self._seed = _base_seed(loader)
         self._shop = _shop(loader, streams, self._seed, self)
         self._streams = streams

@@ -4,6 +4,7 @@ import bisect
 import itertools
 import math
 import warnings
+from importlib import import_module
 
 import cygrad
 from cygrad.utils.data.sampler import counted
@@ -41,6 +42,9 @@ class Dataset:
 
     def __repr__(self):
         return counted(self, "samples")
+
+    def _repr_html_(self):
+        return import_module("cygrad.notebook.objects").object_html(self)
 
     def __class_getitem__(cls, kind):
         """``Dataset[int]`` in annotations is the class itself."""
