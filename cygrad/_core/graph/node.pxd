@@ -59,7 +59,7 @@ ctypedef struct node_t:
     kept_t *saved             # n_saved values
     array_t **metas           # NULL, or per edge the shape and dtype that its gradient must be brought to
     gradient_t *gradient      # AccumulateGrad only
-    node_t *inner             # CopySlices only: the node of the slice, which the payload keeps alive
+    node_t *inner             # CopySlices: the node of the slice, kept alive by the payload; that node: its CopySlices
     node_t *next              # in the ring of nodes that the collector need not see; NULL: it sees this one
     node_t *previous
 
