@@ -137,7 +137,8 @@ WITHOUT_NUMPY = {dtypes.bfloat16: dtypes.int16, dtypes.complex32: dtypes.int32}
 def truth(input):
     """Return the truth of the only element."""
     if input.numel() != 1:
-        raise RuntimeError(f"bool: the truth of several elements is ambiguous (got shape {tuple(input.shape)}). "
+        count = "more than one value" if input.numel() else "no values"
+        raise RuntimeError(f"bool: Boolean value of Tensor with {count} is ambiguous (got shape {tuple(input.shape)}). "
                            "Use any() or all().")
     if type(input) is not Tensor and hasattr(input, "_entries"):
         return bool(input._common("bool").item())
@@ -147,7 +148,7 @@ def truth(input):
 def index(input):
     """Return the only element of an integer tensor as an index."""
     if input.is_floating_point() or input.is_complex() or input.numel() != 1:
-        raise TypeError("index: only integer tensors of one element are indices "
+        raise TypeError("index: only integer tensors of a single element can be converted to an index "
                         f"(got dtype {input.dtype}, shape {tuple(input.shape)}).")
     return int(input.item())
 

@@ -9,6 +9,7 @@ with ``create_graph``) run through eager nodes, rebuilt over the saved tensors o
 import cygrad
 from cygrad._core.compiler.graph_template import GraphTemplate, is_changed
 from cygrad._core.compiler.lowering import Lowering
+from cygrad._core.engine.engine import run_backward
 from cygrad.autograd import Function
 
 __all__ = ["Graph", "graph_reason"]
@@ -47,8 +48,9 @@ class Graph:
         self.ones = [cygrad.ones(root.shape, dtype=root.dtype) for root in roots]
         for one in self.ones:
             tracer.add_input(one)
-        gradients = cygrad.autograd.grad(roots, [trace.tensors[position] for position in self.inputs], self.ones,
-                                         retain_graph=True, allow_unused=True)
+        # An input may be computed from another one: its own history is no part of the function.
+        gradients = run_backward("grad", roots, self.ones, True, False,
+                                 [trace.tensors[position] for position in self.inputs], False, True, direct=True)
         self.numbers = [None if gradient is None else tracer.read(gradient) for gradient in gradients]
 
     def lower(self, trace, make_constant):
@@ -85,9 +87,8 @@ class Graph:
         """Return the gradients of a backward through rebuilt eager nodes."""
         given = [number for number, gradient in enumerate(gradients) if gradient is not None]
         outputs, inputs = self.template.rebuild(ctx, given, ctx.first)
-        found = iter(cygrad.autograd.grad(
-            outputs, [edge for edge in inputs if edge is not None], [gradients[number] for number in given],
-            create_graph=create_graph, allow_unused=True))
+        found = iter(run_backward("grad", outputs, [gradients[number] for number in given], create_graph, create_graph,
+                                  [edge for edge in inputs if edge is not None], False, True, direct=True))
         return [None if edge is None else next(found) for edge in inputs]
 
 

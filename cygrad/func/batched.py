@@ -101,7 +101,8 @@ class Batched(Tensor):
     def item(self):
         """Return the only element as a Python number, if it is the same in all entries of the batch."""
         if self.numel() != 1:
-            raise RuntimeError(f"item: only a tensor of one element is a number (got shape {tuple(self.shape)}).")
+            raise RuntimeError(f"item: a Tensor with {self.numel()} elements cannot be converted to Scalar (got shape "
+                               f"{tuple(self.shape)}, expected one element).")
         return self._common("item").item()
 
     def tolist(self):

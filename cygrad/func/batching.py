@@ -27,8 +27,8 @@ SHAPES = {"shape", "size"}
 # Rows that work on the last dimensions.
 LEADING = {
     "adjoint", "alias", "cast", "clone", "contiguous", "distances", "identity_like", "imag_view",
-    "linalg_check_phase", "linalg_cholesky_ex", "linalg_cofactor", "linalg_cofactor_backward", "linalg_det",
-    "linalg_eig", "linalg_eigh", "linalg_eigvals", "linalg_eigvalsh", "linalg_geqrf", "linalg_inv_ex",
+    "linalg_check_phase", "linalg_cholesky_ex", "linalg_cofactor", "linalg_cofactor_backward", "linalg_cofactor_second",
+    "linalg_det", "linalg_eig", "linalg_eigh", "linalg_eigvals", "linalg_eigvalsh", "linalg_geqrf", "linalg_inv_ex",
     "linalg_lstsq", "linalg_lu_factor_ex", "linalg_matrix_exp", "linalg_permute_rows", "linalg_qr",
     "linalg_slogdet", "linalg_solve_triangular", "linalg_solve_with", "linalg_svd", "linalg_svdvals",
     "matrix_transpose", "one_hot", "positive", "real_view", "refuse_gradient", "tril", "triu", "underived",

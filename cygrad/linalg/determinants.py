@@ -31,7 +31,7 @@ def det(A, *, out=None):
     Notes
     -----
     Derivative: the matrix of cofactors, conjugated, which for an invertible matrix is ``conj(det(A)) * inv(A).mH``.
-    The first and second derivative are right for singular matrices too; those beyond are not finite there.
+    The first three derivatives are right for singular matrices too; those beyond are not finite there.
 
     Examples
     --------

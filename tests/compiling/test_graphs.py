@@ -186,3 +186,81 @@ def test_hogwild_with_a_compiled_module():
     in_threads(4, work)
     for parameter, gradient in zip(module.parameters(), expected, strict=True):
         assert cygrad.allclose(parameter.grad, gradient * 200)
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+@pytest.mark.parametrize("which", [(0,), (1,), (0, 1), (1, 1), (1, 0, 1)])
+def test_an_argument_computed_from_another_argument(which, create_graph):
+    """The history of an argument counts once: outside of the function."""
+    def function(x, y):
+        return y * 1.5, x * x
+
+    def gradients(run):
+        y = cygrad.tensor([0.5, 0.8], requires_grad=True)
+        results = run(y * 2, y)
+        for position in which:
+            value = results[position].sum()
+            if create_graph:
+                value = cygrad.autograd.grad((results[position] ** 2).sum(), y, create_graph=True)[0].sum()
+            value.backward(retain_graph=True)
+        (results[0] + results[1]).sum().backward()
+        return y.grad.tolist()
+
+    compiled = cygrad.compile(function)
+    for _ in range(4):
+        assert gradients(compiled) == gradients(function)
+    assert explain(compiled).executions > 0
+
+
+def test_a_recurrent_cell_whose_state_depends_on_its_weights():
+    layer = cygrad.nn.Linear(3, 3)
+    compiled = cygrad.compile(lambda state, x: (layer(state) + x).tanh())
+
+    def gradients(cell):
+        layer.zero_grad()
+        state = cygrad.zeros(2, 3)
+        for step in range(5):
+            state = cell(state, cygrad.full((2, 3), 0.1 * step))
+        state.square().sum().backward()
+        return [parameter.grad.tolist() for parameter in layer.parameters()]
+
+    expected = gradients(lambda state, x: (layer(state) + x).tanh())
+    for _ in range(3):
+        assert gradients(compiled) == expected
+    assert explain(compiled).executions >= 10
+
+
+def test_modifying_memory_from_outside_through_data_does_not_count():
+    weight = cygrad.ones(3)
+
+    def function(x):
+        weight.data.mul_(2)
+        return x + 1
+
+    compiled = cygrad.compile(function)
+    for _ in range(3):
+        compiled(cygrad.ones(3))
+    assert weight.tolist() == [8.0] * 3
+    assert weight._version == 0
+    assert any("through .data" in reason for reason in explain(compiled).reasons)
+
+
+@pytest.mark.parametrize("where", ["argument", "parameter", "inside"])
+def test_tracing_calls_no_hooks(where):
+    calls = []
+    weight = cygrad.ones(3, requires_grad=True)
+    x = cygrad.ones(3, requires_grad=True)
+
+    def function(x):
+        if where == "inside":
+            x.register_hook(lambda gradient: calls.append("inside"))
+        return x * weight
+
+    if where != "inside":
+        {"argument": x, "parameter": weight}[where].register_hook(lambda gradient: calls.append(where))
+    compiled = cygrad.compile(function)
+    for _ in range(3):
+        result = compiled(x)
+    assert calls == []
+    result.sum().backward()
+    assert calls == [where] * (3 if where == "inside" else 1)

@@ -148,12 +148,14 @@ def test_eigh_of_nan_is_nan():
 @pytest.mark.parametrize("complex_", [False, True])
 @pytest.mark.parametrize("rank", [1, 2, 3])
 def test_determinant_of_singular_matrices(rank, complex_):
-    """The first and the second derivative are polynomials: finite differences show them at every rank."""
+    """The first three derivatives are polynomials: finite differences show them at every rank."""
     dtype = np.complex128 if complex_ else np.float64
     values = random_array(4, rank, dtype=dtype) @ random_array(rank, 4, dtype=dtype, seed=1)
     A = cygrad.from_numpy(values).requires_grad_()
     assert gradcheck(linalg.det, [A])
     assert gradgradcheck(linalg.det, [A])
+    direction = cygrad.from_numpy(random(4, 4, dtype=dtype, seed=2)).requires_grad_()
+    assert gradcheck(operators.linalg_cofactor_backward, [direction, A])
     minors = [[(-1)**(i + j) * np.linalg.det(np.delete(np.delete(values, i, 0), j, 1)) for j in range(4)]
               for i in range(4)]
     (gradient,) = cygrad.autograd.grad(linalg.det(A), A, cygrad.ones((), dtype=A.dtype))
@@ -161,11 +163,28 @@ def test_determinant_of_singular_matrices(rank, complex_):
 
 
 @pytest.mark.parametrize("complex_", [False, True])
-def test_third_derivative_of_the_determinant(complex_):
+@pytest.mark.parametrize("size", [1, 2, 3, 5])
+def test_third_and_fourth_derivative_of_the_determinant(size, complex_):
     dtype = np.complex128 if complex_ else np.float64
-    G, A = (cygrad.from_numpy(random_array(3, 3, dtype=dtype, seed=seed)).requires_grad_() for seed in (0, 1))
+    G, H, A = (cygrad.from_numpy(random_array(size, size, dtype=dtype, seed=seed)).requires_grad_()
+               for seed in (0, 1, 2))
     assert gradcheck(operators.linalg_cofactor_backward, [G, A])
     assert gradgradcheck(operators.linalg_cofactor_backward, [G, A])
+    assert gradcheck(operators.linalg_cofactor_second, [G, H, A])
+
+
+def test_third_derivative_of_the_determinant_at_zero():
+    """Of three rows, at the zero matrix: the sum over permutations is all that is left."""
+    A = cygrad.zeros(3, 3, dtype=cygrad.float64, requires_grad=True)
+    weight = cygrad.arange(9, dtype=cygrad.float64).reshape(3, 3) ** 2
+    value = linalg.det(A)
+    for _ in range(3):
+        (gradient,) = cygrad.autograd.grad(value, A, create_graph=True)
+        value = (gradient * weight).sum()
+    wanted = [[2 * (weight[(i + 1) % 3, (j + 1) % 3] * weight[(i + 2) % 3, (j + 2) % 3]
+                    - weight[(i + 1) % 3, (j + 2) % 3] * weight[(i + 2) % 3, (j + 1) % 3]).item()
+               for j in range(3)] for i in range(3)]
+    close(gradient, wanted)
 
 
 @pytest.mark.parametrize("call", [

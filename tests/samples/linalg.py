@@ -153,6 +153,7 @@ HELPERS = {
     "linalg_det": "linalg.det",
     "linalg_cofactor": "linalg.det",
     "linalg_cofactor_backward": "linalg.det",
+    "linalg_cofactor_second": "linalg.det",
     "linalg_slogdet": "linalg.slogdet",
     "linalg_matrix_exp": "linalg.matrix_exp",
 }

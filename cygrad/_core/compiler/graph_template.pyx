@@ -55,6 +55,8 @@ cdef class GraphTemplate:
         for position, tensor in enumerate(inputs):
             node = gradient_edge(tensor, &nr)
             kept.append(node)
+            if node.hooks is not None:             # only a backward of the user calls them
+                self.reason = "its result has a graph with hooks"
             ends[<size_t>node.c, nr] = -1 - position
         originals = self.reachable([gradient_edge(tensor, &nr) for tensor in outputs], ends)
         if self.reason is not None:

@@ -358,7 +358,10 @@ cdef class Tracer:
         cdef Buffer buffer = <Buffer>self.buffers[(<TracedArray>self.arrays[step.target]).buffer]
         self.pending = 0
         buffer.writes.append(len(self.steps))
-        if buffer.version != NULL and tensor.array.version == buffer.version:
+        if buffer.version != NULL and tensor.array.version != buffer.version:
+            self.abort("it modifies memory from outside in place through .data, which does not count the operation. "
+                       "Modify the tensor itself, under no_grad()")
+        elif buffer.version != NULL:
             buffer.expected += 1
         return self.add_step(step)
 

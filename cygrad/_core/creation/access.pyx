@@ -62,8 +62,8 @@ def item(Tensor input not None):
     check_elements(array, "item")
     data_escapes()
     if array.size != 1:
-        raise RuntimeError(f"item: only a tensor of one element is a number (got shape {shape_text(array).decode()}). "
-                           "Use tolist() for more.")
+        raise RuntimeError(f"item: a Tensor with {array.size} elements cannot be converted to Scalar (got shape "
+                           f"{shape_text(array).decode()}, expected one element). Use tolist() for more.")
     if array.dtype == FLOAT32:
         return (<float *>data)[0]
     if array.dtype == FLOAT64:
@@ -103,7 +103,16 @@ cdef object _number(Tensor input, str kind):
                 and <unsigned char>code[position - 2] != _build_slice and library_name() == "cygrad"):
             raise RuntimeError(f"{kind}: a tensor that requires grad would lose its history as an element of an array. "
                                "Write into a Tensor, such as numpy.zeros_like(tensor), or write item().")
-    return item(input) if type(input) is Tensor else input.item()
+    if input.array.size != 1 and not is_entry(input):
+        raise ValueError(f"{kind}: only one element tensors can be converted to Python scalars (got shape "
+                         f"{shape_text(input.array).decode()}). Use tolist() for more.")
+    number = item(input) if type(input) is Tensor else input.item()
+    if isinstance(number, complex) and kind != "complex":
+        if number.imag != 0:
+            raise RuntimeError(f"{kind}: a complex value cannot be converted without losing its imaginary part (got "
+                               f"{number}). Use .real or abs().")
+        return number.real
+    return number
 
 
 def as_float(Tensor input not None):

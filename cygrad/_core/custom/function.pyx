@@ -12,7 +12,7 @@ from cygrad._core.arrays.dtype cimport is_differentiable
 from cygrad._core.arrays.value cimport set_array
 from cygrad._core.custom.function_node cimport CONSTANT, OBJECT, OUTPUT, FunctionNode
 from cygrad._core.custom.function_tangents cimport push_custom
-from cygrad._core.graph.inplace cimport bump_version, check_inplace, rebase_history
+from cygrad._core.graph.inplace cimport bump_version, check_inplace, is_inplace_view, rebase_history
 from cygrad._core.graph.meta cimport any_meta
 from cygrad._core.graph.modes cimport set_dual_level, thread_state, thread_state_t
 from cygrad._core.graph.native cimport set_meta
@@ -307,6 +307,8 @@ cdef int _save_one(FunctionNode node, Py_ssize_t position, Tensor tensor, tuple 
                            f"{position}). Make a normal one with clone().")
     if tensor.node is node:
         origin = OUTPUT + tensor.output_nr
+    elif is_inplace_view(tensor, c):
+        origin = OUTPUT
     else:
         for i in range(node.n_arguments):
             if arguments[i] is tensor:

@@ -13,6 +13,7 @@ from cygrad._core.arrays.dtype cimport dtype_name, is_complex, is_floating
 from cygrad._core.arrays.value cimport ARRAY, INTEGER, clear, value_t
 from cygrad._core.elementwise.elementwise cimport fill
 from cygrad._core.graph.backward_calls cimport freed_error, note_release
+from cygrad._core.graph.inplace cimport attach_result, is_inplace_view
 from cygrad._core.graph.modes cimport thread_state
 from cygrad._core.graph.native cimport fit_recorded
 from cygrad._core.graph.node cimport HAS_PACKED_TENSORS, Node, kept_t, node_t, release_saved
@@ -191,10 +192,10 @@ cdef class FunctionNode(Node):
         cdef Tensor tensor
         if origin == OBJECT and self.objects is not None:
             return self.objects[position]
-        if origin < OUTPUT:
-            tensor = known_tensor(array)
-            if tensor is not None and (origin < 0 or _is_at(tensor, c, origin)):
-                return tensor
+        tensor = known_tensor(array)
+        if tensor is not None and (is_inplace_view(tensor, c) if origin >= OUTPUT
+                                   else origin < 0 or _is_at(tensor, c, origin)):
+            return tensor
         return self.placed(alias(array), position)
 
     cdef Tensor placed(self, Tensor tensor, int position):
@@ -203,8 +204,7 @@ cdef class FunctionNode(Node):
             node, output_nr = self.objects[position]
             attach(tensor, node, output_nr)
         elif origin >= OUTPUT:
-            tensor.node = self
-            tensor.output_nr = origin - OUTPUT
+            attach_result(tensor, self, origin - OUTPUT)
         elif origin >= 0:
             attach_edge(tensor, &self.c.edges[origin])
         return tensor

@@ -110,7 +110,7 @@ cdef Tensor _change(Operator operator, PyObject **arguments, Tensor tensor):
             frame.values[0].of.array = own
             node.c.work = size
         if op.flags & ELEMENTWISE:
-            _check_cast(operator, &frame, tensor, needed)
+            _check_cast(operator, &frame, tensor)
             _evaluate_into(operator, &frame, own, size)
         elif op.into != NULL:
             run_kernel(op, op.into, &frame, results, size)
@@ -138,7 +138,7 @@ cdef Tensor _change(Operator operator, PyObject **arguments, Tensor tensor):
         unbox(&frame)
 
 
-cdef int _check_cast(Operator operator, frame_t *frame, Tensor tensor, uint32_t needed) except -1:
+cdef int _check_cast(Operator operator, frame_t *frame, Tensor tensor) except -1:
     cdef int result = result_dtype(program_of(operator), frame.values)
     if result < 0:
         check(-result)
@@ -146,9 +146,8 @@ cdef int _check_cast(Operator operator, frame_t *frame, Tensor tensor, uint32_t 
         names = dtype_name(result).decode(), dtype_name(tensor.array.dtype).decode()
         raise RuntimeError(f"{operator.name}_: the result type {names[0]} can't be cast to the desired output type "
                            f"{names[1]}. Use the form without underscore.")
-    if (needed and not operator.descriptor.flags & NO_GRADIENT and is_complex(tensor.array.dtype)
-            and not is_complex(result)):
-        raise RuntimeError(f"{operator.name}_: a real result in a complex tensor has no gradient (got a "
+    if not operator.descriptor.flags & NO_GRADIENT and is_complex(tensor.array.dtype) and not is_complex(result):
+        raise RuntimeError(f"{operator.name}_: in-place {operator.name} is not supported for complex tensors (got a "
                            f"{dtype_name(tensor.array.dtype).decode()} tensor). Use the form without underscore.")
     return 0
 

@@ -16,7 +16,7 @@ from cygrad._core.engine.final_callbacks cimport call_back, callbacks
 from cygrad._core.engine.node_run cimport add_part, deliver, run_node, wanted_arguments
 from cygrad._core.engine.parallel_run cimport run_with_team, worth_a_team
 from cygrad._core.engine.plan cimport (
-    item_t, plan_build, plan_capture, plan_capturing, plan_find, plan_free, plan_restrict, plan_t)
+    item_t, plan_build, plan_capture, plan_capturing, plan_find, plan_free, plan_restrict, plan_stop, plan_t)
 from cygrad._core.engine.serial_run cimport CHECK_SIGNALS, FINISHED, NEEDS_PYTHON, advance
 from cygrad._core.engine.watched_run cimport run_watched_item
 from cygrad._core.graph.backward_calls cimport remember_call, work_for, working_for
@@ -325,15 +325,15 @@ cdef int _python_item(void *task, item_t *item) noexcept with gil:
         return -1
 
 
-def run_backward(str operation, outputs, grads, keep, create, inputs, accumulate, allow_unused):
+def run_backward(str operation, outputs, grads, keep, create, inputs, accumulate, allow_unused, direct=False):
     """
     Run backward from `outputs`; the core of ``autograd.backward`` and ``autograd.grad``, with their arguments.
 
     `operation` is what the messages call it; `keep` and `create` are retain_graph and create_graph. With `accumulate`
     the gradients of `inputs` are added to ``.grad``, else they are returned; `allow_unused` gives None for those that
-    are not reached.
+    are not reached. With `direct` the gradient of an input does not contain what flows through another input.
     """
-    return _enter(operation, outputs, grads, keep, create, inputs, accumulate, allow_unused)
+    return _enter(operation, outputs, grads, keep, create, inputs, accumulate, allow_unused, direct)
 
 
 def tensor_backward(Tensor input not None, gradient=None, retain_graph=None, create_graph=False, inputs=None):
@@ -369,16 +369,16 @@ def tensor_backward(Tensor input not None, gradient=None, retain_graph=None, cre
 
 
 cdef object _enter(str operation, object outputs, object grads, bint keep, bint create, object inputs, bint accumulate,
-                   bint allow_unused):
+                   bint allow_unused, bint direct=False):
     cdef thread_state_t *state = thread_state()
     if state.depth >= DEEP:
-        return _in_new_thread(operation, outputs, grads, keep, create, inputs, accumulate, allow_unused)
+        return _in_new_thread(operation, outputs, grads, keep, create, inputs, accumulate, allow_unused, direct)
     cdef int disabled = state.grad_disabled
     cdef int64_t outer = working_for(), call
     state.depth += 1
     state.grad_disabled = not create
     try:
-        return _run_backward(operation, outputs, grads, keep, create, inputs, accumulate, allow_unused)
+        return _run_backward(operation, outputs, grads, keep, create, inputs, accumulate, allow_unused, direct)
     finally:
         call = work_for(outer)
         if callbacks and call != outer:
@@ -402,7 +402,7 @@ cdef int _abort_trace_if_unsupported(plan_t *plan) except -1:
 
 
 cdef object _run_backward(str operation, object outputs, object grads, bint keep, bint create, object inputs,
-                          bint accumulate, bint allow_unused):
+                          bint accumulate, bint allow_unused, bint direct=False):
     cdef GraphTask task = GraphTask()
     cdef list roots = [edge_of(output, operation, "output", i, False) for i, output in enumerate(outputs)]
     cdef list targets
@@ -448,7 +448,7 @@ cdef object _run_backward(str operation, object outputs, object grads, bint keep
                 check(add_part(&task.plan.sums[item.buffers + edge.output_nr], array))
     targets = None
     if inputs is not None:
-        targets = _restrict(task, operation, inputs, accumulate, allow_unused)
+        targets = _restrict(task, operation, inputs, accumulate, allow_unused, roots if direct else [])
     task.run()
     if callbacks:
         call_back(task.plan.id)
@@ -462,11 +462,11 @@ cdef int _root_array_checked(object output, object grad, str operation, int posi
     return 0
 
 
-cdef list _restrict(GraphTask task, str operation, object inputs, bint accumulate, bint allow_unused):
+cdef list _restrict(GraphTask task, str operation, object inputs, bint accumulate, bint allow_unused, list roots):
     cdef list targets = [edge_of(place, operation, "input", i, allow_unused) for i, place in enumerate(inputs)]
     cdef Py_ssize_t i, n = len(targets)
     cdef item_t *item
-    cdef node_t **nodes = <node_t **>malloc((n + 1) * sizeof(node_t *))
+    cdef node_t **nodes = <node_t **>malloc((n + len(roots) + 1) * sizeof(node_t *))
     if nodes == NULL:
         raise MemoryError(f"{operation}: no memory for {n} inputs")
     for i in range(n):
@@ -474,6 +474,10 @@ cdef list _restrict(GraphTask task, str operation, object inputs, bint accumulat
         if accumulate and isinstance(inputs[i], Tensor) and grad_fn_of(<Tensor>inputs[i]) is not None:
             inputs[i].retain_grad()
     plan_restrict(&task.plan, nodes, n, not accumulate)
+    for i in range(len(roots)):
+        nodes[n + i] = (<Place>roots[i]).node.c
+    if roots:
+        plan_stop(&task.plan, nodes + n, len(roots), nodes, n)
     free(nodes)
     if not accumulate:
         check(plan_capturing(&task.plan))

@@ -72,6 +72,8 @@ cdef int plan_build(plan_t *plan, node_t **roots, int64_t n_roots) noexcept nogi
 # Mark as needed only what leads to the targets: backward(inputs=...) and grad(). `captured`: target nodes whose
 # gradient is only returned, so that they run only if a node after them is needed, too.
 cdef void plan_restrict(plan_t *plan, node_t **targets, int64_t n_targets, bint captured) noexcept nogil
+# After plan_restrict: execute what leads from the roots to the targets directly, not through another target.
+cdef void plan_stop(plan_t *plan, node_t **roots, int64_t n_roots, node_t **targets, int64_t n_targets) noexcept nogil
 # Allocate memory for captured gradients; -1 (with a message) on failure. Then capture one, which is retained.
 cdef int plan_capturing(plan_t *plan) noexcept nogil
 cdef void plan_capture(plan_t *plan, int64_t buffer, array_t *gradient) noexcept nogil

@@ -301,6 +301,31 @@ cdef void plan_restrict(plan_t *plan, node_t **targets, int64_t n_targets, bint 
                     item.executed = 1
 
 
+cdef void plan_stop(plan_t *plan, node_t **roots, int64_t n_roots, node_t **targets, int64_t n_targets) noexcept nogil:
+    cdef int64_t i, k
+    cdef int j
+    cdef item_t *item
+    cdef item_t *target
+    for i in range(plan.n_items):
+        plan.items[i].executed *= 2                    # 2: not reached so far
+    for i in range(n_targets):
+        item = plan_find(plan, targets[i])
+        if item != NULL:
+            item.executed = 0
+    for i in range(n_roots):
+        item = plan_find(plan, roots[i])
+        item.executed = item.executed != 0
+    for k in range(plan.n_items):                      # from the roots to the leaves
+        item = &plan.items[plan.order[k]]
+        for j in range(item.node.n_edges if item.executed == 1 else 0):
+            if item.node.edges[j].node != NULL:
+                target = plan_find(plan, item.node.edges[j].node)
+                target.executed = target.executed != 0
+    for i in range(plan.n_items):
+        if plan.items[i].executed == 2:
+            plan.items[i].executed = plan.items[i].needed = 0
+
+
 cdef int plan_capturing(plan_t *plan) noexcept nogil:
     plan.captured = <array_t **>calloc(plan.n_buffers + 1, sizeof(array_t *))
     return OK if plan.captured != NULL else _no_memory()

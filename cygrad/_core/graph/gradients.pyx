@@ -106,6 +106,8 @@ cdef bint _replace(Tensor leaf, Tensor value, bint always, array_t *former, int6
             slot.accumulator.python |= HAS_SPARSE_GRADIENT
         unlock(&slot.lock)
         leaf.grad_tensor = value
+        if value is not None and value.node is not None and value.untracked == NOTHING_TO_TELL:
+            value.untracked = GRADIENT
         if value is not None and not is_bare(leaf):
             gc_track_all()
     release(replaced)

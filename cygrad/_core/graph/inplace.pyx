@@ -22,7 +22,7 @@ from cygrad._core.graph.node cimport (
 from cygrad._core.graph.saved cimport before_change
 from cygrad._core.graph.tensor cimport (
     CUSTOM_VIEW, DIFFERENTIABLE_VIEW, INFERENCE_VIEW, MULTI_OUTPUT_VIEW, NO_GRAD_VIEW, Tensor, as_tensor,
-    describe, gradient_edge, is_inference, protocol, requires_grad, set_node)
+    describe, gradient_edge, is_inference, protocol, requires_grad, set_node, wrap)
 from cygrad._core.graph.untracked_reason cimport DETACHED_IN_PLACE
 from cygrad._core.graph.version_errors cimport remember_place
 from cygrad._core.kernels.arguments cimport check_same_shape
@@ -198,6 +198,39 @@ cdef void _cut_edge(node_t *node) noexcept:
 protocol.refresh_view = _refresh_view
 
 
+cdef bint is_inplace_view(Tensor tensor, const node_t *node) noexcept:
+    """Is the tensor still the view that `node` wrote in place, with a history through its CopySlices?"""
+    return (tensor is not None and node.inner != NULL and tensor.view_kind == DIFFERENTIABLE_VIEW
+            and tensor.base is not None and tensor.base.node is not None and tensor.base.node.c == node.inner)
+
+
+cdef int attach_result(Tensor tensor, Node node, int output_nr) except -1:
+    """
+    Make a tensor without history the saved result `output_nr` of `node`.
+
+    The result of an in-place operation on a view is a view of the output of its CopySlices: its gradient arrives
+    there, so that the node of the slice runs once in a backward.
+    """
+    cdef node_t *copy = node.c.inner
+    cdef kept_t *kept
+    cdef Tensor base, view
+    if copy == NULL:
+        tensor.node = node
+        tensor.output_nr = output_nr
+        return 0
+    kept = copy.saved
+    base = wrap(_base_like(kept))
+    view = wrap(array_view(base.array, <int>kept[DTYPE].value.of.integer, kept[SHAPE].value.count,
+                           kept[SHAPE].value.of.integers, kept[STRIDES].value.of.integers,
+                           kept[OFFSET].value.of.integer))
+    set_node(base, <Node>copy.object, 0)
+    view.base = base
+    _refresh_view(view)
+    tensor.node = view.node
+    tensor.output_nr = view.output_nr
+    return 0
+
+
 # -------------------------------------------------------------------------------------------------------- CopySlices
 
 cdef enum:                      # what a CopySlices node saves, besides the node of the slice in `inner`
@@ -212,6 +245,7 @@ cdef Node _copy_slices(Node inner, Node target, int64_t input_nr, Tensor base, T
     cdef value_t *kept[KEPT]
     node.payload = inner
     node.c.inner = inner.c
+    inner.c.inner = node.c
     node.c.n_saved = KEPT
     if node.notes is None and inner.c.next != NULL:           # neither leads to a Python object: hide it as well
         gc_unlink(node.c)
@@ -254,10 +288,7 @@ cdef inline void _set_integer(value_t *value, int64_t integer) noexcept nogil:
 
 cdef int _backward(node_t *node, value_t *grads, array_t **gradients, bint keep, uint32_t wanted) noexcept nogil:
     cdef kept_t *kept = node.saved
-    cdef int i, status, ndim = kept[BASE_SHAPE].value.count
-    cdef const int64_t *shape = kept[BASE_SHAPE].value.of.integers
-    cdef const int64_t *strides = kept[BASE_STRIDES].value.of.integers
-    cdef int64_t first = 0, last = 0
+    cdef int status
     cdef array_t *grad
     cdef array_t *whole
     cdef array_t *region
@@ -266,18 +297,13 @@ cdef int _backward(node_t *node, value_t *grads, array_t **gradients, bint keep,
         return OK
     grad = grads[0].of.array
     grads[0].kind = NOTHING
-    status = check_same_shape(b"CopySlices", b"grad", grad, ndim, shape)      # the base may have other memory since
+    status = check_same_shape(b"CopySlices", b"grad", grad, kept[BASE_SHAPE].value.count,
+                              kept[BASE_SHAPE].value.of.integers)            # the base may have other memory since
     if status != OK:
         release(grad)
         return status
     # A copy of the gradient in the layout of the base, so that the slice's strides are valid in it.
-    for i in range(ndim):
-        if strides[i] < 0:
-            first += strides[i] * (shape[i] - 1)
-        else:
-            last += strides[i] * (shape[i] - 1)
-    whole = _strided_empty(<int>kept[BASE_DTYPE].value.of.integer, ndim, shape, strides, -first,
-                           last - first + 1 if grad.size else 0)
+    whole = _base_like(kept)
     if whole == NULL:
         release(grad)
         return MEMORY_ERROR
@@ -316,12 +342,21 @@ cdef int _backward(node_t *node, value_t *grads, array_t **gradients, bint keep,
     return status
 
 
-cdef array_t *_strided_empty(int dtype, int ndim, const int64_t *shape, const int64_t *strides, int64_t offset,
-                             int64_t elements) noexcept nogil:
-    cdef storage_t *storage = storage_new(elements * itemsize(dtype))
-    if storage == NULL:
-        return NULL
-    return array_over(storage, dtype, ndim, shape, strides, offset)
+cdef array_t *_base_like(const kept_t *kept) noexcept nogil:
+    """An uninitialized array with the geometry of the base, in memory of its own."""
+    cdef int i, dtype = <int>kept[BASE_DTYPE].value.of.integer, ndim = kept[BASE_SHAPE].value.count
+    cdef const int64_t *shape = kept[BASE_SHAPE].value.of.integers
+    cdef const int64_t *strides = kept[BASE_STRIDES].value.of.integers
+    cdef int64_t first = 0, elements = 1
+    cdef storage_t *storage
+    for i in range(ndim):
+        if shape[i] == 0:
+            first = elements = 0
+            break
+        elements += max(strides[i], -strides[i]) * (shape[i] - 1)
+        first += max(-strides[i], 0) * (shape[i] - 1)
+    storage = storage_new(elements * itemsize(dtype))
+    return NULL if storage == NULL else array_over(storage, dtype, ndim, shape, strides, first)
 
 
 cdef class CopySlices(Node):

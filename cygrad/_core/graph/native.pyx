@@ -20,6 +20,7 @@ from cygrad._core.elementwise.nan_watch cimport nan_watchers, watch
 from cygrad._core.graph.argument_zeros cimport COUNTS_ARGUMENTS, count_arguments
 from cygrad._core.graph.backward_calls cimport freed_error, note_release
 from cygrad._core.graph.boxing cimport plain_object
+from cygrad._core.graph.inplace cimport attach_result, is_inplace_view
 from cygrad._core.graph.modes cimport BACKWARD_MODES, thread_state
 from cygrad._core.graph.node cimport (
     HAS_PACKED_TENSORS, Node, edge_t, gc_track_all, install_collector, kept_t, node_new, node_t, node_type,
@@ -381,7 +382,9 @@ cdef class NativeNode(Node):
         return value
 
     cdef Tensor twin(self, array_t *array, bint from_result, int result, int edge):
-        cdef Tensor tensor = None if from_result else known_tensor(array)
+        cdef Tensor tensor = known_tensor(array)
+        if from_result and not is_inplace_view(tensor, self.c):
+            tensor = None
         if tensor is not None and (edge < 0 or _is_at(tensor, &self.c.edges[edge])):
             return tensor
         # A second array over the same memory: the first one belongs to the user's Tensor.
@@ -390,8 +393,7 @@ cdef class NativeNode(Node):
     cdef Tensor placed(self, Tensor tensor, bint from_result, int result, int edge):
         """Give a tensor without history the history of the saved one."""
         if from_result:
-            tensor.node = self
-            tensor.output_nr = result
+            attach_result(tensor, self, result)
         elif edge >= 0:
             attach_edge(tensor, &self.c.edges[edge])
         return tensor

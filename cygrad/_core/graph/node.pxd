@@ -60,7 +60,7 @@ ctypedef struct node_t:
     kept_t *saved             # n_saved values
     array_t **metas           # NULL, or per edge the shape and dtype of its gradient
     gradient_t *gradient      # AccumulateGrad only
-    node_t *inner             # CopySlices only: the node of the slice, which the payload keeps alive
+    node_t *inner             # CopySlices: the node of the slice, kept alive by the payload; that node: its CopySlices
     node_t *next              # links of the list of untracked nodes; NULL: the garbage collector tracks it
     node_t *previous
 

@@ -190,6 +190,8 @@ cdef inline void _free_block(node_t *c) noexcept:
     cdef int i
     if c.next != NULL:
         _unlink(c)
+    if c.inner != NULL and c.inner.inner == c:
+        c.inner.inner = NULL
     for i in range(c.n_saved):
         if c.saved[i].value.kind != NOTHING and not is_number(&c.saved[i].value):
             clear(&c.saved[i].value)

@@ -7,11 +7,12 @@ Tensor may be dying in another thread, or another thread may replace its array: 
 
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF
-from cygrad._core.arrays.array cimport array_t, array_view, release, replace_version
+from cygrad._core.arrays.array cimport array_t, array_view, release, replace_version, same_shape
 from cygrad._core.graph.borrowed_references cimport (
     FREE_THREADED, lock_lending, make_lendable, take_if_alive, unlock_lending)
 from cygrad._core.graph.tensor_free_list cimport bare_tensor
 from cygrad._core.graph.tensor cimport Tensor
+from cygrad._core.graph.untracked_reason cimport GRADIENT
 from cygrad._core.memory.atomic cimport atomic_increment
 from cygrad._core.memory.errors cimport MEMORY_ERROR, OK, check
 from cygrad._core.memory.storage cimport version_new
@@ -75,7 +76,19 @@ cdef void replace_array(Tensor tensor, array_t *array) noexcept:
     if replaced.tensor == <void *>tensor:
         replaced.tensor = NULL
     unlock_lending(replaced)
+    if (replaced.count > 1 and (tensor.untracked == GRADIENT or tensor.node is None and not tensor.leaf_requires_grad)
+            and replaced.dtype == array.dtype and same_shape(replaced, array)):
+        _replace_gradient(tensor, replaced)
     release(replaced)
+
+
+cdef void _replace_gradient(Tensor gradient, const array_t *replaced):
+    """Let the leaf of which this is the ``.grad`` accumulate into its new memory (``x.grad.data = t``)."""
+    import gc                                # here: few programs need it
+    for leaf in gc.get_referrers(gradient):
+        if (isinstance(leaf, Tensor) and (<Tensor>leaf).grad_tensor is gradient and (<Tensor>leaf).gradient != NULL
+                and (<Tensor>leaf).gradient.value == replaced):
+            (<object>Tensor).grad.__set__(leaf, gradient)
 
 
 cdef object adopt(Tensor self, Tensor source, bint keep_version):

@@ -81,15 +81,15 @@ static const polynomial_t chebyshev_polynomials[2][4] = {
 static const polynomial_t other_polynomials[4] = {{HERMITE_H}, {HERMITE_HE}, {LAGUERRE_L}, {LEGENDRE_P}};
 
 #define LOOPS "primitives/polynomial_loops.h"
-#include "simd/each_set.h"
+#include "simd/simd_targets.h"
 #undef LOOPS
 
 typedef void (*polynomial_loop_t)(const polynomial_t *f, double n, const void *x, void *out, int64_t count);
-static const polynomial_loop_t polynomial_loops[SETS][2] = VARIANTS(polynomial);
+static const polynomial_loop_t polynomial_loops[SIMD_TARGETS][2] = SIMD_VARIANTS(polynomial);
 
 /* The polynomial of degree n of at most a block of neighbors */
 static void polynomial_block(const polynomial_t *f, double n, const void *x, void *out, int count, int double_precision) {
-    polynomial_loops[instruction_set()][double_precision](f, n, x, out, count);
+    polynomial_loops[simd_target()][double_precision](f, n, x, out, count);
 }
 
 #endif

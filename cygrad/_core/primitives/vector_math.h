@@ -14,7 +14,7 @@ typedef void (*vector_function_t)(const void *const *operands, void *out, int64_
 typedef struct {
     const char *name;                                   /* of the primitive */
     int arity, cost, made;                              /* `made`: bytes of a result that is bool or int32, else 0 */
-    const vector_function_t functions[SETS][2];         /* NULL if there is none for this type */
+    const vector_function_t functions[SIMD_TARGETS][2];         /* NULL if there is none for this type */
 } vector_entry_t;
 
 #define VECTOR(name, arity, cost) {#name, arity, cost, 0, SIMD_VARIANTS(name##_loop)}
@@ -22,8 +22,8 @@ typedef struct {
 #define TRUTH(name, arity) {#name, arity, 1, 1, SIMD_VARIANTS(name##_loop)}
 static const vector_entry_t vector_entries[] = {
     VECTOR(maximum, 2, 1), VECTOR(minimum, 2, 1), VECTOR(clamp_between, 3, 2),
-    VECTOR(sign, 1, 1), {"sgn", 1, 1, 0, VARIANTS(sign_loop)}, VECTOR(frac, 1, 1), VECTOR(frexp_mantissa, 1, 2),
-    {"frexp_exponent", 1, 2, 4, VARIANTS(frexp_exponent_loop)}, VECTOR(nextafter, 2, 2),
+    VECTOR(sign, 1, 1), {"sgn", 1, 1, 0, SIMD_VARIANTS(sign_loop)}, VECTOR(frac, 1, 1), VECTOR(frexp_mantissa, 1, 2),
+    {"frexp_exponent", 1, 2, 4, SIMD_VARIANTS(frexp_exponent_loop)}, VECTOR(nextafter, 2, 2),
     VECTOR(replace_non_finite, 4, 2), VECTOR(finite_backward, 2, 1), VECTOR(hardtanh_backward, 4, 1),
     VECTOR(present_backward, 2, 1), TRUTH(logical_not, 1), TRUTH(logical_and, 2), TRUTH(logical_or, 2), TRUTH(logical_xor, 2),
     SINGLE_VECTOR(exp, 1, 8),                              /* NumPy's exponential of doubles is as fast as ours */

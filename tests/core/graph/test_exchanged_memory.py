@@ -154,3 +154,50 @@ def test_memory_that_is_lent_stays_while_the_tensor_gets_other_memory(lend, exch
     del others, x
     gc.collect()
     assert (seen == 7).all()
+
+
+def with_gradient(given):
+    """A leaf and its .grad, which backward made or a user has set."""
+    x = cygrad.ones(2, requires_grad=True)
+    if given:
+        x.grad = cygrad.full((2,), 2.0)
+    else:
+        (x * 2).sum().backward()
+    return x, x.grad
+
+
+@pytest.mark.parametrize("given", [False, True])
+@pytest.mark.parametrize("exchange", [
+    lambda g, t: setattr(g, "data", t), lambda g, t: g.set_(t), lambda g, t: setattr(g, "data", t.clone().resize_(2))])
+def test_a_gradient_that_gets_other_memory_stays_the_gradient(given, exchange):
+    x, g = with_gradient(given)
+    exchange(g, cygrad.tensor([7.0, 8.0]))
+    assert x.grad is g
+    assert x.grad.tolist() == [7.0, 8.0]
+    (x * 2).sum().backward()
+    assert x.grad is g
+    assert g.tolist() == [9.0, 10.0]
+    optimizer = cygrad.optim.SGD([x], lr=1)
+    optimizer.step()
+    assert x.tolist() == [-8.0, -9.0]
+
+
+def test_a_recorded_gradient_that_is_detached_in_place_stays_the_gradient():
+    x = cygrad.ones(2, requires_grad=True)
+    (x**3).sum().backward(create_graph=True)
+    g = x.grad
+    g.detach_()
+    assert x.grad is g
+    assert not x.grad.requires_grad
+    (x * 2).sum().backward()
+    assert g.tolist() == [5.0, 5.0]
+
+
+def test_a_former_gradient_that_gets_other_memory_is_no_gradient():
+    x, g = with_gradient(False)
+    x.grad = None
+    g.data = cygrad.zeros(2)
+    assert x.grad is None
+    (x * 2).sum().backward()
+    assert x.grad is not g
+    assert g.tolist() == [0.0, 0.0]

@@ -154,3 +154,60 @@ def test_views_between_real_and_complex(change, values):
                          dtype=cygrad.complex128 if change is parts else cygrad.float64)
     assert cygrad.autograd.gradcheck(change, leaf)
     assert cygrad.autograd.gradgradcheck(change, leaf)
+
+
+SAVING_RESULTS = ["sigmoid", "tanh", "exp", "exp2", "sqrt", "rsqrt", "reciprocal", "tan"]
+
+
+class Squared(cygrad.autograd.Function):
+    """The square in place, with a derivative by its result."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.mark_dirty(x.square_())
+        ctx.save_for_backward(x)
+        return x
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return 2 * gradient * ctx.saved_tensors[0].sqrt()
+
+
+def in_place(name, part):
+    return Squared.apply(part) if name == "Squared" else getattr(part, name + "_")()
+
+
+def apart(name, part):
+    return part.square() if name == "Squared" else getattr(part, name)()
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("name", [*SAVING_RESULTS, "Squared"])
+def test_three_derivatives_through_results_saved_by_in_place_operations_on_views(name, packed):
+    def orders(value, x):
+        for _ in range(3):
+            gradient = grad(value, x, create_graph=True)[0]
+            for _ in range(2):
+                assert grad(value, x, retain_graph=True)[0].tolist() == pytest.approx(gradient.tolist())
+            yield gradient.tolist()
+            last, value = value, (gradient * gradient).sum()
+        assert grad(last, x)[0].tolist() == pytest.approx(gradient.tolist())
+
+    x = cygrad.tensor([0.3, 0.5, 0.7, 0.9], dtype=FLOAT, requires_grad=True)
+    y = x * 1
+    with cygrad.autograd.graph.saved_tensors_hooks(lambda t: t.numpy().copy(), cygrad.from_numpy) if packed else (
+            cygrad.enable_grad()):
+        in_place(name, y[::2])
+    parts = x.reshape(2, 2)
+    wanted = cygrad.stack([apart(name, parts[:, 0]), parts[:, 1]], 1)
+    for found, right in zip(orders((y * y).sum(), x), orders((wanted * wanted).sum(), x), strict=True):
+        assert found == pytest.approx(right)
+
+
+def test_gradients_by_a_view_reach_the_result_that_it_saved():
+    x = cygrad.tensor([0.3, 0.5, 0.7], dtype=FLOAT, requires_grad=True)
+    y = x * 1
+    v = y[:2]
+    v.exp_()
+    first = grad(y.sum(), x, create_graph=True)[0]      # exp(x) for the first two, as their result was saved
+    assert grad(first.sum(), v)[0].tolist() == [1.0, 1.0]

@@ -30,9 +30,9 @@ from cygrad._core.threads.parallel cimport parallel_for
 
 cdef extern from *:
     """
-    #include "simd/each_cpu.h"
+    #include "simd/target_clones.h"
     /* Are all indices at least `low` and less than `high`? */
-    static FOR_EACH_CPU int within(const int64_t *indices, int64_t n, int64_t low, int64_t high) {
+    static TARGET_CLONES int within(const int64_t *indices, int64_t n, int64_t low, int64_t high) {
         const uint64_t span = (uint64_t)high - (uint64_t)low;
         int64_t outside = 0;
         for (int64_t i = 0; i < n; i++)

@@ -128,7 +128,7 @@ static inline int lapack_potrf(int dtype, char uplo, int n, void *a)
 
 enum { SMALL = 8 };            /* rows and columns up to which LAPACK is not called */
 #define LOOPS "kernels/linalg/small_factors.h"
-#include "simd/each_real.h"
+#include "simd/float_and_double.h"
 
 static inline int lapack_getrf(int dtype, int m, int n, void *a, int *pivots)
 {

@@ -206,17 +206,14 @@ cdef int _cofactor_backward(matrix_batch_t *task, int64_t i, char *scratch) noex
     cdef char *g = task.b + i * nbytes
     cdef char *c = task.c + i * nbytes
     cdef decomposed_t parts
-    cdef blas_scalar_t phase, first, second, zero = _scalar(0, 0), one = _scalar(1, 0)
+    cdef blas_scalar_t phase, first, second
     cdef double before, between, after, product
     _lay_out(&parts, dtype, task.n, scratch)
     if not all_finite(dtype, a, n * n):
         fill_nan(dtype, c, n * n)
         return 0
     phase = _decompose(task, &parts, a)
-    conjugate(dtype, g, n * n)
-    # The conjugate of d U^H G V, in g.
-    gemm(dtype, False, False, n, n, n, one, parts.u, n, g, n, zero, c, n)
-    gemm(dtype, False, False, n, n, n, _scalar(phase.real, -phase.imag), c, n, parts.vh, n, zero, g, n)
+    _rotate(&parts, dtype, n, _scalar(phase.real, -phase.imag), g, c)
     memset(c, 0, nbytes)
     before = 1
     for j in range(n):
@@ -239,8 +236,73 @@ cdef int _cofactor_backward(matrix_batch_t *task, int64_t i, char *scratch) noex
             put_number(dtype, c, j * n + k, _scalar(-product * second.real, -product * second.imag))
             between *= number_at(real, parts.s, k).real
         before *= number_at(real, parts.s, j).real
-    gemm(dtype, False, True, n, n, n, one, c, n, parts.vh, n, zero, g, n)
-    gemm(dtype, True, False, n, n, n, one, parts.u, n, g, n, zero, c, n)
+    _rotate_back(&parts, dtype, n, c, g)
+    return 0
+
+
+cdef void _rotate(decomposed_t *parts, int dtype, int64_t n, blas_scalar_t factor, char *g, char *space) noexcept nogil:
+    """The matrix g among the singular vectors: factor times the conjugate of U^H g V, in its place."""
+    cdef blas_scalar_t zero = _scalar(0, 0), one = _scalar(1, 0)
+    conjugate(dtype, g, n * n)
+    gemm(dtype, False, False, n, n, n, one, parts.u, n, g, n, zero, space, n)
+    gemm(dtype, False, False, n, n, n, factor, space, n, parts.vh, n, zero, g, n)
+
+
+cdef void _rotate_back(decomposed_t *parts, int dtype, int64_t n, char *c, char *space) noexcept nogil:
+    """U c V^H, in the place of c."""
+    cdef blas_scalar_t zero = _scalar(0, 0), one = _scalar(1, 0)
+    gemm(dtype, False, True, n, n, n, one, c, n, parts.vh, n, zero, space, n)
+    gemm(dtype, True, False, n, n, n, one, parts.u, n, space, n, zero, c, n)
+
+
+cdef inline void _add_product(int dtype, char *c, int64_t at, double factor, const char *p, int64_t first,
+                              const char *q, int64_t second) noexcept nogil:
+    """c[at] += factor * p[first] * q[second]"""
+    cdef blas_scalar_t number = number_at(dtype, c, at)
+    cdef blas_scalar_t product = times(number_at(dtype, p, first), number_at(dtype, q, second))
+    put_number(dtype, c, at, _scalar(number.real + factor * product.real, number.imag + factor * product.imag))
+
+
+cdef int _cofactor_second(matrix_batch_t *task, int64_t number, char *scratch) noexcept nogil:
+    """a: the matrix in column order; b, c: two directions row after row; all destroyed. d: the result."""
+    cdef int dtype = task.dtype, real = real_of(task.dtype), turn
+    cdef int64_t n = task.n, first, second, third, m, i, j, k, nbytes = n * n * itemsize(task.dtype)
+    cdef char *a = task.a + number * nbytes
+    cdef char *p = task.b + number * nbytes
+    cdef char *q = task.c + number * nbytes
+    cdef char *d = task.d + number * nbytes
+    cdef decomposed_t parts
+    cdef blas_scalar_t phase
+    cdef double w
+    _lay_out(&parts, dtype, task.n, scratch)
+    if not all_finite(dtype, a, n * n):
+        fill_nan(dtype, d, n * n)
+        return 0
+    phase = _decompose(task, &parts, a)
+    _rotate(&parts, dtype, n, _scalar(phase.real, -phase.imag), p, d)
+    _rotate(&parts, dtype, n, _scalar(1, 0), q, d)
+    memset(d, 0, nbytes)
+    # Of three rows each pair is that of p and q, and the six permutations of the columns are the terms.
+    for first in range(n):
+        for second in range(first + 1, n):
+            for third in range(second + 1, n):
+                w = 1
+                for m in range(n):
+                    if m != first and m != second and m != third:
+                        w *= number_at(real, parts.s, m).real
+                if w == 0:
+                    continue
+                for turn in range(6):
+                    i = first if turn < 2 else second if turn < 4 else third
+                    j = second if turn == 0 or turn == 4 else third if turn == 1 or turn == 2 else first
+                    k = first + second + third - i - j
+                    _add_product(dtype, d, k * n + k, w, p, i * n + i, q, j * n + j)
+                    _add_product(dtype, d, k * n + k, -w, p, i * n + j, q, j * n + i)
+                    _add_product(dtype, d, k * n + i, w, p, i * n + j, q, j * n + k)
+                    _add_product(dtype, d, k * n + i, -w, p, i * n + k, q, j * n + j)
+                    _add_product(dtype, d, k * n + j, w, p, i * n + k, q, j * n + i)
+                    _add_product(dtype, d, k * n + j, -w, p, i * n + i, q, j * n + k)
+    _rotate_back(&parts, dtype, n, d, q)
     return 0
 
 
@@ -267,36 +329,54 @@ cdef int linalg_cofactor_kernel(const value_t *arguments, value_t *results) noex
     return array_result(made[1], &results[0])
 
 
-cdef int linalg_cofactor_backward_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """linalg_cofactor_backward(self, A): of the gradient `self` of the cofactors of A."""
-    cdef array_t *gradient
+cdef int _derivative(const value_t *arguments, int directions, value_t *results) noexcept nogil:
+    """Both kernels: the directions, and the matrices."""
+    cdef array_t *gradients[2]
     cdef array_t *input
-    cdef array_t *made[3]
+    cdef array_t *made[4]
     cdef matrix_batch_t task
-    cdef int status = square_argument(b"linalg.det", b"grad", &arguments[0], &gradient)
-    status = status or square_argument(b"linalg.det", b"A", &arguments[1], &input)
-    status = status or check_pair(b"linalg.det", gradient, input)
+    cdef int i, status = square_argument(b"linalg.det", b"A", &arguments[directions], &input)
+    for i in range(directions):
+        status = status or square_argument(b"linalg.det", b"grad", &arguments[i], &gradients[i])
+        status = status or check_pair(b"linalg.det", gradients[i], input)
     if status != OK:
         return status
     memset(&task, 0, sizeof(task))
     memset(made, 0, sizeof(made))
     status = in_columns(input, &made[0]) or new_batch(input, 0, input.dtype, -1, -1, &made[1])
-    made[2] = as_copy(gradient, gradient.dtype)
-    status = status or (OK if made[2] != NULL else MEMORY_ERROR)
+    for i in range(directions):
+        made[2 + i] = as_copy(gradients[i], input.dtype)
+        status = status or (OK if made[2 + i] != NULL else MEMORY_ERROR)
     if status == OK and input.size:
-        task.each, task.dtype, task.n = _cofactor_backward, input.dtype, <int>input.shape[input.ndim - 1]
-        task.a, task.b, task.c = made[0].data, made[2].data, made[1].data
+        task.dtype, task.n = input.dtype, <int>input.shape[input.ndim - 1]
+        task.a, task.b = made[0].data, made[2].data
+        if directions == 1:
+            task.each, task.c = _cofactor_backward, made[1].data
+        else:
+            task.each, task.c, task.d = _cofactor_second, made[3].data, made[1].data
         task.scratch = _lay_out(NULL, task.dtype, task.n, NULL)
-        status = run_batch(&task, batch_count(input), 30.0 * task.n * task.n * task.n)
+        status = run_batch(&task, batch_count(input), 30.0 * task.n * task.n * task.n * directions)
     release(made[0])
     release(made[2])
+    release(made[3])
     if status != OK:
         release(made[1])
         return status
     return array_result(made[1], &results[0])
 
 
+cdef int linalg_cofactor_backward_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """linalg_cofactor_backward(self, A): of the gradient `self` of the cofactors of A."""
+    return _derivative(arguments, 1, results)
+
+
+cdef int linalg_cofactor_second_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """linalg_cofactor_second(self, other, A): the third derivative of the determinant, in two directions."""
+    return _derivative(arguments, 2, results)
+
+
 register_kernel("linalg_det", linalg_det_kernel)
 register_kernel("linalg_slogdet", linalg_slogdet_kernel)
 register_kernel("linalg_cofactor", linalg_cofactor_kernel)
 register_kernel("linalg_cofactor_backward", linalg_cofactor_backward_kernel)
+register_kernel("linalg_cofactor_second", linalg_cofactor_second_kernel)
