@@ -14,7 +14,7 @@ import sys as _sys
 _collecting = _gc.isenabled()
 _gc.disable()
 try:
-    from cygrad._core.graph import tensor_metadata, tensor_type  # isort: split  (complete the Tensor type)
+    from cygrad._core.graph import tensor_type  # isort: split  (complete the Tensor type)
     from cygrad import operators  # isort: split  (from here on Tensors compute)
     from cygrad import tensor_methods
 finally:
@@ -31,11 +31,11 @@ from cygrad._core.arrays.dtype import (
 )
 from cygrad._core.creation.factories import empty, empty_like, eye, full, full_like, ones, ones_like, zeros, zeros_like
 from cygrad._core.creation.creation import as_tensor, asarray, from_dlpack, from_numpy, scalar_tensor, tensor
-from cygrad._core.arrays.placement import (
+from cygrad._core.arrays.array import (
     LAYOUTS, MEMORY_FORMATS, device, get_default_device, layout, memory_format, set_default_device)
-from cygrad._core.arrays.size import Size
+from cygrad._core.arrays.array import Size
 from cygrad._core.threads.parallel import get_num_threads, set_num_threads, threads
-from cygrad._core.creation.ranges import arange, linspace, logspace
+from cygrad._core.creation.factories import arange, linspace, logspace
 from cygrad._core.memory.storage import empty_cache, memory_stats
 from cygrad._core.graph.tensor import Tensor
 from cygrad import autograd, composite, linalg, operators, printing, random, tensor_methods

@@ -6,7 +6,7 @@ from numbers import Number
 import numpy as np
 
 from cygrad._core.arrays import dtype as dtypes
-from cygrad._core.creation import access, dlpack_types
+from cygrad._core.creation import creation
 from cygrad._core.creation.creation import from_numpy
 from cygrad._core.graph.modes import is_grad_enabled
 from cygrad._core.graph.tensor import Tensor
@@ -42,14 +42,14 @@ def numpy(input, *, force=False):
     if input.requires_grad and is_grad_enabled() and not force:
         raise RuntimeError("numpy: can't call numpy() on a tensor that requires grad, as it would lose its history. "
                            "Use detach().numpy().")
-    return access.numpy_view(input)
+    return creation.numpy_view(input)
 
 
 def values_of(input):
     """The elements without history, for checks; of a tensor under `vmap` those of all entries of the batch."""
     if type(input) is not Tensor and hasattr(input, "_entries"):
         return input._entries()
-    return access.elements(input.detach())
+    return creation.elements(input.detach())
 
 
 def _for_numpy(input):
@@ -80,7 +80,7 @@ def tolist(input):
     >>> cygrad.tensor([[1, 2], [3, 4]]).tolist()
     [[1, 2], [3, 4]]
     """
-    return access.elements(input).tolist()
+    return creation.elements(input).tolist()
 
 
 def dlpack(input, *, stream=None, max_version=None, dl_device=None, copy=None):
@@ -120,9 +120,9 @@ def dlpack(input, *, stream=None, max_version=None, dl_device=None, copy=None):
     options = {"stream": stream, "max_version": max_version, "dl_device": dl_device, "copy": copy}
     options = {name: value for name, value in options.items() if value is not None}
     if (known := input.dtype) in WITHOUT_NUMPY:
-        view = access.numpy_view(access.seen_as(input.detach(), WITHOUT_NUMPY[known]))
-        return dlpack_types.from_integers(view.__dlpack__(**options), known)
-    return access.numpy_view(input).__dlpack__(**options)
+        view = creation.numpy_view(creation.seen_as(input.detach(), WITHOUT_NUMPY[known]))
+        return creation.from_integers(view.__dlpack__(**options), known)
+    return creation.numpy_view(input).__dlpack__(**options)
 
 
 def interface(input):
@@ -172,15 +172,15 @@ def reduce(input, protocol):
     attributes = dict(input.__dict__) if input.__dict__ else None
     source = input
     if (known := input.dtype) in WITHOUT_NUMPY:            # its bits travel as integers
-        source = access.seen_as(input.detach(), WITHOUT_NUMPY[known])
-    return _rebuild, (type(input), np.ascontiguousarray(access.numpy_view(source)).reshape(tuple(input.shape)),
+        source = creation.seen_as(input.detach(), WITHOUT_NUMPY[known])
+    return _rebuild, (type(input), np.ascontiguousarray(creation.numpy_view(source)).reshape(tuple(input.shape)),
                       input.requires_grad, attributes, *((known,) if source is not input else ()))
 
 
 def _rebuild(cls, elements, requires_grad, attributes, dtype=None):
     tensor = from_numpy(elements.copy() if not elements.flags.writeable else elements)
     if dtype is not None:
-        tensor = access.seen_as(tensor, dtype)
+        tensor = creation.seen_as(tensor, dtype)
     if cls is not Tensor:
         tensor = make_subclass(cls, tensor, requires_grad)
     else:
@@ -212,9 +212,9 @@ def deep_copy(input, memo):
 
 METHODS = {
     "__array_interface__": property(interface),
-    "item": access.item, "numpy": numpy, "__array__": array, "__buffer__": numpy,
+    "item": creation.item, "numpy": numpy, "__array__": array, "__buffer__": numpy,
     "tolist": tolist, "__dlpack__": dlpack,
-    "__float__": access.as_float, "__int__": access.as_int, "__complex__": access.as_complex, "__bool__": truth,
+    "__float__": creation.as_float, "__int__": creation.as_int, "__complex__": creation.as_complex, "__bool__": truth,
     "__index__": index,
     "__iter__": iterate, "__contains__": contains, "__reduce_ex__": reduce, "__deepcopy__": deep_copy,
 }

@@ -5,7 +5,7 @@ from importlib import import_module
 from pathlib import Path
 
 from cygrad._core.build_config import KERNELS
-from cygrad._core.dispatch import number_protocol
+from cygrad._core.dispatch import dispatch
 from cygrad._core.dispatch.binding import OperatorMethod, load_rows
 from cygrad._core.dispatch.indexing import index_put_
 from cygrad._core.table.operator import operators, set_docstrings
@@ -37,4 +37,4 @@ def _load():
 
 _load()
 operators.index_put_into_ = index_put_
-number_protocol.connect()
+dispatch.connect()

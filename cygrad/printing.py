@@ -12,9 +12,9 @@ import numpy as np
 
 from cygrad._core.arrays.dtype import bfloat16, complex32, get_default_dtype, int64
 from cygrad._core.arrays.dtype import bool as bool_dtype
-from cygrad._core.creation.access import elements
+from cygrad._core.creation.creation import elements
 from cygrad._core.dispatch import tangents
-from cygrad._core.graph.override import Disabled
+from cygrad._core.graph.boxing import Disabled
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.table.operator import operators
 

@@ -5,9 +5,9 @@ from importlib import import_module
 
 from cygrad import composite, conversion, linalg, operators, printing, random
 from cygrad._core.creation import creation, factories
-from cygrad._core.dispatch import assign
+from cygrad._core.dispatch import indexing
 from cygrad._core.engine.engine import tensor_backward
-from cygrad._core.graph import override, tensor_hooks, tensor_metadata
+from cygrad._core.graph import boxing, edges, tensor_type
 from cygrad._core.graph.tensor import Tensor, install
 from cygrad._core.graph.tensor_type import make_subclass
 from cygrad.composite import in_place
@@ -28,13 +28,13 @@ def _made_subclass(cls, **options):
     """Let a subclass of Tensor take part in methods that are no operators: in all, if it has its own function."""
     super(Tensor, cls).__init_subclass__(**options)
     function = getattr(cls.__torch_function__, "__func__", cls.__torch_function__)
-    if function is override.disabled_torch_function:
+    if function is boxing.disabled_torch_function:
         return
-    if function is not override.torch_function and not cls.__module__.startswith("cygrad."):
+    if function is not boxing.torch_function and not cls.__module__.startswith("cygrad."):
         import_module("cygrad.compatibility.function_overrides").dispatch_methods(cls)
     elif cls.detach is Tensor.detach:
         cls.detach, cls.data = _typed(Tensor.detach), _data
-        if function is override.torch_function:
+        if function is boxing.torch_function:
             for name in FACTORIES:
                 setattr(cls, name, _typed(getattr(Tensor, name)))
 
@@ -80,7 +80,7 @@ LATE = {
 
 install({
     **operators.METHODS, **composite.METHODS, **composite.PROPERTIES, **linalg.METHODS, **random.METHODS,
-    **conversion.METHODS, **tensor_metadata.METHODS, **tensor_hooks.METHODS, **assign.METHODS,
+    **conversion.METHODS, **tensor_type.METHODS, **edges.METHODS, **indexing.METHODS,
     **{name: getattr(factories, name) for name in FACTORIES},
     **{name: _late(name, module) for module, names in LATE.items() for name in names},
     "_grad": property(lambda self: self.grad, lambda self, value: setattr(self, "grad", value), doc="The gradient."),
@@ -92,7 +92,7 @@ install({
     "_make_subclass": staticmethod(_make_subclass), "_make_wrapper_subclass": staticmethod(_make_wrapper_subclass),
     "__init__": creation.construct,
     "__init_subclass__": classmethod(_made_subclass),
-    "__torch_function__": classmethod(override.torch_function),
+    "__torch_function__": classmethod(boxing.torch_function),
     "backward": tensor_backward, "__repr__": printing.tensor_repr, "__format__": printing.tensor_format,
 })
 for _name, _function in in_place.FUNCTIONS.items():         # their signatures are those of the methods

@@ -138,6 +138,6 @@ def wait_for_imports():
 # Before any compiled module, because their libraries load OpenBLAS.
 import_module(f"{__name__}.kernels.linalg.blas_loading")
 # Functions before a fork run in reverse order of registration: imports first, which may need the locks.
-import_module(f"{__name__}.threads.fork_locks")
+import_module(f"{__name__}.threads.parallel")
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=wait_for_imports)

@@ -4,7 +4,7 @@ import functools
 import inspect
 
 from cygrad import Tensor
-from cygrad._core.dispatch.standard_operands import standard
+from cygrad._core.dispatch.dispatch import standard
 from cygrad.array_api.examples import examples
 
 __all__ = ["finished"]

@@ -2,7 +2,7 @@
 
 import functools
 
-from cygrad._core.engine.anomaly import anomaly_state, set_anomaly_state
+from cygrad._core.engine.engine import anomaly_state, set_anomaly_state
 from cygrad._core.graph.modes import Restoring
 from cygrad._core.graph.user_warnings import warn_user
 

@@ -7,7 +7,7 @@ vector 1, and that of v what it gives for the vector i. So one comparison serves
 
 import numpy as np
 
-from cygrad._core.arrays.placement import STRIDED
+from cygrad._core.arrays.array import STRIDED
 from cygrad._core.creation.creation import from_numpy
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.graph.user_warnings import warn_user

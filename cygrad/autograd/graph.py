@@ -1,6 +1,6 @@
 """The recorded graph: its nodes, its edges, and where gradients arrive."""
 
-from cygrad._core.engine.final_callbacks import queue_callback
+from cygrad._core.engine.plan import queue_callback
 from cygrad._core.graph.edges import GradientEdge, get_gradient_edge
 from cygrad._core.graph.inplace import increment_version
 from cygrad._core.graph.node import Node

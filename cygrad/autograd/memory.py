@@ -1,9 +1,9 @@
 """Memory that a graph saves for backward, by operation."""
 
 
-from cygrad._core.engine.plan_inspection import order
-from cygrad._core.graph.accumulate import AccumulateGrad
-from cygrad._core.graph.kept_memory import kept, storage_of
+from cygrad._core.engine.plan import order
+from cygrad._core.graph.node import AccumulateGrad
+from cygrad._core.graph.tensor import kept, storage_of
 from cygrad.autograd.order import nodes_of
 
 __all__ = ["MemoryReport", "memory_report"]

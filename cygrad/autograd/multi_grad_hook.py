@@ -2,7 +2,7 @@
 
 import weakref
 
-from cygrad._core.engine.plan_inspection import reaches
+from cygrad._core.engine.plan import reaches
 from cygrad._core.graph.edges import get_gradient_edge
 from cygrad.autograd.per_backward import PerBackward
 

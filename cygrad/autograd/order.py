@@ -1,6 +1,6 @@
 """The order in which backward will run the graph."""
 
-from cygrad._core.engine.plan_inspection import order
+from cygrad._core.engine.plan import order
 from cygrad._core.graph.edges import GradientEdge, get_gradient_edge
 from cygrad._core.graph.node import Node
 from cygrad._core.graph.tensor import Tensor

@@ -2,7 +2,7 @@
 
 import threading
 
-from cygrad._core.engine.plan_inspection import running
+from cygrad._core.engine.plan import running
 
 __all__ = ["PerBackward"]
 

@@ -1,6 +1,6 @@
 """Variable, the former name of tensors in the graph."""
 
-from cygrad._core.engine.final_callbacks import queue_callback
+from cygrad._core.engine.plan import queue_callback
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.graph.user_warnings import warn_user
 

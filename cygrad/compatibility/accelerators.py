@@ -7,7 +7,7 @@ Queries return "none", synchronization does nothing, and functions that need the
 import contextlib
 from types import ModuleType
 
-from cygrad._core.arrays.placement import refuse
+from cygrad._core.arrays.array import refuse
 from cygrad.compatibility import absent
 
 __all__ = ["MODULES"]

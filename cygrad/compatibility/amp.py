@@ -2,7 +2,7 @@
 Automatic mixed precision: `autocast`, in which some operators compute in 16 bits, and `GradScaler`, whose scale is 1.
 
 The key `autocast` of rows in the table of operators says how their operands are cast; see
-`cygrad._core.dispatch.autocast`.
+`cygrad._core.dispatch.operator_modes`.
 """
 
 import enum
@@ -11,7 +11,7 @@ import sys
 import warnings
 
 import cygrad
-from cygrad._core.dispatch import autocast as blocks
+from cygrad._core.dispatch import operator_modes as blocks
 from cygrad._core.graph.modes import Restoring
 
 __all__ = [

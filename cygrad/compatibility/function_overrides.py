@@ -14,8 +14,8 @@ from types import FunctionType, ModuleType
 import cygrad
 from cygrad import Tensor
 from cygrad._core.arrays.dtype import library_name
-from cygrad._core.dispatch.static_function import StaticFunction
-from cygrad._core.graph.override import asked_in_turn, call_override
+from cygrad._core.dispatch.binding import StaticFunction
+from cygrad._core.graph.boxing import asked_in_turn, call_override
 from cygrad.operators import METHODS
 
 __all__ = ["dispatch_functions", "dispatch_methods", "dispatching"]

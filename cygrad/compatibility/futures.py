@@ -2,7 +2,7 @@
 
 import concurrent.futures
 
-from cygrad._core.threads.fork_locks import renewed_at_fork
+from cygrad._core.threads.parallel import renewed_at_fork
 
 __all__ = ["Future", "collect_all", "wait_all"]
 

@@ -57,7 +57,7 @@ def init_num_threads():
 @contextlib.contextmanager
 def DisableTorchFunctionSubclass():
     """A block in which subclasses of Tensor do not take over functions."""
-    from cygrad._core.graph.override import Disabled
+    from cygrad._core.graph.boxing import Disabled
     with Disabled():
         yield
 
@@ -292,7 +292,7 @@ def _get_default_device():
 
 def _disabled_torch_function_impl(func, types, args=(), kwargs=None):
     """The ``__torch_function__`` of classes whose results are plain Tensors."""
-    from cygrad._core.graph.override import disabled_torch_function
+    from cygrad._core.graph.boxing import disabled_torch_function
     return disabled_torch_function(func, types, args, kwargs)
 
 

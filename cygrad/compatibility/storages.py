@@ -3,7 +3,7 @@
 import cygrad
 from cygrad import Tensor
 from cygrad._core.arrays.dtype import library_name
-from cygrad._core.creation.access import seen_as
+from cygrad._core.creation.creation import seen_as
 from cygrad.conversion import WITHOUT_NUMPY
 
 __all__ = [         # and the types of storages by dtype, which are made below

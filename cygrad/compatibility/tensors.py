@@ -6,7 +6,7 @@ import cygrad
 from cygrad import Size, Tensor
 from cygrad._core.creation.creation import constructed
 from cygrad._core.dispatch import tangents
-from cygrad._core.graph.override import Disabled, become
+from cygrad._core.graph.boxing import Disabled, become
 from cygrad._core.table.operator import operators
 from cygrad.compatibility.storages import TypedStorage, UntypedStorage
 from cygrad.composite.out_forms import as_tensor_argument

@@ -12,7 +12,7 @@ from cygrad._core.compiler.guards import Guards
 from cygrad._core.compiler.lowering import Lowering
 from cygrad._core.compiler.tracer import Tracer, constant
 from cygrad._core.compiler.variant import CompiledCallable, Variant, can_trace, tensor_state
-from cygrad._core.threads.fork_locks import renewed_at_fork
+from cygrad._core.threads.parallel import renewed_at_fork
 from cygrad.compiling.draws import Draws
 from cygrad.compiling.graphs import Graph, graph_reason
 from cygrad.compiling.guards import GuardCollector

@@ -3,7 +3,7 @@
 import numpy as np
 
 from cygrad._core.arrays.dtype import float64
-from cygrad._core.dispatch.number_protocol import check_power
+from cygrad._core.dispatch.dispatch import check_power
 from cygrad._core.graph.early_forms import factors_first
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.table.docstrings import documented

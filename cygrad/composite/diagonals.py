@@ -1,10 +1,10 @@
 """Diagonals; copies with a modified view."""
 
 from cygrad._core.arrays.dtype import int64
-from cygrad._core.arrays.placement import is_meta_place
-from cygrad._core.creation.ranges import arange
-from cygrad._core.dispatch.assign import copy_
-from cygrad._core.graph.tensor_metadata import placed
+from cygrad._core.arrays.array import is_meta_place
+from cygrad._core.creation.factories import arange
+from cygrad._core.dispatch.indexing import copy_
+from cygrad._core.graph.tensor_type import placed
 from cygrad._core.table.docstrings import documented
 from cygrad._core.table.operator import operators
 from cygrad.composite.mixed_precision import computes_in

@@ -1,6 +1,6 @@
 """Distances between vectors, and renormalization."""
 
-from cygrad._core.creation.ranges import arange
+from cygrad._core.creation.factories import arange
 from cygrad._core.table.operator import operators
 from cygrad.composite.out_forms import as_tensor_argument, inplace, into
 from cygrad.composite.shapes import broadcast_shapes

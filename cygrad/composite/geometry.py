@@ -1,6 +1,6 @@
 """In-place changes of shape: methods of Tensor."""
 
-from cygrad._core.dispatch.resize_inplace import change_geometry
+from cygrad._core.dispatch.tangents import change_geometry
 from cygrad.composite.out_forms import as_tensor_argument
 
 __all__ = []

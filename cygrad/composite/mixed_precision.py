@@ -8,7 +8,7 @@ reading a thread-local variable.
 from functools import wraps
 
 from cygrad._core.arrays.dtype import float32
-from cygrad._core.dispatch.autocast import cast, current, exchange, leave
+from cygrad._core.dispatch.operator_modes import cast, current, exchange, leave
 
 __all__ = ["computes_in"]
 

@@ -3,7 +3,7 @@
 import functools
 import inspect
 
-from cygrad._core.dispatch.assign import copy_
+from cygrad._core.dispatch.indexing import copy_
 from cygrad._core.graph.modes import is_grad_enabled, no_grad
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.table.operator import operators

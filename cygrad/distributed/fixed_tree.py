@@ -8,7 +8,7 @@ parts of the sum are gathered. As many bytes are sent as in a ring. MPI's own su
 import numpy as np
 
 from cygrad import from_numpy
-from cygrad._core.creation.access import numpy_view
+from cygrad._core.creation.creation import numpy_view
 from cygrad.distributed.memory import SHORT, array_of, tensor_over, widening, writing, written_back
 from cygrad.distributed.work import written
 from cygrad.distributed.world import own_group

@@ -6,7 +6,7 @@ import numpy as np
 
 import cygrad
 from cygrad import Tensor
-from cygrad._core.creation.access import numpy_view, seen_as
+from cygrad._core.creation.creation import numpy_view, seen_as
 from cygrad.distributed.work import written
 
 __all__ = ["SHORT", "alike", "array_of", "arrays_of", "check_writable", "dtype_text", "reading", "tensor_over",

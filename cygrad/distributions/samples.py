@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cygrad._core.creation.access import numpy_view
+from cygrad._core.creation.creation import numpy_view
 from cygrad._core.creation.creation import from_numpy
 from cygrad.random.generator import chosen
 

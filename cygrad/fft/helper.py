@@ -3,7 +3,7 @@
 import math
 
 from cygrad._core.arrays.dtype import get_default_dtype
-from cygrad._core.creation.ranges import arange
+from cygrad._core.creation.factories import arange
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.table.docstrings import documented
 from cygrad._core.table.operator import operators

@@ -7,8 +7,8 @@ from cygrad._core.dispatch.per_sample import product_gradients
 from cygrad._core.dispatch.tangent_rules import layout_of
 from cygrad._core.dispatch.tangents import fitted
 from cygrad._core.engine.engine import run_backward
-from cygrad._core.engine.plan_inspection import order
-from cygrad._core.graph.accumulate import AccumulateGrad
+from cygrad._core.engine.plan import order
+from cygrad._core.graph.node import AccumulateGrad
 from cygrad._core.graph.edges import GradientEdge
 from cygrad._core.graph.modes import no_grad
 from cygrad._core.graph.native import NativeNode

@@ -3,7 +3,7 @@ Batching rules that cannot be derived from rows: products, views of a given shap
 are no operators.
 """
 
-from cygrad._core.creation.ranges import arange
+from cygrad._core.creation.factories import arange
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.table.operator import operators
 from cygrad.func import rules_of_indices

@@ -4,7 +4,7 @@ from numpy import ndarray
 
 from cygrad._core.arrays.dtype import bool as boolean
 from cygrad._core.creation.creation import tensor as tensor_of
-from cygrad._core.creation.ranges import arange
+from cygrad._core.creation.factories import arange
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.table.operator import operators
 from cygrad.func.batched import Batched, entry

@@ -2,7 +2,7 @@
 
 import cygrad
 from cygrad import Tensor
-from cygrad._core.graph.override import disabled_torch_function, set_plain_subclass
+from cygrad._core.graph.boxing import disabled_torch_function, set_plain_subclass
 from cygrad._core.graph.tensor_type import make_subclass
 
 __all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "is_lazy"]

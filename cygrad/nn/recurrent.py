@@ -3,7 +3,7 @@
 import math
 
 import cygrad
-from cygrad._core.dispatch import autocast
+from cygrad._core.dispatch import operator_modes
 from cygrad._core.graph.user_warnings import warn_user
 from cygrad.nn import functional as F
 from cygrad.nn import init
@@ -154,7 +154,7 @@ class RNNBase(Module):
         if input.shape[-1] != self.input_size:
             raise RuntimeError(f"{name}: the input must have input_size features (expected {self.input_size}, got "
                                f"{input.shape[-1]}).")
-        if input.dtype != self.weight_ih_l0.dtype and autocast.current() is None:
+        if input.dtype != self.weight_ih_l0.dtype and operator_modes.current() is None:
             raise ValueError(f"{name}: RNN input dtype ({input.dtype}) does not match weight dtype "
                              f"({self.weight_ih_l0.dtype}). Convert input: input.to({self.weight_ih_l0.dtype}), or "
                              f"convert model: model.to({input.dtype})")

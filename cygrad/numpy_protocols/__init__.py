@@ -5,7 +5,7 @@ Imported on the first such call. `ufuncs` has the table of NumPy's ufuncs; the o
 function of NumPy, under its name and with its parameters, and `dispatch` finds it. Shared helpers are in `arrays`.
 """
 
-from cygrad._core.dispatch.ufunc_calls import array_ufunc
+from cygrad._core.dispatch.dispatch import array_ufunc
 from cygrad._core.graph.tensor import install, provide
 from cygrad.numpy_protocols.dispatch import array_function
 from cygrad.numpy_protocols.ufuncs import UFUNCS, general

@@ -5,7 +5,7 @@ from numpy.lib.array_utils import normalize_axis_tuple
 
 import cygrad
 from cygrad import Tensor
-from cygrad._core.creation.access import seen_as
+from cygrad._core.creation.creation import seen_as
 
 __all__ = ["NUMBERS", "NotNumeric", "Rows", "as_tensor", "axes", "by_bits", "cast", "common_dtype", "full_name",
            "has_history", "holds_tensors", "inexact", "lead", "merged", "numpy_dtype", "our_dtype", "plain_arrays",

@@ -1,6 +1,6 @@
 """Steps in units of the parameter."""
 
-from cygrad._core.optimizers import optimize_scales
+from cygrad._core.optimizers import optimize
 from cygrad.optim.optimizer import Optimizer
 from cygrad.optim.parameter_checks import check_not_negative
 
@@ -52,5 +52,5 @@ class Adadelta(Optimizer):
 
     def update(self, group):
         """Update the parameters of one group."""
-        optimize_scales.adadelta(group["params"], self.state, group["lr"], group["rho"], group["eps"],
+        optimize.adadelta(group["params"], self.state, group["lr"], group["rho"], group["eps"],
                                  group["weight_decay"], group["maximize"])

@@ -1,7 +1,7 @@
 """Adagrad: gradients scaled by all gradients so far."""
 
 import cygrad
-from cygrad._core.optimizers import optimize_scales
+from cygrad._core.optimizers import optimize
 from cygrad.optim.optimizer import Optimizer
 from cygrad.optim.parameter_checks import check_not_negative
 
@@ -59,5 +59,5 @@ class Adagrad(Optimizer):
 
     def update(self, group):
         """Update the parameters of one group."""
-        optimize_scales.adagrad(group["params"], self.state, group["lr"], group["lr_decay"], group["weight_decay"],
+        optimize.adagrad(group["params"], self.state, group["lr"], group["lr_decay"], group["weight_decay"],
                                 group["initial_accumulator_value"], group["eps"], group["maximize"])

@@ -1,6 +1,6 @@
 """Averaged gradient descent."""
 
-from cygrad._core.optimizers import optimize_scales
+from cygrad._core.optimizers import optimize
 from cygrad.optim.optimizer import Optimizer
 from cygrad.optim.parameter_checks import check_not_negative
 
@@ -53,5 +53,5 @@ class ASGD(Optimizer):
 
     def update(self, group):
         """Update the parameters of one group."""
-        optimize_scales.asgd(group["params"], self.state, group["lr"], group["lambd"], group["alpha"], group["t0"],
+        optimize.asgd(group["params"], self.state, group["lr"], group["lambd"], group["alpha"], group["t0"],
                              group["weight_decay"], group["maximize"])

@@ -1,6 +1,6 @@
 """Gradients in units of their mean size."""
 
-from cygrad._core.optimizers import optimize_scales
+from cygrad._core.optimizers import optimize
 from cygrad.optim.optimizer import Optimizer
 from cygrad.optim.parameter_checks import check_not_negative
 
@@ -51,5 +51,5 @@ class RMSprop(Optimizer):
 
     def update(self, group):
         """Update the parameters of one group."""
-        optimize_scales.rmsprop(group["params"], self.state, group["lr"], group["alpha"], group["eps"],
+        optimize.rmsprop(group["params"], self.state, group["lr"], group["alpha"], group["eps"],
                                 group["weight_decay"], group["momentum"], group["centered"], group["maximize"])

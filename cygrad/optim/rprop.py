@@ -1,6 +1,6 @@
 """Steps from the signs of gradients alone."""
 
-from cygrad._core.optimizers import optimize_scales
+from cygrad._core.optimizers import optimize
 from cygrad.optim.optimizer import Optimizer
 from cygrad.optim.parameter_checks import check_not_negative
 
@@ -55,5 +55,5 @@ class Rprop(Optimizer):
 
     def update(self, group):
         """Update the parameters of one group."""
-        optimize_scales.rprop(group["params"], self.state, group["lr"], *group["etas"], *group["step_sizes"],
+        optimize.rprop(group["params"], self.state, group["lr"], *group["etas"], *group["step_sizes"],
                               group["maximize"])

@@ -8,12 +8,12 @@ from contextlib import contextmanager
 import numpy as np
 
 from cygrad._core.arrays.dtype import uint8
-from cygrad._core.arrays.placement import device
-from cygrad._core.creation.access import numpy_view
+from cygrad._core.arrays.array import device
+from cygrad._core.creation.creation import numpy_view
 from cygrad._core.creation.creation import from_numpy
-from cygrad._core.creation.random_stream import PCG64Stream
+from cygrad._core.creation.factories import PCG64Stream
 from cygrad._core.graph.tensor import Tensor
-from cygrad._core.threads.fork_locks import renewed_at_fork
+from cygrad._core.threads.parallel import renewed_at_fork
 
 __all__ = ["Generator", "default_generator", "fork_rng", "get_rng_state", "initial_seed", "manual_seed", "seed",
            "set_algorithm", "set_rng_state"]

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from cygrad._core.creation.random_stream import RandomStream as Mersenne
+from cygrad._core.creation.factories import RandomStream as Mersenne
 
 __all__ = ["Mersenne", "bernoulli", "exponential", "integers", "normal", "permutation", "uniform", "weighted"]
 

@@ -5,7 +5,7 @@ import sys
 import numpy as np
 
 from cygrad._core.arrays import dtype as dtypes
-from cygrad._core.creation.access import numpy_view, seen_as
+from cygrad._core.creation.creation import numpy_view, seen_as
 from cygrad._core.creation.creation import from_numpy
 from cygrad._core.creation.factories import empty
 

@@ -17,7 +17,7 @@ import numpy as np
 
 import cygrad
 from cygrad._core.arrays import dtype as dtypes
-from cygrad._core.arrays.size import Size
+from cygrad._core.arrays.array import Size
 from cygrad._core.creation.factories import empty
 from cygrad._core.graph.modes import no_grad
 from cygrad._core.graph.tensor import Tensor

@@ -3,10 +3,10 @@
 import threading
 
 import cygrad
-from cygrad._core.engine.plan_inspection import accumulates
+from cygrad._core.engine.plan import accumulates
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.table.operator import operators
-from cygrad._core.threads.fork_locks import renewed_at_fork
+from cygrad._core.threads.parallel import renewed_at_fork
 from cygrad.autograd import Function
 from cygrad.optim.parameter_checks import sparse_gradients
 from cygrad.sparse.tensor import SparseTensor, made

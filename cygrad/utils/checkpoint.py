@@ -12,9 +12,9 @@ import traceback
 import weakref
 
 from cygrad._core.arrays.dtype import library_name
-from cygrad._core.dispatch.autocast import Again
+from cygrad._core.dispatch.operator_modes import Again
 from cygrad._core.dispatch.tangents import current_level
-from cygrad._core.engine.plan_inspection import restricted, running
+from cygrad._core.engine.plan import restricted, running
 from cygrad._core.graph.modes import enable_grad, is_grad_enabled, is_inference_mode_enabled
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.graph.user_warnings import PACKAGE, warn_user

@@ -14,7 +14,7 @@ from hypothesis.extra import numpy as hnp
 
 import cygrad
 from cygrad import array_api as ours
-from cygrad._core.dispatch.standard_operands import follows_standard
+from cygrad._core.dispatch.dispatch import follows_standard
 from tests.array_api.test_against_strict import ALL, BOOLS, COMPLEX, INTEGERS, NUMERIC, REAL_NUMERIC, REALS, array
 
 # Operator -> the function of the standard, dtypes that it takes, elements of the left and the right operand.

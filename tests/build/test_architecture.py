@@ -28,7 +28,7 @@ LAYERS = [
 TABLE_READERS = {f"table.{name}" for name in (
     "expansion", "formula", "layout", "lowering", "recorded", "signature")}
 # Pairs of modules, the first of which is only loaded by the second so that one import brings both.
-LOADED_WITH = {("kernels.linalg.products", "kernels.linalg.addmm")}
+LOADED_WITH = {}
 WITH_GIL = {
     "engine": "Python code of a graph that a team runs: on the calling thread, without any lock",
     "references": "called by the interpreter itself, which has the GIL; nothing of ours is held",

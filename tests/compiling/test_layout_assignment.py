@@ -4,7 +4,7 @@ import pytest
 
 import cygrad
 from cygrad import optim
-from cygrad._core.kernels.linalg.multiply import same_bits_by_rows
+from cygrad._core.kernels.linalg.matmul import same_bits_by_rows
 from cygrad.compiling import explain
 
 FUNCTIONAL = cygrad.nn.functional

@@ -1,7 +1,9 @@
 """Element types: their codes, sizes, names and promotion."""
 
 cimport cython
+
 import numpy as np
+
 
 cdef const char *_names[<int>DTYPES]
 _names[:] = [b"bool", b"uint8", b"int8", b"int16", b"int32", b"int64",

@@ -9,8 +9,7 @@ and pointers in Open MPI. Both are passed in one register, or one stack slot, of
 from libc.stdint cimport INT32_MAX, int32_t, int64_t, uintptr_t
 from cygrad._core.arrays.array cimport array_t, release, retain
 from cygrad._core.graph.inplace cimport bump_version
-from cygrad._core.graph.meta cimport is_meta
-from cygrad._core.graph.tensor cimport Tensor, data_escapes
+from cygrad._core.graph.tensor cimport Tensor, data_escapes, is_meta
 
 cdef extern from "<time.h>" nogil:
     struct timespec:

@@ -6,7 +6,7 @@ part that is computed only for the concatenation is computed in place; results t
 alias it.
 """
 
-from cygrad._core.compiler.fused_loops import layout_of
+from cygrad._core.compiler.program import layout_of
 from cygrad._core.compiler.operations import Operation
 from cygrad._core.table.operator import find_operator
 

@@ -7,9 +7,64 @@ has them, replace the comparisons while nothing has changed.
 
 cimport cython
 from cpython.object cimport PyObject
-from libc.stdint cimport uint64_t
+from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp
+from cygrad._core.arrays.array cimport array_t, release, share_memory, value_t
+from cygrad._core.graph.node cimport gradient_t
+from cygrad._core.graph.tensor cimport Tensor
+from cygrad._core.optimizers.optimize cimport update_t
+
+
+# --------------------------------------------------------------------------------------------------------------- frames
+
+# Working memory of one execution of a program.
+
+cdef run_frame_t *new_frame(int n_slots, int n_arguments, int n_entries, int n_updates, int n_tensors,
+                               int n_outgoing, int n_draws) noexcept:
+    cdef run_frame_t *frame = <run_frame_t *>calloc(1, sizeof(run_frame_t))
+    if frame == NULL:
+        return NULL
+    frame.table = <array_t **>calloc(n_slots + 1, sizeof(array_t *))
+    frame.views = <array_t **>calloc(n_slots + 1, sizeof(array_t *))
+    frame.pending_uses = <int64_t *>calloc(n_slots + 1, sizeof(int64_t))
+    frame.arguments = <value_t *>calloc(n_arguments + 1, sizeof(value_t))
+    frame.entries = <array_t **>calloc(n_entries + 1, sizeof(array_t *))
+    frame.updates = <update_t *>calloc(n_updates + 1, sizeof(update_t))
+    frame.tensors = <void **>calloc(n_tensors + 1, sizeof(void *))
+    frame.targets = <gradient_t **>calloc(n_tensors + 1, sizeof(gradient_t *))
+    frame.gradients = <array_t **>calloc(n_tensors + 1, sizeof(array_t *))
+    frame.outgoing = <array_t **>calloc(n_outgoing + 1, sizeof(array_t *))
+    frame.drawn = <array_t **>calloc(n_draws + 1, sizeof(array_t *))
+    if frame.table and frame.views and frame.pending_uses and frame.arguments and frame.entries and frame.updates and (
+            frame.tensors and frame.targets and frame.gradients and frame.outgoing and frame.drawn):
+        return frame
+    free_frame(frame, n_slots)
+    return NULL
+
+
+cdef void free_frame(run_frame_t *frame, int n_slots) noexcept:
+    cdef int i
+    for i in range(n_slots):
+        if frame.views != NULL and frame.views[i] != NULL:
+            frame.views[i].storage = NULL
+            frame.views[i].version = NULL
+            release(frame.views[i])
+    free(frame.table)
+    free(frame.views)
+    free(frame.pending_uses)
+    free(frame.arguments)
+    free(frame.entries)
+    free(frame.updates)
+    free(frame.tensors)
+    free(frame.targets)
+    free(frame.gradients)
+    free(frame.outgoing)
+    free(frame.drawn)
+    free(frame)
+
+
+# --------------------------------------------------------------------------------------------------------------- guards
 
 cdef extern from "Python.h":
     PyObject *PyDict_GetItem(PyObject *, PyObject *)
@@ -290,3 +345,136 @@ cdef object _guard_text(const guard_t *guard):
     if guard.kind == C_OBJECT or guard.kind == C_SET:
         return f"a {type(container).__name__}"
     return repr(<object>guard.key)
+
+
+# --------------------------------------------------------------------------------------------------------- alias guards
+
+# Guards on memory that arguments, constants and gradients share.
+#
+# A program may be valid only for one pattern of aliasing. Constants are fixed arrays, so only arguments and gradients
+# are looked up: among the preceding ones and in the table of constants.
+
+cdef enum:
+    MAX_INLINE = 32           # arguments whose storages are compared on the stack
+
+
+cdef int index_constants(aliases_t *aliases, const tensor_guard_t *layouts, int n_own, int n_tensors) except -1:
+    cdef int size = 4, i, slot
+    while size < 4 * (n_tensors - n_own):
+        size *= 2
+    aliases.layouts, aliases.n_own, aliases.n_tensors, aliases.n_storages = layouts, n_own, n_tensors, size
+    aliases.storages = <void **>calloc(size, sizeof(void *))
+    aliases.owners = <int32_t *>calloc(size, sizeof(int32_t))
+    if aliases.storages == NULL or aliases.owners == NULL:
+        raise MemoryError("compile: no memory for guards")
+    for i in range(n_own, n_tensors):
+        slot = _find(aliases.storages, size, layouts[i].array.storage)
+        if aliases.storages[slot] == NULL:
+            aliases.storages[slot], aliases.owners[slot] = layouts[i].array.storage, i
+    return 0
+
+
+cdef void free_aliases(aliases_t *aliases) noexcept:
+    free(aliases.storages)
+    free(aliases.owners)
+
+
+cdef inline int _find(void **storages, int size, const void *storage) noexcept:
+    """Return the slot of a storage in the table, or the free slot for it."""
+    cdef int slot = (<size_t>storage >> 6) * 0x9E3779B1u & (size - 1)
+    while storages[slot] != NULL and storages[slot] != storage:
+        slot = (slot + 1) & (size - 1)
+    return slot
+
+
+cdef inline array_t *_array(run_frame_t *frame, int number) noexcept:
+    return (<Tensor><PyObject *>frame.tensors[number]).array
+
+
+cdef inline int _constant_with(const aliases_t *aliases, const void *storage) noexcept:
+    """Return the first constant with this storage, or -1."""
+    cdef int slot = _find(aliases.storages, aliases.n_storages, storage)
+    return -1 if aliases.storages[slot] == NULL else aliases.owners[slot]
+
+
+cdef inline int _first_with(const aliases_t *aliases, run_frame_t *frame, const void *storage, int stop) noexcept:
+    """Return the first of the arguments before `stop` with this storage, else the first such constant, else -1."""
+    cdef int i
+    for i in range(stop):
+        if _array(frame, i).storage == storage:
+            return i
+    return _constant_with(aliases, storage)
+
+
+cdef bint same_aliases(const aliases_t *aliases, run_frame_t *frame, bint sees_gradients,
+                       bint any_written) noexcept:
+    cdef const tensor_guard_t *layout
+    cdef int i, k, found
+    cdef int own = min(aliases.n_own, MAX_INLINE)
+    cdef void *storages[MAX_INLINE]
+    for i in range(own):
+        storages[i] = _array(frame, i).storage
+    for i in range(aliases.n_own):
+        layout = &aliases.layouts[i]
+        if i < MAX_INLINE:
+            found = -1
+            for k in range(i):
+                if storages[k] == storages[i]:
+                    found = k
+                    break
+            if found < 0 and aliases.n_own < aliases.n_tensors:
+                found = _constant_with(aliases, storages[i])
+        else:
+            found = _first_with(aliases, frame, _array(frame, i).storage, i)
+        if found != layout.same_as:
+            return False
+        if found < 0:
+            continue
+        if _array(frame, i).data - _array(frame, found).data != layout.offset:
+            return False
+        for k in range(aliases.n_tensors):
+            if (frame.tensors[k] == frame.tensors[i]) != (
+                    aliases.layouts[k].identity == layout.identity):
+                return False
+    if sees_gradients and not _same_gradients(aliases, frame):
+        return False
+    return not any_written or _foreign_memory_is_disjoint(aliases, frame)
+
+
+cdef bint _same_gradients(const aliases_t *aliases, run_frame_t *frame) noexcept:
+    """Check the aliasing of gradients that the program reads."""
+    cdef const tensor_guard_t *layout
+    cdef array_t *array
+    cdef array_t *other
+    cdef int i, k, found
+    for i in range(aliases.n_tensors):
+        layout = &aliases.layouts[i]
+        array = frame.gradients[i]
+        if layout.gradient != 1 or array == NULL:
+            continue
+        found = _first_with(aliases, frame, array.storage, aliases.n_own)
+        if found >= 0:
+            other = _array(frame, found)
+        for k in range(i if found < 0 else 0):
+            if aliases.layouts[k].gradient == 1 and found < 0 and (
+                    frame.gradients[k].storage == array.storage):
+                found, other = aliases.n_tensors + k, frame.gradients[k]
+        if found != layout.gradient_same_as or (found >= 0 and array.data - other.data != layout.gradient_offset):
+            return False
+    return True
+
+
+cdef bint _foreign_memory_is_disjoint(const aliases_t *aliases, run_frame_t *frame) noexcept:
+    """Check that memory owned by another library does not overlap other tensors."""
+    cdef array_t *array
+    cdef array_t *other
+    cdef int i, k
+    for i in range(aliases.n_tensors):
+        array = _array(frame, i)
+        if array.storage.owner == NULL:
+            continue
+        for k in range(aliases.n_tensors):
+            other = _array(frame, k)
+            if other.storage != array.storage and share_memory(array, other):
+                return False
+    return True

@@ -6,7 +6,7 @@ the copy. BLAS may sum in another order, so products by BLAS use a copy only in 
 """
 
 from cygrad._core.compiler.operations import PRODUCTS, Operation
-from cygrad._core.kernels.linalg.multiply import same_bits_by_rows
+from cygrad._core.kernels.linalg.matmul import same_bits_by_rows
 from cygrad._core.table.operator import find_operator
 
 MIN_PRODUCTS = 3                  # that read the matrix

@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections import Counter
 
 from cygrad._core.compiler.buffer_aliasing import alias_buffers
-from cygrad._core.compiler.fused_loops import forward_program, layout_of, number_everywhere, primitive_name
+from cygrad._core.compiler.program import forward_program, layout_of, number_everywhere, primitive_name
 from cygrad._core.compiler.layout_assignment import assign_layouts
 from cygrad._core.compiler.loop_fusion import fuse_loops
 from cygrad._core.compiler.operations import Expression, Operation

@@ -1,6 +1,6 @@
 """Intermediate representation: operations on array numbers of the trace."""
 
-from cygrad._core.compiler.fused_loops import forward_program, primitive_name
+from cygrad._core.compiler.program import forward_program, primitive_name
 
 # Limits of an element-wise program.
 MAX_INPUTS = 12

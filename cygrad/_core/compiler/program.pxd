@@ -1,14 +1,62 @@
 """A compiled program: operations on slots of arrays, run without Python."""
 
 from libc.stdint cimport int32_t, int64_t, uint32_t
-from cygrad._core.arrays.array cimport array_t
-from cygrad._core.arrays.value cimport kernel_t, value_t
-from cygrad._core.compiler.frames cimport run_frame_t
-from cygrad._core.compiler.fused_loops cimport fused_loop_t
-from cygrad._core.elementwise.program cimport program_t
+from cygrad._core.arrays.array cimport array_t, kernel_t, value_t
+from cygrad._core.compiler.guards cimport run_frame_t
+from cygrad._core.elementwise.program cimport MAX_INPUTS, program_t
 from cygrad._core.graph.tensor cimport Tensor
-from cygrad._core.optimizers.update_batch cimport rule_t
-from cygrad._core.threads.tasks cimport tasks_t
+from cygrad._core.optimizers.optimize cimport rule_t
+from cygrad._core.threads.parallel cimport tasks_t
+
+# ---------------------------------------------------------------------------------------------------------- fused loops
+
+# Element-wise expressions of compiled programs, and fused loops: several of them in one pass over memory.
+
+cdef enum:
+    MAX_OPERANDS = 48
+
+# Expression of a fused loop. Operands are numbered: arguments, results, then temporaries of the loop.
+ctypedef struct stage_t:
+    program_t *program
+    int32_t inputs[<int>MAX_INPUTS]
+    int32_t out
+
+ctypedef struct fused_loop_t:
+    stage_t *stages
+    int32_t n_stages, n_arguments, n_results, n_temporaries
+
+cdef class Expression:
+    cdef program_t program
+    cdef list numbers
+
+cdef class FusedLoop:
+    cdef fused_loop_t fused_loop
+    cdef list expressions
+
+# Run a fused loop; results of the layouts layouts[slots[k]] go into table[slots[k]].
+cdef int run_fused_loop(const fused_loop_t *fused_loop, const value_t *arguments, array_t **layouts,
+                        const int32_t *slots, array_t **table) noexcept nogil
+
+# ---------------------------------------------------------------------------------------------------------- gil handoff
+
+# Hand the GIL over between threads that execute compiled functions.
+
+# Release the GIL and return the thread state; return NULL if the GIL was kept because no other thread executes.
+# `long_work`: release it in any case.
+cdef void *release_gil(bint long_work) noexcept
+# Acquire the GIL again; takes the return value of `release_gil`.
+cdef void acquire_gil(void *state) noexcept nogil
+
+# ----------------------------------------------------------------------------------------------------- parallel section
+
+# Section of a program whose operations run in parallel.
+
+cdef class ParallelSection:
+    cdef tasks_t tasks
+    cdef readonly int start           # first operation
+    cdef readonly int stop            # one past the last operation
+
+# -------------------------------------------------------------------------------------------------------------- program
 
 ctypedef enum operation_kind_t:
     EVALUATE = 0          # an element-wise expression

@@ -1,6 +1,6 @@
 """Fuse sums with the element-wise expressions that they reduce."""
 
-from cygrad._core.compiler.fused_loops import layout_of
+from cygrad._core.compiler.program import layout_of
 
 __all__ = ["summed_layout"]
 

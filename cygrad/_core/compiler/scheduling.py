@@ -7,8 +7,8 @@ path runs in parallel.
 """
 
 from cygrad._core.compiler.dependencies import dependencies
-from cygrad._core.compiler.fused_loops import primitive_cost
-from cygrad._core.compiler.parallel_section import ParallelSection
+from cygrad._core.compiler.program import primitive_cost
+from cygrad._core.compiler.program import ParallelSection
 
 # Work is counted in element additions, as in the grain size of kernels.
 KERNEL_COST = 4                   # per element that a kernel reads or writes

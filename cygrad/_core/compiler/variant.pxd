@@ -3,9 +3,7 @@
 from cpython.object cimport PyObject
 from libc.stdint cimport int16_t, int32_t, int64_t, uint64_t
 from cygrad._core.arrays.array cimport array_t
-from cygrad._core.compiler.alias_guards cimport aliases_t, tensor_guard_t
-from cygrad._core.compiler.frames cimport run_frame_t
-from cygrad._core.compiler.guards cimport Guards
+from cygrad._core.compiler.guards cimport Guards, aliases_t, run_frame_t, tensor_guard_t
 from cygrad._core.compiler.program cimport Program
 from cygrad._core.graph.node cimport gradient_t
 from cygrad._core.graph.tensor cimport Tensor

@@ -4,6 +4,23 @@ from libc.stdint cimport int64_t
 from cygrad._core.arrays.array cimport array_t
 from cygrad._core.graph.tensor cimport Tensor
 
+# ------------------------------------------------------------------------------------------------------------ sequences
+
+# Arrays from Python objects: numbers, nested sequences and NumPy arrays.
+
+# Return an array with a copy of nested sequences, numbers, tensors or an ndarray; dtype -1: inferred.
+cdef array_t *array_of(object data, int dtype, str operation) except NULL
+# Return an ndarray over the memory of `array`; the caller keeps the array alive.
+cdef object ndarray_over(array_t *array)
+# Write a Python number as one element of `dtype`; raise RuntimeError if it does not fit. With `saturate`, a floating
+# value too large becomes inf, as in data; otherwise it is an error, as in fill values.
+cdef int store_number(char *element, int dtype, object value, bint saturate, str operation) except -1
+# Return the dtype of a number by itself: bool, int64, default float or complex, or that of a NumPy scalar; -1 if
+# `value` is no number.
+cdef int number_dtype(object value)
+
+# ------------------------------------------------------------------------------------------------------------- creation
+
 # Return a contiguous Tensor of the shape given as a tuple, list or int; `meta`: without memory.
 cdef Tensor empty_tensor(object size, int dtype, bint meta, str operation)
 cdef Tensor full_tensor(object size, object value, int dtype, bint meta, str operation)

@@ -1,34 +1,504 @@
 """Tensors from sizes, numbers, sequences and NumPy arrays."""
 
-import numpy as np
-
-from cygrad._core.arrays.placement import STRIDED
-from cygrad._core.arrays.size import Size
-
 cimport numpy as cnp
+cimport cygrad._core.primitives.complex_parts
+from cpython.bool cimport PyBool_Check
+from cpython.complex cimport PyComplex_Check
+from cpython.exc cimport PyErr_CheckSignals
+from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_Check, PyFloat_CheckExact
 from cpython.list cimport PyList_Check
-from cpython.float cimport PyFloat_CheckExact
-from cpython.long cimport PyLong_CheckExact
+from cpython.long cimport PyLong_Check, PyLong_CheckExact
+from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid
+from cpython.sequence cimport PySequence_Check
 from cpython.tuple cimport PyTuple_Check
-from libc.stdint cimport int64_t
+from libc.math cimport fabs, isfinite, trunc
+from libc.stdint cimport int16_t, int32_t, int64_t, int8_t, uint16_t, uint32_t, uint64_t, uint8_t
 from libc.string cimport memcpy, memset
-from cygrad._core.arrays.array cimport MAX_DIMS, array_empty, array_t
+from cygrad._core.arrays.array cimport (
+    COMPLEX, MAX_DIMS, REAL, array_empty, array_from_numpy, array_t, array_view, meta_place, numpy_from_array,
+    owned_ndarray, release, retain, shape_text, value_t,
+)
 from cygrad._core.arrays.dtype cimport (
-    BOOL, default_float, dtype_code, dtype_name, is_complex, is_differentiable, itemsize)
-from cygrad._core.arrays.interop cimport array_from_numpy
-from cygrad._core.arrays.placement cimport meta_place
-from cygrad._core.creation.sequences cimport array_of, numpy_view, store_number
-from cygrad._core.graph.meta cimport is_meta, meta_array, without_elements
-from cygrad._core.graph.tensor cimport Tensor, data_escapes, protocol, wrap
-from cygrad._core.graph.tensor cimport requires_grad as needs_gradient
-from cygrad._core.graph.tensor_identity cimport adopt
+    BFLOAT16, BOOL, COMPLEX128, COMPLEX32, COMPLEX64, FLOAT32, FLOAT64, INT16, INT32, INT64, INT8, UINT16, UINT32,
+    UINT64, UINT8, computed_in, default_complex, default_float, dtype_code, dtype_name, dtype_object, is_complex,
+    is_differentiable, is_floating, is_short, is_unsigned, itemsize, largest, numpy_typenum, promote,
+)
+from cygrad._core.elementwise.copying cimport as_copy
+from cygrad._core.graph.boxing cimport is_entry
+from cygrad._core.graph.modes cimport grad_enabled
+from cygrad._core.graph.tensor cimport (
+    Tensor, adopt, check_elements, data_escapes, is_meta, meta_array, protocol, requires_grad as needs_gradient,
+    requires_grad, without_elements, wrap,
+)
 from cygrad._core.kernels.arguments cimport check_sizes
-from cygrad._core.memory.errors cimport check
+from cygrad._core.memory.errors cimport MEMORY_ERROR, check
+from cygrad._core.primitives.primitive_table cimport number_to_cell
 from cygrad._core.threads.parallel cimport parallel_for
 
-from cygrad._core.creation.dlpack_types import as_integers, checked_capsule
-from cygrad._core.table.operator import operators
+import numpy as np
+from numpy import asarray as as_ndarray, copyto as copy_into, empty, errstate as numpy_errors, not_equal
+from opcode import opmap
+from cygrad._core.arrays.array import STRIDED, Size
+from cygrad._core.arrays.dtype import library_name
+from cygrad._core.graph.boxing import call_override
 from cygrad._core.graph.user_warnings import warn_user
+from cygrad._core.table.operator import operators
+
+
+# ------------------------------------------------------------------------------------------------------------ sequences
+
+# Arrays from Python objects: numbers, nested sequences and NumPy arrays.
+#
+# Nested sequences are traversed twice: first for the shape, along the first items, and the dtype, of all items; then to
+# write the numbers and detect ragged sequences.
+
+cnp.import_array()
+
+cdef extern from "Python.h":
+    long long PyLong_AsLongLongAndOverflow(object, int *overflow) except? -1
+    unsigned long long PyLong_AsUnsignedLongLongMask(object) except? 0
+
+
+# ---- numbers -------------------------------------------------------------------------------------
+
+cdef int number_dtype(object value):
+    if PyFloat_CheckExact(value):
+        return default_float()
+    if PyBool_Check(value):
+        return BOOL
+    if PyLong_CheckExact(value):
+        return INT64
+    if cnp.PyArray_CheckScalar(value):           # before float: numpy.float64 is one, but keeps its dtype
+        return dtype_code(value.dtype, "tensor")
+    if PyFloat_Check(value):
+        return default_float()
+    if PyLong_Check(value):
+        return INT64
+    if PyComplex_Check(value):
+        return default_complex()
+    return -1
+
+
+cdef int _overflow(object value, int dtype, str operation) except -1:
+    raise RuntimeError(f"{operation}: value cannot be converted to type {dtype_name(dtype).decode()} without "
+                       f"overflow (got {value!r}). Choose a wider dtype.")
+
+
+cdef int64_t _whole(object value, int dtype, str operation) except? -1:
+    """Convert `value` to an integer in the range of `dtype`, truncated."""
+    cdef double real
+    cdef int overflow = 0
+    cdef long long result
+    cdef int64_t limit
+    if PyFloat_Check(value):
+        real = PyFloat_AS_DOUBLE(value)
+        if not isfinite(real) or not -9223372036854775808.0 <= real < 9223372036854775808.0:
+            _overflow(value, dtype, operation)
+        result = <long long>trunc(real)
+    elif PyComplex_Check(value):
+        raise TypeError(f"{operation}: a complex number cannot be stored in a tensor of {dtype_name(dtype).decode()} "
+                        f"(got {value!r}). Use .real, or a complex dtype.")
+    else:
+        result = PyLong_AsLongLongAndOverflow(value, &overflow)
+        if overflow > 0 and dtype == UINT64 and value < 1 << 64:
+            return <int64_t>PyLong_AsUnsignedLongLongMask(value)
+        if overflow:
+            raise ValueError(f"{operation}: integer outside the range of int64 (got {value!r}). Use a float.")
+    if itemsize(dtype) == 8:
+        return result
+    limit = (<int64_t>1 << (8 * itemsize(dtype) - (not is_unsigned(dtype)))) - 1
+    # Negative numbers wrap around in unsigned dtypes, as in C.
+    if result > limit or result < (-limit if is_unsigned(dtype) else -limit - 1):
+        _overflow(value, dtype, operation)
+    return result
+
+
+cdef double _real(object value, int dtype, bint saturate, str operation) except? -1:
+    """Convert `value` to a floating number."""
+    cdef double result = 0
+    if PyComplex_Check(value):
+        raise TypeError(f"{operation}: a complex number cannot be stored in a tensor of {dtype_name(dtype).decode()} "
+                        f"(got {value!r}). Use .real, or a complex dtype.")
+    try:
+        result = value
+    except OverflowError:
+        _overflow(value, dtype, operation)
+    if not saturate and isfinite(result) and fabs(result) > largest(dtype):
+        _overflow(value, dtype, operation)
+    return result
+
+
+cdef int store_number(char *element, int dtype, object value, bint saturate, str operation) except -1:
+    cdef double complex both = 0
+    cdef value_t number
+    if dtype == FLOAT32:
+        (<float *>element)[0] = <float>_real(value, dtype, saturate, operation)
+    elif dtype == FLOAT64:
+        (<double *>element)[0] = _real(value, dtype, saturate, operation)
+    elif dtype == INT64:
+        (<int64_t *>element)[0] = _whole(value, dtype, operation)
+    elif dtype == BOOL:
+        (<uint8_t *>element)[0] = 1 if value else 0
+    elif dtype == INT32:
+        (<int32_t *>element)[0] = <int32_t>_whole(value, dtype, operation)
+    elif dtype == UINT8:
+        (<uint8_t *>element)[0] = <uint8_t>_whole(value, dtype, operation)
+    elif dtype == INT8:
+        (<int8_t *>element)[0] = <int8_t>_whole(value, dtype, operation)
+    elif dtype == INT16:
+        (<int16_t *>element)[0] = <int16_t>_whole(value, dtype, operation)
+    elif dtype == UINT16:
+        (<uint16_t *>element)[0] = <uint16_t>_whole(value, dtype, operation)
+    elif dtype == UINT32:
+        (<uint32_t *>element)[0] = <uint32_t>_whole(value, dtype, operation)
+    elif dtype == UINT64:
+        (<int64_t *>element)[0] = _whole(value, dtype, operation)
+    elif is_floating(dtype):
+        number.kind, number.of.real = REAL, _real(value, dtype, saturate, operation)
+        number_to_cell(&number, dtype, element)
+    else:
+        try:
+            both = complex(value)
+        except OverflowError:
+            _overflow(value, dtype, operation)
+        if not saturate and isfinite(both.real) and fabs(both.real) > largest(dtype):
+            _overflow(value, dtype, operation)
+        number.kind, number.of.real, number.imag = COMPLEX, both.real, both.imag
+        number_to_cell(&number, dtype, element)
+    return 0
+
+
+# ---- nested sequences ----------------------------------------------------------------------------
+
+cdef object _plain(object value, str operation):
+    """Convert an item: tensors of one element and NumPy scalars become Python numbers."""
+    cdef Tensor tensor
+    if isinstance(value, Tensor):
+        tensor = <Tensor>value
+        if tensor.array.size != 1:
+            raise ValueError(f"{operation}: only one element tensors can be converted to Python scalars (got a "
+                             f"tensor of shape {tuple(value.shape)}). Join tensors with stack() or cat().")
+        if requires_grad(tensor):
+            warn_user(f"{operation}: a tensor that requires grad is copied without its history. "
+                      "Use stack() to keep it.")
+        return ndarray_over(tensor.array).reshape(())[()].item()
+    if cnp.PyArray_CheckScalar(value) or (cnp.PyArray_Check(value) and cnp.PyArray_NDIM(value) == 0):
+        return value.item()
+    return value
+
+
+cdef bint _is_sequence(object value) except -1:
+    if isinstance(value, (list, tuple)):
+        return True
+    if isinstance(value, (Tensor, str, bytes, dict)) or cnp.PyArray_CheckScalar(value):
+        return False
+    if cnp.PyArray_Check(value):
+        return cnp.PyArray_NDIM(value) > 0
+    return PySequence_Check(value) and hasattr(value, "__len__")
+
+
+cdef int _shape_of(object data, int64_t *shape, str operation) except -1:
+    """Read the shape along the first items; -> the number of dimensions."""
+    cdef int ndim = 0
+    while _is_sequence(data):
+        if ndim == MAX_DIMS:
+            raise ValueError(f"{operation}: sequences nested too deep (got more than {MAX_DIMS} levels)")
+        shape[ndim] = len(data)
+        ndim += 1
+        if shape[ndim - 1] == 0:
+            break
+        data = data[0]
+    return ndim
+
+
+cdef int _element_dtype(object value, bint first, str operation) except -1:
+    cdef int code = number_dtype(value)
+    if code >= 0:
+        return code
+    if isinstance(value, Tensor):
+        return (<Tensor>value).array.dtype
+    if cnp.PyArray_Check(value):
+        return dtype_code(value.dtype, operation)
+    if isinstance(value, (str, bytes)):                    # a str as the first item looks like one more dimension
+        raise (ValueError if first and isinstance(value, str) else TypeError)(
+            f"{operation}: a string cannot be stored in a tensor (got {value!r}, expected numbers)")
+    if hasattr(value, "__index__"):
+        return INT64
+    if hasattr(value, "__float__"):
+        return default_float()
+    raise RuntimeError(f"{operation}: could not infer a dtype of {type(value).__name__} (got {value!r}, expected "
+                       "numbers, sequences of numbers, arrays or tensors)")
+
+
+cdef object _unequal_depth(object data, int depth, str operation):
+    return TypeError(f"{operation}: nested sequences of unequal depth (got a {type(data).__name__} at dimension "
+                     f"{depth}, expected a number like the first entry there)")
+
+
+cdef int _infer(object data, int depth, int ndim, int found, str operation) except -2:
+    """Return the smallest dtype for `found` (-1: none yet) and all items of `data`."""
+    cdef int code
+    if depth == ndim and _is_sequence(data):
+        raise _unequal_depth(data, depth, operation)
+    if depth == ndim or not _is_sequence(data) or cnp.PyArray_Check(data):     # an array has one dtype
+        code = _element_dtype(data, found < 0, operation)
+        return code if found < 0 else promote(found, code)
+    PyErr_CheckSignals()
+    for item in data:
+        if PyFloat_CheckExact(item):
+            found = default_float() if found < 0 else promote(found, default_float())
+        elif PyLong_CheckExact(item):
+            found = INT64 if found < 0 else promote(found, INT64)
+        else:
+            found = _infer(item, depth + 1, ndim, found, operation)
+    return found
+
+
+cdef char *_write(object data, int depth, int ndim, const int64_t *shape, int dtype, char *target,
+                  str operation) except NULL:
+    """Write `data` in row-major order; return the address after its last element."""
+    cdef int64_t step = itemsize(dtype), written = 0
+    if depth == ndim:
+        if _is_sequence(data):
+            raise _unequal_depth(data, depth, operation)
+        store_number(target, dtype, _plain(data, operation), True, operation)
+        return target + step
+    if not _is_sequence(data):
+        raise TypeError(f"{operation}: nested sequences of unequal depth (got {data!r} at dimension {depth}, "
+                        f"expected a sequence of length {shape[depth]})")
+    if len(data) != shape[depth]:
+        raise ValueError(f"{operation}: expected sequence of length {shape[depth]} at dim {depth} (got "
+                         f"{len(data)}). Ragged sequences make no tensor: pad them to one length.")
+    PyErr_CheckSignals()
+    for item in data:
+        # Converting an item may run user code, which may change the length of the sequence.
+        if written == shape[depth]:
+            break
+        written += 1
+        if dtype == FLOAT32 and depth == ndim - 1 and PyFloat_CheckExact(item):
+            (<float *>target)[0] = <float>PyFloat_AS_DOUBLE(item)
+            target += step
+        elif dtype == INT64 and depth == ndim - 1 and PyLong_CheckExact(item):
+            (<int64_t *>target)[0] = _whole(item, dtype, operation)
+            target += step
+        else:
+            target = _write(item, depth + 1, ndim, shape, dtype, target, operation)
+    if written != shape[depth] or len(data) != shape[depth]:
+        raise ValueError(f"{operation}: a sequence changed its length while it was read (got {len(data)} elements, "
+                         f"expected {shape[depth]})")
+    return target
+
+
+cdef array_t *_new(int dtype, int ndim, const int64_t *shape) except NULL:
+    cdef array_t *array = array_empty(dtype, ndim, shape)
+    if array == NULL:
+        check(MEMORY_ERROR)
+    return array
+
+
+cdef array_t *_from_sequence(object data, int dtype, str operation) except NULL:
+    cdef int64_t[MAX_DIMS] shape
+    cdef array_t *array
+    cdef int ndim = _shape_of(data, shape, operation)
+    if dtype < 0:
+        dtype = _infer(data, 0, ndim, -1, operation)
+        if dtype < 0:                            # no element
+            dtype = default_float()
+    array = _new(dtype, ndim, shape)
+    try:
+        _write(data, 0, ndim, shape, dtype, array.data, operation)
+    except BaseException:
+        release(array)
+        raise
+    return array
+
+
+# ---- NumPy ---------------------------------------------------------------------------------------
+
+cdef object ndarray_over(array_t *array):
+    """Return an ndarray; for a dtype that NumPy lacks, a copy in the compute dtype."""
+    cdef array_t *copy
+    data_escapes()
+    if numpy_typenum(array.dtype) >= 0:
+        return numpy_from_array(array, None)
+    copy = as_copy(array, computed_in(array.dtype))
+    if copy == NULL:
+        check(MEMORY_ERROR)
+    return owned_ndarray(copy)
+
+
+cdef array_t *_from_numpy(object source, int dtype, str operation) except NULL:
+    """Copy an ndarray, in its own dtype or another one."""
+    cdef array_t *array
+    cdef array_t *wide
+    if dtype < 0:
+        dtype = dtype_code(source.dtype.newbyteorder("="), operation)
+    elif source.dtype.kind not in "biufc":
+        dtype_code(source.dtype, operation)      # raises
+    if source.dtype.kind == "c" and not is_complex(dtype) and dtype != BOOL:
+        source = source.real
+    if source.dtype.kind == "b":                 # True is 1 here, even if another byte stands for it there
+        source = not_equal(source.view("u1"), 0, out=empty(source.shape, "?"))
+    if is_short(dtype) and cnp.PyArray_TYPE(source) != numpy_typenum(dtype):
+        wide = _from_numpy(source, computed_in(dtype), operation)
+        array = as_copy(wide, dtype)
+        release(wide)
+        if array == NULL:
+            check(MEMORY_ERROR)
+        return array
+    array = _new(dtype, cnp.PyArray_NDIM(source), <int64_t *>cnp.PyArray_DIMS(source))
+    if (cnp.PyArray_TYPE(source) == numpy_typenum(dtype) and cnp.PyArray_IS_C_CONTIGUOUS(source)
+            and cnp.PyArray_ISNOTSWAPPED(source)):
+        memcpy(array.data, cnp.PyArray_DATA(source), array.size * itemsize(dtype))
+        return array
+    try:
+        with numpy_errors(all="ignore"):         # no warning for a value that does not fit
+            copy_into(ndarray_over(array), source, casting="unsafe")
+    except BaseException:
+        release(array)
+        raise
+    return array
+
+
+cdef array_t *array_of(object data, int dtype, str operation) except NULL:
+    cdef array_t *array
+    cdef int natural
+    if cnp.PyArray_Check(data):
+        return _from_numpy(data, dtype, operation)
+    if isinstance(data, Tensor):
+        array = as_copy((<Tensor>data).array, (<Tensor>data).array.dtype if dtype < 0 else dtype)
+        if array == NULL:
+            check(MEMORY_ERROR)
+        return array
+    if isinstance(data, str):
+        raise TypeError(f"{operation}: a string cannot be stored in a tensor (got {data!r}, expected numbers)")
+    natural = number_dtype(data)
+    if natural >= 0:
+        if dtype < 0:
+            dtype = natural
+        array = _new(dtype, 0, NULL)
+        try:
+            store_number(array.data, dtype, _plain(data, operation), True, operation)
+        except BaseException:
+            release(array)
+            raise
+        return array
+    if not isinstance(data, (list, tuple)) and hasattr(data, "__array__"):
+        return _from_numpy(as_ndarray(data), dtype, operation)
+    return _from_sequence(data, dtype, operation)
+
+
+# --------------------------------------------------------------------------------------------------------- dlpack types
+
+# DLPack capsules of dtypes that NumPy lacks.
+#
+# NumPy's functions export and import such capsules as integers of the same size; the type in the capsule is rewritten
+# before NumPy reads one or after it has made one.
+
+cdef enum:
+    INTEGER_TYPE = 0          # the codes of DLPack
+    BFLOAT_TYPE = 4
+    COMPLEX_TYPE = 5
+    MOST_DIMS = 64            # codes of NumPy, which refuses more
+
+cdef struct element_type_t:
+    uint8_t code
+    uint8_t bits
+    uint16_t lanes
+
+cdef struct capsule_contents_t:
+    void *data
+    int32_t device
+    int32_t device_number
+    int32_t ndim
+    element_type_t type
+    int64_t *shape            # strides and offset follow
+
+cdef struct capsule_with_version_t:
+    uint32_t major
+    uint32_t minor
+    void *context
+    void *deleter
+    uint64_t flags
+    capsule_contents_t contents
+
+
+cdef capsule_contents_t *_contents_of(object capsule) except? NULL:
+    """Return the tensor of a capsule; NULL if it is no capsule, used, or of an unknown version."""
+    cdef capsule_with_version_t *versioned
+    if PyCapsule_IsValid(capsule, "dltensor_versioned"):
+        versioned = <capsule_with_version_t *>PyCapsule_GetPointer(capsule, "dltensor_versioned")
+        return &versioned.contents if versioned.major == 1 else NULL
+    if PyCapsule_IsValid(capsule, "dltensor"):
+        return <capsule_contents_t *>PyCapsule_GetPointer(capsule, "dltensor")
+    return NULL
+
+
+cdef element_type_t *_type_of(object capsule) except? NULL:
+    cdef capsule_contents_t *contents = _contents_of(capsule)
+    return NULL if contents == NULL else &contents.type
+
+
+def checked_capsule(capsule):
+    """Return the capsule; raise for what NumPy would read beyond its end or through a NULL pointer."""
+    cdef capsule_contents_t *contents = _contents_of(capsule)
+    cdef bint empty = False
+    cdef int32_t i
+    if contents == NULL:
+        return capsule
+    if contents.ndim < 0 or contents.ndim > 0 and contents.shape == NULL:
+        raise BufferError(f"from_dlpack: the capsule has no valid shape (got {contents.ndim} dimensions and "
+                          f"{'a NULL pointer' if contents.shape == NULL else 'a pointer'}). Ask its maker to fill it.")
+    for i in range(min(contents.ndim, MOST_DIMS)):
+        if contents.shape[i] < 0:
+            raise BufferError(f"from_dlpack: the capsule has a negative size (got {contents.shape[i]} in dimension "
+                              f"{i}). Ask its maker to fill it.")
+        empty = empty or contents.shape[i] == 0
+    if contents.data == NULL and not empty:
+        raise BufferError("from_dlpack: the capsule has no memory (got a NULL pointer). Ask its maker to fill it.")
+    return capsule
+
+
+def as_integers(capsule):
+    """
+    Mark the elements of a capsule as integers if NumPy lacks their dtype.
+
+    Parameters
+    ----------
+    capsule : capsule
+        Not to be read by other code.
+
+    Returns
+    -------
+    dtype or None
+        The dtype that they have; None if it is none of those, and nothing has changed.
+    """
+    cdef element_type_t *type = _type_of(capsule)
+    cdef int code
+    if type == NULL or type.lanes != 1:
+        return None
+    if type.code == BFLOAT_TYPE and type.bits == 16:
+        code = BFLOAT16
+    elif type.code == COMPLEX_TYPE and type.bits == 32:
+        code = COMPLEX32
+    else:
+        return None
+    type.code = INTEGER_TYPE
+    return dtype_object(code)
+
+
+def from_integers(capsule, dtype not None):
+    """Set the dtype of a capsule whose elements are marked as integers of the same size."""
+    cdef element_type_t *type = _type_of(capsule)
+    cdef int code = dtype_code(dtype, "__dlpack__")
+    if type == NULL or type.code != INTEGER_TYPE or type.bits != 8 * itemsize(code):
+        raise BufferError(f"__dlpack__: NumPy made no capsule that is known here (got {capsule!r}, expected one of "
+                          "DLPack 1 or before, of integers).")
+    type.code = BFLOAT_TYPE if code == BFLOAT16 else COMPLEX_TYPE
+    return capsule
+
+
+# ------------------------------------------------------------------------------------------------------------- creation
 
 cnp.import_array()
 
@@ -157,7 +627,7 @@ cdef object plain_number(object value, str operation):
     if isinstance(value, (float, int, complex)) and not isinstance(value, _numpy_scalar):
         return value
     if isinstance(value, Tensor) and not needs_gradient(<Tensor>value) and (<Tensor>value).array.ndim == 0:
-        return numpy_view((<Tensor>value).array).item()
+        return ndarray_over((<Tensor>value).array).item()
     if isinstance(value, _numpy_scalar) or (isinstance(value, np.ndarray) and value.ndim == 0):
         return value.item()
     raise TypeError(f"{operation}: expected a number (got {type(value).__name__})")
@@ -590,3 +1060,174 @@ def constructed(dtype, tuple arguments not None, dict options not None, str oper
 def construct(Tensor self not None, tuple arguments not None, dict options not None):
     """Implement ``Tensor(...)``: the tensor gets the memory of a `constructed` one."""
     adopt(self, constructed(None, arguments, options, "Tensor"), False)
+
+
+# --------------------------------------------------------------------------------------------------------------- access
+
+# Access to the elements of a tensor from Python: as one number, or as a NumPy array over the same memory.
+
+cdef extern from *:
+    """
+    /* The bytes of the code that calls, and where in them it is. */
+    static PyObject *running_code(int *position) {
+        PyFrameObject *frame = PyEval_GetFrame();
+        PyCodeObject *code;
+        PyObject *instructions;
+        if (frame == NULL)
+            return PyBytes_FromStringAndSize(NULL, 0);
+        code = PyFrame_GetCode(frame);
+        *position = PyFrame_GetLasti(frame);
+        instructions = PyCode_GetCode(code);
+        Py_DECREF(code);
+        return instructions;
+    }
+    """
+    bytes running_code(int *position)
+
+cdef int _store = opmap["STORE_SUBSCR"], _build_slice = opmap["BUILD_SLICE"]
+
+
+def item(Tensor input not None):
+    """
+    Return the only element as a Python number.
+
+    Returns
+    -------
+    bool, int, float or complex
+
+    Raises
+    ------
+    RuntimeError
+        If the tensor has more than one element, or none.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.tensor([2.5]).item()
+    2.5
+    """
+    cdef array_t *array = input.array
+    cdef char *data = array.data
+    check_elements(array, "item")
+    data_escapes()
+    if array.size != 1:
+        raise RuntimeError(f"item: a Tensor with {array.size} elements cannot be converted to Scalar (got shape "
+                           f"{shape_text(array).decode()}, expected one element). Use tolist() for more.")
+    if array.dtype == FLOAT32:
+        return (<float *>data)[0]
+    if array.dtype == FLOAT64:
+        return (<double *>data)[0]
+    if array.dtype == INT64:
+        return (<int64_t *>data)[0]
+    if array.dtype == BOOL:
+        return (<uint8_t *>data)[0] != 0
+    if array.dtype == INT32:
+        return (<int32_t *>data)[0]
+    if array.dtype == INT16:
+        return (<int16_t *>data)[0]
+    if array.dtype == INT8:
+        return (<int8_t *>data)[0]
+    if array.dtype == UINT8:
+        return (<uint8_t *>data)[0]
+    if array.dtype == COMPLEX64:
+        return complex((<float *>data)[0], (<float *>data)[1])
+    if array.dtype == COMPLEX128:
+        return complex((<double *>data)[0], (<double *>data)[1])
+    return ndarray_over(array).item()
+
+
+cdef object _number(Tensor input, str kind):
+    """
+    Return the element for a conversion to a number.
+
+    NumPy's ``array[0] = tensor`` calls ``float`` as users do; the running bytecode instruction tells them apart,
+    because programs for PyTorch record their losses so. Where a slice has just been built, a list runs an iterator, as
+    in ``losses[:] = map(float, tensors)``: NumPy takes such values as arrays.
+    """
+    cdef int position = -1
+    cdef bytes code
+    if grad_enabled() and input.requires_grad:
+        code = running_code(&position)
+        if (2 <= position < len(code) and <unsigned char>code[position] == _store
+                and <unsigned char>code[position - 2] != _build_slice and library_name() == "cygrad"):
+            raise RuntimeError(f"{kind}: a tensor that requires grad would lose its history as an element of an array. "
+                               "Write into a Tensor, such as numpy.zeros_like(tensor), or write item().")
+    if input.array.size != 1 and not is_entry(input):
+        raise ValueError(f"{kind}: only one element tensors can be converted to Python scalars (got shape "
+                         f"{shape_text(input.array).decode()}). Use tolist() for more.")
+    number = item(input) if type(input) is Tensor else input.item()
+    if isinstance(number, complex) and kind != "complex":
+        if number.imag != 0:
+            raise RuntimeError(f"{kind}: a complex value cannot be converted without losing its imaginary part (got "
+                               f"{number}). Use .real or abs().")
+        return number.real
+    return number
+
+
+def as_float(Tensor input not None):
+    """Return the only element as a Python float."""
+    return float(_number(input, "float"))
+
+
+def as_int(Tensor input not None):
+    """Return the only element as a Python int."""
+    return int(_number(input, "int"))
+
+
+def as_complex(Tensor input not None):
+    """Return the only element as a Python complex."""
+    return complex(_number(input, "complex"))
+
+
+def numpy_view(Tensor input not None):
+    """
+    Return a NumPy array over the memory of the tensor, which it keeps alive.
+
+    It holds the memory, not the tensor, whose memory may be replaced while the array is in use.
+    """
+    if is_entry(input) and type(input).numpy is not Tensor.numpy:
+        return input.numpy()             # raises
+    check_elements(input.array, "numpy")
+    data_escapes()
+    return owned_ndarray(retain(input.array))
+
+
+def seen_as(Tensor input not None, dtype not None):
+    """Return the same memory with another dtype, without history."""
+    cdef array_t *array = input.array
+    cdef int code = dtype_code(dtype, "view"), i, last = array.ndim - 1
+    cdef int64_t old = itemsize(array.dtype), new = itemsize(code)
+    cdef int64_t shape[MAX_DIMS]
+    cdef int64_t strides[MAX_DIMS]
+    if old == new:
+        return wrap(array_view(array, code, array.ndim, array.shape, array.strides, 0))
+    given = input.stride()
+    if last < 0 or given[last] != 1:
+        raise RuntimeError(f"view: the last dimension must be dense to get elements of another size (got {input.dtype} "
+                           f"of shape {tuple(input.shape)} and strides {given}, and {dtype}). Call "
+                           "contiguous() first.")
+    for i in range(last + 1):
+        shape[i], strides[i] = array.shape[i], 1 if i == last else given[i] * old // new
+        if (shape[i] if i == last else given[i]) * old % new:
+            raise RuntimeError(f"view: the last dimension and all strides must be multiples of {new // old} to get "
+                               f"elements of {dtype} (got {input.dtype} of shape {tuple(input.shape)} and strides "
+                               f"{given}).")
+    if input.storage_offset() * old % new:
+        raise RuntimeError(f"view: the tensor must begin at an element of {dtype} (got {input.dtype} at offset "
+                           f"{input.storage_offset()}). Call clone() first.")
+    shape[last] = shape[last] * old // new
+    # Without memory there are no strides either.
+    return wrap(array_view(array, code, array.ndim, shape, array.strides if array.storage == NULL else strides, 0))
+
+
+def view_as(Tensor input not None, dtype not None):
+    """Return what `Tensor.view` gives for a dtype: a view for its own, else the same bytes as other elements."""
+    if is_entry(input):
+        return call_override(view_as, (input,), (input, dtype), {})
+    return input.view(tuple(input.shape)) if input.dtype is dtype else seen_as(input, dtype)
+
+
+def elements(Tensor input not None):
+    """Return a read-only `numpy_view`, or a copy in a wider dtype if NumPy lacks the dtype."""
+    check_elements(input.array, "numpy")
+    return ndarray_over(input.array) if numpy_typenum(input.array.dtype) < 0 else numpy_view(input)

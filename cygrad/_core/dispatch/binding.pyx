@@ -9,19 +9,117 @@ a signature allows is read from the row: keywords under both spellings (`input` 
 
 cimport cython
 from cpython.object cimport PyObject
+from libc.stdint cimport int64_t
+from cygrad._core.arrays.array cimport INTEGER, INTEGERS, array_t
 from cygrad._core.arrays.dtype cimport dtype as Dtype
-from cygrad._core.dispatch.dispatch cimport binary, call, call_inplace, unary
-from cygrad._core.dispatch.size_calls cimport call_with_sizes
-from cygrad._core.graph.tensor cimport Tensor
+from cygrad._core.dispatch.dispatch cimport binary, call, call_boxed, call_inplace, unary
+from cygrad._core.graph.boxing cimport INTEGER_CAPACITY, begin_frame, frame_t
+from cygrad._core.graph.tensor cimport Tensor, type_of
 from cygrad._core.memory.errors cimport unlikely
 from cygrad._core.table.operator cimport (
-    CALL_BINARY, CALL_INPLACE, CALL_UNARY, INPLACE, MAX_ARGUMENTS, OUT, Operator, operator_t, register_operator,
-    vectorcall_t)
+    CALL_BINARY, CALL_INPLACE, CALL_UNARY, INPLACE, MAX_ARGUMENTS, OUT, Operator, operator_t, register_operator, table,
+    vectorcall_t,
+)
 
 from importlib import import_module
-
 from cygrad._core.graph.early_forms import factors_first
 from cygrad._core.table.operator import operators
+
+
+# ----------------------------------------------------------------------------------------------------------- size calls
+
+# Fast path for a tensor and integers, such as ``x.view(2, 3)``, without a tuple.
+#
+# Building a tuple and boxing its integers takes longer than the view itself, so they are read from the vectorcall
+# arguments.
+
+cdef extern from *:
+    int64_t PyLong_AsLongLongAndOverflow(PyObject *given, int *overflow)
+
+
+cdef object call_with_sizes(Operator operator, vectorcall_t otherwise, PyObject *function, PyObject **given,
+                            size_t count, PyObject *names):
+    cdef frame_t frame
+    cdef int i, overflow = 0, n = <int>argument_count(count) - 1
+    if unlikely(names != NULL or n < 1 or n > <int>INTEGER_CAPACITY or not is_usual(given[0])):
+        return otherwise(function, given, count, names)
+    for i in range(n):
+        if type_of(given[i + 1]) != <PyObject *>int:
+            return otherwise(function, given, count, names)
+        frame.integers[i] = PyLong_AsLongLongAndOverflow(given[i + 1], &overflow)
+        if unlikely(overflow):
+            return otherwise(function, given, count, names)
+    begin_frame(&frame, <Tensor>given[0], 1)
+    frame.used = n
+    frame.values[1].kind = INTEGERS
+    frame.values[1].count = n
+    frame.values[1].of.integers = frame.integers
+    return call_boxed(operator, &frame, None, NULL)
+
+
+# ---------------------------------------------------------------------------------------------------------------- parts
+
+# Fast paths of `split`, `chunk` and `T` for plain tensors, where Python took longer than the views.
+
+cdef Operator _split, _transpose_all
+
+
+def equal_parts(input, number, dim, bint parts):
+    """
+    Return what `split` returns for chunks of n elements, or `chunk` for n chunks.
+
+    Returns
+    -------
+    tuple of Tensor or None
+        None: something is unusual, or wrong.
+    """
+    global _split
+    cdef frame_t frame
+    cdef array_t *array
+    cdef int64_t size, piece, place
+    if type(number) is not int or type(dim) is not int or not is_usual(<PyObject *>input):
+        return None
+    array = (<Tensor>input).array
+    if not 0 < number <= 1 << 60 or not -array.ndim <= dim < array.ndim:
+        return None
+    place = dim
+    place += array.ndim if place < 0 else 0
+    size, piece = array.shape[place], number
+    if parts:
+        piece = (size + piece - 1) // piece
+    if size == 0 or (size - 1) // piece >= <int>INTEGER_CAPACITY:
+        return None
+    if _split is None:
+        _split = table["split"]
+    begin_frame(&frame, <Tensor>input, 2)
+    while size > 0:
+        frame.integers[frame.used] = min(size, piece)
+        frame.used += 1
+        size -= piece
+    frame.values[1].kind = INTEGERS
+    frame.values[1].count = frame.used
+    frame.values[1].of.integers = frame.integers
+    frame.values[2].kind = INTEGER
+    frame.values[2].of.integer = place
+    return call_boxed(_split, &frame, None, NULL)
+
+
+def transposing(otherwise):
+    """Getter of `T`: the transpose of a matrix, and `otherwise(self)` for everything else."""
+    def transposed(self):
+        """The dimensions in reverse order; for a matrix its transpose."""
+        global _transpose_all
+        cdef frame_t frame
+        if not is_usual(<PyObject *>self) or (<Tensor>self).array.ndim != 2:
+            return otherwise(self)
+        if _transpose_all is None:
+            _transpose_all = table["transpose_all"]
+        begin_frame(&frame, <Tensor>self, 0)
+        return call_boxed(_transpose_all, &frame, None, NULL)
+    return transposed
+
+
+# -------------------------------------------------------------------------------------------------------------- binding
 
 cdef extern from *:
     """
@@ -332,3 +430,43 @@ def load_rows(list rows):
         made = _make_callable(register_operator(row))
         if made.descriptor.flags & INPLACE:
             _make_callable(getattr(operators, made.name + "_"))
+
+
+# ------------------------------------------------------------------------------------------------------ static function
+
+# Python functions that do not bind as methods.
+
+cdef extern from "Python.h":
+    object PyObject_Call(object function, object args, PyObject *kwargs)
+
+
+cdef class StaticFunction:
+    """
+    A function without ``__get__``: a class attribute that stays a function, like a built-in function.
+
+    Parameters
+    ----------
+    function : function
+        What it calls; all its attributes are found here, too.
+    """
+    cdef readonly object __wrapped__
+    cdef readonly str __doc__
+
+    def __init__(self, function):
+        self.__wrapped__, self.__doc__ = function, function.__doc__
+
+    def __call__(self, *args, **kwargs):
+        return PyObject_Call(self.__wrapped__, args, <PyObject *>kwargs if kwargs else NULL)
+
+    def __getattr__(self, name):
+        return getattr(self.__wrapped__, name)
+
+    @property
+    def __module__(self):
+        return self.__wrapped__.__module__
+
+    def __reduce__(self):
+        return self.__wrapped__.__qualname__
+
+    def __repr__(self):
+        return f"<function {self.__wrapped__.__qualname__}>"

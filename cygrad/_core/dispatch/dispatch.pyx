@@ -6,32 +6,490 @@ frequent case of eager code: small contiguous tensors of one dtype and shape.
 """
 
 cimport cython
+from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_Check
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint32_t
-from cygrad._core.arrays.array cimport array_empty_like, array_meta, array_t, release, retain, same_shape, shape_text
-from cygrad._core.arrays.dtype cimport DTYPES, category, dtype_name, is_complex, is_differentiable
-from cygrad._core.arrays.value cimport ARRAY, NOTHING, clear, set_array, value_t
-from cygrad._core.dispatch.execution cimport (
-    LARGE, call_boxed, keep, keep_results, needed_by, program_of, record, run_kernel, wants_gradient)
-from cygrad._core.dispatch.operation_errors cimport check_operation
-from cygrad._core.dispatch.standard_operands cimport (
-    is_array_api_operand, of_two_dtypes, promoted, standard_operator)
+from libc.stdio cimport snprintf
+from cygrad._core.arrays.array cimport (
+    ARRAY, ARRAYS, INTEGER, NOTHING, array_empty_like, array_meta, array_t, clear, copy_value, is_number, kernel_t,
+    release, retain, same_shape, set_array, set_arrays, shape_text, value_t,
+)
+from cygrad._core.arrays.dtype cimport (
+    DTYPES, FLOAT32, FLOAT64, UINT64, category, dtype_name, dtype_object, is_complex, is_differentiable, promotable,
+    promote,
+)
+from cygrad._core.creation.creation cimport tensor_from
+from cygrad._core.dispatch.tangents cimport check_out, result_type, write_out
 from cygrad._core.dispatch.work cimport size_of
 from cygrad._core.elementwise.elementwise cimport copy_into, entries, entry_t, evaluate, program_t, result_dtype
-from cygrad._core.graph.boxing cimport box, frame_t, unbox
+from cygrad._core.graph.boxing cimport begin_frame, box, box_number, frame_t, override, overrides, plain_object, unbox
 from cygrad._core.graph.inplace cimport bump_version, check_inplace, rebase_history
-from cygrad._core.graph.meta cimport any_is_meta, any_meta, any_unusual, is_meta
-from cygrad._core.graph.mode_stack cimport InplaceStep, begin_inplace, handle_call
+from cygrad._core.graph.mode_stack cimport InplaceStep, begin_inplace, handle_call, tell_executed
 from cygrad._core.graph.modes cimport (
-    CALL_MODES, EXCEPT_AUTOCAST, RESULT_MODES, grad_enabled, thread_state, thread_state_t)
-from cygrad._core.graph.native cimport NativeNode, native_node, set_meta
+    CALL_MODES, EXCEPT_AUTOCAST, RESULT_MODES, grad_enabled, thread_state, thread_state_t,
+)
+from cygrad._core.graph.native cimport NativeNode, native_node, pack_saved, set_meta, version_of
 from cygrad._core.graph.node cimport Node, kept_t, node_t, set_edge
-from cygrad._core.graph.override cimport override
-from cygrad._core.graph.array_api_marks cimport propagate_array_api
-from cygrad._core.graph.tensor cimport DIFFERENTIABLE_VIEW, Tensor, gradient_edge, is_plain, wrap
+from cygrad._core.graph.saved cimport SavedHooks, saved_hooks
+from cygrad._core.graph.tensor cimport (
+    DIFFERENTIABLE_VIEW, MULTI_OUTPUT_VIEW, SLOTS, SLOT_ABS, SLOT_ADD, SLOT_AND, SLOT_DIV, SLOT_EQ, SLOT_FLOOR_DIV,
+    SLOT_GE, SLOT_GT, SLOT_INVERT, SLOT_LE, SLOT_LSHIFT, SLOT_LT, SLOT_MATMUL, SLOT_MUL, SLOT_NE, SLOT_NEG, SLOT_OR,
+    SLOT_POW, SLOT_REMAINDER, SLOT_RSHIFT, SLOT_SUB, SLOT_XOR, WITHOUT_ELEMENTS, Tensor, adapt, any_is_meta, any_meta,
+    any_unusual, describe, gradient_edge, is_meta, is_plain, known_tensor, mark_array_api, propagate_array_api,
+    protocol, provided, requires_grad, unusual_among, wrap, wrap_view,
+)
 from cygrad._core.memory.atomic cimport atomic_load
-from cygrad._core.memory.errors cimport MEMORY_ERROR, OK, check, unlikely
-from cygrad._core.table.operator cimport ELEMENTWISE, MAX_RESULTS, NO_GRADIENT, Operator, operator_t
+from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, check, message, unlikely
+from cygrad._core.table.operator cimport (
+    CALL_BINARY, ELEMENTWISE, LIST_RESULT, MAX_ARGUMENTS, MAX_RESULTS, NO_GRADIENT, TENSORS, VIEW, Operator, first_edge,
+    operator_t, run_in_compute_dtypes, run_in_compute_dtypes_inplace, saved_t, table,
+)
+
+import numpy as np
+import sys
+from cygrad._core.table.operator import operators
+
+
+# ---------------------------------------------------------------------------------------------------- standard operands
+
+# Operands that are Array API arrays: differences from the rules for other tensors.
+#
+# 0-dim arrays take part in type promotion like others, so they are cast before the operation; and floor division has
+# limits where an operand is infinite.
+
+cdef Operator _floor_divide = None, _floored_quotient = None
+
+
+cdef tuple promoted(Tensor a, Tensor b, bint always):
+    cdef int common
+    if not promotable(a.array.dtype, b.array.dtype) or not (always or (a.array.ndim == 0) != (b.array.ndim == 0)):
+        return a, b
+    common = promote(a.array.dtype, b.array.dtype)
+    return _cast(a, common), _cast(b, common)
+
+
+cdef Tensor _cast(Tensor tensor, int dtype):
+    return tensor if tensor.array.dtype == dtype else operators.cast(tensor, dtype_object(dtype))
+
+
+cdef Operator standard_operator(Operator operator, object a, object b):
+    global _floor_divide, _floored_quotient
+    if _floor_divide is None:               # the table is complete only after this module has been imported
+        _floored_quotient, _floor_divide = table["floored_quotient"], table["floor_divide"]
+    if operator is _floor_divide and (_is_floating(a) or _is_floating(b)):
+        return _floored_quotient
+    return operator
+
+
+cdef inline bint _is_floating(object value) noexcept:
+    return is_plain(value) and category((<Tensor>value).array.dtype) == category(FLOAT32)
+
+
+def standard(result, *arguments):
+    """
+    Mark the results of a function of the namespace as Array API arrays.
+
+    Parameters
+    ----------
+    result : object
+        A Tensor, or several; all else is given back as it is.
+    *arguments : object
+        Of the function. A Tensor among them that is its result stays what it is, and the result is another one for the
+        same memory.
+
+    Returns
+    -------
+    object
+    """
+    if isinstance(result, Tensor):
+        return _standard(<Tensor>result, arguments)
+    if isinstance(result, (tuple, list)):
+        parts = [_standard(<Tensor>part, arguments) if isinstance(part, Tensor) else part for part in result]
+        return type(result)(*parts) if hasattr(result, "_fields") else type(result)(parts)
+    return result
+
+
+cdef Tensor _standard(Tensor tensor, tuple arguments):
+    if not is_plain(tensor) or is_array_api(tensor.array):
+        return tensor
+    for argument in arguments:
+        if argument is tensor:
+            tensor = operators.alias(tensor)
+            break
+    mark_array_api(tensor.array)
+    return tensor
+
+
+def follows_standard(Tensor tensor not None):
+    """Whether a tensor is an Array API array."""
+    return is_array_api(tensor.array)
+
+
+# ----------------------------------------------------------------------------------------------------- operation errors
+
+# Error messages of shared kernels and programs begin with the operation that was called.
+
+# Modules whose functions call user functions: transforms and dispatchers are not the operation that failed.
+_CALLERS = ("cygrad.func.", "cygrad.compiling.", "cygrad.utils.", "cygrad.autograd.", "cygrad._core.")
+
+
+cdef int check_operation(int status, str operation, bint inplace) except -1:
+    cdef bytes text
+    if status == OK:
+        return 0
+    if message()[0] == b":":
+        text = <bytes>message()
+        name = (_public_caller() or (operation + "_" if inplace else operation)).encode()
+        snprintf(message(), MESSAGE, b"%s%s", <char *>name, <char *>text)
+    return check(status)
+
+
+cdef object _public_caller():
+    """Return the outermost public function of the package that user code called; None for an operator of the table."""
+    frame, found = sys._getframe(), None
+    while frame is not None:
+        module = frame.f_globals.get("__name__") or ""
+        if not module.startswith("cygrad."):
+            break
+        name = frame.f_code.co_name
+        if not module.startswith(_CALLERS):
+            if name in frame.f_globals.get("__all__", ()) or name in frame.f_globals.get("rows", ()):
+                found = name
+            elif module.startswith("cygrad.distributions.") and not name.startswith("_"):
+                found = frame.f_code.co_qualname
+        frame = frame.f_back
+    return found
+
+
+# ------------------------------------------------------------------------------------------------------------ execution
+
+# Execution of an operation after its arguments are boxed: the kernel or element-wise program, the node, the results.
+
+# --------------------------------------------------------------------------------------------------------- recording
+
+cdef inline int _n_differentiable(const operator_t *op) noexcept:
+    """Return how many arguments have a derivative formula; they come first in the row."""
+    return op.n_single + (op.listed != MAX_ARGUMENTS)
+
+
+cdef uint32_t needed_by(const operator_t *op, frame_t *frame) except? 0xffffffff:
+    cdef int i = -1, left = _n_differentiable(op)
+    cdef uint32_t needed = 0
+    while left:
+        i += 1
+        if not op.arguments[i].differentiable:
+            continue
+        left -= 1
+        if frame.objects[i] == NULL:
+            continue
+        if op.arguments[i].kind == TENSORS:
+            for item in <list>frame.objects[i]:
+                if item is not None and wants_gradient(<Tensor>item):
+                    needed |= 1u << i
+                    break
+        elif (<Tensor>frame.objects[i]).base is None:
+            if requires_grad(<Tensor>frame.objects[i]):
+                needed |= 1u << i
+        elif wants_gradient(<Tensor>frame.objects[i]):
+            needed |= 1u << i
+    return needed
+
+
+cdef int _keep_metas(kept_t *kept, const value_t *value) except -1:
+    """Save shapes and dtypes, without the memory."""
+    cdef array_t *meta
+    cdef int i
+    if value.kind == ARRAY:
+        meta = array_meta(value.of.array)
+        if meta == NULL:
+            check(MEMORY_ERROR)
+        set_array(&kept.value, meta)
+        return 0
+    check(set_arrays(&kept.value, value.count))
+    for i in range(value.count):
+        if value.of.arrays[i] != NULL:
+            kept.value.of.arrays[i] = array_meta(value.of.arrays[i])
+            if kept.value.of.arrays[i] == NULL:
+                check(MEMORY_ERROR)
+    return 0
+
+
+cdef int keep(NativeNode node, int position, const value_t *value, bint meta) except -1:
+    """Save one value for backward."""
+    cdef kept_t *kept = &node.c.saved[position]
+    cdef SavedHooks hooks
+    cdef int i
+    if meta and (value.kind == ARRAY or value.kind == ARRAYS):
+        return _keep_metas(kept, value)
+    if value.kind == ARRAY:
+        if value.of.array.version == NULL:
+            raise RuntimeError(f"{node.c.op.name.decode()}: an inference tensor cannot be saved for backward (got one "
+                               f"as '{node.c.op.saved[position].name.decode()}'). Make a normal one with clone().")
+    elif value.kind == ARRAYS:
+        for i in range(value.count):
+            if value.of.arrays[i] != NULL and value.of.arrays[i].version == NULL:
+                raise RuntimeError(f"{node.c.op.name.decode()}: an inference tensor cannot be saved for backward (got "
+                                   f"one in '{node.c.op.saved[position].name.decode()}'). Make a normal one with "
+                                   "clone().")
+    if thread_state().saved_hooks != NULL and (value.kind == ARRAY or value.kind == ARRAYS):
+        hooks = saved_hooks()
+        return pack_saved(node, position, value, False, hooks.pack, hooks.unpack)
+    kept.version = version_of(value)
+    return check(copy_value(&kept.value, value))
+
+
+cdef NativeNode record(Operator operator, frame_t *frame, uint32_t needed, int n_outputs):
+    cdef operator_t *op = operator.descriptor
+    cdef const saved_t *saved
+    cdef value_t *value
+    cdef array_t *meta
+    cdef int i = -1, edge = 0, n_edges = op.n_single, left = _n_differentiable(op)
+    cdef NativeNode node
+    cdef node_t *c
+    if not op.compiled:
+        operator.compile()
+    if op.listed != MAX_ARGUMENTS:
+        n_edges += <int>len(<list>frame.objects[op.listed])
+    node = native_node(operator, n_edges, n_outputs, True)
+    c = node.c
+    c.needed = needed
+    while left:
+        i += 1
+        if not op.arguments[i].differentiable:
+            continue
+        left -= 1
+        if op.arguments[i].kind == TENSORS:
+            for item in <list>frame.objects[i]:
+                if item is not None:
+                    _connect(c, edge, <Tensor>item)
+                edge += 1
+        else:
+            if frame.objects[i] != NULL:
+                _connect(c, edge, <Tensor>frame.objects[i])
+            edge += 1
+    for i in range(op.n_saved):
+        saved = &op.saved[i]
+        if not saved.needed_by & needed or saved.from_result:
+            continue
+        value = &frame.values[saved.index]
+        if is_number(value):
+            c.saved[i].value = value[0]
+            continue
+        if value.kind == ARRAY and not saved.memory_by & needed and op.arguments[saved.index].differentiable:
+            meta = c.metas[first_edge(op, saved.index, n_edges)]
+            if meta != NULL:
+                meta.count += 1              # not shared yet
+                set_array(&c.saved[i].value, meta)
+                continue
+        if value.kind != NOTHING:
+            keep(node, i, value, not saved.memory_by & needed)
+    return node
+
+
+cdef inline int _connect(node_t *c, int edge, Tensor tensor) except -1:
+    cdef int64_t input_nr
+    cdef Node target = gradient_edge(tensor, &input_nr)
+    if target is not None:
+        set_edge(c, edge, target.c, input_nr)
+        set_meta(c, edge, tensor.array)
+    return 0
+
+
+cdef int keep_results(NativeNode node, value_t *results) except -1:
+    cdef const operator_t *op = node.c.op
+    cdef int i
+    for i in range(op.n_saved):
+        if op.saved[i].from_result and op.saved[i].needed_by & node.c.needed:
+            keep(node, i, &results[op.saved[i].index], not op.saved[i].memory_by & node.c.needed)
+    return 0
+
+
+# ---------------------------------------------------------------------------------------------------------- execution
+
+cdef program_t *program_of(Operator operator) except NULL:
+    if operator.descriptor.program == NULL:
+        operator.ensure_program()
+    return operator.descriptor.program
+
+
+cdef int run(Operator operator, frame_t *frame, value_t *results, int64_t size) except -1:
+    cdef operator_t *op = operator.descriptor
+    cdef program_t *program
+    cdef array_t *result = NULL
+    cdef int status
+    if op.flags & ELEMENTWISE:
+        program = program_of(operator)
+        if size < LARGE:
+            status = evaluate(program, frame.values, 0, NULL, &result)
+        else:
+            with nogil:
+                status = evaluate(program, frame.values, 0, NULL, &result)
+        if unlikely(status != OK):
+            check_operation(status, operator.name, False)
+        set_array(&results[0], result)
+        return 0
+    return run_kernel(op, op.kernel, frame, results, size)
+
+
+cdef int run_kernel(operator_t *op, kernel_t kernel, frame_t *frame, value_t *results, int64_t size) except -1:
+    cdef int status
+    if unlikely(frame.storage_only):
+        with nogil:
+            if kernel == op.into:
+                status = run_in_compute_dtypes_inplace(op, kernel, frame.values, results)
+            else:
+                status = run_in_compute_dtypes(op, kernel, frame.values, results)
+    elif size < LARGE:
+        status = kernel(frame.values, results)
+    else:
+        with nogil:
+            status = kernel(frame.values, results)
+    return check_operation(status, op.name.decode(), False) if unlikely(status != OK) else 0
+
+
+cdef int _gradients_of(const operator_t *op) noexcept:
+    """
+    Return how many gradients the node takes: indices and results that only formulas read, which come last, have none.
+    """
+    cdef int n = op.n_results
+    while n > 1 and not op.differentiable_results >> (n - 1) & 1:
+        n -= 1
+    return n
+
+
+cdef object call_boxed(Operator operator, frame_t *frame, object out, value_t *computed):
+    cdef value_t[MAX_RESULTS] results
+    cdef operator_t *op = operator.descriptor
+    cdef thread_state_t *state = thread_state()
+    cdef uint32_t needed = 0
+    cdef int64_t size
+    cdef NativeNode node = None
+    cdef int i, status, unusual, n_results = op.n_results
+    for i in range(n_results):
+        results[i].kind = NOTHING
+        if computed != NULL:
+            results[i] = computed[i]
+    try:
+        unusual = unusual_among(frame.n, frame.values) if unlikely(any_unusual) else 0
+        if not state.grad_disabled and not op.flags & NO_GRADIENT and not unusual & WITHOUT_ELEMENTS:
+            needed = needed_by(op, frame)
+        if unlikely(out is not None):
+            check_out(operator, frame, out, needed)
+        size = size_of(frame)
+        if needed:
+            node = record(operator, frame, needed, 1)
+        if computed == NULL and (op.flags & ELEMENTWISE or frame.storage_only or size >= LARGE):
+            run(operator, frame, results, size)
+        elif computed == NULL:
+            status = op.kernel(frame.values, results)
+            if unlikely(status != OK):
+                check_operation(status, operator.name, False)
+        if unlikely(unusual):
+            adapt(unusual, n_results, results)
+        if node is not None:
+            node.c.work = size
+            if op.n_results > 1 or op.flags & LIST_RESULT:
+                node.c.n_outputs = results[0].count if op.flags & LIST_RESULT else _gradients_of(op)
+            if op.n_saved and op.saved[op.n_saved - 1].from_result:           # results come last there
+                keep_results(node, results)
+        if unlikely(out is not None):
+            return write_out(operator, results, out)
+        if op.n_results == 1 and results[0].kind == ARRAY:
+            results[0].kind = NOTHING
+            wrapped = _wrap_result(operator, frame, results[0].of.array, node, 0, False)
+        else:
+            wrapped = wrap_results(operator, frame, results, node)
+        if unlikely(state.modes & RESULT_MODES):
+            tell_executed(operator, frame, wrapped, node)
+        return wrapped
+    finally:
+        for i in range(n_results):
+            if results[i].kind != NOTHING:
+                clear(&results[i])
+        unbox(frame)
+
+
+cdef object call_with_integers(Operator operator, Tensor self, int n, const int64_t *integers, array_t *made):
+    cdef frame_t frame
+    cdef value_t result
+    cdef PyObject *arguments[MAX_ARGUMENTS]
+    cdef list objects
+    cdef int i
+    if unlikely(thread_state().modes & CALL_MODES):
+        release(made)
+        objects = [self, *[integers[i] for i in range(n)]]
+        for i in range(n + 1):
+            arguments[i] = <PyObject *>objects[i]
+        return handle_call(operator, arguments, None, False)
+    begin_frame(&frame, self, n)
+    for i in range(n):
+        frame.values[i + 1].kind = INTEGER
+        frame.values[i + 1].of.integer = integers[i]
+    if made == NULL:
+        return call_boxed(operator, &frame, None, NULL)
+    set_array(&result, made)
+    return call_boxed(operator, &frame, None, &result)
+
+
+cdef Tensor _wrap_result(Operator operator, frame_t *frame, array_t *array, NativeNode node, int output_nr,
+                         bint several):
+    """
+    Wrap a result, whose reference it takes over. An array that is an argument's own becomes that argument's Tensor.
+    """
+    cdef operator_t *op = operator.descriptor
+    cdef Tensor tensor, first
+    if array.tensor != NULL:
+        tensor = known_tensor(array)
+        if tensor is not None:
+            release(array)
+            return tensor
+    first = None
+    if op.flags & VIEW and op.arguments[0].kind != TENSORS:
+        first = <Tensor>frame.objects[0]
+    if first is not None and array.storage == first.array.storage:
+        tensor = wrap_view(array, first)
+        if array.version == NULL:            # of an inference tensor: outside the graph, too
+            return tensor
+        if several and tensor.base is not None and grad_enabled():
+            tensor.view_kind = MULTI_OUTPUT_VIEW
+    else:
+        tensor = wrap(array)
+    if node is not None and is_differentiable(array.dtype):
+        tensor.node = node
+        tensor.output_nr = output_nr
+    return tensor
+
+
+cdef object wrap_results(Operator operator, frame_t *frame, value_t *results, NativeNode node):
+    cdef operator_t *op = operator.descriptor
+    cdef array_t *array
+    cdef int i
+    cdef list tensors
+    if op.flags & LIST_RESULT:
+        tensors = []
+        for i in range(results[0].count):
+            array = results[0].of.arrays[i]
+            results[0].of.arrays[i] = NULL
+            # The kernel returns no array where there is no result: a gradient for a tensor that `cat` skips.
+            tensors.append(None if array == NULL else _wrap_result(operator, frame, array, node, i, True))
+        return tuple(tensors)
+    if op.n_results == 1:
+        if results[0].kind != ARRAY:
+            return plain_object(&results[0])
+        results[0].kind = NOTHING
+        return _wrap_result(operator, frame, results[0].of.array, node, 0, False)
+    tensors = []
+    for i in range(op.n_results):
+        if results[i].kind != ARRAY:
+            tensors.append(plain_object(&results[i]))
+            continue
+        results[i].kind = NOTHING
+        tensors.append(_wrap_result(operator, frame, results[i].of.array,
+                                    node if op.differentiable_results >> i & 1 else None, i, False))
+    return result_type(operator)(*tensors)
+
+
+# ------------------------------------------------------------------------------------------------------------- dispatch
 
 cdef enum:
     SMALL = 2048                # elements up to which an element-wise call keeps the GIL
@@ -317,3 +775,140 @@ cdef object binary(Operator operator, object input, object other, object out):
     arguments[0] = <PyObject *>input
     arguments[1] = <PyObject *>other
     return call(operator, arguments, out)
+
+
+# ------------------------------------------------------------------------------------------------------ number protocol
+
+# Tensor's number protocol: ``a + b`` and the other slots, connected to the operators of the table.
+#
+# The Tensor type is defined below the operators and calls up through `protocol`, a struct of function pointers.
+
+cdef PyObject *_slots[SLOTS]
+cdef list _slot_operators = []           # keeps them alive
+cdef object _ndarray = np.ndarray
+cdef Operator _power = None              # operator for exponents that are Tensors
+
+
+def check_power(input, exponent):
+    """Refuse integers to a negative integer power: their dtype has no fractions."""
+    if (isinstance(input, Tensor) and isinstance(exponent, int) and exponent < 0
+            and category((<Tensor>input).array.dtype) < category(FLOAT32)):
+        raise RuntimeError(f"pow: integers have no negative integer powers (got a {describe(<Tensor>input)} and the "
+                           f"exponent {exponent}). Convert to a floating dtype first.")
+
+
+cdef Operator _slot_operator(int slot, object a, object b):
+    if slot != SLOT_POW:
+        return <Operator>_slots[slot]
+    if isinstance(b, Tensor) or isinstance(b, _ndarray):
+        return _power
+    check_power(a, b)
+    return <Operator>_slots[slot]
+
+
+cdef bint _is_operand(object value, object other) except -1:
+    cdef value_t ignored
+    cdef int overflow = 0
+    if PyLong_Check(value):
+        PyLong_AsLongLongAndOverflow(value, &overflow)
+        if overflow and not _needs_uint64(value, other):
+            box_number(value, &ignored)          # raises
+        return True
+    return isinstance(value, Tensor) or box_number(value, &ignored) or hasattr(value, "__array__") or overrides(value)
+
+
+cdef bint _needs_uint64(object value, object tensor) except -1:
+    """Return whether an integer exceeds int64 but fits the dtype of the tensor operand."""
+    return isinstance(tensor, Tensor) and (<Tensor>tensor).array.dtype == UINT64 and value >> 63 == 1
+
+
+cdef inline object _operand(object value, object other):
+    """Return the value, or a tensor of an integer that exceeds int64."""
+    cdef int overflow = 0
+    if PyLong_Check(value):
+        PyLong_AsLongLongAndOverflow(value, &overflow)
+        if overflow and _needs_uint64(value, other):
+            return tensor_from(np.asarray(value, np.uint64), UINT64, "tensor")
+    return value
+
+
+cdef object _binary_slot(int slot, object a, object b):
+    cdef Operator row
+    cdef PyObject *arguments[2]
+    if not (isinstance(a, Tensor) and isinstance(b, Tensor)):
+        if not (_is_operand(a, b) and _is_operand(b, a)):
+            return NotImplemented
+        if PyLong_Check(a) or PyLong_Check(b):
+            a, b = _operand(a, b), _operand(b, a)
+    row = _slot_operator(slot, a, b)
+    if row.call_kind == CALL_BINARY:
+        return binary(row, a, b, None)
+    if any_unusual and of_two_dtypes(a, b) and (is_array_api_operand(a) or is_array_api_operand(b)):
+        a, b = promoted(<Tensor>a, <Tensor>b, True)
+    arguments[0] = <PyObject *>a
+    arguments[1] = <PyObject *>b
+    return call(row, arguments, None)
+
+
+cdef object _inplace_slot(int slot, object a, object b):
+    cdef Operator row
+    cdef PyObject *arguments[2]
+    if not _is_operand(b, a):
+        return NotImplemented
+    if PyLong_Check(b):
+        b = _operand(b, a)
+    row = _slot_operator(slot, a, b)
+    if any_unusual and (is_array_api_operand(a) or is_array_api_operand(b)):
+        row = standard_operator(row, a, b)
+    arguments[0] = <PyObject *>a
+    arguments[1] = <PyObject *>b
+    return call_inplace(row, arguments)
+
+
+cdef object _unary_slot(int slot, object a):
+    if slot == SLOT_INVERT and category((<Tensor>a).array.dtype) >= category(FLOAT32):
+        raise TypeError(f"~: only integers and masks can be inverted (got a {describe(<Tensor>a)}). Convert with to() "
+                        "first.")
+    return unary(<Operator>_slots[slot], a, None)
+
+
+def connect():
+    """Set the operators of Tensor's number protocol; called once the table is complete."""
+    global _power
+    names = {SLOT_ADD: "add", SLOT_SUB: "sub", SLOT_MUL: "mul", SLOT_DIV: "div", SLOT_FLOOR_DIV: "floor_divide",
+             SLOT_REMAINDER: "remainder", SLOT_POW: "pow", SLOT_MATMUL: "matmul", SLOT_AND: "bitwise_and",
+             SLOT_OR: "bitwise_or", SLOT_XOR: "bitwise_xor", SLOT_LSHIFT: "left_shift",
+             SLOT_RSHIFT: "right_shift", SLOT_EQ: "eq", SLOT_NE: "ne", SLOT_LT: "lt", SLOT_LE: "le",
+             SLOT_GT: "gt", SLOT_GE: "ge", SLOT_NEG: "neg", SLOT_ABS: "abs", SLOT_INVERT: "bitwise_not"}
+    for slot, name in names.items():
+        operator = table[name]
+        # The slots pass exactly two operands.
+        if (<Operator>operator).descriptor.n_arguments > 2:
+            raise RuntimeError(f"{name}: has more arguments than the number protocol passes")
+        _slot_operators.append(operator)
+        _slots[slot] = <PyObject *>operator
+    _power = table["pow_tensor"]
+    protocol.binary = _binary_slot
+    protocol.inplace = _inplace_slot
+    protocol.unary = _unary_slot
+
+
+# ---------------------------------------------------------------------------------------------------------- ufunc calls
+
+# ``__array_ufunc__`` of Tensor. Plain calls run here, for speed; others go to a Python package that is imported on first
+# use.
+
+def array_ufunc(Tensor self not None, ufunc, str method not None, *inputs, **options):
+    """Compute a NumPy ufunc of Tensors."""
+    cdef int dtype = self.array.dtype
+    if not options and (dtype == FLOAT64 or dtype == FLOAT32) and method == "__call__":
+        if len(inputs) == 1:
+            function = (<dict>provided["ufuncs"]).get(ufunc)
+            if function is not None:
+                return function(self)
+        elif (len(inputs) == 2 and isinstance(inputs[0], Tensor) and isinstance(inputs[1], Tensor)
+                and (<Tensor>inputs[0]).array.dtype == dtype and (<Tensor>inputs[1]).array.dtype == dtype):
+            function = (<dict>provided["ufuncs"]).get(ufunc)
+            if function is not None:
+                return function(inputs[0], inputs[1])
+    return provided["general_ufunc"](self, ufunc, method, inputs, options)

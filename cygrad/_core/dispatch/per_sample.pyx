@@ -7,23 +7,22 @@ from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport strcmp
-from cygrad._core.arrays.array cimport array_empty_like, array_t, array_view, release, retain
+from cygrad._core.arrays.array cimport (
+    INTEGER, NOTHING, array_empty_like, array_t, array_view, find_kernel, kernel_t, release, retain, set_array, value_t,
+)
 from cygrad._core.arrays.dtype cimport computed_in, is_floating
-from cygrad._core.arrays.value cimport INTEGER, NOTHING, find_kernel, kernel_t, set_array, value_t
 from cygrad._core.elementwise.elementwise cimport fill
-from cygrad._core.engine.node_run cimport add_part
+from cygrad._core.engine.node_run cimport CHECK_SIGNALS, FINISHED, NEEDS_PYTHON, add_part, advance
 from cygrad._core.engine.plan cimport item_t, plan_build, plan_capturing, plan_find, plan_free, plan_restrict, plan_t
-from cygrad._core.engine.serial_run cimport CHECK_SIGNALS, FINISHED, NEEDS_PYTHON, advance
 from cygrad._core.graph.modes cimport is_watched, thread_state
 from cygrad._core.graph.native cimport NativeNode
 from cygrad._core.graph.node cimport Node, node_t
-from cygrad._core.graph.tensor cimport Tensor, gradient_edge, wrap
-from cygrad._core.graph.tensor_identity cimport known_tensor, tensor_of
+from cygrad._core.graph.tensor cimport Tensor, gradient_edge, known_tensor, tensor_of, wrap
 from cygrad._core.graph.untracked_reason cimport GRADIENT
 from cygrad._core.memory.errors cimport MEMORY_ERROR, check
 from cygrad._core.table.operator cimport Operator, first_edge, operator_t
 
-import cygrad._core.kernels.linalg.products  # noqa: F401  # no-cython-lint  # registers matmul
+import cygrad._core.kernels.linalg.matmul  # noqa: F401  # no-cython-lint  # registers matmul
 
 cdef kernel_t _matmul = find_kernel("matmul")
 

@@ -10,26 +10,36 @@ computes tangents the thread is in none, so tangents have no tangents.
 
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint32_t
-from libc.string cimport memcmp
-from cygrad._core.arrays.array cimport array_t
-from cygrad._core.arrays.dtype cimport is_complex, is_differentiable, itemsize
-from cygrad._core.graph.boxing cimport frame_t, plain_object
+from libc.string cimport memcmp, strcmp
+from cygrad._core.arrays.array cimport (
+    ARRAY, ARRAYS, MAX_DIMS, array_empty_like, array_t, array_view, same_shape, shape_text, share_memory, value_t,
+)
+from cygrad._core.arrays.dtype cimport category, dtype_name, is_complex, is_differentiable, itemsize
+from cygrad._core.elementwise.copying cimport is_non_overlapping_and_dense, same_place
+from cygrad._core.elementwise.elementwise cimport copy_into
+from cygrad._core.graph.boxing cimport frame_t, is_entry, plain_object
+from cygrad._core.graph.inplace cimport bump_version, check_inplace, rebase_history
 from cygrad._core.graph.mode_stack cimport InplaceStep, Mode, abort_trace, exchange_mode
 from cygrad._core.graph.modes cimport (
-    FORWARD_MODE, TRACING_MODE, grad_enabled, set_dual_level, thread_state, thread_state_t)
+    FORWARD_MODE, TRACING_MODE, grad_enabled, set_dual_level, thread_state, thread_state_t,
+)
 from cygrad._core.graph.native cimport NativeNode, fit_recorded
 from cygrad._core.graph.node cimport gc_track
-from cygrad._core.graph.override cimport is_entry
-from cygrad._core.graph.tensor cimport Tensor, protocol
+from cygrad._core.graph.tensor cimport Tensor, protocol, replace_array, requires_grad
 from cygrad._core.graph.view_requirement cimport takes_part
 from cygrad._core.memory.atomic cimport atomic_add
-from cygrad._core.table.operator cimport NO_GRADIENT, TENSORS, Operator, operator_t
+from cygrad._core.memory.errors cimport MEMORY_ERROR, check
+from cygrad._core.table.operator cimport LIST_RESULT, MOVES, NO_GRADIENT, TENSOR, TENSORS, Operator, operator_t
 
 import threading
 from weakref import WeakSet
-
-from cygrad._core.table.operator import operators
 from cygrad._core.creation.factories import zeros, zeros_like
+from cygrad._core.dispatch.named_results import named_result
+from cygrad._core.graph.user_warnings import warn_user
+from cygrad._core.table.operator import operators
+
+
+# ------------------------------------------------------------------------------------------------------------- tangents
 
 cdef dict _levels = {}              # level number -> {address of a dual tensor: its tangent}
 cdef dict _nodes = {}               # level number -> nodes that hold tangents of saved tensors
@@ -450,3 +460,156 @@ cdef Mode _forward_mode = ForwardMode()
 
 # Last, because it imports from this module.
 from cygrad._core.dispatch.tangent_rules import fit as _fit, push as _push, push_copy as _push_copy
+
+
+# --------------------------------------------------------------------------------------------------------- out argument
+
+# The argument out=, and the named tuples of several results.
+
+cdef bint _chooses(const operator_t *op) noexcept:
+    """Does the operator move elements of some arguments to positions that others give, as `gather` and `cat` do?"""
+    return op.flags & MOVES and op.n_arguments > 1 and (
+        op.arguments[0].kind == TENSORS or op.arguments[1].kind == TENSOR or op.arguments[2].kind == TENSOR)
+
+
+cdef bint _overlaps(const operator_t *op, const frame_t *frame, const array_t *out) noexcept:
+    """Does `out` overlap part of an argument, or all of one whose elements move?"""
+    cdef const value_t *value
+    cdef const array_t *array
+    cdef int i, k
+    cdef bint moves = _chooses(op) or strcmp(op.name, b"kthvalue") == 0
+    for i in range(frame.n):
+        value = &frame.values[i]
+        for k in range(1 if value.kind == ARRAY else value.count if value.kind == ARRAYS else 0):
+            array = value.of.array if value.kind == ARRAY else value.of.arrays[k]
+            if array == out and moves:                    # an empty one, too: it would be resized
+                return True
+            if (array != NULL and array.storage == out.storage and share_memory(array, out)
+                    and (moves or not same_place(array, out)) and is_non_overlapping_and_dense(array)
+                    and is_non_overlapping_and_dense(out)):
+                return True
+    return False
+
+
+cdef int check_out(Operator operator, frame_t *frame, object out, uint32_t needed) except -1:
+    for tensor in out if isinstance(out, (tuple, list)) else (out,):
+        if not isinstance(tensor, Tensor):
+            raise TypeError(f"{operator.name}: out must be a Tensor (got {type(tensor).__name__}).")
+        if grad_enabled() and (needed or requires_grad(<Tensor>tensor)):
+            raise RuntimeError(f"{operator.name}: out= does not record gradients, but an argument requires grad. Use "
+                               "the form without out=, or no_grad().")
+        check_inplace(<Tensor>tensor, operator.name, False)
+        if _overlaps(operator.descriptor, frame, (<Tensor>tensor).array):
+            raise RuntimeError(f"{operator.name}: elements of out overlap those of an argument. Pass another out, or "
+                               "clone() the argument.")
+        if thread_state().dual_level and tangent_of(<Tensor>tensor) is not None:
+            raise NotImplementedError(f"{operator.name}: out= does not keep tangents, but out has one. Use the form "
+                                      "without out=.")
+    abort_trace("out= has no native form here")
+    if thread_state().dual_level and has_tangents(operator, frame):
+        raise RuntimeError(f"{operator.name}: out= does not keep tangents, but an argument has one. Use the form "
+                           "without out=.")
+    return 0
+
+
+cdef object write_out(Operator operator, value_t *results, object out):
+    cdef int i, n = operator.descriptor.n_results
+    cdef list targets = list(out) if isinstance(out, (tuple, list)) else [out]
+    cdef Tensor target
+    cdef array_t *array
+    if len(targets) != n or operator.descriptor.flags & LIST_RESULT:
+        raise TypeError(f"{operator.name}: out must hold one Tensor for each result (got {len(targets)}, "
+                        f"expected {n}).")
+    for i in range(n):
+        target = <Tensor>targets[i]
+        array = results[i].of.array
+        if category(array.dtype) > category(target.array.dtype) or (
+                _chooses(operator.descriptor) and operator.descriptor.arguments[0].kind != TENSORS
+                and array.dtype != target.array.dtype):
+            raise RuntimeError(f"{operator.name}: the result cannot be cast to out (got a result of "
+                               f"{dtype_name(array.dtype).decode()}, expected "
+                               f"{dtype_name(target.array.dtype).decode()}). Use an out of the result's dtype.")
+        if not same_shape(array, target.array):
+            if target.array.size:
+                warn_user(f"{'out' if operator.name == 'written' else operator.name + ': out'} was resized, as it has "
+                          f"another shape than the result (got {shape_text(target.array).decode()}, expected "
+                          f"{shape_text(array).decode()}). Pass an empty tensor, or one of that shape.")
+            _replace_array(target, array)
+        else:
+            check(copy_into(target.array, array))
+        bump_version(target)
+    return out if n > 1 else targets[0]
+
+
+cdef int _replace_array(Tensor target, array_t *array) except -1:
+    """Resize `out` to the result's shape in its own dtype: in its memory, which views see, if the elements fit."""
+    cdef int64_t strides[MAX_DIMS]
+    cdef int64_t step = 1
+    cdef array_t *fresh
+    cdef int i
+    if target.array.contiguous and target.array.storage != NULL and 0 < array.size <= target.array.size:
+        for i in reversed(range(array.ndim)):
+            strides[i] = step
+            step *= array.shape[i]
+        fresh = array_view(target.array, target.array.dtype, array.ndim, array.shape, strides, 0)
+    else:
+        fresh = array_empty_like(array, target.array.dtype)
+    if fresh == NULL:
+        check(MEMORY_ERROR)
+    check(copy_into(fresh, array))
+    replace_array(target, fresh)
+    return 0
+
+
+cdef dict _result_types = {}
+
+
+cdef object result_type(Operator operator):
+    found = _result_types.get(operator.name)
+    if found is None:
+        names = [operator.descriptor.result_names[i].decode() for i in range(operator.descriptor.n_results)]
+        found = _result_types.setdefault(operator.name, named_result(operator.name.removesuffix("_dim"), *names))
+    return found
+
+
+# ------------------------------------------------------------------------------------------------------- resize inplace
+
+# In-place view operations: the same memory with another shape.
+
+@cython.critical_section             # memory and history change one after the other
+def change_geometry(Tensor tensor not None, str operation, *arguments):
+    """
+    Turn a tensor into its view by a view operation.
+
+    Its history goes through that operation; other views of its memory keep theirs.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        Changed.
+    operation : str
+        Name of the row, which must be a view.
+    *arguments
+        What else it takes.
+
+    Returns
+    -------
+    Tensor
+        The tensor itself.
+    """
+    cdef bint recorded = grad_enabled() and requires_grad(tensor)
+    cdef Tensor seen
+    cdef array_t *fresh
+    check_inplace(tensor, operation + "_", recorded)
+    seen = <Tensor?>getattr(operators, operation)(tensor, *arguments)
+    fresh = array_view(seen.array, seen.array.dtype, seen.array.ndim, seen.array.shape, seen.array.strides, 0)
+    if fresh == NULL:
+        check(MEMORY_ERROR)
+    replace_array(tensor, fresh)
+    bump_version(tensor)
+    if thread_state().dual_level:
+        set_tangent(tensor, tangent_of(seen))
+    # A view of another tensor compares versions and takes its history from there.
+    if recorded and tensor.base is None:
+        rebase_history(tensor, seen.node)
+    return tensor

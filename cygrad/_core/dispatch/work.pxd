@@ -1,7 +1,7 @@
 """Estimate of the work of a call."""
 
 from libc.stdint cimport int64_t
-from cygrad._core.arrays.value cimport ARRAY, ARRAYS
+from cygrad._core.arrays.array cimport ARRAY, ARRAYS
 from cygrad._core.graph.boxing cimport frame_t
 
 

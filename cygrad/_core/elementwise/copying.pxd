@@ -1,7 +1,42 @@
 """Copies, casts and fills of whole arrays."""
 
-from cygrad._core.arrays.array cimport array_t
-from cygrad._core.arrays.value cimport value_t
+from libc.stdint cimport int16_t, int32_t, int64_t, int8_t, uint8_t
+from cygrad._core.arrays.array cimport MAX_DIMS, array_t, value_t
+
+# ------------------------------------------------------------------------------------------------------------ iteration
+
+# Loop nests over several arrays: broadcast, with dimensions sorted and merged.
+
+cdef enum:
+    MAX_OPERANDS = 13
+
+ctypedef struct nest_t:
+    int32_t ndim
+    int32_t n                 # operands; 0 is the one that is written
+    int64_t size              # elements
+    int64_t shape[MAX_DIMS]   # innermost dimension first
+    char *data[MAX_OPERANDS]
+    int64_t strides[MAX_OPERANDS][MAX_DIMS]    # bytes, innermost first
+
+# Begin a nest over `shape` (outermost first), without operands.
+cdef void nest_begin(nest_t *nest, int ndim, const int64_t *shape) noexcept nogil
+# Add an operand that broadcasts to the shape; or one value for all elements.
+cdef void nest_add(nest_t *nest, const array_t *array) noexcept nogil
+cdef void nest_add_value(nest_t *nest, char *value) noexcept nogil
+# Sort dimensions by the strides of operand 0, flip its negative strides, merge, drop those of size 1. `ndim` becomes at
+# least 1 unless `size` is 0.
+cdef void nest_finish(nest_t *nest) noexcept nogil
+# Address of element `index` of operand `k` (in the order of the nest).
+cdef char *nest_pointer(const nest_t *nest, int k, int64_t index) noexcept nogil
+
+# Broadcast the shapes of n arrays into shape[MAX_DIMS]; -> ndim or -1 with a message naming the shapes.
+cdef int broadcast_shape(const value_t *operands, int n, int64_t *shape) noexcept nogil
+# Does `array` broadcast to this shape?
+cdef bint broadcasts_to(const array_t *array, int ndim, const int64_t *shape) noexcept nogil
+# Same elements at the same addresses.
+cdef bint same_place(const array_t *a, const array_t *b) noexcept nogil
+
+# -------------------------------------------------------------------------------------------------------------- copying
 
 # to[...] = source[...], cast and broadcast; any strides; overlap handled.
 cdef int copy_into(array_t *to, array_t *source) noexcept nogil
@@ -14,3 +49,106 @@ cdef array_t *as_copy(array_t *array, int dtype) noexcept nogil
 cdef int fill(array_t *array, const value_t *number) noexcept nogil
 # Return RUNTIME_ERROR if several elements of the array share memory, so that it cannot be written.
 cdef int check_writable(array_t *array, const char *operation) noexcept nogil
+
+# --------------------------------------------------------------------------------------------------------------- layout
+
+# Layout of results: the order of their dimensions in memory, following the operands.
+
+# As in PyTorch: no gaps, no elements that share memory, no negative strides.
+cdef bint is_non_overlapping_and_dense(const array_t *array) noexcept nogil
+# New arrays, uninitialized; NULL and a message when memory is exhausted. array_for_operands: of the broadcast shape of
+# the operands; row-major if they all are, else in their layout. array_like: of the shape and layout of `like`, without
+# its gaps; `dtype` -1 for its dtype. array_strided: with these strides, which must be dense.
+cdef array_t *array_for_operands(int dtype, int ndim, const int64_t *shape, const value_t *operands,
+                                 int n) noexcept nogil
+cdef array_t *array_like(const array_t *like, int dtype) noexcept nogil
+cdef array_t *array_strided(int dtype, int ndim, const int64_t *shape, const int64_t *strides) noexcept nogil
+# Would array_for_operands be row-major?
+cdef bint is_row_major_result(int ndim, const int64_t *shape, const value_t *operands, int n) noexcept nogil
+# Copy in the layout of `like`, which has the same shape and may be `array` itself; `dtype` -1 for its own.
+cdef array_t *copy_like(array_t *array, const array_t *like, int dtype) noexcept nogil
+# Strides of a channels_last array of this shape.
+cdef void channels_last_strides(int ndim, const int64_t *shape, int64_t *strides) noexcept nogil
+# Is it a channels_last batch of images of two or three dimensions?
+cdef bint is_channels_last(const array_t *array) noexcept nogil
+# Convert a row-major result to the memory format of its images: `result` itself or, in its place, a copy.
+cdef array_t *with_layout_of_images(array_t *result, const array_t *images) noexcept nogil
+
+# --------------------------------------------------------------------------------------------------------- offset moves
+
+# Gather, scatter and scatter-add by a list of offsets, to and from a contiguous array.
+#
+# Advanced indexing, index_select, embedding and padding are implemented by this. One array, here called sparse, is
+# addressed as sparse[before..., offsets[i], after...] and the other, dense, is contiguous with the shape (before..., n,
+# after...).
+
+cdef extern from * nogil:
+    """
+    typedef struct { double real, imag; } pair_t;      /* 16 bytes that are only moved */
+    """
+    ctypedef struct pair_t:
+        double real
+        double imag
+
+ctypedef float complex complex64_t
+ctypedef double complex complex128_t
+
+# Words of each size, for elements that are only moved.
+ctypedef fused word_t:
+    int8_t
+    int16_t
+    int32_t
+    int64_t
+    pair_t
+
+# Element types, for sums.
+ctypedef fused number_t:
+    uint8_t
+    int8_t
+    int16_t
+    int32_t
+    int64_t
+    float
+    double
+    complex64_t
+    complex128_t
+
+cdef extern from * nogil:
+    """
+    /* an offset that stands for "leave out" when writing or adding */
+    #define SKIP ((int64_t)(-0x7fffffffffffffffLL))
+    """
+    const int64_t SKIP
+
+ctypedef enum move_t:
+    READ = 0       # dense = sparse[offsets]
+    WRITE          # sparse[offsets] = dense; the last of equal offsets wins
+    ADD            # sparse[offsets] += dense, in the order of the offsets
+    TAKE           # READ from the last offset to the first, each leaving zeros: undoes WRITE
+
+ctypedef struct nest_of_offsets_t:
+    move_t move
+    int dtype
+    char *sparse
+    char *dense
+    const int64_t *offsets            # in bytes from `sparse`
+    int64_t n
+    int n_before, n_after
+    int64_t before_shape[MAX_DIMS]
+    int64_t before_strides[MAX_DIMS]  # in bytes
+    int64_t after_shape[MAX_DIMS]
+    int64_t after_strides[MAX_DIMS]
+
+# Bit-identical for any number of threads: reads are independent, writes and sums are divided by columns and by
+# positions before, never by offsets.
+cdef void move_by_offsets(nest_of_offsets_t *nest) noexcept nogil
+
+# Add dimension `dim` of `sparse` to the nest, before or after the offsets.
+cdef void add_before(nest_of_offsets_t *nest, const array_t *sparse, int dim) noexcept nogil
+cdef void add_after(nest_of_offsets_t *nest, const array_t *sparse, int dim) noexcept nogil
+# Begin a nest: direction and arrays.
+cdef void begin_nest(nest_of_offsets_t *nest, move_t move, const array_t *sparse, const array_t *dense,
+                     const int64_t *offsets, int64_t n) noexcept nogil
+# The common case of one indexed dimension: before = dimensions in front of it, after = dimensions after it.
+cdef void move_along(move_t move, const array_t *sparse, int dim, const array_t *dense,
+                     const int64_t *offsets, int64_t n) noexcept nogil

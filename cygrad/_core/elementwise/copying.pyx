@@ -1,21 +1,186 @@
 """Copies, casts and fills of whole arrays."""
 
 from libc.math cimport fabs, isfinite, trunc
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int16_t, int32_t, int64_t, int8_t, uint8_t
 from libc.stdio cimport snprintf
-from libc.string cimport memcpy
-from cygrad._core.arrays.array cimport (array_empty, overlaps_itself, release, retain,
-                                 shape_text, share_memory)
+from libc.string cimport memcpy, memset
+from cygrad._core.arrays.array cimport (
+    ARRAY, COMPLEX, MAX_DIMS, REAL, array_empty, array_empty_like, array_t, array_view, overlaps_itself, release,
+    retain, same_shape, shape_text, share_memory,
+)
 from cygrad._core.arrays.dtype cimport (
-    BOOL, COMPLEX128, COMPLEX_CATEGORY, FLOAT64, INT64, category, dtype_name, is_differentiable, is_unsigned, itemsize,
-    largest)
-from cygrad._core.arrays.value cimport COMPLEX, REAL
-from cygrad._core.elementwise.iteration cimport (broadcasts_to, nest_add, nest_add_value, nest_begin, nest_finish,
-                                     nest_t, same_place)
-from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, message
-from cygrad._core.primitives.cast cimport cast_loops, number_to_cell
-from cygrad._core.primitives.primitive_table cimport loop_t
+    BOOL, COMPLEX128, COMPLEX64, COMPLEX_CATEGORY, FLOAT32, FLOAT64, INT16, INT32, INT64, INT8, UINT8, category,
+    dtype_name, is_differentiable, is_unsigned, itemsize, largest,
+)
+from cygrad._core.elementwise.program cimport MAX_INPUTS
+from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, elements_of, message
+from cygrad._core.memory.storage cimport NO_ELEMENTS
+from cygrad._core.primitives.primitive_table cimport cast_loops, loop_t, number_to_cell
 from cygrad._core.threads.parallel cimport parallel_for
+
+
+# ------------------------------------------------------------------------------------------------------------ iteration
+
+# Loop nests over several arrays: broadcast, with dimensions sorted and merged.
+
+cdef void nest_begin(nest_t *nest, int ndim, const int64_t *shape) noexcept nogil:
+    cdef int d
+    nest.ndim = ndim
+    nest.n = 0
+    nest.size = 1
+    for d in range(ndim):
+        nest.shape[d] = shape[ndim - 1 - d]
+        nest.size *= shape[d]
+
+
+cdef void nest_add(nest_t *nest, const array_t *array) noexcept nogil:
+    cdef int d, k = nest.n
+    cdef int64_t size = itemsize(array.dtype)
+    nest.n += 1
+    nest.data[k] = array.data
+    for d in range(array.ndim):
+        nest.strides[k][d] = (0 if array.shape[array.ndim - 1 - d] == 1
+                              else array.strides[array.ndim - 1 - d] * size)
+    for d in range(array.ndim, nest.ndim):
+        nest.strides[k][d] = 0
+
+
+cdef void nest_add_value(nest_t *nest, char *value) noexcept nogil:
+    cdef int d
+    nest.data[nest.n] = value
+    for d in range(nest.ndim):
+        nest.strides[nest.n][d] = 0
+    nest.n += 1
+
+
+cdef inline int64_t _magnitude(int64_t x) noexcept nogil:
+    return -x if x < 0 else x
+
+
+cdef void _swap_dims(nest_t *nest, int a, int b) noexcept nogil:
+    cdef int k
+    nest.shape[a], nest.shape[b] = nest.shape[b], nest.shape[a]
+    for k in range(nest.n):
+        nest.strides[k][a], nest.strides[k][b] = nest.strides[k][b], nest.strides[k][a]
+
+
+cdef void nest_finish(nest_t *nest) noexcept nogil:
+    cdef int d, k, at, kept = 0
+    cdef bint merges
+    if nest.size == 0:
+        return
+    # Drop sizes of 1; walk forwards through the memory of operand 0.
+    for d in range(nest.ndim):
+        if nest.shape[d] == 1:
+            continue
+        nest.shape[kept] = nest.shape[d]
+        for k in range(nest.n):
+            nest.strides[k][kept] = nest.strides[k][d]
+        if nest.strides[0][kept] < 0:
+            for k in range(nest.n):
+                nest.data[k] += nest.strides[k][kept] * (nest.shape[kept] - 1)
+                nest.strides[k][kept] = -nest.strides[k][kept]
+        kept += 1
+    nest.ndim = kept
+    # Insertion sort: strides are almost always sorted already.
+    for d in range(1, kept):
+        at = d
+        while at > 0 and nest.strides[0][at] < nest.strides[0][at - 1]:
+            _swap_dims(nest, at, at - 1)
+            at -= 1
+    at = 0
+    for d in range(1, kept):
+        merges = True
+        for k in range(nest.n):
+            if nest.strides[k][d] != nest.strides[k][at] * nest.shape[at]:
+                merges = False
+                break
+        if merges:
+            nest.shape[at] *= nest.shape[d]
+            continue
+        at += 1
+        nest.shape[at] = nest.shape[d]
+        for k in range(nest.n):
+            nest.strides[k][at] = nest.strides[k][d]
+    nest.ndim = at + 1
+    if kept == 0:
+        nest.ndim = 1
+        nest.shape[0] = 1
+        for k in range(nest.n):
+            nest.strides[k][0] = 0
+
+
+cdef char *nest_pointer(const nest_t *nest, int k, int64_t index) noexcept nogil:
+    cdef char *pointer = nest.data[k]
+    cdef int d
+    for d in range(nest.ndim - 1):
+        pointer += (index % nest.shape[d]) * nest.strides[k][d]
+        index //= nest.shape[d]
+    return pointer + index * nest.strides[k][nest.ndim - 1]
+
+
+cdef int broadcast_shape(const value_t *operands, int n, int64_t *shape) noexcept nogil:
+    cdef int i, d, at, ndim = 0
+    cdef int64_t size
+    cdef const array_t *array
+    for i in range(n):
+        if operands[i].kind == ARRAY and operands[i].of.array.ndim > ndim:
+            ndim = operands[i].of.array.ndim
+    for d in range(ndim):
+        shape[d] = 1
+    for i in range(n):
+        if operands[i].kind != ARRAY:
+            continue
+        array = operands[i].of.array
+        for d in range(array.ndim):
+            at = ndim - array.ndim + d
+            size = array.shape[d]
+            if size == shape[at] or size == 1:
+                continue
+            if shape[at] != 1:
+                return _refuse_shapes(operands, n, at, shape[at], size)
+            shape[at] = size
+    return ndim if elements_of(ndim, shape) >= 0 else -2         # they broadcast, but the size exceeds 64 bits
+
+
+cdef int _refuse_shapes(const value_t *operands, int n, int dim, int64_t first, int64_t second) noexcept nogil:
+    """Write the message that names all shapes, without the operation, which `check_operation` adds; -> -1."""
+    cdef char *text = message()
+    cdef const char *joint = b""
+    cdef int i, left = 0, used = snprintf(text, MESSAGE, b": cannot broadcast shapes ")
+    for i in range(n):
+        left += operands[i].kind == ARRAY
+    for i in range(n):
+        if operands[i].kind == ARRAY and used < MESSAGE - 400:
+            left -= 1
+            used += snprintf(text + used, MESSAGE - used, b"%s%s", joint, shape_text(operands[i].of.array))
+            joint = b", " if left > 1 else b" and "
+    snprintf(text + used, MESSAGE - used, b": the size of tensor a (%lld) must match the size of tensor b (%lld) at "
+             b"non-singleton dimension %d. Reshape one of the tensors.", <long long>first, <long long>second, dim)
+    return -1
+
+
+cdef bint broadcasts_to(const array_t *array, int ndim, const int64_t *shape) noexcept nogil:
+    cdef int d
+    if array.ndim > ndim:
+        return False
+    for d in range(array.ndim):
+        if array.shape[d] != 1 and array.shape[d] != shape[ndim - array.ndim + d]:
+            return False
+    return True
+
+
+cdef bint same_place(const array_t *a, const array_t *b) noexcept nogil:
+    cdef int d
+    if a.data != b.data or a.dtype != b.dtype or not same_shape(a, b):
+        return False
+    for d in range(a.ndim):
+        if a.shape[d] > 1 and a.strides[d] != b.strides[d]:
+            return False
+    return True
+
+
+# -------------------------------------------------------------------------------------------------------------- copying
 
 cdef extern from "simd/word_moves.h" nogil:
     void turn_words(const char *source, int64_t source_step, char *out, int64_t out_step, int64_t rows, int64_t columns)
@@ -145,10 +310,6 @@ cdef turn_t _turn_of(const copy_t *copy) noexcept nogil:
         if copy.size == 8:
             return turn_doubles
     return NULL
-
-
-cdef inline int64_t _magnitude(int64_t x) noexcept nogil:
-    return -x if x < 0 else x
 
 
 cdef void _run_copy(copy_t *copy) noexcept nogil:
@@ -307,3 +468,536 @@ cdef int fill(array_t *array, const value_t *number) noexcept nogil:
     nest_finish(&copy.nest)
     _run_copy(&copy)
     return OK
+
+
+# --------------------------------------------------------------------------------------------------------------- layout
+
+# Layout of results: the order of their dimensions in memory, following the operands.
+#
+# Dimensions are sorted by their strides in the first operand that distinguishes two of them; otherwise the order is
+# row-major. Row-major operands, by far the most frequent, are recognized first.
+
+cdef array_t *array_strided(int dtype, int ndim, const int64_t *shape, const int64_t *strides) noexcept nogil:
+    cdef array_t *array = array_empty(dtype, ndim, shape)
+    cdef int64_t step = 1
+    cdef int d
+    if array == NULL or array.size <= 1:
+        return array
+    for d in range(ndim - 1, -1, -1):
+        array.strides[d] = strides[d]
+        if shape[d] != 1:
+            if strides[d] != step:
+                array.contiguous = False
+            step *= shape[d]
+    return array
+
+
+cdef int _compared(const array_t *array, int ndim, const int64_t *shape, int inner, int outer) noexcept nogil:
+    """Return 1 if `outer` belongs inside `inner` by this operand, -1 if not, 0 if it does not tell."""
+    cdef int lead = ndim - array.ndim
+    cdef int64_t a, b
+    if inner < lead or outer < lead:
+        return 0
+    if array.shape[inner - lead] != shape[inner] or array.shape[outer - lead] != shape[outer]:
+        return 0                                          # broadcast
+    a, b = _magnitude(array.strides[inner - lead]), _magnitude(array.strides[outer - lead])
+    if a == 0 or b == 0:
+        return 0
+    if a != b:
+        return 1 if a > b else -1
+    return 1 if shape[inner] > shape[outer] else 0
+
+
+cdef void _find_order(int ndim, const int64_t *shape, const array_t **arrays, int n, int *order) noexcept nogil:
+    """Sort the dimensions by ascending stride."""
+    cdef int i, k, at, told, operand
+    for i in range(ndim):
+        order[i] = ndim - 1 - i
+    for i in range(1, ndim):
+        at = i
+        for k in range(i - 1, -1, -1):
+            told = 0
+            for operand in range(n):
+                told = _compared(arrays[operand], ndim, shape, order[k], order[at])
+                if told:
+                    break
+            if told > 0:
+                order[k], order[at] = order[at], order[k]
+                at = k
+            elif told < 0:
+                break
+
+
+cdef array_t *_sorted_by(int dtype, int ndim, const int64_t *shape, const array_t **arrays, int n) noexcept nogil:
+    """Create an array in the layout of the operands, of which not all are row-major."""
+    cdef int[MAX_DIMS] order
+    cdef int64_t[MAX_DIMS] strides
+    cdef int64_t step = 1
+    cdef int i
+    _find_order(ndim, shape, arrays, n, order)
+    for i in range(ndim):
+        strides[order[i]] = step
+        step *= shape[order[i]]
+    return array_strided(dtype, ndim, shape, strides)
+
+
+cdef int _arrays_of(const value_t *operands, int n, const array_t **arrays) noexcept nogil:
+    """Return the number of array operands; 0 if all of these are row-major."""
+    cdef int i, count = 0
+    cdef bint row_major = True
+    for i in range(n):
+        if operands[i].kind == ARRAY:
+            arrays[count] = operands[i].of.array
+            row_major = row_major and arrays[count].contiguous
+            count += 1
+    return 0 if row_major else count
+
+
+cdef inline bint _lacks_elements(const array_t *array) noexcept nogil:
+    return array.storage != NULL and array.storage.size_class == NO_ELEMENTS
+
+
+cdef array_t *_without_elements(const array_t *model, int dtype, int ndim, const int64_t *shape) noexcept nogil:
+    """Create an array without elements (a fake tensor), as `model` is: nothing is computed."""
+    cdef int64_t[MAX_DIMS] strides
+    memset(strides, 0, sizeof(strides))
+    return array_view(<array_t *>model, dtype, ndim, shape, strides, 0)
+
+
+cdef array_t *array_for_operands(int dtype, int ndim, const int64_t *shape, const value_t *operands,
+                                 int n) noexcept nogil:
+    cdef const array_t *arrays[MAX_INPUTS]
+    cdef int i, count = _arrays_of(operands, n, arrays)
+    for i in range(count):
+        if _lacks_elements(arrays[i]):
+            return _without_elements(arrays[i], dtype, ndim, shape)
+    return _sorted_by(dtype, ndim, shape, arrays, count) if count else array_empty(dtype, ndim, shape)
+
+
+cdef bint is_row_major_result(int ndim, const int64_t *shape, const value_t *operands, int n) noexcept nogil:
+    cdef const array_t *arrays[MAX_INPUTS]
+    cdef int[MAX_DIMS] order
+    cdef int i, count = _arrays_of(operands, n, arrays)
+    if count:
+        _find_order(ndim, shape, arrays, count, order)
+        for i in range(ndim):
+            if order[i] != ndim - 1 - i:
+                return False
+    return True
+
+
+cdef array_t *array_like(const array_t *like, int dtype) noexcept nogil:
+    cdef const array_t *arrays[1]
+    if like.contiguous:
+        return array_empty_like(like, dtype)
+    dtype = like.dtype if dtype < 0 else dtype
+    if is_non_overlapping_and_dense(like):
+        return array_strided(dtype, like.ndim, like.shape, like.strides)
+    arrays[0] = like
+    return _sorted_by(dtype, like.ndim, like.shape, arrays, 1)
+
+
+cdef bint is_non_overlapping_and_dense(const array_t *array) noexcept nogil:
+    cdef int64_t reach = 1
+    cdef int d
+    for d in range(array.ndim):
+        if array.strides[d] < 0 and array.shape[d] > 1:
+            return False
+        reach += (array.shape[d] - 1) * array.strides[d]
+    return reach == array.size and not overlaps_itself(array)
+
+
+cdef array_t *copy_like(array_t *array, const array_t *like, int dtype) noexcept nogil:
+    cdef array_t *copy
+    dtype = array.dtype if dtype < 0 else dtype
+    if _lacks_elements(array):
+        return _without_elements(array, dtype, like.ndim, like.shape)
+    copy = array_like(like, dtype)
+    if copy != NULL and copy_into(copy, array) != OK:
+        release(copy)
+        return NULL
+    return copy
+
+
+cdef void channels_last_strides(int ndim, const int64_t *shape, int64_t *strides) noexcept nogil:
+    cdef int64_t step = shape[1]
+    cdef int d
+    strides[1] = 1
+    for d in range(ndim - 1, 1, -1):
+        strides[d] = step
+        step *= shape[d]
+    strides[0] = step
+
+
+cdef bint is_channels_last(const array_t *array) noexcept nogil:
+    cdef int64_t least = 0
+    cdef int i, d
+    if array.contiguous or array.ndim < 4 or array.ndim > 5 or array.strides[1] == 0:
+        return False
+    for i in range(array.ndim):
+        # Channels, pixels from the last dimension to the first, samples: strides must not decrease.
+        d = 1 if i == 0 else 0 if i == array.ndim - 1 else array.ndim - i
+        if array.shape[d] == 0 or array.strides[d] < least or (d == 0 and least == array.strides[1]):
+            return False
+        least = array.strides[d] * (array.shape[d] if array.shape[d] > 1 else 1)
+    return True
+
+
+cdef array_t *with_layout_of_images(array_t *result, const array_t *images) noexcept nogil:
+    cdef int64_t[MAX_DIMS] strides
+    cdef array_t *copy
+    if result == NULL or images.contiguous or not is_channels_last(images) or result.ndim != images.ndim:
+        return result
+    channels_last_strides(result.ndim, result.shape, strides)
+    copy = array_strided(result.dtype, result.ndim, result.shape, strides)
+    if copy != NULL and copy_into(copy, result) != OK:
+        release(copy)
+        copy = NULL
+    release(result)
+    return copy
+
+
+# --------------------------------------------------------------------------------------------------------- offset moves
+
+# Gather, scatter and scatter-add by a list of offsets, to and from a contiguous array.
+
+cdef enum:
+    GRAIN = 16384          # elements in one chunk of a parallel loop
+    COLUMNS = 512          # columns per chunk of a sum
+
+
+# ---- one element at each offset
+
+cdef void _read_words(word_t *dense, const char *sparse, const int64_t *offsets, int64_t n) noexcept nogil:
+    """dense[i] = the word at offsets[i]."""
+    cdef int64_t i
+    for i in range(n):
+        dense[i] = (<word_t *>(sparse + offsets[i]))[0]
+
+
+cdef void _write_words(const word_t *dense, char *sparse, const int64_t *offsets, int64_t n) noexcept nogil:
+    """The word at offsets[i] = dense[i]."""
+    cdef int64_t i
+    for i in range(n):
+        if offsets[i] != SKIP:
+            (<word_t *>(sparse + offsets[i]))[0] = dense[i]
+
+
+cdef void _add_numbers(const number_t *dense, char *sparse, const int64_t *offsets, int64_t n) noexcept nogil:
+    """The number at offsets[i] += dense[i]."""
+    cdef int64_t i
+    for i in range(n):
+        if offsets[i] != SKIP:
+            (<number_t *>(sparse + offsets[i]))[0] = (<number_t *>(sparse + offsets[i]))[0] + dense[i]
+
+
+cdef void _or_bools(const uint8_t *dense, char *sparse, const int64_t *offsets, int64_t n) noexcept nogil:
+    """A sum of bools is true if one of them is."""
+    cdef int64_t i
+    for i in range(n):
+        if offsets[i] != SKIP and dense[i]:
+            sparse[offsets[i]] = 1
+
+
+# ---- a row at each offset
+
+cdef void _read_row(word_t *dense, const char *sparse, int64_t stride, int64_t n) noexcept nogil:
+    """dense[j] = word j of a row with any step."""
+    cdef int64_t j
+    for j in range(n):
+        dense[j] = (<word_t *>(sparse + j * stride))[0]
+
+
+cdef void _write_row(const word_t *dense, char *sparse, int64_t stride, int64_t n) noexcept nogil:
+    """Word j of a row with any step = dense[j]."""
+    cdef int64_t j
+    for j in range(n):
+        (<word_t *>(sparse + j * stride))[0] = dense[j]
+
+
+cdef void _add_row(const number_t *dense, char *sparse, int64_t stride, int64_t n) noexcept nogil:
+    """Number j of a row with any step += dense[j]."""
+    cdef int64_t j
+    cdef number_t *row = <number_t *>sparse
+    if stride == sizeof(number_t):
+        for j in range(n):
+            row[j] = row[j] + dense[j]
+    else:
+        for j in range(n):
+            row = <number_t *>(sparse + j * stride)
+            row[0] = row[0] + dense[j]
+
+
+cdef void _or_row(const uint8_t *dense, char *sparse, int64_t stride, int64_t n) noexcept nogil:
+    """The same for booleans."""
+    cdef int64_t j
+    for j in range(n):
+        if dense[j]:
+            sparse[j * stride] = 1
+
+
+# ---- the loop for a dtype
+
+cdef void _elements(const nest_of_offsets_t *nest, char *sparse, char *dense, const int64_t *offsets,
+                    int64_t n) noexcept nogil:
+    """Move n offsets with one element each."""
+    cdef int64_t width = itemsize(nest.dtype)
+    cdef int d = nest.dtype
+    if nest.move == READ:
+        if width == 1:
+            _read_words[int8_t](<int8_t *>dense, sparse, offsets, n)
+        elif width == 2:
+            _read_words[int16_t](<int16_t *>dense, sparse, offsets, n)
+        elif width == 4:
+            _read_words[int32_t](<int32_t *>dense, sparse, offsets, n)
+        elif width == 8:
+            _read_words[int64_t](<int64_t *>dense, sparse, offsets, n)
+        else:
+            _read_words[pair_t](<pair_t *>dense, sparse, offsets, n)
+    elif nest.move == WRITE:
+        if width == 1:
+            _write_words[int8_t](<int8_t *>dense, sparse, offsets, n)
+        elif width == 2:
+            _write_words[int16_t](<int16_t *>dense, sparse, offsets, n)
+        elif width == 4:
+            _write_words[int32_t](<int32_t *>dense, sparse, offsets, n)
+        elif width == 8:
+            _write_words[int64_t](<int64_t *>dense, sparse, offsets, n)
+        else:
+            _write_words[pair_t](<pair_t *>dense, sparse, offsets, n)
+    elif d == BOOL:
+        _or_bools(<uint8_t *>dense, sparse, offsets, n)
+    elif d == UINT8:
+        _add_numbers[uint8_t](<uint8_t *>dense, sparse, offsets, n)
+    elif d == INT8:
+        _add_numbers[int8_t](<int8_t *>dense, sparse, offsets, n)
+    elif d == INT16:
+        _add_numbers[int16_t](<int16_t *>dense, sparse, offsets, n)
+    elif d == INT32:
+        _add_numbers[int32_t](<int32_t *>dense, sparse, offsets, n)
+    elif d == INT64:
+        _add_numbers[int64_t](<int64_t *>dense, sparse, offsets, n)
+    elif d == FLOAT32:
+        _add_numbers[float](<float *>dense, sparse, offsets, n)
+    elif d == FLOAT64:
+        _add_numbers[double](<double *>dense, sparse, offsets, n)
+    elif d == COMPLEX64:
+        _add_numbers[complex64_t](<complex64_t *>dense, sparse, offsets, n)
+    else:
+        _add_numbers[complex128_t](<complex128_t *>dense, sparse, offsets, n)
+
+
+cdef void _row(const nest_of_offsets_t *nest, char *sparse, char *dense, int64_t stride, int64_t n) noexcept nogil:
+    """Move a row of n elements at one offset."""
+    cdef int64_t width = itemsize(nest.dtype)
+    cdef int d = nest.dtype
+    if nest.move == READ:
+        if stride == width:
+            memcpy(dense, sparse, n * width)
+        elif width == 1:
+            _read_row[int8_t](<int8_t *>dense, sparse, stride, n)
+        elif width == 2:
+            _read_row[int16_t](<int16_t *>dense, sparse, stride, n)
+        elif width == 4:
+            _read_row[int32_t](<int32_t *>dense, sparse, stride, n)
+        elif width == 8:
+            _read_row[int64_t](<int64_t *>dense, sparse, stride, n)
+        else:
+            _read_row[pair_t](<pair_t *>dense, sparse, stride, n)
+    elif nest.move == WRITE:
+        if stride == width:
+            memcpy(sparse, dense, n * width)
+        elif width == 1:
+            _write_row[int8_t](<int8_t *>dense, sparse, stride, n)
+        elif width == 2:
+            _write_row[int16_t](<int16_t *>dense, sparse, stride, n)
+        elif width == 4:
+            _write_row[int32_t](<int32_t *>dense, sparse, stride, n)
+        elif width == 8:
+            _write_row[int64_t](<int64_t *>dense, sparse, stride, n)
+        else:
+            _write_row[pair_t](<pair_t *>dense, sparse, stride, n)
+    elif d == BOOL:
+        _or_row(<uint8_t *>dense, sparse, stride, n)
+    elif d == UINT8:
+        _add_row[uint8_t](<uint8_t *>dense, sparse, stride, n)
+    elif d == INT8:
+        _add_row[int8_t](<int8_t *>dense, sparse, stride, n)
+    elif d == INT16:
+        _add_row[int16_t](<int16_t *>dense, sparse, stride, n)
+    elif d == INT32:
+        _add_row[int32_t](<int32_t *>dense, sparse, stride, n)
+    elif d == INT64:
+        _add_row[int64_t](<int64_t *>dense, sparse, stride, n)
+    elif d == FLOAT32:
+        _add_row[float](<float *>dense, sparse, stride, n)
+    elif d == FLOAT64:
+        _add_row[double](<double *>dense, sparse, stride, n)
+    elif d == COMPLEX64:
+        _add_row[complex64_t](<complex64_t *>dense, sparse, stride, n)
+    else:
+        _add_row[complex128_t](<complex128_t *>dense, sparse, stride, n)
+
+
+# ---- the nest
+
+cdef int64_t _product(int n, const int64_t *shape) noexcept nogil:
+    """Return how many positions these dimensions have."""
+    cdef int64_t total = 1
+    cdef int i
+    for i in range(n):
+        total *= shape[i]
+    return total
+
+
+cdef int64_t _place(int n, const int64_t *shape, const int64_t *strides, int64_t index) noexcept nogil:
+    """Return the address of position `index`, in row-major order."""
+    cdef int64_t place = 0
+    cdef int i
+    for i in range(n - 1, 0, -1):
+        place += index % shape[i] * strides[i]
+        index //= shape[i]
+    return place + index * strides[0] if n else 0
+
+
+cdef void _read_rows(void *context, int64_t begin, int64_t end) noexcept nogil:
+    """Move rows begin..end, counted over (before, offsets, all but the last of after)."""
+    cdef nest_of_offsets_t *nest = <nest_of_offsets_t *>context
+    cdef int outer = nest.n_after - 1
+    cdef int64_t width = itemsize(nest.dtype), inner = 1, run, row = begin, b, i, a, length = 1
+    cdef char *sparse
+    if nest.n_after == 0:           # single elements: one run of offsets at a time
+        while row < end:
+            b, i = row // nest.n, row % nest.n
+            run = min(nest.n - i, end - row)
+            sparse = nest.sparse + _place(nest.n_before, nest.before_shape, nest.before_strides, b)
+            _elements(nest, sparse, nest.dense + row * width, nest.offsets + i, run)
+            row += run
+        return
+    length = nest.after_shape[outer]
+    inner = _product(outer, nest.after_shape)
+    i, a = row // inner, row % inner
+    b, i = i // nest.n, i % nest.n
+    sparse = nest.sparse + _place(nest.n_before, nest.before_shape, nest.before_strides, b)
+    for row in range(begin, end):
+        _row(nest, sparse + nest.offsets[i] + (_place(outer, nest.after_shape, nest.after_strides, a) if outer else 0),
+             nest.dense + row * length * width, nest.after_strides[outer], length)
+        a += 1
+        if a == inner:
+            a = 0
+            i += 1
+            if i == nest.n:
+                i = 0
+                b += 1
+                sparse = nest.sparse + _place(nest.n_before, nest.before_shape, nest.before_strides, b)
+
+
+cdef void _take(nest_of_offsets_t *nest, char *sparse, char *dense, int64_t dense_step, int64_t stride,
+                int64_t n) noexcept nogil:
+    """Move a row of n elements from each offset, the last one first, leaving zeros."""
+    cdef nest_of_offsets_t reading
+    cdef int64_t i, j, width = itemsize(nest.dtype)
+    reading.move, reading.dtype = READ, nest.dtype
+    for i in range(nest.n - 1, -1, -1):
+        _row(&reading, sparse + nest.offsets[i], dense + i * dense_step, stride, n)
+        for j in range(n):
+            memset(sparse + nest.offsets[i] + j * stride, 0, width)
+
+
+cdef void _write_columns(void *context, int64_t begin, int64_t end) noexcept nogil:
+    """Move chunks begin..end, counted over (before, all but the last of after, groups of columns of the last)."""
+    cdef nest_of_offsets_t *nest = <nest_of_offsets_t *>context
+    cdef int outer = nest.n_after - 1
+    cdef int64_t width = itemsize(nest.dtype), piece, b, i, a, column, groups, inner, length, n
+    cdef int64_t dense_step
+    cdef char *sparse
+    cdef char *dense
+    if nest.n_after == 0:
+        for b in range(begin, end):
+            sparse = nest.sparse + _place(nest.n_before, nest.before_shape, nest.before_strides, b)
+            if nest.move == TAKE:
+                _take(nest, sparse, nest.dense + b * nest.n * width, width, width, 1)
+            else:
+                _elements(nest, sparse, nest.dense + b * nest.n * width, nest.offsets, nest.n)
+        return
+    length = nest.after_shape[outer]
+    groups = (length - 1) // COLUMNS + 1
+    inner = _product(outer, nest.after_shape)
+    dense_step = inner * length * width
+    for piece in range(begin, end):
+        column = piece % groups * COLUMNS
+        a = piece // groups % inner
+        b = piece // groups // inner
+        n = min(COLUMNS, length - column)
+        sparse = (nest.sparse + _place(nest.n_before, nest.before_shape, nest.before_strides, b)
+                  + _place(outer, nest.after_shape, nest.after_strides, a) + column * nest.after_strides[outer])
+        dense = nest.dense + b * nest.n * dense_step + (a * length + column) * width
+        if nest.move == TAKE:
+            _take(nest, sparse, dense, dense_step, nest.after_strides[outer], n)
+            continue
+        for i in range(nest.n):
+            if nest.offsets[i] != SKIP:
+                _row(nest, sparse + nest.offsets[i], dense + i * dense_step, nest.after_strides[outer], n)
+
+
+cdef void move_by_offsets(nest_of_offsets_t *nest) noexcept nogil:
+    cdef int64_t before = _product(nest.n_before, nest.before_shape)
+    cdef int64_t after = _product(nest.n_after, nest.after_shape)
+    cdef int64_t rows, row_size, length
+    if before == 0 or after == 0 or nest.n == 0:
+        return
+    length = nest.after_shape[nest.n_after - 1] if nest.n_after else 1
+    if nest.move == READ:
+        rows = before * nest.n * (after // length)
+        parallel_for(_read_rows, nest, rows, max(1, GRAIN // length))
+    else:
+        row_size = nest.n * min(length, COLUMNS)
+        rows = before * (after // length) * ((length - 1) // COLUMNS + 1)
+        parallel_for(_write_columns, nest, rows, max(1, GRAIN // row_size))
+
+
+cdef void _append(int *n, int64_t *shape, int64_t *strides, int64_t size, int64_t stride) noexcept nogil:
+    """Add an inner dimension, merged with the previous one if possible."""
+    if size == 1:
+        return
+    if n[0] and strides[n[0] - 1] == size * stride:
+        shape[n[0] - 1] *= size
+        strides[n[0] - 1] = stride
+        return
+    shape[n[0]] = size
+    strides[n[0]] = stride
+    n[0] += 1
+
+
+cdef void add_before(nest_of_offsets_t *nest, const array_t *sparse, int dim) noexcept nogil:
+    _append(&nest.n_before, nest.before_shape, nest.before_strides,
+            sparse.shape[dim], sparse.strides[dim] * itemsize(sparse.dtype))
+
+
+cdef void add_after(nest_of_offsets_t *nest, const array_t *sparse, int dim) noexcept nogil:
+    _append(&nest.n_after, nest.after_shape, nest.after_strides,
+            sparse.shape[dim], sparse.strides[dim] * itemsize(sparse.dtype))
+
+
+cdef void begin_nest(nest_of_offsets_t *nest, move_t move, const array_t *sparse, const array_t *dense,
+                     const int64_t *offsets, int64_t n) noexcept nogil:
+    nest.move = move
+    nest.dtype = sparse.dtype
+    nest.sparse = sparse.data
+    nest.dense = dense.data
+    nest.offsets = offsets
+    nest.n = n
+    nest.n_before = nest.n_after = 0
+
+
+cdef void move_along(move_t move, const array_t *sparse, int dim, const array_t *dense,
+                     const int64_t *offsets, int64_t n) noexcept nogil:
+    cdef nest_of_offsets_t nest
+    cdef int i
+    begin_nest(&nest, move, sparse, dense, offsets, n)
+    for i in range(sparse.ndim):
+        if i < dim:
+            add_before(&nest, sparse, i)
+        elif i > dim:
+            add_after(&nest, sparse, i)
+    move_by_offsets(&nest)

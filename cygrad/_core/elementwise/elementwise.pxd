@@ -1,15 +1,13 @@
 """Element-wise programs, executed tile by tile in one pass over memory."""
 
 from libc.stdint cimport int64_t, uint32_t
-from cygrad._core.arrays.array cimport array_t
-from cygrad._core.arrays.promotion cimport result_type
-from cygrad._core.arrays.value cimport value_t
-from cygrad._core.elementwise.copying cimport as_contiguous, as_dtype, copy_into, fill
-from cygrad._core.elementwise.iteration cimport broadcast_shape
+from cygrad._core.arrays.array cimport array_t, result_type, value_t
+from cygrad._core.elementwise.copying cimport as_contiguous, as_dtype, broadcast_shape, copy_into, fill
 from cygrad._core.elementwise.program cimport MAX_INPUTS, MAX_REGISTERS, instruction_t, program_t
-from cygrad._core.elementwise.specialize cimport forget
+from cygrad._core.elementwise.tiles cimport forget
 from cygrad._core.primitives.primitive_table cimport (
-    MAX_PRIMITIVES, entries, entry_t, loop_t, primitive, primitive_arity)
+    MAX_PRIMITIVES, entries, entry_t, loop_t, primitive, primitive_arity,
+)
 
 # Run `program` on inputs[0..n_inputs-1] (ARRAY or numbers), broadcasting and promoting as PyTorch does. into NULL: a
 # new result in the layout of the inputs. Else the result is written there, in its dtype (shape must be the broadcast

@@ -4,27 +4,27 @@ Element-wise programs, executed tile by tile in one pass over memory.
 Small problems whose operands have the same layout take a fast path: a few checks, then the loops on the whole.
 """
 
-from cygrad._core.arrays.array cimport (MAX_DIMS, array_empty_like, exclusive, release, retain,
-                                 same_shape,
-                                 shape_text, share_memory)
+from cygrad._core.arrays.array cimport (
+    ARRAY, MAX_DIMS, array_empty_like, exclusive, release, retain, same_shape, set_array, shape_text, share_memory,
+)
 from cygrad._core.arrays.dtype cimport category, dtype_name, itemsize
-from cygrad._core.arrays.value cimport ARRAY, set_array
-from cygrad._core.elementwise.copying cimport as_copy, check_writable
-from cygrad._core.elementwise.iteration cimport nest_add, nest_add_value, nest_begin, nest_finish, same_place
-from cygrad._core.elementwise.layout cimport array_for_operands, copy_like
-from cygrad._core.elementwise.nan_watch cimport LISTEN, clear_invalid, how_to_watch, may_hold_nan, nan_watchers, watch
-from cygrad._core.elementwise.specialize cimport MAX_CELLS, discard, specialize, specialized_t
-from cygrad._core.elementwise.tiles cimport WORK, place_cells, run_steps, run_task, slots_t, task_t
+from cygrad._core.elementwise.copying cimport (
+    array_for_operands, as_copy, check_writable, copy_like, nest_add, nest_add_value, nest_begin, nest_finish,
+    same_place,
+)
+from cygrad._core.elementwise.tiles cimport (
+    LISTEN, MAX_CELLS, WORK, clear_invalid, discard, how_to_watch, may_hold_nan, nan_watchers, place_cells, run_steps,
+    run_task, slots_t, specialize, specialized_t, task_t, watch,
+)
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, message, sizes_text
 from cygrad._core.memory.storage cimport NO_ELEMENTS
-from cygrad._core.primitives.cast cimport cast_loops
-from cygrad._core.primitives.primitive_table cimport loop_status, set_loop_status
+from cygrad._core.primitives.primitive_table cimport cast_loops, loop_status, set_loop_status
 from libc.stdint cimport uintptr_t
 from libc.stdio cimport snprintf
 # Importing these modules fills the table of primitives.
-import cygrad._core.primitives.complex_loops  # noqa: F401  # no-cython-lint
-import cygrad._core.primitives.power_loops  # noqa: F401  # no-cython-lint
-import cygrad._core.primitives.short_loops  # noqa: F401  # no-cython-lint
+import cygrad._core.primitives.typed_loops  # noqa: F401  # no-cython-lint
+import cygrad._core.primitives.typed_loops  # noqa: F401  # no-cython-lint
+import cygrad._core.primitives.typed_loops  # noqa: F401  # no-cython-lint
 import cygrad._core.primitives.special_loops  # noqa: F401  # no-cython-lint
 import cygrad._core.primitives.typed_loops  # noqa: F401  # no-cython-lint
 

@@ -1,7 +1,7 @@
 """Element-wise programs: straight-line code over registers."""
 
 from libc.stdint cimport int16_t, int32_t
-from cygrad._core.arrays.value cimport value_t
+from cygrad._core.arrays.array cimport value_t
 from cygrad._core.primitives.primitive_table cimport MAX_ARITY
 
 cdef enum:

@@ -1,11 +1,94 @@
 """Execution of a specialized program over a loop nest, tile by tile."""
 
-from libc.stdint cimport int32_t, int64_t
-from cygrad._core.arrays.value cimport value_t
-from cygrad._core.elementwise.iteration cimport MAX_OPERANDS, nest_t
-from cygrad._core.elementwise.program cimport MAX_INPUTS
-from cygrad._core.elementwise.specialize cimport MAX_BUFFERS, MAX_CELLS, specialized_t
-from cygrad._core.primitives.primitive_table cimport loop_t
+from libc.stdint cimport int16_t, int32_t, int64_t, uint64_t
+from cygrad._core.arrays.array cimport array_t, value_t
+from cygrad._core.elementwise.copying cimport MAX_OPERANDS, nest_t
+from cygrad._core.elementwise.program cimport MAX_INPUTS, program_t
+from cygrad._core.primitives.primitive_table cimport MAX_ARITY, loop_t
+
+# ------------------------------------------------------------------------------------------------------------ nan watch
+
+# Detecting nan while gradients are computed (anomaly mode).
+
+# What a thread has detected since it last cleared this.
+ctypedef struct watch_t:
+    int on                # does this thread watch?
+    int nan               # an element-wise program has written a nan
+    int plain             # the running program is plain arithmetic on numbers and gradients without nan
+    int kernels           # a kernel other than an element-wise program has run: unchecked
+
+# How many threads watch: if 0, skip everything. Cheaper than `watch()`.
+cdef int64_t nan_watchers
+# The watch of the calling thread.
+cdef watch_t *watch() noexcept nogil
+# How to watch what a program writes: 0 for not at all.
+cdef enum:
+    LISTEN = 1            # test the status flag that the processor sets if arithmetic makes a nan of numbers
+    LOOK = 2              # scan every number
+cdef int how_to_watch() noexcept nogil
+cdef void clear_invalid() noexcept nogil
+cdef bint was_invalid() noexcept nogil
+# Is there a nan among n contiguous elements that have just been written?
+cdef bint may_hold_nan(int watched, const char *data, int dtype, int64_t n) noexcept nogil
+cdef void begin_watch() noexcept nogil
+cdef void end_watch() noexcept nogil
+# Is there a nan among n elements, `step` bytes apart?
+cdef bint row_holds_nan(const char *data, int dtype, int64_t n, int64_t step) noexcept nogil
+cdef bint holds_nan(const array_t *array) noexcept nogil
+
+# ----------------------------------------------------------------------------------------------------------- specialize
+
+# Programs specialized for the dtypes of their inputs: loops resolved, casts inserted, buffers assigned.
+
+cdef enum:
+    MAX_CELLS = 64
+    MAX_BUFFERS = 64
+    # A slot holds an operand of a step: inputs, then cells, then buffers; and the result.
+    OUT_SLOT = -1
+
+# A number in the dtype that a step needs.
+ctypedef struct cell_t:
+    double value[2]
+    int32_t input             # which input; -1: a constant, whose `value` never changes
+    int32_t dtype
+
+ctypedef struct step_t:
+    loop_t loop
+    void *data
+    int16_t n_inputs
+    int16_t out               # slot, or OUT_SLOT in the last step
+    int16_t inputs[MAX_ARITY]  # slots
+    int16_t out_size          # bytes per element of its result
+    int16_t operation         # of a chain (short_loops.chain_operation), or -1
+    int16_t links             # number of steps from this one on that may form a chain; 0: none
+    int16_t kept              # a step after the next one reads it
+
+# Immutable once published.
+ctypedef struct specialized_t:
+    uint64_t key[2]
+    specialized_t *next
+    int32_t dtype             # of the result
+    int32_t n_inputs
+    int32_t n_cells
+    int32_t n_buffers
+    int32_t width             # bytes per element of the widest buffer
+    int32_t cost              # per element, in additions
+    int32_t exact             # loops are bit-identical for any strides
+    int32_t partial           # a loop may refuse a value: check loop_status()
+    int32_t direct            # one step whose operands are the inputs, in order
+    int32_t temporary         # not cached: the caller frees it
+    int32_t n_steps
+    step_t *steps
+    cell_t cells[MAX_CELLS]
+
+# Return the specialization for these inputs; NULL with a message and a status if there is none. If `temporary` is set,
+# the caller passes it to discard().
+cdef specialized_t *specialize(program_t *program, const value_t *inputs, int *status) noexcept nogil
+cdef void discard(specialized_t *specialized) noexcept nogil
+# Free all specializations of a program.
+cdef void forget(program_t *program) noexcept nogil
+
+# ---------------------------------------------------------------------------------------------------------------- tiles
 
 cdef enum:
     MAX_SLOTS = MAX_INPUTS + MAX_CELLS + MAX_BUFFERS

@@ -10,45 +10,117 @@ from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
 from cygrad._core.arrays.array cimport array_t, release, retain
-from cygrad._core.elementwise.nan_watch cimport holds_nan
-from cygrad._core.engine.anomaly cimport explain, look_for_nan, raise_nan
-from cygrad._core.engine.final_callbacks cimport call_back, callbacks
-from cygrad._core.engine.node_run cimport add_part, deliver, run_node, wanted_arguments
-from cygrad._core.engine.parallel_run cimport run_with_team, worth_a_team
+from cygrad._core.elementwise.tiles cimport holds_nan
+from cygrad._core.engine.node_run cimport (
+    CHECK_SIGNALS, FINISHED, NEEDS_PYTHON, add_part, advance, deliver, run_node, run_watched_item, run_with_team,
+    wanted_arguments, worth_a_team,
+)
 from cygrad._core.engine.plan cimport (
-    item_t, plan_build, plan_capture, plan_capturing, plan_find, plan_free, plan_restrict, plan_stop, plan_t)
-from cygrad._core.engine.serial_run cimport CHECK_SIGNALS, FINISHED, NEEDS_PYTHON, advance
-from cygrad._core.engine.watched_run cimport run_watched_item
-from cygrad._core.graph.backward_calls cimport remember_call, work_for, working_for
-from cygrad._core.graph.accumulate cimport keep_gradient
-from cygrad._core.graph.borrowed_references cimport FREE_THREADED
-from cygrad._core.graph.edges cimport Place, edge_of, root_gradient
-from cygrad._core.graph.gradients cimport replace_gradient, version_of_gradient
-from cygrad._core.graph.hook_calls cimport (
-    call_accumulated, call_posthooks, call_prehooks, call_tensor_hooks, fit_gradients, retain_gradients)
-from cygrad._core.graph.meta cimport any_unusual
+    call_back, callbacks, item_t, plan_build, plan_capture, plan_capturing, plan_find, plan_free, plan_restrict,
+    plan_stop, plan_t,
+)
+from cygrad._core.graph.boxing cimport is_entry
+from cygrad._core.graph.edges cimport (
+    Place, call_accumulated, call_posthooks, call_prehooks, call_tensor_hooks, edge_of, fit_gradients, retain_gradients,
+    root_gradient,
+)
 from cygrad._core.graph.mode_stack cimport Mode, abort_trace, active_modes, mode_at, set_modes
 from cygrad._core.graph.modes cimport (
-    ANOMALY_NAN, BACKWARD_MODES, PROFILER_MODE, RESULT_MODES, USER_MODE, grad_enabled, is_tracing, is_watched,
-    thread_state, thread_state_t)
+    ANOMALY_NAN, ANOMALY_ON, BACKWARD_MODES, PROFILER_MODE, RESULT_MODES, USER_MODE, grad_enabled, is_tracing,
+    is_watched, thread_state, thread_state_t,
+)
 from cygrad._core.graph.node cimport (
-    HAS_HOOKS, HAS_PACKED_TENSORS, HAS_SPARSE_GRADIENT, Hooks, Node, node_t)
-from cygrad._core.graph.override cimport is_entry
+    FREE_THREADED, HAS_HOOKS, HAS_PACKED_TENSORS, HAS_SPARSE_GRADIENT, Hooks, Node, keep_gradient, node_t,
+    remember_call, work_for, working_for,
+)
 from cygrad._core.graph.saved cimport SavedHooks, saved_hooks
-from cygrad._core.graph.array_api_marks cimport propagate_array_api
-from cygrad._core.graph.tensor cimport SLOT_ADD, Tensor, grad_fn_of, protocol, provided, wrap
-from cygrad._core.graph.tensor_identity cimport known_tensor, tensor_of
+from cygrad._core.graph.tensor cimport (
+    SLOT_ADD, Tensor, any_unusual, grad_fn_of, known_tensor, propagate_array_api, protocol, provided, replace_gradient,
+    tensor_of, version_of_gradient, wrap,
+)
 from cygrad._core.graph.untracked_reason cimport GRADIENT
 from cygrad._core.memory.errors cimport check
 from cygrad._core.memory.storage cimport has_pending, release_pending
 
-from cygrad._core.graph.node import set_evaluating
-from cygrad._core.graph.saved import pop_hooks, push_hooks
 import cygrad._core.engine.node_fusion  # noqa: F401  # no-cython-lint  # lets run_items() fusion
 import threading
 
 cdef extern from "Python.h":
     Py_ssize_t Py_REFCNT(object)
+from cygrad._core.graph.node import set_evaluating
+from cygrad._core.graph.saved import pop_hooks, push_hooks
+from cygrad._core.graph.user_warnings import warn_user
+
+
+# -------------------------------------------------------------------------------------------------------------- anomaly
+
+# Anomaly mode: the line of the forward that a failing node comes from, and where nan first appears.
+
+cdef object explain(Node node, object error):
+    stack = None if node.notes is None else node.notes.get("traceback_")
+    if not thread_state().anomaly & ANOMALY_ON:      # only a profiler is active
+        return None
+    if stack is None:
+        text = (f"Error detected in {node.name()}. No forward pass information is available: switch anomaly mode on "
+                "during the forward too.")
+    else:
+        text = f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n{''.join(stack)}"
+    texts = [text]
+    # A node created by a backward: the nodes for which it was created, nested.
+    seen = {node}
+    while node.notes is not None and node.notes.get("parent_") not in (None, *seen):
+        node = node.notes["parent_"]
+        seen.add(node)
+        stack = (node.notes or {}).get("traceback_")
+        texts.append(f"Previous calculation was induced by {node.name()}. " + (
+            "No forward pass information is available." if stack is None else
+            f"Traceback of forward call that induced the previous calculation:\n{''.join(stack)}"))
+    for text in texts:
+        try:
+            warn_user(text)
+        except Warning:                  # warnings are errors: raise the error of backward instead
+            error.add_note(text)
+
+
+cdef int raise_nan(Node node, int number) except -1:
+    raise RuntimeError(f"Function '{node.name()}' returned nan values in its {number}th output.")
+
+
+cdef int look_for_nan(Node node, list results) except -1:
+    cdef int i
+    for i in range(len(results)):
+        if results[i] is not None and holds_nan((<Tensor>results[i]).array):
+            raise_nan(node, i)
+    return 0
+
+
+def anomaly_state():
+    """
+    Return whether anomaly mode is on in this thread, and whether it checks for nan.
+
+    Returns
+    -------
+    tuple of bool
+    """
+    cdef int flags = thread_state().anomaly
+    return bool(flags & ANOMALY_ON), bool(flags & ANOMALY_NAN)
+
+
+def set_anomaly_state(mode, check_nan):
+    """
+    Set anomaly mode in this thread.
+
+    Parameters
+    ----------
+    mode : bool
+    check_nan : bool
+        Look for nan in every gradient.
+    """
+    cdef int flags = thread_state().anomaly & ~(ANOMALY_ON | ANOMALY_NAN)
+    thread_state().anomaly = flags | ((ANOMALY_ON | (ANOMALY_NAN if check_nan else 0)) if mode else 0)
+
+
+# --------------------------------------------------------------------------------------------------------------- engine
 
 cdef enum:
     DEEP = 60               # nested backward calls on one stack before the next one gets a new thread

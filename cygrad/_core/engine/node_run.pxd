@@ -4,6 +4,8 @@ from libc.stdint cimport int32_t, int64_t, uint32_t
 from cygrad._core.arrays.array cimport array_t
 from cygrad._core.engine.plan cimport item_t, plan_t
 
+# ------------------------------------------------------------------------------------------------------------- node run
+
 # When to check for signals next.
 ctypedef struct signal_check_t:
     int64_t work              # elements accessed since the clock was read
@@ -38,3 +40,35 @@ cdef int run_node(plan_t *plan, item_t *item, array_t **out, bint keep) noexcept
 cdef int deliver(plan_t *plan, item_t *item, int edge, array_t *gradient) noexcept nogil
 # *sum += part; takes `part` over and replaces *sum if it cannot be modified in place.
 cdef int add_part(array_t **sum, array_t *part) noexcept nogil
+
+# ----------------------------------------------------------------------------------------------------------- serial run
+
+# Execution of a plan on one thread.
+
+cdef enum:
+    FINISHED = -1             # the plan is done
+    NEEDS_PYTHON = -2         # the item at *place needs the calling thread and the GIL
+    CHECK_SIGNALS = -3     # some time has passed: check for signals
+
+# Run from *place on; returns one of the above, or an error status.
+cdef int advance(plan_t *plan, int64_t *place, bint keep) noexcept nogil
+
+# ---------------------------------------------------------------------------------------------------------- watched run
+
+# Execution of nodes in anomaly mode: one at a time, checking each result for nan.
+
+# Run a native item and deliver its gradients. With `look`, *nan_in is the index of a gradient that contains nan, if
+# any, and nothing is delivered; else -1. *clean: no earlier nan in this backward.
+cdef int run_watched_item(plan_t *plan, item_t *item, bint keep, bint look, bint *clean, int *nan_in) noexcept nogil
+
+# --------------------------------------------------------------------------------------------------------- parallel run
+
+# Execution of a plan by several workers: ready nodes from one queue, Python code on the calling thread.
+
+# Run one item under the GIL on the calling thread, or check for signals if it is NULL; nonzero if that raised (the
+# exception is kept).
+ctypedef int (*python_item_t)(void *task, item_t *item) noexcept with gil
+
+# Does the plan have enough work, and this thread the budget, to pay for opening a team?
+cdef bint worth_a_team(const plan_t *plan) noexcept nogil
+cdef int run_with_team(plan_t *plan, bint keep, python_item_t python_item, void *task) noexcept nogil

@@ -1,8 +1,10 @@
 """The plan of one backward: its nodes, their order, and the buffers of their gradients."""
 
-from libc.stdint cimport int8_t, int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, int8_t
 from cygrad._core.arrays.array cimport array_t
 from cygrad._core.graph.node cimport node_t
+
+# ----------------------------------------------------------------------------------------------------------------- plan
 
 cdef enum:
     WEIGHT = 1 << 12
@@ -82,3 +84,13 @@ cdef void plan_free(plan_t *plan) noexcept nogil
 cdef item_t *plan_find(plan_t *plan, node_t *node) noexcept nogil
 # Return this thread's live plans, the innermost first, and their number, at most `capacity`.
 cdef int plans_of_thread(plan_t **plans, int capacity) noexcept nogil
+
+# ------------------------------------------------------------------------------------------------------ final callbacks
+
+# Callbacks at the end of a backward.
+
+# By the number of the backward. Each thread accesses only its own calls.
+cdef dict callbacks
+
+# Call those of a backward.
+cdef int call_back(int64_t call) except -1

@@ -2,11 +2,25 @@
 
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
-from cygrad._core.arrays.array cimport release
-from cygrad._core.arrays.value cimport ARRAY, ARRAYS, INTEGERS, clear, value_t
-from cygrad._core.graph.tensor cimport Tensor
-from cygrad._core.graph.tensor_identity cimport held_array
+from cygrad._core.arrays.array cimport ARRAY, ARRAYS, INTEGERS, clear, release, value_t
+from cygrad._core.graph.node cimport node_t
+from cygrad._core.graph.tensor cimport Tensor, held_array
 from cygrad._core.table.operator cimport MAX_ARGUMENTS, Operator, operator_t
+
+# ------------------------------------------------------------------------------------------------------------- override
+
+# Classes that override operations: subclasses of Tensor, and others with ``__torch_function__``.
+
+# Does the class of the value override operations? Never inside an override.
+cdef bint overrides(object value) except -1
+# Is it a tensor with its elements in another object, which its class made: an entry of a batch?
+cdef bint is_entry(object value) except -1
+# Return the arguments of a call as Python passes them: a list of positional ones, a dict of others.
+cdef tuple python_arguments(Operator operator, PyObject **arguments)
+# Pass the call of an operator to the classes of its arguments; `inplace`: its in-place form.
+cdef object override(Operator operator, PyObject **arguments, object out, bint inplace)
+
+# --------------------------------------------------------------------------------------------------------------- boxing
 
 cdef enum:
     INTEGER_CAPACITY = 16       # integers of short lists that a frame holds itself
@@ -52,3 +66,13 @@ cdef inline void unbox(frame_t *frame) noexcept:
 cdef object plain_object(const value_t *value)
 # Box a Python number; False if it is no number.
 cdef bint box_number(object number, value_t *value) except -1
+
+# ------------------------------------------------------------------------------------------------------- argument zeros
+
+# Zero second derivatives for operators whose gradients do not depend on the arguments.
+
+cdef enum:
+    COUNTS_ARGUMENTS = 1 << 20    # flag of operators whose rows have the key `zeros`
+
+# Return recorded gradients, by edge, as results of a node with zero gradients for the arguments.
+cdef list count_arguments(node_t *node, list gradients)

@@ -1,5 +1,6 @@
 """Conversion between Python objects and boxed arguments."""
 
+cimport cython
 from cpython.complex cimport PyComplex_Check, PyComplex_ImagAsDouble, PyComplex_RealAsDouble
 from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_Check
 from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_Check, PyLong_CheckExact
@@ -7,23 +8,199 @@ from cpython.object cimport PyObject
 from cpython.unicode cimport PyUnicode_Check
 from libc.math cimport INFINITY
 from libc.stdint cimport int64_t
+from cygrad._core.arrays.array cimport (
+    ARRAY, ARRAYS, BOOLEAN, COMPLEX, DTYPE, INTEGER, INTEGERS, NOTHING, REAL, TEXT, array_meta, set_arrays,
+    set_integers, value_t,
+)
 from cygrad._core.arrays.dtype cimport (
     FLOAT16, INT64, category, dtype_code, dtype_name, dtype_object, is_complex, is_floating, is_integral, is_unsigned,
-    itemsize)
-from cygrad._core.arrays.value cimport (
-    ARRAY, ARRAYS, BOOLEAN, COMPLEX, DTYPE, INTEGER, INTEGERS, NOTHING, REAL, TEXT, set_arrays, set_integers,
-    value_t)
-from cygrad._core.graph.override cimport overrides
-from cygrad._core.graph.tensor cimport Tensor, as_tensor, is_plain, is_plain_object, type_of
-from cygrad._core.graph.tensor_identity cimport held_array
+    itemsize,
+)
+from cygrad._core.graph.modes cimport grad_enabled, thread_state
+from cygrad._core.graph.node cimport Node, node_t
+from cygrad._core.graph.tensor cimport (
+    Tensor, as_tensor, borrowed_type, held_array, is_meta, is_plain, is_plain_object, protocol, replace_array, type_of,
+    wrap,
+)
 from cygrad._core.memory.errors cimport check, unlikely
 from cygrad._core.table.operator cimport (
     BOOL_, DTYPE_, FLOAT, INT, INTS, NUMBER, OPERAND, REFUSES_BOOL, REFUSES_COMPLEX, REFUSES_INTEGERS, REFUSES_REALS,
-    STRING, TENSOR, TENSORS, Operator, argument_t, operator_t)
-from cygrad._core.table.storage_only cimport any_storage_only
+    STRING, TENSOR, TENSORS, Operator, any_storage_only, argument_t, operator_t,
+)
 
-import operator as _python_operator
+import importlib
 import numpy as np
+import operator as _python_operator
+from cygrad._core.table.operator import operators
+
+
+# ------------------------------------------------------------------------------------------------------------- override
+
+# Classes that override operations: subclasses of Tensor, and others with ``__torch_function__``.
+#
+# When boxing finds such an argument, the class's ``__torch_function__`` handles the call: it gets the function, the
+# classes, and the arguments. That of Tensor runs the function as usual and converts the result to the class of the
+# argument.
+
+cdef extern from * nogil:
+    """
+    static __thread int overrides_disabled;
+    """
+    int overrides_disabled
+
+cdef extern from "Python.h":
+    ctypedef struct _Type "PyTypeObject":
+        object (*tp_new)(_Type *, object, PyObject *)
+
+
+def disabled_torch_function(func, types, args=(), kwargs=None):
+    """The ``__torch_function__`` of classes whose results are plain Tensors."""
+    with Disabled():
+        return func(*args, **({} if kwargs is None else kwargs))
+
+
+cdef object _kept = None           # holds the reference that the protocol borrows
+
+
+def set_plain_subclass(cls):
+    """Set the subclass with plain results that is frequent enough to skip the attribute lookup."""
+    global _kept
+    _kept = cls
+    protocol.plain_subclass = <PyObject *>cls
+
+
+cdef bint overrides(object value) except -1:
+    if borrowed_type(value) == protocol.plain_subclass or overrides_disabled:
+        return False
+    found = getattr(type(value), "__torch_function__", None)
+    return found is not None and found is not disabled_torch_function
+
+
+cdef bint is_entry(object value) except -1:
+    return (type(value) is not Tensor and isinstance(value, Tensor) and is_meta((<Tensor>value).array)
+            and overrides(value))
+
+
+@cython.binding(False)      # methods check the type of self
+cdef class Disabled:
+    """Treats subclasses of Tensor like Tensor inside the block."""
+    cdef int before
+
+    def __enter__(self):
+        global overrides_disabled
+        self.before = overrides_disabled
+        overrides_disabled = 1
+        return self
+
+    def __exit__(self, type=None, value=None, traceback=None):
+        global overrides_disabled
+        overrides_disabled = self.before
+
+
+def asked_in_turn(values):
+    """Return the overriding classes of the values, one of each class, a subclass before its bases."""
+    cdef list found = []
+    cdef list classes = []
+    for value in values:
+        if type(value) is Tensor or type(value) in classes or not overrides(value):
+            continue
+        place = len(found)
+        for i, other in enumerate(found):
+            if issubclass(type(value), type(other)):
+                place = i
+                break
+        found.insert(place, value)
+        classes.append(type(value))
+    return found
+
+
+def call_override(function, values, args, kwargs):
+    """Return the result of the first class of `values` that does not return NotImplemented."""
+    asked = asked_in_turn(values)
+    types = tuple([type(value) for value in asked])
+    for value in asked:
+        result = type(value).__torch_function__(function, types, args, kwargs)
+        if result is not NotImplemented:
+            return result
+    raise TypeError(f"{function.__name__}: no implementation for these classes (got "
+                    f"{', '.join([cls.__name__ for cls in types])}). Their __torch_function__ returned NotImplemented.")
+
+
+cdef tuple python_arguments(Operator operator, PyObject **arguments):
+    cdef operator_t *op = operator.descriptor
+    cdef list args = [<object>arguments[i] for i in range(op.n_positional)]
+    cdef dict kwargs = {}
+    cdef int i
+    for i in range(op.n_positional, op.n_arguments):
+        kwargs[op.arguments[i].name.decode()] = <object>arguments[i]
+    return args, kwargs
+
+
+cdef object override(Operator operator, PyObject **arguments, object out, bint inplace):
+    cdef list values = []
+    cdef int i
+    args, kwargs = python_arguments(operator, arguments)
+    for i in range(operator.descriptor.n_arguments):
+        if operator.descriptor.arguments[i].kind == TENSORS:
+            values.extend(<object>arguments[i])
+        else:
+            values.append(<object>arguments[i])
+    if out is not None:
+        kwargs["out"] = out
+    function = getattr(operators, operator.name + "_" if inplace else operator.name)
+    return call_override(function, values, tuple(args), kwargs)
+
+
+def become(value, cls):
+    """Convert a result, and its items, to the class `cls`; other objects than plain Tensors stay as they are."""
+    cdef Tensor tensor, made
+    if type(value) is tuple or type(value) is list:
+        return type(value)([become(part, cls) for part in value])
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*[become(part, cls) for part in value])
+    if type(value) is not Tensor:
+        return value
+    tensor = <Tensor>value
+    if not issubclass(cls, Tensor):
+        raise TypeError(f"__torch_function__: expected a subclass of Tensor (got {cls.__name__}).")
+    if tensor.leaf_requires_grad or tensor.dual_level:      # other code may refer to it
+        return tensor
+    made = <Tensor>(<_Type *>Tensor).tp_new(<_Type *>cls, (), NULL)
+    replace_array(made, held_array(tensor))
+    made.node, made.output_nr = tensor.node, tensor.output_nr
+    made.base, made.view_version = tensor.base, tensor.view_version
+    made.view_kind, made.untracked = tensor.view_kind, tensor.untracked
+    return made
+
+
+def torch_function(cls, func, types, args=(), kwargs=None):
+    """
+    Run a function on a subclass of Tensor: results have its class.
+
+    Parameters
+    ----------
+    func : callable
+        The function that was called.
+    types : sequence of type
+        The classes among the arguments that define this method.
+    args : tuple
+    kwargs : dict, optional
+
+    Returns
+    -------
+    object
+        What the function returns, Tensors in it being of the class `cls`; NotImplemented if one of `types` is not
+        among the bases of `cls`.
+    """
+    for other in types:
+        if not issubclass(cls, other):
+            return NotImplemented
+    with Disabled():
+        result = func(*args, **({} if kwargs is None else kwargs))
+    return become(result, cls) if cls is not Tensor else result
+
+
+# --------------------------------------------------------------------------------------------------------------- boxing
 
 cdef extern from "Python.h":
     const char *PyUnicode_AsUTF8(object) except NULL
@@ -357,3 +534,32 @@ cdef object plain_object(const value_t *value):
     if value.kind == TEXT:
         return value.of.text.decode()
     return None
+
+
+# ------------------------------------------------------------------------------------------------------- argument zeros
+
+# Zero second derivatives for operators whose gradients do not depend on the arguments.
+#
+# The gradient of relu is locally constant in the argument, so its derivative is zero. Formulas do not express that, and
+# their result would not require grad. This node does both.
+
+cdef list count_arguments(node_t *node, list gradients):
+    cdef int i
+    cdef Tensor place
+    cdef list places = []
+    if not grad_enabled() or thread_state().dual_level:
+        return gradients
+    for i in range(node.n_edges):
+        if node.edges[i].node == NULL:
+            continue
+        if node.metas != NULL and node.metas[i] != NULL:
+            place = wrap(array_meta(node.metas[i]))
+        elif type(gradients[i]) is Tensor:                  # in the shape of the argument, because no other is known
+            place = wrap(array_meta((<Tensor>gradients[i]).array))
+        else:
+            continue
+        place.node = <Node>node.edges[i].node.object
+        place.output_nr = node.edges[i].input_nr
+        places.append(place)
+    function = importlib.import_module("cygrad.autograd.zeros").ArgumentZeros
+    return [function.apply(gradient, *places) if type(gradient) is Tensor else gradient for gradient in gradients]

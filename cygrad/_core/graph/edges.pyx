@@ -1,22 +1,27 @@
 """Edges of the graph, and the gradients that backward starts with, from the arguments of backward."""
 
 from libc.stdint cimport int64_t
-from cygrad._core.arrays.array cimport array_empty_like, array_meta, array_t, release, retain, same_shape, shape_text
+from cygrad._core.arrays.array cimport (
+    INTEGER, array_empty_like, array_meta, array_t, release, retain, same_shape, shape_text, value_t,
+)
 from cygrad._core.arrays.dtype cimport BOOL, dtype_name, is_complex, is_differentiable
-from cygrad._core.arrays.value cimport INTEGER, value_t
 from cygrad._core.elementwise.elementwise cimport as_dtype, fill
-from cygrad._core.graph.accumulate cimport accumulator_of, add_gradient
-from cygrad._core.graph.gradients cimport slot_of
 from cygrad._core.graph.modes cimport BACKWARD_MODES, RESULT_MODES, grad_enabled, thread_state
-from cygrad._core.graph.node cimport ALL_ARGUMENTS, Node
+from cygrad._core.graph.native cimport fit_recorded
+from cygrad._core.graph.node cimport ALL_ARGUMENTS, Hooks, Node, accumulator_of, add_gradient
 from cygrad._core.graph.tensor cimport (
-    INFERENCE_VIEW, NO_GRAD_VIEW, Tensor, describe, gradient_edge, is_bare, is_inference, requires_grad)
-from cygrad._core.graph.untracked_reason cimport (
-    CONSTANT_OUTPUT, DATA, DETACHED, DETACHED_IN_PLACE, GRADIENT, UNTRACKED)
+    INFERENCE_VIEW, NO_GRAD_VIEW, SLOT_ADD, Tensor, data_escapes, describe, grad_fn_of, gradient_edge, hooks_of,
+    is_bare, is_inference, protocol, requires_grad, set_gradient, slot_of,
+)
+from cygrad._core.graph.untracked_reason cimport CONSTANT_OUTPUT, DATA, DETACHED, DETACHED_IN_PLACE, GRADIENT, UNTRACKED
 from cygrad._core.memory.errors cimport MEMORY_ERROR, check
 
-from collections import namedtuple
+import weakref
+from collections import OrderedDict, namedtuple
+from cygrad._core.graph.node import RemovableHandle
 
+
+# ---------------------------------------------------------------------------------------------------------------- edges
 
 cdef class Place:
     """An output of a node, with the metadata of its tensor; keeps the node alive."""
@@ -223,3 +228,240 @@ def call_node(Node node not None, tuple gradients not None):
         return ()
     results = node.apply(grads, True, recorded, ALL_ARGUMENTS)
     return results[0] if len(results) == 1 else tuple(results)
+
+
+# ----------------------------------------------------------------------------------------------------------- hook calls
+
+# Calls of the hooks of a node.
+
+cdef object fit_gradients(Node node, Hooks hooks, list grads):
+    """Convert the gradient of a result whose memory was replaced: the node expects its original shape and dtype."""
+    cdef Tensor gradient, meta
+    for output_nr, meta in hooks.fitted.items():
+        gradient = grads[output_nr]
+        if gradient is None:
+            continue
+        if is_complex(gradient.array.dtype) and not is_complex(meta.array.dtype):
+            raise RuntimeError(f"{node.name()}: its result was real and has been given complex elements by .data = "
+                               f"(got a gradient that is a {describe(gradient)}, expected one like a "
+                               f"{describe(meta)}). Compute with a new tensor instead of .data.")
+        if gradient.array.ndim < meta.array.ndim:          # leading dimensions of size 1 do not count
+            gradient = gradient.reshape((1,) * (meta.array.ndim - gradient.array.ndim) + gradient.shape)
+        grads[output_nr] = fit_recorded(meta.array, gradient)
+
+
+cdef object call_tensor_hooks(Node node, Hooks hooks, list grads):
+    for output_nr, registered in list(hooks.tensor.items()):
+        for hook in list(registered.values()):
+            data_escapes()
+            result = hook(grads[output_nr])
+            if result is not None:
+                grads[output_nr] = _replacement(node, "register_hook", result, grads[output_nr])
+
+
+cdef list call_prehooks(Node node, Hooks hooks, list grads):
+    for hook in list(hooks.before.values()):
+        data_escapes()
+        result = hook(tuple(grads))
+        if result is not None:
+            grads = _replacements(node, "register_prehook", result, grads)
+    return grads
+
+
+cdef list call_posthooks(Node node, Hooks hooks, list results, list grads):
+    for hook in list(hooks.after.values()):
+        data_escapes()
+        replaced = hook(tuple(results), tuple(grads))
+        if replaced is not None:
+            results = _replacements(node, "register_hook", replaced, results)
+    return results
+
+
+cdef Tensor _replacement(Node node, str kind, object result, object former):
+    cdef Tensor tensor
+    if not isinstance(result, Tensor):
+        raise TypeError(f"{kind}: a hook of {node.name()} must return a Tensor or None (got {type(result).__name__}).")
+    tensor = <Tensor>result
+    if former is None:
+        raise RuntimeError(f"{kind}: a hook of {node.name()} can't replace a None gradient with a non-None value (got "
+                           f"a {describe(tensor)}, expected None). There is no gradient here: return None.")
+    if not (tensor.array.dtype == (<Tensor>former).array.dtype and same_shape(tensor.array, (<Tensor>former).array)):
+        raise RuntimeError(f"{kind}: a hook of {node.name()} changed what the gradient looks like (got a "
+                           f"{describe(tensor)}, expected a {describe(former)}).")
+    return tensor
+
+
+cdef list _replacements(Node node, str kind, object result, list former):
+    if not isinstance(result, tuple):
+        raise TypeError(f"{kind}: a hook of {node.name()} must return a tuple of Tensors or None "
+                        f"(got {type(result).__name__}).")
+    if len(result) != len(former):
+        raise RuntimeError(f"{kind}: a hook of {node.name()} returned the wrong number of gradients "
+                           f"(got {len(result)}, expected {len(former)}).")
+    return [None if new is None else _replacement(node, kind, new, old) for new, old in zip(result, former)]
+
+
+cdef object retain_gradients(Hooks hooks, list grads, bint recorded):
+    cdef Tensor kept
+    for output_nr, reference in list(hooks.retained.items()):
+        tensor = reference()
+        if tensor is None or grads[output_nr] is None:
+            continue
+        kept = <Tensor>tensor
+        if kept.gradient != NULL and kept.gradient.value != NULL:
+            set_gradient(kept, protocol.binary(SLOT_ADD, kept.grad, grads[output_nr]))
+        else:
+            set_gradient(kept, <Tensor>grads[output_nr] if recorded else (<Tensor>grads[output_nr]).clone())
+
+
+cdef object call_accumulated(Hooks hooks, object leaf):
+    for hook in list(hooks.accumulated.values()):
+        data_escapes()
+        result = hook(leaf)
+        if result is not None:
+            error = RuntimeError if isinstance(result, Tensor) else TypeError
+            raise error("register_post_accumulate_grad_hook: the hooks should return None (got "
+                        f"{type(result).__name__}). Modify the leaf's .grad in place, or set it.")
+
+
+# --------------------------------------------------------------------------------------------------------- tensor hooks
+
+# Hooks of tensors, and retained gradients of non-leaves: methods of Tensor.
+
+def retains_grad(Tensor self not None):
+    """Whether backward will retain the gradient of this non-leaf."""
+    cdef Node node = self.node
+    if node is None or node.hooks is None:
+        return False
+    kept = node.hooks.retained.get(self.output_nr)
+    return kept is not None and kept() is self
+
+
+def retain_grad(Tensor self not None):
+    """Retain the gradient of this non-leaf in ``.grad`` during backward (no-op for a leaf)."""
+    cdef Node node
+    if self.node is None and self.view_kind in (NO_GRAD_VIEW, INFERENCE_VIEW) and self.requires_grad:
+        return                      # a leaf, also if its base was modified since
+    node = grad_fn_of(self)
+    if not self.requires_grad:
+        raise RuntimeError("retain_grad: the tensor does not require grad "
+                           f"(got a {describe(self)}). Set requires_grad=True on what it is computed from.")
+    if node is not None:
+        node.ensure_hooks().retained[self.output_nr] = weakref.ref(self)
+
+
+def register_hook(Tensor self not None, hook):
+    """
+    Call ``hook(grad)`` whenever a gradient for this tensor has been computed.
+
+    Parameters
+    ----------
+    hook : callable
+        Takes the gradient; may return a tensor that replaces it. It must not change it in place.
+
+    Returns
+    -------
+    RemovableHandle
+
+    Raises
+    ------
+    RuntimeError
+        If the tensor does not require grad.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> v = cygrad.zeros(3, requires_grad=True)
+    >>> handle = v.register_hook(lambda grad: grad * 2)
+    >>> v.backward(cygrad.tensor([1., 2., 3.]))
+    >>> v.grad
+    tensor([2., 4., 6.])
+    """
+    if not callable(hook):
+        raise TypeError(f"register_hook: the hook must be callable (got {type(hook).__name__}).")
+    if not self.requires_grad:
+        raise RuntimeError("register_hook: the tensor does not require grad "
+                           f"(got a {describe(self)}), so no gradient will ever be computed for it.")
+    return RemovableHandle(hooks_of(self).tensor.setdefault(self.output_nr, {}), hook)
+
+
+def register_post_accumulate_grad_hook(Tensor self not None, hook):
+    """
+    Call ``hook(tensor)`` after a gradient has been added to this leaf's ``.grad``.
+
+    Parameters
+    ----------
+    hook : callable
+        Takes the leaf; its result is ignored.
+
+    Returns
+    -------
+    RemovableHandle
+
+    Raises
+    ------
+    RuntimeError
+        If the tensor is not a leaf that requires grad.
+    """
+    if not callable(hook):
+        raise TypeError("register_post_accumulate_grad_hook: the hook must be callable "
+                        f"(got {type(hook).__name__}).")
+    if grad_fn_of(self) is not None or not self.requires_grad:
+        raise RuntimeError("register_post_accumulate_grad_hook: only leaves that require grad accumulate a "
+                           f"gradient (got a {'non-leaf' if self.node is not None else 'tensor without grad'}). "
+                           "Use register_hook for other tensors.")
+    return RemovableHandle(hooks_of(self).accumulated, hook)
+
+
+def backward_hooks(Tensor self not None):
+    """The hooks of `register_hook`, by their ids; None if there are none."""
+    cdef Node node = grad_fn_of(self)
+    if node is None and not self.leaf_requires_grad:
+        return None
+    hooks = hooks_of(self).tensor.get(self.output_nr)
+    return OrderedDict(hooks) if hooks else None
+
+
+def set_backward_hooks(Tensor self not None, hooks):
+    """Replace the hooks of `register_hook`; None removes them."""
+    cdef Node node = grad_fn_of(self)
+    if hooks is None and node is None and self.leaf_hooks is None:
+        return
+    present = hooks_of(self).tensor.setdefault(self.output_nr, {})
+    present.clear()
+    present.update(hooks or {})
+
+
+def _refuse_deletion(name, advice):
+    def refuse(self):
+        raise RuntimeError(f"{name}: cannot be deleted. {advice}")
+    return refuse
+
+
+def grad_fn_of_tensor(Tensor self not None):
+    """Return the node that created the tensor."""
+    return grad_fn_of(self)
+
+
+def set_grad_fn(Tensor self not None, value):
+    """Remove the tensor from the graph: None is the only value."""
+    if value is not None:
+        raise RuntimeError(f"_grad_fn: can be only set to None (got {type(value).__name__}).")
+    self.detach_()
+
+
+def post_accumulate_grad_hooks(Tensor self not None):
+    """The hooks of `register_post_accumulate_grad_hook`, by their ids; None if there are none."""
+    hooks = hooks_of(self).accumulated if grad_fn_of(self) is None and self.leaf_requires_grad else None
+    return OrderedDict(hooks) if hooks else None
+
+
+METHODS = {
+    "_backward_hooks": property(backward_hooks, set_backward_hooks, _refuse_deletion(
+        "_backward_hooks", "Set it to None, or call remove() of the handles.")),
+    "_grad_fn": property(grad_fn_of_tensor, set_grad_fn, _refuse_deletion(
+        "_grad_fn", "Use detach_() to remove a tensor from the graph."), "The node."),
+    "_post_accumulate_grad_hooks": property(post_accumulate_grad_hooks),
+    "retains_grad": property(retains_grad), "retain_grad": retain_grad, "register_hook": register_hook,
+    "register_post_accumulate_grad_hook": register_post_accumulate_grad_hook,
+}

@@ -10,21 +10,23 @@ and becomes a view of the new base.
 from cpython.ref cimport Py_DECREF
 from libc.stdint cimport int64_t, uint32_t
 from cygrad._core.arrays.array cimport (
-    array_empty_like, array_over, array_t, array_view, overlaps_itself, release, shape_text)
+    ARRAY, INTEGER, NOTHING, array_empty_like, array_over, array_t, array_view, overlaps_itself, release, set_integers,
+    shape_text, value_t,
+)
 from cygrad._core.arrays.dtype cimport complex_of, dtype_object, is_complex, is_differentiable, itemsize, real_of
-from cygrad._core.arrays.value cimport ARRAY, INTEGER, NOTHING, set_integers, value_t
 from cygrad._core.elementwise.elementwise cimport copy_into, fill
 from cygrad._core.graph.boxing cimport plain_object
 from cygrad._core.graph.modes cimport grad_enabled, thread_state, thread_state_t
 from cygrad._core.graph.node cimport (
     ALL_ARGUMENTS, HAS_PACKED_TENSORS, HAS_PYTHON_BACKWARD, Node, gc_unlink, gc_untrack, install_collector, kept_t,
-    node_new, node_t, set_edge)
+    node_new, node_t, remember_place, set_edge,
+)
 from cygrad._core.graph.saved cimport before_change
 from cygrad._core.graph.tensor cimport (
-    CUSTOM_VIEW, DIFFERENTIABLE_VIEW, INFERENCE_VIEW, MULTI_OUTPUT_VIEW, NO_GRAD_VIEW, Tensor, as_tensor,
-    describe, gradient_edge, is_inference, protocol, requires_grad, set_node, wrap)
+    CUSTOM_VIEW, DIFFERENTIABLE_VIEW, INFERENCE_VIEW, MULTI_OUTPUT_VIEW, NO_GRAD_VIEW, Tensor, as_tensor, describe,
+    gradient_edge, is_inference, protocol, requires_grad, set_node, wrap,
+)
 from cygrad._core.graph.untracked_reason cimport DETACHED_IN_PLACE
-from cygrad._core.graph.version_errors cimport remember_place
 from cygrad._core.kernels.arguments cimport check_same_shape
 from cygrad._core.memory.atomic cimport atomic_increment, atomic_store
 from cygrad._core.memory.errors cimport MEMORY_ERROR, OK, check

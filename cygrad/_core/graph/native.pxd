@@ -1,11 +1,33 @@
 """The node of an operator of the table: running its formulas, natively or recorded."""
 
 from libc.stdint cimport int32_t, int64_t, uint32_t
-from cygrad._core.arrays.array cimport array_t
-from cygrad._core.arrays.value cimport value_t
+from cygrad._core.arrays.array cimport ARRAY, ARRAYS, array_t, value_t
 from cygrad._core.graph.node cimport Node, node_t
 from cygrad._core.graph.tensor cimport Tensor
 from cygrad._core.table.operator cimport Operator, operator_t
+
+# ----------------------------------------------------------------------------------------------------- traced gradients
+
+# Gradients of a traced backward, in the layout of the eager ones.
+
+cdef inline bint has_memory(const value_t *value) noexcept nogil:
+    """Is a saved value an array, or a list with an array, of which more is kept than shape and dtype?"""
+    cdef int i
+    if value.kind == ARRAY:
+        return value.of.array.storage != NULL
+    if value.kind == ARRAYS:
+        for i in range(value.count):
+            if value.of.arrays[i] != NULL and value.of.arrays[i].storage != NULL:
+                return True
+    return False
+
+# Return what the native execution of a node gives for these gradients; releases nothing.
+cdef list native_gradients(Node node, list grads, uint32_t wanted)
+# Return a traced gradient with the strides of the native one; aborts the trace if it is not bit-identical, or no copy
+# has those strides.
+cdef object laid_out_as(Tensor gradient, Tensor native, str name)
+
+# --------------------------------------------------------------------------------------------------------------- native
 
 cdef class NativeNode(Node):
     """A node of an operator of the table."""

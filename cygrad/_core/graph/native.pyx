@@ -10,38 +10,111 @@ cimport cython
 from libc.stdint cimport int32_t, int64_t, uint32_t
 from libc.stdio cimport snprintf
 from libc.stdlib cimport calloc, free
-from libc.string cimport memset
-from cygrad._core.arrays.array cimport array_meta, array_t, release, retain, same_shape, shape_text
+from libc.string cimport memcmp, memset
+from cygrad._core.arrays.array cimport (
+    ARRAY, ARRAYS, INTEGERS, NOTHING, array_meta, array_t, clear, copy_value, find_kernel, kernel_t, release, retain,
+    same_shape, set_array, set_arrays, shape_text, value_t,
+)
 from cygrad._core.arrays.dtype cimport computed_in, dtype_name, dtype_object, is_complex, itemsize
-from cygrad._core.arrays.value cimport (
-    ARRAY, ARRAYS, INTEGERS, NOTHING, clear, copy_value, find_kernel, kernel_t, set_array, set_arrays, value_t)
-from cygrad._core.elementwise.elementwise cimport as_dtype
-from cygrad._core.elementwise.nan_watch cimport nan_watchers, watch
-from cygrad._core.graph.argument_zeros cimport COUNTS_ARGUMENTS, count_arguments
-from cygrad._core.graph.backward_calls cimport freed_error, note_release
-from cygrad._core.graph.boxing cimport plain_object
+from cygrad._core.elementwise.elementwise cimport as_contiguous, as_dtype
+from cygrad._core.elementwise.tiles cimport nan_watchers, watch
+from cygrad._core.graph.boxing cimport COUNTS_ARGUMENTS, count_arguments, plain_object
 from cygrad._core.graph.inplace cimport attach_result, is_inplace_view
+from cygrad._core.graph.mode_stack cimport abort_trace
 from cygrad._core.graph.modes cimport BACKWARD_MODES, thread_state
 from cygrad._core.graph.node cimport (
-    HAS_PACKED_TENSORS, Node, edge_t, gc_track_all, install_collector, kept_t, node_new, node_t, node_type,
-    release_saved)
+    HAS_PACKED_TENSORS, Node, edge_t, freed_error, gc_track_all, install_collector, kept_t, node_new, node_t, node_type,
+    note_release, release_saved, version_error,
+)
 from cygrad._core.graph.saved cimport PackedTensor, alias, attach_edge, pack_tensor
-from cygrad._core.graph.tensor cimport Tensor, protocol
-from cygrad._core.graph.tensor_identity cimport known_tensor, tensor_of
-from cygrad._core.graph.traced_gradients cimport has_memory, laid_out_as, native_gradients
-from cygrad._core.graph.version_errors cimport version_error
+from cygrad._core.graph.tensor cimport Tensor, known_tensor, protocol, tensor_of, wrap
 from cygrad._core.memory.atomic cimport atomic_load, atomic_store32, lock, unlock
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, check, message
 from cygrad._core.memory.storage cimport allocate
 from cygrad._core.table.operator cimport (
-    ELEMENTWISE, MAX_ARGUMENTS, MAX_SAVED, PLAIN_FORMULAS, Operator, differentiate, first_edge, operator_t, saved_t)
-from cygrad._core.table.storage_only cimport any_storage_only, cast_to_compute_dtypes
+    ELEMENTWISE, MAX_ARGUMENTS, MAX_SAVED, PLAIN_FORMULAS, Operator, any_storage_only, cast_to_compute_dtypes,
+    differentiate, first_edge, operator_t, saved_t,
+)
 
-from cygrad._core.table.operator import operators
+import cygrad._core.kernels.reduction.reductions  # registers sum_to
+import cygrad._core.kernels.shape.shape  # registers real_view
 from cygrad._core.graph.saved import saved_tensor
 from cygrad._core.graph.saved_meta import Meta
-import cygrad._core.kernels.shape.complex_view  # registers real_view
-import cygrad._core.kernels.reduction.reduce_kernels  # registers sum_to
+from cygrad._core.table.operator import operators
+
+
+# ----------------------------------------------------------------------------------------------------- traced gradients
+
+# Gradients of a traced backward, in the layout of the eager ones.
+#
+# A traced backward runs formulas as operations on tensors, eager runs them on arrays. The elements agree; the strides may
+# not, and sums and products round by strides.
+
+cdef list native_gradients(Node node, list grads, uint32_t wanted):
+    cdef node_t *c = node.c
+    cdef list gradients = []
+    cdef int i, status
+    cdef value_t *arrays = <value_t *>calloc(c.n_outputs + 1, sizeof(value_t))
+    cdef array_t **out = <array_t **>calloc(c.n_edges + 1, sizeof(array_t *))
+    if arrays == NULL or out == NULL:
+        free(arrays)
+        free(out)
+        raise MemoryError(f"{node.name()}: no memory for its gradients")
+    for i in range(c.n_outputs):
+        if grads[i] is not None:
+            set_array(&arrays[i], retain((<Tensor>grads[i]).array))
+    status = native_backward(c, arrays, out, True, wanted)
+    for i in range(c.n_edges):
+        gradients.append(None if status != OK or out[i] == NULL else wrap(out[i]))
+    free(arrays)
+    free(out)
+    check(status)
+    return gradients
+
+
+cdef object laid_out_as(Tensor gradient, Tensor native, str name):
+    cdef array_t *model = native.array
+    cdef int i
+    if not (gradient.array.dtype == model.dtype and same_shape(gradient.array, model)
+            and _same_bits(gradient.array, model)):
+        abort_trace(f"the backward of {name} rounds differently where it is traced")
+        return gradient
+    if _same_strides(gradient.array, model):
+        return gradient
+    order = sorted(range(model.ndim), key=lambda dim: -model.strides[<int>dim])
+    with_layout = gradient
+    for i in range(model.ndim):
+        if model.strides[i] == 0:
+            with_layout = with_layout.narrow(i, 0, 1)
+    with_layout = with_layout.permute(order).contiguous().permute([order.index(dim) for dim in range(model.ndim)])
+    with_layout = with_layout.expand(gradient.shape)
+    if _same_strides((<Tensor>with_layout).array, model):
+        return with_layout
+    abort_trace(f"the gradient by {name} has strides that no copy has")
+    return gradient
+
+
+cdef bint _same_strides(const array_t *a, const array_t *b) noexcept:
+    cdef int i
+    for i in range(a.ndim):
+        if a.size and a.shape[i] > 1 and a.strides[i] != b.strides[i]:
+            return False
+    return True
+
+
+cdef bint _same_bits(array_t *a, array_t *b) except -1:
+    cdef array_t *left = as_contiguous(a, a.dtype)
+    cdef array_t *right = as_contiguous(b, b.dtype)
+    cdef bint same = left != NULL and right != NULL and memcmp(
+        left.data, right.data, a.size * itemsize(a.dtype)) == 0
+    cdef int status = OK if left != NULL and right != NULL else MEMORY_ERROR
+    release(left)
+    release(right)
+    check(status)
+    return same
+
+
+# --------------------------------------------------------------------------------------------------------------- native
 
 cdef kernel_t _sum_to = find_kernel("sum_to")
 cdef kernel_t _real_view = find_kernel("real_view")

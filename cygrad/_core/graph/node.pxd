@@ -2,9 +2,97 @@
 
 from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t, uint32_t
-from cygrad._core.arrays.array cimport array_t
-from cygrad._core.arrays.value cimport value_t
+from cygrad._core.arrays.array cimport array_t, value_t
+from cygrad._core.memory.atomic cimport atomic_add, atomic_decrement, lock_inner, unlock
+from cygrad._core.memory.storage cimport version_t
 from cygrad._core.table.operator cimport operator_t
+
+# -------------------------------------------------------------------------------------------------- borrowed references
+
+# Borrowed pointers to Python objects that may be dying.
+#
+# An array knows its Tensor and a gradient slot its AccumulateGrad without keeping it alive. Who follows such a pointer
+# makes a reference of it, if the object still lives. With the GIL a glance at the count is enough. Without it the
+# object may be dying in another thread: so the pointer is read below a lock that the dying object takes, before its
+# memory goes, to erase the pointer; and the reference is taken by a step that fails if the count has reached zero.
+
+cdef extern from * nogil:
+    """
+    #ifdef Py_GIL_DISABLED
+    #define FREE_THREADED 1
+    #if PY_VERSION_HEX >= 0x030E0000
+    #define make_lendable(object) PyUnstable_EnableTryIncRef(object)
+    #define take_if_alive(object) PyUnstable_TryIncRef(object)
+    #else
+    /*
+     * Python 3.13 has these functions for itself only. The owning thread counts apart from all others, whose count has
+     * two bits of flags below it. Once the first flag is set, the owner merges its count into theirs before the object
+     * dies; so a merged count of zero means death, and an unmerged one that the owner still has some.
+     */
+    static inline void make_lendable(PyObject *object) {
+        Py_ssize_t seen = __atomic_load_n(&object->ob_ref_shared, __ATOMIC_RELAXED);
+        while (!(seen & _Py_REF_SHARED_FLAG_MASK)
+               && !__atomic_compare_exchange_n(&object->ob_ref_shared, &seen, seen | _Py_REF_MAYBE_WEAKREF, 0,
+                                               __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {}
+    }
+    static inline int take_if_alive(PyObject *object) {
+        Py_ssize_t seen;
+        if (__atomic_load_n(&object->ob_tid, __ATOMIC_RELAXED) == _Py_ThreadId()
+                || __atomic_load_n(&object->ob_ref_local, __ATOMIC_RELAXED) == _Py_IMMORTAL_REFCNT_LOCAL) {
+            Py_INCREF(object);
+            return 1;
+        }
+        seen = __atomic_load_n(&object->ob_ref_shared, __ATOMIC_RELAXED);
+        while (seen != 0 && seen != _Py_REF_MERGED) {
+            if (__atomic_compare_exchange_n(&object->ob_ref_shared, &seen, seen + (1 << _Py_REF_SHARED_SHIFT), 0,
+                                            __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return 1;
+        }
+        return 0;
+    }
+    #endif
+    #else
+    #define FREE_THREADED 0
+    #define make_lendable(object) ((void)0)
+    static inline int take_if_alive(PyObject *object) {
+        if (Py_REFCNT(object) <= 0) return 0;
+        Py_INCREF(object);
+        return 1;
+    }
+    #endif
+    """
+    # A compile-time constant: code under it is removed in builds with a GIL.
+    bint FREE_THREADED
+    # Allow the object to be borrowed; call it before other code has a reference.
+    void make_lendable(PyObject *object)
+    int Py_REFCNT(PyObject *object)
+    # Take a new reference (true), unless the object is dying.
+    bint take_if_alive(PyObject *object)
+
+# Without a GIL: the inner mutex for pointers to and from this address. A few are shared by all addresses.
+cdef int32_t *lending_lock(const void *address) noexcept nogil
+
+# Counts that change under the GIL only; with a GIL, no atomic operation is needed. -> the new value
+cdef inline int64_t count_up(int64_t *count) noexcept:
+    if FREE_THREADED:
+        return atomic_add(count, 1)
+    count[0] += 1
+    return count[0]
+
+cdef inline int64_t count_down(int64_t *count) noexcept:
+    if FREE_THREADED:
+        return atomic_decrement(count)
+    count[0] -= 1
+    return count[0]
+
+cdef inline void lock_lending(const void *address) noexcept nogil:
+    if FREE_THREADED:
+        lock_inner(lending_lock(address))
+
+cdef inline void unlock_lending(const void *address) noexcept nogil:
+    if FREE_THREADED:
+        unlock(lending_lock(address))
+
+# ----------------------------------------------------------------------------------------------------------------- node
 
 # Why a node has to run on the calling thread, under the GIL.
 cdef enum:
@@ -113,3 +201,65 @@ cdef void gradient_release(gradient_t *gradient) noexcept
 # Free what the node saved (thread-safe, no GIL needed unless HAS_PACKED_TENSORS).
 cdef void release_saved(node_t *node) noexcept nogil
 cdef int64_t next_sequence_nr() noexcept
+
+# ------------------------------------------------------------------------------------------------------ source location
+
+# Source locations: the running Python function and its bytecode offset, converted to file and line on demand.
+
+# Return a new reference to the code object of the running function - the user's, if it called one of this package's -
+# and the offset of its current instruction, or NULL. Needs the GIL. The text can be read later without it.
+cdef PyObject *running_code(int *offset) noexcept
+# Write "FILE:LINE, in FUNCTION" into `text`, of which `capacity` bytes are left; returns its length.
+cdef int write_place(char *text, int capacity, PyObject *code, int offset) noexcept nogil
+
+# ------------------------------------------------------------------------------------------------------- version errors
+
+# Records of in-place operations, for messages that name the line.
+
+# Record the running Python code as the last to modify the memory of this counter. Needs the GIL.
+cdef void remember_place(version_t *version) noexcept
+# The same for the result of `running_code`, if it modifies several.
+cdef void remember_code(version_t *version, PyObject *code, int offset) noexcept
+# Record that no particular line modified the memory: a gradient was accumulated, for example.
+cdef inline void forget_place(version_t *version) noexcept nogil:
+    version.offset = -1
+# Write the message about a saved tensor that was modified; returns RUNTIME_ERROR. `maker` and `output_nr` say which
+# output of which node it is (NULL: unknown).
+cdef int version_error(const char *operation, const char *name, const array_t *array, int64_t expected,
+                       const node_t *maker, int64_t output_nr) noexcept nogil
+# Return the name of a node's type, without the module.
+cdef const char *node_name(const node_t *node) noexcept nogil
+
+# ------------------------------------------------------------------------------------------------------- backward calls
+
+# Records of backward calls, for messages that name the call that freed a graph.
+
+# Set the call that this thread works for (0: none, -1: a call from no user code); returns the former one.
+cdef int64_t work_for(int64_t call) noexcept nogil
+cdef int64_t working_for() noexcept nogil
+# Record where the call that begins was made, if it may free anything. Needs the GIL.
+cdef int remember_call(int64_t call, bint keep) except -1
+# Record that this thread's call has released what the node saved.
+cdef void note_release(node_t *node) noexcept nogil
+# Write the message about a node whose saved tensors were freed, with the call that freed them; returns RUNTIME_ERROR.
+cdef int freed_error(const node_t *node) noexcept nogil
+
+# ----------------------------------------------------------------------------------------------------------- accumulate
+
+# AccumulateGrad: adds gradients to a leaf's ``.grad``.
+
+cdef class AccumulateGrad(Node):
+    """Accumulates the gradient of a leaf into its ``.grad``."""
+
+# Return the node of a leaf, created if necessary. `gradient` and `array` are the leaf's; `bare`: the leaf refers to no
+# Python objects.
+cdef AccumulateGrad accumulator_of(object leaf, gradient_t *gradient, const array_t *array, bint bare)
+# Return the node of a leaf, or None.
+cdef AccumulateGrad known_accumulator(gradient_t *gradient)
+# gradient of the leaf += array, under its mutex; takes `array` over (keeps it if possible). No GIL needed.
+cdef int add_gradient(node_t *node, array_t *array) noexcept nogil
+
+# Give the leaf another node from now on; its former node still accumulates into the same gradient.
+cdef void forget_accumulator(gradient_t *gradient) noexcept
+# gradient of the leaf = array, with a new reference, if there is none and no other array shares the memory.
+cdef bint keep_gradient(node_t *node, array_t *array) noexcept nogil

@@ -11,11 +11,9 @@ from cpython.ref cimport Py_INCREF, Py_XDECREF
 from libc.stdint cimport int32_t, int64_t
 from cygrad._core.arrays.array cimport array_meta, array_t, array_view, release, same_shape, shape_text
 from cygrad._core.arrays.dtype cimport dtype_name
-from cygrad._core.graph.borrowed_references cimport count_up
+from cygrad._core.graph.node cimport Node, count_up
 from cygrad._core.graph.modes cimport thread_state, thread_state_t
-from cygrad._core.graph.node cimport Node
-from cygrad._core.graph.tensor cimport Tensor, describe
-from cygrad._core.graph.tensor_identity cimport tensor_of
+from cygrad._core.graph.tensor cimport Tensor, describe, tensor_of
 from cygrad._core.memory.atomic cimport atomic_load
 from cygrad._core.memory.errors cimport MEMORY_ERROR, check
 

@@ -2,8 +2,85 @@
 
 from cpython.object cimport PyObject
 from libc.stdint cimport int16_t, int32_t, int64_t
-from cygrad._core.arrays.array cimport array_t
-from cygrad._core.graph.node cimport Hooks, Node, gradient_t
+from cygrad._core.arrays.array cimport array_t, retain, value_t
+from cygrad._core.graph.node cimport FREE_THREADED, Hooks, Node, Py_REFCNT, gradient_t, lock_lending, unlock_lending
+
+# ----------------------------------------------------------------------------------------------------- tensor free list
+
+# The free list of tensors.
+
+# A Tensor without an array: the caller sets one before any Python code runs.
+cdef Tensor bare_tensor()
+
+# ------------------------------------------------------------------------------------------------------ tensor identity
+
+# The mapping between Tensors and arrays.
+
+# Return the Tensor of an existing array (a gradient, a saved value), created if necessary; takes over the caller's
+# reference. Unlike `wrap` it does not create an inference tensor in inference mode.
+cdef Tensor tensor_of(array_t *array)
+# Return the living Tensor that wraps the array, or None. One that is being destroyed does not count: callbacks of weak
+# references run while the array still points to it.
+cdef inline Tensor known_tensor(const array_t *array):
+    if FREE_THREADED:
+        return living_tensor(array)
+    if array.tensor != NULL and Py_REFCNT(<PyObject *>array.tensor) > 0:
+        return <Tensor>array.tensor
+    return None
+# The same without a GIL, where the Tensor may be dying in another thread.
+cdef Tensor living_tensor(const array_t *array)
+
+# Return the array of a Tensor with a new reference, because another thread may replace it.
+cdef inline array_t *held_array(Tensor tensor) noexcept:
+    cdef array_t *array
+    lock_lending(<void *>tensor)
+    array = retain(tensor.array)
+    unlock_lending(<void *>tensor)
+    return array
+
+# Replace the array of a Tensor; takes over the reference.
+cdef void replace_array(Tensor tensor, array_t *array) noexcept
+# Make a Tensor share the memory of another one, outside the graph. `keep_version`: it keeps sharing its version counter
+# with its former memory.
+cdef object adopt(Tensor self, Tensor source, bint keep_version)
+
+# ------------------------------------------------------------------------------------------------------ array api marks
+
+# Marks of Array API arrays: tensors returned by functions of that namespace.
+#
+# For such operands, types are promoted by the standard. Results computed from them are marked, too.
+
+cdef inline bint is_array_api(const array_t *array) noexcept:
+    return array.array_api
+
+# Mark the array.
+cdef void mark_array_api(array_t *array) noexcept
+# Mark the array if the other one is marked, for a gradient and its tensor.
+cdef void propagate_array_api(array_t *array, const array_t *example) noexcept
+
+# Return what is unusual about the arguments of an operation, as bits.
+cdef enum:
+    WITHOUT_ELEMENTS = 1
+    BY_STANDARD = 2
+cdef int unusual_among(int n, const value_t *values) noexcept
+# Mark the results of an operation on such arguments.
+cdef int adapt(int unusual, int n, value_t *results) except -1
+
+# ------------------------------------------------------------------------------------------------------------ gradients
+
+# The gradient slot of a leaf: created once, read and replaced as a whole.
+
+# Return the slot of a leaf, created if necessary. Raises MemoryError in the name of `operation`.
+cdef gradient_t *slot_of(Tensor leaf, const char *operation) except NULL
+# Return ``.grad``, a Tensor or None, and always the same object for the same array.
+cdef Tensor gradient_of(Tensor leaf)
+# Replace .grad; None removes it.
+cdef object set_gradient(Tensor leaf, Tensor value)
+# The same if .grad is still `former` at this version; else return False.
+cdef bint replace_gradient(Tensor leaf, Tensor former, int64_t version, Tensor value) except -1
+cdef int64_t version_of_gradient(const array_t *array) noexcept nogil
+
+# --------------------------------------------------------------------------------------------------------------- tensor
 
 # How a view was created: decides what its in-place operations may do (cygrad._core.graph.inplace).
 cdef enum:
@@ -92,7 +169,7 @@ cdef struct protocol_t:
     void (*forget_tangent)(Tensor dual) noexcept        # cygrad._core.dispatch.tangents
     int (*attach_tangents)(object value, object tangents) except -1
     int (*data_escapes)() except -1                     # cygrad._core.graph.mode_stack
-    PyObject *plain_subclass                            # cygrad._core.graph.override
+    PyObject *plain_subclass                            # cygrad._core.graph.boxing
 cdef protocol_t protocol
 # "backward": autograd.backward; "function_backward", "setup_context": what Function itself has; "ufuncs": operators by
 # NumPy's ufunc; "general_ufunc": for all other calls of ufuncs.
@@ -130,3 +207,27 @@ cdef inline bint is_bare(Tensor leaf) noexcept:
 cdef Hooks hooks_of(Tensor tensor)
 # "float32 tensor of shape (2, 3)", for messages.
 cdef str describe(Tensor tensor)
+
+# ----------------------------------------------------------------------------------------------------------------- meta
+
+# Tensors of the meta device: shape and dtype without memory.
+
+cdef bint any_meta                # a meta tensor exists: until then no further check is needed
+cdef bint any_unusual             # a meta tensor or Array API array exists (cygrad._core.graph.tensor)
+cdef void *meta_owner             # owner of the storages of meta tensors
+
+cdef inline bint is_meta(const array_t *array) noexcept:
+    return any_meta and array.storage != NULL and array.storage.owner == meta_owner
+
+# Set these flags.
+cdef void note_unusual() noexcept
+# Create one; NULL with a message if memory is exhausted.
+cdef array_t *meta_array(int dtype, int ndim, const int64_t *shape)
+# Create one of the shape and dtype of a tensor, which may be on meta itself.
+cdef Tensor without_elements(Tensor tensor)
+# Is one of the arguments of an operation such an array?
+cdef bint any_is_meta(int n, const value_t *values) noexcept
+# Return the result of an operation without its elements.
+cdef int forget_elements(int n, value_t *results) except -1
+# Raise the error for reading elements.
+cdef int check_elements(const array_t *array, str operation) except -1

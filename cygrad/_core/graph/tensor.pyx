@@ -8,28 +8,360 @@ of other modules, which `install` adds to the type.
 cimport cython
 from cpython.buffer cimport PyObject_GetBuffer
 from cpython.object cimport PyObject, PyObject_GenericSetAttr
-from cpython.ref cimport Py_XDECREF
+from cpython.ref cimport Py_DECREF, Py_XDECREF
 from libc.stdint cimport int16_t, int32_t, int64_t
 from cygrad._core.arrays.array cimport (
-    array_meta, array_t, array_view, release, replace_version, same_shape, shape_text,
+    ARRAY, ARRAYS, MAX_DIMS, array_meta, array_over, array_t, array_view, overlaps_itself, release, replace_version,
+    retain, same_shape, shape_text, size_of, value_t,
 )
 from cygrad._core.arrays.dtype cimport dtype_name, dtype_object, is_differentiable
-from cygrad._core.arrays.size cimport size_of
-from cygrad._core.graph.accumulate cimport accumulator_of, known_accumulator
-from cygrad._core.graph.borrowed_references cimport FREE_THREADED, lock_lending, make_lendable, unlock_lending
-from cygrad._core.graph.gradients cimport gradient_of, set_gradient, slot_of
 from cygrad._core.graph.modes cimport thread_state, thread_state_t
-from cygrad._core.graph.node cimport Hooks, Node, gradient_release, gc_track_all
-from cygrad._core.graph.tensor_free_list cimport bare_tensor
-from cygrad._core.graph.tensor_identity cimport adopt, replace_array
-from cygrad._core.graph.untracked_reason cimport DATA, DETACHED, DETACHED_IN_PLACE, GRADIENT, NOTHING_TO_TELL
-from cygrad._core.memory.errors cimport MEMORY_ERROR, OK, check
-from cygrad._core.memory.storage cimport has_pending, release_pending, version_new, version_release
+from cygrad._core.graph.node cimport (
+    FREE_THREADED, HAS_SPARSE_GRADIENT, Hooks, Node, accumulator_of, gc_track_all, gradient_new, gradient_release,
+    gradient_t, has_weak_references, known_accumulator, lock_lending, make_lendable, node_t, take_if_alive,
+    unlock_lending,
+)
+from cygrad._core.graph.untracked_reason cimport DATA, DETACHED, DETACHED_IN_PLACE, GRADIENT, NOTHING_TO_TELL, UNTRACKED
+from cygrad._core.memory.atomic cimport atomic_claim, atomic_increment, atomic_load, lock, lock_patiently, unlock
+from cygrad._core.memory.errors cimport MEMORY_ERROR, OK, check, unlikely
+from cygrad._core.memory.storage cimport (
+    NO_ELEMENTS, has_pending, release_pending, storage_foreign, storage_release, storage_t, version_new,
+    version_release,
+)
+
+from cygrad._core.graph.user_warnings import warn_user
+
+
+# ----------------------------------------------------------------------------------------------------- tensor free list
+
+# The free list of tensors.
+#
+# Cython's own free list clears and reinitializes each object, and saves the current exception around `__dealloc__`. A
+# Tensor with nothing but an array, a node and a gradient leaves its fields as in a new one, so that freeing and creating
+# it costs a third.
+
+cdef extern from "Python.h":
+    ctypedef struct _Type "PyTypeObject":
+        object (*tp_new)(_Type *, object, PyObject *)
+        void (*tp_dealloc)(PyObject *) noexcept
+        PyObject *tp_dict
+    void PyObject_GC_Track(PyObject *)
+    void PyObject_GC_UnTrack(PyObject *)
+
+cdef enum:
+    SPARE_TENSORS = 512
+
+cdef PyObject *_spare[SPARE_TENSORS]
+cdef int _n_spare = 0
+cdef tuple _nothing = ()
+
+# What Cython generated for the type, before other modules replaced slots.
+cdef object (*_cython_new)(_Type *, object, PyObject *)
+cdef void (*_cython_dealloc)(PyObject *) noexcept
+_cython_new = (<_Type *>Tensor).tp_new
+_cython_dealloc = (<_Type *>Tensor).tp_dealloc
+
+
+cdef Tensor bare_tensor():
+    global _n_spare
+    if unlikely(_n_spare == 0):
+        return <Tensor>_cython_new(<_Type *>Tensor, _nothing, NULL)
+    _n_spare -= 1
+    PyObject_GC_Track(_spare[_n_spare])
+    return <Tensor>_spare[_n_spare]              # its first reference
+
+
+cdef void _dealloc(PyObject *self) noexcept:
+    global _n_spare
+    cdef array_t *array = (<Tensor>self).array
+    cdef gradient_t *gradient = (<Tensor>self).gradient
+    if unlikely(type_of(self) != <PyObject *>Tensor or _n_spare == SPARE_TENSORS or (<Tensor>self).attributes != NULL
+                or (<Tensor>self).leaf_hooks is not None or (<Tensor>self).dual_level or has_weak_references(self)):
+        _cython_dealloc(self)
+        return
+    PyObject_GC_UnTrack(self)
+    if array != NULL and array.tensor == <void *>self:
+        array.tensor = NULL
+    # Objects that die with it may create Tensors and get this one: reset its fields before dropping any reference.
+    if (<Tensor>self).node is not None:
+        _node = (<Tensor>self).node
+        (<Tensor>self).node = None
+    if (<Tensor>self).base is not None:
+        _base = (<Tensor>self).base
+        (<Tensor>self).base = None
+    if (<Tensor>self).grad_tensor is not None:
+        _grad = (<Tensor>self).grad_tensor
+        (<Tensor>self).grad_tensor = None
+    (<Tensor>self).array = NULL
+    (<Tensor>self).gradient = NULL
+    (<Tensor>self).output_nr = (<Tensor>self).leaf_requires_grad = 0
+    (<Tensor>self).view_kind = (<Tensor>self).untracked = 0
+    (<Tensor>self).view_version = 0
+    _spare[_n_spare] = self
+    _n_spare += 1
+    release(array)
+    if gradient != NULL:
+        gradient_release(gradient)
+
+
+if not FREE_THREADED:
+    (<_Type *>Tensor).tp_dealloc = _dealloc
+
+
+# ------------------------------------------------------------------------------------------------------ tensor identity
+
+# The mapping between Tensors and arrays.
+#
+# An array has a borrowed pointer to its Tensor, so that the same memory is the same object for users. Without a GIL that
+# Tensor may be dying in another thread, or another thread may replace its array: see `borrowed_references`.
+
+cdef Tensor tensor_of(array_t *array):
+    cdef Tensor tensor = known_tensor(array)
+    if tensor is not None:
+        release(array)
+        return tensor
+    tensor = bare_tensor()
+    if FREE_THREADED:
+        return _published(tensor, array)
+    tensor.array = array
+    array.tensor = <void *>tensor
+    return tensor
+
+
+cdef Tensor _published(Tensor made, array_t *array):
+    """Return the Tensor of an array that other threads may use: `made`, or one that another thread made meanwhile."""
+    cdef PyObject *other = NULL
+    made.array = array
+    make_lendable(<PyObject *>made)
+    lock_lending(array)
+    if array.tensor != NULL and take_if_alive(<PyObject *>array.tensor):
+        other = <PyObject *>array.tensor
+    else:
+        array.tensor = <void *>made
+    unlock_lending(array)
+    return made if other == NULL else _taken(other)
+
+
+cdef Tensor _taken(PyObject *found):
+    """Return the Tensor to which `take_if_alive` has added a reference."""
+    cdef Tensor tensor = <Tensor>found
+    Py_DECREF(tensor)
+    return tensor
+
+
+cdef Tensor living_tensor(const array_t *array):
+    cdef PyObject *found = NULL
+    # A dying Tensor erases the pointer under this mutex before its memory is freed (cygrad._core.graph.tensor_type).
+    lock_lending(array)
+    if array.tensor != NULL and take_if_alive(<PyObject *>array.tensor):
+        found = <PyObject *>array.tensor
+    unlock_lending(array)
+    return None if found == NULL else _taken(found)
+
+
+cdef void replace_array(Tensor tensor, array_t *array) noexcept:
+    cdef array_t *replaced
+    array.tensor = <void *>tensor
+    make_lendable(<PyObject *>tensor)
+    lock_lending(<void *>tensor)             # a reader of the pointer adds its reference there
+    replaced = tensor.array
+    tensor.array = array
+    unlock_lending(<void *>tensor)
+    if replaced == NULL:
+        return
+    lock_lending(replaced)
+    if replaced.tensor == <void *>tensor:
+        replaced.tensor = NULL
+    unlock_lending(replaced)
+    if (replaced.count > 1 and (tensor.untracked == GRADIENT or tensor.node is None and not tensor.leaf_requires_grad)
+            and replaced.dtype == array.dtype and same_shape(replaced, array)):
+        _replace_gradient(tensor, replaced)
+    release(replaced)
+
+
+cdef void _replace_gradient(Tensor gradient, const array_t *replaced):
+    """Let the leaf of which this is the ``.grad`` accumulate into its new memory (``x.grad.data = t``)."""
+    import gc                                # here: few programs need it
+    for leaf in gc.get_referrers(gradient):
+        if (isinstance(leaf, Tensor) and (<Tensor>leaf).grad_tensor is gradient and (<Tensor>leaf).gradient != NULL
+                and (<Tensor>leaf).gradient.value == replaced):
+            (<object>Tensor).grad.__set__(leaf, gradient)
+
+
+cdef object adopt(Tensor self, Tensor source, bint keep_version):
+    cdef array_t *own = held_array(source)
+    cdef array_t *view = array_view(own, own.dtype, own.ndim, own.shape, own.strides, 0)
+    release(own)
+    if view == NULL:
+        check(MEMORY_ERROR)
+    if keep_version:
+        if self.array.version != NULL:
+            atomic_increment(&self.array.version.count)
+        replace_version(view, self.array.version)
+        view.array_api = self.array.array_api
+    elif view.version == NULL and self.array != NULL and self.array.version != NULL:
+        # Memory of an inference tensor has no version counter. The normal tensor gets one of its own.
+        if replace_version(view, version_new()) != OK:
+            release(view)
+            raise MemoryError("set_: no memory for a version counter")
+    replace_array(self, view)
+
+
+# ------------------------------------------------------------------------------------------------------ array api marks
+
+# Marks of Array API arrays: tensors returned by functions of that namespace.
+
+cdef void mark_array_api(array_t *array) noexcept:
+    array.array_api = True
+    note_unusual()
+
+
+cdef void propagate_array_api(array_t *array, const array_t *example) noexcept:
+    if is_array_api(example):
+        mark_array_api(array)
+
+
+cdef int unusual_among(int n, const value_t *values) noexcept:
+    cdef int i, j
+    cdef int found = WITHOUT_ELEMENTS if any_meta and any_is_meta(n, values) else 0
+    for i in range(n):
+        if values[i].kind == ARRAY and is_array_api(values[i].of.array):
+            return found | BY_STANDARD
+        if values[i].kind == ARRAYS:
+            for j in range(values[i].count):
+                if values[i].of.arrays[j] != NULL and is_array_api(values[i].of.arrays[j]):
+                    return found | BY_STANDARD
+    return found
+
+
+cdef int adapt(int unusual, int n, value_t *results) except -1:
+    cdef int i, j
+    if unusual & WITHOUT_ELEMENTS:
+        forget_elements(n, results)
+    if not unusual & BY_STANDARD:
+        return 0
+    for i in range(n):
+        if results[i].kind == ARRAY:
+            _mark_new(results[i].of.array)
+        elif results[i].kind == ARRAYS:
+            for j in range(results[i].count):
+                _mark_new(results[i].of.arrays[j])
+    return 0
+
+
+cdef inline void _mark_new(array_t *array) noexcept:
+    """Mark results, except those that are an argument itself."""
+    if array != NULL and array.tensor == NULL:
+        mark_array_api(array)
+
+
+# ------------------------------------------------------------------------------------------------------------ gradients
+
+# The gradient slot of a leaf: created once, read and replaced as a whole.
+#
+# The slot's mutex guards its array, because backward adds to it without the GIL. The Tensor object of it is stored in the
+# leaf, under the leaf's critical section: ``x.grad is x.grad``.
+
+cdef gradient_t *slot_of(Tensor leaf, const char *operation) except NULL:
+    cdef gradient_t *made
+    if leaf.gradient == NULL:
+        made = gradient_new()
+        if made == NULL:
+            raise MemoryError(f"{operation.decode()}: no memory for a gradient slot")
+        # Without a GIL two threads may use a new leaf at the same time: the second uses the slot of the first.
+        if not atomic_claim(<int64_t *>&leaf.gradient, 0, <int64_t>made):
+            gradient_release(made)
+    return leaf.gradient
+
+
+cdef Tensor gradient_of(Tensor leaf):
+    cdef Tensor found = None
+    if leaf.gradient != NULL:
+        # Two threads that read concurrently get one object, and neither drops it while the other takes a reference.
+        with cython.critical_section(leaf):
+            found = _known_gradient(leaf)
+    if found is None and leaf.node is not None and not _retains_grad(leaf):
+        warn_user(f".grad of a non-leaf is not kept (got a tensor made by {leaf.node.name()}), so it is None. "
+                  "Call retain_grad() on it before backward, or ask autograd.grad for it.")
+    return found
+
+
+cdef Tensor _known_gradient(Tensor leaf):
+    cdef array_t *value
+    lock_patiently(&leaf.gradient.lock)
+    value = leaf.gradient.value
+    if value != NULL:
+        retain(value)
+    unlock(&leaf.gradient.lock)
+    if value == NULL:
+        leaf.grad_tensor = None
+    elif leaf.grad_tensor is None or leaf.grad_tensor.array != value:
+        if any_unusual and value.tensor == NULL:
+            propagate_array_api(value, leaf.array)
+        leaf.grad_tensor = tensor_of(value)
+        if not is_bare(leaf):
+            gc_track_all()
+        if leaf.grad_tensor.untracked in (NOTHING_TO_TELL, UNTRACKED):
+            leaf.grad_tensor.untracked = GRADIENT
+    else:
+        release(value)
+    return leaf.grad_tensor
+
+
+cdef bint _retains_grad(Tensor tensor):
+    return (tensor.node is not None and tensor.node.hooks is not None
+            and tensor.output_nr in tensor.node.hooks.retained)
+
+
+cdef object set_gradient(Tensor leaf, Tensor value):
+    if leaf.gradient != NULL or value is not None:
+        _replace(leaf, value, True, NULL, 0)
+    return None
+
+
+cdef int64_t version_of_gradient(const array_t *array) noexcept nogil:
+    return 0 if array == NULL or array.version == NULL else atomic_load(&array.version.value)
+
+
+cdef bint replace_gradient(Tensor leaf, Tensor former, int64_t version, Tensor value) except -1:
+    return _replace(leaf, value, False, NULL if former is None else former.array, version)
+
+
+cdef bint _replace(Tensor leaf, Tensor value, bint always, array_t *former, int64_t version) except -1:
+    cdef gradient_t *slot = slot_of(leaf, b"grad")
+    cdef array_t *array
+    cdef array_t *replaced
+    cdef bint sparse
+    # Array and Tensor object change together: if two threads set .grad, one of them wins with both.
+    with cython.critical_section(leaf):
+        array = NULL if value is None else held_array(value)
+        if value is not None:
+            slot_of(value, b"grad")                    # marks it as known to the graph, see `set_node`
+        sparse = array != NULL and not array.contiguous and type(value) is not Tensor and overlaps_itself(array)
+        lock_patiently(&slot.lock)
+        replaced = slot.value
+        if not always and (replaced != former or version != version_of_gradient(replaced)):
+            unlock(&slot.lock)
+            release(array)
+            return False
+        slot.value = array
+        slot.sparse = sparse
+        if sparse and slot.accumulator != NULL:        # a running backward may have scheduled it on a worker
+            slot.accumulator.python |= HAS_SPARSE_GRADIENT
+        unlock(&slot.lock)
+        leaf.grad_tensor = value
+        if value is not None and value.node is not None and value.untracked == NOTHING_TO_TELL:
+            value.untracked = GRADIENT
+        if value is not None and not is_bare(leaf):
+            gc_track_all()
+    release(replaced)
+    return True
+
+
+# --------------------------------------------------------------------------------------------------------------- tensor
 
 cdef extern from "Python.h":
     void PyType_Modified(type)
-    ctypedef struct _Type "PyTypeObject":
-        PyObject *tp_dict
 
 
 cdef inline Tensor _made(array_t *array):
@@ -600,3 +932,152 @@ def install(attributes):
             if isinstance(attribute, property):
                 attribute.__set_name__(Tensor, name)           # for messages
     PyType_Modified(Tensor)
+
+
+# ----------------------------------------------------------------------------------------------------------------- meta
+
+# Tensors of the meta device: shape and dtype without memory.
+#
+# All such arrays share one zero as their only element: every stride is 0. So operations read valid memory and raise the
+# usual errors. Their computed results are discarded and replaced by arrays of this kind.
+
+cdef char[16] _zero
+cdef object _owner = object()
+any_meta = any_unusual = False
+meta_owner = <void *>_owner
+
+
+cdef void note_unusual() noexcept:
+    global any_unusual
+    any_unusual = True
+
+
+cdef array_t *meta_array(int dtype, int ndim, const int64_t *shape):
+    global any_meta, any_unusual
+    cdef int64_t[MAX_DIMS] strides
+    cdef storage_t *storage = storage_foreign(_zero, sizeof(_zero), _owner, False)
+    cdef array_t *array
+    cdef int i
+    if storage == NULL:
+        return NULL
+    storage.size_class = NO_ELEMENTS
+    for i in range(ndim):
+        strides[i] = 0
+    array = array_over(storage, dtype, ndim, shape, strides, 0)
+    if array == NULL:
+        storage_release(storage)
+        return NULL
+    any_meta = any_unusual = True
+    return array
+
+
+cdef Tensor without_elements(Tensor tensor):
+    if is_meta(tensor.array):
+        return tensor
+    return wrap(meta_array(tensor.array.dtype, tensor.array.ndim, tensor.array.shape))
+
+
+cdef bint any_is_meta(int n, const value_t *values) noexcept:
+    cdef int i, j
+    for i in range(n):
+        if values[i].kind == ARRAY and is_meta(values[i].of.array):
+            return True
+        if values[i].kind == ARRAYS:
+            for j in range(values[i].count):
+                if values[i].of.arrays[j] != NULL and is_meta(values[i].of.arrays[j]):
+                    return True
+    return False
+
+
+cdef int _forget(array_t **array) except -1:
+    cdef array_t *made
+    if array[0] == NULL or is_meta(array[0]):
+        return 0
+    made = meta_array(array[0].dtype, array[0].ndim, array[0].shape)
+    if made == NULL:
+        check(MEMORY_ERROR)
+    release(array[0])
+    array[0] = made
+    return 0
+
+
+cdef int forget_elements(int n, value_t *results) except -1:
+    cdef int i, j
+    for i in range(n):
+        if results[i].kind == ARRAY:
+            _forget(&results[i].of.array)
+        elif results[i].kind == ARRAYS:
+            for j in range(results[i].count):
+                _forget(&results[i].of.arrays[j])
+    return 0
+
+
+cdef int check_elements(const array_t *array, str operation) except -1:
+    if is_meta(array):
+        raise NotImplementedError(f"{operation}: a tensor of device 'meta' has no elements. Make memory for it with "
+                                  "to_empty(device='cpu') of its module, or empty_like(x, device='cpu').")
+    return 0
+
+
+# ---------------------------------------------------------------------------------------------------------- kept memory
+
+# Memory that nodes save for backward, as storages.
+
+cdef int _add(dict storages, const array_t *array) except -1:
+    if array != NULL and array.storage != NULL:
+        storages[<size_t>array.storage] = array.storage.nbytes
+    return 0
+
+
+cdef int _add_saved(dict storages, node_t *c) except -1:
+    cdef const value_t *value
+    cdef int i, j
+    lock(&c.lock)                # another thread's backward may release them; no foreign code runs below
+    try:
+        for i in range(c.n_saved):
+            value = &c.saved[i].value
+            if value.kind == ARRAY:
+                _add(storages, value.of.array)
+            elif value.kind == ARRAYS:
+                for j in range(value.count):
+                    _add(storages, value.of.arrays[j])
+    finally:
+        unlock(&c.lock)
+    return 0
+
+
+def kept(Node node not None):
+    """
+    Return the storages that a node saves for backward.
+
+    What saved-tensor hooks have packed is not among them: it may be any object.
+
+    Parameters
+    ----------
+    node : Node
+
+    Returns
+    -------
+    dict
+        From an identity of each storage to its bytes.
+    """
+    cdef dict storages = {}
+    _add_saved(storages, node.c)
+    if node.c.inner != NULL:     # the node of a slice that was modified in place: the payload keeps it alive
+        _add_saved(storages, node.c.inner)
+    return storages
+
+
+def storage_of(Tensor tensor not None):
+    """
+    The identity of a tensor's storage, as in `kept`.
+
+    Parameters
+    ----------
+    tensor : Tensor
+
+    Returns
+    -------
+    int
+    """
+    return <size_t>tensor.array.storage

@@ -1,8 +1,7 @@
 """Argument checks shared by array kernels: kinds, dimensions, sizes."""
 
 from libc.stdint cimport int64_t
-from cygrad._core.arrays.array cimport array_t
-from cygrad._core.arrays.value cimport value_t
+from cygrad._core.arrays.array cimport array_t, value_t
 from cygrad._core.memory.errors cimport status_t
 
 # Every function returns a status; on failure the message names `operation` and the argument.

@@ -4,17 +4,14 @@ from libc.stdint cimport int64_t
 from libc.stdio cimport snprintf
 from libc.string cimport memset
 from cygrad._core.arrays.array cimport (
-    MAX_DIMS, array_empty, array_empty_like, array_t, array_view, overlaps_itself, release, shape_text,
+    ARRAY, ARRAYS, BOOLEAN, COMPLEX, DTYPE, INTEGER, INTEGERS, MAX_DIMS, NOTHING, REAL, TEXT, array_empty,
+    array_empty_like, array_t, array_view, overlaps_itself, release, set_array, shape_text, value_t,
 )
 from cygrad._core.arrays.dtype cimport itemsize
-from cygrad._core.arrays.value cimport (
-    ARRAY, ARRAYS, BOOLEAN, COMPLEX, DTYPE, INTEGER, INTEGERS, NOTHING, REAL, TEXT, set_array, value_t,
-)
 from cygrad._core.elementwise.copying cimport copy_into
 from cygrad._core.memory.errors cimport (
-    INDEX_ERROR, MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, TYPE_ERROR, message, sizes_text,
+    INDEX_ERROR, MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, TYPE_ERROR, elements_of, message, sizes_text,
 )
-from cygrad._core.memory.sizes cimport elements_of
 
 
 cdef const char *_kind_name(int kind) noexcept nogil:

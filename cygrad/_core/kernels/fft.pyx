@@ -9,16 +9,18 @@ cimport numpy as np
 from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc
 from libc.stdint cimport int64_t
 from libc.stdio cimport snprintf
-from numpy.fft import _pocketfft_umath
-from cygrad._core.arrays.array cimport MAX_DIMS, array_empty, array_t, release, shape_text
+from cygrad._core.arrays.array cimport (
+    MAX_DIMS, array_empty, array_t, as_real, is_true, register_kernel, release, shape_text, value_t,
+)
 from cygrad._core.arrays.dtype cimport (
     COMPLEX64, FLOAT64, complex_of, dtype_name, is_complex, is_floating, itemsize, real_of,
 )
-from cygrad._core.arrays.value cimport as_real, is_true, register_kernel, value_t
 from cygrad._core.elementwise.copying cimport as_contiguous, as_copy
 from cygrad._core.kernels.arguments cimport array_argument, array_result, integer_argument, integers_argument, wrap_dims
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, message
 from cygrad._core.threads.parallel cimport parallel_for
+
+from numpy.fft import _pocketfft_umath
 
 cdef extern from "primitives/ufunc_types.h":
     const char *ufunc_types(void *)

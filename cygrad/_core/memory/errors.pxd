@@ -1,5 +1,9 @@
 """Status codes: how code without the GIL reports an error, and the one place that raises it."""
 
+from libc.stdint cimport int64_t
+
+# --------------------------------------------------------------------------------------------------------------- errors
+
 ctypedef enum status_t:
     OK = 0
     RUNTIME_ERROR
@@ -25,3 +29,30 @@ cdef char *message() noexcept nogil
 cdef const char *sizes_text(int n, const long long *values) noexcept nogil
 # Raise the Python exception for `status` with this thread's message; 0 if status is OK.
 cdef int check(int status) except -1
+
+# ---------------------------------------------------------------------------------------------------------------- sizes
+
+# How many elements a shape has: the one place where products of sizes are checked.
+
+cdef extern from * nogil:
+    """
+    #define MOST_ELEMENTS (INT64_MAX / 16)
+    """
+    const int64_t MOST_ELEMENTS
+    bint product_overflows "__builtin_mul_overflow" (int64_t a, int64_t b, int64_t *product)
+
+
+# Return the number of elements of a shape; -1 and a message if it exceeds MOST_ELEMENTS, so that bytes can be counted
+# as well. With a size of 0 the number is 0, however large the other sizes. Call it for every shape before allocating.
+# Sizes must not be negative.
+cdef inline int64_t elements_of(int ndim, const int64_t *shape) noexcept nogil:
+    cdef int64_t size = 1
+    cdef int i
+    for i in range(ndim):
+        if product_overflows(size, shape[i], &size):
+            return elements_of_huge(ndim, shape)
+    return size if size <= MOST_ELEMENTS else elements_of_huge(ndim, shape)
+
+
+# The same, where an intermediate product is too large: 0 or -1.
+cdef int64_t elements_of_huge(int ndim, const int64_t *shape) noexcept nogil

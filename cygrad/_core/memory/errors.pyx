@@ -1,7 +1,11 @@
 """Status codes: how code without the GIL reports an error, and the one place that raises it."""
 
+from libc.stdint cimport int64_t
 from libc.stdio cimport snprintf
 from libc.string cimport strncmp
+
+
+# --------------------------------------------------------------------------------------------------------------- errors
 
 cdef extern from * nogil:
     """
@@ -59,3 +63,18 @@ cdef int check(int status) except -1:
         status = RUNTIME_ERROR
     text = message_text.decode("utf-8", "replace")
     raise _exceptions[status](f"operation{text}" if text[:1] == ":" else text)
+
+
+# ---------------------------------------------------------------------------------------------------------------- sizes
+
+# Shapes with more elements than can be counted.
+
+cdef int64_t elements_of_huge(int ndim, const int64_t *shape) noexcept nogil:
+    cdef int i
+    for i in range(ndim):
+        if shape[i] == 0:
+            return 0
+    # `errors.check` recognizes this beginning: no amount of memory would help.
+    snprintf(message(), MESSAGE, b"sizes: too many elements for 64-bit arithmetic (got shape %s). Use smaller sizes, "
+             b"or split the tensors.", sizes_text(ndim, <const long long *>shape))
+    return -1

@@ -8,17 +8,669 @@ The header of a storage stands *after* its small data, at the end of the same bl
 aligned to 64 bytes and up to 56 bytes of them fit with the header into 128.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint64_t
+from cpython.ref cimport Py_INCREF
+from libc.stdint cimport int32_t, int64_t, uint64_t, uintptr_t
 from libc.stdio cimport snprintf
-from libc.stdlib cimport calloc, free
+from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
 from cygrad._core.memory.atomic cimport atomic_is_last
 from cygrad._core.memory.errors cimport MESSAGE, message, unlikely
-from cygrad._core.memory.large_blocks cimport (
-    give_exact, give_large, large_stats, large_stats_t, set_large_limit, take_exact, take_large, trim_large)
-from cygrad._core.memory.references cimport drop_reference, has_waiting, release_waiting, take_reference
-from cygrad._core.memory.slabs cimport (
-    CLASSES, LARGEST_SMALL, UNIT, block_t, give_blocks, slab_bytes, take_blocks, trim_slabs)
+
+
+# ----------------------------------------------------------------------------------------------------------- references
+
+# Strong references to Python objects in C structs that are freed without the GIL.
+#
+# Such a reference cannot be dropped immediately. It is added to a list, which the next thread that has the GIL empties; a
+# pending call asks the interpreter to do so soon.
+
+cdef extern from * nogil:
+    """
+    #include <pthread.h>
+    static pthread_mutex_t waiting_mutex = PTHREAD_MUTEX_INITIALIZER;
+    static void waiting_lock(void) { pthread_mutex_lock(&waiting_mutex); }
+    static void waiting_unlock(void) { pthread_mutex_unlock(&waiting_mutex); }
+    static void waiting_at_fork(void) { pthread_atfork(waiting_lock, waiting_unlock, waiting_unlock); }
+
+    #if PY_VERSION_HEX >= 0x030D0000
+    #define current_thread_state PyThreadState_GetUnchecked
+    #else
+    #define current_thread_state _PyThreadState_UncheckedGet
+    #endif
+    /* PyGILState_Check() will not do: it says yes everywhere once there are subinterpreters. */
+    static int holds_gil(void) {
+        PyThreadState *own = PyGILState_GetThisThreadState();
+        return own != NULL && own == current_thread_state();
+    }
+    /* What the owner runs at its end knows nothing of an exception that is on its way meanwhile, and may clear it. */
+    static void give_back(void *object) {
+    #ifndef Py_GIL_DISABLED
+        if (Py_REFCNT((PyObject *)object) > 1) {        /* it lives on */
+            Py_DECREF((PyObject *)object);
+            return;
+        }
+    #endif
+    #if PY_VERSION_HEX >= 0x030C0000
+        PyObject *raised = PyErr_GetRaisedException();
+        Py_DECREF((PyObject *)object);
+        PyErr_SetRaisedException(raised);
+    #else
+        PyObject *type, *value, *traceback;
+        PyErr_Fetch(&type, &value, &traceback);
+        Py_DECREF((PyObject *)object);
+        PyErr_Restore(type, value, traceback);
+    #endif
+    }
+    static void call_soon(int (*function)(void *)) {
+        if (Py_IsInitialized()) Py_AddPendingCall(function, NULL);
+    }
+    """
+    void waiting_lock()
+    void waiting_unlock()
+    void waiting_at_fork()
+    bint holds_gil()
+    void give_back(void *object)
+    void call_soon(int (*function)(void *) noexcept)
+
+ctypedef struct waiting_reference_t:
+    void *object
+    waiting_reference_t *next
+
+cdef waiting_reference_t *waiting = NULL
+
+
+cdef void *take_reference(object owner):
+    Py_INCREF(owner)
+    return <void *>owner
+
+
+cdef void drop_reference(void *owner) noexcept nogil:
+    global waiting
+    cdef waiting_reference_t *link
+    cdef bint first
+    if owner == NULL:
+        return
+    if holds_gil():
+        give_back(owner)
+        return
+    link = <waiting_reference_t *>malloc(sizeof(waiting_reference_t))
+    if link == NULL:
+        return                # leak one object rather than touch it without the GIL
+    link.object = owner
+    waiting_lock()
+    first = waiting == NULL
+    link.next = waiting
+    waiting = link
+    waiting_unlock()
+    if first:
+        call_soon(_release_soon)
+
+
+cdef int _release_soon(void *unused) noexcept with gil:
+    """Pending call: release the list."""
+    release_waiting()
+    return 0
+
+
+cdef void release_waiting():
+    """Drop the pending references. Each may run any Python code."""
+    global waiting
+    cdef waiting_reference_t *link
+    cdef waiting_reference_t *next
+    if waiting == NULL:
+        return
+    waiting_lock()
+    link = waiting
+    waiting = NULL
+    waiting_unlock()
+    while link != NULL:
+        next = link.next
+        give_back(link.object)
+        free(link)
+        link = next
+
+
+cdef bint has_waiting() noexcept nogil:
+    """Are references pending? (Read without locking.)"""
+    return waiting != NULL
+
+
+waiting_at_fork()
+
+
+# --------------------------------------------------------------------------------------------------------- large blocks
+
+# Large blocks: data of more than 2 KiB, recycled by size class in a cache that all threads share.
+#
+# The enemy is the first touch of fresh memory: a page fault costs more than the arithmetic on the page.
+# So blocks are rounded up to one of four sizes per power of two, which makes it likely that one that was
+# given back fits the next request. When more waits than the limit allows, the class that was asked for
+# least recently goes first: a program that changes its sizes does not keep memory it no longer uses.
+# Blocks of 2 MiB and more lie at multiples of 2 MiB and ask the system for huge pages, which are first
+# touched ten times faster; from 4 MiB on their last page is a whole one, too.
+#
+# Each block begins at another place in its page: a loop over several arrays of which all begin at the beginning of one
+# finds all its operands in the same sets of the caches, and takes up to twice as long.
+
+cdef extern from * nogil:
+    """
+    #include <pthread.h>
+    #include <stdlib.h>
+    #include <sys/mman.h>
+    #define MAPPED_FROM ((size_t)256 << 10)    /* smaller ones come from malloc */
+    #define HUGE_PAGE ((size_t)2 << 20)
+    #define PAGE ((size_t)4096)
+    #define COLOR ((size_t)13 * 64)             /* 64 places in a page, neighbors far apart */
+    static size_t mapped_bytes(size_t nbytes) {
+        return nbytes < 2 * HUGE_PAGE ? nbytes : (nbytes + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1);
+    }
+
+    static pthread_mutex_t large_mutex = PTHREAD_MUTEX_INITIALIZER;
+    static void large_lock(void) { pthread_mutex_lock(&large_mutex); }
+    static void large_unlock(void) { pthread_mutex_unlock(&large_mutex); }
+    static void large_at_fork(void) { pthread_atfork(large_lock, large_unlock, large_unlock); }
+
+    static char *system_take(size_t nbytes) {
+        void *block = NULL;
+        if (nbytes < MAPPED_FROM)
+            return posix_memalign(&block, 64, nbytes) ? NULL : block;
+        nbytes = mapped_bytes(nbytes);
+        static size_t taken;
+        size_t color = __atomic_fetch_add(&taken, 1, __ATOMIC_RELAXED) * COLOR % PAGE;
+        size_t extra = nbytes >= HUGE_PAGE ? HUGE_PAGE : 0;
+        char *raw = mmap(NULL, nbytes + PAGE + extra, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (raw == MAP_FAILED) return NULL;
+        if (extra) {
+            size_t before = (HUGE_PAGE - ((size_t)raw & (HUGE_PAGE - 1))) & (HUGE_PAGE - 1);
+            if (before) munmap(raw, before);
+            if (extra - before) munmap(raw + before + nbytes + PAGE, extra - before);
+            raw += before;
+    #ifdef MADV_HUGEPAGE
+            madvise(raw, nbytes, MADV_HUGEPAGE);
+    #endif
+        }
+        return raw + color;
+    }
+    static void system_give(char *block, size_t nbytes) {
+        if (nbytes < MAPPED_FROM) free(block);
+        else munmap((char *)((size_t)block & ~(PAGE - 1)), mapped_bytes(nbytes) + PAGE);
+    }
+    /* The address sanitizer reports accesses after the end of a block, or in a free block. */
+    #ifdef __SANITIZE_ADDRESS__
+    #include <sanitizer/asan_interface.h>
+    #define FORBID(begin, nbytes) ASAN_POISON_MEMORY_REGION(begin, nbytes)
+    #define ALLOW(begin, nbytes) ASAN_UNPOISON_MEMORY_REGION(begin, nbytes)
+    #else
+    #define FORBID(begin, nbytes) ((void)(begin))
+    #define ALLOW(begin, nbytes) ((void)(begin))
+    #endif
+    static int highest_bit(unsigned long long n) { return 63 - __builtin_clzll(n); }
+    """
+    void large_lock()
+    void large_unlock()
+    void large_at_fork()
+    char *system_take(size_t nbytes)
+    void system_give(char *block, size_t nbytes)
+    int highest_bit(unsigned long long n)
+    void FORBID(char *begin, int64_t nbytes)
+    void ALLOW(char *begin, int64_t nbytes)
+
+cdef enum:
+    LARGE_CLASSES = 256
+    NEAR_CLASSES = 2      # a request may take a block that is one or two classes too large
+
+ctypedef struct waiting_block_t:
+    # Header in the first bytes of a free block.
+    waiting_block_t *next
+
+ctypedef struct shelf_t:
+    waiting_block_t *first
+    int64_t last_use      # `clock` of the last request for this class
+
+cdef shelf_t shelves[LARGE_CLASSES]
+cdef int64_t clock = 0
+cdef large_stats_t stats
+
+
+cdef inline int _large_class_of(int64_t nbytes) noexcept nogil:
+    """Four classes per power of two: base < nbytes <= 2 * base in steps of base / 4."""
+    cdef int high = highest_bit(<unsigned long long>(nbytes - 1))
+    return high * 4 + <int>((nbytes - 1 - (<int64_t>1 << high)) >> (high - 2))
+
+
+cdef inline int64_t _class_bytes(int size_class) noexcept nogil:
+    """Return the block size of a class."""
+    cdef int64_t base = <int64_t>1 << (size_class // 4)
+    return base + (size_class % 4 + 1) * (base // 4)
+
+
+cdef inline int64_t _bounded(int64_t nbytes) noexcept nogil:
+    """Return the size to look up, at least the smallest for which there are four classes per power of two."""
+    return nbytes if nbytes > 1024 else 1024
+
+
+cdef char *take_large(int64_t nbytes, int *size_class) noexcept nogil:
+    return _take(nbytes, NEAR_CLASSES, size_class)
+
+
+cdef void *take_exact(int64_t nbytes) noexcept nogil:
+    """Return a block of exactly the class of `nbytes`."""
+    cdef int size_class
+    return _take(nbytes, 0, &size_class)
+
+
+cdef void give_exact(void *block, int64_t nbytes) noexcept nogil:
+    """Free what take_exact(nbytes) returned."""
+    give_large(<char *>block, _large_class_of(_bounded(nbytes)))
+
+
+cdef char *_take(int64_t nbytes, int reach, int *size_class) noexcept nogil:
+    """Return a block of the class of `nbytes`, or a free one that is up to `reach` classes larger."""
+    global clock
+    cdef waiting_block_t *block = NULL
+    cdef char *fresh
+    cdef int wanted, near
+    cdef int64_t size
+    if not 0 <= nbytes <= <int64_t>1 << 60:
+        return NULL
+    wanted = _large_class_of(_bounded(nbytes))
+    large_lock()
+    clock += 1
+    for near in range(wanted, wanted + reach + 1):
+        block = shelves[near].first
+        if block != NULL:
+            shelves[near].first = block.next
+            size_class[0] = near
+            break
+    if block == NULL:
+        size_class[0] = wanted
+    shelves[wanted].last_use = clock
+    shelves[size_class[0]].last_use = clock
+    size = _class_bytes(size_class[0])
+    stats.in_use += size
+    if stats.in_use > stats.peak:
+        stats.peak = stats.in_use
+    if block != NULL:
+        stats.cached -= size
+        stats.reused += 1
+    else:
+        stats.fresh += 1
+    large_unlock()
+    if block != NULL:
+        ALLOW(<char *>block, nbytes)
+        return <char *>block
+    fresh = system_take(size)
+    if fresh == NULL:
+        # Memory is exhausted: release the free blocks of other classes and try again.
+        trim_large()
+        fresh = system_take(size)
+    if fresh == NULL:
+        large_lock()
+        stats.in_use -= size
+        large_unlock()
+    else:
+        FORBID(fresh + nbytes, size - nbytes)
+    return fresh
+
+
+cdef int _stalest() noexcept nogil:
+    """Return the least recently requested class with free blocks, or -1."""
+    cdef int found = -1, i
+    for i in range(LARGE_CLASSES):
+        if shelves[i].first != NULL and (found < 0 or shelves[i].last_use < shelves[found].last_use):
+            found = i
+    return found
+
+
+cdef waiting_block_t *_evict(int64_t allowed) noexcept nogil:
+    """Remove free blocks until `allowed` bytes are left; they keep their class. The mutex is held."""
+    cdef waiting_block_t *evicted = NULL
+    cdef waiting_block_t *block
+    cdef int victim
+    while stats.cached > allowed:
+        victim = _stalest()
+        if victim < 0:
+            break
+        block = shelves[victim].first
+        shelves[victim].first = block.next
+        stats.cached -= _class_bytes(victim)
+        block.next = evicted
+        (<int64_t *>(block + 1))[0] = victim
+        evicted = block
+    return evicted
+
+
+cdef int64_t _give_to_system(waiting_block_t *blocks) noexcept nogil:
+    """Unmap what `_evict` removed, without the mutex; -> bytes."""
+    cdef waiting_block_t *block
+    cdef int64_t size, total = 0
+    while blocks != NULL:
+        block = blocks
+        blocks = block.next
+        size = _class_bytes(<int>(<int64_t *>(block + 1))[0])
+        total += size
+        ALLOW(<char *>block, size)
+        system_give(<char *>block, size)
+    return total
+
+
+cdef void give_large(char *data, int size_class) noexcept nogil:
+    """Cache a freed block, within the limit."""
+    cdef waiting_block_t *block = <waiting_block_t *>data
+    cdef waiting_block_t *evicted = NULL
+    cdef int64_t size = _class_bytes(size_class), used = sizeof(waiting_block_t) + sizeof(int64_t)
+    FORBID(data + used, size - used)
+    large_lock()
+    stats.in_use -= size
+    block.next = shelves[size_class].first
+    shelves[size_class].first = block
+    stats.cached += size
+    if stats.cached > stats.limit:
+        evicted = _evict(stats.limit)
+    large_unlock()
+    if evicted != NULL:
+        _give_to_system(evicted)
+
+
+cdef int64_t trim_large() noexcept nogil:
+    cdef waiting_block_t *evicted
+    large_lock()
+    evicted = _evict(0)
+    large_unlock()
+    return _give_to_system(evicted)
+
+
+cdef void set_large_limit(int64_t nbytes) noexcept nogil:
+    """Set how many bytes of free blocks are kept."""
+    cdef waiting_block_t *evicted
+    large_lock()
+    stats.limit = nbytes
+    evicted = _evict(nbytes)
+    large_unlock()
+    _give_to_system(evicted)
+
+
+cdef large_stats_t large_stats() noexcept nogil:
+    """Return a consistent copy of the counters."""
+    cdef large_stats_t copy
+    large_lock()
+    copy = stats
+    large_unlock()
+    return copy
+
+
+def _memory_of_this_machine():
+    """Return the bytes of memory that this process may use: the machine's, or its control group's if smaller."""
+    import os
+    try:
+        total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (ValueError, OSError):
+        total = 4 << 30
+    try:
+        with open("/sys/fs/cgroup/memory.max") as file:
+            total = min(total, int(file.read()))
+    except (ValueError, OSError):     # "max", or no control groups here
+        pass
+    return total
+
+
+large_at_fork()
+set_large_limit(_memory_of_this_machine() // 4)
+
+
+# ---------------------------------------------------------------------------------------------------------------- slabs
+
+# Slabs: the shared supply of small blocks, in batches, of which empty parts return to the system.
+#
+# A slab is 256 KiB of memory at a multiple of 256 KiB, cut into blocks of one size class. Its header is
+# found by clearing the low bits of a block's address, so a block needs no header of its own, and a slab
+# knows how many of its blocks are out: the last one that comes back frees the slab for any other class.
+# Slabs come in regions of eight, each one huge page: to touch that for the first time costs less than to
+# touch the 64 ordinary pages of one slab.
+#
+# Threads come here for batches only (storage.pyx keeps a cache for each), hence one mutex for all. It is
+# a mutex and not a spin lock because the system may be called while it is held.
+
+cdef extern from * nogil:
+    """
+    #include <pthread.h>
+    #include <sys/mman.h>
+    #define SLAB_BYTES ((size_t)256 << 10)
+    #define REGION_BYTES ((size_t)2 << 20)
+
+    static pthread_mutex_t slabs_mutex = PTHREAD_MUTEX_INITIALIZER;
+    static void slabs_lock(void) { pthread_mutex_lock(&slabs_mutex); }
+    static void slabs_unlock(void) { pthread_mutex_unlock(&slabs_mutex); }
+    /* A forking thread holds the mutex, so that the child finds the slabs in order and unlocked. */
+    static void slabs_at_fork(void) { pthread_atfork(slabs_lock, slabs_unlock, slabs_unlock); }
+
+    static void *map_region(void) {
+        /* Map twice as much and cut off what lies outside of the aligned part. */
+        char *raw = mmap(NULL, 2 * REGION_BYTES, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (raw == MAP_FAILED) return NULL;
+        size_t before = (REGION_BYTES - ((size_t)raw & (REGION_BYTES - 1))) & (REGION_BYTES - 1);
+        if (before) munmap(raw, before);
+        munmap(raw + before + REGION_BYTES, REGION_BYTES - before);
+    #ifdef MADV_HUGEPAGE
+        madvise(raw + before, REGION_BYTES, MADV_HUGEPAGE);
+    #endif
+        return raw + before;
+    }
+    static void unmap_region(void *region) { munmap(region, REGION_BYTES); }
+    """
+    size_t SLAB_BYTES
+    size_t REGION_BYTES
+    void slabs_lock()
+    void slabs_unlock()
+    void slabs_at_fork()
+    void *map_region()
+    void unmap_region(void *region)
+
+ctypedef struct slab_t:
+    # Header, in place of the first 64 bytes of a slab.
+    slab_t *next          # links of the list that the slab is in
+    slab_t *previous
+    block_t *free         # freed blocks
+    int32_t size_class    # 0: empty, for any class
+    int32_t used          # blocks in use
+    int32_t capacity
+    int32_t carved        # blocks ever handed out; later ones are untouched
+    int32_t listed        # has free blocks, and is in the list of those
+    int32_t busy_slabs    # in the first slab of a region: number of its slabs with a class
+
+cdef enum:
+    SLABS_PER_REGION = 8
+    KEPT_REGIONS = 64     # unused regions kept for reuse: 128 MiB
+
+cdef slab_t *available[CLASSES]    # [0]: empty slabs
+cdef int64_t n_regions = 0
+cdef int64_t n_idle_regions = 0    # regions of empty slabs
+cdef int64_t n_used_bytes = 0
+
+
+cdef inline slab_t *_slab_of(void *block) noexcept nogil:
+    """Return the slab of a block."""
+    return <slab_t *>(<uintptr_t>block & ~<uintptr_t>(SLAB_BYTES - 1))
+
+
+cdef inline void _link_slab(slab_t *slab) noexcept nogil:
+    """Insert a slab at the head of the list of its class."""
+    cdef slab_t *first = available[slab.size_class]
+    slab.next = first
+    slab.previous = NULL
+    slab.listed = True
+    if first != NULL:
+        first.previous = slab
+    available[slab.size_class] = slab
+
+
+cdef inline void _unlink_slab(slab_t *slab) noexcept nogil:
+    """Remove a slab from that list."""
+    if slab.previous != NULL:
+        slab.previous.next = slab.next
+    else:
+        available[slab.size_class] = slab.next
+    if slab.next != NULL:
+        slab.next.previous = slab.previous
+    slab.listed = False
+
+
+cdef inline slab_t *_first_slab(slab_t *slab) noexcept nogil:
+    """Return the first slab of the slab's region."""
+    return <slab_t *>(<uintptr_t>slab & ~<uintptr_t>(REGION_BYTES - 1))
+
+
+cdef bint _new_region() noexcept nogil:
+    """Map a region and list its slabs as empty; False if memory is exhausted."""
+    global n_regions, n_idle_regions
+    cdef char *region = <char *>map_region()
+    cdef slab_t *slab
+    cdef int i
+    if region == NULL:
+        return False
+    for i in range(SLABS_PER_REGION - 1, -1, -1):
+        slab = <slab_t *>(region + i * SLAB_BYTES)
+        slab.size_class = slab.busy_slabs = 0
+        _link_slab(slab)
+    n_regions += 1
+    n_idle_regions += 1
+    return True
+
+
+cdef void _remove_region(slab_t *first) noexcept nogil:
+    """Return a region whose slabs are all empty to the system."""
+    global n_regions, n_idle_regions
+    cdef int i
+    for i in range(SLABS_PER_REGION):
+        _unlink_slab(<slab_t *>(<char *>first + i * SLAB_BYTES))
+    unmap_region(first)
+    n_regions -= 1
+    n_idle_regions -= 1
+
+
+cdef slab_t *_new_slab(int size_class) noexcept nogil:
+    """Prepare an empty slab for a class; NULL if memory is exhausted."""
+    global n_idle_regions
+    cdef slab_t *slab
+    cdef slab_t *first
+    if available[0] == NULL and not _new_region():
+        return NULL
+    slab = available[0]
+    _unlink_slab(slab)
+    first = _first_slab(slab)
+    if first.busy_slabs == 0:
+        n_idle_regions -= 1
+    first.busy_slabs += 1
+    slab.free = NULL
+    slab.size_class = size_class
+    slab.used = slab.carved = 0
+    slab.capacity = <int32_t>((SLAB_BYTES - UNIT) // (size_class * UNIT))
+    _link_slab(slab)
+    return slab
+
+
+cdef void _empty_slab(slab_t *slab) noexcept nogil:
+    """Mark an empty slab free for any class, or return its region to the system."""
+    global n_idle_regions
+    cdef slab_t *first = _first_slab(slab)
+    if slab.listed:
+        _unlink_slab(slab)
+    slab.size_class = 0
+    _link_slab(slab)
+    first.busy_slabs -= 1
+    if first.busy_slabs == 0:
+        n_idle_regions += 1
+        if n_idle_regions > KEPT_REGIONS:
+            _remove_region(first)
+
+
+cdef block_t *take_blocks(int size_class, int32_t wanted, int32_t *taken) noexcept nogil:
+    global n_used_bytes
+    cdef int64_t nbytes = size_class * UNIT
+    cdef block_t *chain = NULL
+    cdef block_t **end = &chain
+    cdef block_t *block
+    cdef slab_t *slab
+    taken[0] = 0
+    slabs_lock()
+    while taken[0] < wanted:
+        slab = available[size_class]
+        if slab == NULL:
+            slab = _new_slab(size_class)
+            if slab == NULL:
+                break
+        if slab.free != NULL:
+            block = slab.free
+            slab.free = block.next
+        else:
+            block = <block_t *>(<char *>slab + UNIT + slab.carved * nbytes)
+            slab.carved += 1
+        # In the order of addresses, for locality.
+        end[0] = block
+        end = &block.next
+        taken[0] += 1
+        slab.used += 1
+        if slab.used == slab.capacity:
+            _unlink_slab(slab)
+    end[0] = NULL
+    n_used_bytes += taken[0] * nbytes
+    slabs_unlock()
+    return chain
+
+
+cdef void give_blocks(block_t *chain) noexcept nogil:
+    global n_used_bytes
+    cdef block_t *block
+    cdef slab_t *slab
+    slabs_lock()
+    while chain != NULL:
+        block = chain
+        chain = block.next
+        slab = _slab_of(block)
+        n_used_bytes -= slab.size_class * UNIT
+        block.next = slab.free
+        slab.free = block
+        slab.used -= 1
+        if slab.used == 0:
+            _empty_slab(slab)
+        elif not slab.listed:
+            _link_slab(slab)
+    slabs_unlock()
+
+
+cdef int64_t trim_slabs() noexcept nogil:
+    """Return regions without used blocks to the system."""
+    cdef int64_t returned
+    cdef slab_t *slab
+    cdef slab_t *next
+    slabs_lock()
+    returned = n_idle_regions * <int64_t>REGION_BYTES
+    slab = available[0]
+    while slab != NULL:
+        # Removing the region removes its eight slabs, wherever they are in the list: skip them first.
+        next = slab.next
+        while next != NULL and _first_slab(next) == _first_slab(slab):
+            next = next.next
+        if _first_slab(slab).busy_slabs == 0:
+            _remove_region(_first_slab(slab))
+        slab = next
+    slabs_unlock()
+    return returned
+
+
+cdef void slab_bytes(int64_t *mapped, int64_t *idle) noexcept nogil:
+    slabs_lock()
+    mapped[0] = n_regions * <int64_t>REGION_BYTES
+    idle[0] = mapped[0] - n_used_bytes
+    slabs_unlock()
+
+
+slabs_at_fork()
+
+
+# -------------------------------------------------------------------------------------------------------------- storage
 
 cdef extern from * nogil:
     """

@@ -1,7 +1,10 @@
 """The table of primitives: their type rules and inner loops for each dtype."""
 
 from libc.stdint cimport int32_t, int64_t
+from cygrad._core.arrays.array cimport value_t
 from cygrad._core.arrays.dtype cimport DTYPES
+
+# ------------------------------------------------------------------------------------------------------ primitive table
 
 cdef enum:
     MAX_PRIMITIVES = 192
@@ -45,3 +48,36 @@ cdef void set_entry(int primitive, int dtype, loop_t loop, void *data, int out_d
 # The caller reads it, and resets it to OK.
 cdef int loop_status() noexcept nogil
 cdef void set_loop_status(int status) noexcept nogil
+
+# --------------------------------------------------------------------------------------------------------------- chains
+
+# Several cheap operations on the same elements, block by block, with what one makes in registers for the next.
+
+cdef extern from "primitives/chains.h" nogil:
+    # Where an operand is found.
+    enum:
+        HELD              # in registers: what the step before has made
+        ELEMENTS          # in an array, one after the other
+        NUMBER            # one for all elements
+
+    ctypedef struct chain_step_t:
+        int64_t code
+        const char *left
+        const char *right     # of two operands
+        char *out             # if the result is kept
+
+    # `operation`: the place of an operation in `short_loops`. Of two operands not both are numbers; where there is one
+    # operand, `other` is HELD.
+    int64_t CHAIN_CODE(int operation, int one, int other, int kept)
+
+# All steps on each block of n elements; -> how many elements were in whole blocks: what is left over is the caller's.
+cdef int64_t run_chain(bint double_precision, const chain_step_t *steps, int64_t count, int64_t n) noexcept nogil
+
+# ----------------------------------------------------------------------------------------------------------------- cast
+
+# Casts between any two dtypes, as inner loops and of single numbers.
+
+# cast_loops[from][to]; on the diagonal they copy.
+cdef loop_t cast_loops[<int>DTYPES][<int>DTYPES]
+# Write the number in this dtype to `cell` (16 bytes, aligned).
+cdef void number_to_cell(const value_t *number, int dtype, void *cell) noexcept nogil

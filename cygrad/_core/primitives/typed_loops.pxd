@@ -1,1 +1,34 @@
 """Primitives that NumPy lacks or computes differently: scalar functions and typed loops over them."""
+
+from libc.stdint cimport int64_t
+from cygrad._core.primitives.primitive_table cimport loop_t
+
+# -------------------------------------------------------------------------------------------------------- integer loops
+
+# Integer arithmetic as in PyTorch: division that refuses zero, powers, sign bits.
+
+# Define a primitive unless it exists, and enter its loop for each integer dtype (not bool).
+cdef int enter_integers(str name, int arity, int cost, loop_t u8, loop_t i8, loop_t i16, loop_t i32,
+                        loop_t i64,
+                        bint to_bool) except -1
+
+# ---------------------------------------------------------------------------------------------------------- short loops
+
+# cygrad's loops for cheap arithmetic on contiguous elements.
+
+cdef extern from "primitives/short_loops.h" nogil:
+    # The operands, the result, and the number of contiguous elements.
+    ctypedef void (*short_loop_t)(const void *, const void *, void *, int64_t) noexcept nogil
+
+cdef enum:
+    WHOLE = 16            # elements of a vector at most: NumPy's loop computes the remainder
+
+# Return the loop of a table entry for contiguous elements, where a step of 0 is a number; or NULL.
+cdef short_loop_t short_loop(loop_t loop, const void *data, const int64_t *steps) noexcept nogil
+
+# Return the operation of chains for a table entry, for operands with any strides, counted the same way; or -1.
+cdef int chain_operation(loop_t loop, const void *data) noexcept nogil
+
+# Return the index of that operation, if there is such a loop: twice its place in the header, one more for float64; or
+# -1.
+cdef int short_operation(loop_t loop, const void *data, const int64_t *steps) noexcept nogil

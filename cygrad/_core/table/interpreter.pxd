@@ -1,9 +1,46 @@
 """Interpreter of lowered formulas: steps on values, without the GIL."""
 
 from libc.stdint cimport int16_t, int32_t, uint32_t
-from cygrad._core.arrays.array cimport array_t
-from cygrad._core.arrays.value cimport kernel_t, value_t
+from cygrad._core.arrays.array cimport array_t, kernel_t, value_t
 from cygrad._core.elementwise.elementwise cimport program_t
+
+# --------------------------------------------------------------------------------------------------------------- scalar
+
+# Arithmetic on Python numbers without the GIL, for numbers in formulas that are not constant.
+
+# In the order of SCALARS in formula.py.
+ctypedef enum scalar_t:
+    ADD = 0
+    SUB
+    MUL
+    DIV
+    FLOOR_DIVIDE
+    REMAINDER
+    POW
+    NEG
+    EQ
+    NE
+    LT
+    LE
+    GT
+    GE
+    NOT
+    ABS
+    SQRT
+    EXP
+    LOG
+    CONJ
+    MAXIMUM
+    MINIMUM
+    IS_NONE
+
+# *result = a <operation> b, with Python's rules (7 / 2 = 3.5, int + float = float); `b` is NULL for one operand.
+# Besides numbers, EQ and NE compare shapes, dtypes and texts, and IS_NONE takes any value.
+cdef int scalar(int operation, const value_t *a, const value_t *b, value_t *result) noexcept nogil
+# Python's truth value.
+cdef bint truth(const value_t *value) noexcept nogil
+
+# ---------------------------------------------------------------------------------------------------------- interpreter
 
 cdef enum:
     MAX_STEP_INPUTS = 12
@@ -71,3 +108,18 @@ ctypedef struct code_t:
 # broadcast value may be summed to that shape already.
 cdef int run(const code_t *code, const value_t *saved, value_t *grads, uint32_t takes, const array_t *meta,
              value_t *out) noexcept nogil
+
+# --------------------------------------------------------------------------------------------------------- code builder
+
+# Conversion of programs and formulas from Python descriptions to C structs.
+
+# Convert a Python constant to a value: None, bool, int, float, complex, str, dtype, a tuple of ints. Objects that own
+# the memory are appended to `keep`.
+cdef int constant_value(object constant, value_t *value, list keep) except -1
+# Return a C string.
+cdef const char *text(str string, list keep) except NULL
+# Return the program that applies one primitive to its inputs in order.
+cdef program_t *primitive_program(str name, int n_inputs, list keep) except NULL
+# From lowering.Program and lowering.Code.
+cdef program_t *assemble_program(object program, list keep) except NULL
+cdef code_t *assemble_code(object code, str title, list keep) except NULL

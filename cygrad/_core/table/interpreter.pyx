@@ -5,19 +5,245 @@ Temporaries are owned; saved values and constants are borrowed; gradients belong
 this formula may take.
 """
 
-from libc.stdint cimport int16_t, int64_t, uint32_t
+from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_FromStringAndSize
+from cpython.bytes cimport PyBytes_AS_STRING
+from libc.math cimport exp, fabs, floor, fmod, hypot, log, pow, sqrt
+from libc.stdint cimport int16_t, int64_t, uint32_t, uint64_t
 from libc.stdio cimport snprintf
-from cygrad._core.arrays.array cimport MAX_DIMS, array_t, retain
-from cygrad._core.arrays.dtype cimport is_complex, itemsize
-from cygrad._core.arrays.value cimport (
-    ARRAY, ARRAYS, BOOLEAN, COMPLEX, DTYPE, INTEGER, INTEGERS, NOTHING, REAL,
-    clear, copy_value, is_number, set_array, set_arrays, set_integers, value_t)
-from cygrad._core.elementwise.elementwise cimport evaluate
-from cygrad._core.elementwise.nan_watch cimport nan_watchers, watch
-from cygrad._core.kernels.reduction.fused_reduction cimport evaluate_summed
-from cygrad._core.memory.errors cimport INDEX_ERROR, MESSAGE, OK, RUNTIME_ERROR, message
-from cygrad._core.primitives.primitive_table cimport primitive
-from cygrad._core.table.scalar cimport scalar, truth
+from libc.string cimport memcmp, memset, strcmp
+from cygrad._core.arrays.array cimport (
+    ARRAY, ARRAYS, BOOLEAN, COMPLEX, DTYPE, INTEGER, INTEGERS, MAX_DIMS, NOTHING, REAL, TEXT, array_t, as_real, clear,
+    copy_value, find_kernel, is_number, retain, set_array, set_arrays, set_integers, value_t,
+)
+from cygrad._core.arrays.dtype cimport dtype, is_complex, itemsize
+from cygrad._core.elementwise.elementwise cimport evaluate, instruction_t, primitive_arity, program_t
+from cygrad._core.elementwise.tiles cimport nan_watchers, watch
+from cygrad._core.kernels.reduction.reductions cimport evaluate_summed
+from cygrad._core.memory.errors cimport (
+    INDEX_ERROR, MESSAGE, OK, RUNTIME_ERROR, TYPE_ERROR, VALUE_ERROR, ZERO_DIVISION, message,
+)
+from cygrad._core.primitives.primitive_table cimport MAX_ARITY, primitive
+
+
+# --------------------------------------------------------------------------------------------------------------- scalar
+
+# Arithmetic on Python numbers without the GIL, for numbers in formulas that are not constant.
+
+cdef extern from "<complex.h>" nogil:
+    double complex cpow(double complex, double complex)
+    double complex cexp(double complex)
+    double complex clog(double complex)
+    double complex csqrt(double complex)
+    double creal(double complex)
+    double cimag(double complex)
+
+
+cdef bint truth(const value_t *value) noexcept nogil:
+    if value.kind == REAL:
+        return value.of.real != 0
+    if value.kind == COMPLEX:
+        return value.of.real != 0 or value.imag != 0
+    if BOOLEAN <= value.kind <= INTEGER:
+        return value.of.integer != 0
+    if value.kind == INTEGERS:
+        return value.count != 0
+    return value.kind != NOTHING
+
+
+cdef int scalar(int operation, const value_t *a, const value_t *b, value_t *result) noexcept nogil:
+    cdef const value_t *other = b if b != NULL else a
+    if operation == IS_NONE:
+        return _boolean(a.kind == NOTHING, result)
+    if operation == NOT:
+        return _boolean(not truth(a), result)
+    if (operation == EQ or operation == NE) and not (is_number(a) and is_number(other)):
+        return _boolean(_same(a, other) == (operation == EQ), result)
+    if not is_number(a) or not is_number(other):
+        snprintf(message(), MESSAGE, b"formula: arithmetic on something that is no number (kinds %d and %d)",
+                 <int>a.kind, <int>other.kind)
+        return TYPE_ERROR
+    if a.kind == COMPLEX or other.kind == COMPLEX:
+        return _complex(operation, a, other, result)
+    if a.kind == REAL or other.kind == REAL:
+        return _real(operation, as_real(a), as_real(other), result)
+    return _integer(operation, a.of.integer, other.of.integer, result)
+
+
+cdef bint _same(const value_t *a, const value_t *b) noexcept nogil:
+    if a.kind != b.kind:
+        return False
+    if a.kind == INTEGERS:
+        return (a.count == b.count
+                and memcmp(a.of.integers, b.of.integers, a.count * sizeof(int64_t)) == 0)
+    if a.kind == TEXT:
+        return strcmp(a.of.text, b.of.text) == 0
+    return a.kind == NOTHING or a.kind == DTYPE and a.of.integer == b.of.integer
+
+
+cdef inline int _boolean(bint truth, value_t *result) noexcept nogil:
+    result.kind = BOOLEAN
+    result.of.integer = truth
+    return OK
+
+
+cdef inline int _put_real(double number, value_t *result) noexcept nogil:
+    result.kind = REAL
+    result.of.real = number
+    return OK
+
+
+cdef inline int _put_complex(double complex number, value_t *result) noexcept nogil:
+    result.kind = COMPLEX
+    result.of.real = creal(number)
+    result.imag = cimag(number)
+    return OK
+
+
+cdef int _division_by_zero() noexcept nogil:
+    snprintf(message(), MESSAGE, b"formula: division of a number by zero")
+    return ZERO_DIVISION
+
+
+cdef int _unsupported(int operation, const char *kind) noexcept nogil:
+    snprintf(message(), MESSAGE, b"formula: operation %d is not defined for %s numbers", operation, kind)
+    return TYPE_ERROR
+
+
+cdef int _integer(int operation, int64_t a, int64_t b, value_t *result) noexcept nogil:
+    """Compute on integers and bools. Results that Python makes floats are floats; 64 bits wrap around."""
+    cdef int64_t number, base, rest
+    if EQ <= operation <= GE:
+        return _boolean(a == b if operation == EQ else a != b if operation == NE else a < b if operation == LT
+                        else a <= b if operation == LE else a > b if operation == GT else a >= b, result)
+    if operation == DIV or operation == SQRT or operation == EXP or operation == LOG \
+            or operation == POW and b < 0:
+        return _real(operation, <double>a, <double>b, result)
+    if operation == ADD:
+        number = <int64_t>(<uint64_t>a + <uint64_t>b)
+    elif operation == SUB:
+        number = <int64_t>(<uint64_t>a - <uint64_t>b)
+    elif operation == MUL:
+        number = <int64_t>(<uint64_t>a * <uint64_t>b)
+    elif operation == FLOOR_DIVIDE or operation == REMAINDER:
+        if b == 0:
+            return _division_by_zero()
+        if b == -1:          # INT64_MIN / -1 would trap
+            number = <int64_t>(0 - <uint64_t>a) if operation == FLOOR_DIVIDE else 0
+        else:
+            rest = a % b
+            number = a // b
+            if rest != 0 and (rest < 0) != (b < 0):
+                rest += b
+                number -= 1
+            number = number if operation == FLOOR_DIVIDE else rest
+    elif operation == POW:
+        number, base = 1, a
+        while b:
+            if b & 1:
+                number = <int64_t>(<uint64_t>number * <uint64_t>base)
+            base = <int64_t>(<uint64_t>base * <uint64_t>base)
+            b >>= 1
+    elif operation == NEG:
+        number = <int64_t>(0 - <uint64_t>a)
+    elif operation == ABS:
+        number = <int64_t>(0 - <uint64_t>a) if a < 0 else a
+    elif operation == CONJ:
+        number = a
+    elif operation == MAXIMUM:
+        number = a if a > b else b
+    elif operation == MINIMUM:
+        number = a if a < b else b
+    else:
+        return _unsupported(operation, b"integer")
+    result.kind = INTEGER
+    result.of.integer = number
+    return OK
+
+
+cdef int _real(int operation, double a, double b, value_t *result) noexcept nogil:
+    cdef double rest
+    if EQ <= operation <= GE:
+        return _boolean(a == b if operation == EQ else a != b if operation == NE else a < b if operation == LT
+                        else a <= b if operation == LE else a > b if operation == GT else a >= b, result)
+    if operation == ADD:
+        return _put_real(a + b, result)
+    if operation == SUB:
+        return _put_real(a - b, result)
+    if operation == MUL:
+        return _put_real(a * b, result)
+    if operation == DIV:
+        return _put_real(a / b, result) if b != 0 else _division_by_zero()
+    if operation == FLOOR_DIVIDE or operation == REMAINDER:
+        if b == 0:
+            return _division_by_zero()
+        rest = fmod(a, b)
+        if rest != 0 and (rest < 0) != (b < 0):
+            rest += b
+        return _put_real(floor((a - rest) / b + 0.5) if operation == FLOOR_DIVIDE else rest, result)
+    if operation == POW:
+        if a == 0 and b < 0:
+            return _division_by_zero()
+        if a < 0 and floor(b) != b:          # Python's result is complex
+            return _put_complex(cpow(a, b), result)
+        return _put_real(pow(a, b), result)
+    if operation == NEG:
+        return _put_real(-a, result)
+    if operation == ABS:
+        return _put_real(fabs(a), result)
+    if operation == SQRT or operation == LOG:
+        if a < 0 or operation == LOG and a == 0:
+            snprintf(message(), MESSAGE, b"formula: %s of the number %g",
+                     b"sqrt" if operation == SQRT else b"log", a)
+            return VALUE_ERROR
+        return _put_real(sqrt(a) if operation == SQRT else log(a), result)
+    if operation == EXP:
+        return _put_real(exp(a), result)
+    if operation == CONJ:
+        return _put_real(a, result)
+    if operation == MAXIMUM:
+        return _put_real(b if b > a else a, result)
+    if operation == MINIMUM:
+        return _put_real(b if b < a else a, result)
+    return _unsupported(operation, b"real")
+
+
+cdef int _complex(int operation, const value_t *left, const value_t *right, value_t *result) noexcept nogil:
+    cdef double complex a = as_real(left) + 1j * (left.imag if left.kind == COMPLEX else 0.0)
+    cdef double complex b = as_real(right) + 1j * (right.imag if right.kind == COMPLEX else 0.0)
+    if operation == EQ or operation == NE:
+        return _boolean((creal(a) == creal(b) and cimag(a) == cimag(b)) == (operation == EQ), result)
+    if operation == ADD:
+        return _put_complex(a + b, result)
+    if operation == SUB:
+        return _put_complex(a - b, result)
+    if operation == MUL:
+        return _put_complex(a * b, result)
+    if operation == DIV:
+        if creal(b) == 0 and cimag(b) == 0:
+            return _division_by_zero()
+        return _put_complex(a / b, result)
+    if operation == POW:
+        if creal(a) == 0 and cimag(a) == 0:
+            if cimag(b) != 0 or creal(b) < 0:
+                return _division_by_zero()
+            return _put_complex(1 if creal(b) == 0 else 0, result)
+        return _put_complex(cpow(a, b), result)
+    if operation == NEG:
+        return _put_complex(-a, result)
+    if operation == ABS:
+        return _put_real(hypot(creal(a), cimag(a)), result)
+    if operation == SQRT:
+        return _put_complex(csqrt(a), result)
+    if operation == EXP:
+        return _put_complex(cexp(a), result)
+    if operation == LOG:
+        return _put_complex(clog(a), result)
+    if operation == CONJ:
+        return _put_complex(creal(a) - 1j * cimag(a), result)
+    return _unsupported(operation, b"complex")
+
+
+# ---------------------------------------------------------------------------------------------------------- interpreter
 
 cdef int _conj = primitive("conj")
 # Operations of the hardware, whose status flags report a nan.
@@ -390,3 +616,129 @@ cdef int _arrays_of(const code_step_t *step, spaces_t *frame, value_t *result) n
             snprintf(message(), MESSAGE, b"formula: a list of something else than tensors")
             return RUNTIME_ERROR
     return OK
+
+
+# --------------------------------------------------------------------------------------------------------- code builder
+
+# Conversion of programs and formulas from Python descriptions to C structs.
+
+cdef void *_memory(Py_ssize_t nbytes, list keep) except NULL:
+    """Allocate zeroed memory that lives as long as `keep`."""
+    block = PyByteArray_FromStringAndSize(NULL, nbytes if nbytes else 1)
+    memset(PyByteArray_AS_STRING(block), 0, nbytes)
+    keep.append(block)
+    return PyByteArray_AS_STRING(block)
+
+
+cdef const char *text(str string, list keep) except NULL:
+    encoded = string.encode()
+    keep.append(encoded)
+    return PyBytes_AS_STRING(encoded)
+
+
+cdef int constant_value(object constant, value_t *value, list keep) except -1:
+    cdef int64_t *integers
+    cdef int i
+    value.kind = NOTHING
+    value.count = 1
+    value.imag = 0
+    if constant is None:
+        return 0
+    if isinstance(constant, bool):
+        value.kind, value.of.integer = BOOLEAN, constant
+    elif isinstance(constant, int):
+        value.kind, value.of.integer = INTEGER, constant
+    elif isinstance(constant, float):
+        value.kind, value.of.real = REAL, constant
+    elif isinstance(constant, complex):
+        value.kind, value.of.real, value.imag = COMPLEX, constant.real, constant.imag
+    elif isinstance(constant, str):
+        value.of.text = text(constant, keep)
+        value.kind = TEXT
+    elif isinstance(constant, dtype):
+        value.kind, value.of.integer = DTYPE, (<dtype>constant).code
+    elif isinstance(constant, (tuple, list)):
+        integers = <int64_t *>_memory(len(constant) * sizeof(int64_t), keep)
+        for i, number in enumerate(constant):
+            integers[i] = number
+        value.kind, value.count, value.of.integers = INTEGERS, len(constant), integers
+    else:
+        raise TypeError(f"formula: no constant can be a {type(constant).__name__} (got {constant!r})")
+    return 0
+
+
+cdef program_t *primitive_program(str name, int n_inputs, list keep) except NULL:
+    cdef int index = primitive(name), i
+    cdef program_t *program
+    if primitive_arity(index) != n_inputs:
+        raise RuntimeError(f"{name}: the primitive has {primitive_arity(index)} operands, "
+                           f"'call' has {n_inputs} arguments")
+    program = <program_t *>_memory(sizeof(program_t) + sizeof(instruction_t), keep)
+    program.code = <instruction_t *>(program + 1)
+    program.n_inputs = program.result = n_inputs
+    program.n_instructions = 1
+    program.n_registers = n_inputs + 1
+    program.code.primitive = <int16_t>index
+    program.code.out = <int16_t>n_inputs
+    for i in range(MAX_ARITY):
+        program.code.inputs[i] = <int16_t>i if i < n_inputs else -1
+    return program
+
+
+cdef program_t *assemble_program(object program, list keep) except NULL:
+    cdef program_t *result = <program_t *>_memory(sizeof(program_t), keep)
+    cdef instruction_t *instruction
+    cdef int k, i, index
+    result.n_inputs = program.n_inputs
+    result.n_constants = len(program.constants)
+    result.n_instructions = len(program.instructions)
+    result.n_registers = program.n_registers
+    result.result = program.result
+    result.constants = <value_t *>_memory(result.n_constants * sizeof(value_t), keep)
+    for k, constant in enumerate(program.constants):
+        constant_value(constant, &result.constants[k], keep)
+    result.code = <instruction_t *>_memory(result.n_instructions * sizeof(instruction_t), keep)
+    for k, (name, out, inputs) in enumerate(program.instructions):
+        index = primitive(name)
+        if primitive_arity(index) != len(inputs):
+            raise ValueError(f"formula: the primitive '{name}' has {primitive_arity(index)} operands "
+                             f"(got {len(inputs)})")
+        instruction = &result.code[k]
+        instruction.primitive = <int16_t>index
+        instruction.out = out
+        for i in range(MAX_ARITY):
+            instruction.inputs[i] = inputs[i] if i < len(inputs) else -1
+    return result
+
+
+cdef code_t *assemble_code(object code, str title, list keep) except NULL:
+    cdef code_t *result = <code_t *>_memory(sizeof(code_t), keep)
+    cdef code_step_t *step
+    cdef int k, i
+    result.n_steps = len(code.steps)
+    result.n_temporaries = code.n_temporaries
+    result.result = code.result
+    result.reads = code.reads
+    result.title = text(title, keep)
+    result.constants = <value_t *>_memory(len(code.constants) * sizeof(value_t), keep)
+    for k, constant in enumerate(code.constants):
+        constant_value(constant, &result.constants[k], keep)
+    result.steps = <code_step_t *>_memory(result.n_steps * sizeof(code_step_t), keep)
+    for k, lowered in enumerate(code.steps):
+        step = &result.steps[k]
+        step.kind = lowered.kind
+        step.which = lowered.which
+        step.out = lowered.out
+        step.n_out = lowered.n_out
+        step.n_inputs = len(lowered.inputs)
+        step.last = lowered.last
+        for i in range(step.n_inputs):
+            step.inputs[i] = lowered.inputs[i]
+        if step.kind == CALL:
+            step.name = text(lowered.extra["name"], keep)
+            step.kernel = find_kernel(lowered.extra["kernel"])
+            if step.kernel == NULL:
+                raise RuntimeError(f"{title}: no kernel '{lowered.extra['kernel']}' is registered")
+        elif step.kind == FUSED:
+            step.program = assemble_program(lowered.extra, keep)
+    return result

@@ -2,9 +2,10 @@
 
 from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t, uint32_t
-from cygrad._core.arrays.array cimport array_t
-from cygrad._core.arrays.value cimport kernel_t, value_t
+from cygrad._core.arrays.array cimport array_t, kernel_t, value_t
 from cygrad._core.elementwise.elementwise cimport program_t
+
+# ------------------------------------------------------------------------------------------------------------- operator
 
 cdef enum:
     MAX_ARGUMENTS = 12
@@ -132,3 +133,18 @@ cdef dict table
 cdef Operator register_operator(dict row)
 # Return the in-place form of an operator.
 cdef Operator inplace_form(Operator functional)
+
+# --------------------------------------------------------------------------------------------------------- storage only
+
+# Kernels on storage-only dtypes.
+
+# Is one of the values an array, a list with an array, or a dtype that is storage-only?
+cdef bint any_storage_only(const value_t *values, int n) noexcept nogil
+# Cast arrays and dtypes among the values to their compute dtypes, in place.
+cdef int cast_to_compute_dtypes(value_t *values, int n) noexcept nogil
+# Run the kernel on such arguments and round its results to their promoted dtype.
+cdef int run_in_compute_dtypes(const operator_t *op, kernel_t kernel, const value_t *arguments,
+                               value_t *results) noexcept nogil
+# The same for an in-place kernel.
+cdef int run_in_compute_dtypes_inplace(const operator_t *op, kernel_t kernel, const value_t *arguments,
+                                       value_t *results) noexcept nogil

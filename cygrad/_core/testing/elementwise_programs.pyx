@@ -2,16 +2,17 @@
 
 from libc.stdint cimport int64_t, uint32_t
 from libc.stdlib cimport calloc, free
-from cygrad._core.arrays.array cimport array_t, release
+from cygrad._core.arrays.array cimport (
+    BOOLEAN, COMPLEX, INTEGER, REAL, array_from_numpy, array_t, clear, numpy_from_array, release, set_array, value_t,
+)
 from cygrad._core.arrays.dtype cimport dtype_object
-from cygrad._core.arrays.interop cimport array_from_numpy, numpy_from_array
-from cygrad._core.arrays.value cimport BOOLEAN, COMPLEX, INTEGER, REAL, clear, set_array, value_t
 from cygrad._core.elementwise.copying cimport as_copy, copy_into, fill
 from cygrad._core.elementwise.elementwise cimport accumulate, evaluate, forget, primitive, primitive_arity, result_dtype
 from cygrad._core.elementwise.program cimport MAX_INPUTS, MAX_REGISTERS, instruction_t, program_t
 from cygrad._core.memory.errors cimport MEMORY_ERROR, OK, check
-from cygrad._core.primitives.primitive_table cimport MAX_ARITY
-from cygrad._core.primitives.chains cimport CHAIN_CODE, ELEMENTS, HELD, NUMBER, chain_step_t, run_chain
+from cygrad._core.primitives.primitive_table cimport (
+    CHAIN_CODE, ELEMENTS, HELD, MAX_ARITY, NUMBER, chain_step_t, run_chain,
+)
 
 import numpy
 

@@ -1,20 +1,21 @@
 """Operators and formulas on ndarrays from Python: how tests reach the layers below tensors."""
 
-import time
-
-import numpy as np
-
 from libc.stdint cimport uint32_t
 from libc.string cimport memset
-from cygrad._core.arrays.array cimport array_empty_like, array_t, release
-from cygrad._core.arrays.interop cimport array_from_numpy
-from cygrad._core.arrays.value cimport ARRAY, NOTHING, clear, copy_value, set_array, set_arrays, value_t
+from cygrad._core.arrays.array cimport (
+    ARRAY, NOTHING, array_empty_like, array_from_numpy, array_t, clear, copy_value, release, set_array, set_arrays,
+    value_t,
+)
 from cygrad._core.elementwise.elementwise cimport copy_into, evaluate
 from cygrad._core.memory.errors cimport check
-from cygrad._core.table.code_builder cimport constant_value
+from cygrad._core.table.interpreter cimport constant_value
 from cygrad._core.table.operator cimport (
-    MAX_ARGUMENTS, MAX_SAVED, Operator, differentiate, operator_t, register_operator, table)
+    MAX_ARGUMENTS, MAX_SAVED, Operator, differentiate, operator_t, register_operator, table,
+)
 from cygrad._core.testing.kernel_interop cimport unbox_raw
+
+import time
+import numpy as np
 
 cdef enum:
     MAX_GRADS = 64

@@ -1,18 +1,17 @@
 """Kernels on ndarrays from Python: how tests reach them below tensors."""
 
-import numpy as np
-
 cimport numpy as cnp
 from libc.stdint cimport int64_t
 from libc.string cimport memset
-from cygrad._core.arrays.array cimport array_t, retain
+from cygrad._core.arrays.array cimport (
+    ARRAY, ARRAYS, BOOLEAN, COMPLEX, DTYPE, INTEGER, NOTHING, REAL, TEXT, array_from_numpy, array_t, clear, find_kernel,
+    kernel_t, owned_ndarray, retain, set_array, set_arrays, set_integers, value_t,
+)
 from cygrad._core.arrays.dtype cimport dtype
-from cygrad._core.arrays.interop cimport array_from_numpy, owned_ndarray
-from cygrad._core.arrays.value cimport (
-    ARRAY, ARRAYS, BOOLEAN, COMPLEX, DTYPE, INTEGER, NOTHING, REAL, TEXT, clear, find_kernel, kernel_t,
-    set_array, set_arrays, set_integers, value_t)
 from cygrad._core.graph.boxing cimport plain_object
 from cygrad._core.memory.errors cimport check
+
+import numpy as np
 
 cnp.import_array()
 
@@ -80,7 +79,7 @@ def call_kernel(str name, *arguments, raw=False):
     """
     Run a kernel on Python arguments, for tests below tensors.
 
-    Import the module that registers the kernel first: ``import cygrad._core.kernels.linalg.products`` and then
+    Import the module that registers the kernel first: ``import cygrad._core.kernels.linalg.matmul`` and then
     ``call_kernel("mm", a, b)[0]``. The kernel runs without the GIL, as it does for tensors.
 
     Parameters

@@ -3,20 +3,21 @@
 from libc.stdint cimport int32_t, int64_t, uintptr_t
 from libc.stdio cimport snprintf
 from cygrad._core.arrays.array cimport (
-    array_empty, array_empty_like, array_meta, array_t, array_view, exclusive, overlaps_itself, release, retain,
-    shape_text, share_memory)
-from cygrad._core.arrays.interop cimport array_from_numpy
-from cygrad._core.compiler.parallel_section cimport ParallelSection
+    array_empty, array_empty_like, array_from_numpy, array_meta, array_t, array_view, exclusive, overlaps_itself,
+    release, retain, shape_text, share_memory,
+)
+from cygrad._core.compiler.program cimport ParallelSection
 from cygrad._core.memory.atomic cimport (
-    atomic_add, atomic_claim, atomic_increment, atomic_load, atomic_store, lock, lock_inner, unlock)
+    atomic_add, atomic_claim, atomic_increment, atomic_load, atomic_store, lock, lock_inner, unlock,
+)
 from cygrad._core.memory.errors cimport MESSAGE, OK, RUNTIME_ERROR, check, message
-from cygrad._core.memory.references cimport has_waiting
 from cygrad._core.memory.storage cimport (
-    allocate, deallocate, has_pending, release_pending, storage_new, storage_release, storage_t, version_new,
-    version_release, version_t)
-from cygrad._core.threads.parallel cimport help_team, parallel_for, run_team, thread_limit
-from cygrad._core.threads.tasks cimport run_tasks
-from cygrad._core.threads.workers cimport begin_work, mark_idle, pause_briefly, workers_now
+    allocate, deallocate, has_pending, has_waiting, release_pending, storage_new, storage_release, storage_t,
+    version_new, version_release, version_t,
+)
+from cygrad._core.threads.parallel cimport (
+    begin_work, help_team, mark_idle, parallel_for, pause_briefly, run_tasks, run_team, thread_limit, workers_now,
+)
 
 cdef extern from * nogil:
     """

@@ -1,7 +1,48 @@
 """Parallel loops in fixed chunks, and teams of workers."""
 
-from libc.stdint cimport int64_t
-from cygrad._core.threads.workers cimport member_t
+from libc.stdint cimport int32_t, int64_t
+
+# -------------------------------------------------------------------------------------------------------------- workers
+
+# The workers: threads that join open regions. No region waits for a worker that has not joined.
+
+# member(context, rank, size): rank 0 opened the region; a helper gets another rank each time it joins.
+ctypedef void (*member_t)(void *context, int rank, int size) noexcept nogil
+
+# A region that workers may join; on the stack of its opener, which could do all of the work alone.
+ctypedef struct region_t:
+    member_t member
+    void *context
+    int32_t size              # threads allowed inside, the opener included
+    int32_t budget            # threads at work in the process below which helpers may join
+    int32_t next_rank
+    int32_t closed            # set under the mutex: no worker may join
+    int64_t wanted            # atomic, set under the workers' mutex: helpers for which there is work
+    int64_t inside            # atomic: helpers inside
+    region_t *next
+
+# Count the calling thread as busy, or no longer; calls may be nested.
+cdef void begin_work() noexcept nogil
+cdef void mark_idle() noexcept nogil
+# Return how many threads a region opened now by this thread may have under `budget`: at least 1.
+cdef int free_threads(int budget) noexcept nogil
+# Wake workers, run region.member(context, 0, size) here, and wait until all have left. `size` and the fields after it
+# are set.
+cdef void run_region(region_t *region, member_t member, void *context, int size, int budget) noexcept nogil
+# There is work in the region for `n` more helpers than have been called.
+cdef void want_helpers(region_t *region, int n) noexcept nogil
+# For rank 0, now and then: call helpers that were not free when the region was opened.
+cdef void call_late_helpers(region_t *region) noexcept nogil
+# For a helper, between two chunks: must it leave, because others need the core?
+cdef bint must_leave(region_t *region) noexcept nogil
+# At most `n` workers from now on, whatever the budgets of regions; exactly `n`, if there are any.
+cdef void limit_workers(int n) noexcept nogil
+# Return how many workers exist, how many help at this moment, and how many callers are busy.
+cdef void workers_now(int64_t *threads, int64_t *helping, int64_t *callers) noexcept nogil
+# Pause briefly, longer with each round.
+cdef void pause_briefly(int round) noexcept nogil
+
+# ------------------------------------------------------------------------------------------------------------- parallel
 
 ctypedef void (*body_t)(void *context, int64_t begin, int64_t end) noexcept nogil
 
@@ -22,3 +63,20 @@ cdef bint leave_team() noexcept nogil
 cdef bint help_team() noexcept nogil
 # Is this thread a member of a team? False in a forked child.
 cdef bint in_team() noexcept nogil
+
+# ---------------------------------------------------------------------------------------------------------------- tasks
+
+# Task graphs run by a team of threads.
+
+# Tasks in serial order: none depends on a later one.
+ctypedef struct tasks_t:
+    int32_t n
+    int32_t *n_dependencies   # of each task
+    int32_t *successor_start  # where the successors of each task begin, and the end
+    int32_t *successors
+
+# Run a task and return a status; on failure the text is in message() of this thread.
+ctypedef int (*task_run_t)(void *context, int32_t task) noexcept nogil
+
+# Run all tasks. On failure, return status and message of the first failed task; all before it have run.
+cdef int run_tasks(const tasks_t *tasks, task_run_t run, void *context) noexcept nogil

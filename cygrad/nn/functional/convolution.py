@@ -1,7 +1,7 @@
 """Convolutions and their transposes: operators of the table with the public options."""
 
 import cygrad
-from cygrad._core.dispatch.static_function import StaticFunction
+from cygrad._core.dispatch.binding import StaticFunction
 from cygrad._core.table.operator import operators
 from cygrad.composite.out_forms import as_tensor_argument
 

@@ -1,7 +1,7 @@
 """Pooling of sequences, images and volumes, and its inverse."""
 
 import cygrad
-from cygrad._core.dispatch.static_function import StaticFunction
+from cygrad._core.dispatch.binding import StaticFunction
 from cygrad._core.table.docstrings import documented
 from cygrad._core.table.operator import operators
 from cygrad.composite.mixed_precision import computes_in

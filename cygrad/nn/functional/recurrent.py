@@ -6,8 +6,8 @@ the input's share is added in the same operation, and one operation for everythi
 """
 
 import cygrad
-from cygrad._core.dispatch import autocast
-from cygrad._core.kernels.linalg.packed_matmul import ROWS
+from cygrad._core.dispatch import operator_modes
+from cygrad._core.kernels.linalg.matmul import ROWS
 from cygrad._core.table.operator import operators
 
 __all__ = ["run_direction"]
@@ -75,11 +75,11 @@ def run_direction(mode, input, state, weights, reverse=False, sizes=None):
     Tensor, tuple of Tensor
         The hidden states in the form of the input; and the state after the last step, of each sequence its own.
     """
-    short = autocast.current()
+    short = operator_modes.current()
     if short is not None:                        # once for all steps, panels included; a whole LSTM is short
-        weights = autocast.cast(weights, short)
+        weights = operator_modes.cast(weights, short)
         if mode == "LSTM":
-            input, state = autocast.cast(input, short), tuple(autocast.cast(state, short))
+            input, state = operator_modes.cast(input, short), tuple(operator_modes.cast(state, short))
     w_ih, w_hh, b_ih, b_hh, projection = weights
     if b_hh is not None and mode != "GRU":       # it multiplies the product with the state by a gate
         b_ih, b_hh = b_ih + b_hh, None

@@ -3,7 +3,7 @@
 import threading
 
 import cygrad
-from cygrad._core.dispatch.autocast import Again
+from cygrad._core.dispatch.operator_modes import Again
 from cygrad.random.generator import own_generator
 
 __all__ = ["parallel_apply"]

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import cygrad
-from cygrad._core.threads.fork_locks import renewed_at_fork
+from cygrad._core.threads.parallel import renewed_at_fork
 from cygrad.random.generator import own_generator
 
 __all__ = ["Shop", "WorkerInfo", "get_worker_info", "seeded"]

@@ -85,7 +85,7 @@ def test_exclusive_only_while_nobody_else_sees_the_memory(shape, code):
 @pytest.mark.parametrize("layout", [lambda a: a, lambda a: a.T, lambda a: a[::-1], lambda a: a[:, ::2],
                                     lambda a: a[1, 1], lambda a: a[:0], lambda a: np.broadcast_to(a[0], (3, 4))])
 def test_numpy_round_trip(name, layout):
-    import cygrad._core.kernels.linalg.products  # noqa: F401
+    import cygrad._core.kernels.linalg.matmul  # noqa: F401
 
     array = np.asarray(layout(np.arange(12).reshape(3, 4).astype(name)))
     one = np.ones(1, name)
@@ -97,7 +97,7 @@ def test_numpy_round_trip(name, layout):
 
 
 def test_long_long_is_int64():
-    import cygrad._core.kernels.linalg.products  # noqa: F401
+    import cygrad._core.kernels.linalg.matmul  # noqa: F401
 
     result = call_kernel("dot", np.arange(3, dtype=np.longlong), np.arange(3, dtype=np.int64))[0]
     assert result.dtype == np.int64
@@ -105,7 +105,7 @@ def test_long_long_is_int64():
 
 
 def test_results_share_memory_when_asked_and_keep_it_alive():
-    import cygrad._core.kernels.linalg.products  # noqa: F401
+    import cygrad._core.kernels.linalg.matmul  # noqa: F401
 
     before = memory_stats()["small_in_use"]
     result = call_kernel("outer", np.ones(2), np.ones(3), raw=True)[0]
@@ -142,7 +142,7 @@ def test_strides_must_be_whole_elements():
 
 
 def test_call_kernel_refuses_what_it_cannot_pass():
-    import cygrad._core.kernels.linalg.products  # noqa: F401
+    import cygrad._core.kernels.linalg.matmul  # noqa: F401
 
     with pytest.raises(KeyError, match="no kernel 'nothing' is registered"):
         call_kernel("nothing")

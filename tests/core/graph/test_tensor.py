@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import cygrad
-from cygrad._core.graph.override import disabled_torch_function
+from cygrad._core.graph.boxing import disabled_torch_function
 from cygrad._core.graph.tensor_type import make_subclass
 
 Tensor = cygrad.Tensor

@@ -5,7 +5,7 @@ import pytest
 
 import cygrad
 import cygrad.nn.functional as F
-from cygrad._core.kernels.convolution.convolution_choice import FORMS, chosen_form, force_form
+from cygrad._core.kernels.convolution.convolution import FORMS, chosen_form, force_form
 from cygrad._core.table.operator import operators
 from cygrad.autograd import gradgradcheck
 from tests.core.kernels.test_convolution import convolved, in_some_layout

@@ -8,7 +8,7 @@ import pytest
 
 import cygrad
 from cygrad._core.engine.node_fusion import count_fusions, set_fuse_from
-from cygrad._core.kernels.reduction.fused_reduction import count_summed, set_summed_from
+from cygrad._core.kernels.reduction.reductions import count_summed, set_summed_from
 
 NEVER = 1 << 62
 TYPES = ("float32", "float64", "complex64", "complex128")

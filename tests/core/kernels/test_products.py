@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import cygrad
-import cygrad._core.kernels.linalg.products
-from cygrad._core.kernels.linalg.multiply import same_bits_by_rows
+import cygrad._core.kernels.linalg.matmul
+from cygrad._core.kernels.linalg.matmul import same_bits_by_rows
 from cygrad._core.testing.kernel_interop import call_kernel
 from cygrad._core.threads.parallel import get_num_threads, set_num_threads
 

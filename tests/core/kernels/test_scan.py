@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-import cygrad._core.kernels.reduction.reduce_backward
+import cygrad._core.kernels.reduction.reductions
 import cygrad._core.kernels.reduction.scan  # noqa: F401
 from cygrad._core.arrays import dtype as dtypes
 from cygrad._core.testing.kernel_interop import call_kernel

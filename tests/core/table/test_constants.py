@@ -26,7 +26,7 @@ def limit(contract, name):
 @pytest.mark.parametrize(("contract", "name", "names"), [
     ("table/interpreter.pxd", "step_kind_t", lowering.KINDS),
     ("table/interpreter.pxd", "attribute_t", tuple(lowering.ATTRIBUTE)),
-    ("table/scalar.pxd", "scalar_t", tuple(formula.SCALARS)),
+    ("table/interpreter.pxd", "scalar_t", tuple(formula.SCALARS)),
     ("table/operator.pxd", "argument_kind_t",
      ("tensor", "tensors", "operand", "number", "int", "ints", "bool", "float", "dtype", "string")),
 ])

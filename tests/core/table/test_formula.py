@@ -6,11 +6,11 @@ import threading
 import numpy as np
 import pytest
 
-import cygrad._core.kernels.reduction.reduce_extrema
-import cygrad._core.kernels.reduction.reduce_kernels
-import cygrad._core.kernels.shape.join
-import cygrad._core.kernels.shape.permute
-import cygrad._core.kernels.shape.split  # noqa: F401
+import cygrad._core.kernels.reduction.reductions
+import cygrad._core.kernels.reduction.reductions
+import cygrad._core.kernels.shape.slicing
+import cygrad._core.kernels.shape.shape
+import cygrad._core.kernels.shape.slicing  # noqa: F401
 from cygrad._core.memory.storage import empty_cache
 from cygrad._core.table import signature
 from cygrad._core.table.formula import FormulaError, Reader, Value

@@ -11,7 +11,7 @@ import pytest
 import threadpoolctl
 
 import cygrad
-import cygrad._core.kernels.linalg.products
+import cygrad._core.kernels.linalg.matmul
 from cygrad._core.testing import probes
 from cygrad._core.testing.kernel_interop import call_kernel
 from cygrad._core.threads.parallel import get_num_threads, set_num_threads, threads
@@ -198,7 +198,7 @@ print(get_num_threads())
 def test_a_forked_child_is_serial_and_right():
     code = """
 import os, numpy as np
-import cygrad._core.kernels.linalg.products
+import cygrad._core.kernels.linalg.matmul
 from cygrad._core.testing import probes
 from cygrad._core.testing.kernel_interop import call_kernel
 from cygrad._core.threads.parallel import get_num_threads, set_num_threads

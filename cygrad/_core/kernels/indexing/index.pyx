@@ -5,28 +5,233 @@ Integer arrays are broadcast against each other; a mask is converted to the posi
 becomes a list of byte offsets, their sums are the offsets of the selected elements, and move_by_offsets moves them.
 """
 
-from libc.stdint cimport int64_t
+cimport cygrad._core.elementwise.elementwise     # fills the table of loops when it is imported
+from libc.stdint cimport int16_t, int32_t, int64_t, int8_t, uint64_t, uint8_t
 from libc.stdio cimport snprintf
 from libc.string cimport memcpy, memset
 from cygrad._core.arrays.array cimport (
-    MAX_DIMS, array_empty, array_t, array_view, release, retain, shape_text, share_memory,
+    ARRAY, COMPLEX, INTEGER, MAX_DIMS, NOTHING, array_empty, array_empty_like, array_t, array_view, is_number,
+    register_kernel, release, retain, set_array, shape_text, share_memory, value_t,
 )
-from cygrad._core.arrays.dtype cimport BOOL, INT64, UINT8, dtype_name, is_complex, itemsize
-from cygrad._core.arrays.value cimport ARRAY, COMPLEX, is_number, register_kernel, set_array, value_t
-from cygrad._core.elementwise.copying cimport as_contiguous, copy_into, fill
-from cygrad._core.elementwise.iteration cimport broadcast_shape
-from cygrad._core.elementwise.offset_moves cimport (
-    ADD, READ, TAKE, WRITE, add_after, add_before, begin_nest, move_by_offsets, move_t, nest_of_offsets_t,
+from cygrad._core.arrays.dtype cimport BOOL, INT64, UINT8, dtype_name, is_complex, is_integral, itemsize
+from cygrad._core.elementwise.copying cimport (
+    ADD, READ, SKIP, TAKE, WRITE, add_after, add_before, as_contiguous, begin_nest, broadcast_shape, broadcasts_to,
+    copy_into, fill, move_along, move_by_offsets, move_t, nest_of_offsets_t, pair_t, word_t,
 )
 from cygrad._core.kernels.arguments cimport (
-    array_argument, array_result, arrays_argument, check_same_shape, check_writable, fresh_copy, integers_argument,
-    list_text, new_array, new_zeros,
-)
-from cygrad._core.kernels.indexing.positions cimport (
-    check_index_dtype, index_rule_t, offsets_of, positions_to_offsets, true_positions,
+    array_argument, array_result, arrays_argument, check_same_shape, check_writable, fresh_copy, integer_argument,
+    integers_argument, list_text, new_array, new_zeros, optional_integer, wrap_dim,
 )
 from cygrad._core.kernels.shape.shape cimport expanded
+from cygrad._core.memory.atomic cimport atomic_load, atomic_store
 from cygrad._core.memory.errors cimport INDEX_ERROR, MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, TYPE_ERROR, message
+from cygrad._core.primitives.primitive_table cimport entries, entry_t, primitive
+from cygrad._core.threads.parallel cimport parallel_for
+
+
+# ------------------------------------------------------------------------------------------------------------ positions
+
+# Indices turned into byte offsets, and masks into positions; every index is checked while it is read.
+
+cdef enum:
+    GRAIN = 32768      # elements in one piece of a parallel loop
+    BLOCK = 512        # of which positions are listed at a time: a divisor of GRAIN
+
+
+cdef int check_index_dtype(const char *operation, const array_t *indices, int error) noexcept nogil:
+    if is_integral(indices.dtype):
+        return OK
+    snprintf(message(), MESSAGE, b"%s: indices must be integers (got %s, expected int64).",
+             operation, dtype_name(indices.dtype))
+    return error
+
+
+cdef int out_of_bounds(const char *operation, int64_t index, int dim, int64_t size, int error) noexcept nogil:
+    snprintf(message(), MESSAGE, b"%s: index %lld is out of bounds for dimension %d with size %lld.",
+             operation, <long long>index, dim, <long long>size)
+    return error
+
+
+# ---- indices
+
+ctypedef struct indices_t:
+    const index_rule_t *rule
+    const int64_t *indices
+    int64_t *offsets
+    int64_t failed         # 1 once some index was out of bounds
+
+
+cdef inline int64_t _wrapped(const index_rule_t *rule, int64_t index) noexcept nogil:
+    """The index counted from the front."""
+    return index + rule.size if index < 0 and rule.negative else index
+
+
+cdef void _fill_offsets(void *context, int64_t begin, int64_t end) noexcept nogil:
+    """Offsets begin..end."""
+    cdef indices_t *job = <indices_t *>context
+    cdef const index_rule_t *rule = job.rule
+    cdef int64_t i, index, step = rule.step
+    cdef uint64_t size = <uint64_t>rule.size
+    cdef bint failed = False
+    for i in range(begin, end):
+        index = _wrapped(rule, job.indices[i])
+        if <uint64_t>index < size:
+            job.offsets[i] = index * step
+        else:
+            failed = True
+        if rule.skipping and index == rule.skipped:
+            job.offsets[i] = SKIP
+    if failed:
+        atomic_store(&job.failed, 1)
+
+
+cdef int _report(array_t *indices, const index_rule_t *rule) noexcept nogil:
+    """Name the first index that is out of bounds."""
+    cdef const int64_t *values = <const int64_t *>indices.data
+    cdef int64_t i, index = 0
+    for i in range(indices.size):
+        index = values[i]
+        if not 0 <= _wrapped(rule, index) < rule.size:
+            break
+    return out_of_bounds(rule.operation, index, rule.dim, rule.size, rule.error)
+
+
+cdef int offsets_of(array_t *indices, const index_rule_t *rule, array_t **offsets) noexcept nogil:
+    cdef indices_t job
+    cdef int status = OK
+    cdef array_t *values = as_contiguous(indices, INT64)
+    if values == NULL:
+        return MEMORY_ERROR
+    offsets[0] = array_empty_like(values, INT64)
+    if offsets[0] == NULL:
+        status = MEMORY_ERROR
+    else:
+        job.rule, job.failed = rule, 0
+        job.indices, job.offsets = <const int64_t *>values.data, <int64_t *>offsets[0].data
+        parallel_for(_fill_offsets, &job, values.size, GRAIN)
+        if atomic_load(&job.failed):
+            status = _report(values, rule)
+            release(offsets[0])
+            offsets[0] = NULL
+    release(values)
+    return status
+
+
+# ---- masks
+
+ctypedef struct mask_positions_t:
+    const uint8_t *mask
+    int64_t *starts        # for each piece: how many are true, later where its positions begin
+    int64_t *positions
+    int64_t size
+
+
+cdef void _count_pieces(void *context, int64_t begin, int64_t end) noexcept nogil:
+    """How many elements of each of these pieces are true."""
+    cdef mask_positions_t *job = <mask_positions_t *>context
+    cdef int64_t piece, i, count
+    for piece in range(begin, end):
+        count = 0
+        for i in range(piece * GRAIN, min(job.size, (piece + 1) * GRAIN)):
+            count += job.mask[i] != 0
+        job.starts[piece] = count
+
+
+cdef void _list_pieces(void *context, int64_t begin, int64_t end) noexcept nogil:
+    """Write the positions of these pieces."""
+    cdef mask_positions_t *job = <mask_positions_t *>context
+    cdef int64_t[BLOCK] block
+    cdef int64_t piece, start, i, k, found, room
+    for piece in range(begin, end):
+        k = job.starts[piece]
+        start = piece * GRAIN
+        while start < min(job.size, (piece + 1) * GRAIN):
+            # Every index is written and kept only if it counts: a branch would be guessed wrong all the time.
+            found = 0
+            for i in range(start, min(job.size, start + BLOCK)):
+                block[found] = i
+                found += job.mask[i] != 0
+            # Counted once before: never write more than there is room for, should the mask have changed since.
+            room = job.starts[piece + 1] - k
+            found = min(found, room)
+            memcpy(job.positions + k, block, found * sizeof(int64_t))
+            k += found
+            start += BLOCK
+        while k < job.starts[piece + 1]:
+            job.positions[k] = 0
+            k += 1
+
+
+cdef int true_positions(array_t *array, array_t **positions) noexcept nogil:
+    cdef mask_positions_t job
+    cdef array_t *mask = as_contiguous(array, BOOL)
+    cdef array_t *starts = NULL
+    cdef int64_t piece, count, total = 0, pieces = (array.size + GRAIN - 1) // GRAIN, slots = pieces + 1
+    positions[0] = NULL
+    if mask != NULL:
+        starts = array_empty(INT64, 1, &slots)
+    if starts != NULL:
+        job.mask, job.size = <const uint8_t *>mask.data, mask.size
+        job.starts = <int64_t *>starts.data
+        parallel_for(_count_pieces, &job, pieces, 1)
+        for piece in range(pieces):
+            count = job.starts[piece]
+            job.starts[piece] = total
+            total += count
+        job.starts[pieces] = total
+        positions[0] = array_empty(INT64, 1, &total)
+    if positions[0] != NULL:
+        job.positions = <int64_t *>positions[0].data
+        parallel_for(_list_pieces, &job, pieces, 1)
+    release(starts)
+    release(mask)
+    return OK if positions[0] != NULL else MEMORY_ERROR
+
+
+ctypedef struct conversion_t:
+    int64_t *positions
+    const array_t *array
+    int first
+    int count
+
+
+cdef void _convert(void *context, int64_t begin, int64_t end) noexcept nogil:
+    """Positions begin..end as offsets."""
+    cdef conversion_t *job = <conversion_t *>context
+    cdef const int64_t *shape = &job.array.shape[job.first]
+    cdef const int64_t *strides = &job.array.strides[job.first]
+    cdef int64_t i, position, offset, width = itemsize(job.array.dtype)
+    cdef int k
+    for i in range(begin, end):
+        position = job.positions[i]
+        offset = 0
+        for k in range(job.count - 1, 0, -1):
+            offset += position % shape[k] * strides[k]
+            position //= shape[k]
+        job.positions[i] = (offset + position * strides[0]) * width
+
+
+cdef void _scale(void *context, int64_t begin, int64_t end) noexcept nogil:
+    """The same where all dimensions are one run."""
+    cdef conversion_t *job = <conversion_t *>context
+    cdef int64_t i, step = job.array.strides[job.first + job.count - 1] * itemsize(job.array.dtype)
+    for i in range(begin, end):
+        job.positions[i] *= step
+
+
+cdef void positions_to_offsets(array_t *positions, const array_t *array, int first, int count) noexcept nogil:
+    cdef conversion_t job
+    cdef bint one_run = True
+    cdef int k
+    if count == 0:         # of a 0-dim mask: position 0 is offset 0
+        return
+    for k in range(first, first + count - 1):
+        one_run = one_run and array.strides[k] == array.shape[k + 1] * array.strides[k + 1]
+    job.positions, job.array, job.first, job.count = <int64_t *>positions.data, array, first, count
+    parallel_for(_scale if one_run else _convert, &job, positions.size, GRAIN)
+
+
+# ---------------------------------------------------------------------------------------------------------------- index
 
 ctypedef struct index_plan_t:
     array_t *offsets               # in bytes from the array's data, in the shape of the broadcast indices
@@ -370,3 +575,488 @@ register_kernel("index", index_kernel)
 register_kernel("index_take", index_take_kernel)
 register_kernel("index_put_into", index_put_into_kernel)
 register_kernel("index_backward", index_backward_kernel)
+
+
+# ----------------------------------------------------------------------------------------------------------- index rows
+
+# Rows chosen along one dimension: index_select, index_add, embedding and its gradient, one_hot.
+
+cdef int _multiply = primitive("mul")
+
+
+cdef int _row_offsets(const char *operation, const array_t *self, int dim, array_t *index, int error,
+                      array_t **offsets) noexcept nogil:
+    """Offsets of the rows along `dim` that an index without negative entries chooses."""
+    cdef index_rule_t rule
+    memset(&rule, 0, sizeof(rule))
+    rule.operation, rule.dim, rule.error = operation, dim, error
+    rule.size = self.shape[dim] if self.ndim else 1
+    rule.step = self.strides[dim] * itemsize(self.dtype) if self.ndim else 0
+    return offsets_of(index, &rule, offsets)
+
+
+cdef int _open_rows(const char *operation, const value_t *arguments, array_t **self, int *dim,
+               array_t **index) noexcept nogil:
+    """The arguments (self, dim, index) of index_select and index_add; the index is a vector."""
+    cdef int64_t given
+    cdef int status = array_argument(operation, b"self", &arguments[0], self)
+    if status == OK:
+        status = integer_argument(operation, b"dim", &arguments[1], &given)
+    if status == OK:
+        status = array_argument(operation, b"index", &arguments[2], index)
+    if status == OK:
+        status = wrap_dim(operation, given, self[0].ndim, dim)
+    if status == OK:
+        status = check_index_dtype(operation, index[0], RUNTIME_ERROR)
+    if status == OK and index[0].ndim > 1:
+        snprintf(message(), MESSAGE, b"%s: the index must be a vector (got shape %s).", operation, shape_text(index[0]))
+        return INDEX_ERROR
+    return status
+
+
+cdef int index_select_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """index_select(self, dim, index): these rows along `dim`, copied."""
+    cdef array_t *self
+    cdef array_t *index
+    cdef array_t *offsets = NULL
+    cdef array_t *chosen = NULL
+    cdef int64_t shape[MAX_DIMS]
+    cdef int dim, status = _open_rows(b"index_select", arguments, &self, &dim, &index)
+    if status == OK and self.ndim == 0 and index.size != 1:
+        snprintf(message(), MESSAGE, b"index_select: a 0-dim tensor has one element (got an index of shape %s).",
+                 shape_text(index))
+        status = RUNTIME_ERROR
+    if status == OK:
+        status = _row_offsets(b"index_select", self, dim, index, INDEX_ERROR, &offsets)
+    if status != OK:
+        return status
+    memcpy(shape, self.shape, self.ndim * sizeof(int64_t))
+    if self.ndim:
+        shape[dim] = index.size
+    status = new_array(b"index_select", self.dtype, self.ndim, shape, &chosen)
+    if status == OK:
+        move_along(READ, self, dim, chosen, <const int64_t *>offsets.data, index.size)
+    release(offsets)
+    return array_result(chosen, &results[0]) if status == OK else status
+
+
+cdef int _scaled(array_t *source, const value_t *alpha, array_t **scaled) noexcept nogil:
+    """alpha * source, contiguous; the source itself if it is contiguous and alpha is not given."""
+    cdef array_t *factor = NULL
+    cdef array_t *dense = as_contiguous(source, -1)
+    cdef char *arguments[3]
+    cdef int64_t steps[3]
+    cdef entry_t entry = entries[_multiply][source.dtype]
+    cdef int status = OK
+    scaled[0] = dense
+    if dense == NULL:
+        return MEMORY_ERROR
+    if alpha.kind == NOTHING or dense.size == 0 or (alpha.kind == INTEGER and alpha.of.integer == 1):
+        return OK
+    status = scalar_array(b"index_add", alpha, source.dtype, &factor)
+    if status == OK:
+        scaled[0] = array_empty_like(dense, -1)
+        if scaled[0] == NULL:
+            status = MEMORY_ERROR
+        else:
+            arguments[0], arguments[1], arguments[2] = dense.data, factor.data, scaled[0].data
+            steps[0], steps[1], steps[2] = itemsize(source.dtype), 0, itemsize(source.dtype)
+            entry.loop(arguments, &dense.size, steps, entry.data)
+    else:
+        scaled[0] = NULL
+    release(factor)
+    release(dense)
+    return status
+
+
+cdef int index_add_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """index_add(self, dim, index, source, alpha): a copy with alpha * source added to these rows, in order."""
+    cdef array_t *self
+    cdef array_t *index
+    cdef array_t *source
+    cdef array_t *scaled = NULL
+    cdef array_t *offsets = NULL
+    cdef array_t *total = NULL
+    cdef int64_t shape[MAX_DIMS]
+    cdef int dim, status = _open_rows(b"index_add", arguments, &self, &dim, &index)
+    if status == OK:
+        status = array_argument(b"index_add", b"source", &arguments[3], &source)
+    if status != OK:
+        return status
+    if source.dtype != self.dtype:
+        snprintf(message(), MESSAGE, b"index_add: dtypes differ (got source of %s, expected %s). Convert source first.",
+                 dtype_name(source.dtype), dtype_name(self.dtype))
+        return RUNTIME_ERROR
+    memcpy(shape, self.shape, self.ndim * sizeof(int64_t))
+    if self.ndim:
+        shape[dim] = index.size
+    status = check_same_shape(b"index_add", b"source", source, self.ndim, shape)
+    if status == OK and self.ndim == 0 and index.size != 1:
+        snprintf(message(), MESSAGE, b"index_add: a 0-dim tensor has one element (got an index of shape %s).",
+                 shape_text(index))
+        status = RUNTIME_ERROR
+    if status == OK:
+        status = fresh_copy(self, &total)
+    if status != OK:
+        return status
+    status = _row_offsets(b"index_add", total, dim, index, RUNTIME_ERROR, &offsets)
+    if status == OK:
+        status = _scaled(source, &arguments[4], &scaled)
+    if status == OK:
+        move_along(ADD, total, dim, scaled, <const int64_t *>offsets.data, index.size)
+    release(scaled)
+    release(offsets)
+    if status != OK:
+        release(total)
+        return status
+    return array_result(total, &results[0])
+
+
+cdef int _check_weight(const char *operation, int ndim) noexcept nogil:
+    """Refuse weights that are no table of rows."""
+    if ndim == 2:
+        return OK
+    snprintf(message(), MESSAGE, b"%s: the weight must be a matrix (got %d dimensions, expected 2).", operation, ndim)
+    return RUNTIME_ERROR
+
+
+cdef int embedding_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """embedding(weight, index, padding_idx): the rows of a matrix that the index names, in the index's shape."""
+    cdef array_t *weight
+    cdef array_t *index
+    cdef array_t *offsets = NULL
+    cdef array_t *rows = NULL
+    cdef int64_t shape[MAX_DIMS + 1]
+    cdef int status = array_argument(b"embedding", b"weight", &arguments[0], &weight)
+    if status == OK:
+        status = array_argument(b"embedding", b"index", &arguments[1], &index)
+    if status == OK:
+        status = _check_weight(b"embedding", weight.ndim)
+    if status == OK:
+        status = check_index_dtype(b"embedding", index, RUNTIME_ERROR)
+    if status == OK:
+        status = _row_offsets(b"embedding", weight, 0, index, INDEX_ERROR, &offsets)
+    if status != OK:
+        return status
+    memcpy(shape, index.shape, index.ndim * sizeof(int64_t))
+    shape[index.ndim] = weight.shape[1]
+    status = new_array(b"embedding", weight.dtype, index.ndim + 1, shape, &rows)
+    if status == OK:
+        move_along(READ, weight, 0, rows, <const int64_t *>offsets.data, index.size)
+    release(offsets)
+    return array_result(rows, &results[0]) if status == OK else status
+
+
+cdef int embedding_backward_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """embedding_backward(grad, index, num_weights, padding_idx): rows summed in order, but for the padding's."""
+    cdef array_t *grad
+    cdef array_t *index
+    cdef array_t *dense = NULL
+    cdef array_t *offsets = NULL
+    cdef array_t *zeros = NULL
+    cdef index_rule_t rule
+    cdef int64_t shape[MAX_DIMS + 1]
+    cdef int64_t rows, padding
+    cdef int status = array_argument(b"embedding_backward", b"grad", &arguments[0], &grad)
+    if status == OK:
+        status = array_argument(b"embedding_backward", b"index", &arguments[1], &index)
+    if status == OK:
+        status = check_index_dtype(b"embedding_backward", index, RUNTIME_ERROR)
+    if status == OK:
+        status = integer_argument(b"embedding_backward", b"num_weights", &arguments[2], &rows)
+    if status == OK:
+        status = optional_integer(b"embedding_backward", b"padding_idx", &arguments[3], -1, &padding)
+    if status != OK:
+        return status
+    memcpy(shape, index.shape, index.ndim * sizeof(int64_t))
+    shape[index.ndim] = grad.shape[grad.ndim - 1] if grad.ndim else 1
+    status = check_same_shape(b"embedding_backward", b"grad", grad, index.ndim + 1, shape)
+    if status == OK:
+        shape[0], shape[1] = rows, grad.shape[grad.ndim - 1]
+        status = new_zeros(b"embedding_backward", grad.dtype, 2, shape, &zeros)
+    if status != OK:
+        return status
+    memset(&rule, 0, sizeof(rule))
+    rule.operation, rule.error, rule.size = b"embedding_backward", INDEX_ERROR, rows
+    rule.step = zeros.shape[1] * itemsize(grad.dtype)
+    rule.skipping, rule.skipped = padding >= 0, padding
+    status = offsets_of(index, &rule, &offsets)
+    if status == OK:
+        dense = as_contiguous(grad, -1)
+        status = OK if dense != NULL else MEMORY_ERROR
+    if status == OK:
+        move_along(ADD, zeros, 0, dense, <const int64_t *>offsets.data, index.size)
+    release(dense)
+    release(offsets)
+    if status != OK:
+        release(zeros)
+        return status
+    return array_result(zeros, &results[0])
+
+
+cdef int one_hot_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """one_hot(self, num_classes): a last dimension with 1 at the class and 0 elsewhere; -1: as many as needed."""
+    cdef array_t *self
+    cdef array_t *classes
+    cdef array_t *zeros = NULL
+    cdef const int64_t *values
+    cdef int64_t shape[MAX_DIMS + 1]
+    cdef int64_t number, i, low = 0, high = -1
+    cdef int status = array_argument(b"one_hot", b"self", &arguments[0], &self)
+    if status == OK:
+        status = optional_integer(b"one_hot", b"num_classes", &arguments[1], -1, &number)
+    if status != OK:
+        return status
+    if self.dtype != INT64:
+        snprintf(message(), MESSAGE, b"one_hot: classes must be int64 (got %s). Convert them first.",
+                 dtype_name(self.dtype))
+        return RUNTIME_ERROR
+    if self.size == 0 and number <= 0:
+        snprintf(message(), MESSAGE, b"one_hot: the number of classes cannot be told from an empty tensor "
+                 b"(got num_classes %lld). Give it.", <long long>number)
+        return RUNTIME_ERROR
+    classes = as_contiguous(self, -1)
+    if classes == NULL:
+        return MEMORY_ERROR
+    values = <const int64_t *>classes.data
+    for i in range(classes.size):
+        low = min(low, values[i])
+        high = max(high, values[i])
+    if low < 0 or (number >= 0 and high >= number) or number < -1:
+        snprintf(message(), MESSAGE, b"one_hot: class out of range (got classes from %lld to %lld with "
+                 b"num_classes %lld, "
+                 b"expected 0 <= class < num_classes).", <long long>low, <long long>high, <long long>number)
+        release(classes)
+        return RUNTIME_ERROR
+    number = high + 1 if number < 0 else number
+    memcpy(shape, self.shape, self.ndim * sizeof(int64_t))
+    shape[self.ndim] = number
+    status = new_zeros(b"one_hot", INT64, self.ndim + 1, shape, &zeros)
+    if status == OK:
+        for i in range(classes.size):
+            # Checked again: another thread may have changed it since.
+            if 0 <= values[i] < number:
+                (<int64_t *>zeros.data)[i * number + values[i]] = 1
+    release(classes)
+    return array_result(zeros, &results[0]) if status == OK else status
+
+
+register_kernel("index_select", index_select_kernel)
+register_kernel("index_add", index_add_kernel)
+register_kernel("embedding", embedding_kernel)
+register_kernel("embedding_backward", embedding_backward_kernel)
+register_kernel("one_hot", one_hot_kernel)
+
+
+# ----------------------------------------------------------------------------------------------------------------- mask
+
+# Masks: masked_fill, masked_select, nonzero.
+
+ctypedef struct masked_t:
+    const uint8_t *mask
+    char *data             # contiguous
+    const char *value
+    int64_t width
+
+
+cdef void _fill_words(const uint8_t *mask, word_t *words, word_t value, int64_t n) noexcept nogil:
+    """words[i] = value where the mask is true."""
+    cdef int64_t i
+    for i in range(n):
+        # Written either way: faster than a branch that is guessed wrong half of the time.
+        words[i] = value if mask[i] else words[i]
+
+
+cdef void _fill_piece(void *context, int64_t begin, int64_t end) noexcept nogil:
+    """Elements begin..end, by their size."""
+    cdef masked_t *job = <masked_t *>context
+    cdef const uint8_t *mask = job.mask + begin
+    cdef char *data = job.data + begin * job.width
+    cdef int64_t n = end - begin
+    if job.width == 1:
+        _fill_words(mask, <int8_t *>data, (<int8_t *>job.value)[0], n)
+    elif job.width == 2:
+        _fill_words(mask, <int16_t *>data, (<int16_t *>job.value)[0], n)
+    elif job.width == 4:
+        _fill_words(mask, <int32_t *>data, (<int32_t *>job.value)[0], n)
+    elif job.width == 8:
+        _fill_words(mask, <int64_t *>data, (<int64_t *>job.value)[0], n)
+    else:
+        _fill_words(mask, <pair_t *>data, (<pair_t *>job.value)[0], n)
+
+
+cdef int _open_mask(const char *operation, const value_t *arguments, array_t **self, array_t **mask, int *ndim,
+               int64_t *shape) noexcept nogil:
+    """The arguments (self, mask) and the shape that both broadcast to."""
+    cdef int status = array_argument(operation, b"self", &arguments[0], self)
+    if status == OK:
+        status = array_argument(operation, b"mask", &arguments[1], mask)
+    if status != OK:
+        return status
+    if mask[0].dtype != BOOL:
+        snprintf(message(), MESSAGE, b"%s: the mask must be bool (got %s). Compare with zero to make one.",
+                 operation, dtype_name(mask[0].dtype))
+        return RUNTIME_ERROR
+    ndim[0] = broadcast_shape(arguments, 2, shape)
+    if ndim[0] == -2:
+        return RUNTIME_ERROR
+    if ndim[0] < 0:
+        snprintf(message(), MESSAGE, b"%s: the mask cannot be broadcast (got a tensor of shape %s and a mask of "
+                 b"shape %s).",
+                 operation, shape_text(self[0]), shape_text(mask[0]))
+        return RUNTIME_ERROR
+    return OK
+
+
+cdef int _dense(const char *operation, array_t *array, int ndim, const int64_t *shape, bint fresh,
+                array_t **dense) noexcept nogil:
+    """Return the array broadcast to a shape, contiguous; `fresh`: in new memory."""
+    cdef array_t *view = NULL
+    cdef int status = expanded(operation, array, ndim, shape, &view)
+    if status != OK:
+        return status
+    if fresh:
+        status = fresh_copy(view, dense)
+    else:
+        dense[0] = as_contiguous(view, -1)
+        status = OK if dense[0] != NULL else MEMORY_ERROR
+    release(view)
+    return status
+
+
+cdef int _filled(const char *operation, const value_t *value, array_t *dense, array_t *mask, int ndim,
+                 const int64_t *shape) noexcept nogil:
+    """Write the value into a contiguous array where the broadcast mask is true."""
+    cdef array_t *wide = NULL
+    cdef array_t *scalar = NULL
+    cdef masked_t job
+    cdef int status = scalar_array(operation, value, dense.dtype, &scalar)
+    if status == OK:
+        # A mask in the memory that is about to change must be read before.
+        status = _dense(operation, mask, ndim, shape, share_memory(mask, dense), &wide)
+    if status == OK:
+        job.mask, job.data, job.value, job.width = <uint8_t *>wide.data, dense.data, scalar.data, itemsize(dense.dtype)
+        parallel_for(_fill_piece, &job, dense.size, GRAIN)
+    release(wide)
+    release(scalar)
+    return status
+
+
+cdef int masked_fill_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """masked_fill(self, mask, value): a copy with the value where the mask is true."""
+    cdef array_t *self
+    cdef array_t *mask
+    cdef array_t *result = NULL
+    cdef int64_t shape[MAX_DIMS]
+    cdef int ndim, status = _open_mask(b"masked_fill", arguments, &self, &mask, &ndim, shape)
+    if status == OK:
+        status = _dense(b"masked_fill", self, ndim, shape, True, &result)
+    if status != OK:
+        return status
+    status = _filled(b"masked_fill", &arguments[2], result, mask, ndim, shape)
+    if status != OK:
+        release(result)
+        return status
+    return array_result(result, &results[0])
+
+
+cdef int masked_fill_into_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """masked_fill_into(self, mask, value): the same in the memory of self."""
+    cdef array_t *self
+    cdef array_t *mask
+    cdef array_t *dense = NULL
+    cdef int64_t shape[MAX_DIMS]
+    cdef int ndim, status = _open_mask(b"masked_fill", arguments, &self, &mask, &ndim, shape)
+    if status == OK:
+        status = check_writable(b"masked_fill", self)
+    if status == OK and not broadcasts_to(mask, self.ndim, self.shape):
+        snprintf(message(), MESSAGE, b"masked_fill: the mask is larger than the tensor that is to be changed "
+                 b"(got a tensor of shape %s and a mask of shape %s).", shape_text(self), shape_text(mask))
+        status = RUNTIME_ERROR
+    if status == OK:
+        status = _dense(b"masked_fill", self, ndim, shape, not self.contiguous, &dense)
+    if status == OK:
+        status = _filled(b"masked_fill", &arguments[2], dense, mask, ndim, shape)
+    if status == OK and not self.contiguous:
+        status = copy_into(self, dense)
+    release(dense)
+    if status == OK:
+        set_array(&results[0], retain(self))
+    return status
+
+
+cdef int masked_select_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """masked_select(self, mask): the elements where the mask is true, as one row."""
+    cdef array_t *self
+    cdef array_t *mask
+    cdef array_t *dense = NULL
+    cdef array_t *wide = NULL
+    cdef array_t *positions = NULL
+    cdef array_t *chosen = NULL
+    cdef int64_t shape[MAX_DIMS]
+    cdef nest_of_offsets_t nest
+    cdef int ndim, status = _open_mask(b"masked_select", arguments, &self, &mask, &ndim, shape)
+    if status != OK:
+        return status
+    status = _dense(b"masked_select", mask, ndim, shape, False, &wide)
+    if status == OK:
+        status = true_positions(wide, &positions)
+    if status == OK:
+        status = _dense(b"masked_select", self, ndim, shape, False, &dense)
+    if status == OK:
+        status = new_array(b"masked_select", self.dtype, 1, positions.shape, &chosen)
+    if status == OK:
+        positions_to_offsets(positions, dense, 0, ndim)
+        begin_nest(&nest, READ, dense, chosen, <const int64_t *>positions.data, positions.size)
+        move_by_offsets(&nest)
+    release(wide)
+    release(positions)
+    release(dense)
+    return array_result(chosen, &results[0]) if status == OK else status
+
+
+ctypedef struct coordinates_t:
+    const int64_t *positions
+    int64_t *coordinates
+    const array_t *array
+
+
+cdef void _fill_coordinates(void *context, int64_t begin, int64_t end) noexcept nogil:
+    """Rows begin..end: a row-major position as one index for each dimension."""
+    cdef coordinates_t *job = <coordinates_t *>context
+    cdef int ndim = job.array.ndim, k
+    cdef const int64_t *shape = job.array.shape
+    cdef int64_t i, position
+    for i in range(begin, end):
+        position = job.positions[i]
+        for k in range(ndim - 1, 0, -1):
+            job.coordinates[i * ndim + k] = position % shape[k]
+            position //= shape[k]
+        job.coordinates[i * ndim] = position
+
+
+cdef int nonzero_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """nonzero(self): int64 indices of the elements that are not zero, one row for each."""
+    cdef array_t *self
+    cdef array_t *positions = NULL
+    cdef array_t *coordinates = NULL
+    cdef coordinates_t job
+    cdef int64_t shape[2]
+    cdef int status = array_argument(b"nonzero", b"self", &arguments[0], &self)
+    if status == OK:
+        status = true_positions(self, &positions)
+    if status != OK:
+        return status
+    shape[0], shape[1] = positions.size, self.ndim
+    status = new_array(b"nonzero", INT64, 2, shape, &coordinates)
+    if status == OK and self.ndim:
+        job.positions, job.coordinates, job.array = <const int64_t *>positions.data, <int64_t *>coordinates.data, self
+        parallel_for(_fill_coordinates, &job, positions.size, max(1, GRAIN // self.ndim))
+    release(positions)
+    return array_result(coordinates, &results[0]) if status == OK else status
+
+
+register_kernel("masked_fill", masked_fill_kernel)
+register_kernel("masked_fill_into", masked_fill_into_kernel)
+register_kernel("masked_select", masked_select_kernel)
+register_kernel("nonzero", nonzero_kernel)

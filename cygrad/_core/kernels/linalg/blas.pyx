@@ -11,10 +11,22 @@ so it allocates some when it is loaded; a call that may need more, because other
 waits for the others if there is none.
 """
 
-from libc.stdint cimport int64_t
-from cygrad._core.arrays.dtype cimport COMPLEX64, COMPLEX128, FLOAT32, FLOAT64
+from libc.math cimport isfinite
+from libc.stdint cimport INT32_MAX, int32_t, int64_t
+from libc.stdio cimport snprintf
+from libc.stdlib cimport free, malloc
+from cygrad._core.arrays.array cimport MAX_DIMS, array_empty, array_t, array_view, release, retain, shape_text, value_t
+from cygrad._core.arrays.dtype cimport COMPLEX128, COMPLEX64, FLOAT32, FLOAT64, dtype_name, is_differentiable
+from cygrad._core.elementwise.copying cimport as_contiguous, as_copy
+from cygrad._core.kernels.arguments cimport array_argument, array_result
 from cygrad._core.memory.atomic cimport atomic_claim, atomic_decrement, atomic_increment, atomic_load, atomic_store
+from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, message
+from cygrad._core.threads.parallel cimport parallel_for
+
 import os
+
+
+# ----------------------------------------------------------------------------------------------------------------- blas
 
 cdef extern from * nogil:
     """
@@ -67,9 +79,9 @@ cdef extern from "cblas.h" nogil:
 
 cdef extern from * nogil:
     """
-    extern void scipy_dpotrf_(const char *, const int *, double *, const int *, int *, size_t);
+    extern void scipy_dpotrf_(const char *, const int *, void *, const int *, int *, size_t);
     """
-    void scipy_dpotrf_(const char *, const int *, double *, const int *, int *, size_t)
+    void scipy_dpotrf_(const char *, const int *, void *, const int *, int *, size_t)
 
 # Kernels of OpenBLAS that read small operands without packing.
 IN_PLACE = ("SkylakeX", "Cooperlake", "SapphireRapids")
@@ -185,3 +197,404 @@ def _begin():
 _begin()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_calls)
+
+
+# --------------------------------------------------------------------------------------------------------------- lapack
+
+# All calls of LAPACK: factorizations of one matrix in column order, of float32, float64, complex64 and complex128.
+#
+# The routines are those of our own copy of OpenBLAS, which runs each call on one thread (blas.pyx); batches of
+# matrices are divided among threads elsewhere.
+
+cdef extern from "kernels/linalg/lapack_routines.h" nogil:
+    void (*lapack_before)() noexcept nogil
+    void (*lapack_after)() noexcept nogil
+    int lapack_potrf(int dtype, char uplo, int n, void *a)
+    int lapack_getrf(int dtype, int m, int n, void *a, int32_t *pivots)
+    void lapack_getrs(int dtype, char trans, int n, int k, const void *lu, const int32_t *pivots, void *b)
+    void lapack_trsm(int dtype, char side, char uplo, char trans, char diag, int m, int n, const void *a, int lda,
+                     void *b)
+    int64_t lapack_sytrf(int dtype, int hermitian, int n, void *a, int32_t *pivots, void *scratch, int64_t size,
+                         int *info)
+    void lapack_sytrs(int dtype, int hermitian, int n, int k, const void *ld, const int32_t *pivots, void *b)
+    int64_t lapack_geqrf(int dtype, int m, int n, void *a, void *tau, void *scratch, int64_t size, int *info)
+    int64_t lapack_orgqr(int dtype, int m, int n, int k, void *a, const void *tau, void *scratch, int64_t size,
+                         int *info)
+    int64_t lapack_gesdd(int dtype, char job, int m, int n, void *a, void *s, void *u, void *vh, void *scratch,
+                         int64_t size, int *info)
+    int64_t lapack_heevd(int dtype, char job, char uplo, int n, void *a, void *w, void *scratch, int64_t size,
+                         int *info)
+    int64_t lapack_geev(int dtype, char job, int n, void *a, void *w, void *vectors, void *scratch, int64_t size,
+                        int *info)
+    int64_t lapack_lstsq(int dtype, char driver, int m, int n, int k, void *a, void *b, void *s, double rcond,
+                         int32_t *rank, void *scratch, int64_t size, int *info)
+
+
+cdef int potrf(int dtype, char uplo, int n, void *a) noexcept nogil:
+    """Cholesky factor, in one triangle of a."""
+    return lapack_potrf(dtype, uplo, n, a)
+
+
+cdef int getrf(int dtype, int m, int n, void *a, int32_t *pivots) noexcept nogil:
+    """Triangular factors with exchanges of rows, in the place of a."""
+    return lapack_getrf(dtype, m, n, a, pivots)
+
+
+cdef void getrs(int dtype, char trans, int n, int k, const void *lu, const int32_t *pivots, void *b) noexcept nogil:
+    """Solve with what getrf has given."""
+    lapack_getrs(dtype, trans, n, k, lu, pivots, b)
+
+
+cdef void trsm(int dtype, char side, char uplo, char trans, char diag, int m, int n, const void *a, int lda,
+               void *b) noexcept nogil:
+    """Solve with a triangular matrix."""
+    lapack_trsm(dtype, side, uplo, trans, diag, m, n, a, lda, b)
+
+
+cdef int64_t sytrf(int dtype, bint hermitian, int n, void *a, int32_t *pivots, void *scratch, int64_t size,
+                   int *info) noexcept nogil:
+    return lapack_sytrf(dtype, hermitian, n, a, pivots, scratch, size, info)
+
+
+cdef void sytrs(int dtype, bint hermitian, int n, int k, const void *ld, const int32_t *pivots, void *b) noexcept nogil:
+    """Solve with what sytrf has given."""
+    lapack_sytrs(dtype, hermitian, n, k, ld, pivots, b)
+
+
+cdef int64_t geqrf(int dtype, int m, int n, void *a, void *tau, void *scratch, int64_t size, int *info) noexcept nogil:
+    """Reflections and R."""
+    return lapack_geqrf(dtype, m, n, a, tau, scratch, size, info)
+
+
+cdef int64_t orgqr(int dtype, int m, int n, int k, void *a, const void *tau, void *scratch, int64_t size,
+                   int *info) noexcept nogil:
+    """Q from reflections."""
+    return lapack_orgqr(dtype, m, n, k, a, tau, scratch, size, info)
+
+
+cdef int64_t gesdd(int dtype, char job, int m, int n, void *a, void *s, void *u, void *vh, void *scratch, int64_t size,
+                   int *info) noexcept nogil:
+    """Singular values and vectors."""
+    return lapack_gesdd(dtype, job, m, n, a, s, u, vh, scratch, size, info)
+
+
+cdef int64_t heevd(int dtype, char job, char uplo, int n, void *a, void *w, void *scratch, int64_t size,
+                   int *info) noexcept nogil:
+    return lapack_heevd(dtype, job, uplo, n, a, w, scratch, size, info)
+
+
+cdef int64_t geev(int dtype, char job, int n, void *a, void *w, void *vectors, void *scratch, int64_t size,
+                  int *info) noexcept nogil:
+    """Eigenvalues and eigenvectors of any matrix."""
+    return lapack_geev(dtype, job, n, a, w, vectors, scratch, size, info)
+
+
+cdef int64_t lstsq(int dtype, char driver, int m, int n, int k, void *a, void *b, void *s, double rcond, int32_t *rank,
+                   void *scratch, int64_t size, int *info) noexcept nogil:
+    return lapack_lstsq(dtype, driver, m, n, k, a, b, s, rcond, rank, scratch, size, info)
+
+
+lapack_before, lapack_after = enter_blas, leave_blas
+
+
+# ------------------------------------------------------------------------------------------------------- lapack batches
+
+# Batches of matrices for LAPACK: checked arguments, copies in column order, and parallel loops over matrices.
+#
+# LAPACK works in place on column-major matrices. So an operand is copied once, transposed by its strides, and a result is
+# a view of LAPACK's output with the last two dimensions exchanged, without a second copy.
+
+# Operations that are worth a piece of work for one thread.
+cdef double PIECE = 60000.0
+
+
+cdef int matrix_argument(const char *operation, const char *name, const value_t *value, array_t **array) noexcept nogil:
+    cdef array_t *found
+    cdef int status = array_argument(operation, name, value, &found)
+    if status != OK:
+        return status
+    if found.ndim < 2:
+        snprintf(message(), MESSAGE, b"%s: The input tensor %s must have at least 2 dimensions (got shape %s).",
+                 operation, name, shape_text(found))
+        return RUNTIME_ERROR
+    if not is_differentiable(found.dtype):
+        snprintf(message(), MESSAGE, b"%s: Expected a floating point or complex tensor as %s (got %s). Convert it with "
+                 b"to().", operation, name, dtype_name(found.dtype))
+        return RUNTIME_ERROR
+    if found.shape[found.ndim - 1] >= INT32_MAX or found.shape[found.ndim - 2] >= INT32_MAX:
+        snprintf(message(), MESSAGE, b"%s: the matrices are too large (got shape %s, expected sizes below 2147483647).",
+                 operation, shape_text(found))
+        return RUNTIME_ERROR
+    array[0] = found
+    return OK
+
+
+cdef int square_argument(const char *operation, const char *name, const value_t *value, array_t **array) noexcept nogil:
+    """A tensor of square matrices."""
+    cdef array_t *found
+    cdef int status = matrix_argument(operation, name, value, array)
+    if status != OK:
+        return status
+    found = array[0]
+    if found.shape[found.ndim - 1] != found.shape[found.ndim - 2]:
+        snprintf(message(), MESSAGE, b"%s: %s must be batches of square matrices, but they are %lld by %lld matrices "
+                 b"(got shape %s).", operation, name, <long long>found.shape[found.ndim - 2],
+                 <long long>found.shape[found.ndim - 1], shape_text(found))
+        return RUNTIME_ERROR
+    return OK
+
+
+cdef int check_pair(const char *operation, const array_t *a, const array_t *b) noexcept nogil:
+    """One dtype, and the same leading dimensions."""
+    cdef int i
+    cdef bint fit = a.ndim == b.ndim
+    if a.dtype != b.dtype:
+        snprintf(message(), MESSAGE, b"%s: Expected both operands to have the same dtype (got %s and %s).", operation,
+                 dtype_name(a.dtype), dtype_name(b.dtype))
+        return RUNTIME_ERROR
+    if fit:
+        for i in range(a.ndim - 2):
+            fit = fit and a.shape[i] == b.shape[i]
+    if not fit:
+        snprintf(message(), MESSAGE, b"%s: the operands must have the same leading dimensions (got shapes %s and %s).",
+                 operation, shape_text(a), shape_text(b))
+        return RUNTIME_ERROR
+    return OK
+
+
+cdef int64_t batch_count(const array_t *array) noexcept nogil:
+    cdef int64_t count = 1
+    cdef int i
+    for i in range(array.ndim - 2):
+        count *= array.shape[i]
+    return count
+
+
+cdef int new_batch(const array_t *like, int drop, int dtype, int64_t rows, int64_t columns,
+                   array_t **array) noexcept nogil:
+    cdef int64_t[MAX_DIMS + 2] shape
+    cdef int i, ndim = like.ndim - drop
+    for i in range(ndim):
+        shape[i] = like.shape[i]
+    if rows >= 0:
+        shape[ndim] = rows
+        ndim += 1
+    if columns >= 0:
+        shape[ndim] = columns
+        ndim += 1
+    array[0] = array_empty(dtype, ndim, shape)
+    return OK if array[0] != NULL else MEMORY_ERROR
+
+
+cdef array_t *turned(array_t *array) noexcept nogil:
+    cdef int64_t[MAX_DIMS] shape
+    cdef int64_t[MAX_DIMS] strides
+    cdef int i, n = array.ndim
+    for i in range(n):
+        shape[i], strides[i] = array.shape[i], array.strides[i]
+    shape[n - 1], shape[n - 2] = shape[n - 2], shape[n - 1]
+    strides[n - 1], strides[n - 2] = strides[n - 2], strides[n - 1]
+    if array.size == 0:
+        return array_empty(array.dtype, n, shape)
+    return array_view(array, array.dtype, n, shape, strides, 0)
+
+
+cdef int in_columns(array_t *array, array_t **copy) noexcept nogil:
+    """A copy in column order."""
+    cdef array_t *view = turned(array)
+    copy[0] = NULL
+    if view == NULL:
+        return MEMORY_ERROR
+    copy[0] = as_copy(view, view.dtype)
+    release(view)
+    return OK if copy[0] != NULL else MEMORY_ERROR
+
+
+cdef int turn(array_t **columns) noexcept nogil:
+    """Return LAPACK's output as rows and columns."""
+    cdef array_t *view = turned(columns[0])
+    release(columns[0])
+    columns[0] = view
+    return OK if view != NULL else MEMORY_ERROR
+
+
+cdef int turned_result(array_t *columns, value_t *result) noexcept nogil:
+    """The same as a result."""
+    cdef array_t *view = turned(columns)
+    release(columns)
+    return array_result(view, result)
+
+
+cdef void _run_piece(void *context, int64_t begin, int64_t end) noexcept nogil:
+    """The matrices from begin to end, one after the other in one scratch memory."""
+    cdef matrix_batch_t *task = <matrix_batch_t *>context
+    cdef char *scratch = NULL
+    cdef int64_t i
+    cdef int info
+    if task.scratch:
+        scratch = <char *>malloc(task.scratch)
+        if scratch == NULL:
+            atomic_store(&task.failed, <int64_t>1)
+            return
+    for i in range(begin, end):
+        info = task.each(task, i, scratch)
+        if task.info != NULL:
+            task.info[i] = info
+    if scratch != NULL:
+        free(scratch)
+
+
+cdef int run_batch(matrix_batch_t *task, int64_t count, double work) noexcept nogil:
+    """All matrices, in pieces that depend on their size alone."""
+    cdef int64_t grain = 1
+    task.failed = 0
+    if work < PIECE:
+        grain = <int64_t>(PIECE / (work if work > 100 else 100)) + 1
+    parallel_for(_run_piece, task, count, grain)
+    if task.failed:
+        snprintf(message(), MESSAGE, b"out of memory for a scratch of %lld bytes", <long long>task.scratch)
+        return MEMORY_ERROR
+    return OK
+
+
+cdef void release_all(int count, array_t **arrays) noexcept nogil:
+    """Let go of all of them."""
+    cdef int i
+    for i in range(count):
+        release(arrays[i])
+
+
+cdef bint all_finite(int dtype, const char *data, int64_t count) noexcept nogil:
+    """Are all numbers finite? Both parts of complex ones."""
+    cdef int64_t i
+    if dtype == COMPLEX64 or dtype == COMPLEX128:
+        count *= 2
+    if dtype == FLOAT64 or dtype == COMPLEX128:
+        for i in range(count):
+            if not isfinite((<const double *>data)[i]):
+                return False
+    else:
+        for i in range(count):
+            if not isfinite((<const float *>data)[i]):
+                return False
+    return True
+
+
+# --------------------------------------------------------------------------------------------------------------- matrix
+
+# Operands of products: arrays seen as batches of matrices, laid out as BLAS can read them.
+
+cdef inline matrix_t _bare(array_t *array, int batch_ndim) noexcept nogil:
+    """A matrix without rows and columns yet."""
+    cdef matrix_t matrix
+    matrix.array = retain(array)
+    matrix.data = array.data
+    matrix.rows = matrix.columns = 1
+    matrix.row_step = matrix.column_step = 1
+    matrix.batch_ndim = batch_ndim
+    matrix.batch_shape = array.shape
+    matrix.batch_steps = array.strides
+    matrix.transposed = False
+    matrix.leading = 0
+    return matrix
+
+
+cdef matrix_t matrix_of(array_t *array) noexcept nogil:
+    cdef matrix_t matrix = _bare(array, array.ndim - 2)
+    matrix.rows = array.shape[array.ndim - 2]
+    matrix.columns = array.shape[array.ndim - 1]
+    matrix.row_step = array.strides[array.ndim - 2]
+    matrix.column_step = array.strides[array.ndim - 1]
+    return matrix
+
+
+cdef matrix_t row_of(array_t *vector) noexcept nogil:
+    """A vector as a matrix of one row."""
+    cdef matrix_t matrix = _bare(vector, 0)
+    matrix.columns = vector.shape[0]
+    matrix.column_step = vector.strides[0]
+    return matrix
+
+
+cdef matrix_t column_of(array_t *vector) noexcept nogil:
+    """A vector as a matrix of one column."""
+    cdef matrix_t matrix = _bare(vector, 0)
+    matrix.rows = vector.shape[0]
+    matrix.row_step = vector.strides[0]
+    return matrix
+
+
+cdef void transpose_matrix(matrix_t *matrix) noexcept nogil:
+    """Exchange rows and columns."""
+    matrix.rows, matrix.columns = matrix.columns, matrix.rows
+    matrix.row_step, matrix.column_step = matrix.column_step, matrix.row_step
+
+
+cdef bint fold_rows(matrix_t *matrix) noexcept nogil:
+    cdef int64_t rows = matrix.rows, step = matrix.row_step
+    cdef int i
+    for i in range(matrix.batch_ndim - 1, -1, -1):
+        if matrix.batch_shape[i] == 1:
+            continue
+        if rows == 1:
+            step = matrix.batch_steps[i]
+        elif matrix.array.size and matrix.batch_steps[i] != step * rows:
+            return False  # without elements the strides are meaningless, in a contiguous array either
+        rows *= matrix.batch_shape[i]
+    matrix.rows, matrix.row_step = rows, step
+    matrix.batch_ndim = 0
+    return True
+
+
+cdef inline bint _readable(int64_t columns, int64_t column_step, int64_t rows, int64_t row_step) noexcept nogil:
+    """Are these contiguous rows, each right after the other?"""
+    return ((column_step == 1 or columns <= 1)
+            and (rows <= 1 or (row_step >= (columns if columns > 1 else 1) and row_step <= BLAS_MAX)))
+
+
+cdef int _copy_matrix(matrix_t *matrix) noexcept nogil:
+    """Put a row-major copy in the place of the matrix."""
+    cdef int64_t[MAX_DIMS] shape
+    cdef int64_t[MAX_DIMS] steps
+    cdef array_t *array = matrix.array
+    cdef array_t *view
+    cdef array_t *copy
+    cdef int i, n = matrix.batch_ndim
+    for i in range(n):
+        shape[i] = matrix.batch_shape[i]
+        steps[i] = matrix.batch_steps[i]
+    shape[n], steps[n] = matrix.rows, matrix.row_step
+    shape[n + 1], steps[n + 1] = matrix.columns, matrix.column_step
+    view = array_view(array, array.dtype, matrix.batch_ndim + 2, shape, steps, 0)
+    if view == NULL:
+        return MEMORY_ERROR
+    copy = as_contiguous(view, -1)
+    release(view)
+    if copy == NULL:
+        return MEMORY_ERROR
+    matrix[0] = matrix_of(copy)
+    release(copy)
+    release(array)
+    return OK
+
+
+cdef int lay_out(matrix_t *matrix, bint row_major) noexcept nogil:
+    cdef int64_t rows = matrix.rows, columns = matrix.columns
+    cdef int status
+    if not _readable(columns, matrix.column_step, rows, matrix.row_step):
+        if not row_major and _readable(rows, matrix.row_step, columns, matrix.column_step):
+            matrix.transposed = True
+            matrix.leading = matrix.column_step if columns > 1 else rows
+            return OK
+        status = _copy_matrix(matrix)
+        if status != OK:
+            return status
+    matrix.transposed = False
+    matrix.leading = matrix.row_step if rows > 1 else columns
+    return OK
+
+
+cdef void release_matrix(matrix_t *matrix) noexcept nogil:
+    """Let go of the array."""
+    release(matrix.array)
+    matrix.array = NULL

@@ -8,9 +8,10 @@ from libc.math cimport INFINITY
 from libc.stdint cimport int64_t
 from libc.stdio cimport snprintf
 from libc.string cimport memcpy, memset
-from cygrad._core.arrays.array cimport MAX_DIMS, array_t, array_view, release, shape_text
+from cygrad._core.arrays.array cimport (
+    MAX_DIMS, array_t, array_view, as_real, register_kernel, release, shape_text, value_t,
+)
 from cygrad._core.arrays.dtype cimport FLOAT64, dtype_name, is_floating, itemsize
-from cygrad._core.arrays.value cimport as_real, register_kernel, value_t
 from cygrad._core.elementwise.copying cimport as_contiguous
 from cygrad._core.kernels.arguments cimport array_argument, array_result, integer_argument, new_array, new_zeros
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, OK, RUNTIME_ERROR, message

@@ -9,9 +9,10 @@ from libc.math cimport INFINITY
 from libc.stdint cimport int64_t, uint8_t
 from libc.stdio cimport snprintf
 from libc.string cimport memset
-from cygrad._core.arrays.array cimport MAX_DIMS, array_empty_like, array_t, release, shape_text
+from cygrad._core.arrays.array cimport (
+    MAX_DIMS, NOTHING, array_empty_like, array_t, as_real, is_true, register_kernel, release, shape_text, value_t,
+)
 from cygrad._core.arrays.dtype cimport BOOL, FLOAT32, dtype_name, is_floating, itemsize
-from cygrad._core.arrays.value cimport NOTHING, as_real, is_true, register_kernel, value_t
 from cygrad._core.elementwise.copying cimport as_contiguous
 from cygrad._core.kernels.arguments cimport array_argument, array_result
 from cygrad._core.kernels.reduction.reduce_engine cimport row_maximum, row_sum

@@ -10,13 +10,14 @@ divided by the root of the mean of their squares only.
 from libc.stdint cimport int64_t
 from libc.stdio cimport snprintf
 from libc.string cimport memset
-from cygrad._core.arrays.array cimport MAX_DIMS, array_t, release, shape_text
+from cygrad._core.arrays.array cimport (
+    ARRAY, MAX_DIMS, NOTHING, array_t, as_real, register_kernel, release, shape_text, value_t,
+)
 from cygrad._core.arrays.dtype cimport FLOAT32, dtype_name, is_floating, itemsize
-from cygrad._core.arrays.value cimport ARRAY, NOTHING, as_real, register_kernel, value_t
-from cygrad._core.elementwise.copying cimport as_contiguous
-from cygrad._core.elementwise.layout cimport with_layout_of_images
+from cygrad._core.elementwise.copying cimport as_contiguous, with_layout_of_images
 from cygrad._core.kernels.arguments cimport (
-    array_argument, array_result, check_same_shape, integer_argument, integers_argument, new_array)
+    array_argument, array_result, check_same_shape, integer_argument, integers_argument, new_array,
+)
 from cygrad._core.kernels.reduction.reduce_engine cimport SUM, reduce_array
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, OK, RUNTIME_ERROR, message
 from cygrad._core.threads.parallel cimport parallel_for

@@ -3,12 +3,11 @@
 from libc.stdint cimport int64_t
 from libc.stdio cimport snprintf
 from libc.string cimport memcpy, strcmp
-from cygrad._core.arrays.array cimport MAX_DIMS, array_empty, array_t, release, retain, shape_text
+from cygrad._core.arrays.array cimport (
+    MAX_DIMS, NOTHING, array_empty, array_t, register_kernel, release, retain, shape_text, value_t,
+)
 from cygrad._core.arrays.dtype cimport INT64, itemsize
-from cygrad._core.arrays.value cimport NOTHING, register_kernel, value_t
-from cygrad._core.elementwise.copying cimport as_contiguous, copy_into
-from cygrad._core.elementwise.layout cimport with_layout_of_images
-from cygrad._core.elementwise.offset_moves cimport ADD, move_along
+from cygrad._core.elementwise.copying cimport ADD, as_contiguous, copy_into, move_along, with_layout_of_images
 from cygrad._core.kernels.arguments cimport (
     array_argument, array_result, check_same_shape, integers_argument, list_text, new_array, new_zeros, text_argument,
 )

@@ -8,9 +8,8 @@ those of an LSTM have tanh of the new cell as a fifth one. Rows are independent:
 
 from libc.stdint cimport int64_t
 from libc.stdio cimport snprintf
-from cygrad._core.arrays.array cimport MAX_DIMS, array_t, release, shape_text
+from cygrad._core.arrays.array cimport MAX_DIMS, array_t, is_true, register_kernel, release, shape_text, value_t
 from cygrad._core.arrays.dtype cimport FLOAT32, dtype_name, is_floating, itemsize
-from cygrad._core.arrays.value cimport is_true, register_kernel, value_t
 from cygrad._core.elementwise.copying cimport as_contiguous
 from cygrad._core.kernels.arguments cimport array_argument, array_result, integer_argument, new_array, view_result
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, OK, RUNTIME_ERROR, message

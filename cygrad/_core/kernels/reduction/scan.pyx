@@ -1,15 +1,24 @@
 """Running sums and products along a dimension."""
 
 cimport cygrad._core.primitives.complex_parts
-from libc.stdint cimport int64_t
-from cygrad._core.arrays.array cimport array_empty_like, array_t, release
-from cygrad._core.arrays.dtype cimport BOOL, COMPLEX64, FLOAT32, FLOAT64, INT64, is_differentiable
-from cygrad._core.arrays.value cimport NOTHING, is_true, register_kernel, set_array, value_t
+from libc.math cimport INFINITY, exp, log1p
+from libc.stdint cimport int16_t, int32_t, int64_t, int8_t, uint8_t
+from libc.stdio cimport snprintf
+from cygrad._core.arrays.array cimport (
+    NOTHING, array_empty_like, array_t, is_true, register_kernel, release, same_shape, set_array, shape_text, value_t,
+)
+from cygrad._core.arrays.dtype cimport (
+    BOOL, COMPLEX64, FLOAT32, FLOAT64, INT16, INT32, INT64, INT8, UINT8, dtype_name, is_complex, is_differentiable,
+    is_floating, promote,
+)
 from cygrad._core.elementwise.copying cimport as_contiguous, as_dtype
 from cygrad._core.elementwise.rows cimport rows_along, rows_t
-from cygrad._core.kernels.arguments cimport array_argument, integer_argument, wrap_dim
-from cygrad._core.memory.errors cimport MEMORY_ERROR, OK
+from cygrad._core.kernels.arguments cimport array_argument, array_result, integer_argument, wrap_dim
+from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, OK, RUNTIME_ERROR, message
 from cygrad._core.threads.parallel cimport parallel_for
+
+
+# ----------------------------------------------------------------------------------------------------------------- scan
 
 cdef enum:
     PIECE = 32768          # elements worth a thread
@@ -217,3 +226,302 @@ register_kernel("cumsum", cumsum_kernel)
 register_kernel("cumprod", cumprod_kernel)
 register_kernel("cumsum_reverse", cumsum_reverse_kernel)
 register_kernel("product_before", product_before_kernel)
+
+
+# ----------------------------------------------------------------------------------------------------------- scan order
+
+# Running extrema with their places, and running sums of exponentials: cummax, cummin, logcumsumexp.
+
+cdef enum:
+    ORDERED_PIECE = 16384          # elements worth a thread
+
+ctypedef fused element_t:
+    uint8_t
+    int8_t
+    int16_t
+    int32_t
+    int64_t
+    float
+    double
+
+ctypedef fused real_t:
+    float
+    double
+
+ctypedef struct ordered_scan_t:
+    bint largest
+    int dtype
+    rows_t rows
+    char *self
+    char *out
+    int64_t *indices
+
+
+cdef void _extrema(ordered_scan_t *work, element_t *x, element_t *out, int64_t begin, int64_t end) noexcept nogil:
+    """Rows begin..end-1, neighbors side by side: the last of equals, and nan from the first one on."""
+    cdef int64_t row = begin, i, k, at, width, place, n = work.rows.n, inner = work.rows.inner
+    cdef int64_t *indices = work.indices
+    cdef element_t best, value
+    cdef bint better
+    while row < end:
+        at = row // inner * n * inner + row % inner
+        width = min(inner - row % inner, end - row)
+        if inner == 1:
+            # The best so far in a register.
+            best, place = x[at], 0
+            for i in range(n):
+                value = x[at + i]
+                better = value >= best if work.largest else value <= best
+                if element_t is float or element_t is double:
+                    better = better or value != value
+                if better:
+                    best, place = value, i
+                out[at + i] = best
+                indices[at + i] = place
+            row += 1
+            continue
+        for k in range(at, at + width):
+            out[k] = x[k]
+            indices[k] = 0
+        for i in range(1, n):
+            at += inner
+            for k in range(at, at + width):
+                best, value = out[k - inner], x[k]
+                better = value >= best if work.largest else value <= best
+                # Of the comparisons with nan none holds but this one.
+                if element_t is float or element_t is double:
+                    better = better or value != value
+                out[k] = value if better else best
+                indices[k] = i if better else indices[k - inner]
+        row += width
+
+
+cdef void _extrema_body(void *context, int64_t begin, int64_t end) noexcept nogil:
+    cdef ordered_scan_t *work = <ordered_scan_t *>context
+    cdef int d = work.dtype
+    if d == BOOL or d == UINT8:
+        _extrema(work, <uint8_t *>work.self, <uint8_t *>work.out, begin, end)
+    elif d == INT8:
+        _extrema(work, <int8_t *>work.self, <int8_t *>work.out, begin, end)
+    elif d == INT16:
+        _extrema(work, <int16_t *>work.self, <int16_t *>work.out, begin, end)
+    elif d == INT32:
+        _extrema(work, <int32_t *>work.self, <int32_t *>work.out, begin, end)
+    elif d == INT64:
+        _extrema(work, <int64_t *>work.self, <int64_t *>work.out, begin, end)
+    elif d == FLOAT32:
+        _extrema(work, <float *>work.self, <float *>work.out, begin, end)
+    else:
+        _extrema(work, <double *>work.self, <double *>work.out, begin, end)
+
+
+cdef inline double _log_sum(double a, double b) noexcept nogil:
+    """log(exp(a) + exp(b))"""
+    cdef double low = b if b < a else a, high = a if b < a else b
+    if high == INFINITY or high == -INFINITY:
+        return high + 0 * (0 if low == low else low)
+    return high + log1p(exp(low - high))
+
+
+cdef void _exponentials(ordered_scan_t *work, real_t *x, real_t *out, int64_t begin, int64_t end) noexcept nogil:
+    cdef int64_t row, i, at, n = work.rows.n, inner = work.rows.inner
+    cdef double total
+    for row in range(begin, end):
+        at = row // inner * n * inner + row % inner
+        total = -INFINITY
+        for i in range(n):
+            total = _log_sum(total, x[at + i * inner])
+            out[at + i * inner] = <real_t>total
+
+
+cdef void _exponentials_body(void *context, int64_t begin, int64_t end) noexcept nogil:
+    cdef ordered_scan_t *work = <ordered_scan_t *>context
+    if work.dtype == FLOAT32:
+        _exponentials(work, <float *>work.self, <float *>work.out, begin, end)
+    else:
+        _exponentials(work, <double *>work.self, <double *>work.out, begin, end)
+
+
+cdef int _read_ordered(const char *name, bint exponentials, const value_t *arguments, array_t **self,
+               int *dim) noexcept nogil:
+    cdef int64_t given
+    cdef int status = array_argument(name, b"self", &arguments[0], self)
+    if status == OK:
+        status = integer_argument(name, b"dim", &arguments[1], &given)
+    if status == OK:
+        status = wrap_dim(name, given, self[0].ndim, dim)
+    if status == OK and is_complex(self[0].dtype):
+        snprintf(message(), MESSAGE, b"%s: not for complex numbers (got %s). Take the real part or the absolute value.",
+                 name, dtype_name(self[0].dtype))
+        status = NOT_IMPLEMENTED
+    if status == OK and exponentials and not is_floating(self[0].dtype):
+        snprintf(message(), MESSAGE, b"%s: expected a floating tensor (got %s). Convert with to() first.", name,
+                 dtype_name(self[0].dtype))
+        status = NOT_IMPLEMENTED
+    return status
+
+
+cdef int _running(const char *name, bint exponentials, bint largest, const value_t *arguments,
+                  value_t *results) noexcept nogil:
+    cdef ordered_scan_t work
+    cdef array_t *self
+    cdef array_t *source
+    cdef array_t *out = NULL
+    cdef array_t *indices = NULL
+    cdef int dim, status = _read_ordered(name, exponentials, arguments, &self, &dim)
+    if status != OK:
+        return status
+    work.dtype = self.dtype
+    source = as_contiguous(self, work.dtype)
+    if source != NULL:
+        out = array_empty_like(self, work.dtype)
+    if out != NULL and not exponentials:
+        indices = array_empty_like(self, INT64)
+    if out == NULL or (indices == NULL and not exponentials):
+        release(source)
+        release(out)
+        return MEMORY_ERROR
+    work.largest, work.self, work.out = largest, source.data, out.data
+    work.indices = <int64_t *>indices.data if indices != NULL else NULL
+    rows_along(self, dim, &work.rows)
+    if out.size:
+        parallel_for(_exponentials_body if exponentials else _extrema_body, &work, work.rows.outer * work.rows.inner,
+                     max(1, ORDERED_PIECE // work.rows.n))
+    release(source)
+    set_array(&results[0], out)
+    if not exponentials:
+        set_array(&results[1], indices)
+    return OK
+
+
+cdef int cummax_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """cummax(self, dim) -> values, indices."""
+    return _running(b"cummax", False, True, arguments, results)
+
+
+cdef int cummin_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """cummin(self, dim) -> values, indices."""
+    return _running(b"cummin", False, False, arguments, results)
+
+
+cdef int logcumsumexp_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """logcumsumexp(self, dim)."""
+    return _running(b"logcumsumexp", True, False, arguments, results)
+
+
+register_kernel("cummax", cummax_kernel)
+register_kernel("cummin", cummin_kernel)
+register_kernel("logcumsumexp", logcumsumexp_kernel)
+
+
+# ----------------------------------------------------------------------------------------------------------- recurrence
+
+# Linear recurrences along a dimension, of which the gradients of running products are made.
+
+cdef enum:
+    RECURRENCE_PIECE = 16384          # elements worth a thread
+    LINES = 8
+
+ctypedef fused number_t:
+    float
+    double
+    float complex
+    double complex
+
+
+cdef struct recurrence_t:
+    int dtype
+    rows_t rows
+    bint reverse
+    char *input
+    char *coefficient
+    char *result
+
+
+cdef void _run(recurrence_t *work, number_t *tag, int64_t begin, int64_t end) noexcept nogil:
+    """
+    Lines begin..end-1 along the dimension, LINES of them side by side: each step waits for the one before.
+
+    A coefficient of 0 ends what came before, even where that has overflowed.
+    """
+    cdef const number_t *input = <const number_t *>work.input
+    cdef const number_t *coefficient = <const number_t *>work.coefficient
+    cdef number_t *result = <number_t *>work.result
+    cdef int64_t n = work.rows.n, inner = work.rows.inner, step = -inner if work.reverse else inner
+    cdef int64_t i, k, row, before, count
+    cdef int64_t[LINES] at
+    cdef number_t[LINES] last
+    cdef number_t factor
+    while begin < end:
+        count = min(<int64_t>LINES, end - begin)
+        for k in range(count):
+            row = begin + k
+            at[k] = row // inner * n * inner + row % inner + ((n - 1) * inner if work.reverse else 0)
+            last[k] = result[at[k]] = input[at[k]]
+        # Reversed, the coefficient belongs to the element that was before.
+        before = 0 if work.reverse else step
+        for i in range(1, n):
+            for k in range(LINES if count == LINES else count):
+                factor = coefficient[at[k] + before]
+                at[k] += step
+                last[k] = input[at[k]] + factor * last[k] if factor != 0 else input[at[k]]
+                result[at[k]] = last[k]
+        begin += count
+
+
+cdef void _run_body(void *context, int64_t begin, int64_t end) noexcept nogil:
+    cdef recurrence_t *work = <recurrence_t *>context
+    if work.dtype == FLOAT32:
+        _run(work, <float *>NULL, begin, end)
+    elif work.dtype == FLOAT64:
+        _run(work, <double *>NULL, begin, end)
+    elif work.dtype == COMPLEX64:
+        _run(work, <float complex *>NULL, begin, end)
+    else:
+        _run(work, <double complex *>NULL, begin, end)
+
+
+cdef int linear_recurrence_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """linear_recurrence(self, coefficient, dim, reverse)."""
+    cdef array_t *input
+    cdef array_t *coefficient
+    cdef array_t *x
+    cdef array_t *c
+    cdef array_t *result
+    cdef recurrence_t work
+    cdef int64_t dim
+    cdef int axis, dtype, status
+    status = array_argument(b"linear_recurrence", b"input", &arguments[0], &input)
+    if status == OK:
+        status = array_argument(b"linear_recurrence", b"coefficient", &arguments[1], &coefficient)
+    if status == OK:
+        status = integer_argument(b"linear_recurrence", b"dim", &arguments[2], &dim)
+    if status == OK:
+        status = wrap_dim(b"linear_recurrence", dim, input.ndim, &axis)
+    if status != OK:
+        return status
+    dtype = promote(input.dtype, coefficient.dtype)
+    if not same_shape(input, coefficient) or not is_differentiable(dtype):
+        snprintf(message(), MESSAGE, b"linear_recurrence: input and coefficient must have one shape and floating dtype "
+                 b"(got %s %s and %s %s).", dtype_name(input.dtype), shape_text(input), dtype_name(coefficient.dtype),
+                 shape_text(coefficient))
+        return RUNTIME_ERROR
+    x = as_contiguous(input, dtype)
+    c = as_contiguous(coefficient, dtype)
+    result = array_empty_like(input, dtype)
+    if x == NULL or c == NULL or result == NULL:
+        release(x)
+        release(c)
+        release(result)
+        return MEMORY_ERROR
+    rows_along(input, axis, &work.rows)
+    work.dtype, work.reverse = dtype, is_true(&arguments[3])
+    work.input, work.coefficient, work.result = x.data, c.data, result.data
+    if result.size:
+        parallel_for(_run_body, &work, work.rows.outer * work.rows.inner, max(<int64_t>LINES, RECURRENCE_PIECE // work.rows.n))
+    release(x)
+    release(c)
+    return array_result(result, &results[0])
+
+
+register_kernel("linear_recurrence", linear_recurrence_kernel)

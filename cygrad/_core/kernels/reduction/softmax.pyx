@@ -7,9 +7,8 @@ that memory is read in order. Rows are independent, so results are bit-identical
 
 from libc.stdint cimport int64_t
 from libc.stdio cimport snprintf
-from cygrad._core.arrays.array cimport array_empty_like, array_t, release
+from cygrad._core.arrays.array cimport NOTHING, array_empty_like, array_t, register_kernel, release, set_array, value_t
 from cygrad._core.arrays.dtype cimport FLOAT32, dtype_name, is_floating, itemsize
-from cygrad._core.arrays.value cimport NOTHING, register_kernel, set_array, value_t
 from cygrad._core.elementwise.copying cimport as_contiguous
 from cygrad._core.elementwise.rows cimport rows_along, rows_t
 from cygrad._core.kernels.arguments cimport array_argument, check_same_shape, integer_argument, wrap_dim

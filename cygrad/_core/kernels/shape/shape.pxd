@@ -1,8 +1,7 @@
 """Views that change the shape or the order of dimensions; those that other kernels call."""
 
 from libc.stdint cimport int64_t
-from cygrad._core.arrays.array cimport array_t
-from cygrad._core.arrays.value cimport value_t
+from cygrad._core.arrays.array cimport array_t, value_t
 
 # Steps under which `array` can be seen with another shape of the same size; False if it would need a copy.
 cdef bint view_strides(const array_t *array, int ndim, const int64_t *shape, int64_t *strides) noexcept nogil

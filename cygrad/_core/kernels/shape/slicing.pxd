@@ -1,8 +1,7 @@
 """Views of a part of an array: narrow, select, slice, diagonal, unfold, as_strided."""
 
 from libc.stdint cimport int64_t
-from cygrad._core.arrays.array cimport array_t
-from cygrad._core.arrays.value cimport value_t
+from cygrad._core.arrays.array cimport array_t, value_t
 
 # `length` elements from `start` along a wrapped dimension; NULL if memory is exhausted. Not checked.
 cdef array_t *narrowed(array_t *array, int dim, int64_t start, int64_t length) noexcept nogil

@@ -1,9 +1,0 @@
-"""Anomaly mode: the line of the forward that a failing node comes from, and where nan first appears."""
-
-from cygrad._core.graph.node cimport Node
-
-# Warn with the Python stack that created the node, which is about to raise.
-cdef object explain(Node node, object error)
-# Raise if a gradient that the node has computed contains nan.
-cdef int look_for_nan(Node node, list results) except -1
-cdef int raise_nan(Node node, int number) except -1

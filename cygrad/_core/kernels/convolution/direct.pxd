@@ -1,0 +1,88 @@
+"""How a kernel moves over images: sizes and steps of convolutions, checked; and images as columns."""
+
+from libc.stdint cimport int64_t
+from cygrad._core.arrays.array cimport MAX_DIMS, array_t, value_t
+
+# ------------------------------------------------------------------------------------------------- convolution geometry
+
+cdef extern from "kernels/convolution/convolution_columns.h" nogil:
+    ctypedef struct geometry_t:
+        int64_t batch
+        int64_t groups
+        int64_t in_channels       # of one group
+        int64_t out_channels      # of one group
+        int64_t size[3]           # of the input; leading dimensions of size 1 where it has fewer than three
+        int64_t out[3]
+        int64_t kernel[3]
+        int64_t stride[3]
+        int64_t padding[3]
+        int64_t dilation[3]
+        int64_t positions         # product of `out`
+        int64_t taps              # product of `kernel`
+        int64_t batch_step        # of the input, in elements
+        int64_t channel_step
+        int64_t step[3]
+    # Channels [c0, c1) of one image (of one group) at output positions [p0, p1): rows of p1 - p0 elements,
+    # `leading` elements apart.
+    void gather_columns(const geometry_t *geometry, int64_t bytes, const char *image, int64_t c0, int64_t c1,
+                        int64_t p0, int64_t p1, char *columns, int64_t leading)
+    # The transpose: columns added into channels [c0, c1). kind: 0 float, 1 double, 2 and 3 complex, 4 int64.
+    void scatter_columns(const geometry_t *geometry, int kind, char *image, int64_t c0, int64_t c1,
+                         int64_t p0, int64_t p1, const char *columns, int64_t leading)
+
+# `kind` of scatter_columns for a dtype; -1 where there is none.
+cdef int scatter_kind(int dtype) noexcept nogil
+# One integer for all, or one for each, of `n` spatial dimensions; the leading 3 - n become `filler`.
+cdef int read_sizes(const char *operation, const char *name, const value_t *value, int n, int64_t least,
+                    int64_t filler, int64_t *sizes) noexcept nogil
+# stride, padding, dilation and, if `groups` is given, their number; `arguments` points to the first of them.
+cdef int read_movement(const char *operation, int n, const value_t *arguments, bint with_groups,
+                       geometry_t *geometry) noexcept nogil
+# Batch, channels and sizes of input (batch, channels, ...) and weight (out, channels / groups, ...); output sizes.
+cdef int fit_shapes(const char *operation, int ndim, const int64_t *input, int weight_ndim, const int64_t *weight,
+                    geometry_t *geometry) noexcept nogil
+# Sizes of the output of `n` spatial dimensions from size, kernel and movement; refuses kernels larger than the image.
+cdef int fit_output(const char *operation, int n, geometry_t *geometry) noexcept nogil
+# Steps of the memory that the columns are gathered from or scattered into.
+cdef void follow(geometry_t *geometry, const array_t *input) noexcept nogil
+# (batch, groups * out_channels, ...): the shape of the output; -> its number of dimensions.
+cdef int output_shape(const geometry_t *geometry, int n, int64_t *shape) noexcept nogil
+
+# -------------------------------------------------------------------------------------------------- convolution problem
+
+# A convolution, checked and ready to be computed: what all forms of computing it are given.
+
+ctypedef struct problem_t:
+    geometry_t geometry
+    int dtype
+    int64_t bytes              # of an element
+    char *input                # or its gradient; with the steps of the geometry
+    char *weight               # contiguous; or its gradient
+    char *output               # contiguous; or its gradient
+    char *bias                 # contiguous: one number for each channel of the result; or NULL
+
+cdef enum:
+    NOT_APPLICABLE = -1                # no error: this form does not fit the numbers, another one must be taken
+    PIECE_WORK = 1 << 18       # multiplications worth a piece of a parallel loop
+    PARTS = 16                 # pieces into which the gradient of a kernel is cut, if it is worth while
+    PART_WORK = 1 << 20        # ... multiplications of each
+    PART_BYTES = 1 << 26       # ... and memory of all their sums
+
+
+cdef inline int64_t grain(int64_t work) noexcept nogil:
+    """Return how many tasks of `work` multiplications form a chunk."""
+    return max(1, PIECE_WORK // max(work, 1))
+
+# --------------------------------------------------------------------------------------------------- convolution direct
+
+# Convolutions by vectors along lines of images, without patches: float32 and float64.
+
+# Bytes that one task needs; `back`: for the gradient of the input.
+cdef int64_t direct_bytes(const geometry_t *geometry, int64_t bytes, bint back) noexcept nogil
+# Elements of a channel of the output, or of the input for its gradient, that are computed: those between lines too.
+cdef int64_t direct_elements(const geometry_t *geometry, bint back) noexcept nogil
+# The result, its input's gradient, its kernel's gradient: each writes all of what it computes.
+cdef int direct_forward(problem_t *problem) noexcept nogil
+# ... NOT_APPLICABLE where the kernel has an inf or nan, which would spread to places that it does not meet.
+cdef int direct_input(problem_t *problem) noexcept nogil
+cdef int direct_weight(problem_t *problem) noexcept nogil

@@ -1,0 +1,569 @@
+"""How a kernel moves over images: sizes and steps of convolutions, checked; and images as columns."""
+
+from libc.math cimport isfinite
+from libc.stdint cimport int64_t
+from libc.stdio cimport snprintf
+from libc.string cimport memset
+from cygrad._core.arrays.array cimport array_t, value_t
+from cygrad._core.arrays.dtype cimport COMPLEX128, COMPLEX64, FLOAT32, FLOAT64, INT64
+from cygrad._core.kernels.arguments cimport integer_argument, integers_argument, list_text
+from cygrad._core.kernels.linalg.product_blocks cimport correlate, dots
+from cygrad._core.memory.atomic cimport atomic_store
+from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, message
+from cygrad._core.memory.storage cimport storage_new, storage_release, storage_t
+from cygrad._core.threads.parallel cimport parallel_for
+
+
+# ------------------------------------------------------------------------------------------------- convolution geometry
+
+cdef extern from * nogil:
+    """
+    #define LARGEST ((int64_t)1 << 31)    /* of one size: products and sums of two such numbers do not overflow */
+    """
+    const int64_t LARGEST
+
+
+cdef int scatter_kind(int dtype) noexcept nogil:
+    if dtype == FLOAT32:
+        return 0
+    if dtype == FLOAT64:
+        return 1
+    if dtype == COMPLEX64:
+        return 2
+    if dtype == COMPLEX128:
+        return 3
+    return 4 if dtype == INT64 else -1
+
+
+cdef int read_sizes(const char *operation, const char *name, const value_t *value, int n, int64_t least,
+                    int64_t filler, int64_t *sizes) noexcept nogil:
+    cdef const int64_t *given
+    cdef int i, count, status = integers_argument(operation, name, value, &count, &given)
+    if status != OK:
+        return status
+    if count != 1 and count != n:
+        snprintf(message(), MESSAGE, b"%s: expected %s to be a single integer value or a list of %d values to match "
+                 b"the spatial dimensions (got %s=%s). Pass an integer or one for each dimension.", operation,
+                 name, n, name, list_text(count, given))
+        return RUNTIME_ERROR
+    for i in range(3):
+        sizes[i] = filler if i < 3 - n else given[0] if count == 1 else given[i - (3 - n)]
+        if i >= 3 - n and not least <= sizes[i] < LARGEST:
+            snprintf(message(), MESSAGE, b"%s: %s %s is not supported (got %s=%s, expected at least %lld%s).",
+                     operation, b"too large a" if sizes[i] >= LARGEST else b"negative" if least == 0
+                     else b"non-positive", name, name, list_text(count, given), <long long>least,
+                     b" and less than 2**31" if sizes[i] >= LARGEST else b"")
+            return RUNTIME_ERROR
+    return OK
+
+
+cdef int read_movement(const char *operation, int n, const value_t *arguments, bint with_groups,
+                       geometry_t *geometry) noexcept nogil:
+    cdef int status = read_sizes(operation, b"stride", &arguments[0], n, 1, 1, geometry.stride)
+    if status == OK:
+        status = read_sizes(operation, b"padding", &arguments[1], n, 0, 0, geometry.padding)
+    if status == OK:
+        status = read_sizes(operation, b"dilation", &arguments[2], n, 1, 1, geometry.dilation)
+    geometry.groups = 1
+    if status == OK and with_groups:
+        status = integer_argument(operation, b"groups", &arguments[3], &geometry.groups)
+        if status == OK and geometry.groups < 1:
+            snprintf(message(), MESSAGE, b"%s: non-positive groups is not supported (got groups=%lld, expected at "
+                     b"least 1).", operation, <long long>geometry.groups)
+            status = RUNTIME_ERROR
+    return status
+
+
+cdef int fit_output(const char *operation, int n, geometry_t *geometry) noexcept nogil:
+    cdef int64_t padded, reach
+    cdef int i
+    geometry.positions = geometry.taps = 1
+    for i in range(3):
+        if max(geometry.size[i], geometry.kernel[i]) >= LARGEST:
+            snprintf(message(), MESSAGE, b"%s: sizes must be less than 2**31 (got size %lld and kernel size %lld in "
+                     b"spatial dimension %d).", operation, <long long>geometry.size[i],
+                     <long long>geometry.kernel[i], i - (3 - n))
+            return RUNTIME_ERROR
+        padded = geometry.size[i] + 2 * geometry.padding[i]
+        reach = geometry.dilation[i] * (geometry.kernel[i] - 1) + 1
+        if geometry.kernel[i] < 1 or padded < reach:
+            snprintf(message(), MESSAGE, b"%s: kernel size can't be smaller than 1 or greater than the padded input "
+                     b"(got size %lld, padding %lld, kernel size %lld and dilation %lld in spatial dimension %d). "
+                     b"Use a smaller kernel or more padding.", operation, <long long>geometry.size[i],
+                     <long long>geometry.padding[i], <long long>geometry.kernel[i],
+                     <long long>geometry.dilation[i], i - (3 - n))
+            return RUNTIME_ERROR
+        geometry.out[i] = (padded - reach) // geometry.stride[i] + 1
+        geometry.positions *= geometry.out[i]
+        geometry.taps *= geometry.kernel[i]
+        if max(geometry.positions, geometry.taps) >= LARGEST:
+            snprintf(message(), MESSAGE, b"%s: an image may have less than 2**31 positions (got more for size %lld "
+                     b"and kernel size %lld in spatial dimension %d). Use smaller images or kernels.", operation,
+                     <long long>geometry.size[i], <long long>geometry.kernel[i], i - (3 - n))
+            return RUNTIME_ERROR
+    return OK
+
+
+cdef int fit_shapes(const char *operation, int ndim, const int64_t *input, int weight_ndim, const int64_t *weight,
+                    geometry_t *geometry) noexcept nogil:
+    cdef int i, n = ndim - 2
+    cdef int64_t groups = geometry.groups
+    if weight_ndim != ndim:
+        snprintf(message(), MESSAGE, b"%s: weight must have as many dimensions as the batch of images (got shapes "
+                 b"%s and %s, expected %d dimensions).", operation, list_text(weight_ndim, weight),
+                 list_text(ndim, input), ndim)
+        return RUNTIME_ERROR
+    if weight[0] < groups or weight[0] % groups:
+        snprintf(message(), MESSAGE, b"%s: expected weight to be at least %lld and divisible by %lld at dimension 0 "
+                 b"(got weight of size %s and groups=%lld).", operation, <long long>groups, <long long>groups,
+                 list_text(weight_ndim, weight), <long long>groups)
+        return RUNTIME_ERROR
+    if weight[1] >= LARGEST or input[1] != weight[1] * groups:
+        snprintf(message(), MESSAGE, b"%s: the number of channels does not fit the weight (got input%s with %lld "
+                 b"channels, expected %lld channels for weight of size %s and groups=%lld).", operation,
+                 list_text(ndim, input), <long long>input[1], <long long>(weight[1] * groups),
+                 list_text(weight_ndim, weight), <long long>groups)
+        return RUNTIME_ERROR
+    geometry.batch = input[0]
+    geometry.in_channels = weight[1]
+    geometry.out_channels = weight[0] // groups
+    for i in range(3):
+        geometry.size[i] = 1 if i < 3 - n else input[2 + i - (3 - n)]
+        geometry.kernel[i] = 1 if i < 3 - n else weight[2 + i - (3 - n)]
+    return fit_output(operation, n, geometry)
+
+
+cdef void follow(geometry_t *geometry, const array_t *input) noexcept nogil:
+    cdef int i, n = input.ndim - 2
+    geometry.batch_step, geometry.channel_step = input.strides[0], input.strides[1]
+    for i in range(3):
+        geometry.step[i] = 0 if i < 3 - n else input.strides[2 + i - (3 - n)]
+
+
+cdef int output_shape(const geometry_t *geometry, int n, int64_t *shape) noexcept nogil:
+    cdef int i
+    shape[0], shape[1] = geometry.batch, geometry.groups * geometry.out_channels
+    for i in range(n):
+        shape[2 + i] = geometry.out[3 - n + i]
+    return n + 2
+
+
+# --------------------------------------------------------------------------------------------------- convolution direct
+
+# Convolutions without patches: of few channels, above all of one channel each ("depthwise"), and of long lines.
+#
+# A product of matrices with one row wastes nearly all that makes it fast, and patches are nine copies of an image for a
+# kernel of 3 x 3. Here an image becomes padded lines (see
+# convolution_direct.h), and each tap of the kernel is a product of one number with all of them, in vectors. One task is
+# one group of channels of one image; its buffers stay in the cache.
+
+cdef extern from "kernels/convolution/convolution_direct.h" nogil:
+    ctypedef struct lines_t:
+        int64_t phase          # elements of one phase
+        int64_t flat           # ... from the first to the last output position, rounded up
+        int64_t guard          # zeros before outputs
+        int64_t image          # elements of a channel's buffer
+        int64_t output
+    void plan_lines(const geometry_t *g, lines_t *lines)
+    int64_t direct_phases(const geometry_t *g)
+    int64_t tap_phase(const geometry_t *g, int64_t i, int64_t j, int64_t k)
+    int64_t tap_shift(const geometry_t *g, const lines_t *lines, int64_t i, int64_t j, int64_t k)
+    void deal_float(const geometry_t *g, const lines_t *lines, float *image, float *buffer, int back)
+    void deal_double(const geometry_t *g, const lines_t *lines, double *image, double *buffer, int back)
+    void spread_float(const geometry_t *g, const lines_t *lines, float *plane, float *buffer, int back)
+    void spread_double(const geometry_t *g, const lines_t *lines, double *plane, double *buffer, int back)
+    void plain_dots_float(const geometry_t *g, const float *grad, const float *image, double *sums)
+    void plain_dots_double(const geometry_t *g, const double *grad, const double *image, double *sums)
+
+cdef enum:
+    ROWS = 32                  # channels of a result that are computed together
+    RUN = 2048                 # elements of which a sum is made before it is added in double precision
+
+ctypedef fused real:
+    float
+    double
+
+ctypedef struct direct_form_t:
+    problem_t *problem
+    lines_t lines
+    int64_t parts              # of the batch, for the gradient of the kernel
+    int64_t part_images
+    double *sums               # of the parts
+    char *weights              # for the gradient of the input, in the order of its sources
+    int64_t failed             # atomic: a thread had no memory
+
+# Memory of a task, for the elements of one type.
+ctypedef struct room_t:
+    storage_t *memory
+    char *images               # zeros around what is dealt into them
+    char *outputs
+    char **sources             # for each channel and tap
+    int64_t *places            # ... of the gradient of the input: where their weights are
+    int64_t *first             # ... and which belong to each phase
+    char *start                # of sums: a number for each channel of the result
+
+
+# ---------------------------------------------------------------- buffers
+
+cdef int64_t _sources(const geometry_t *g) noexcept nogil:
+    """The most that a result is summed of."""
+    return max(g.in_channels, g.out_channels) * g.taps
+
+
+cdef inline int64_t _rows(int64_t channels) noexcept nogil:
+    """Return how many channels of a result are computed together."""
+    return min(<int64_t>ROWS, channels)
+
+
+cdef int64_t _room_bytes(const geometry_t *g, const lines_t *lines, int64_t bytes, int64_t images,
+                         int64_t outputs) noexcept nogil:
+    cdef int64_t numbers = images * lines.image + outputs * lines.output + max(g.in_channels, g.out_channels)
+    return numbers * bytes + (2 * _sources(g) + direct_phases(g) + 1) * 8
+
+
+cdef int64_t direct_bytes(const geometry_t *geometry, int64_t bytes, bint back) noexcept nogil:
+    cdef lines_t lines
+    plan_lines(geometry, &lines)
+    if back:
+        return _room_bytes(geometry, &lines, bytes, _rows(geometry.in_channels), geometry.out_channels)
+    return _room_bytes(geometry, &lines, bytes, geometry.in_channels, _rows(geometry.out_channels))
+
+
+cdef int64_t direct_elements(const geometry_t *geometry, bint back) noexcept nogil:
+    cdef lines_t lines
+    plan_lines(geometry, &lines)
+    return direct_phases(geometry) * lines.phase if back else lines.flat
+
+
+cdef bint _open(direct_form_t *work, int64_t images, int64_t outputs, room_t *room) noexcept nogil:
+    """Allocate zeroed memory for `images` and outputs; False and a message on failure."""
+    cdef geometry_t *g = &work.problem.geometry
+    cdef int64_t bytes = work.problem.bytes
+    cdef int64_t total = _room_bytes(g, &work.lines, bytes, images, outputs)
+    room.memory = storage_new(total)
+    if room.memory == NULL:
+        atomic_store(&work.failed, 1)
+        return False
+    memset(room.memory.data, 0, total)
+    room.sources = <char **>room.memory.data
+    room.places = <int64_t *>(room.sources + _sources(g))
+    room.first = room.places + _sources(g)
+    room.images = <char *>(room.first + direct_phases(g) + 1)
+    room.outputs = room.images + images * work.lines.image * bytes
+    room.start = room.outputs + outputs * work.lines.output * bytes
+    return True
+
+
+cdef void _point_at_images(direct_form_t *work, room_t *room) noexcept nogil:
+    """Sources of an output: each channel's phases, shifted by each tap."""
+    cdef geometry_t *g = &work.problem.geometry
+    cdef int64_t channel, a, b, c, source = 0
+    for channel in range(g.in_channels):
+        for a in range(g.kernel[0]):
+            for b in range(g.kernel[1]):
+                for c in range(g.kernel[2]):
+                    room.sources[source] = room.images + (
+                        channel * work.lines.image + tap_phase(g, a, b, c) * work.lines.phase
+                        + tap_shift(g, &work.lines, a, b, c)) * work.problem.bytes
+                    source += 1
+
+
+cdef void _deal(direct_form_t *work, int64_t image, int64_t channel, real *buffer, bint back) noexcept nogil:
+    """A channel (of all groups) of an image into its phases, or out of them."""
+    cdef geometry_t *g = &work.problem.geometry
+    cdef real *plane = <real *>work.problem.input + image * g.batch_step + channel * g.channel_step
+    if real is float:
+        deal_float(g, &work.lines, plane, buffer, back)
+    else:
+        deal_double(g, &work.lines, plane, buffer, back)
+
+
+cdef void _spread(direct_form_t *work, int64_t image, int64_t channel, real *buffer, bint back) noexcept nogil:
+    """A channel (of all groups) of an output into lines, or out of them."""
+    cdef geometry_t *g = &work.problem.geometry
+    cdef real *plane = <real *>work.problem.output + (image * g.groups * g.out_channels + channel) * g.positions
+    if real is float:
+        spread_float(g, &work.lines, plane, buffer, back)
+    else:
+        spread_double(g, &work.lines, plane, buffer, back)
+
+
+# ---------------------------------------------------------------- forward
+
+cdef void _forward_task(direct_form_t *work, int64_t task, room_t *room, real *images) noexcept nogil:
+    """All channels of one group of one image."""
+    cdef geometry_t *g = &work.problem.geometry
+    cdef int64_t image = task // g.groups, group = task % g.groups, channel = 0, i, rows
+    cdef int64_t taps = g.in_channels * g.taps
+    cdef real *outputs = <real *>room.outputs
+    cdef real *start = <real *>room.start
+    for i in range(g.in_channels):
+        _deal(work, image, group * g.in_channels + i, images + i * work.lines.image, False)
+    if work.problem.bias != NULL:
+        for i in range(g.out_channels):
+            start[i] = (<real *>work.problem.bias)[group * g.out_channels + i]
+    while channel < g.out_channels:
+        rows = _rows(g.out_channels - channel)
+        correlate(real is double, rows, work.lines.flat, taps, room.sources,
+                  <real *>work.problem.weight + (group * g.out_channels + channel) * taps, taps, start + channel,
+                  outputs, work.lines.output)
+        for i in range(rows):
+            _spread(work, image, group * g.out_channels + channel + i, outputs + i * work.lines.output, True)
+        channel += rows
+
+
+cdef void _forward_body(void *context, int64_t begin, int64_t end) noexcept nogil:
+    cdef direct_form_t *work = <direct_form_t *>context
+    cdef room_t room
+    cdef int64_t task
+    if not _open(work, work.problem.geometry.in_channels, _rows(work.problem.geometry.out_channels), &room):
+        return
+    _point_at_images(work, &room)
+    for task in range(begin, end):
+        if work.problem.dtype == FLOAT32:
+            _forward_task(work, task, &room, <float *>room.images)
+        else:
+            _forward_task(work, task, &room, <double *>room.images)
+    storage_release(room.memory)
+
+
+cdef int64_t _task_work(const geometry_t *g) noexcept nogil:
+    """Multiplications of one group of one image."""
+    return g.in_channels * g.out_channels * g.taps * g.positions
+
+
+cdef int direct_forward(problem_t *problem) noexcept nogil:
+    cdef direct_form_t work
+    cdef geometry_t *g = &problem.geometry
+    work.problem, work.failed = problem, 0
+    plan_lines(g, &work.lines)
+    parallel_for(_forward_body, &work, g.batch * g.groups, grain(_task_work(g)))
+    return MEMORY_ERROR if work.failed else OK
+
+
+# ---------------------------------------------------------------- gradient of the input
+
+cdef void _point_at_outputs(direct_form_t *work, room_t *room) noexcept nogil:
+    """Sources of each phase of the input: each output channel, shifted back by each of the phase's taps."""
+    cdef geometry_t *g = &work.problem.geometry
+    cdef int64_t phase, channel, a, b, c, tap, source = 0
+    for phase in range(direct_phases(g)):
+        room.first[phase] = source
+        for channel in range(g.out_channels):
+            tap = 0
+            for a in range(g.kernel[0]):
+                for b in range(g.kernel[1]):
+                    for c in range(g.kernel[2]):
+                        if tap_phase(g, a, b, c) == phase:
+                            room.sources[source] = room.outputs + (
+                                channel * work.lines.output + work.lines.guard
+                                - tap_shift(g, &work.lines, a, b, c)) * work.problem.bytes
+                            room.places[source] = channel * g.in_channels * g.taps + tap
+                            source += 1
+                        tap += 1
+    room.first[direct_phases(g)] = source
+
+
+cdef void _input_task(direct_form_t *work, int64_t task, room_t *room, real *outputs) noexcept nogil:
+    """All channels of one group of one image."""
+    cdef geometry_t *g = &work.problem.geometry
+    cdef int64_t image = task // g.groups, group = task % g.groups, channel = 0, i, rows, phase, source
+    cdef int64_t taps = g.out_channels * g.taps
+    cdef real *images = <real *>room.images
+    cdef real *start = <real *>room.start
+    cdef real *weights = <real *>work.weights + group * g.in_channels * taps
+    for i in range(g.out_channels):
+        _spread(work, image, group * g.out_channels + i, outputs + i * work.lines.output + work.lines.guard, False)
+    if work.problem.bias != NULL:
+        for i in range(g.in_channels):
+            start[i] = (<real *>work.problem.bias)[group * g.in_channels + i]
+    while channel < g.in_channels:
+        rows = _rows(g.in_channels - channel)
+        for phase in range(direct_phases(g)):
+            source = room.first[phase]
+            correlate(real is double, rows, work.lines.phase, room.first[phase + 1] - source, room.sources + source,
+                      weights + channel * taps + source, taps, start + channel, images + phase * work.lines.phase,
+                      work.lines.image)
+        for i in range(rows):
+            _deal(work, image, group * g.in_channels + channel + i, images + i * work.lines.image, True)
+        channel += rows
+
+
+cdef void _input_body(void *context, int64_t begin, int64_t end) noexcept nogil:
+    cdef direct_form_t *work = <direct_form_t *>context
+    cdef room_t room
+    cdef int64_t task
+    if not _open(work, _rows(work.problem.geometry.in_channels), work.problem.geometry.out_channels, &room):
+        return
+    _point_at_outputs(work, &room)
+    for task in range(begin, end):
+        if work.problem.dtype == FLOAT32:
+            _input_task(work, task, &room, <float *>room.outputs)
+        else:
+            _input_task(work, task, &room, <double *>room.outputs)
+    storage_release(room.memory)
+
+
+cdef void _order_weights(direct_form_t *work, room_t *room, real *weight) noexcept nogil:
+    """The weights of each channel of the input in the order of the sources of its gradient."""
+    cdef geometry_t *g = &work.problem.geometry
+    cdef int64_t taps = g.out_channels * g.taps, group, i, source
+    cdef real *weights = <real *>work.weights
+    for group in range(g.groups):
+        for i in range(g.in_channels):
+            for source in range(taps):
+                weights[source] = weight[room.places[source] + i * g.taps]
+            weights += taps
+        weight += g.in_channels * taps
+
+
+cdef bint _all_finite(const real *numbers, int64_t n) noexcept nogil:
+    cdef int64_t i
+    cdef bint finite = True
+    for i in range(n):
+        finite &= isfinite(numbers[i])
+    return finite
+
+
+cdef int direct_input(problem_t *problem) noexcept nogil:
+    cdef direct_form_t work
+    cdef geometry_t *g = &problem.geometry
+    cdef int64_t n = g.groups * g.out_channels * g.in_channels * g.taps
+    cdef room_t room
+    cdef storage_t *weights
+    # Zeros between lines of outputs are multiplied by the kernel too.
+    if not (_all_finite(<float *>problem.weight, n) if problem.dtype == FLOAT32
+            else _all_finite(<double *>problem.weight, n)):
+        return NOT_APPLICABLE
+    work.problem, work.failed = problem, 0
+    plan_lines(g, &work.lines)
+    weights = storage_new(n * problem.bytes)
+    if weights == NULL:
+        return MEMORY_ERROR
+    work.weights = weights.data
+    if _open(&work, 0, 0, &room):
+        _point_at_outputs(&work, &room)
+        if problem.dtype == FLOAT32:
+            _order_weights(&work, &room, <float *>problem.weight)
+        else:
+            _order_weights(&work, &room, <double *>problem.weight)
+        storage_release(room.memory)
+        parallel_for(_input_body, &work, g.batch * g.groups, grain(_task_work(g)))
+    storage_release(weights)
+    return MEMORY_ERROR if work.failed else OK
+
+
+# ---------------------------------------------------------------- gradient of the kernel
+
+cdef void _add_dots(direct_form_t *work, int64_t image, int64_t group, int64_t channel, int64_t rows, room_t *room,
+                    real *outputs, double *found, double *sums) noexcept nogil:
+    """Products of some output channels with all sources, added to `sums`."""
+    cdef geometry_t *g = &work.problem.geometry
+    cdef int64_t taps = g.in_channels * g.taps, i, row, source, tap
+    cdef bint finite
+    cdef const real *grad
+    cdef const real *plane
+    memset(found, 0, rows * taps * sizeof(double))
+    dots(real is double, rows, work.lines.flat, taps, RUN, outputs, work.lines.output, room.sources, found)
+    for row in range(rows):
+        for source in range(g.in_channels):
+            finite = True
+            for tap in range(g.taps):
+                finite &= isfinite(found[row * taps + source * g.taps + tap])
+            if finite:
+                continue
+            # Zeros between lines may have met an inf or nan.
+            memset(found + row * taps + source * g.taps, 0, g.taps * sizeof(double))
+            grad = (<real *>work.problem.output
+                    + ((image * g.groups + group) * g.out_channels + channel + row) * g.positions)
+            plane = (<real *>work.problem.input + image * g.batch_step
+                     + (group * g.in_channels + source) * g.channel_step)
+            if real is float:
+                plain_dots_float(g, grad, plane, found + row * taps + source * g.taps)
+            else:
+                plain_dots_double(g, grad, plane, found + row * taps + source * g.taps)
+    for i in range(rows * taps):
+        sums[i] += found[i]
+
+
+cdef void _weight_task(direct_form_t *work, int64_t part, int64_t begin, int64_t end, room_t *room, real *images,
+                       double *found) noexcept nogil:
+    """Groups [begin, end), summed over a part of the batch: image by image, as they lie in memory."""
+    cdef geometry_t *g = &work.problem.geometry
+    cdef int64_t image, group, channel, i, rows, taps = g.in_channels * g.taps
+    cdef real *outputs = <real *>room.outputs
+    cdef double *sums = work.sums + part * g.groups * g.out_channels * taps
+    for image in range(part * work.part_images, min((part + 1) * work.part_images, g.batch)):
+        for group in range(begin, end):
+            for i in range(g.in_channels):
+                _deal(work, image, group * g.in_channels + i, images + i * work.lines.image, False)
+            channel = 0
+            while channel < g.out_channels:
+                rows = _rows(g.out_channels - channel)
+                for i in range(rows):
+                    _spread(work, image, group * g.out_channels + channel + i, outputs + i * work.lines.output, False)
+                _add_dots(work, image, group, channel, rows, room, outputs, found,
+                          sums + (group * g.out_channels + channel) * taps)
+                channel += rows
+
+
+cdef void _weight_body(void *context, int64_t begin, int64_t end) noexcept nogil:
+    """Tasks are counted through the groups of a part, then through the parts."""
+    cdef direct_form_t *work = <direct_form_t *>context
+    cdef geometry_t *g = &work.problem.geometry
+    cdef room_t room
+    cdef int64_t part, stop
+    cdef storage_t *found = storage_new(_rows(g.out_channels) * g.in_channels * g.taps * sizeof(double))
+    if found == NULL:
+        atomic_store(&work.failed, 1)
+        return
+    if _open(work, g.in_channels, _rows(g.out_channels), &room):
+        _point_at_images(work, &room)
+        while begin < end:
+            part = begin // g.groups
+            stop = min(end, (part + 1) * g.groups)
+            if work.problem.dtype == FLOAT32:
+                _weight_task(work, part, begin - part * g.groups, stop - part * g.groups, &room,
+                             <float *>room.images, <double *>found.data)
+            else:
+                _weight_task(work, part, begin - part * g.groups, stop - part * g.groups, &room,
+                             <double *>room.images, <double *>found.data)
+            begin = stop
+        storage_release(room.memory)
+    storage_release(found)
+
+
+cdef void _add_parts(direct_form_t *work, real *weight, int64_t size) noexcept nogil:
+    """The sums of all parts, in order."""
+    cdef int64_t i, part
+    cdef double total
+    for i in range(size):
+        total = work.sums[i]
+        for part in range(1, work.parts):
+            total += work.sums[part * size + i]
+        weight[i] = <real>total
+
+
+cdef int direct_weight(problem_t *problem) noexcept nogil:
+    cdef direct_form_t work
+    cdef geometry_t *g = &problem.geometry
+    cdef int64_t size = g.groups * g.out_channels * g.in_channels * g.taps, most
+    cdef storage_t *sums
+    work.problem, work.failed = problem, 0
+    plan_lines(g, &work.lines)
+    most = min(PARTS // g.groups, _task_work(g) * g.batch // PART_WORK)
+    most = max(1, min(most, PART_BYTES // max(size * <int64_t>sizeof(double), 1)))
+    work.part_images = (g.batch + most - 1) // most
+    work.parts = (g.batch + work.part_images - 1) // work.part_images
+    sums = storage_new(work.parts * size * sizeof(double))
+    if sums == NULL:
+        return MEMORY_ERROR
+    memset(sums.data, 0, work.parts * size * sizeof(double))
+    work.sums = <double *>sums.data
+    parallel_for(_weight_body, &work, work.parts * g.groups, grain(_task_work(g) * work.part_images))
+    if problem.dtype == FLOAT32:
+        _add_parts(&work, <float *>problem.weight, size)
+    else:
+        _add_parts(&work, <double *>problem.weight, size)
+    storage_release(sums)
+    return MEMORY_ERROR if work.failed else OK
