@@ -4,8 +4,7 @@ import functools
 import inspect
 import typing
 
-from cygrad._core.custom.function import apply
-from cygrad._core.custom.function import FunctionNode, function_node_type
+from cygrad._core.custom.function import FunctionNode, apply, function_node_type
 from cygrad._core.graph.modes import is_grad_enabled, no_grad
 from cygrad._core.graph.tensor import Tensor, provide
 from cygrad._core.graph.user_warnings import warn_user

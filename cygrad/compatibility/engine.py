@@ -5,8 +5,8 @@ import contextlib
 import cygrad
 from cygrad._core.dispatch import tangents
 from cygrad._core.engine.plan import captures, current_node, current_order, reaches, running
-from cygrad._core.graph.node import AccumulateGrad
 from cygrad._core.graph.inplace import set_version
+from cygrad._core.graph.node import AccumulateGrad
 from cygrad._core.graph.saved import SavedTensor
 
 __all__ = [

@@ -7,8 +7,8 @@ with ``create_graph``) run through eager nodes, rebuilt over the saved tensors o
 """
 
 import cygrad
-from cygrad._core.compiler.variant import GraphTemplate, is_changed
 from cygrad._core.compiler.lowering import Lowering
+from cygrad._core.compiler.variant import GraphTemplate, is_changed
 from cygrad._core.engine.engine import run_backward
 from cygrad.autograd import Function
 

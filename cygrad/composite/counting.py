@@ -2,8 +2,7 @@
 
 from cygrad._core.arrays.dtype import float64, int64
 from cygrad._core.creation.creation import tensor
-from cygrad._core.creation.factories import ones, zeros
-from cygrad._core.creation.factories import arange, linspace
+from cygrad._core.creation.factories import arange, linspace, ones, zeros
 from cygrad._core.dispatch.named_results import named_result
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.table.operator import operators

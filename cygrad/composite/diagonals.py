@@ -1,7 +1,7 @@
 """Diagonals; copies with a modified view."""
 
-from cygrad._core.arrays.dtype import int64
 from cygrad._core.arrays.array import is_meta_place
+from cygrad._core.arrays.dtype import int64
 from cygrad._core.creation.factories import arange
 from cygrad._core.dispatch.indexing import copy_
 from cygrad._core.graph.tensor_type import placed

@@ -3,10 +3,10 @@
 import functools
 
 from cygrad._core.arrays import dtype as dtypes
-from cygrad._core.arrays.dtype import dtype as Dtype
-from cygrad._core.arrays.dtype import get_default_dtype, promote_types
 from cygrad._core.arrays.array import as_device, is_meta_place, refuse
 from cygrad._core.arrays.array import device as Device
+from cygrad._core.arrays.dtype import dtype as Dtype
+from cygrad._core.arrays.dtype import get_default_dtype, promote_types
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.graph.tensor_type import placed
 from cygrad._core.table.docstrings import documented

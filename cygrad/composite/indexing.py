@@ -1,8 +1,7 @@
 """Reading and writing elements at indices or masks."""
 
 from cygrad._core.arrays.dtype import int64
-from cygrad._core.creation.factories import ones_like, zeros
-from cygrad._core.creation.factories import arange
+from cygrad._core.creation.factories import arange, ones_like, zeros
 from cygrad._core.dispatch.indexing import index_put
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.table.docstrings import documented

@@ -5,8 +5,7 @@ import functools
 import numpy as np
 
 from cygrad._core.arrays.array import Size
-from cygrad._core.creation.creation import numpy_view
-from cygrad._core.creation.creation import from_numpy
+from cygrad._core.creation.creation import from_numpy, numpy_view
 from cygrad._core.dispatch.binding import equal_parts, transposing
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.graph.user_warnings import warn_user

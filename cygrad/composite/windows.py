@@ -5,8 +5,7 @@ Window functions for signal processing. A periodic window is a symmetric one of 
 from math import pi
 
 from cygrad._core.arrays.dtype import get_default_dtype
-from cygrad._core.creation.factories import ones
-from cygrad._core.creation.factories import arange
+from cygrad._core.creation.factories import arange, ones
 from cygrad._core.table.docstrings import documented
 from cygrad._core.table.operator import operators
 from cygrad.composite.dtypes import on_device

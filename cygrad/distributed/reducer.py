@@ -5,8 +5,7 @@ import functools
 import numpy as np
 
 from cygrad import Tensor, from_numpy
-from cygrad._core.engine.plan import queue_callback
-from cygrad._core.engine.plan import running
+from cygrad._core.engine.plan import queue_callback, running
 from cygrad.autograd import Function
 from cygrad.distributed.collectives import all_reduce
 from cygrad.distributed.fixed_tree import tree_all_reduce

@@ -5,8 +5,7 @@ import math
 import numpy as np
 
 import cygrad
-from cygrad._core.creation.creation import numpy_view
-from cygrad._core.creation.creation import from_numpy
+from cygrad._core.creation.creation import from_numpy, numpy_view
 from cygrad.autograd import Function
 from cygrad.distributions.samples import numbers_of
 from cygrad.random.generator import chosen

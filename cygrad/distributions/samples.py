@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from cygrad._core.creation.creation import numpy_view
-from cygrad._core.creation.creation import from_numpy
+from cygrad._core.creation.creation import from_numpy, numpy_view
 from cygrad.random.generator import chosen
 
 __all__ = ["drawn", "numbers_of"]

@@ -16,8 +16,8 @@ from cygrad._core.creation.factories import zeros_like
 from cygrad._core.dispatch import tangents
 from cygrad._core.engine.engine import run_backward
 from cygrad._core.engine.plan import order
-from cygrad._core.graph.node import AccumulateGrad
 from cygrad._core.graph.modes import enable_grad, is_grad_enabled
+from cygrad._core.graph.node import AccumulateGrad
 from cygrad._core.graph.tensor import Tensor
 from cygrad.func.batched import active_levels, levels_of, restore, strip
 from cygrad.utils.pytree import tree_flatten, tree_map, tree_unflatten

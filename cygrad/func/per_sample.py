@@ -8,10 +8,10 @@ from cygrad._core.dispatch.tangent_rules import layout_of
 from cygrad._core.dispatch.tangents import fitted
 from cygrad._core.engine.engine import run_backward
 from cygrad._core.engine.plan import order
-from cygrad._core.graph.node import AccumulateGrad
 from cygrad._core.graph.edges import GradientEdge
 from cygrad._core.graph.modes import no_grad
 from cygrad._core.graph.native import NativeNode
+from cygrad._core.graph.node import AccumulateGrad
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.table.operator import operators
 from cygrad._core.table.signature import OPERAND, TENSOR, TENSORS

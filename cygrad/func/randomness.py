@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from cygrad._core.creation.creation import numpy_view
-from cygrad._core.creation.creation import from_numpy
+from cygrad._core.creation.creation import from_numpy, numpy_view
 from cygrad._core.creation.factories import empty_like
 from cygrad.func.batched import dress, peel, restore, strip
 from cygrad.random.generator import current, own_generator

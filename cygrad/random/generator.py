@@ -7,10 +7,9 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from cygrad._core.arrays.dtype import uint8
 from cygrad._core.arrays.array import device
-from cygrad._core.creation.creation import numpy_view
-from cygrad._core.creation.creation import from_numpy
+from cygrad._core.arrays.dtype import uint8
+from cygrad._core.creation.creation import from_numpy, numpy_view
 from cygrad._core.creation.factories import PCG64Stream
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.threads.parallel import renewed_at_fork

@@ -4,12 +4,11 @@ from numbers import Number
 
 import numpy as np
 
+from cygrad._core.arrays.array import is_meta_place
 from cygrad._core.arrays.dtype import bool as bool_dtype
 from cygrad._core.arrays.dtype import dtype as Dtype
 from cygrad._core.arrays.dtype import get_default_dtype, int64, promote_types
-from cygrad._core.arrays.array import is_meta_place
-from cygrad._core.creation.creation import elements
-from cygrad._core.creation.creation import from_numpy
+from cygrad._core.creation.creation import elements, from_numpy
 from cygrad._core.creation.factories import empty, empty_like, zeros
 from cygrad._core.graph.modes import is_grad_enabled
 from cygrad._core.graph.tensor import Tensor

@@ -5,8 +5,7 @@ import sys
 import numpy as np
 
 from cygrad._core.arrays import dtype as dtypes
-from cygrad._core.creation.creation import numpy_view, seen_as
-from cygrad._core.creation.creation import from_numpy
+from cygrad._core.creation.creation import from_numpy, numpy_view, seen_as
 from cygrad._core.creation.factories import empty
 
 __all__ = ["KINDS", "dtype_of", "element_size", "fill", "kind_of", "memory", "tensor_over"]

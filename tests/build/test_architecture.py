@@ -31,7 +31,7 @@ TABLE_READERS = {f"table.{name}" for name in (
 LOADED_WITH = {}
 WITH_GIL = {
     "engine": "Python code of a graph that a team runs: on the calling thread, without any lock",
-    "references": "called by the interpreter itself, which has the GIL; nothing of ours is held",
+    "storage": "called by the interpreter itself, which has the GIL; nothing of ours is held",
 }
 
 pytestmark = pytest.mark.skipif(not (ROOT / "build_tools").is_dir(), reason="only in the source tree")

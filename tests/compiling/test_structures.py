@@ -20,7 +20,7 @@ class Batch:
 
 
 @dataclass
-class Labelled(Batch):
+class Labeled(Batch):
     label: str = "none"
 
 
@@ -53,7 +53,7 @@ def test_each_dataclass_is_read():
     assert cygrad.equal(compiled(batch), batch.x * 3 + batch.parts[0])
 
 
-@pytest.mark.parametrize("make", [lambda x: Batch(x * 2, 1.5, [x]), lambda x: Labelled(x.exp(), label="a"),
+@pytest.mark.parametrize("make", [lambda x: Batch(x * 2, 1.5, [x]), lambda x: Labeled(x.exp(), label="a"),
                                   lambda x: Frozen(x.sin()), lambda x: {"a": (Frozen(x + 1), Pair(x - 1, 0.5))}])
 def test_results_are_made_anew(make):
     compiled = cygrad.compile(make)

@@ -154,7 +154,7 @@ def test_determinant_of_singular_matrices(rank, complex_):
     A = cygrad.from_numpy(values).requires_grad_()
     assert gradcheck(linalg.det, [A])
     assert gradgradcheck(linalg.det, [A])
-    direction = cygrad.from_numpy(random(4, 4, dtype=dtype, seed=2)).requires_grad_()
+    direction = cygrad.from_numpy(random_array(4, 4, dtype=dtype, seed=2)).requires_grad_()
     assert gradcheck(operators.linalg_cofactor_backward, [direction, A])
     minors = [[(-1)**(i + j) * np.linalg.det(np.delete(np.delete(values, i, 0), j, 1)) for j in range(4)]
               for i in range(4)]

@@ -286,8 +286,8 @@ cdef bint share_memory(const array_t *a, const array_t *b) noexcept nogil:
 
 # `Size`: the sizes of a tensor as a tuple of its own type.
 #
-# Construction and slicing are C functions in the slots of the type, so that it costs hardly more than a plain tuple, and
-# indexing and comparing cost the same.
+# Construction and slicing are C functions in the slots of the type, so that it costs hardly more than a plain tuple,
+# and indexing and comparing cost the same.
 
 cdef extern from "Python.h":
     ctypedef struct _Sequence "PySequenceMethods":

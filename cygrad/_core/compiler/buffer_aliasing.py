@@ -6,8 +6,8 @@ part that is computed only for the concatenation is computed in place; results t
 alias it.
 """
 
-from cygrad._core.compiler.program import layout_of
 from cygrad._core.compiler.operations import Operation
+from cygrad._core.compiler.program import layout_of
 from cygrad._core.table.operator import find_operator
 
 # Index of the dim argument.

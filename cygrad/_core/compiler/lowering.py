@@ -11,12 +11,11 @@ from bisect import bisect_left
 from collections import Counter
 
 from cygrad._core.compiler.buffer_aliasing import alias_buffers
-from cygrad._core.compiler.program import forward_program, layout_of, number_everywhere, primitive_name
 from cygrad._core.compiler.layout_assignment import assign_layouts
 from cygrad._core.compiler.loop_fusion import fuse_loops
 from cygrad._core.compiler.operations import Expression, Operation
 from cygrad._core.compiler.product_merging import merge_products
-from cygrad._core.compiler.program import Program
+from cygrad._core.compiler.program import Program, forward_program, layout_of, number_everywhere, primitive_name
 from cygrad._core.compiler.reduction_fusion import summed_layout
 from cygrad._core.compiler.scheduling import parallel_sections
 from cygrad._core.compiler.tracer import constant

@@ -43,10 +43,10 @@ from cygrad._core.threads.parallel cimport parallel_for, run_tasks, thread_limit
 
 # Element-wise expressions of compiled programs, and fused loops: several of them in one pass over memory.
 #
-# A fused loop runs all of its expressions on a tile of some hundred elements, then on the next tile, so that temporaries
-# stay in the caches. To keep the overhead per tile small, all steps form one list of calls, and runs of cheap steps form
-# chains, whose values stay in registers. Each element passes the same operations as in separate loops, and tiles depend
-# only on the size of the problem, so results are bit-identical for any number of threads.
+# A fused loop runs all of its expressions on a tile of some hundred elements, then on the next tile, so that
+# temporaries stay in the caches. To keep the overhead per tile small, all steps form one list of calls, and runs of
+# cheap steps form chains, whose values stay in registers. Each element passes the same operations as in separate loops,
+# and tiles depend only on the size of the problem, so results are bit-identical for any number of threads.
 
 cdef extern from "simd/fetch.h" nogil:
     void fetch(const char *memory, int64_t nbytes, bint written)
@@ -472,8 +472,8 @@ cdef void _run_tiles(void *context, int64_t begin, int64_t end) noexcept nogil:
 # Hand the GIL over between threads that execute compiled functions.
 #
 # A small step takes a few microseconds and needs the GIL for less than one: to check guards and to make output Tensors.
-# A thread that blocks on the GIL sleeps, and waking it takes as long as ten steps. So threads spin here first, for about
-# as long as a wake-up takes, and block on the GIL only then.
+# A thread that blocks on the GIL sleeps, and waking it takes as long as ten steps. So threads spin here first, for
+# about as long as a wake-up takes, and block on the GIL only then.
 #
 # A thread that executes alone keeps the GIL during short work, because releasing and acquiring it would cost more.
 

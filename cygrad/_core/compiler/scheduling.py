@@ -7,8 +7,7 @@ path runs in parallel.
 """
 
 from cygrad._core.compiler.dependencies import dependencies
-from cygrad._core.compiler.program import primitive_cost
-from cygrad._core.compiler.program import ParallelSection
+from cygrad._core.compiler.program import ParallelSection, primitive_cost
 
 # Work is counted in element additions, as in the grain size of kernels.
 KERNEL_COST = 4                   # per element that a kernel reads or writes

@@ -28,7 +28,7 @@ from cygrad._core.graph.boxing cimport is_entry
 from cygrad._core.graph.modes cimport grad_enabled
 from cygrad._core.graph.tensor cimport (
     Tensor, adopt, check_elements, data_escapes, is_meta, meta_array, protocol, requires_grad as needs_gradient,
-    requires_grad, without_elements, wrap,
+    without_elements, wrap,
 )
 from cygrad._core.kernels.arguments cimport check_sizes
 from cygrad._core.memory.errors cimport MEMORY_ERROR, check
@@ -36,7 +36,9 @@ from cygrad._core.primitives.primitive_table cimport number_to_cell
 from cygrad._core.threads.parallel cimport parallel_for
 
 import numpy as np
-from numpy import asarray as as_ndarray, copyto as copy_into, empty, errstate as numpy_errors, not_equal
+from numpy import (
+    asarray as as_ndarray, copyto as copy_into, empty as empty_ndarray, errstate as numpy_errors, not_equal,
+)
 from opcode import opmap
 from cygrad._core.arrays.array import STRIDED, Size
 from cygrad._core.arrays.dtype import library_name
@@ -178,7 +180,7 @@ cdef object _plain(object value, str operation):
         if tensor.array.size != 1:
             raise ValueError(f"{operation}: only one element tensors can be converted to Python scalars (got a "
                              f"tensor of shape {tuple(value.shape)}). Join tensors with stack() or cat().")
-        if requires_grad(tensor):
+        if needs_gradient(tensor):
             warn_user(f"{operation}: a tensor that requires grad is copied without its history. "
                       "Use stack() to keep it.")
         return ndarray_over(tensor.array).reshape(())[()].item()
@@ -338,7 +340,7 @@ cdef array_t *_from_numpy(object source, int dtype, str operation) except NULL:
     if source.dtype.kind == "c" and not is_complex(dtype) and dtype != BOOL:
         source = source.real
     if source.dtype.kind == "b":                 # True is 1 here, even if another byte stands for it there
-        source = not_equal(source.view("u1"), 0, out=empty(source.shape, "?"))
+        source = not_equal(source.view("u1"), 0, out=empty_ndarray(source.shape, "?"))
     if is_short(dtype) and cnp.PyArray_TYPE(source) != numpy_typenum(dtype):
         wide = _from_numpy(source, computed_in(dtype), operation)
         array = as_copy(wide, dtype)

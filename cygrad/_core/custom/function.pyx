@@ -46,8 +46,8 @@ from cygrad._core.graph.user_warnings import warn_user
 
 # The node of a custom function, which is the ``ctx`` of its methods.
 #
-# Attributes set in forward are there in backward. A saved tensor is stored as its array and its edge, like those of other
-# nodes: neither inputs nor outputs are kept alive as objects, and there is no reference cycle.
+# Attributes set in forward are there in backward. A saved tensor is stored as its array and its edge, like those of
+# other nodes: neither inputs nor outputs are kept alive as objects, and there is no reference cycle.
 
 cdef extern from "Python.h":
     void PyType_Modified(type)

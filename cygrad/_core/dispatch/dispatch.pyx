@@ -895,8 +895,8 @@ def connect():
 
 # ---------------------------------------------------------------------------------------------------------- ufunc calls
 
-# ``__array_ufunc__`` of Tensor. Plain calls run here, for speed; others go to a Python package that is imported on first
-# use.
+# ``__array_ufunc__`` of Tensor. Plain calls run here, for speed; others go to a Python package that is imported on
+# first use.
 
 def array_ufunc(Tensor self not None, ufunc, str method not None, *inputs, **options):
     """Compute a NumPy ufunc of Tensors."""

@@ -33,9 +33,9 @@ from cygrad._core.threads.parallel cimport parallel_for
 # Looking for nan while gradients are computed: what has been seen since the watch began, and scans of arrays.
 #
 # An element-wise program that runs under a watch looks at each tile as soon as it has written it, when the tile is in
-# the first-level cache: that costs little, and no second pass over memory. If it is plain arithmetic on gradients, which
-# are known to hold no nan, a look at the processor's status flag will do. (It will not for saved values: a nan among
-# them goes on into the result quietly.) What other kernels have computed is scanned afterwards.
+# the first-level cache: that costs little, and no second pass over memory. If it is plain arithmetic on gradients,
+# which are known to hold no nan, a look at the processor's status flag will do. (It will not for saved values: a nan
+# among them goes on into the result quietly.) What other kernels have computed is scanned afterwards.
 
 cdef extern from "elementwise/nan_scan.h" nogil:
     bint nan_in_floats(const float *x, int64_t n)

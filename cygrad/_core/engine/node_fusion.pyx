@@ -45,8 +45,8 @@ from cygrad._core.threads.parallel cimport parallel_for
 #
 # All steps run on one tile before the next one is begun, while it lies in the first-level cache. Loops would still wait
 # for memory at every first touch, and memory for the loops in between, which together takes as long as node by node; so
-# after each call of a loop the same piece of the next tile is asked for. Tiles are small, and little may be done for one
-# but the loops: all steps are flattened into calls first, with pointers that move on by themselves.
+# after each call of a loop the same piece of the next tile is asked for. Tiles are small, and little may be done for
+# one but the loops: all steps are flattened into calls first, with pointers that move on by themselves.
 #
 # Tiles depend on the problem alone, never on the threads; and as every step is element-wise, its bits do not depend on
 # the tiles.

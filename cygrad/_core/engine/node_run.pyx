@@ -306,8 +306,8 @@ cdef int run_watched_item(plan_t *plan, item_t *item, bint keep, bint look, bint
 # Every member takes the ready native node that comes first in the plan; one that finds none takes a piece of another's
 # large kernel (`help_team`), and leaves if it finds nothing for a while: it is called back when there is. The calling
 # thread, member 0, stays; it runs the nodes with Python code, in the order of the plan.
-# Gradients of one input are added in the order of their producers, and wait where they come too early: the sum, and with
-# it every bit of the result, is that of the serial run.
+# Gradients of one input are added in the order of their producers, and wait where they come too early: the sum, and
+# with it every bit of the result, is that of the serial run.
 
 cdef extern from "<sched.h>" nogil:
     int sched_yield()

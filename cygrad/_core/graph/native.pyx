@@ -47,8 +47,8 @@ from cygrad._core.table.operator import operators
 
 # Gradients of a traced backward, in the layout of the eager ones.
 #
-# A traced backward runs formulas as operations on tensors, eager runs them on arrays. The elements agree; the strides may
-# not, and sums and products round by strides.
+# A traced backward runs formulas as operations on tensors, eager runs them on arrays. The elements agree; the strides
+# may not, and sums and products round by strides.
 
 cdef list native_gradients(Node node, list grads, uint32_t wanted):
     cdef node_t *c = node.c

@@ -658,8 +658,8 @@ cdef type node_type(str name, type base):
 
 # Source locations: the running Python function and its bytecode offset, converted to file and line on demand.
 #
-# Storing a location takes a pointer to a code object and a number. File name and line are computed only when an error is
-# reported, which may be in a thread without the GIL.
+# Storing a location takes a pointer to a code object and a number. File name and line are computed only when an error
+# is reported, which may be in a thread without the GIL.
 
 cdef extern from * nogil:
     """

@@ -37,8 +37,8 @@ from cygrad._core.graph.user_warnings import warn_user
 # The free list of tensors.
 #
 # Cython's own free list clears and reinitializes each object, and saves the current exception around `__dealloc__`. A
-# Tensor with nothing but an array, a node and a gradient leaves its fields as in a new one, so that freeing and creating
-# it costs a third.
+# Tensor with nothing but an array, a node and a gradient leaves its fields as in a new one, so that freeing and
+# creating it costs a third.
 
 cdef extern from "Python.h":
     ctypedef struct _Type "PyTypeObject":
@@ -112,8 +112,8 @@ if not FREE_THREADED:
 
 # The mapping between Tensors and arrays.
 #
-# An array has a borrowed pointer to its Tensor, so that the same memory is the same object for users. Without a GIL that
-# Tensor may be dying in another thread, or another thread may replace its array: see `borrowed_references`.
+# An array has a borrowed pointer to its Tensor, so that the same memory is the same object for users. Without a GIL
+# that Tensor may be dying in another thread, or another thread may replace its array: see `borrowed_references`.
 
 cdef Tensor tensor_of(array_t *array):
     cdef Tensor tensor = known_tensor(array)
@@ -259,8 +259,8 @@ cdef inline void _mark_new(array_t *array) noexcept:
 
 # The gradient slot of a leaf: created once, read and replaced as a whole.
 #
-# The slot's mutex guards its array, because backward adds to it without the GIL. The Tensor object of it is stored in the
-# leaf, under the leaf's critical section: ``x.grad is x.grad``.
+# The slot's mutex guards its array, because backward adds to it without the GIL. The Tensor object of it is stored in
+# the leaf, under the leaf's critical section: ``x.grad is x.grad``.
 
 cdef gradient_t *slot_of(Tensor leaf, const char *operation) except NULL:
     cdef gradient_t *made

@@ -16,7 +16,7 @@ from cygrad._core.memory.atomic cimport atomic_load
 from cygrad._core.memory.errors cimport MEMORY_ERROR, check
 
 import math
-from cygrad._core.arrays.array import CPU, MEMORY_FORMATS, META, STRIDED, Size, layout, memory_format
+from cygrad._core.arrays.array import CPU, MEMORY_FORMATS, META, STRIDED, Size, layout, memory_format as MemoryFormat
 from cygrad._core.graph.tensor import install
 
 
@@ -156,7 +156,7 @@ cdef int _complete_type() except -1:
     for kind, name in (Tensor, b"cygrad.Tensor"), (dtype, b"cygrad.dtype"), (device, b"cygrad.device"):
         _kept_names.append(name)
         (<_Type *>kind).tp_name = <bytes>name
-    for kind in (Size, layout, memory_format):
+    for kind in (Size, layout, MemoryFormat):
         kind.__module__ = "cygrad"
     cls.tp_dictoffset = <char *>&any_tensor.attributes - <char *><void *>any_tensor
     _bare_new, cls.tp_new = cls.tp_new, _new

@@ -21,8 +21,8 @@ from cygrad._core.memory.errors cimport MESSAGE, message, unlikely
 
 # Strong references to Python objects in C structs that are freed without the GIL.
 #
-# Such a reference cannot be dropped immediately. It is added to a list, which the next thread that has the GIL empties; a
-# pending call asks the interpreter to do so soon.
+# Such a reference cannot be dropped immediately. It is added to a list, which the next thread that has the GIL empties;
+# a pending call asks the interpreter to do so soon.
 
 cdef extern from * nogil:
     """

@@ -24,8 +24,8 @@ from cygrad._core.primitives.primitive_table cimport (
 
 # Integer arithmetic as in PyTorch: division that refuses zero, powers, sign bits.
 #
-# Importing this module enters its loops in the table of primitives. The last parameter of a loop is the `data` of loop_t;
-# its pointer type tells the compiler the element type.
+# Importing this module enters its loops in the table of primitives. The last parameter of a loop is the `data` of
+# loop_t; its pointer type tells the compiler the element type.
 
 ctypedef fused signed_t:
     int8_t
@@ -515,8 +515,8 @@ _register_typed_loops()
 # One integral or half-integral exponent for all elements, which is what programs mostly have, becomes products, a root
 # and a reciprocal. The general loop leaves vector code at each negative number: it gets absolute values, and the sign
 # is put right afterwards. A number 1/2 as exponent means the square root, which has nan at -inf and -0.0 at -0.0; as an
-# element of a tensor ("pow_tensor") it means the power: inf and 0. Importing this module puts its loops into the table of
-# primitives.
+# element of a tensor ("pow_tensor") it means the power: inf and 0. Importing this module puts its loops into the table
+# of primitives.
 
 cdef extern from "primitives/power_table.h" nogil:
     ctypedef int (*power_loop_t)(const void *x, double exponent, void *out, int64_t n) noexcept nogil
@@ -701,8 +701,8 @@ _register_power_loops()
 # Primitives of complex numbers that NumPy has not, and those that take numbers apart or put them together.
 #
 # Importing this module enters its loops in the table of `loops`, after those of `typed_loops`. The last parameter of a
-# loop is the `data` of loop_t; where a loop has no use for it, its pointer type tells the compiler which element type is
-# meant.
+# loop is the `data` of loop_t; where a loop has no use for it, its pointer type tells the compiler which element type
+# is meant.
 
 # The same functions of real numbers.
 import cygrad._core.primitives.typed_loops  # noqa: F401  # no-cython-lint

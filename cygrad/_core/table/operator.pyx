@@ -464,8 +464,8 @@ cdef int _own_grads(const operator_t *op, value_t *grads, int n_grads, uint32_t 
 # Kernels on storage-only dtypes: float16, bfloat16, complex32, uint16, uint32 and uint64.
 #
 # No kernel has loops for these. Arguments are cast to their compute dtypes, and results are rounded once. Element-wise
-# programs do not use this, because they cast tile by tile; nor do reductions, which cast block by block, and kernels that
-# only move elements.
+# programs do not use this, because they cast tile by tile; nor do reductions, which cast block by block, and kernels
+# that only move elements.
 
 ctypedef struct meeting_t:
     int common                # promoted dtype of the floating arguments; -1: there are none

@@ -43,7 +43,7 @@ cdef dict _held = {}           # thread id -> locks that it holds during a fork
 cdef type _reentrant = type(RLock())
 
 
-def renewed_at_fork(lock):
+def renewed_at_fork(mutex):
     """
     Release a lock in a forked child, where the thread that held it does not exist.
 
@@ -51,14 +51,14 @@ def renewed_at_fork(lock):
 
     Parameters
     ----------
-    lock : Lock, RLock or Condition of `threading`
+    mutex : Lock, RLock or Condition of `threading`
 
     Returns
     -------
-    lock
+    mutex
     """
-    _locks.add(ref(lock, _locks.discard))
-    return lock
+    _locks.add(ref(mutex, _locks.discard))
+    return mutex
 
 
 cdef list _alive():
@@ -92,15 +92,16 @@ if hasattr(os, "register_at_fork"):
 
 # The workers: threads that join an open region; no region waits for one that has not joined.
 #
-# One set of workers serves the whole process. A thread with enough work opens a *region*, wakes the workers and joins in.
-# A worker that joins takes a share; when the opener finds nothing left it closes the region and waits only for helpers
-# that are inside. On busy cores, where a worker may be scheduled too late, that costs nothing, while the barrier of an
-# OpenMP region that is opened for one loop would cost a time slice.
+# One set of workers serves the whole process. A thread with enough work opens a *region*, wakes the workers and joins
+# in. A worker that joins takes a share; when the opener finds nothing left it closes the region and waits only for
+# helpers that are inside. On busy cores, where a worker may be scheduled too late, that costs nothing, while the
+# barrier of an OpenMP region that is opened for one loop would cost a time slice.
 #
 # Where the workers come from: they are the members of one OpenMP parallel region that stays open (openmp.pxd). A thread
 # of ours, the host, opens it when workers are first needed. It stands for the caller: it has the first place of the
-# team, takes no part in the work, and sleeps until there are to be more workers, or have been too many for a while; then
-# the members leave, between two pieces of work, and the host opens the next region. No other thread waits at its barrier.
+# team, takes no part in the work, and sleeps until there are to be more workers, or have been too many for a while;
+# then the members leave, between two pieces of work, and the host opens the next region. No other thread waits at its
+# barrier.
 #
 # Who is at work is known: each Python thread that computes counts as a *caller*, for a moment longer than it really
 # computes, as it will go on with Python code; helpers come only if callers and helpers are fewer than the budget, and

@@ -7,8 +7,6 @@ import numpy as np
 import pytest
 
 import cygrad._core.kernels.reduction.reductions
-import cygrad._core.kernels.reduction.reductions
-import cygrad._core.kernels.shape.slicing
 import cygrad._core.kernels.shape.shape
 import cygrad._core.kernels.shape.slicing  # noqa: F401
 from cygrad._core.memory.storage import empty_cache

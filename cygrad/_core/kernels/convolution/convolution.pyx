@@ -49,12 +49,12 @@ from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, 
 # 1 x 1, 16 -> 16, 28 x 28                        139      93         -
 # ==========================================  =======  ======  ========
 #
-# The direct form makes no patches, but computes what lies between lines too, which is much where these are short, and an
-# image is a task, of which one image has too few for threads. For the gradient of the input it needs several channels of
-# the input, and the kernel in another order; for that of the kernel it adds up lanes for each image, tap and pair of
-# channels, for which lines have to be long. Products of matrices with few rows are slow. Winograd's form saves three
-# products of four, and pays with transforms of the tiles (for each channel of images) and of the kernels (for each pair
-# of channels); what these cost is in `_winograd_pays`.
+# The direct form makes no patches, but computes what lies between lines too, which is much where these are short, and
+# an image is a task, of which one image has too few for threads. For the gradient of the input it needs several
+# channels of the input, and the kernel in another order; for that of the kernel it adds up lanes for each image, tap
+# and pair of channels, for which lines have to be long. Products of matrices with few rows are slow. Winograd's form
+# saves three products of four, and pays with transforms of the tiles (for each channel of images) and of the kernels
+# (for each pair of channels); what these cost is in `_winograd_pays`.
 
 cdef enum:
     NEAR_BYTES = 1 << 24       # buffers that stay in the last cache

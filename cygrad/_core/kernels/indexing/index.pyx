@@ -337,7 +337,7 @@ cdef int _summed(const char *operation, int n, array_t **parts, array_t **total)
     return status
 
 
-cdef int _make_plan(const char *operation, const array_t *self, int count, array_t **entries,
+cdef int _make_plan(const char *operation, const array_t *self, int count, array_t **indices,
                     index_plan_t *plan) noexcept nogil:
     """Return the offsets of the selected elements, and the shape of the selection."""
     cdef array_t *parts[MAX_DIMS]
@@ -345,14 +345,14 @@ cdef int _make_plan(const char *operation, const array_t *self, int count, array
     cdef bint adjacent = True
     memset(plan, 0, sizeof(index_plan_t))
     for i in range(count):
-        if entries[i] == NULL:
+        if indices[i] == NULL:
             dim += 1
             continue
         if n == MAX_DIMS:
             snprintf(message(), MESSAGE, b"%s: too many indices (got more than %d).", operation, <int>MAX_DIMS)
             status = INDEX_ERROR
         else:
-            status = _entry_offsets(operation, entries[i], self, dim, i, &parts[n], &consumed)
+            status = _entry_offsets(operation, indices[i], self, dim, i, &parts[n], &consumed)
         if status != OK:
             break
         if n == 0:
@@ -431,18 +431,18 @@ cdef int _indexed(const char *operation, move_t move, const value_t *arguments, 
     cdef array_t *self
     cdef array_t *source = NULL
     cdef array_t *result = NULL
-    cdef array_t **entries
+    cdef array_t **indices
     cdef index_plan_t plan
     cdef int count, status = array_argument(operation, b"self", &arguments[0], &self)
     if status == OK:
-        status = arrays_argument(operation, b"indices", &arguments[1], &count, &entries)
+        status = arrays_argument(operation, b"indices", &arguments[1], &count, &indices)
     if status == OK and move == TAKE:
         status = fresh_copy(self, &source)
     elif status == OK:
         source = retain(self)
     if status != OK:
         return status
-    status = _make_plan(operation, source, count, entries, &plan)
+    status = _make_plan(operation, source, count, indices, &plan)
     if status == OK:
         status = new_array(operation, self.dtype, plan.ndim, plan.shape, &result)
         if status == OK:
@@ -518,15 +518,15 @@ cdef int index_put_into_kernel(const value_t *arguments, value_t *results) noexc
     """index_put_into(self, indices, values, accumulate): writes the memory of self; the last of equal indices wins."""
     cdef array_t *self
     cdef array_t *dense = NULL
-    cdef array_t **entries
+    cdef array_t **indices
     cdef index_plan_t plan
     cdef int count, status = array_argument(b"index_put", b"self", &arguments[0], &self)
     if status == OK:
-        status = arrays_argument(b"index_put", b"indices", &arguments[1], &count, &entries)
+        status = arrays_argument(b"index_put", b"indices", &arguments[1], &count, &indices)
     if status == OK:
         status = check_writable(b"index_put", self)
     if status == OK:
-        status = _make_plan(b"index_put", self, count, entries, &plan)
+        status = _make_plan(b"index_put", self, count, indices, &plan)
     if status != OK:
         return status
     status = _dense_values(self, &arguments[2], &plan, &dense)
@@ -543,19 +543,19 @@ cdef int index_backward_kernel(const value_t *arguments, value_t *results) noexc
     cdef array_t *grad
     cdef array_t *dense = NULL
     cdef array_t *zeros = NULL
-    cdef array_t **entries
+    cdef array_t **indices
     cdef const int64_t *shape
     cdef index_plan_t plan
     cdef int ndim, count, status = array_argument(b"index_backward", b"grad", &arguments[0], &grad)
     if status == OK:
         status = integers_argument(b"index_backward", b"shape", &arguments[1], &ndim, &shape)
     if status == OK:
-        status = arrays_argument(b"index_backward", b"indices", &arguments[2], &count, &entries)
+        status = arrays_argument(b"index_backward", b"indices", &arguments[2], &count, &indices)
     if status == OK:
         status = new_zeros(b"index_backward", grad.dtype, ndim, shape, &zeros)
     if status != OK:
         return status
-    status = _make_plan(b"index_backward", zeros, count, entries, &plan)
+    status = _make_plan(b"index_backward", zeros, count, indices, &plan)
     if status == OK:
         status = check_same_shape(b"index_backward", b"grad", grad, plan.ndim, plan.shape)
         if status == OK:

@@ -301,8 +301,8 @@ lapack_before, lapack_after = enter_blas, leave_blas
 
 # Batches of matrices for LAPACK: checked arguments, copies in column order, and parallel loops over matrices.
 #
-# LAPACK works in place on column-major matrices. So an operand is copied once, transposed by its strides, and a result is
-# a view of LAPACK's output with the last two dimensions exchanged, without a second copy.
+# LAPACK works in place on column-major matrices. So an operand is copied once, transposed by its strides, and a result
+# is a view of LAPACK's output with the last two dimensions exchanged, without a second copy.
 
 # Operations that are worth a piece of work for one thread.
 cdef double PIECE = 60000.0

@@ -1034,8 +1034,8 @@ import cygrad._core.kernels.linalg.matmul  # noqa: E402, F401  # no-cython-lint
 # Products with a prepacked matrix: its rows are stored in panels, in the order in which they are read.
 #
 # A panel has 32 rows, interleaved: for each column, the elements of all its rows. Nothing is packed before such a
-# product, as BLAS does with both operands; for a state of few rows that is a third of the time. A panel is one task, and
-# each sum runs through the columns in order, so results are bit-identical for any number of threads.
+# product, as BLAS does with both operands; for a state of few rows that is a third of the time. A panel is one task,
+# and each sum runs through the columns in order, so results are bit-identical for any number of threads.
 
 cdef enum:
     PANEL = 32                 # rows

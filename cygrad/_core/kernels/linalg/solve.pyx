@@ -848,7 +848,7 @@ cdef inline void _add_product(int dtype, char *c, int64_t at, double factor, con
 
 cdef int _cofactor_second(matrix_batch_t *task, int64_t number, char *scratch) noexcept nogil:
     """a: the matrix in column order; b, c: two directions row after row; all destroyed. d: the result."""
-    cdef int dtype = task.dtype, real = real_of(task.dtype), turn
+    cdef int dtype = task.dtype, real = real_of(task.dtype), term
     cdef int64_t n = task.n, first, second, third, m, i, j, k, nbytes = n * n * itemsize(task.dtype)
     cdef char *a = task.a + number * nbytes
     cdef char *p = task.b + number * nbytes
@@ -875,9 +875,9 @@ cdef int _cofactor_second(matrix_batch_t *task, int64_t number, char *scratch) n
                         w *= number_at(real, parts.s, m).real
                 if w == 0:
                     continue
-                for turn in range(6):
-                    i = first if turn < 2 else second if turn < 4 else third
-                    j = second if turn == 0 or turn == 4 else third if turn == 1 or turn == 2 else first
+                for term in range(6):
+                    i = first if term < 2 else second if term < 4 else third
+                    j = second if term == 0 or term == 4 else third if term == 1 or term == 2 else first
                     k = first + second + third - i - j
                     _add_product(dtype, d, k * n + k, w, p, i * n + i, q, j * n + j)
                     _add_product(dtype, d, k * n + k, -w, p, i * n + j, q, j * n + i)

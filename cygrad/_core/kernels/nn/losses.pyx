@@ -492,7 +492,8 @@ register_kernel("cross_entropy_backward", cross_entropy_backward_kernel)
 
 # ------------------------------------------------------------------------------------------------------------- ctc loss
 
-# Alignments of labels to steps: the states that they go through, the scores of states, and what derivatives are made of.
+# Alignments of labels to steps: the states that they go through, the scores of states, and what derivatives are made
+# of.
 #
 # The states of a sample are its labels with a blank before, between and after them. At each step an alignment stays in
 # its state, goes on to the next one, or to the next but one where that may be (Graves et al., 2006). Samples are

@@ -606,8 +606,8 @@ cdef int _run(positions_t *work, array_t *small, array_t *large, array_t *places
     return OK
 
 
-cdef int _read_positions(positions_t *work, const char *name, const value_t *value, const value_t *indices, const value_t *count,
-               array_t **array, array_t **places) noexcept nogil:
+cdef int _read_positions(positions_t *work, const char *name, const value_t *value, const value_t *indices,
+                         const value_t *count, array_t **array, array_t **places) noexcept nogil:
     """The moved array, the places, and the number of dimensions of a plane."""
     cdef int64_t n
     cdef int status = array_argument(name, b"input", value, array)
@@ -684,7 +684,8 @@ cdef int max_pool_gather_kernel(const value_t *arguments, value_t *results) noex
     cdef array_t *self
     cdef array_t *places
     cdef array_t *result = NULL
-    cdef int i, status = _read_positions(&work, b"max_pool_gather", &arguments[0], &arguments[1], &arguments[2], &self, &places)
+    cdef int i, status = _read_positions(&work, b"max_pool_gather", &arguments[0], &arguments[1], &arguments[2],
+                                         &self, &places)
     if status != OK:
         return status
     for i in range(self.ndim - work.n):

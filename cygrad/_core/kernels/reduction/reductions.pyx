@@ -676,9 +676,10 @@ register_kernel("argmin", argmin_kernel)
 
 # Reductions fused with the element-wise program of their input, which is never stored.
 #
-# The gradient of a broadcast operand is computed in the broadcast shape and then summed. Here the reduction requests the
-# elements in its own order, a block at a time, and the program computes just these: operands are read once, and only the
-# sum is written. The block is in the L1 cache when it is added. Results are bit-identical to those of separate steps.
+# The gradient of a broadcast operand is computed in the broadcast shape and then summed. Here the reduction requests
+# the elements in its own order, a block at a time, and the program computes just these: operands are read once, and
+# only the sum is written. The block is in the L1 cache when it is added. Results are bit-identical to those of separate
+# steps.
 
 cdef int64_t _from = 4096         # elements; fewer are in the cache anyway
 cdef int64_t _sums = 0

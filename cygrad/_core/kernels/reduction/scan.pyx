@@ -518,7 +518,8 @@ cdef int linear_recurrence_kernel(const value_t *arguments, value_t *results) no
     work.dtype, work.reverse = dtype, is_true(&arguments[3])
     work.input, work.coefficient, work.result = x.data, c.data, result.data
     if result.size:
-        parallel_for(_run_body, &work, work.rows.outer * work.rows.inner, max(<int64_t>LINES, RECURRENCE_PIECE // work.rows.n))
+        parallel_for(_run_body, &work, work.rows.outer * work.rows.inner,
+                     max(<int64_t>LINES, RECURRENCE_PIECE // work.rows.n))
     release(x)
     release(c)
     return array_result(result, &results[0])
