@@ -36,9 +36,10 @@ C_TOKENS = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.DOTALL)
 TOKENS = re.compile(r"""\"{3}(?:\\.|[^\\])*?\"{3}|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|#[^\n]*""", re.DOTALL)
 # Names of other software, and placeholders.
 ELSEWHERE = {
-    "CompiledFunctionBackward", "EdgeIndex", "LogSoftmaxBackward0", "OPENBLAS_CORETYPE", "Queue", "_input_metadata",
-    "critical", "custom_vjp", "defvjp", "functorch", "grad_dtype", "grainsize", "graphviz", "incompatible_keys", "lax",
-    "name_", "new_", "omp_lock_t", "openmpi", "priority", "pydot", "scan", "t1", "taskgroup", "taskloop", "taskyield"}
+    "AsStridedBackward", "CompiledFunctionBackward", "EdgeIndex", "LogSoftmaxBackward0", "OPENBLAS_CORETYPE", "Queue",
+    "_input_metadata", "critical", "custom_vjp", "defvjp", "functorch", "grad_dtype", "grainsize", "graphviz",
+    "incompatible_keys", "lax", "name_", "new_", "omp_lock_t", "openmpi", "priority", "pydot", "scan", "t1",
+    "taskgroup", "taskloop", "taskyield"}
 
 
 def comments_and_code(path):

@@ -346,7 +346,7 @@ def test_in_place(name, number, dtype):
             same(method(target, *sample.args[1:], **sample.kwargs), expected.to(target.dtype))
         return
     if (not fits or category(expected) > category(target)
-            or target.is_complex() and expected.is_floating_point()):       # the imaginary part would be lost
+            or (target.is_complex() and expected.is_floating_point())):       # the imaginary part would be lost
         with pytest.raises(RuntimeError):
             method(target, *sample.args[1:], **sample.kwargs)
         return

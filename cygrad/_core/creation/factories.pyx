@@ -930,7 +930,7 @@ cdef class PCG64Stream:
     def __init__(self, bit_generator):
         cdef uint64_t words[5]
         self.bit_generator = bit_generator
-        # The first field of NumPy's `bitgen_t` is the state.
+        # The first field of NumPy's struct bitgen_t is the state.
         self.source = (<pcg64_t **>PyCapsule_GetPointer(bit_generator.capsule, "BitGenerator"))[0]
         if HAS_PCG:
             pcg_state(self.source, words)

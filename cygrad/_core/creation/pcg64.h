@@ -10,7 +10,7 @@ typedef unsigned __int128 uint128_t;
 
 enum { PCG_BLOCK = 1024 };            /* half words made at a time */
 
-/* The memory to which `numpy.random.PCG64.ctypes.state_address` points. */
+/* The memory to which numpy.random.PCG64.ctypes.state_address points. */
 typedef struct { uint128_t state, increment; } pcg_state_t;
 typedef struct {
     pcg_state_t *pcg;
