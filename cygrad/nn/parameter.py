@@ -2,7 +2,8 @@
 
 import cygrad
 from cygrad import Tensor
-from cygrad._core.graph.boxing import disabled_torch_function, set_plain_subclass
+from cygrad._core.graph.boxing import disabled_torch_function
+from cygrad._core.graph.tensor import provide
 from cygrad._core.graph.tensor_type import make_subclass
 
 __all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "is_lazy"]
@@ -51,7 +52,7 @@ class Parameter(Tensor):
         return _rebuild_parameter, (type(self), self.detach(), self.requires_grad), self.__dict__ or None
 
 
-set_plain_subclass(Parameter)
+provide(plain_subclass=Parameter)
 
 
 class Buffer(Tensor):

@@ -59,16 +59,6 @@ def disabled_torch_function(func, types, args=(), kwargs=None):
         return func(*args, **({} if kwargs is None else kwargs))
 
 
-cdef object _kept = None           # holds the reference that the protocol borrows
-
-
-def set_plain_subclass(cls):
-    """Set the subclass with plain results that is frequent enough to skip the attribute lookup."""
-    global _kept
-    _kept = cls
-    protocol.plain_subclass = <PyObject *>cls
-
-
 cdef bint overrides(object value) except -1:
     if borrowed_type(value) == protocol.plain_subclass or overrides_disabled:
         return False

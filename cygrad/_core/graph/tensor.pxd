@@ -172,7 +172,7 @@ cdef struct protocol_t:
     PyObject *plain_subclass                            # cygrad._core.graph.boxing
 cdef protocol_t protocol
 # "backward": autograd.backward; "function_backward", "setup_context": what Function itself has; "ufuncs": operators by
-# NumPy's ufunc; "general_ufunc": for all other calls of ufuncs.
+# NumPy's ufunc; "general_ufunc": for all other calls of ufuncs; "plain_subclass": Parameter.
 cdef dict provided
 
 # Elements go to Python or NumPy, or come from there: a trace ends, as what happens to them is not seen.

@@ -917,8 +917,9 @@ cdef dict provided = {}
 
 
 def provide(**functions):
-    """Give the core functions of the Python layers, by the names that `provided` lists."""
+    """Give the core functions and classes of the Python layers, by the names that `provided` lists."""
     provided.update(functions)
+    protocol.plain_subclass = <PyObject *>provided.get("plain_subclass")
 
 
 def install(attributes):
