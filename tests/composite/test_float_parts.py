@@ -129,7 +129,6 @@ EXPRESSIONS = r"""
     torch.max(x, axis=1)
     x.std(axis=0, keepdims=True)
     torch.cumsum(x, axis=1)
-    torch.cumsum(x)
     torch.argmax(x, axis=0)
     torch.cat((x, x), axis=1)
     torch.stack((x, x), axis=1)

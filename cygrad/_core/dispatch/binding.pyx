@@ -440,6 +440,7 @@ cdef extern from "Python.h":
     object PyObject_Call(object function, object args, PyObject *kwargs)
 
 
+@cython.binding(False)      # methods check the type of self
 cdef class StaticFunction:
     """
     A function without ``__get__``: a class attribute that stays a function, like a built-in function.
@@ -452,7 +453,7 @@ cdef class StaticFunction:
     cdef readonly object __wrapped__
     cdef readonly str __doc__
 
-    def __init__(self, function):
+    def __cinit__(self, function):
         self.__wrapped__, self.__doc__ = function, function.__doc__
 
     def __call__(self, *args, **kwargs):

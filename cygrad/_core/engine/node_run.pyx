@@ -251,7 +251,7 @@ cdef int advance(plan_t *plan, int64_t *place, bint keep) noexcept nogil:
 # Execution of nodes in anomaly mode: one at a time, checking each result for nan.
 #
 # While no gradient contains nan, a node can only introduce one by its own computation. Element-wise programs report
-# whether they have written one (`nan_watch`), views of clean gradients are clean, and the rest is scanned.
+# whether they have written one (`elementwise/tiles`), views of clean gradients are clean, and the rest is scanned.
 
 cdef int _find_nan(const node_t *node, array_t **out, bint clean) noexcept nogil:
     """Return the index of a gradient that contains nan; -1 if none does."""

@@ -61,8 +61,8 @@ cdef int check_inplace(Tensor tensor, str operation, bint recorded) except -1:
                            f"{describe(tensor)}). Do it under no_grad(), or on a clone().")
     if base is not None and grad_enabled() and (recorded or requires_grad(base) or requires_grad(tensor)):
         if requires_grad(tensor) and not requires_grad(base) and base.untracked == DETACHED_IN_PLACE:
-            raise RuntimeError(f"{operation}: this view cannot be changed in place, because detach_() has taken its "
-                               f"base out of the graph (got a {describe(tensor)}). Make the view again.")
+            raise RuntimeError(f"{operation}: this view cannot be changed in place, because detach_() has detached "
+                               f"its base from the graph (got a {describe(tensor)}). Make the view again.")
         if base.node is None and (base.leaf_requires_grad or tensor.node is not None):
             raise RuntimeError(f"{operation}: a view of a leaf that requires grad cannot be modified in place (got a "
                                f"{describe(tensor)}, view of a {describe(base)}). Do it under no_grad(), or on a "

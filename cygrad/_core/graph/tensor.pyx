@@ -113,7 +113,7 @@ if not FREE_THREADED:
 # The mapping between Tensors and arrays.
 #
 # An array has a borrowed pointer to its Tensor, so that the same memory is the same object for users. Without a GIL
-# that Tensor may be dying in another thread, or another thread may replace its array: see `borrowed_references`.
+# that Tensor may be dying in another thread, or another thread may replace its array: see `graph/node`.
 
 cdef Tensor tensor_of(array_t *array):
     cdef Tensor tensor = known_tensor(array)
@@ -919,7 +919,8 @@ cdef dict provided = {}
 def provide(**functions):
     """Give the core functions and classes of the Python layers, by the names that `provided` lists."""
     provided.update(functions)
-    protocol.plain_subclass = <PyObject *>provided.get("plain_subclass")
+    cls = provided.get("plain_subclass")
+    protocol.plain_subclass = <PyObject *>cls
 
 
 def install(attributes):

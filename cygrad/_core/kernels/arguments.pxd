@@ -24,7 +24,7 @@ cdef int text_argument(const char *operation, const char *name, const value_t *v
 
 # 0 <= wrapped < ndim for a dimension that may count from the end; a 0-dim array is treated as if it had one.
 cdef int wrap_dim(const char *operation, int64_t dim, int ndim, int *wrapped) noexcept nogil
-# Wrap a list of dimensions and refuse repetitions; `tensor_identity` has room for MAX_DIMS.
+# Wrap a list of dimensions and refuse repetitions; value_t has room for MAX_DIMS.
 cdef int wrap_dims(const char *operation, int count, const int64_t *dims, int ndim, int *wrapped) noexcept nogil
 # Refuse negative sizes, too many dimensions, and more elements than an integer counts; -> how many there are.
 cdef int check_sizes(const char *operation, int64_t ndim, const int64_t *shape, int64_t *size) noexcept nogil

@@ -2,7 +2,7 @@
 Operator: a callable row of the table, with its descriptor in C and its compiled formulas.
 
 Rows are registered at import, in a few microseconds each. The formulas of a row are compiled when its first node is
-recorded (`signature` and `formula` parse them, `lowering` turns them into steps, `code_builder` into C structs), its
+recorded (`signature` and `formula` parse them, `lowering` turns them into steps, `interpreter` into C structs), its
 recorded formulas when they are first needed (`recorded`).
 """
 

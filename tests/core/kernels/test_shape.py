@@ -203,7 +203,7 @@ VIEW_ERRORS = [
     (RuntimeError, "start_dim comes after", "flatten", (1, 0)),
     (IndexError, r"flatten: dimension out of range \(got 2, expected a value in \[-2, 1\]\)", "flatten", (0, 2)),
     (RuntimeError, "do not multiply up", "unflatten", (1, [2, 2])),
-    (RuntimeError, "nothing to unflatten", "unflatten", (1, [])),
+    (RuntimeError, "sizes must not be empty", "unflatten", (1, [])),
     (IndexError, "squeeze: dimension out of range", "squeeze", (5,)),
     (RuntimeError, "dimension 1 is given twice", "squeeze", ([1, -1],)),
     (IndexError, r"expected a value in \[-3, 2\]", "unsqueeze", (3,)),
