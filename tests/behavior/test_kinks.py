@@ -182,6 +182,7 @@ KINKS = [
     ("min_all", lambda m, x: m.min(x) * nan, [[1.0, 3.0, -1.0]], [[0, 0, nan]]),
     ("median_of_all", lambda m, x: m.median(x) * nan, [[1.0, 3.0, -1.0]], [[nan, 0, 0]]),
     ("nanmedian_dim", weighted(op("nanmedian", 0)), [[nan, 1.0, 3.0, 2.0]], [[0, 0, 0, 1]]),
+    ("nansum", lambda m, x: m.nansum(x) * 2, [[nan, 1.0, nan, 2.0]], [[0, 2, 0, 2]]),
     ("mode", weighted(op("mode")), [[2.0, 2.0, 1.0]], [[0, 1, 0]]),
     ("cummax", weighted(op("cummax", 0)), [[1.0, 3.0, 3.0, 0.0]], [[1, 2, 7, 0]]),
     ("cummin", weighted(op("cummin", 0)), [[3.0, 1.0, 1.0, 2.0]], [[1, 2, 7, 0]]),

@@ -201,6 +201,7 @@ cdef class GraphTemplate:
         cdef list nodes = []
         cdef Node node, skeleton
         cdef node_t *end
+        cdef int64_t nr
         cdef int i, number
         if context.c.released:
             check(freed_error(context.c))
@@ -215,10 +216,12 @@ cdef class GraphTemplate:
         for node, edges in zip(nodes, self.edges, strict=True):
             for i, edge in enumerate(edges):
                 if edge is not None:
-                    number = edge[0]
-                    end = context.c.edges[-1 - number].node if number < 0 else (<Node>nodes[number]).c
+                    number, nr = edge
+                    end = (<Node>nodes[number]).c if number >= 0 else NULL
+                    if number < 0:             # an input, which may be another output of its node in each call
+                        end, nr = context.c.edges[-1 - number].node, context.c.edges[-1 - number].input_nr
                     if end != NULL:
-                        set_edge(node.c, i, end, edge[1])
+                        set_edge(node.c, i, end, nr)
         inputs = [None if context.c.edges[i].node == NULL else
                   GradientEdge(<object>context.c.edges[i].node.object, context.c.edges[i].input_nr)
                   for i in range(context.c.n_edges)]
