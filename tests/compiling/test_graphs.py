@@ -264,3 +264,27 @@ def test_tracing_calls_no_hooks(where):
     assert calls == []
     result.sum().backward()
     assert calls == [where] * (3 if where == "inside" else 1)
+
+
+@pytest.mark.parametrize("leaf", [False, True])
+def test_hooks_are_called_once_in_a_backward_of_some_results(leaf):
+    def run(compiled):
+        weight = cygrad.tensor([1.0, 2.0], requires_grad=True)
+        gradients = []
+
+        def function(x, y):
+            product = x * y
+            return product, product * 2
+
+        step = cygrad.compile(function) if compiled else function
+        for hooked in (False, False, False, True, True):
+            weight.grad = None
+            y = weight if leaf else weight * 3
+            if hooked and (not leaf or not gradients):
+                y.register_hook(lambda gradient: gradients.append(gradient.tolist()) or gradient * 2)
+            for result in step(cygrad.ones(2), y):
+                result.sum().backward(retain_graph=True)
+            gradients.append(weight.grad.tolist())
+        return gradients
+
+    assert run(True) == run(False)

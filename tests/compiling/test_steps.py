@@ -209,3 +209,20 @@ def test_memory_after_many_replays():
     after = cygrad.memory_stats()
     assert {name: after[name] for name in before if "in_use" in name} == {
         name: before[name] for name in before if "in_use" in name}
+
+
+@pytest.mark.parametrize("modify", [lambda x: x.grad.mul_(2), lambda x: (x * 3).sum().backward()])
+def test_a_constant_gradient_belongs_to_the_caller(modify):
+    """What the caller adds to it is not there in the next execution."""
+    x = cygrad.tensor([1.0, 0.6], requires_grad=True)
+
+    def step():
+        x.grad = None
+        (x * 0.25).sum().backward()
+
+    compiled = cygrad.compile(step)
+    for _ in range(5):
+        compiled()
+        assert x.grad.tolist() == [0.25, 0.25]
+        modify(x)
+    assert cygrad.compiling.explain(compiled).executions > 0

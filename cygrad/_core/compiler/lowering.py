@@ -305,7 +305,8 @@ class Lowering:
             if operation.kind == "kernel" and operation.operator.name == "clone":
                 source, result = operation.arguments[0], operation.results[0]
                 traced = self.arrays[result]
-                if self.is_sole_array(source) and self.is_never_written(result) and (
+                # A copy of constant elements belongs to the caller, who may modify it.
+                if not self.is_constant(source) and self.is_sole_array(source) and self.is_never_written(result) and (
                         self.arrays_of[traced.buffer] == [result] and traced.contiguous
                         and traced.strides == self.arrays[source].strides):
                     names[result] = source

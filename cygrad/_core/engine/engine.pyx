@@ -135,6 +135,7 @@ cdef class GraphTask:
     cdef plan_t plan
     cdef bint keep                  # retain_graph
     cdef bint recorded              # create_graph
+    cdef bint direct                # inputs are the ends of a part of the graph: nothing of theirs is executed
     cdef list gradients             # create_graph: the Tensor waiting in each buffer, or None
     cdef list captured              # create_graph: the Tensor captured in each buffer, or None
     cdef object error               # exception raised by Python code inside a team
@@ -271,6 +272,8 @@ cdef class GraphTask:
         cdef list results
         cdef int i
         self.plan.current = c
+        if self.direct and item.captured:          # hooks are called where the gradient arrives at the input
+            return self.capture(item, grads)
         if hooks is not None and hooks.fitted:
             fit_gradients(node, hooks, grads)
         if hooks is not None and hooks.tensor:
@@ -495,6 +498,7 @@ cdef object _run_backward(str operation, object outputs, object grads, bint keep
     remember_call(task.plan.id, keep)
     work_for(task.plan.id)
     task.keep = keep
+    task.direct = direct
     if is_tracing():
         _abort_trace_if_unsupported(&task.plan)
     # In a level of forward mode the gradients have tangents, which only the execution on Tensors computes; entries too.
