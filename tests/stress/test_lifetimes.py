@@ -93,7 +93,7 @@ def test_more_threads_than_slots(count):
 def test_threads_that_record_leave_nothing_with_malloc():
     """Each frees the list of dying nodes that it has made."""
     first, last = run_program(f"""
-import ctypes, threading, cygrad
+import ctypes, os, threading, time, cygrad
 class Facts(ctypes.Structure):
     names = "arena ordblks smblks hblks hblkhd usmblks fsmblks used free keep"
     _fields_ = [(name, ctypes.c_size_t) for name in names.split()]
@@ -108,6 +108,8 @@ def wave():
         thread = threading.Thread(target=work)
         thread.start()
         thread.join()
+    while len(os.listdir("/proc/self/task")) > alone: time.sleep(0.01)      # join() returns before a thread has ended
+alone = len(os.listdir("/proc/self/task"))
 for _ in range(20): wave()
 first = mallinfo().used
 for _ in range({50 * TIMES}): wave()
