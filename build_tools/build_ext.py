@@ -93,9 +93,8 @@ class BuildExt(build_ext):
         for module in chosen:
             path = Path(self.translated(module))
             write_if_changed(path, path.read_text().replace(*LIST_APPEND))
-        ours = self.configuration.compile_args
         for module in chosen:
-            own = by_name[module.name]
+            own, ours = by_name[module.name], module.extra_compile_args
             module.depends = own.depends
             # A module's own flags come last, where the compiler lets them win.
             module.extra_compile_args = ours + [flag for flag in own.extra_compile_args if flag not in ours]

@@ -97,7 +97,7 @@ def extension(name: str, source: Path, configuration: Configuration) -> Extensio
         [str(source)],
         include_dirs=[numpy.get_include(), openblas.include_dir(), str(CORE)],
         define_macros=MACROS,
-        extra_compile_args=configuration.compile_args,
+        extra_compile_args=configuration.compile_args_of(source.parent.name),
         depends=sorted(map(str, CORE.rglob("*.h") if source.suffix == ".pyx" else headers(source))),
     )
 
