@@ -6,6 +6,7 @@ and pointers in Open MPI. Both are passed in one register, or one stack slot, of
 ``int`` reads the lower half; in memory a pointer is large enough for either.
 """
 
+cimport cython
 from libc.stdint cimport INT32_MAX, int32_t, int64_t, uintptr_t
 from cygrad._core.arrays.array cimport array_t, release, retain
 from cygrad._core.graph.inplace cimport bump_version
@@ -41,6 +42,7 @@ ctypedef int (*all_reduce_t)(uintptr_t sent, void *received, int count, uintptr_
                              uintptr_t communicator, void *request) noexcept nogil
 
 
+@cython.binding(False)      # methods check the type of self
 cdef class Reduction:
     """
     The request of an in-place all-reduce, a collective of several steps.
@@ -95,6 +97,7 @@ cdef class Reduction:
         return complete
 
 
+@cython.binding(False)      # methods check the type of self
 cdef class Progress:
     """
     Makes progress on the collectives of a group.

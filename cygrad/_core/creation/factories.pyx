@@ -1,6 +1,7 @@
 """Factory functions: empty, full, the `_like` functions and the `new_` methods."""
 
 cimport cygrad._core.primitives.complex_parts
+cimport cython
 from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.math cimport ceil, fma, isfinite, pow
@@ -848,6 +849,7 @@ ctypedef fused real:
     double
 
 
+@cython.binding(False)      # methods check the type of self
 cdef class RandomStream:
     """
     A Mersenne Twister that produces the numbers of ``torch.Generator``. The caller ensures that one thread draws at
@@ -917,6 +919,7 @@ cdef class RandomStream:
                 mt_permutation(&self.mt, &out[0], out.shape[0], wide)
 
 
+@cython.binding(False)      # methods check the type of self
 cdef class PCG64Stream:
     """
     The numbers that `numpy.random.Generator` makes from a PCG64, made faster, in the memory of the same bit generator.
