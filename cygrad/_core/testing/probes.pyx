@@ -224,7 +224,7 @@ cdef void _member(void *context, int rank, int size) noexcept nogil:
 
 def loop_pieces(int64_t n, int64_t grain, team=0, sleep=False):
     """
-    Run a loop, in a team of that number of members if that is not 0; return what was noted.
+    Run a loop, in a team of `team` members unless that is 0; return what its pieces recorded.
 
     A dict with the sorted ``pieces``, the ``threads`` that ran them, the number ``inner`` of pieces of the
     loops inside, the ``inner_limit`` that those saw, and the ``members`` of the team.

@@ -22,7 +22,7 @@ from cygrad._core.kernels.arguments cimport (
     list_text, new_array, new_zeros, wrap_dim,
 )
 from cygrad._core.kernels.indexing.index cimport (
-    check_index_dtype, index_rule_t, offsets_of, out_of_bounds, scalar_array,
+    check_index_dtype, index_rule_t, offsets_of, out_of_bounds, rows_arguments, scalar_array,
 )
 from cygrad._core.kernels.shape.shape cimport expanded, reshaped
 from cygrad._core.memory.atomic cimport atomic_load, atomic_store
@@ -282,17 +282,8 @@ cdef int _check_index(const char *operation, array_t *self, int dim, array_t *in
 
 cdef int _open(const char *operation, const value_t *arguments, array_t **self, int *dim,
                array_t **index) noexcept nogil:
-    """The arguments (self, dim, index) that all kernels here begin with, checked against each other."""
-    cdef int64_t given
-    cdef int status = array_argument(operation, b"self", &arguments[0], self)
-    if status == OK:
-        status = integer_argument(operation, b"dim", &arguments[1], &given)
-    if status == OK:
-        status = array_argument(operation, b"index", &arguments[2], index)
-    if status == OK:
-        status = wrap_dim(operation, given, self[0].ndim, dim)
-    if status == OK:
-        status = check_index_dtype(operation, index[0], RUNTIME_ERROR)
+    """Read the arguments that all kernels here begin with, and check them against each other."""
+    cdef int status = rows_arguments(operation, arguments, self, dim, index)
     if status == OK:
         status = _check_index(operation, self[0], dim[0], index[0], b"self", self[0], False)
     return status
@@ -661,7 +652,7 @@ cdef int _find_starts(bags_t *work, const value_t *value, array_t *index, bint l
 
 
 cdef int _open_bags(bags_t *work, int dtype, int64_t rows, int64_t m, const value_t *arguments, array_t **index,
-               const value_t *factors, bint last, const value_t *padding) noexcept nogil:
+                    const value_t *factors, bint last, const value_t *padding) noexcept nogil:
     """Index and offsets of the arguments, and the factors."""
     cdef index_rule_t rule
     cdef array_t *given

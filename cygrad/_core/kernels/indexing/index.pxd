@@ -33,3 +33,6 @@ cdef void positions_to_offsets(array_t *positions, const array_t *array, int fir
 
 # An array of shape () and this dtype, from a number or a 0-dim array of any dtype.
 cdef int scalar_array(const char *operation, const value_t *value, int dtype, array_t **scalar) noexcept nogil
+# Read the arguments (self, dim, index) of operations that select along one dimension.
+cdef int rows_arguments(const char *operation, const value_t *arguments, array_t **self, int *dim,
+                        array_t **index) noexcept nogil

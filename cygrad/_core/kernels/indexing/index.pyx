@@ -595,9 +595,8 @@ cdef int _row_offsets(const char *operation, const array_t *self, int dim, array
     return offsets_of(index, &rule, offsets)
 
 
-cdef int _open_rows(const char *operation, const value_t *arguments, array_t **self, int *dim,
-               array_t **index) noexcept nogil:
-    """The arguments (self, dim, index) of index_select and index_add; the index is a vector."""
+cdef int rows_arguments(const char *operation, const value_t *arguments, array_t **self, int *dim,
+                        array_t **index) noexcept nogil:
     cdef int64_t given
     cdef int status = array_argument(operation, b"self", &arguments[0], self)
     if status == OK:
@@ -606,8 +605,13 @@ cdef int _open_rows(const char *operation, const value_t *arguments, array_t **s
         status = array_argument(operation, b"index", &arguments[2], index)
     if status == OK:
         status = wrap_dim(operation, given, self[0].ndim, dim)
-    if status == OK:
-        status = check_index_dtype(operation, index[0], RUNTIME_ERROR)
+    return check_index_dtype(operation, index[0], RUNTIME_ERROR) if status == OK else status
+
+
+cdef int _open_rows(const char *operation, const value_t *arguments, array_t **self, int *dim,
+                    array_t **index) noexcept nogil:
+    """Read the arguments of index_select and index_add; the index is a vector."""
+    cdef int status = rows_arguments(operation, arguments, self, dim, index)
     if status == OK and index[0].ndim > 1:
         snprintf(message(), MESSAGE, b"%s: the index must be a vector (got shape %s).", operation, shape_text(index[0]))
         return INDEX_ERROR
@@ -886,7 +890,7 @@ cdef void _fill_piece(void *context, int64_t begin, int64_t end) noexcept nogil:
 
 
 cdef int _open_mask(const char *operation, const value_t *arguments, array_t **self, array_t **mask, int *ndim,
-               int64_t *shape) noexcept nogil:
+                    int64_t *shape) noexcept nogil:
     """The arguments (self, mask) and the shape that both broadcast to."""
     cdef int status = array_argument(operation, b"self", &arguments[0], self)
     if status == OK:

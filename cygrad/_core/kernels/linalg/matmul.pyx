@@ -680,7 +680,7 @@ cdef int _set_factor(text_t operation, text_t name, const value_t *number, produ
 
 
 cdef int _take_addend(text_t operation, text_t name, product_t *product, const array_t *addend, int ndim,
-                     const int64_t *shape) noexcept nogil:
+                      const int64_t *shape) noexcept nogil:
     """Add an array that broadcasts to `shape`: the last one or two sizes of the result."""
     cdef int i, offset = ndim - addend.ndim
     cdef bint fits = offset >= 0

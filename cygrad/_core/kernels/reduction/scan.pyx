@@ -343,7 +343,7 @@ cdef void _exponentials_body(void *context, int64_t begin, int64_t end) noexcept
 
 
 cdef int _read_ordered(const char *name, bint exponentials, const value_t *arguments, array_t **self,
-               int *dim) noexcept nogil:
+                       int *dim) noexcept nogil:
     cdef int64_t given
     cdef int status = array_argument(name, b"self", &arguments[0], self)
     if status == OK:

@@ -609,7 +609,7 @@ cdef int _reduced(const char *name, choice_t choice, array_t *self, int dim, int
 
 
 cdef int _read_statistic(const char *name, const value_t *self_value, const value_t *dim_value, array_t **self,
-               int *dim) noexcept nogil:
+                         int *dim) noexcept nogil:
     cdef int64_t given
     cdef int status = array_argument(name, b"self", self_value, self)
     if status == OK:
