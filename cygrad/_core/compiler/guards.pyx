@@ -453,12 +453,12 @@ cdef bint _same_gradients(const aliases_t *aliases, run_frame_t *frame) noexcept
         if layout.gradient != 1 or array == NULL:
             continue
         found = _first_with(aliases, frame, array.storage, aliases.n_own)
-        if found >= 0:
-            other = _array(frame, found)
+        other = array if found < 0 else _array(frame, found)
         for k in range(i if found < 0 else 0):
-            if aliases.layouts[k].gradient == 1 and found < 0 and (
+            if aliases.layouts[k].gradient == 1 and frame.gradients[k] != NULL and (
                     frame.gradients[k].storage == array.storage):
                 found, other = aliases.n_tensors + k, frame.gradients[k]
+                break
         if found != layout.gradient_same_as or (found >= 0 and array.data - other.data != layout.gradient_offset):
             return False
     return True
