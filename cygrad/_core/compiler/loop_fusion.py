@@ -19,8 +19,8 @@ class FusedLoop:
 
     kind, expression, operator, step, meta, is_list, target = "fused_loop", None, None, None, None, False, None
 
-    def __init__(self, arguments, results, stages, n_temporaries):
-        self.arguments, self.results, self.stages, self.n_temporaries = arguments, results, stages, n_temporaries
+    def __init__(self, arguments, results, stages, n_operands):
+        self.arguments, self.results, self.stages, self.n_operands = arguments, results, stages, n_operands
 
     def reads(self):
         """Return the numbers of the arrays that it reads."""
@@ -114,20 +114,11 @@ class Group:
         if not results:
             return [operation for operation, _ in self.operations]
         operands = {number: position for position, number in enumerate([*self.inputs, *results])}
-        last = {source: index for index, (_, sources) in enumerate(self.operations) for source in sources}
-        stages, free, n_temporaries = [], [], 0
-        for index, (operation, sources) in enumerate(self.operations):
-            number = operation.results[0]
-            if number not in operands:
-                if not free:
-                    free.append(len(self.inputs) + len(results) + n_temporaries)
-                    n_temporaries += 1
-                operands[number] = free.pop()
-            expression = operation.expression
-            stages.append((expression, [operands[source] for source in sources], operands[number]))
-            free += [operands[source] for source in dict.fromkeys(sources)
-                     if last[source] == index and operands[source] >= len(self.inputs) + len(results)]
-        return [FusedLoop(tuple(self.inputs), tuple(results), stages, n_temporaries)]
+        stages = []
+        for operation, sources in self.operations:
+            out = operands.setdefault(operation.results[0], len(operands))
+            stages.append((operation.expression, [operands[source] for source in sources], out))
+        return [FusedLoop(tuple(self.inputs), tuple(results), stages, len(operands))]
 
 
 def join_groups(entries):

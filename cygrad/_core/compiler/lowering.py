@@ -490,7 +490,7 @@ class Lowering:
                 touched = [number for own in operation.arguments for number in own]
             elif operation.kind == "fused_loop":
                 made["arguments"] = [slot(number) for number in operation.arguments]
-                made["fused_loop"] = (operation.n_temporaries, [(expression.assembled(make_constant), inputs, out)
+                made["fused_loop"] = (operation.n_operands, [(expression.assembled(make_constant), inputs, out)
                                                      for expression, inputs, out in operation.stages])
                 made["text"] = operation.text
                 touched = list(operation.reads())

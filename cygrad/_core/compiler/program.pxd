@@ -3,7 +3,8 @@
 from libc.stdint cimport int32_t, int64_t, uint32_t
 from cygrad._core.arrays.array cimport array_t, kernel_t, value_t
 from cygrad._core.compiler.guards cimport run_frame_t
-from cygrad._core.elementwise.program cimport MAX_INPUTS, program_t
+from cygrad._core.elementwise.program cimport program_t
+from cygrad._core.elementwise.tiles cimport fused_stage_t
 from cygrad._core.graph.tensor cimport Tensor
 from cygrad._core.optimizers.optimize cimport rule_t
 from cygrad._core.threads.parallel cimport tasks_t
@@ -15,27 +16,18 @@ from cygrad._core.threads.parallel cimport tasks_t
 cdef enum:
     MAX_OPERANDS = 48
 
-# Expression of a fused loop. Operands are numbered: arguments, results, then temporaries of the loop.
-ctypedef struct stage_t:
-    program_t *program
-    int32_t inputs[<int>MAX_INPUTS]
-    int32_t out
-
-ctypedef struct fused_loop_t:
-    stage_t *stages
-    int32_t n_stages, n_arguments, n_results, n_temporaries
-
 cdef class Expression:
     cdef program_t program
     cdef list numbers
 
 cdef class FusedLoop:
-    cdef fused_loop_t fused_loop
+    cdef int32_t n_stages, n_arguments, n_results, n_operands
+    cdef program_t *programs[MAX_OPERANDS]
+    cdef fused_stage_t stages[MAX_OPERANDS]       # without the specialized programs
     cdef list expressions
-
-# Run a fused loop; results of the layouts layouts[slots[k]] go into table[slots[k]].
-cdef int run_fused_loop(const fused_loop_t *fused_loop, const value_t *arguments, array_t **layouts,
-                        const int32_t *slots, array_t **table) noexcept nogil
+    # Results of the layouts layouts[slots[k]] go into table[slots[k]].
+    cdef int run(self, const value_t *arguments, array_t **layouts, const int32_t *slots,
+                 array_t **table) noexcept nogil
 
 # ---------------------------------------------------------------------------------------------------------- gil handoff
 
@@ -94,7 +86,7 @@ ctypedef struct operation_t:
     int32_t updates, n_updates            # of an optimizer
     kernel_t kernel
     program_t *program
-    fused_loop_t *fused_loop
+    void *fused_loop      # FusedLoop, borrowed
     array_t *meta
     const char *name
     rule_t rule

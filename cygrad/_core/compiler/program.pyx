@@ -21,43 +21,26 @@ from cygrad._core.compiler.tracer cimport (
     Constant, Step, TracedArray, array_of, copy_to_layout, empty_with_layout, has_layout, view_as_layout,
 )
 from cygrad._core.elementwise.elementwise cimport copy_into, evaluate, forget, instruction_t, program_t
-from cygrad._core.elementwise.tiles cimport MAX_BUFFERS, OUT_SLOT, discard, specialize, specialized_t, step_t
+from cygrad._core.elementwise.program cimport MAX_INPUTS
+from cygrad._core.elementwise.tiles cimport (
+    discard, fused_loop_t, fused_operand_t, fused_stage_t, run_fused_loop, specialize, specialized_t,
+)
 from cygrad._core.graph.boxing cimport plain_object
 from cygrad._core.graph.node cimport forget_place
 from cygrad._core.graph.tensor cimport Tensor, wrap
 from cygrad._core.kernels.reduction.reductions cimport evaluate_summed
-from cygrad._core.memory.atomic cimport atomic_claim, atomic_decrement, atomic_increment, atomic_load, atomic_store
+from cygrad._core.memory.atomic cimport atomic_decrement, atomic_increment, atomic_load, atomic_store
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, check, message
-from cygrad._core.memory.storage cimport storage_new, storage_release, storage_t, version_t
+from cygrad._core.memory.storage cimport storage_t, version_t
 from cygrad._core.optimizers.optimize cimport ADAM_RULE, ROLES, adam_factors, release_work, run_updates, update_t
-from cygrad._core.primitives.primitive_table cimport (
-    CHAIN_CODE, ELEMENTS, HELD, MAX_ARITY, MAX_PRIMITIVES, NUMBER, chain_step_t, loop_status, loop_t, primitive_t,
-    primitives, run_chain, set_loop_status,
-)
-from cygrad._core.primitives.typed_loops cimport short_operation
+from cygrad._core.primitives.primitive_table cimport MAX_ARITY, MAX_PRIMITIVES, primitive_t, primitives
 from cygrad._core.table.operator cimport MAX_RESULTS, Operator
-from cygrad._core.threads.parallel cimport parallel_for, run_tasks, thread_limit
+from cygrad._core.threads.parallel cimport run_tasks, thread_limit
 
 
 # ---------------------------------------------------------------------------------------------------------- fused loops
 
 # Element-wise expressions of compiled programs, and fused loops: several of them in one pass over memory.
-#
-# A fused loop runs all of its expressions on a tile of some hundred elements, then on the next tile, so that
-# temporaries stay in the caches. To keep the overhead per tile small, all steps form one list of calls, and runs of
-# cheap steps form chains, whose values stay in registers. Each element passes the same operations as in separate loops,
-# and tiles depend only on the size of the problem, so results are bit-identical for any number of threads.
-
-cdef extern from "simd/fetch.h" nogil:
-    void fetch(const char *memory, int64_t nbytes, bint written)
-
-cdef enum:
-    TILE_BYTES = 3 << 14      # of all operands and buffers for a tile
-    MIN_TILE = 256            # elements; tiles are multiples of it, like the blocks of chains
-    MAX_TILE = 2048
-    GRAIN = 1 << 16           # elements times expressions per chunk of a thread
-    UNCACHED = 1 << 18        # elements from which arrays exceed the caches
-
 
 def forward_program(Operator operator not None):
     """
@@ -160,218 +143,73 @@ cdef class Expression:
 @cython.binding(False)
 cdef class FusedLoop:
     """
-    Owns a fused loop.
+    Owns the stages of a fused loop.
 
     Parameters
     ----------
-    n_arguments, n_results, n_temporaries : int
+    n_arguments, n_results, n_operands : int
+        Operands are numbered: arguments, results, then those that exist one tile at a time.
     stages : list of tuple
         (arguments of `Expression`, operands of its inputs, operand of its result).
     """
 
-    def __cinit__(self, int n_arguments, int n_results, int n_temporaries, list stages):
+    def __cinit__(self, int n_arguments, int n_results, int n_operands, list stages):
         cdef Expression expression
         cdef int i, k
+        if n_operands > MAX_OPERANDS or len(stages) > MAX_OPERANDS:
+            raise RuntimeError(f"compile: too many operands of a fused loop (got {n_operands})")
         self.expressions = []
-        self.fused_loop.stages = <stage_t *>calloc(len(stages) + 1, sizeof(stage_t))
-        if self.fused_loop.stages == NULL or n_arguments + n_results + n_temporaries > MAX_OPERANDS:
-            raise MemoryError("compile: no memory for a fused loop")
-        self.fused_loop.n_stages, self.fused_loop.n_arguments = len(stages), n_arguments
-        self.fused_loop.n_results, self.fused_loop.n_temporaries = n_results, n_temporaries
+        self.n_stages, self.n_arguments = len(stages), n_arguments
+        self.n_results, self.n_operands = n_results, n_operands
         for i, (program, inputs, out) in enumerate(stages):
             expression = Expression(*program)
             self.expressions.append(expression)
-            self.fused_loop.stages[i].program, self.fused_loop.stages[i].out = &expression.program, out
+            self.programs[i], self.stages[i].out = &expression.program, out
             for k in range(len(inputs)):
-                self.fused_loop.stages[i].inputs[k] = inputs[k]
+                self.stages[i].inputs[k] = inputs[k]
 
-    def __dealloc__(self):
-        free(self.fused_loop.stages)
-
-
-# One primitive loop, called per tile. Buffers are numbered after the operands.
-cdef struct fused_call_t:
-    loop_t loop
-    void *data
-    int32_t n_inputs
-    int32_t operands[MAX_ARITY + 1]       # inputs, then the result
-    char *numbers[MAX_ARITY + 1]          # address of a scalar operand, or NULL
-    int64_t steps[MAX_ARITY + 1]          # in bytes; 0: the same element
-    int32_t operation         # operation code of short loops; -1: not chainable
-    int32_t chained           # at the first call of a chain: number of calls
-    int64_t code              # code in a chain
-
-
-cdef struct fused_run_t:
-    const fused_loop_t *fused_loop
-    specialized_t *programs[<int>MAX_OPERANDS]
-    fused_call_t *calls
-    double complex *numbers   # loop-invariant values
-    int32_t n_calls
-    int32_t n_numbers
-    int32_t n_buffers
-    char *operands[<int>MAX_OPERANDS]     # arguments and results
-    int64_t steps[<int>MAX_OPERANDS]
-    int64_t n
-    int64_t tile              # elements
-    int64_t width             # bytes of a buffer per element
-    int64_t size              # bytes of an element
-    int64_t error
-    char text[256]
-
-
-cdef int run_fused_loop(const fused_loop_t *fused_loop, const value_t *arguments, array_t **layouts,
-                        const int32_t *slots, array_t **table) noexcept nogil:
-    cdef fused_run_t work
-    cdef const array_t *model = layouts[slots[0]]
-    cdef storage_t *memory = NULL
-    cdef int64_t operands = fused_loop.n_arguments + fused_loop.n_results + fused_loop.n_temporaries, grain
-    cdef int i, status = OK, made = 0
-    memset(&work, 0, sizeof(fused_run_t))
-    work.fused_loop, work.n, work.size = fused_loop, model.size, itemsize(model.dtype)
-    for i in range(fused_loop.n_arguments):
-        work.operands[i] = arguments[i].of.array.data
-        work.steps[i] = 0 if _is_one_number(arguments[i].of.array) else work.size
-    for i in range(fused_loop.n_results):
-        table[slots[i]] = array_empty_like(layouts[slots[i]], -1)
-        if table[slots[i]] == NULL:
-            return MEMORY_ERROR
-        work.operands[fused_loop.n_arguments + i] = table[slots[i]].data
-    for i in range(fused_loop.n_arguments, operands):
-        work.steps[i] = work.size
-    while status == OK and made < fused_loop.n_stages:
-        status = _specialize(&work, made, arguments, layouts[slots[0]])
-        made += status == OK
-    if status == OK:
-        memory = storage_new(work.n_calls * (sizeof(fused_call_t) + sizeof(double complex)))
-        status = OK if memory != NULL else MEMORY_ERROR
-    if status == OK:
-        work.numbers = <double complex *>memory.data
-        work.calls = <fused_call_t *>(work.numbers + work.n_calls)
-        _flatten(&work)
-        _find_chains(&work)
-        work.tile = TILE_BYTES // (operands * work.size + work.n_buffers * work.width) // MIN_TILE * MIN_TILE
-        work.tile = min(max(work.tile, <int64_t>MIN_TILE), <int64_t>MAX_TILE)
-        grain = GRAIN // (work.tile * fused_loop.n_stages)
-        parallel_for(_run_tiles, &work, (work.n + work.tile - 1) // work.tile, grain if grain > 1 else 1)
-        if work.error != OK:
-            snprintf(message(), MESSAGE, b"%s", work.text)
-        status = <int>work.error
-        storage_release(memory)
-    for i in range(made):
-        if work.programs[i].temporary:
-            discard(work.programs[i])
-    return status
-
-
-cdef int _specialize(fused_run_t *work, int number, const value_t *arguments, array_t *model) noexcept nogil:
-    """Specialize an expression for operands that are arguments or have the layout of `model`."""
-    cdef const stage_t *stage = &work.fused_loop.stages[number]
-    cdef value_t[<int>MAX_INPUTS] values
-    cdef specialized_t *made
-    cdef int k, status = OK
-    for k in range(stage.program.n_inputs):
-        if stage.inputs[k] < work.fused_loop.n_arguments:
-            values[k] = arguments[stage.inputs[k]]
-        else:
-            set_array(&values[k], model)
-    made = specialize(stage.program, values, &status)
-    if made == NULL:
-        return status
-    work.programs[number] = made
-    work.n_buffers, work.width = max(work.n_buffers, made.n_buffers), max(work.width, <int64_t>made.width)
-    work.n_calls += made.n_steps
-    return OK
-
-
-cdef void _flatten(fused_run_t *work) noexcept nogil:
-    """Flatten the steps of all expressions to one list of calls; compute loop-invariant values."""
-    cdef const fused_loop_t *fused_loop = work.fused_loop
-    cdef int first_buffer = fused_loop.n_arguments + fused_loop.n_results + fused_loop.n_temporaries
-    cdef const specialized_t *program
-    cdef const step_t *step
-    cdef fused_call_t *call = work.calls
-    cdef char *numbers[<int>MAX_BUFFERS]          # address of a loop-invariant value
-    cdef int64_t[<int>MAX_BUFFERS] buffers        # strides of buffers
-    cdef int64_t varies, one = 1
-    cdef int i, j, k, slot
-    for i in range(fused_loop.n_stages):
-        program = work.programs[i]
-        for j in range(program.n_steps):
-            step = &program.steps[j]
-            memset(call, 0, sizeof(fused_call_t))
-            call.loop, call.data, call.n_inputs = step.loop, step.data, step.n_inputs
-            varies = 0
-            for k in range(step.n_inputs):
-                slot = step.inputs[k]
-                if slot < program.n_inputs:
-                    call.operands[k] = fused_loop.stages[i].inputs[slot]
-                    call.steps[k] = work.steps[call.operands[k]]
-                    if call.steps[k] == 0:
-                        call.numbers[k] = work.operands[call.operands[k]]
-                elif slot < program.n_inputs + program.n_cells:
-                    call.numbers[k] = <char *>program.cells[slot - program.n_inputs].value
+    cdef int run(self, const value_t *arguments, array_t **layouts, const int32_t *slots,
+                 array_t **table) noexcept nogil:
+        cdef fused_loop_t loop
+        cdef fused_operand_t operands[MAX_OPERANDS]
+        cdef fused_stage_t stages[MAX_OPERANDS]
+        cdef value_t[<int>MAX_INPUTS] values
+        cdef array_t *model = layouts[slots[0]]
+        cdef specialized_t *made
+        cdef program_t *program
+        cdef int64_t step = itemsize(model.dtype)
+        cdef int i, k, n_ready = 0, status = OK
+        loop.size, loop.n_operands, loop.n_stages = model.size, self.n_operands, self.n_stages
+        loop.operands, loop.stages = operands, stages
+        for i in range(self.n_operands):
+            operands[i] = fused_operand_t(NULL, step, 0, model.dtype, False)
+        for i in range(self.n_arguments):
+            operands[i].data = arguments[i].of.array.data
+            operands[i].step = 0 if _is_one_number(arguments[i].of.array) else step
+        for i in range(self.n_results):
+            table[slots[i]] = array_empty_like(layouts[slots[i]], -1)
+            if table[slots[i]] == NULL:
+                return MEMORY_ERROR
+            operands[self.n_arguments + i].data, operands[self.n_arguments + i].kept = table[slots[i]].data, True
+        for i in range(self.n_stages):
+            stages[i] = self.stages[i]
+            program = self.programs[i]
+            for k in range(program.n_inputs):
+                if stages[i].inputs[k] < self.n_arguments:
+                    values[k] = arguments[stages[i].inputs[k]]
                 else:
-                    slot -= program.n_inputs + program.n_cells
-                    call.operands[k], call.steps[k] = first_buffer + slot, buffers[slot]
-                    call.numbers[k] = numbers[slot]
-                varies |= call.steps[k]
-            k = step.n_inputs
-            if step.out == OUT_SLOT:
-                call.operands[k], call.steps[k] = fused_loop.stages[i].out, work.size
-            else:
-                slot = step.out - program.n_inputs - program.n_cells
-                call.operands[k], call.steps[k] = first_buffer + slot, step.out_size
-                buffers[slot], numbers[slot] = step.out_size, NULL
-                if varies == 0:
-                    call.numbers[k] = numbers[slot] = <char *>&work.numbers[work.n_numbers]
-                    buffers[slot] = 0
-                    work.n_numbers += 1
-                    call.loop(call.numbers, &one, call.steps, call.data)
-                    continue
-            call.operation = short_operation(call.loop, call.data, call.steps)
-            call += 1
-    work.n_calls = <int32_t>(call - work.calls)
-
-
-cdef void _find_chains(fused_run_t *work) noexcept nogil:
-    """Chain runs of cheap calls of one dtype; drop results that are read only within the chain."""
-    cdef const fused_loop_t *fused_loop = work.fused_loop
-    cdef bint read[<int>MAX_OPERANDS + <int>MAX_BUFFERS]       # by a later call or by readers of the results
-    cdef int kinds[3]
-    cdef int i, k, out, before, kept, chained = 0
-    cdef fused_call_t *call
-    cdef const fused_call_t *last
-    memset(read, 0, sizeof(read))
-    for i in range(fused_loop.n_arguments, fused_loop.n_arguments + fused_loop.n_results):
-        read[i] = True
-    for i in range(work.n_calls - 1, -1, -1):
-        call = &work.calls[i]
-        out = call.operands[call.n_inputs]
-        before = -1               # operand in registers
-        if i > 0 and call.operation >= 0:
-            last = call - 1
-            if last.operation >= 0 and (call.operation ^ last.operation) & 1 == 0:
-                before = last.operands[last.n_inputs]
-        kinds[0] = kinds[1] = HELD
-        kept = read[out]
-        read[out] = False
-        for k in range(call.n_inputs):
-            if call.numbers[k] != NULL:
-                kinds[k] = NUMBER
-            elif call.operands[k] != before:
-                kinds[k] = ELEMENTS
-                read[call.operands[k]] = True
-        if call.operation >= 0:
-            call.code = CHAIN_CODE(call.operation >> 1, kinds[0], kinds[1], kept)
-            chained += 1
-            if before < 0:
-                call.chained, chained = chained, 0
-
-
-cdef void _fail(fused_run_t *work, int status) noexcept nogil:
-    if atomic_claim(&work.error, OK, status):
-        snprintf(work.text, sizeof(work.text), b"%s", message())
+                    set_array(&values[k], model)
+            made = specialize(program, values, &status)
+            if made == NULL:
+                break
+            stages[i].program = made
+            n_ready += 1
+        if status == OK:
+            status = run_fused_loop(&loop)
+        for i in range(n_ready):
+            if stages[i].program.temporary:
+                discard(<specialized_t *>stages[i].program)
+        return status
 
 
 cdef inline bint _is_one_number(const array_t *array) noexcept nogil:
@@ -381,90 +219,6 @@ cdef inline bint _is_one_number(const array_t *array) noexcept nogil:
         if array.shape[i] > 1 and array.strides[i] != 0:
             return False
     return True
-
-
-cdef int _bind_chains(const fused_run_t *work, char **data, chain_step_t *steps, char ***moving) noexcept nogil:
-    """Set the pointers of chains for a tile; return how many advance with the tiles."""
-    cdef const fused_call_t *call
-    cdef const char **pointers[3]
-    cdef int i, k, n_moving = 0, n_held = work.fused_loop.n_arguments + work.fused_loop.n_results
-    for i in range(work.n_calls):
-        call = &work.calls[i]
-        if call.operation < 0:
-            continue
-        steps[i].code = call.code
-        pointers[0], pointers[1] = &steps[i].left, &steps[i].right
-        pointers[call.n_inputs] = <const char **>&steps[i].out
-        for k in range(call.n_inputs + 1):
-            pointers[k][0] = data[call.operands[k]] if call.numbers[k] == NULL else call.numbers[k]
-            if call.numbers[k] == NULL and call.operands[k] < n_held:
-                moving[n_moving] = <char **>pointers[k]
-                n_moving += 1
-    return n_moving
-
-
-cdef inline void _call(const fused_call_t *call, char **data, int64_t start, int64_t n) noexcept nogil:
-    """Run a call on n elements of a tile from `start`."""
-    cdef char *pointers[MAX_ARITY + 1]
-    cdef int k
-    for k in range(call.n_inputs + 1):
-        pointers[k] = data[call.operands[k]] + start * call.steps[k] if call.numbers[k] == NULL else call.numbers[k]
-    call.loop(pointers, &n, call.steps, call.data)
-
-
-cdef void _run_tiles(void *context, int64_t begin, int64_t end) noexcept nogil:
-    """Run some tiles with temporaries and buffers of this thread."""
-    cdef fused_run_t *work = <fused_run_t *>context
-    cdef const fused_loop_t *fused_loop = work.fused_loop
-    cdef fused_call_t *call
-    cdef chain_step_t *steps
-    cdef char ***moving
-    cdef char *data[<int>MAX_OPERANDS + <int>MAX_BUFFERS]
-    cdef int64_t position, n, done, row = work.tile * work.size, width = work.tile * work.width
-    cdef int64_t temporaries = fused_loop.n_temporaries * row + work.n_buffers * width
-    cdef int i, k, n_moving, n_held = fused_loop.n_arguments + fused_loop.n_results
-    cdef storage_t *storage = storage_new(temporaries + work.n_calls * (sizeof(chain_step_t) + 3 * sizeof(char **)))
-    if storage == NULL:
-        _fail(work, MEMORY_ERROR)
-        return
-    for i in range(n_held):
-        data[i] = work.operands[i] + begin * work.tile * work.steps[i]
-    for i in range(fused_loop.n_temporaries):
-        data[n_held + i] = storage.data + i * row
-    for i in range(work.n_buffers):
-        data[n_held + fused_loop.n_temporaries + i] = storage.data + fused_loop.n_temporaries * row + i * width
-    steps = <chain_step_t *>(storage.data + temporaries)
-    moving = <char ***>(steps + work.n_calls)
-    n_moving = _bind_chains(work, data, steps, moving)
-    for position in range(begin, end):
-        if atomic_load(&work.error) != OK:
-            break
-        n = min(work.tile, work.n - position * work.tile)
-        if work.n >= UNCACHED and position + 1 < end:
-            for i in range(n_held):
-                if work.steps[i]:
-                    fetch(data[i] + row, min(work.tile, work.n - (position + 1) * work.tile) * work.size,
-                          i >= fused_loop.n_arguments)
-        i = 0
-        while i < work.n_calls:
-            call = &work.calls[i]
-            if call.operation < 0:
-                _call(call, data, 0, n)
-                i += 1
-                continue
-            done = run_chain(call.operation & 1, &steps[i], call.chained, n)
-            if done < n:
-                for k in range(i, i + call.chained):
-                    _call(&work.calls[k], data, done, n - done)
-            i += call.chained
-        for i in range(n_held):
-            data[i] += work.tile * work.steps[i]
-        for i in range(n_moving):
-            moving[i][0] += row
-        if loop_status() != OK:
-            _fail(work, loop_status())
-            set_loop_status(OK)
-    storage_release(storage)
 
 
 # ---------------------------------------------------------------------------------------------------------- gil handoff
@@ -707,7 +461,7 @@ cdef class Program:
             if operation.kind == FUSED_LOOP:
                 fused_loop = FusedLoop(operation.n_arguments, operation.n_results, *given["fused_loop"])
                 self.keep.append(fused_loop)
-                operation.fused_loop = &(<FusedLoop>fused_loop).fused_loop
+                operation.fused_loop = <void *>fused_loop
             if given.get("meta") is not None:
                 self.keep.append(given["meta"])
                 operation.meta = (<TracedArray?>given["meta"]).array
@@ -1010,8 +764,8 @@ cdef class Program:
         if operation.kind == OPTIMIZE:
             return self.optimize(operation, frame)
         if operation.kind == FUSED_LOOP:
-            return run_fused_loop(operation.fused_loop, arguments, self.layouts, self.result_slots + operation.results,
-                             frame.table)
+            return (<FusedLoop>operation.fused_loop).run(arguments, self.layouts, self.result_slots + operation.results,
+                                                         frame.table)
         if operation.kind == DRAW:
             slot = self.result_slots[operation.results]
             frame.table[slot], frame.drawn[operation.draw] = frame.drawn[operation.draw], NULL

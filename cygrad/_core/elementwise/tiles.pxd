@@ -137,3 +137,33 @@ cdef int run_task(task_t *task) noexcept nogil
 # then compute `n` elements from number `start` on into the contiguous memory `to`.
 cdef void prepare_task(task_t *task) noexcept nogil
 cdef void produce(void *task, int64_t start, int64_t n, char *to) noexcept nogil
+
+# ---------------------------------------------------------------------------------------------------------- fused loops
+
+# Several specialized programs over elements of one shape, tile by tile.
+
+cdef enum:
+    MAX_FUSED = 128       # operands
+
+# What a stage reads or writes.
+ctypedef struct fused_operand_t:
+    char *data                # NULL: it exists one tile at a time
+    int64_t step              # bytes from one element to the next; 0: one for all
+    int64_t row               # n > 0: each is for n elements of a row; -n < 0: n elements are repeated for all
+    int32_t dtype
+    int32_t kept              # a stage writes it to `data`
+
+ctypedef struct fused_stage_t:
+    const specialized_t *program      # NULL: the sum of its two inputs
+    char **cells              # its numbers, each in the dtype that its step needs; NULL: all are constants
+    int16_t inputs[MAX_INPUTS]        # operands; unused for a number
+    int16_t out
+
+ctypedef struct fused_loop_t:
+    int64_t size              # elements
+    int32_t n_operands, n_stages
+    fused_operand_t *operands
+    fused_stage_t *stages
+
+# Run all stages; each bit is that of the programs run one after the other, for any number of threads.
+cdef int run_fused_loop(const fused_loop_t *loop) noexcept nogil

@@ -9,6 +9,7 @@ inputs. Tiles depend only on the problem, never on the threads.
 from libc.stdint cimport int64_t, uintptr_t
 from libc.stdio cimport snprintf
 from libc.stdlib cimport free, llabs, malloc
+from libc.string cimport memset
 from cygrad._core.arrays.array cimport (
     ARRAY, DIMENSIONED, MAX_DIMS, WEAK, array_t, common_dtype, dtype_of, rank_of, settled,
 )
@@ -24,7 +25,7 @@ from cygrad._core.primitives.primitive_table cimport (
     CHAIN_CODE, ELEMENTS, FLOAT, HELD, MAX_ARITY, NUMBER, SELECT, cast_loops, chain_step_t, entries, entry_t,
     loop_status, number_to_cell, primitive as primitive_of, primitives, run_chain, set_loop_status,
 )
-from cygrad._core.primitives.typed_loops cimport chain_operation
+from cygrad._core.primitives.typed_loops cimport chain_operation, short_operation
 from cygrad._core.threads.parallel cimport parallel_for
 
 
@@ -965,3 +966,335 @@ cdef int run_task(task_t *task) noexcept nogil:
     if task.error != OK:
         snprintf(message(), MESSAGE, b"%s", task.text)
     return task.error
+
+
+# ---------------------------------------------------------------------------------------------------------- fused loops
+
+# All stages run on one tile before the next one begins, so temporaries stay in the L1 cache. To keep the overhead per
+# tile small, the steps of all programs form one list of calls, and runs of cheap calls form chains, whose values stay
+# in registers. Each element passes the same operations as in separate loops, and tiles depend only on the size of the
+# problem, so the bits do not depend on fusion or on the number of threads.
+
+cdef extern from "elementwise/spread.h" nogil:
+    void spread(void *to, const char *data, int64_t size, int64_t step, int64_t row, int64_t position, int64_t n)
+
+cdef enum:
+    FUSED_BYTES = 3 << 14     # of all operands and buffers for a tile
+    SMALLEST_FUSED = 256      # elements; tiles are multiples of it, as are the blocks of chains
+    LARGEST_FUSED = 2048
+    UNCACHED = 1 << 18        # elements from which the next tile is prefetched
+    FUSED_WORK = 1 << 19      # additions per chunk of a thread, each of which sets up a workspace
+    APART = 320               # bytes between the places of the workspace, which are not multiples of a page apart
+
+cdef int _add = primitive_of("add")
+
+# One primitive loop, called per tile. A place is an operand, then a part of the workspace.
+ctypedef struct fused_call_t:
+    loop_t loop
+    void *data
+    int32_t n_inputs
+    int32_t places[MAX_ARITY + 1]         # inputs, then the result
+    char *numbers[MAX_ARITY + 1]          # address of a scalar operand, or NULL
+    int64_t steps[MAX_ARITY + 1]          # in bytes; 0: the same element
+    int32_t operation         # operation code of short loops; -1: not chainable
+    int32_t chained           # at the first call of a chain: number of calls
+    int64_t code              # code in a chain
+
+ctypedef struct fused_run_t:
+    const fused_loop_t *loop
+    fused_call_t *calls
+    double complex *numbers   # loop-invariant values
+    int32_t n_calls, n_numbers
+    int32_t n_places          # of the workspace; buffers come last
+    int32_t first_buffer
+    int32_t places[<int>MAX_FUSED]        # of each operand
+    int64_t tile              # elements
+    int64_t width             # bytes of a place per element
+    int64_t error
+    char text[256]
+
+
+cdef int run_fused_loop(const fused_loop_t *loop) noexcept nogil:
+    cdef fused_run_t run
+    cdef const specialized_t *program
+    cdef char *memory
+    cdef int64_t cost = 0, bytes = 0, grain
+    cdef int i, n_calls = 0, n_buffers = 0
+    run.loop, run.error, run.width = loop, OK, 1
+    for i in range(loop.n_stages):
+        program = loop.stages[i].program
+        n_calls += 1 if program == NULL else program.n_steps
+        cost += 1 if program == NULL else program.cost
+        if program != NULL and program.n_buffers:
+            n_buffers, run.width = max(n_buffers, program.n_buffers), max(run.width, <int64_t>program.width)
+    for i in range(loop.n_operands):
+        if loop.operands[i].data != NULL:
+            bytes += itemsize(loop.operands[i].dtype)
+        run.width = max(run.width, <int64_t>itemsize(loop.operands[i].dtype))
+    _assign_places(&run)
+    run.n_places += n_buffers
+    memory = <char *>malloc(n_calls * (sizeof(double complex) + sizeof(fused_call_t)))
+    if memory == NULL:
+        return _no_memory_to_fuse(loop)
+    run.numbers = <double complex *>memory
+    run.calls = <fused_call_t *>(run.numbers + n_calls)
+    _list_calls(&run)
+    _find_chains(&run)
+    if loop.size >= UNCACHED:
+        bytes *= 2            # the next tile is prefetched
+    run.tile = FUSED_BYTES // (bytes + run.n_places * run.width) // SMALLEST_FUSED * SMALLEST_FUSED
+    run.tile = min(max(run.tile, <int64_t>SMALLEST_FUSED), <int64_t>LARGEST_FUSED)
+    grain = FUSED_WORK // (max(cost, <int64_t>1) * run.tile)
+    parallel_for(_run_fused_tiles, &run, (loop.size + run.tile - 1) // run.tile, max(grain, <int64_t>1))
+    free(memory)
+    if run.error == MEMORY_ERROR:
+        return _no_memory_to_fuse(loop)
+    if run.error != OK:
+        snprintf(message(), MESSAGE, b"%s", run.text)
+    return <int>run.error
+
+
+cdef int _no_memory_to_fuse(const fused_loop_t *loop) noexcept nogil:
+    snprintf(message(), MESSAGE, b"out of memory for the tiles of %d element-wise programs", <int>loop.n_stages)
+    return MEMORY_ERROR
+
+
+cdef void _assign_places(fused_run_t *run) noexcept nogil:
+    """Assign a place to each operand that is not read in its own memory, reused after its last reader."""
+    cdef const fused_loop_t *loop = run.loop
+    cdef const fused_stage_t *stage
+    cdef int32_t[<int>MAX_FUSED] last
+    cdef bint[<int>MAX_FUSED] taken
+    cdef int i, k, place, operand, count = 0
+    for i in range(loop.n_operands):
+        run.places[i], last[i] = i, -1
+        if loop.operands[i].row:
+            run.places[i] = loop.n_operands + count
+            taken[count] = True
+            count += 1
+    for i in range(loop.n_stages):
+        stage = &loop.stages[i]
+        for k in range(2 if stage.program == NULL else stage.program.n_inputs):
+            if stage.inputs[k] >= 0:
+                last[stage.inputs[k]] = i
+    for i in range(loop.n_stages):
+        stage = &loop.stages[i]
+        if loop.operands[stage.out].data == NULL:
+            place = 0
+            while place < count and taken[place]:
+                place += 1
+            count = max(count, place + 1)
+            taken[place] = True
+            run.places[stage.out] = loop.n_operands + place
+        for k in range(2 if stage.program == NULL else stage.program.n_inputs):
+            operand = stage.inputs[k]
+            if operand >= 0 and loop.operands[operand].data == NULL and last[operand] == i:
+                taken[run.places[operand] - loop.n_operands] = False
+    run.n_places, run.first_buffer = count, loop.n_operands + count
+
+
+cdef void _set_operand(const fused_run_t *run, fused_call_t *call, int k, int operand) noexcept nogil:
+    cdef const fused_operand_t *own = &run.loop.operands[operand]
+    call.places[k] = run.places[operand]
+    call.steps[k] = own.step if own.row == 0 else itemsize(own.dtype)
+    call.numbers[k] = own.data if own.data != NULL and call.steps[k] == 0 else NULL
+
+
+cdef void _list_calls(fused_run_t *run) noexcept nogil:
+    """List the steps of all programs as calls; compute loop-invariant values."""
+    cdef const fused_loop_t *loop = run.loop
+    cdef const fused_stage_t *stage
+    cdef const specialized_t *program
+    cdef const step_t *step
+    cdef fused_call_t *call = run.calls
+    cdef char *numbers[<int>MAX_BUFFERS]          # address of a loop-invariant value
+    cdef int64_t[<int>MAX_BUFFERS] buffers        # strides of buffers
+    cdef int64_t varies, one = 1
+    cdef int i, j, k, slot
+    run.n_numbers = 0
+    for i in range(loop.n_stages):
+        stage = &loop.stages[i]
+        program = stage.program
+        if program == NULL:
+            memset(call, 0, sizeof(fused_call_t))
+            slot = loop.operands[stage.out].dtype
+            call.loop, call.data, call.n_inputs = entries[_add][slot].loop, entries[_add][slot].data, 2
+            _set_operand(run, call, 0, stage.inputs[0])
+            _set_operand(run, call, 1, stage.inputs[1])
+            _set_operand(run, call, 2, stage.out)
+            call.operation = short_operation(call.loop, call.data, call.steps)
+            call += 1
+            continue
+        for j in range(program.n_steps):
+            step = &program.steps[j]
+            memset(call, 0, sizeof(fused_call_t))
+            call.loop, call.data, call.n_inputs = step.loop, step.data, step.n_inputs
+            varies = 0
+            for k in range(step.n_inputs):
+                slot = step.inputs[k]
+                if slot < program.n_inputs:
+                    _set_operand(run, call, k, stage.inputs[slot])
+                elif slot < program.n_inputs + program.n_cells:
+                    slot -= program.n_inputs
+                    call.numbers[k] = stage.cells[slot] if stage.cells != NULL else <char *>program.cells[slot].value
+                else:
+                    slot -= program.n_inputs + program.n_cells
+                    call.places[k], call.steps[k] = run.first_buffer + slot, buffers[slot]
+                    call.numbers[k] = numbers[slot]
+                varies |= call.steps[k]
+            k = step.n_inputs
+            if step.out == OUT_SLOT:
+                _set_operand(run, call, k, stage.out)
+            else:
+                slot = step.out - program.n_inputs - program.n_cells
+                call.places[k], call.steps[k] = run.first_buffer + slot, step.out_size
+                buffers[slot], numbers[slot] = step.out_size, NULL
+                if varies == 0:
+                    call.numbers[k] = numbers[slot] = <char *>&run.numbers[run.n_numbers]
+                    buffers[slot] = 0
+                    run.n_numbers += 1
+                    call.loop(call.numbers, &one, call.steps, call.data)
+                    continue
+            call.operation = short_operation(call.loop, call.data, call.steps)
+            call += 1
+    run.n_calls = <int32_t>(call - run.calls)
+
+
+cdef void _find_chains(fused_run_t *run) noexcept nogil:
+    """Chain runs of cheap calls of one dtype; drop results that are read only within the chain."""
+    cdef const fused_loop_t *loop = run.loop
+    cdef bint[2 * <int>MAX_FUSED + <int>MAX_BUFFERS] read       # by a later call, or after the loop
+    cdef int[3] kinds
+    cdef int i, k, out, before, kept, chained = 0
+    cdef fused_call_t *call
+    cdef const fused_call_t *last
+    memset(read, 0, sizeof(read))
+    for i in range(loop.n_operands):
+        read[run.places[i]] = loop.operands[i].kept
+    for i in range(run.n_calls - 1, -1, -1):
+        call = &run.calls[i]
+        out = call.places[call.n_inputs]
+        before = -1               # place whose value is in registers
+        if i > 0 and call.operation >= 0:
+            last = call - 1
+            if last.operation >= 0 and (call.operation ^ last.operation) & 1 == 0:
+                before = last.places[last.n_inputs]
+        kinds[0] = kinds[1] = HELD
+        kept = read[out]
+        read[out] = False
+        for k in range(call.n_inputs):
+            if call.numbers[k] != NULL:
+                kinds[k] = NUMBER
+            elif call.places[k] != before:
+                kinds[k] = ELEMENTS
+                read[call.places[k]] = True
+        if call.operation >= 0:
+            call.code = CHAIN_CODE(call.operation >> 1, kinds[0], kinds[1], kept)
+            chained += 1
+            if before < 0:
+                call.chained, chained = chained, 0
+
+
+cdef void _fail_fused(fused_run_t *run, int status) noexcept nogil:
+    if atomic_claim(&run.error, OK, status):
+        snprintf(run.text, sizeof(run.text), b"%s", message())
+
+
+cdef int _bind_chains(const fused_run_t *run, char **data, chain_step_t *links, char ***moving,
+                      int64_t *moves) noexcept nogil:
+    """Set the pointers of chains for a tile; return how many advance with the tiles, and list them."""
+    cdef const fused_call_t *call
+    cdef const char **pointers[3]
+    cdef int i, k, n_moving = 0
+    for i in range(run.n_calls):
+        call = &run.calls[i]
+        if call.operation < 0:
+            continue
+        links[i].code = call.code
+        pointers[0], pointers[1] = &links[i].left, &links[i].right
+        pointers[call.n_inputs] = <const char **>&links[i].out
+        for k in range(call.n_inputs + 1):
+            pointers[k][0] = data[call.places[k]] if call.numbers[k] == NULL else call.numbers[k]
+            if call.numbers[k] == NULL and call.places[k] < run.loop.n_operands:
+                moving[n_moving], moves[n_moving] = <char **>pointers[k], run.tile * call.steps[k]
+                n_moving += 1
+    return n_moving
+
+
+cdef inline void _run_call(const fused_call_t *call, char **data, int64_t start, int64_t n) noexcept nogil:
+    """Run a call on n elements of a tile from `start`."""
+    cdef char *pointers[MAX_ARITY + 1]
+    cdef int k
+    for k in range(call.n_inputs + 1):
+        pointers[k] = data[call.places[k]] + start * call.steps[k] if call.numbers[k] == NULL else call.numbers[k]
+    call.loop(pointers, &n, call.steps, call.data)
+
+
+cdef void _run_fused_tiles(void *context, int64_t begin, int64_t end) noexcept nogil:
+    """Run some tiles in a workspace of this thread."""
+    cdef fused_run_t *run = <fused_run_t *>context
+    cdef const fused_loop_t *loop = run.loop
+    cdef const fused_operand_t *operand
+    cdef fused_call_t *call
+    cdef chain_step_t *links
+    cdef char ***moving
+    cdef int64_t *moves
+    cdef char *data[2 * <int>MAX_FUSED + <int>MAX_BUFFERS]
+    cdef int32_t[<int>MAX_FUSED] held                 # operands that advance with the tiles
+    cdef int32_t[<int>MAX_FUSED] spreading
+    cdef int64_t position, n, done, next, place = run.tile * run.width + APART
+    cdef int i, k, n_moving, n_held = 0, n_spreading = 0
+    cdef char *memory = <char *>malloc(64 + run.n_places * place + run.n_calls * (
+        sizeof(chain_step_t) + 3 * (sizeof(char **) + sizeof(int64_t))))
+    if memory == NULL:
+        _fail_fused(run, MEMORY_ERROR)
+        return
+    links = <chain_step_t *>memory
+    moving = <char ***>(links + run.n_calls)
+    moves = <int64_t *>(moving + 3 * run.n_calls)
+    data[loop.n_operands] = <char *>((<uintptr_t>(moves + 3 * run.n_calls) + 63) & ~<uintptr_t>63)
+    for i in range(1, run.n_places):
+        data[loop.n_operands + i] = data[loop.n_operands] + i * place
+    for i in range(loop.n_operands):
+        operand = &loop.operands[i]
+        if operand.row:
+            spreading[n_spreading] = i
+            n_spreading += 1
+        elif operand.data != NULL and operand.step:
+            data[i] = operand.data + begin * run.tile * operand.step
+            held[n_held] = i
+            n_held += 1
+    n_moving = _bind_chains(run, data, links, moving, moves)
+    for position in range(begin, end):
+        if atomic_load(&run.error) != OK:
+            break
+        n = min(run.tile, loop.size - position * run.tile)
+        if loop.size >= UNCACHED and position + 1 < end:
+            next = min(run.tile, loop.size - (position + 1) * run.tile)
+            for i in range(n_held):
+                operand = &loop.operands[held[i]]
+                fetch(data[held[i]] + run.tile * operand.step, next * operand.step, operand.kept)
+        for i in range(n_spreading):
+            operand = &loop.operands[spreading[i]]
+            spread(data[run.places[spreading[i]]], operand.data, itemsize(operand.dtype), operand.step, operand.row,
+                   position * run.tile, n)
+        i = 0
+        while i < run.n_calls:
+            call = &run.calls[i]
+            if call.operation < 0:
+                _run_call(call, data, 0, n)
+                i += 1
+                continue
+            done = run_chain(call.operation & 1, &links[i], call.chained, n)
+            if done < n:
+                for k in range(i, i + call.chained):
+                    _run_call(&run.calls[k], data, done, n - done)
+            i += call.chained
+        for i in range(n_held):
+            data[held[i]] += run.tile * loop.operands[held[i]].step
+        for i in range(n_moving):
+            moving[i][0] += moves[i]
+        if loop_status() != OK:
+            _fail_fused(run, loop_status())
+            set_loop_status(OK)
+    free(memory)

@@ -1,11 +1,11 @@
-/* Expansion of a broadcast operand over a tile of a fusion. */
-#ifndef CYGRAD_FUSED_LOOPS_H
-#define CYGRAD_FUSED_LOOPS_H
+/* Expansion of a broadcast operand over a tile of a fused loop. */
+#ifndef CYGRAD_SPREAD_H
+#define CYGRAD_SPREAD_H
 
 #include <stdint.h>
 #include <string.h>
 
-/* Copy n elements from `position` on of a broadcast operand: see flow_t.row. */
+/* Copy n elements from `position` on of a broadcast operand: see fused_operand_t.row. */
 #define SPREAD(type)                                                                              \
     static void spread_##type(type *to, const char *data, int64_t step, int64_t row,              \
                               int64_t position, int64_t n) {                                      \
