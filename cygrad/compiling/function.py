@@ -8,8 +8,9 @@ from operator import itemgetter
 
 import cygrad
 from cygrad import Tensor
+from cygrad._core.compiler.assembly import assemble
 from cygrad._core.compiler.guards import Guards
-from cygrad._core.compiler.lowering import Lowering
+from cygrad._core.compiler.lowering import lower
 from cygrad._core.compiler.tracer import Tracer, constant
 from cygrad._core.compiler.variant import CompiledCallable, Variant, can_trace, tensor_state
 from cygrad._core.threads.parallel import renewed_at_fork
@@ -382,20 +383,20 @@ class Trace:
             if number is not None and tracer.buffers[tracer.arrays[number].buffer].kind == "gradient":
                 position = self.place_of(tracer.buffers[tracer.arrays[number].buffer].tensor)
                 positions[tracer.buffers[tracer.arrays[number].buffer].first] = position
-        lowering = Lowering(tracer, numbers, 0, None if graph is None else graph.start, self.fast)
-        self.rewrites = lowering.rewrites + ([] if graph is None else graph.rewrites)
-        program, slots = lowering.program(positions, constant)
+        program = lower(tracer, numbers, 0, None if graph is None else graph.start, self.fast)
+        self.rewrites = program.rewrites + ([] if graph is None else graph.rewrites)
+        executable, slots = assemble(program, positions, constant)
         given = [(1, slots.get(entry[1]), *entry[2:]) if entry[0] == 1 else entry for entry in given]
         commits = [(position, slots[number] if number >= 0 else -1) for position, number in commits]
         options = []
-        for number, optimizer, group in program.groups:
+        for number, optimizer, group in executable.groups:
             options.append((number, optimizer, group, next(
                 values for _, own, values in self.options if own is group)))
         leaves, count = [], 0
         for leaf in self.leaves:
             leaves.append(count if isinstance(leaf, Tensor) else (leaf,))
             count += isinstance(leaf, Tensor)
-        return Variant(program, self.structure, tuple(leaves), tuple(self.constants), self.tensors,
+        return Variant(executable, self.structure, tuple(leaves), tuple(self.constants), self.tensors,
                        self.layouts(needs), guards, options, given, commits, rebuild, graph,
                        self.draws if self.draws.calls else None, frozenset(self.collected.seen), list(self.state))
 

@@ -7,7 +7,8 @@ with ``create_graph``) run through eager nodes, rebuilt over the saved tensors o
 """
 
 import cygrad
-from cygrad._core.compiler.lowering import Lowering
+from cygrad._core.compiler.assembly import assemble
+from cygrad._core.compiler.lowering import lower
 from cygrad._core.compiler.variant import GraphTemplate, is_changed
 from cygrad._core.engine.engine import run_backward
 from cygrad.autograd import Function
@@ -56,20 +57,20 @@ class Graph:
     def lower(self, trace, make_constant):
         """Lower the backward; return the numbers of the arrays that the forward must save."""
         tracer = trace.tracer
-        lowering = Lowering(tracer, {number for number in self.numbers if number is not None}, self.start,
-                            fast=trace.fast)
+        program = lower(tracer, {number for number in self.numbers if number is not None}, self.start,
+                        fast=trace.fast)
         known = {tracer.number_of(tensor): position for position, tensor in reversed(list(enumerate(trace.tensors)))}
         own = {tracer.number_of(one): position for position, one in enumerate(self.ones)}
-        saved = [number for number in self.template.sources if lowering.is_input(number)]
-        outer = [*dict.fromkeys([number for number in lowering.outer() if number not in own] + saved)]
+        saved = [number for number in self.template.sources if program.is_input(number)]
+        outer = [*dict.fromkeys([number for number in program.outer() if number not in own] + saved)]
         self.from_outside = [known[number] for number in outer if number in known]
         from_forward = [number for number in outer if number not in known]
         order = [number for number in outer if number in known] + from_forward
         positions = {number: position for position, number in enumerate(order)}
         self.template.resolve(tracer, positions)
         positions |= {number: len(order) + position for number, position in own.items()}
-        self.rewrites = lowering.rewrites
-        self.backward, slots = lowering.program(positions, make_constant)
+        self.rewrites = program.rewrites
+        self.backward, slots = assemble(program, positions, make_constant)
         self.slots = [None if number is None else slots[number] for number in self.numbers]
         self.ones = None
         return from_forward

@@ -80,7 +80,7 @@ class ProgramDrawing(Drawing):
                 reads += [slot for slot in roles if slot >= 0]
                 changes.append(roles[0])
             sources = {made[slot] if slot in made else self._input(made, slot) for slot in reads}
-            box = self._new("function", shown(operation).partition(" = ")[2] or shown(operation))
+            box = self._new("function", operation["text"]().partition(" = ")[2] or operation["text"]())
             self.edges += [(source, box) for source in sorted(sources)]
             for slot in (*operation["results"], *changes):
                 made[slot] = box
@@ -121,7 +121,7 @@ def draw(compiled, number=0):
     >>> cygrad.compiling.draw(double)[:4]
     '<svg'
     """
-    return to_svg(ProgramDrawing(compiled_function(compiled).variants[number].program.description))
+    return to_svg(ProgramDrawing(compiled_function(compiled).variants[number].executable.description))
 
 
 def compiled_function(compiled):
@@ -159,36 +159,7 @@ def explain(compiled):
     compiled = compiled_function(compiled)
     variants = compiled.variants
     return Explanation(sum(variant.runs for variant in variants), compiled.calls, list(compiled.reasons),
-                       [[shown(operation) for operation in variant.program.description] for variant in variants],
+                       [[operation["text"]() for operation in variant.executable.description] for variant in variants],
                        [[*lines] for lines in compiled.rewrites],
-                       [[range(section.start, section.stop) for section in variant.program.sections]
+                       [[range(section.start, section.stop) for section in variant.executable.sections]
                         for variant in variants])
-
-
-def shown(operation):
-    """Return an operation as text."""
-    results = ", ".join("_" if slot < 0 else f"%{slot}" for slot in operation["results"])
-    if operation["kind"] == "optimize":
-        step = operation["step"]
-        return f"{type(step.optimizer).__name__}.step({', '.join(f'%{roles[0]}' for _, roles in operation['updates'])})"
-    if operation["kind"] == "fused_loop":
-        names = [f"%{slot}" for slot in (*operation["arguments"], *operation["results"])]
-        return "; ".join(operation["text"](names))
-    if operation["kind"] == "draw":
-        return f"{results} = draw {operation['step'].draw}"
-    if operation["expression"] is not None:
-        slots = dict(zip(operation["text"].__self__.inputs, operation["arguments"], strict=True))
-        text = operation["text"](lambda number: f"%{slots[number]}")
-        if operation["kind"] == "sum":
-            text = f"sum_to({text}, {operation['meta'].shape})"
-    else:
-        name = operation["kind"] if operation["operator"] is None else operation["operator"].name
-        text = f"{name}({', '.join(map(value_text, operation['arguments']))})"
-    return f"{results} = {text}" if results else f"%{operation['target']} := {text}"
-
-
-def value_text(value):
-    """Return an argument as text."""
-    if isinstance(value, list):
-        return f"[{', '.join(map(value_text, value))}]"
-    return f"%{value}" if isinstance(value, int) else repr(value.plain) if value is not None else "None"

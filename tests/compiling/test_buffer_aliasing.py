@@ -1,5 +1,7 @@
 """What is put together is computed where it comes to lie, with the same bits."""
 
+import re
+
 import pytest
 
 import cygrad
@@ -18,7 +20,7 @@ def lines_of(function, *tensors, calls=3):
 
 
 def names(lines):
-    return [line.partition("= ")[2].partition("(")[0] for line in lines]
+    return [re.split(" (?:=|:=|<-) ", line)[1].partition("(")[0] for line in lines]
 
 
 @pytest.mark.parametrize("dtype", [cygrad.float32, cygrad.float64, cygrad.int64, cygrad.complex64])

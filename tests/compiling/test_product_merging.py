@@ -25,7 +25,7 @@ def assert_close(found, expected, exact):
 
 def assert_ordered(step):
     """Nothing is read in the latest recording before it is there."""
-    program = step.variants[0].program
+    program = step.variants[0].executable
     made = {slot for operation in program.description for slot in operation["results"]}
     seen = set(range(len(program.traced))) - made - {view[0] for operation in program.description
                                                    for view in operation["views"]}

@@ -4,7 +4,7 @@ import threading
 
 import cygrad
 from cygrad import nn, optim
-from cygrad._core.compiler.program import execution_counts
+from cygrad._core.compiler.executable import execution_counts
 from cygrad.compiling import explain
 from tests.tools import in_threads
 

@@ -6,8 +6,8 @@ part that is computed only for the concatenation is computed in place; results t
 alias it.
 """
 
-from cygrad._core.compiler.operations import Operation
-from cygrad._core.compiler.program import layout_of
+from cygrad._core.compiler.executable import layout_of
+from cygrad._core.compiler.program import Operation
 from cygrad._core.table.operator import find_operator
 
 # Index of the dim argument.
@@ -19,20 +19,20 @@ __all__ = ["alias_buffers"]
 
 
 class BufferAliasing:
-    """Aliases the buffers of one Lowering."""
+    """Aliases the buffers of one Program."""
 
-    def __init__(self, lowering):
-        self.lowering, self.arrays, self.operations = lowering, lowering.arrays, lowering.operations
+    def __init__(self, program):
+        self.program, self.arrays, self.operations = program, program.arrays, program.operations
         self.maker = {number: position for position, operation in enumerate(self.operations)
                       for number in operation.results}
-        self.uses = lowering.uses()
+        self.uses = program.uses()
         self.first_use = {}           # base array -> position of the operation before which it must be allocated
 
     def targets(self, operation):
         """Return (offset in bytes, strides) of each part in the concatenation; None for other operations."""
         if operation.kind != "stack" and (
                 operation.kind != "kernel" or operation.operator.name not in DIMENSION
-                or not self.lowering.is_never_written(operation.results[0]) or None in operation.arguments[0]):
+                or not self.program.is_never_written(operation.results[0]) or None in operation.arguments[0]):
             return None
         whole = self.arrays[operation.results[0]]
         if operation.kind == "stack":
@@ -52,7 +52,7 @@ class BufferAliasing:
 
     def alias_parts(self, operation, position):
         """Alias the parts of a concatenation and return the remaining copies; None if it is left as is."""
-        lowering, targets = self.lowering, self.targets(operation)
+        program, targets = self.program, self.targets(operation)
         if targets is None:
             return None
         parts = operation.arguments if operation.kind == "stack" else operation.arguments[0]
@@ -62,63 +62,63 @@ class BufferAliasing:
         whole, first_use, copies = operation.results[0], position, []
         for part, (offset, strides), computed in zip(parts, targets, free, strict=True):
             traced = self.arrays[part]
-            if computed and traced.buffer not in lowering.aliases:
-                first = lowering.buffers[traced.buffer].first
+            if computed and traced.buffer not in program.aliases:
+                first = program.buffers[traced.buffer].first
                 first_use = min(first_use, self.maker[first])
-                lowering.aliases[traced.buffer] = whole, offset
+                program.aliases[traced.buffer] = whole, offset
                 if strides != traced.strides:
                     self.arrays[part] = layout_of(traced, traced.shape, strides, traced.buffer)
             else:
                 memory = self.arrays[whole]
-                copies.append(Operation("fill", (part,), (), lowering.view(memory.buffer, offset, traced.shape, strides,
+                copies.append(Operation("fill", (part,), (), program.view(memory.buffer, offset, traced.shape, strides,
                                                                             memory)))
-        root = lowering.memory_of(whole)[0]
+        root = program.memory_of(whole)[0]
         self.first_use[root] = min(first_use, self.first_use.get(root, position))
         return copies
 
     def can_alias(self, part, offset, strides):
         """Can the operation that computes an array write it there without a visible difference?"""
-        lowering, traced = self.lowering, self.arrays[part]
-        number = lowering.buffers[traced.buffer].first
+        program, traced = self.program, self.arrays[part]
+        number = program.buffers[traced.buffer].first
         whole = self.arrays[number]
-        if number not in self.maker or not lowering.is_private(number) or traced.buffer in lowering.aliases or not (
+        if number not in self.maker or not program.is_private(number) or traced.buffer in program.aliases or not (
                 whole.contiguous and traced.contiguous and (traced.numel, traced.offset) == (whole.numel, 0)):
             return False
         maker = self.operations[self.maker[number]]
         if maker.kind != "evaluate" and (maker.kind != "kernel" or len(maker.results) > 1 or maker.is_list or (
-                not lowering.fast and self.targets(maker) is None)):
+                not program.fast and self.targets(maker) is None)):
             return False
-        if strides == traced.strides and lowering.fast:
+        if strides == traced.strides and program.fast:
             return True
-        if part != number or len(self.uses[traced.buffer]) != 1 or len(lowering.arrays_of[traced.buffer]) != 1:
+        if part != number or len(self.uses[traced.buffer]) != 1 or len(program.arrays_of[traced.buffer]) != 1:
             return False
         return strides == traced.strides or (
             maker.kind == "evaluate" and strides[-1:] == (1,) and traced.shape[-1] % WIDTH == 0)
 
     def redirected(self, operation):
         """Return the operation, writing to the aliased buffer if its result has one."""
-        lowering, target = self.lowering, operation.results[0] if len(operation.results) == 1 else -1
+        program, target = self.program, operation.results[0] if len(operation.results) == 1 else -1
         if operation.kind == "accumulate":
             addend = operation.arguments[0]
-            if self.arrays[addend].buffer in lowering.aliases and lowering.is_private(target):
-                lowering.aliases[self.arrays[target].buffer] = addend, 0
+            if self.arrays[addend].buffer in program.aliases and program.is_private(target):
+                program.aliases[self.arrays[target].buffer] = addend, 0
                 return Operation("accumulate_into", operation.arguments, (), addend)
-            if self.arrays[addend].buffer in lowering.aliases:         # accumulate cannot reuse that memory
+            if self.arrays[addend].buffer in program.aliases:         # accumulate cannot reuse that memory
                 return Operation("kernel", (*operation.arguments, None, None), operation.results,
                                  operator=find_operator("addmm"))
-        elif target >= 0 and self.arrays[target].buffer in lowering.aliases:
+        elif target >= 0 and self.arrays[target].buffer in program.aliases:
             return Operation(operation.kind, operation.arguments, (), target, operation.expression, operation.operator)
         return operation
 
     def run(self):
         """Return all operations, without stacks and slices."""
-        lowering, made, temporaries = self.lowering, {}, {}
+        program, made, temporaries = self.program, {}, {}
         for position in range(len(self.operations) - 1, -1, -1):
             operation = self.operations[position]
             if operation.kind == "slices":
                 offset, (whole,) = 0, operation.arguments
                 for traced in map(self.arrays.__getitem__, operation.results):
-                    lowering.aliases[traced.buffer] = whole, offset
+                    program.aliases[traced.buffer] = whole, offset
                     offset += traced.numel * traced.dtype.itemsize
                 made[position] = []
             else:
@@ -134,10 +134,9 @@ class BufferAliasing:
         return found
 
 
-def alias_buffers(lowering, operations):
-    """Return the operations after buffer aliasing."""
+def alias_buffers(program):
+    """Compute parts of concatenations in place."""
     if not any(operation.kind == "stack" or operation.kind == "slices" or (
-            operation.kind == "kernel" and operation.operator.name in DIMENSION) for operation in operations):
-        return operations
-    lowering.operations = operations
-    return BufferAliasing(lowering).run()
+            operation.kind == "kernel" and operation.operator.name in DIMENSION) for operation in program.operations):
+        return
+    program.operations = BufferAliasing(program).run()

@@ -3,16 +3,16 @@
 __all__ = ["dependencies"]
 
 
-def dependencies(lowering):
+def dependencies(program):
     """Return, for each operation, the positions of the operations that must run before it."""
     before, writer, readers, barrier = [], {}, {}, None
-    for position, operation in enumerate(lowering.operations):
-        reads, written, made = ({lowering.memory_of(number)[0] for number in numbers if number >= 0}
+    for position, operation in enumerate(program.operations):
+        reads, written, made = ({program.memory_of(number)[0] for number in numbers if number >= 0}
                                 for numbers in (operation.reads(), operation.writes(), operation.results))
         needs = {writer[memory] for memory in reads | written if memory in writer}
         for memory in written:
             needs |= readers.pop(memory, set())
-        if not all(lowering.is_local(lowering.buffers[lowering.arrays[memory].buffer]) for memory in written):
+        if not all(program.is_local(program.buffers[program.arrays[memory].buffer]) for memory in written):
             # Externally visible writes keep their order relative to all operations, some of which may fail.
             needs.update(range(barrier or 0, position))
             barrier = position

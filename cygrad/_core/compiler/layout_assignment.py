@@ -5,7 +5,7 @@ Each product packs the rows of a transposed matrix itself. A product in register
 the copy. BLAS may sum in another order, so products by BLAS use a copy only in mode "fast".
 """
 
-from cygrad._core.compiler.operations import PRODUCTS, Operation
+from cygrad._core.compiler.program import PRODUCTS, Operation
 from cygrad._core.kernels.linalg.matmul import same_bits_by_rows
 from cygrad._core.table.operator import find_operator
 
@@ -18,31 +18,31 @@ __all__ = ["assign_layouts"]
 class TransposedMatrix:
     """A matrix that products read column by column."""
 
-    def __init__(self, lowering, operation):
+    def __init__(self, program, operation):
         number = operation.arguments[1]
-        traced = lowering.arrays[number]
+        traced = program.arrays[number]
         order = -1 if operation.operator.name == "linear" else 1
         self.shape, self.strides = traced.shape[::order], traced.strides[::order]
         self.key = traced.buffer, traced.offset, self.shape, self.strides, traced.dtype
-        self.number = lowering.view(traced.buffer, traced.offset, self.shape, self.strides, traced)
-        self.contiguous = lowering.arrays[self.number].contiguous
+        self.number = program.view(traced.buffer, traced.offset, self.shape, self.strides, traced)
+        self.contiguous = program.arrays[self.number].contiguous
 
 
-def transposed_operand(lowering, operation):
+def transposed_operand(program, operation):
     """Return the TransposedMatrix that a product reads and whether a copy is bit-identical, or None."""
     if operation.kind != "kernel" or operation.operator.name not in PRODUCTS:
         return None
-    left, right = (lowering.arrays[number] for number in operation.arguments[:2])
-    result = lowering.arrays[operation.results[0]]
+    left, right = (program.arrays[number] for number in operation.arguments[:2])
+    result = program.arrays[operation.results[0]]
     if not (len(left.shape) == len(right.shape) == 2 and result.numel and left.dtype is right.dtype is result.dtype
             and (left.dtype.is_floating_point or left.dtype.is_complex)):
         return None
-    transposed = TransposedMatrix(lowering, operation)
+    transposed = TransposedMatrix(program, operation)
     if transposed.contiguous:
         return None
     exact = (left.dtype.is_floating_point and left.strides[1] == transposed.strides[0] == 1
              and same_bits_by_rows(left.dtype.itemsize, left.shape[0], *transposed.shape[::-1]))
-    return (transposed, exact) if exact or (lowering.fast and left.shape[0] > 1) else None
+    return (transposed, exact) if exact or (program.fast and left.shape[0] > 1) else None
 
 
 def with_copy(operation, copy):
@@ -55,27 +55,27 @@ def with_copy(operation, copy):
     return (bias[0], left, copy, None, None), find_operator("addmm")
 
 
-def assign_layouts(lowering):
-    """Return the operations of a Lowering, with copies where they pay off."""
+def assign_layouts(program):
+    """Insert copies where they pay off."""
     groups, found = {}, []
-    for position, operation in enumerate(lowering.operations):
+    for position, operation in enumerate(program.operations):
         for number in operation.writes():
-            for key in [key for key in groups if key[0] == lowering.arrays[number].buffer]:
+            for key in [key for key in groups if key[0] == program.arrays[number].buffer]:
                 found.append(groups.pop(key))
-        read = transposed_operand(lowering, operation)
+        read = transposed_operand(program, operation)
         if read is not None:
             groups.setdefault(read[0].key, []).append((position, operation, *read))
     copies = {}                       # position of the first product -> copies to insert before it
     for members in [*found, *groups.values()]:
-        rows = sum(lowering.arrays[operation.arguments[0]].shape[0] for _, operation, *_ in members)
+        rows = sum(program.arrays[operation.arguments[0]].shape[0] for _, operation, *_ in members)
         if len(members) < MIN_PRODUCTS or rows < MIN_ROWS:
             continue
         first, _, transposed, _ = members[0]
-        copy = lowering.new_array(lowering.arrays[transposed.number], transposed.shape)
+        copy = program.new_array(program.arrays[transposed.number], transposed.shape)
         copies.setdefault(first, []).append(Operation("copy", (transposed.number,), (copy,)))
         for _, operation, _, _ in members:
             operation.arguments, operation.operator = with_copy(operation, copy)
         if not all(exact for *_, exact in members):
-            lowering.rewrites.append(f"a transposed matrix of {len(members)} products: copied once to lie row by row")
-    return [entry for position, operation in enumerate(lowering.operations)
-            for entry in (*copies.get(position, ()), operation)]
+            program.rewrites.append(f"a transposed matrix of {len(members)} products: copied once to lie row by row")
+    program.operations = [entry for position, operation in enumerate(program.operations)
+                          for entry in (*copies.get(position, ()), operation)]

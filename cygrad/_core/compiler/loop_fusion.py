@@ -5,7 +5,7 @@ Expression fusion leaves operations whose results have several readers. A fused 
 are read from the caches, and results that only the loop reads are never written to memory.
 """
 
-from cygrad._core.compiler.operations import Operation
+from cygrad._core.compiler.program import FusedLoop, Operation
 
 MAX_OPERANDS = 40
 MIN_ELEMENTS = 4096               # smaller arrays fit into the caches
@@ -14,36 +14,11 @@ MAX_DELAYED = 16                  # operations between two groups that become on
 __all__ = ["fuse_loops"]
 
 
-class FusedLoop:
-    """Element-wise operations in one pass; has the interface of `Operation`."""
-
-    kind, expression, operator, step, meta, is_list, target = "fused_loop", None, None, None, None, False, None
-
-    def __init__(self, arguments, results, stages, n_operands):
-        self.arguments, self.results, self.stages, self.n_operands = arguments, results, stages, n_operands
-
-    def reads(self):
-        """Return the numbers of the arrays that it reads."""
-        return self.arguments
-
-    def writes(self):
-        """Return the arrays that it writes in place: none."""
-        return ()
-
-    def text(self, names):
-        """Yield each operation as text; `names` are those of arguments and results."""
-        for expression, inputs, out in self.stages:
-            shown = [names[position] if position < len(names) else f"t{position - len(names)}" for position in inputs]
-            by_number = dict(zip(expression.inputs, shown, strict=True))
-            result = names[out] if out < len(names) else f"t{out - len(names)}"
-            yield f"{result} = {expression.text(by_number.get)}"
-
-
 class Group:
     """Adjacent operations that can be fused."""
 
-    def __init__(self, lowering):
-        self.lowering, self.arrays = lowering, lowering.arrays
+    def __init__(self, program):
+        self.program, self.arrays = program, program.arrays
         self.operations, self.inputs, self.made = [], [], {}          # inputs; buffer -> result
         self.model = None
 
@@ -65,7 +40,7 @@ class Group:
             return False
         traced = self.arrays[operation.results[0]]
         if not (traced.numel >= MIN_ELEMENTS and traced.contiguous and traced.dtype.is_floating_point
-                and self.lowering.buffers[traced.buffer].first == operation.results[0]):
+                and self.program.buffers[traced.buffer].first == operation.results[0]):
             return False
         before, self.model = self.model, traced
         sources = [self.source(number) for number in operation.expression.inputs]
@@ -96,7 +71,7 @@ class Group:
         if read.isdisjoint(self.made) or any(
                 operation.writes() or not read.isdisjoint(buffers(operation.results)) for operation in between):
             return None
-        group, delayed = Group(self.lowering), []
+        group, delayed = Group(self.program), []
         for operation, _ in self.operations:
             group.add(operation)
         for operation in between:
@@ -137,25 +112,23 @@ def join_groups(entries):
     return found
 
 
-def fuse_loops(lowering):
-    """Return the operations of a Lowering after loop fusion."""
-    groups, operations = [], lowering.operations
-    group = Group(lowering)
+def fuse_loops(program):
+    """Fuse adjacent element-wise operations into loops."""
+    groups, operations = [], program.operations
+    group = Group(program)
     for operation in operations:
         if group.add(operation):
             continue
         groups += [group, operation]
-        group = Group(lowering)
+        group = Group(program)
         if group.add(operation):
             groups.pop()
     groups = join_groups([*groups, group])
-    found, later = [], set(lowering.output_buffers)
+    found, later = [], set(program.output_buffers)
     for entry in reversed(groups):
         made = entry.finished(later) if isinstance(entry, Group) else [entry]
         members = [operation for operation, _ in entry.operations] if isinstance(entry, Group) else made
         for operation in members:
-            later |= {lowering.arrays[number].buffer for number in (*operation.reads(), *operation.writes())}
-            later |= {lowering.arrays[number].buffer for own in operation.arguments for number in own
-                      } if operation.kind == "optimize" else set()
+            later |= {program.arrays[number].buffer for number in (*operation.uses(), *operation.writes())}
         found += reversed(made)
-    return found[::-1]
+    program.operations = found[::-1]

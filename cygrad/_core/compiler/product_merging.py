@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from cygrad._core.compiler.dependencies import dependencies
-from cygrad._core.compiler.operations import PRODUCTS, Operation
+from cygrad._core.compiler.program import PRODUCTS, Operation
 from cygrad._core.table.operator import find_operator
 
 SAME, TRANSPOSED, UNRELATED = "same", "transposed", "unrelated"
@@ -37,19 +37,19 @@ class Rows(NamedTuple):
     itemsize: int
 
     @classmethod
-    def of(cls, lowering, number, transposed=False):
+    def of(cls, program, number, transposed=False):
         """Make Rows of a matrix, or of a vector as one row."""
-        traced = lowering.arrays[number]
+        traced = program.arrays[number]
         shape, strides = (1, 1, *traced.shape)[-2:], (0, 0, *traced.strides)[-2:]
         return cls(traced.buffer, traced.offset, *shape[::-1 if transposed else 1], *strides[::-1 if transposed else 1],
                    traced.dtype.itemsize)
 
 
 class ProductMerger:
-    """Merges products and sums of one Lowering."""
+    """Merges products and sums of one Program."""
 
-    def __init__(self, lowering):
-        self.lowering, self.arrays = lowering, lowering.arrays
+    def __init__(self, program):
+        self.program, self.arrays = program, program.arrays
         self.stacks = []              # stack operations
         self.before = None            # dependencies of each operation
         self.stack_position = {}      # Rows -> (number of the stack, position in it)
@@ -67,7 +67,7 @@ class ProductMerger:
                 and left.dtype is right.dtype is result.dtype):
             return None
         rest = [None if number is None else self.layout(number) for number in operation.arguments[1:]]
-        return Rows.of(self.lowering, operation.arguments[0]), (operation.operator.name, *rest)
+        return Rows.of(self.program, operation.arguments[0]), (operation.operator.name, *rest)
 
     def layout(self, number):
         traced = self.arrays[number]
@@ -87,8 +87,8 @@ class ProductMerger:
             return None
         if len(result.shape) != 2 or self.product(operation) is None or operation.operator.name == "linear":
             return None
-        left, right = Rows.of(self.lowering, operation.arguments[0], True), Rows.of(
-            self.lowering, operation.arguments[1])
+        left, right = Rows.of(self.program, operation.arguments[0], True), Rows.of(
+            self.program, operation.arguments[1])
         return ("product", result.shape[::-1 if transposed else 1], result.dtype), *(
             (right, left) if transposed else (left, right))
 
@@ -125,9 +125,9 @@ class ProductMerger:
         """Return the number of elements that a stack would have to copy."""
         if self.has_array(rows):
             return 0
-        firsts = [self.lowering.buffers[part.buffer].first for part in rows]
+        firsts = [self.program.buffers[part.buffer].first for part in rows]
         return sum(part.rows * part.columns for part, first in zip(rows, firsts, strict=True)
-                   if part in self.stack_position or part.column_step != 1 or not self.lowering.is_private(first)
+                   if part in self.stack_position or part.column_step != 1 or not self.program.is_private(first)
                    or self.arrays[first].numel != part.rows * part.columns)
 
     def in_stack(self, rows):
@@ -136,7 +136,7 @@ class ProductMerger:
         if any(self.stack_position.get(part) != (serial, first + position) for position, part in enumerate(rows)):
             return None
         stack = self.stacks[serial]
-        whole, before = Rows.of(self.lowering, stack.results[0]), stack.arguments[:first]
+        whole, before = Rows.of(self.program, stack.results[0]), stack.arguments[:first]
         return whole._replace(offset=sum(self.arrays[part].numel for part in before) * whole.itemsize,
                               rows=sum(part.rows for part in rows)), stack
 
@@ -146,13 +146,13 @@ class ProductMerger:
 
         `usable` tells whether an existing stack is computed early enough.
         """
-        lowering, whole, stack = self.lowering, self.contiguous_rows(rows), None
+        program, whole, stack = self.program, self.contiguous_rows(rows), None
         if whole is None:
             whole, stack = self.in_stack(rows) or (None, None)
             if stack is None or not usable(stack):
-                number = lowering.new_array(model, (sum(part.rows for part in rows), rows[0].columns))
-                whole, stack = Rows.of(lowering, number), Operation("stack", tuple([
-                    lowering.view(part.buffer, part.offset, (part.rows, part.columns),
+                number = program.new_array(model, (sum(part.rows for part in rows), rows[0].columns))
+                whole, stack = Rows.of(program, number), Operation("stack", tuple([
+                    program.view(part.buffer, part.offset, (part.rows, part.columns),
                                   (part.row_step, part.column_step), model) for part in rows]), (number,))
                 for position, part in enumerate(rows):
                     self.stack_position.setdefault(part, (len(self.stacks), position))
@@ -160,7 +160,7 @@ class ProductMerger:
         shape, steps = (whole.rows, whole.columns), (whole.row_step, whole.column_step)
         if transposed:
             shape, steps = shape[::-1], steps[::-1]
-        return lowering.view(whole.buffer, whole.offset, shape, steps, model), stack
+        return program.view(whole.buffer, whole.offset, shape, steps, model), stack
 
     def best_groups(self, members, size):
         """Group members (operation, left Rows or None, Rows), ordered so that most groups need no copy."""
@@ -195,9 +195,9 @@ class ProductMerger:
     def merge_rows(self):
         """Merge products of several matrices by the same matrix."""
         groups = {}
-        for operation in self.lowering.operations:
+        for operation in self.program.operations:
             found = self.product(operation)
-            if found is not None and self.lowering.is_private(operation.results[0]):
+            if found is not None and self.program.is_private(operation.results[0]):
                 groups.setdefault((found[0].columns, found[1]), []).append((operation, None, found[0]))
         for members in groups.values():
             if len(members) >= MIN_GROUP:
@@ -205,9 +205,9 @@ class ProductMerger:
 
     def merge_independent(self, members):
         """Merge those of the products that are independent of each other."""
-        lowering, units, layers = self.lowering, [], {}
-        positions = {id(operation): position for position, operation in enumerate(lowering.operations)}
-        self.before, depths = self.before or dependencies(lowering), []
+        program, units, layers = self.program, [], {}
+        positions = {id(operation): position for position, operation in enumerate(program.operations)}
+        self.before, depths = self.before or dependencies(program), []
         before, self.uses = self.before, {}
         own = {positions[id(member[0])]: member for member in members}
         width = self.arrays[members[0][0].results[0]].shape[-1]
@@ -232,7 +232,7 @@ class ProductMerger:
                 units.append((own_positions, ([] if stack is None or id(stack) in positions else [stack])
                               + self.merged_product(group, whole, bias)))
         if units:
-            reorder(lowering, before, units)
+            reorder(program, before, units)
             self.before = None
 
     def common_bias(self, members, positions, before):
@@ -241,20 +241,20 @@ class ProductMerger:
 
         The results take the array numbers of the sums.
         """
-        lowering, operations = self.lowering, self.lowering.operations
+        program, operations = self.program, self.program.operations
         if members[0][0].operator.name == "linear" or len(self.arrays[members[0][0].results[0]].shape) != 2:
             return None, ()
-        uses = self.uses = self.uses or lowering.uses()
+        uses = self.uses = self.uses or program.uses()
         found, common = [], set()
         for operation, *_ in members:
             inner = operation
             while True:
                 number, = inner.results
                 readers = uses.get(self.arrays[number].buffer, ())
-                if not lowering.is_sole_array(number) or len(readers) != 1:
+                if not program.is_sole_array(number) or len(readers) != 1:
                     return None, ()
                 outer = operations[readers[0]]
-                if not self.lowering.is_sum_of_two(outer):
+                if not self.program.is_sum_of_two(outer):
                     break
                 inner = outer
             if not self.adds_to(outer, number):
@@ -264,33 +264,33 @@ class ProductMerger:
             found.append((inner, outer, readers[0]))
         additions = [position for _, _, position in found]
         if len(common) > 1 or len(set(additions)) < len(additions) or not all(
-                lowering.unchanged_between(bias, min(positions), position) for position in additions):
+                program.unchanged_between(bias, min(positions), position) for position in additions):
             return None, ()
         # The bias must not depend on these products.
         before[positions[0]].update(need for need in before[additions[0]] if self.arrays[bias].buffer in {
             self.arrays[made].buffer for made in operations[need].results if made >= 0})
         for inner, outer, _ in found:
             inner.results = outer.results
-        lowering.rewrites.append(f"a row that is added to the results of {len(members)} products: added in one of them")
+        program.rewrites.append(f"a row that is added to the results of {len(members)} products: added in one of them")
         return bias, additions
 
     def adds_to(self, operation, number):
         """Does the operation add a row to each row of a matrix of the result's layout?"""
         traced = self.arrays[number]
-        if not self.lowering.adds_two(operation):
+        if not self.program.adds_two(operation):
             return False
         bias = self.arrays[next(other for other in operation.expression.inputs if other != number)]
         result = self.arrays[operation.results[0]]
         return (bias.shape in (traced.shape[-1:], (1, *traced.shape[-1:])) and result.shape == traced.shape
                 and bias.dtype is traced.dtype is result.dtype and result.contiguous
-                and self.lowering.is_private(operation.results[0]))
+                and self.program.is_private(operation.results[0]))
 
     def merged_product(self, members, whole, bias):
         """Return the merged product and the slices of its result."""
         first = members[0][0]
         model, rows = self.arrays[first.results[0]], self.arrays[whole].shape[0]
-        together = self.lowering.new_array(model, (rows, model.shape[-1]))
-        self.lowering.rewrites.append(f"{len(members)} products by one matrix: one of {rows} × {members[0][2].columns} "
+        together = self.program.new_array(model, (rows, model.shape[-1]))
+        self.program.rewrites.append(f"{len(members)} products by one matrix: one of {rows} × {members[0][2].columns} "
                                       f"by {members[0][2].columns} × {model.shape[-1]}")
         product = Operation("kernel", (whole, *first.arguments[1:]), (together,), operator=first.operator)
         if bias is not None:
@@ -300,35 +300,35 @@ class ProductMerger:
 
     def merge_terms(self, kind):
         """Merge terms of sums: products, or sums of rows."""
-        lowering = self.lowering
-        uses, maker, inside, removed, inserted = lowering.uses(), {}, set(), set(), {}
-        self.positions = {id(operation): position for position, operation in enumerate(lowering.operations)}
+        program = self.program
+        uses, maker, inside, removed, inserted = program.uses(), {}, set(), set(), {}
+        self.positions = {id(operation): position for position, operation in enumerate(program.operations)}
         self.makers, self.early = {}, {}         # buffer -> its operation; operation -> stacks after it
-        for position, operation in enumerate(lowering.operations):
+        for position, operation in enumerate(program.operations):
             maker.update(dict.fromkeys(operation.results, position))
             self.makers.update({self.arrays[number].buffer: position for number in operation.results if number >= 0})
-        for root in range(len(lowering.operations) - 1, -1, -1):
-            if root in inside or not self.lowering.is_sum_of_two(lowering.operations[root]):
+        for root in range(len(program.operations) - 1, -1, -1):
+            if root in inside or not self.program.is_sum_of_two(program.operations[root]):
                 continue
             additions, terms, others, stack = [root], {}, [], [root]
             while stack:
-                for number in lowering.operations[stack.pop()].expression.inputs:
-                    first = lowering.buffers[self.arrays[number].buffer].first
+                for number in program.operations[stack.pop()].expression.inputs:
+                    first = program.buffers[self.arrays[number].buffer].first
                     position, relation = maker.get(first), self.transposition(number, first)
-                    if position is None or not lowering.is_private(first) or relation is UNRELATED or len(
+                    if position is None or not program.is_private(first) or relation is UNRELATED or len(
                             uses[self.arrays[number].buffer]) != 1:
                         others.append(number)
-                    elif relation is SAME and self.lowering.is_sum_of_two(lowering.operations[position]):
+                    elif relation is SAME and self.program.is_sum_of_two(program.operations[position]):
                         additions.append(position)
                         stack.append(position)
                     else:
-                        found = self.term(lowering.operations[position], relation is TRANSPOSED)
+                        found = self.term(program.operations[position], relation is TRANSPOSED)
                         if found is None or found[0][0] != kind or not all(
-                                lowering.unchanged_between(read, position, root)
-                                for read in lowering.operations[position].reads()):
+                                program.unchanged_between(read, position, root)
+                                for read in program.operations[position].reads()):
                             others.append(number)
                         else:
-                            terms.setdefault(found[0], []).append((lowering.operations[position], *found[1:], number))
+                            terms.setdefault(found[0], []).append((program.operations[position], *found[1:], number))
             inside.update(additions)
             made, taken = [], set()
             for members in terms.values():
@@ -361,21 +361,21 @@ class ProductMerger:
         arguments, total = (whole, *operation.arguments[1:]), self.arrays[whole].shape[0]
         if kind == "product":
             arguments = self.insert_stack([member[1] for member in members], model, position, inserted, True), whole
-            self.lowering.rewrites.append(f"{len(members)} products that are added up: one of {left.columns} × {total} "
+            self.program.rewrites.append(f"{len(members)} products that are added up: one of {left.columns} × {total} "
                                           f"by {total} × {right.columns}")
         else:
-            self.lowering.rewrites.append(f"{len(members)} sums that are added up: one of {total} rows")
-        merged = Operation("kernel", arguments, (self.lowering.new_array(model, shape),), operator=operation.operator)
+            self.program.rewrites.append(f"{len(members)} sums that are added up: one of {total} rows")
+        merged = Operation("kernel", arguments, (self.program.new_array(model, shape),), operator=operation.operator)
         inserted.setdefault(position, []).append(merged)
         return merged
 
     def insert_stack(self, rows, model, position, inserted, transposed=False):
         """Insert a stack where its parts are complete, so that all their readers can use it."""
-        lowering = self.lowering
+        program = self.program
         number, stack = self.stack_rows(rows, model, transposed,
                                      lambda stack: self.positions[id(stack)] < position)
         if stack is not None and id(stack) not in self.positions:   # new
-            if all(map(lowering.is_never_written, stack.arguments)):
+            if all(map(program.is_never_written, stack.arguments)):
                 position, inserted = max(self.makers.get(self.arrays[part].buffer, -1)
                                     for part in stack.arguments), self.early
             else:
@@ -387,7 +387,7 @@ class ProductMerger:
 
     def add_up(self, made, others, position, inserted):
         """Add the merged terms and the others, each as early as possible."""
-        root = self.lowering.operations[position]
+        root = self.program.operations[position]
         addends = [(there, merged.results[0]) for there, merged in made] + [(position, number) for number in others]
         if len(addends) == 1:
             made[0][1].results = root.results
@@ -395,7 +395,7 @@ class ProductMerger:
         total = addends[0][1]
         for number, (there, addend) in enumerate(addends[1:], 2):
             last = number == len(addends)
-            results = root.results if last else (self.lowering.new_array(self.arrays[root.results[0]],
+            results = root.results if last else (self.program.new_array(self.arrays[root.results[0]],
                                                                      self.arrays[root.results[0]].shape),)
             expression = root.expression.renamed(dict(zip(root.expression.inputs, (total, addend), strict=True)))
             inserted.setdefault(position if last else there, []).append(
@@ -405,15 +405,15 @@ class ProductMerger:
     def rebuild(self, removed, inserted):
         """Remove operations and insert others."""
         found = [*self.early.get(-1, ())]
-        for position, operation in enumerate(self.lowering.operations):
+        for position, operation in enumerate(self.program.operations):
             if position not in removed:
                 found.append(operation)
             found += inserted.get(position, [])
             found += self.early.get(position, [])     # stacks of results of this operation
-        self.lowering.operations = found
+        self.program.operations = found
 
 
-def reorder(lowering, before, units):
+def reorder(program, before, units):
     """Move each unit of operations to one place; keep the order of the others as far as possible."""
     unit_of, made = list(range(len(before))), {}
     for positions, operations in units:
@@ -433,19 +433,21 @@ def reorder(lowering, before, units):
     found = []
     while ready:
         unit = heappop(ready)
-        found += made.get(unit, (lowering.operations[unit],))
+        found += made.get(unit, (program.operations[unit],))
         for other in inserted.get(unit, ()):
             needs[other].discard(unit)
             if not needs[other]:
                 heappush(ready, other)
     if any(needs.values()):
         raise RuntimeError("compile: merged operations depend on each other. Use another mode than 'fast'.")
-    lowering.operations = found
+    program.operations = found
 
 
-def merge_products(lowering):
-    """Merge products and sums of a Lowering."""
-    merger = ProductMerger(lowering)
+def merge_products(program):
+    """Merge products and sums in mode "fast"."""
+    if not program.fast:
+        return
+    merger = ProductMerger(program)
     merger.merge_rows()
     merger.merge_terms("product")
     merger.merge_terms("sum")

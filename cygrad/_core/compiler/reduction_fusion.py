@@ -1,6 +1,6 @@
 """Fuse sums with the element-wise expressions that they reduce."""
 
-from cygrad._core.compiler.program import layout_of
+from cygrad._core.compiler.executable import layout_of
 
 __all__ = ["summed_layout"]
 
@@ -10,7 +10,7 @@ def plain(argument):
     return None if argument is None else argument.plain
 
 
-def summed_layout(lowering, operation):
+def summed_layout(program, operation):
     """
     Return the keepdim layout of a sum.
 
@@ -18,7 +18,7 @@ def summed_layout(lowering, operation):
     """
     if operation.kind != "kernel" or operation.operator.name not in ("sum_to", "sum"):
         return None
-    result, source = lowering.arrays[operation.results[0]], lowering.arrays[operation.arguments[0]]
+    result, source = program.arrays[operation.results[0]], program.arrays[operation.arguments[0]]
     if operation.operator.name == "sum_to":
         return result
     dims = plain(operation.arguments[1])

@@ -7,7 +7,7 @@ path runs in parallel.
 """
 
 from cygrad._core.compiler.dependencies import dependencies
-from cygrad._core.compiler.program import ParallelSection, primitive_cost
+from cygrad._core.compiler.executable import ParallelSection, primitive_cost
 
 # Work is counted in element additions, as in the grain size of kernels.
 KERNEL_COST = 4                   # per element that a kernel reads or writes
@@ -19,12 +19,12 @@ MIN_MEAN_WORK = 1 << 15           # per operation; scheduling one in parallel co
 __all__ = ["parallel_sections"]
 
 
-def multiplications(lowering, operation):
+def multiplications(program, operation):
     """Return the number of multiplications of a product or convolution, else 0."""
     name = operation.operator.name if operation.operator is not None else operation.kind.removesuffix("_into")
-    first, second = (lowering.arrays[number] if isinstance(number, int) else None
+    first, second = (program.arrays[number] if isinstance(number, int) else None
                      for number in (*operation.arguments, None, None)[:2])
-    result = lowering.arrays[(*operation.results, operation.target)[0]]
+    result = program.arrays[(*operation.results, operation.target)[0]]
     if name in ("mm", "matmul", "bmm", "mv", "linear"):
         return result.numel * (1, *first.shape)[-1]
     if name in ("addmm", "accumulate"):
@@ -36,9 +36,9 @@ def multiplications(lowering, operation):
     return 0
 
 
-def work_of(lowering, operation):
+def work_of(program, operation):
     """Estimate the work of an operation."""
-    elements = [lowering.arrays[number].numel
+    elements = [program.arrays[number].numel
                 for number in (*operation.reads(), *operation.writes(), *operation.results) if number >= 0]
     expressions = [operation.expression]
     if operation.kind == "fused_loop":
@@ -48,7 +48,7 @@ def work_of(lowering, operation):
                                    for primitive, _ in expression.code)
     if operation.kind in ("optimize", "allocate", "draw"):
         return 0
-    return sum(elements) * KERNEL_COST + multiplications(lowering, operation) // MULTIPLICATIONS_PER_ADDITION
+    return sum(elements) * KERNEL_COST + multiplications(program, operation) // MULTIPLICATIONS_PER_ADDITION
 
 
 def barriers(before):
@@ -84,12 +84,12 @@ def critical_path(before, work, start, stop):
     return max(paths)
 
 
-def parallel_sections(lowering):
-    """Return the ParallelSections of a Lowering."""
-    work = [work_of(lowering, operation) for operation in lowering.operations]
+def parallel_sections(program):
+    """Return the ParallelSections of a Program."""
+    work = [work_of(program, operation) for operation in program.operations]
     if sum(work) < MIN_PARALLEL_WORK:
         return []
-    before, found = dependencies(lowering), []
+    before, found = dependencies(program), []
     positions = [-1, *barriers(before), len(before)]
     for start, stop in zip([position + 1 for position in positions], positions[1:], strict=False):
         total = sum(work[start:stop])

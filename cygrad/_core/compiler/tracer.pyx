@@ -16,10 +16,10 @@ cimport cython
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
 from cygrad._core.arrays.array cimport (
-    ARRAY, ARRAYS, MAX_DIMS, NOTHING, array_empty_like, array_over, array_t, array_view, clear, copy_value, release,
-    retain, set_integers, value_t,
+    ARRAY, ARRAYS, DTYPE, MAX_DIMS, NOTHING, array_empty_like, array_over, array_t, array_view, clear, copy_value,
+    release, retain, set_integers, value_t,
 )
-from cygrad._core.arrays.dtype cimport BOOL, FLOAT16, dtype_name, dtype_object, itemsize
+from cygrad._core.arrays.dtype cimport BOOL, FLOAT16, dtype, dtype_name, dtype_object, itemsize
 from cygrad._core.elementwise.elementwise cimport copy_into
 from cygrad._core.graph.boxing cimport box_number, frame_t, plain_object
 from cygrad._core.graph.mode_stack cimport InplaceStep, Mode, exchange_mode, mode_at
@@ -110,7 +110,7 @@ cdef class Constant:
 
 
 def constant(number):
-    """Box a Python number, or dims; return a Constant unchanged."""
+    """Box a Python number, dtype, or dims; return a Constant unchanged."""
     cdef Constant made
     cdef int64_t[MAX_DIMS] dims
     if isinstance(number, Constant):
@@ -120,6 +120,8 @@ def constant(number):
         for i, dim in enumerate(number):
             dims[<int>i] = dim
         check(set_integers(&made.value, len(number), dims))
+    elif isinstance(number, dtype):
+        made.value.kind, made.value.of.integer = DTYPE, (<dtype>number).code
     else:
         box_number(number, &made.value)
     return made

@@ -4,7 +4,7 @@ from cpython.object cimport PyObject
 from libc.stdint cimport int16_t, int32_t, int64_t, uint64_t
 from cygrad._core.arrays.array cimport array_t
 from cygrad._core.compiler.guards cimport Guards, aliases_t, run_frame_t, tensor_guard_t
-from cygrad._core.compiler.program cimport Program
+from cygrad._core.compiler.executable cimport Executable
 from cygrad._core.graph.node cimport gradient_t
 from cygrad._core.graph.tensor cimport Tensor
 
@@ -36,7 +36,7 @@ cdef enum:
 
 cdef class Variant:
     """One trace of a function: its guards and its program."""
-    cdef readonly Program program
+    cdef readonly Executable executable
     cdef int n_arguments, n_tensors, n_own, n_options, n_commits
     cdef bint any_written
     cdef readonly bint sees_gradients     # reads .grad of inputs

@@ -17,7 +17,7 @@ from cygrad._core.arrays.dtype cimport default_float, itemsize
 from cygrad._core.compiler.guards cimport (
     Guards, free_aliases, index_constants, is_same_value, same_aliases, tensor_guard_t, version_of_dict,
 )
-from cygrad._core.compiler.program cimport LONG_WORK, Program, acquire_gil, release_gil
+from cygrad._core.compiler.executable cimport LONG_WORK, Executable, acquire_gil, release_gil
 from cygrad._core.compiler.tracer cimport Buffer, TracedArray, array_of, number_of_array, read_rule
 from cygrad._core.graph.modes cimport thread_state, thread_state_t
 from cygrad._core.graph.native cimport NativeNode, version_of
@@ -292,7 +292,7 @@ cdef class Variant:
 
     Parameters
     ----------
-    program : Program
+    executable : Executable
     structure : object
         Of the arguments, from ``flatten``; None if all are positional and none is a container.
     leaves : tuple
@@ -322,20 +322,20 @@ cdef class Variant:
         (dict, key) of the attributes that are read as further arguments and set to the second part of the result.
     """
 
-    def __cinit__(self, Program program, structure, tuple leaves, tuple constants, list tensors, list layouts,
+    def __cinit__(self, Executable executable, structure, tuple leaves, tuple constants, list tensors, list layouts,
                   Guards guards, list options, list outputs, list commits, rebuild, graph, draws, frozenset containers,
                   list attributes):
         cdef Tensor tensor
         cdef tensor_guard_t *layout
         cdef thread_state_t *state = thread_state()
         cdef int i
-        self.program, self.structure, self.leaves, self.constants = program, structure, leaves, constants
+        self.executable, self.structure, self.leaves, self.constants = executable, structure, leaves, constants
         self.rebuild, self.graph, self.optimizers, self.draws = rebuild, graph, options, draws
         self.containers, self.state = containers, attributes
-        program.n_draws = 0 if draws is None else len(draws.calls)
+        executable.n_draws = 0 if draws is None else len(draws.calls)
         self.n_arguments, self.n_tensors, self.n_commits = len(leaves), len(layouts), len(commits)
         self.n_own = len(layouts) - len(constants)
-        program.n_tensors = self.n_tensors
+        executable.n_tensors = self.n_tensors
         self.layouts = <tensor_guard_t *>calloc(len(layouts) + 1, sizeof(tensor_guard_t))
         self.guards = guards
         self.options = <option_t *>calloc(sum([len(entry[3]) for entry in options]) + 1, sizeof(option_t))
@@ -380,7 +380,7 @@ cdef class Variant:
         self.outgoing = <int32_t *>calloc(len(outputs) + 1, sizeof(int32_t))
         if self.results == NULL or self.outgoing == NULL:
             raise MemoryError("compile: no memory for a list of results")
-        self.program.n_outgoing = len(outputs)
+        self.executable.n_outgoing = len(outputs)
         for i, given in enumerate(outputs):
             result = &self.results[i]
             result.tensor, result.base, self.outgoing[i] = -1, -1, -1
@@ -510,7 +510,7 @@ cdef class Variant:
                     continue
             if PyDict_GetItem(option.group, option.key) != option.value:
                 number, optimizer, group, options = self.optimizers[option.number]
-                former = &self.program.operations[<int>number].rule
+                former = &self.executable.operations[<int>number].rule
                 if not read_rule(optimizer, group, &rule) or rule.kind != former.kind or (
                         rule.amsgrad != former.amsgrad or (rule.momentum != 0) != (former.momentum != 0)):
                     return False
@@ -536,11 +536,11 @@ cdef class Variant:
         """Execute with the frame that `guards_hold` filled, and return the results."""
         cdef void *gil_state
         cdef int i, status
-        self.program.load_inputs(frame)
+        self.executable.load_inputs(frame)
         if self.draws is not None:
             self.draw(frame)
         self.find_targets(frame, frame.targets)
-        gil_state = release_gil(self.program.work >= LONG_WORK)
+        gil_state = release_gil(self.executable.work >= LONG_WORK)
         status = self.run(frame, frame.targets)
         acquire_gil(gil_state)
         check(status)
@@ -565,12 +565,12 @@ cdef class Variant:
 
     cdef int run(self, run_frame_t *frame, gradient_t **targets) noexcept nogil:
         """Run everything that does not need the GIL: operations, gradients, outputs, cleanup."""
-        cdef int status = self.program.run(frame)
+        cdef int status = self.executable.run(frame)
         if status == OK:
-            status = self.program.collect_outputs(frame, self.outgoing, self.n_results)
+            status = self.executable.collect_outputs(frame, self.outgoing, self.n_results)
         if status == OK:
             status = self.commit(frame, targets)
-        self.program.clear_table(frame)
+        self.executable.clear_table(frame)
         return status
 
     cdef object make_result(self, run_frame_t *frame):
@@ -636,7 +636,7 @@ cdef class Variant:
         for i in range(self.n_commits):
             array = NULL
             if self.commits[i].slot >= 0:
-                array = self.program.output_array(frame, self.commits[i].slot)
+                array = self.executable.output_array(frame, self.commits[i].slot)
                 if array == NULL:
                     return MEMORY_ERROR
             lock_patiently(&targets[i].lock)
@@ -648,8 +648,8 @@ cdef class Variant:
 
     cdef object run_each(self, list calls, run_frame_t *frame):
         """Execute for several argument tuples with one GIL release; return None if a guard fails."""
-        cdef Program program = self.program
-        cdef int i, position, status = OK, n_calls = len(calls), n_inputs = program.n_inputs
+        cdef Executable executable = self.executable
+        cdef int i, position, status = OK, n_calls = len(calls), n_inputs = executable.n_inputs
         cdef list results = []
         cdef array_t **sources
         cdef array_t *arrays[MAX_CALLS]
@@ -670,13 +670,14 @@ cdef class Variant:
                         else self.guards_hold(<tuple>calls[position], frame)):
                     return None
                 for i in range(n_inputs):
-                    sources[position * n_inputs + i] = retain(program.source(&program.inputs[i], frame))
+                    sources[position * n_inputs + i] = retain(executable.source(&executable.inputs[i],
+                                                                                       frame))
                 self.find_targets(frame, targets + position * self.n_commits)
             gil_state = release_gil(True)
             for position in range(n_calls):
                 frame.filled = True
                 for i in range(n_inputs):
-                    frame.table[program.inputs[i].slot] = retain(sources[position * n_inputs + i])
+                    frame.table[executable.inputs[i].slot] = retain(sources[position * n_inputs + i])
                 status = self.run(frame, targets + position * self.n_commits)
                 arrays[position], frame.outgoing[0] = frame.outgoing[0], NULL
                 if status != OK:
@@ -772,11 +773,11 @@ cdef class CompiledCallable:
             found = None
             for variant in self.variants:
                 if found is None and variant.structure is None and not variant.sees_gradients:
-                    frame = variant.program.acquire_frame()
+                    frame = variant.executable.acquire_frame()
                     try:
                         found = variant.run_each(waiting[len(results):len(results) + MAX_CALLS], frame)
                     finally:
-                        variant.program.finish(frame)
+                        variant.executable.finish(frame)
             results += [self(*waiting[len(results)])] if found is None else found
         return results
 
@@ -788,12 +789,12 @@ cdef class CompiledCallable:
         for variant in self.variants:
             if variant.n_arguments == len(leaves) + len(variant.state) and variant.structure == structure and (
                     len(set(containers)) == len(containers) and variant.containers.isdisjoint(containers)):
-                frame = variant.program.acquire_frame()
+                frame = variant.executable.acquire_frame()
                 try:
                     if variant.guards_hold(variant.with_state(leaves) if variant.state else leaves, frame):
                         return variant
                 finally:
-                    variant.program.finish(frame)
+                    variant.executable.finish(frame)
         return None
 
     def __call__(self, *args, **kwargs):
@@ -809,10 +810,10 @@ cdef class CompiledCallable:
             if variant.n_arguments == len(leaves) + len(variant.state) and (
                     variant.structure is structure or variant.structure == structure) and (
                     not containers or variant.containers.isdisjoint(containers)):
-                frame = variant.program.acquire_frame()
+                frame = variant.executable.acquire_frame()
                 try:
                     if variant.guards_hold(variant.with_state(leaves) if variant.state else leaves, frame):
                         return variant.execute(frame)
                 finally:
-                    variant.program.finish(frame)
+                    variant.executable.finish(frame)
         return self.call_in_python(args, kwargs)

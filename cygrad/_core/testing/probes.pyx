@@ -6,7 +6,7 @@ from cygrad._core.arrays.array cimport (
     array_empty, array_empty_like, array_from_numpy, array_meta, array_t, array_view, exclusive, overlaps_itself,
     release, retain, shape_text, share_memory,
 )
-from cygrad._core.compiler.program cimport ParallelSection
+from cygrad._core.compiler.executable cimport ParallelSection
 from cygrad._core.memory.atomic cimport (
     atomic_add, atomic_claim, atomic_increment, atomic_load, atomic_store, lock, lock_inner, unlock,
 )

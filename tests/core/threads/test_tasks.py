@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from cygrad._core.compiler.program import ParallelSection
+from cygrad._core.compiler.executable import ParallelSection
 from cygrad._core.testing import probes
 from cygrad._core.threads.parallel import set_num_threads
 

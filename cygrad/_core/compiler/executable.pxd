@@ -1,4 +1,4 @@
-"""A compiled program: operations on slots of arrays, run without Python."""
+"""An executable program: operations on slots of arrays, run without Python."""
 
 from libc.stdint cimport int32_t, int64_t, uint32_t
 from cygrad._core.arrays.array cimport array_t, kernel_t, value_t
@@ -124,7 +124,7 @@ cdef enum:
     LONG_WORK = 1 << 14       # elements from which an execution releases the GIL even without other threads
     ALL = -1                  # arguments
 
-cdef class Program:
+cdef class Executable:
     cdef int n_slots, n_operations, n_arguments, n_entries, n_updates
     cdef operation_t *operations
     cdef int32_t *slots               # per argument: a slot, -1 for none, or the start of a list in `entry_slots`

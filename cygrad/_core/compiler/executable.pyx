@@ -1,5 +1,5 @@
 """
-A compiled program: operations on slots of arrays, run without Python.
+An executable program: operations on slots of arrays, run without Python.
 
 Inputs are put into their slots before an execution, results by the operation that computes them. View objects are
 allocated once per frame; an execution only sets their data pointers. Each array is released after its last use, to the
@@ -15,7 +15,7 @@ from cygrad._core.arrays.array cimport (
     ARRAY, ARRAYS, INTEGERS, MAX_DIMS, NOTHING, array_empty, array_empty_like, array_meta, array_t, array_view, clear,
     find_kernel, kernel_t, release, retain, same_shape, set_array, shape_text, value_t,
 )
-from cygrad._core.arrays.dtype cimport FLOAT32, FLOAT64, itemsize
+from cygrad._core.arrays.dtype cimport FLOAT32, FLOAT64, dtype, itemsize
 from cygrad._core.compiler.guards cimport free_frame, new_frame, run_frame_t
 from cygrad._core.compiler.tracer cimport (
     Constant, Step, TracedArray, array_of, copy_to_layout, empty_with_layout, has_layout, view_as_layout,
@@ -33,14 +33,29 @@ from cygrad._core.memory.atomic cimport atomic_decrement, atomic_increment, atom
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, check, message
 from cygrad._core.memory.storage cimport storage_t, version_t
 from cygrad._core.optimizers.optimize cimport ADAM_RULE, ROLES, adam_factors, release_work, run_updates, update_t
-from cygrad._core.primitives.primitive_table cimport MAX_ARITY, MAX_PRIMITIVES, primitive_t, primitives
+from cygrad._core.primitives.primitive_table cimport (
+    MAX_ARITY, MAX_PRIMITIVES, number_to_cell, primitive_t, primitives,
+)
 from cygrad._core.table.operator cimport MAX_RESULTS, Operator
 from cygrad._core.threads.parallel cimport run_tasks, thread_limit
+
+from cygrad._core.compiler.tracer import constant
 
 
 # ---------------------------------------------------------------------------------------------------------- fused loops
 
 # Element-wise expressions of compiled programs, and fused loops: several of them in one pass over memory.
+
+cdef extern from *:
+    """
+    #ifdef CYGRAD_DEBUG
+    enum { DEBUG_BUILD = 1 };
+    #else
+    enum { DEBUG_BUILD = 0 };
+    #endif
+    """
+    const int DEBUG_BUILD
+
 
 def forward_program(Operator operator not None):
     """
@@ -72,6 +87,16 @@ def primitive_name(int number):
     return _checked_primitive(number).name.decode()
 
 
+def primitive_number(str name not None):
+    """Return the index of a primitive, or -1 if there is none of that name."""
+    cdef int number
+    encoded = name.encode()
+    for number in range(MAX_PRIMITIVES):
+        if primitives[number].name != NULL and primitives[number].name == encoded:
+            return number
+    return -1
+
+
 def primitive_cost(int number):
     """Return the cost of a primitive per element, in additions."""
     return _checked_primitive(number).cost
@@ -86,27 +111,49 @@ def number_everywhere(TracedArray traced not None):
     return (<double *>traced.array.data)[0] if traced.array.dtype == FLOAT64 else None
 
 
-def layout_of(TracedArray model not None, tuple shape not None, tuple strides=None, int buffer=0, int64_t offset=0):
-    """Return the layout of an array with another shape: row-major, or with these strides."""
+def layout(dtype of not None, tuple shape not None, tuple strides=None, int buffer=0, int64_t offset=0, number=None):
+    """
+    Return the layout of an array: row-major, or with these strides in elements; without memory.
+
+    number : make it an array of this number instead, expanded from one element.
+    """
     cdef TracedArray made = TracedArray.__new__(TracedArray)
     cdef int64_t[MAX_DIMS] sizes
     cdef int64_t[MAX_DIMS] steps
-    cdef array_t *array
-    cdef int i
-    for i in range(len(shape)):
+    cdef array_t *one
+    cdef array_t *array = NULL
+    cdef int i, ndim = len(shape)
+    for i in range(ndim):
         sizes[i] = shape[i]
         steps[i] = 0 if strides is None else strides[i]
-    if strides is None:
-        array = array_empty(array_of(model).dtype, len(shape), sizes)
+    if strides is None and number is None:
+        array = array_empty(of.code, ndim, sizes)
     else:
-        array = array_view(array_of(model), array_of(model).dtype, len(shape), sizes, steps, 0)
-    if array != NULL:
+        one = array_empty(of.code, 0, sizes)
+        if one != NULL and number is not None:
+            number_to_cell(&(<Constant?>constant(number)).value, of.code, one.data)
+        if one != NULL:
+            array = array_view(one, of.code, ndim, sizes, steps, 0)
+        release(one)
+    if array != NULL and number is None:
         made.array = array_meta(array)
         release(array)
+    else:
+        made.array = array
     if made.array == NULL:
         raise MemoryError("compile: no memory for a layout")
     made.buffer, made.offset = buffer, offset
     return made
+
+
+def layout_of(TracedArray model not None, tuple shape not None, tuple strides=None, int buffer=0, int64_t offset=0):
+    """Return the layout of an array of the dtype of another one."""
+    return layout(model.dtype, shape, strides, buffer, offset)
+
+
+def debug_build():
+    """Is this a debug build, which verifies programs?"""
+    return bool(DEBUG_BUILD)
 
 
 @cython.final
@@ -116,7 +163,7 @@ cdef class Expression:
 
     def __cinit__(self, int n_inputs, list constants, list code, int n_registers, int result):
         cdef int i, k
-        cdef Constant constant
+        cdef Constant number
         memset(&self.program, 0, sizeof(program_t))
         self.numbers = constants
         self.program.n_inputs, self.program.n_constants = n_inputs, len(constants)
@@ -126,8 +173,8 @@ cdef class Expression:
         self.program.code = <instruction_t *>calloc(len(code) + 1, sizeof(instruction_t))
         if self.program.constants == NULL or self.program.code == NULL:
             raise MemoryError("compile: no memory for an element-wise program")
-        for i, constant in enumerate(constants):
-            self.program.constants[i] = constant.value
+        for i, number in enumerate(constants):
+            self.program.constants[i] = number.value
         for i, (primitive, out, inputs) in enumerate(code):
             self.program.code[i].primitive, self.program.code[i].out = primitive, out
             for k in range(MAX_ARITY):
@@ -379,9 +426,9 @@ cdef Expression _expression(dict known, tuple made):
 
 @cython.final
 @cython.binding(False)
-cdef class Program:
+cdef class Executable:
     """
-    Program made by a Lowering.
+    A Program with slots for its arrays, as it is executed.
 
     Parameters
     ----------
@@ -874,7 +921,7 @@ cdef class Program:
 
 cdef int _run_task(void *context, int32_t task) noexcept nogil:
     cdef section_run_t *work = <section_run_t *>context
-    return (<Program>work.program).run_scheduled(work.start + task, work.frame)
+    return (<Executable>work.program).run_scheduled(work.start + task, work.frame)
 
 
 cdef double _increment(array_t *counter) noexcept nogil:

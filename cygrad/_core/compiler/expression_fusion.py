@@ -1,0 +1,57 @@
+"""Expression fusion: evaluate element-wise operations in their only reader, element-wise or a sum."""
+
+from cygrad._core.compiler.reduction_fusion import summed_layout
+
+__all__ = ["fuse_expressions"]
+
+
+def fuse_expressions(program):
+    """Fuse element-wise operations into their only reader, an element-wise operation or a sum."""
+    uses, maker = program.uses(), {}
+    removed = set()
+    for position, operation in enumerate(program.operations):
+        if operation.kind == "evaluate":
+            maker[operation.results[0]] = position
+        meta = summed_layout(program, operation) if operation.expression is None else None
+        if operation.expression is None and meta is None:
+            continue
+        sources = {}
+        for number in operation.reads():
+            source = maker.get(number)
+            if source is not None and source not in removed and len(uses[program.arrays[number].buffer]) == 1 and (
+                    program.is_sole_array(number) and is_fusable(program, operation, number, source, position)):
+                sources[number] = source
+        if meta is not None:
+            for source in sources.values():
+                operation.kind, operation.meta = "sum", meta
+                operation.expression = program.operations[source].expression
+            removed.update(sources.values())
+            continue
+        found = inlined(program, operation, sources) if sources else operation.expression
+        for number in list(sources) if found is None else ():            # too large: those that fit, one by one
+            if inlined(program, operation, {number: sources[number]}) is None:
+                del sources[number]
+            else:
+                operation.expression = inlined(program, operation, {number: sources[number]})
+        operation.expression = found or operation.expression
+        removed.update(sources.values())
+    program.operations = [operation for position, operation in enumerate(program.operations) if position not in removed]
+
+
+def inlined(program, operation, sources):
+    """Return the expression of an operation with those of its inputs, or None if it is too large."""
+    return operation.expression.with_inputs(
+        {number: program.operations[source].expression for number, source in sources.items()})
+
+
+def is_fusable(program, operation, number, source, position):
+    """May the expression of an input be evaluated in its reader, an element-wise operation or a sum?"""
+    inputs = program.operations[source].expression.inputs
+    if not all(program.unchanged_between(read, source, position) for read in inputs):
+        return False
+    if operation.expression is None:
+        return True
+    target = operation.target
+    if program.arrays[number].shape != program.arrays[operation.results[0] if target is None else target].shape:
+        return False
+    return target is None or all(program.arrays[read].buffer != program.arrays[target].buffer for read in inputs)

@@ -1,0 +1,477 @@
+"""
+The representation of a compiled function: operations on numbered arrays over buffers.
+
+`lowering` makes a `Program` of a trace and runs the passes, `assembly` turns it into an `Executable`. `print` shows
+it, and `text.parse` reads that back.
+"""
+
+import re
+from bisect import bisect_left
+
+from cygrad._core.compiler.executable import forward_program, layout_of, number_everywhere, primitive_name
+
+# Limits of an element-wise program.
+MAX_INPUTS = 12
+MAX_REGISTERS = 48
+LARGE = 4096                      # elements from which reading memory matters
+
+PRODUCTS = ("mm", "matmul", "linear")          # operators that multiply by one matrix or its transpose
+
+__all__ = ["LARGE", "PRODUCTS", "Buffer", "Expression", "FusedLoop", "Operation", "Program"]
+
+
+class Expression:
+    """Element-wise expression: input arrays, constants, and instructions on (space, index)."""
+
+    def __init__(self, inputs, constants, code, result):
+        self.inputs, self.constants, self.code, self.result = inputs, constants, code, result
+
+    @classmethod
+    def of(cls, operator, arguments):
+        """Return the forward of an element-wise operator; None if these arguments are not element-wise."""
+        n_inputs, numbers, code, result = forward_program(operator)
+        inputs, constants, positions = [], [], []
+        for argument in arguments[:n_inputs]:
+            if isinstance(argument, int):
+                if argument not in inputs:
+                    inputs.append(argument)
+                positions.append(("in", inputs.index(argument)))
+            elif argument is None:
+                return None
+            else:
+                constants.append(argument)
+                positions.append(("number", len(constants) - 1))
+        for number in numbers:
+            constants.append(number)
+            positions.append(("number", len(constants) - 1))
+        made = []
+        for primitive, out, operands in code:
+            made.append((primitive, [positions[operand] for operand in operands]))
+            positions.extend([None] * (out + 1 - len(positions)))
+            positions[out] = ("made", len(made) - 1)
+        return cls(inputs, constants, made, positions[result])
+
+    def with_inputs(self, others):
+        """Inline expressions of inputs, by array number; return None if the result exceeds the limits."""
+        inputs, constants, code, known = {}, [], [], {}
+
+        def add(expression, given):
+            """Append the code of an expression, of which some inputs are `given`, and return its result."""
+            positions = {("in", i): given[number] if number in given else ("in", inputs.setdefault(number, len(inputs)))
+                         for i, number in enumerate(expression.inputs)}
+            for i in range(len(expression.constants)):
+                positions["number", i] = "number", len(constants) + i
+            constants.extend(expression.constants)
+            for i, (primitive, operands) in enumerate(expression.code):
+                operands = [positions[operand] for operand in operands]
+                position = known.setdefault((primitive, *operands), len(code))       # merges equal instructions
+                positions["made", i] = "made", position
+                if position == len(code):
+                    code.append((primitive, operands))
+            return positions[expression.result]
+
+        # The first input comes last, where a chain in registers takes it over.
+        result = add(self, {number: add(others[number], {}) for number in reversed(others)})
+        if len(inputs) > MAX_INPUTS or len(inputs) + len(constants) + len(code) > MAX_REGISTERS:
+            return None
+        return Expression([*inputs], constants, code, result)
+
+    def renamed(self, names):
+        """Return the expression on renamed arrays, some of which may become one."""
+        inputs = [names.get(number, number) for number in self.inputs]
+        unique = list(dict.fromkeys(inputs))
+        positions = {("in", i): ("in", unique.index(number)) for i, number in enumerate(inputs)}
+        code = [(primitive, [positions.get(operand, operand) for operand in operands])
+                for primitive, operands in self.code]
+        return Expression(unique, self.constants, code, positions.get(self.result, self.result))
+
+    def assembled(self, make_constant):
+        """Return the arguments of the compiled expression: n_inputs, constants, instructions, n_registers, result."""
+        first = {"in": 0, "number": len(self.inputs), "made": len(self.inputs) + len(self.constants)}
+        code = [(primitive, first["made"] + i, [first[space] + index for space, index in operands])
+                for i, (primitive, operands) in enumerate(self.code)]
+        return (len(self.inputs), [make_constant(number) for number in self.constants], code,
+                first["made"] + len(code), first[self.result[0]] + self.result[1])
+
+    def text(self, name):
+        """Return the expression as text; `name` maps an array number to its name."""
+        shown = []
+
+        def operand(position):
+            space, index = position
+            if space == "in":
+                return name(self.inputs[index])
+            return repr(plain(self.constants[index])) if space == "number" else shown[index]
+
+        for primitive, operands in self.code:
+            shown.append(f"{primitive_name(primitive)}({', '.join(map(operand, operands))})")
+        return operand(self.result)
+
+
+def plain(argument):
+    """Return the Python value of an argument that is not an array."""
+    return argument.plain if hasattr(argument, "plain") else argument
+
+
+def renamed(value, names):
+    """Rename the arrays of an argument."""
+    if isinstance(value, list):
+        return [renamed(item, names) for item in value]
+    return names.get(value, value) if isinstance(value, int) else value
+
+
+class Operation:
+    """Operation on array numbers."""
+
+    def __init__(self, kind, arguments=(), results=(), target=None, expression=None, operator=None, step=None,
+                 meta=None, is_list=False):
+        self.kind, self.arguments, self.results, self.target = kind, arguments, results, target
+        self.expression, self.operator, self.step, self.meta, self.is_list = expression, operator, step, meta, is_list
+
+    def reads(self):
+        """Return the arrays that it reads, without the target."""
+        if self.expression is not None:
+            return self.expression.inputs
+        found = []
+        for argument in self.arguments:
+            if isinstance(argument, int):
+                found.append(argument)
+            elif isinstance(argument, list):
+                found += [entry for entry in argument if entry is not None]
+        return found
+
+    def uses(self):
+        """Return the arrays that it reads, those that an optimizer updates included."""
+        return [number for own in self.arguments for number in own] if self.kind == "optimize" else self.reads()
+
+    def rename(self, names):
+        """Rename the arrays that it reads."""
+        if not names or names.keys().isdisjoint(self.reads()):
+            return
+        if self.expression is not None:
+            self.expression = self.expression.renamed(names)
+        else:
+            self.arguments = tuple(renamed(argument, names) for argument in self.arguments)
+
+    def writes(self):
+        """Return the arrays that it writes in place."""
+        if self.kind == "optimize":
+            return [number for own in self.arguments for number in (own[0], *own[2:])]
+        return () if self.target is None else (self.target,)
+
+    def text(self, name):
+        """Return what it computes as text; `name` maps an array number to its name."""
+        if self.expression is not None:
+            text = self.expression.text(name)
+            return text if self.kind != "sum" else f"sum_to({text}, {self.meta.shape})"
+        if self.kind == "draw":
+            return f"draw({self.step.draw})"
+
+        def shown(value):
+            if isinstance(value, list):
+                return f"[{', '.join(map(shown, value))}]"
+            return f"initial({name(value[1])})" if isinstance(value, tuple) else (
+                name(value) if isinstance(value, int) else repr(plain(value)))
+
+        if self.kind == "optimize":
+            groups = [f"[{', '.join(map(name, own))}]" for own in self.arguments]
+            return f"{type(self.step.optimizer).__name__}.step({', '.join(groups)})"
+        operator = self.kind.removesuffix("_into") if self.operator is None else self.operator.name
+        return f"{operator}({', '.join(map(shown, self.arguments))})"
+
+
+    def line(self, name, layout=None):
+        """Return the operation with its results as text; `layout` maps an array number to that of its layout."""
+        def made(number):
+            return "_" if number < 0 else name(number) + (f": {layout(number)}" if layout else "")
+
+        results, text = ", ".join([made(number) for number in self.results]), self.text(name)
+        if self.kind == "fused_loop":
+            return f"{results} = loop({text})" if layout else text
+        if self.target is not None:
+            return f"{name(self.target)} {':=' if self.kind in CHANGES else '<-'} {text}"
+        return f"{f'[{results}]' if self.is_list and layout else results} = {text}" if results else text
+
+
+class FusedLoop(Operation):
+    """
+    Element-wise operations in one pass.
+
+    stages : list of (Expression, operands of its inputs, operand of its result); operands are arguments, results, then
+    values that exist one tile at a time.
+    """
+
+    def __init__(self, arguments, results, stages, n_operands):
+        super().__init__("fused_loop", arguments, results)
+        self.stages, self.n_operands = stages, n_operands
+
+    def text(self, name):
+        """Return all stages as text."""
+        arrays, lines = (*self.arguments, *self.results), []
+
+        def shown(position):
+            return name(arrays[position]) if position < len(arrays) else f"t{position - len(arrays)}"
+
+        for expression, inputs, out in self.stages:
+            positions = dict(zip(expression.inputs, inputs, strict=True))
+            lines.append(f"{shown(out)} = {expression.text(lambda number, own=positions: shown(own[number]))}")
+        return "; ".join(lines)
+
+
+class Buffer:
+    """
+    Memory that is not in the trace.
+
+    kind : "tensor", "gradient", "constant" or "result"
+    first : number of the first array over it
+    maker : step that computes it, or -1
+    """
+
+    tensor = None
+
+    def __init__(self, kind, first, maker=-1, writes=()):
+        self.kind, self.first, self.maker, self.writes = kind, first, maker, writes
+
+
+class Program:
+    """
+    Operations on numbered arrays, each over a buffer; values are computed once, apart from writes in place.
+
+    Parameters
+    ----------
+    arrays : list of TracedArray
+        Layouts, each with its buffer and the offset there.
+    buffers : list
+        Of the tracer, or `Buffer`.
+    operations : list of Operation
+    outgoing : set of int
+        Arrays that leave the program.
+    start : int
+        Step of the trace at which it begins; results of earlier steps are inputs.
+    fast : bool
+        Allow other orders of summation.
+    snapshot : callable, optional
+        From the position of a constant buffer to a TracedArray of its initial elements.
+    """
+
+    def __init__(self, arrays, buffers, operations, outgoing, start=0, fast=False, snapshot=None):
+        self.arrays, self.buffers, self.operations = [*arrays], [*buffers], operations
+        self.outgoing, self.start, self.fast, self.snapshot = set(outgoing), start, fast, snapshot
+        self.arrays_of = {}           # buffer -> its arrays
+        for number, traced in enumerate(self.arrays):
+            self.arrays_of.setdefault(traced.buffer, []).append(number)
+        self.sources = {}             # constant -> copy of its initial elements
+        self.output_buffers = {self.arrays[number].buffer for number in self.outgoing}
+        self.folded = set()           # buffers with constant elements
+        self.names = {}               # removed array -> the array that takes its place as an output
+        self.rewrites = []            # descriptions of changed summation orders
+        self.writers = None           # list of operations, and buffer -> positions of those that write it
+        self.aliases = {}             # buffer -> (array in which it lies, offset in bytes)
+
+    # ------------------------------------------------------------------------------------------ what is known of arrays
+
+    def is_changed_before(self, buffer):
+        """Was a constant modified before `start`? Then its elements belong to the call."""
+        return any(step < self.start for step in buffer.writes)
+
+    def is_input(self, number):
+        """Is the array an input of the caller or a result of a step before `start`?"""
+        buffer = self.buffers[self.arrays[number].buffer]
+        return not self.is_local(buffer) and (buffer.kind != "constant" or self.is_changed_before(buffer))
+
+    def is_constant(self, number):
+        """Are the elements the same in each execution?"""
+        buffer = self.arrays[number].buffer
+        return buffer in self.folded or (self.buffers[buffer].kind == "constant" and not self.buffers[buffer].writes)
+
+    def is_local(self, buffer):
+        """Does the program allocate this buffer?"""
+        return buffer.kind == "result" and buffer.maker >= self.start
+
+    def is_private(self, number):
+        """Is it the first array of a result that is neither written in place nor returned?"""
+        buffer = self.arrays[number].buffer
+        return (self.is_local(self.buffers[buffer]) and not self.buffers[buffer].writes
+                and buffer not in self.output_buffers and self.buffers[buffer].first == number)
+
+    def is_sole_array(self, number):
+        """Is it the only array of a result that is neither written in place nor returned?"""
+        return self.is_private(number) and len(self.arrays_of[self.arrays[number].buffer]) == 1
+
+    def is_never_written(self, number):
+        return not self.buffers[self.arrays[number].buffer].writes
+
+    def new_array(self, model, shape):
+        """Return the number of a new contiguous result."""
+        number, buffer = len(self.arrays), len(self.buffers)
+        self.arrays.append(layout_of(model, shape, None, buffer))
+        self.buffers.append(Buffer("result", number, self.start))
+        self.arrays_of[buffer] = [number]
+        return number
+
+    def view(self, buffer, offset, shape, strides, model):
+        """Return the number of an array over a buffer, which is added if needed."""
+        for number in self.arrays_of[buffer]:
+            traced = self.arrays[number]
+            if (traced.offset, traced.shape, traced.strides, traced.dtype) == (offset, shape, strides, model.dtype):
+                return number
+        self.arrays.append(layout_of(model, shape, strides, buffer, offset))
+        self.arrays_of[buffer].append(len(self.arrays) - 1)
+        return len(self.arrays) - 1
+
+    def uses(self):
+        """Return buffer -> positions of its readers, once per read."""
+        uses = {}
+        for position, operation in enumerate(self.operations):
+            for number in operation.uses():
+                uses.setdefault(self.arrays[number].buffer, []).append(position)
+        return uses
+
+    def unchanged_between(self, number, first, last):
+        """Is the memory of the array unmodified between two operations?"""
+        if self.is_never_written(number):
+            return True
+        if self.writers is None or self.writers[0] is not self.operations:
+            self.writers = self.operations, {}
+            for position, operation in enumerate(self.operations):
+                for written in operation.writes():
+                    self.writers[1].setdefault(self.arrays[written].buffer, []).append(position)
+        positions = self.writers[1].get(self.arrays[number].buffer, ())
+        return bisect_left(positions, first) == bisect_left(positions, last)
+
+    def memory_of(self, number):
+        """Return the base array of the memory and the offset in bytes."""
+        traced = self.arrays[number]
+        if traced.buffer not in self.aliases:
+            return self.buffers[traced.buffer].first, traced.offset
+        number, offset = self.aliases[traced.buffer]
+        first, before = self.memory_of(number)
+        return first, before + offset + traced.offset
+
+    def outer(self):
+        """Return the base arrays of all inputs."""
+        found = {}
+        for operation in self.operations:
+            for number in (*operation.reads(), *operation.writes()):
+                if self.is_input(number):
+                    found[self.buffers[self.arrays[number].buffer].first] = None
+        return list(found)
+
+    def adds_two(self, operation):
+        """Is it the sum of two arrays, possibly broadcast?"""
+        expression = operation.expression
+        return (operation.kind == "evaluate" and len(expression.code) == 1 and len(expression.inputs) == 2
+                and not expression.constants and primitive_name(expression.code[0][0]) == "add")
+
+    def is_sum_of_two(self, operation):
+        """Is it the sum of two arrays of the layout of the result?"""
+        return self.adds_two(operation) and all(
+            (traced.shape, traced.dtype, traced.contiguous) == (result.shape, result.dtype, result.contiguous)
+            for result in [self.arrays[operation.results[0]]]
+            for traced in map(self.arrays.__getitem__, operation.expression.inputs))
+
+    # -------------------------------------------------------------------------------------------------------- text form
+
+    def __str__(self):
+        """Show inputs, views and operations, numbered as they appear."""
+        declared, lines = set(), []
+
+        def declare(number):
+            """Show where an array comes from that no operation makes."""
+            if number in declared:
+                return
+            declared.add(number)
+            first, offset = self.memory_of(number)
+            buffer, folded = self.buffers[self.arrays[number].buffer], self.arrays[number].buffer in self.folded
+            if first != number:
+                declare(first)
+                source = f"view(%{first}, {offset})"
+            elif folded or buffer.kind == "constant":
+                value = number_everywhere(self.arrays[number])
+                source = f"constant({'' if value is None else repr(value)})"
+            else:
+                source = f"{'tensor' if buffer.kind == 'result' else buffer.kind}()"
+            lines.append(f"%{number}: {layout_text(self.arrays[number])} = {source}")
+
+        for operation in self.operations:
+            made = {number for number in operation.results if number >= 0}
+            line = operation.line("%{}".format, lambda number: layout_text(self.arrays[number]))
+            declared |= made
+            for number in re.findall(r"%(\d+)", line):
+                declare(int(number))
+            lines.append(line)
+        for number in sorted(self.outgoing):
+            declare(number)
+        lines.append(f"return {', '.join([f'%{number}' for number in sorted(self.outgoing)])}")
+        names = {}
+        return re.sub(r"%(\d+)", lambda match: f"%{names.setdefault(match[1], len(names))}", "\n".join(lines)).rstrip()
+
+    # --------------------------------------------------------------------------------------------------------- verifier
+
+    def verify(self, after):
+        """Raise a RuntimeError that names the pass `after` which this program is invalid."""
+        defined, failures = set(), []
+
+        def check(holds, message):
+            if not holds:
+                failures.append(message)
+
+        def read(number, line):
+            first = self.memory_of(number)[0]
+            buffer = self.buffers[self.arrays[first].buffer]
+            check(first in defined or self.arrays[first].buffer in self.folded or not self.is_local(buffer),
+                  f"%{number} is read before it is computed: {line}")
+
+        for operation in self.operations:
+            line = operation.line("%{}".format)
+            for number in operation.uses():
+                read(number, line)
+            if operation.target is not None:
+                read(operation.target, line)
+            for number in operation.results:
+                first = -1 if number < 0 else self.memory_of(number)[0]
+                check(number < 0 or first not in defined or first != number, f"%{number} is computed twice: {line}")
+                defined.add(first)
+            for expression in [operation.expression] if operation.kind != "fused_loop" else [
+                    stage[0] for stage in operation.stages]:
+                if expression is None:
+                    continue
+                check(len(expression.inputs) <= MAX_INPUTS and len(expression.inputs) + len(expression.constants)
+                      + len(expression.code) <= MAX_REGISTERS, f"an expression is too large: {line}")
+                check(all(space != "made" or index < position for position, (_, operands) in enumerate(expression.code)
+                          for space, index in operands), f"an expression reads a later value: {line}")
+            if operation.kind == "evaluate":
+                out = self.arrays[operation.results[0] if operation.target is None else operation.target]
+                check(all(broadcasts(self.arrays[number].shape, out.shape) for number in operation.expression.inputs),
+                      f"an operand does not broadcast to the result: {line}")
+            if operation.kind == "fused_loop":
+                sizes = {self.arrays[number].numel for number in operation.results}
+                check(len(sizes) == 1 and all(
+                    self.arrays[number].numel in sizes or number_of_places(self.arrays[number]) == 1
+                    for number in operation.arguments), f"operands of a loop have several sizes: {line}")
+        for number in self.outgoing:
+            read(number, "return")
+        if failures:
+            raise RuntimeError(f"compile: the program is invalid after {after}: {'; '.join(failures)}\n{self}")
+
+
+CHANGES = ("change", "kernel_into", "kernel_copy")       # kinds of operations that change a tensor
+
+
+def broadcasts(shape, to):
+    """Does a shape broadcast to another one?"""
+    return len(shape) <= len(to) and all(a in (1, b) for a, b in zip(shape[::-1], to[::-1], strict=False))
+
+
+def number_of_places(traced):
+    """Return how many elements of memory an array has."""
+    places = 1
+    for size, stride in zip(traced.shape, traced.strides, strict=True):
+        places *= size if stride else 1
+    return places
+
+
+def layout_text(traced):
+    """Return dtype, shape and strides as text; without strides the array is contiguous."""
+    text = f"{str(traced.dtype).rpartition('.')[2]}{list(traced.shape)}"
+    return text if traced.contiguous else f"{text} strides {list(traced.strides)}"
