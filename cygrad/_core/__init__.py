@@ -67,7 +67,7 @@ def late_attributes(package, late):
         if name not in late:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         module = import_module(f".{late[name]}", package)
-        return module if name == late[name] else getattr(module, name)
+        return module if name == late[name].strip(".") else getattr(module, name)
     return get, public_dir(package)
 
 

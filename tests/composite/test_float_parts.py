@@ -218,3 +218,22 @@ def test_heaviside_needs_one_dtype(other):
     for call in (cygrad.heaviside, cygrad.Tensor.heaviside_):
         with pytest.raises(RuntimeError, match="heaviside: input and values must have one dtype"):
             call(x, values.to(other))
+
+
+@pytest.mark.parametrize("dtype", [cygrad.float16, cygrad.bfloat16, cygrad.float32, cygrad.float64])
+def test_rounding_to_decimals_keeps_the_nearest_number_of_the_dtype(dtype):
+    x = cygrad.tensor([52.46875, -57.75, 94.9375, 89.0625, 0.3, float("inf"), -float("inf")], dtype=dtype)
+    expected = cygrad.tensor([round(value, 1) if abs(value) < 100 else value for value in x.tolist()], dtype=dtype)
+    assert cygrad.equal(x.round(decimals=1), expected)
+    assert cygrad.equal(x.clone().round_(decimals=1), expected)
+    out = cygrad.empty(0, dtype=dtype)
+    assert cygrad.round(x, decimals=1, out=out) is out and cygrad.equal(out, expected)
+
+
+@pytest.mark.parametrize(("dtype", "large"), [(cygrad.float32, 3e38), (cygrad.float64, 1e308), (cygrad.bfloat16, 3e38)])
+def test_rounding_to_decimals_keeps_large_numbers(dtype, large):
+    x = cygrad.tensor([large, -large], dtype=dtype, requires_grad=True)
+    rounded = x.round(decimals=3)
+    assert cygrad.equal(rounded, x)
+    rounded.sum().backward()
+    assert x.grad.tolist() == [0, 0]

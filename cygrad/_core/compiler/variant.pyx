@@ -112,6 +112,10 @@ cdef class GraphTemplate:
                     stack.append(<object>node.c.edges[i].node.object)
         return sorted(seen.values(), key=lambda node: (<Node>node).c.sequence_nr)
 
+    def reached(self):
+        """Return the numbers of the inputs that edges lead to."""
+        return sorted({-1 - edge[0] for edges in self.edges for edge in edges if edge is not None and edge[0] < 0})
+
     cdef int add(self, object tracer, Node original, dict numbers, dict ends) except -1:
         """Add the template of a node."""
         cdef Node node = _like(original)

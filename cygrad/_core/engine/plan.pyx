@@ -510,6 +510,27 @@ def accumulates(Node node not None):
     return item != NULL and item.needed != 0 and item.executed != 0 and item.captured == 0
 
 
+def mark_unreached(Node node not None, list gradients not None):
+    """Skip, in the innermost backward of this thread, hooks of what only the None entries of `gradients` lead to."""
+    cdef plan_t *plan
+    cdef item_t *item
+    cdef int i
+    cdef set seen = set()
+    if plans_of_thread(&plan, 1) == 0:
+        return
+    cdef list stack = [<object>node.c.edges[i].node.object for i in range(node.c.n_edges)
+                       if gradients[i] is None and node.c.edges[i].node != NULL]
+    while stack:
+        node = stack.pop()
+        item = plan_find(plan, node.c)
+        if item == NULL or node in seen:
+            continue
+        seen.add(node)
+        if item.python:
+            item.python |= UNREACHED
+        stack += [<object>node.c.edges[i].node.object for i in range(node.c.n_edges) if node.c.edges[i].node != NULL]
+
+
 def restricted():
     """
     Return whether the innermost backward of this thread was asked for some gradients only, by `grad` or ``inputs=``.

@@ -250,30 +250,54 @@ cdef object fit_gradients(Node node, Hooks hooks, list grads):
         grads[output_nr] = fit_recorded(meta.array, gradient)
 
 
+cdef tuple _shape(object grad):
+    cdef array_t *array
+    cdef int i
+    if grad is None:
+        return None
+    array = (<Tensor>grad).array
+    return tuple([array.shape[i] for i in range(array.ndim)])
+
+
+cdef int _check_shapes(Node node, str kind, list grads, list shapes) except -1:
+    """Refuse a gradient whose shape a hook has changed in place (``grad.t_()``)."""
+    for grad, shape in zip(grads, shapes, strict=True):
+        if _shape(grad) != shape and grad is not None:
+            raise RuntimeError(f"{kind}: a hook of {node.name()} changed the shape of a gradient in place (got "
+                               f"{_shape(grad)}, expected {shape}). Return a new tensor of that shape.")
+    return 0
+
+
 cdef object call_tensor_hooks(Node node, Hooks hooks, list grads):
+    cdef list shapes = [_shape(grad) for grad in grads]
     for output_nr, registered in list(hooks.tensor.items()):
         for hook in list(registered.values()):
             data_escapes()
             result = hook(grads[output_nr])
             if result is not None:
                 grads[output_nr] = _replacement(node, "register_hook", result, grads[output_nr])
+    _check_shapes(node, "register_hook", grads, shapes)
 
 
 cdef list call_prehooks(Node node, Hooks hooks, list grads):
+    cdef list shapes = [_shape(grad) for grad in grads]
     for hook in list(hooks.before.values()):
         data_escapes()
         result = hook(tuple(grads))
         if result is not None:
             grads = _replacements(node, "register_prehook", result, grads)
+    _check_shapes(node, "register_prehook", grads, shapes)
     return grads
 
 
 cdef list call_posthooks(Node node, Hooks hooks, list results, list grads):
+    cdef list shapes = [_shape(grad) for grad in results]
     for hook in list(hooks.after.values()):
         data_escapes()
         replaced = hook(tuple(results), tuple(grads))
         if replaced is not None:
             results = _replacements(node, "register_hook", replaced, results)
+    _check_shapes(node, "register_hook", results, shapes)
     return results
 
 

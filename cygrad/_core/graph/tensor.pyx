@@ -174,18 +174,18 @@ cdef void replace_array(Tensor tensor, array_t *array) noexcept:
         replaced.tensor = NULL
     unlock_lending(replaced)
     if (replaced.count > 1 and (tensor.untracked == GRADIENT or tensor.node is None and not tensor.leaf_requires_grad)
-            and replaced.dtype == array.dtype and same_shape(replaced, array)):
+            and replaced.dtype == array.dtype):
         _replace_gradient(tensor, replaced)
     release(replaced)
 
 
 cdef void _replace_gradient(Tensor gradient, const array_t *replaced):
-    """Let the leaf of which this is the ``.grad`` accumulate into its new memory (``x.grad.data = t``)."""
+    """Let the leaf of which this is the ``.grad`` have its new memory or shape (``x.grad.data = t``)."""
     import gc                                # here: few programs need it
     for leaf in gc.get_referrers(gradient):
         if (isinstance(leaf, Tensor) and (<Tensor>leaf).grad_tensor is gradient and (<Tensor>leaf).gradient != NULL
                 and (<Tensor>leaf).gradient.value == replaced):
-            (<object>Tensor).grad.__set__(leaf, gradient)
+            _replace(leaf, gradient, True, NULL, 0)
 
 
 cdef object adopt(Tensor self, Tensor source, bint keep_version):

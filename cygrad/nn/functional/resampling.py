@@ -39,7 +39,7 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corne
     ----------
     input : Tensor
         Floating point, or uint8, of shape (batch, channels, ...) with one to three more dimensions. uint8 is rounded
-        to the nearest.
+        to the nearest after each dimension.
     size : int or tuple of int, optional
         The new size.
     scale_factor : float or tuple of float, optional
@@ -108,8 +108,13 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corne
     given = {} if scales is None else {name: float(scale) for name, scale in zip(names, scales, strict=True)}
     if input.dtype is not cygrad.uint8:
         return _resample(input, sizes, kernel_mode, bool(align_corners), bool(antialias), **given)
-    found = _resample(input.float(), sizes, kernel_mode, bool(align_corners), bool(antialias), **given)
-    return (found + 0.5).floor().clamp(0, 255).to(cygrad.uint8)      # whole numbers are exact: nearest keeps them
+    found, reached = input.float(), list(input.shape[2:])
+    for dim in reversed(range(n)):              # PyTorch rounds after each dimension, the last one first
+        reached[dim] = sizes[dim]
+        scale = {name: factor for name, factor in given.items() if name == names[dim]}
+        found = _resample(found, tuple(reached), kernel_mode, bool(align_corners), bool(antialias), **scale)
+        found = (found + 0.5).floor().clamp(0, 255)
+    return found.to(cygrad.uint8)
 
 
 def upsample(input, size=None, scale_factor=None, mode="nearest", align_corners=None):
