@@ -1,7 +1,7 @@
 """Stubs of the modules below `cygrad` that programs are written with: `nn`, `optim` and what belongs to them.
 
 As that of the package they are written by the build: names, parameters and defaults are those of the package just
-built, types come from docstrings and from defaults that are a bool. What these do not tell in so many words is `Any`.
+built, types come from docstrings and from defaults that are a bool. All else is `Any`.
 """
 
 import inspect
@@ -9,7 +9,8 @@ import re
 
 from build_tools.stubs import HEADER, function_text, returned
 
-MODULES = ("func", "linalg", "nn", "nn.functional", "nn.init", "nn.utils", "optim", "optim.lr_scheduler", "utils.data")
+MODULES = ("func", "linalg", "nn", "nn.functional", "nn.init", "nn.utils", "optim", "optim.lr_scheduler", "special",
+           "utils.data")
 IMPORTS = """from typing import Generic
 
 from typing_extensions import Self
