@@ -1,1 +1,1 @@
-"""Helpers of setup.py: probes, the operator generator, and what a build is made of."""
+"""Helpers of setup.py and of the documentation."""

@@ -1,8 +1,8 @@
 """
-Run Python with a build of its own, apart from the package that is built in place, which stays as it is.
+Run Python with a separate build; the package built in place is not changed.
 
-The environment says which build, as for setup.py: ``CYGRAD_DEBUG=1 python -m build_tools.apart -m pytest tests/core``.
-What is needed to load code with a sanitizer into a Python without one is seen to.
+The environment selects the build, as for setup.py: ``CYGRAD_DEBUG=1 python -m build_tools.apart -m pytest tests/core``.
+For a sanitizer, its runtime library is preloaded into Python.
 """
 
 import os
@@ -17,10 +17,9 @@ from build_tools.files import copy_if_changed
 from build_tools.modules import TESTING
 
 ROOT = Path(__file__).resolve().parents[1]
-# The C++ library comes right behind: a sanitizer takes exceptions over that pass through it, PyTorch's for one.
+# Preload libstdc++ next, because a sanitizer intercepts its exceptions, PyTorch's among them.
 RUNTIMES = {"address": "libasan.so", "undefined": "libubsan.so", "thread": "libtsan.so"}
-# What is not freed when Python ends is no leak. Memory that fails is to be an error of ours, not the end. Python's own
-# allocator hides blocks from the sanitizer.
+# Ignore leaks at exit, return NULL for failed allocations, and bypass Python's allocator, which hides blocks.
 OPTIONS = {"ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1:max_allocation_size_mb=2048",
            "PYTHONMALLOC": "malloc",
            "TSAN_OPTIONS": f"suppressions={ROOT}/build_tools/thread_sanitizer.supp"}
@@ -33,7 +32,7 @@ assert [FACTS["debug"], FACTS["sanitizer"]] == eval(sys.argv[2]), FACTS
 
 
 def build() -> Path:
-    """Build into the directory of the configuration, with what only tests call; -> the folder with the package."""
+    """Build into the directory of the configuration, with the modules for tests; -> the folder with the package."""
     library = ROOT / "build" / Configuration.from_environment().key / "lib"
     for source in library.rglob("*.py"):               # one that is gone from the sources would still be found
         source.unlink()
@@ -44,7 +43,7 @@ def build() -> Path:
 
 
 def environment(library: Path, configuration: Configuration) -> dict[str, str]:
-    """In which Python finds that build, before any other; the tests come from the source tree."""
+    """Return the environment in which Python imports that build; tests come from the source tree."""
     found = {**os.environ, "PYTHONPATH": os.pathsep.join([str(library), str(ROOT)]), "PYTHONSAFEPATH": "1"}
     if configuration.sanitizer:
         compiler = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")
@@ -56,7 +55,7 @@ def environment(library: Path, configuration: Configuration) -> dict[str, str]:
 
 
 def main(arguments: list[str]) -> None:
-    """Build, make sure that this build is the one that is found, and become that Python."""
+    """Build, check that this build is imported, and run Python."""
     configuration = Configuration.from_environment()
     library = build()
     found = environment(library, configuration)

@@ -1,4 +1,4 @@
-"""The build_ext command: Cython, then the C compiler, then what lies next to the modules."""
+"""The build_ext command: run Cython and the C compiler, and copy the files next to the modules."""
 
 import fcntl
 import os
@@ -24,7 +24,7 @@ FACTS = '''"""What the libraries hold, and facts about this build for `cygrad.sh
 
 LIBRARIES = {libraries}
 
-# The modules that bring array kernels; those outside of the room of kernels use others', so they come last.
+# Modules with array kernels; those outside of the package `kernels` use other kernels, so they come last.
 KERNELS = {kernels}
 
 FACTS = {facts}
@@ -36,17 +36,17 @@ LIST_APPEND = ("int result = PyList_Append(list, x);\n    Py_DECREF(x);",
 
 
 def link_dir(configuration: Configuration) -> Path:
-    """Where the linker finds our OpenBLAS, also before the package directory exists."""
+    """Return the directory in which the linker finds our OpenBLAS."""
     return base_dir(configuration) / "openblas"
 
 
 def base_dir(configuration: Configuration) -> Path:
-    """One directory per configuration: changing a flag rebuilds, changing it back does not."""
+    """Return the build directory, one per configuration: changing a flag back does not rebuild."""
     return Path("build") / configuration.key
 
 
 class BuildExt(build_ext):
-    """build_ext with Cython run in parallel and late, so that metadata commands stay quick."""
+    """build_ext that runs Cython late and in parallel, so that metadata commands are fast."""
 
     configuration: Configuration  # set by setup.py
 
@@ -56,7 +56,7 @@ class BuildExt(build_ext):
         if not self.inplace and not os.environ.get("CYGRAD_TESTING"):
             self.extensions = [library for library in self.extensions if not library.name.endswith("_testing")]
         if self.inplace:
-            # An editable install would build in a temporary directory, from scratch every time.
+            # An editable install would build from scratch in a temporary directory.
             base = base_dir(self.configuration)
             self.build_lib, self.build_temp = str(base / "lib"), str(base / "temp")
 
@@ -75,11 +75,11 @@ class BuildExt(build_ext):
         self.prune(package)
         self.write_stub(package.parent)
         if self.inplace:
-            # As an installer would: where Python may not write bytecode, every import would compile again.
+            # Without bytecode, each import would compile again where Python cannot write.
             compile_dir(package.parent, quiet=2, workers=self.parallel)
 
     def cythonize(self):
-        """Translate what changed, counting changes in any .pxd that is cimported."""
+        """Translate changed modules, and those that cimport a changed .pxd."""
         chosen = [module for module in self.modules if module.chosen]
         translated = cythonize(
             chosen,
@@ -96,11 +96,11 @@ class BuildExt(build_ext):
         for module in chosen:
             own, ours = by_name[module.name], module.extra_compile_args
             module.depends = own.depends
-            # A module's own flags come last, where the compiler lets them win.
+            # The last flags, those of the module, take precedence.
             module.extra_compile_args = ours + [flag for flag in own.extra_compile_args if flag not in ours]
 
     def build_extensions(self):
-        """Compile what changed, and link the libraries from all there is."""
+        """Compile changed files, and link the libraries."""
         tasks = {self.translated(module): module for module in self.modules if module.chosen}
         tasks |= {file.sources[0]: file for library in self.extensions for file in library.code}
         with ThreadPoolExecutor(self.parallel) as pool:
@@ -110,23 +110,23 @@ class BuildExt(build_ext):
             self.link(library)
 
     def wait_for_others(self):
-        """Until this process ends, no other build puts its modules into the libraries."""
+        """Lock the libraries against other builds until this process ends."""
         fcntl.flock(os.open(Path("build", "lock"), os.O_CREAT | os.O_WRONLY), fcntl.LOCK_EX)
 
     def translated(self, module: Extension) -> str:
-        """Where Cython writes the C code of a module."""
+        """Return the path of the C code of a module."""
         return str(base_dir(self.configuration) / "cython" / Path(module.sources[0]).with_suffix(".c"))
 
     def object(self, source: str) -> Path:
         return Path(*self.compiler.object_filenames([source], output_dir=self.build_temp))
 
     def compile(self, source: str, module: Extension):
-        """Compile one file as its module asks for, if it has changed."""
+        """Compile one file with the flags of its module, if it has changed."""
         target = self.object(source)
         if not self.force and not newer_group([source, *module.depends], target, "newer"):
             return
         target.parent.mkdir(parents=True, exist_ok=True)
-        with TemporaryDirectory(dir=self.build_temp) as directory:      # another build may be linking what is there
+        with TemporaryDirectory(dir=self.build_temp) as directory:      # another build may be linking the old file
             made = self.compiler.compile(
                 [source],
                 output_dir=directory,
@@ -138,7 +138,7 @@ class BuildExt(build_ext):
             Path(*made).replace(target)
 
     def link(self, library: Library):
-        """Link all modules that are or have been compiled: all there are, if CYGRAD_MODULES has not left some out."""
+        """Link all compiled modules, also those of earlier builds if CYGRAD_MODULES selects some."""
         library.held = [module for module in library.modules if self.object(self.translated(module)).exists()]
         sources = [*map(self.translated, library.held), *(file.sources[0] for file in library.code)]
         objects = [str(self.object(source)) for source in sources]
@@ -147,7 +147,7 @@ class BuildExt(build_ext):
         write_if_changed(listed, "\n".join([*objects, *library.extra_link_args]))
         if not self.force and not newer_group([*objects, listed], target):
             return
-        # Others may be loading the old one. And what it is made from may change meanwhile, by clocks that lag a bit.
+        # Another process may be loading the old library, and sources may change meanwhile.
         begin, made = time.time() - 0.1, target.with_name(f".{target.name}.{os.getpid()}")
         self.compiler.link_shared_object(
             objects,
@@ -164,20 +164,20 @@ class BuildExt(build_ext):
         made.replace(target)
 
     def copy_extensions_to_source(self):
-        """As setuptools does, but also when the copy there is newer: it may be another build's."""
+        """Copy as setuptools does, but also over a newer file, which may belong to another build."""
         for extension in self.extensions:
             filename = self.get_ext_filename(extension.name)
             copy_if_changed(Path(self.build_lib, filename), Path(filename))
 
     def prune(self, package: Path):
-        """Remove libraries of modules that are gone: they would still be found."""
+        """Remove libraries of deleted modules, which would still be imported."""
         wanted = {Path(self.get_ext_filename(extension.name)).name for extension in self.extensions}
         for module in package.rglob("*" + sysconfig.get_config_var("EXT_SUFFIX")):
             if module.name not in wanted:
                 module.unlink()
 
     def write_stub(self, package: Path):
-        """For editors. Python with a sanitizer, or with a part of the modules, may not import the package."""
+        """Write the stubs, unless a sanitizer or missing modules prevent the import."""
         partial = self.configuration.sanitizer or os.environ.get("CYGRAD_MODULES")
         if not partial and (package / "__init__.py").exists():
             stubs.write(package.parent)

@@ -1,6 +1,6 @@
 """
-Built pages: every link within them leads to a page, file or place that is there, nothing is loaded from elsewhere, and
-every public name has an anchor.
+Check built pages: links lead to existing pages, files and anchors, nothing is loaded from other sites, and every public
+name has an anchor.
 
 ``python -m build_tools.check_pages build/docs``
 """
@@ -12,18 +12,18 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-# What a browser loads by itself; other links may lead out of the site.
+# Loaded by browsers; other links may leave the site.
 LOADED = {("script", "src"), ("img", "src"), ("iframe", "src"), ("link", "href"), ("source", "src")}
 MENTIONED = {"canonical", "author", "license"}    # relations of <link> that load nothing
 
 
 class Page(HTMLParser):
-    """Names of places, and links, of one page."""
+    """Anchors and links of a page."""
 
     def __init__(self, text: str):
         super().__init__()
         self.places: set[str] = set()
-        self.links: list[tuple[str, bool]] = []     # address, and whether the browser loads it by itself
+        self.links: list[tuple[str, bool]] = []     # address, and whether browsers load it
         self.feed(text)
 
     def handle_starttag(self, tag, attrs):
@@ -36,18 +36,18 @@ class Page(HTMLParser):
 
 @cache
 def read_pages(folder: Path) -> dict[Path, Page]:
-    """The pages of a folder."""
+    """Parse the pages of a folder."""
     return {path: Page(path.read_text()) for path in sorted(folder.rglob("*.html")) if "_static" not in path.parts}
 
 
 def without_anchor(folder: Path, names: Iterable[str]) -> list[str]:
-    """Names that have no anchor on any page, one line for each."""
+    """Return the names without an anchor, one line for each."""
     places = set().union(*(page.places for page in read_pages(folder).values()))
     return [f"no place for {name}" for name in names if name not in places]
 
 
 def mistakes(folder: Path) -> list[str]:
-    """What is wrong with the pages of a folder, one line for each mistake."""
+    """Return the mistakes in the pages of a folder, one line for each."""
     pages = read_pages(folder)
     found = []
     for path, page in pages.items():
@@ -62,7 +62,7 @@ def mistakes(folder: Path) -> list[str]:
             place = unquote(parts.fragment)
             if not target.exists():
                 found.append(f"{path.relative_to(folder)}: no file for {address}")
-            # Pages of source text lead to the right page, but know one module for all names of a file.
+            # Source pages use one module for all names of a file.
             elif place and target in pages and place not in pages[target].places and "_modules" not in path.parts:
                 found.append(f"{path.relative_to(folder)}: no such place as {address}")
     return found

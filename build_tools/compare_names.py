@@ -1,10 +1,10 @@
 """
-Compare PyTorch's names with ours, and write what is there and what is not into docs/compatibility_names.md.
+Compare PyTorch's names with ours, and list missing ones in docs/compatibility_names.md.
 
     python -m build_tools.compare_names           writes the page
     python -m build_tools.compare_names --check   only prints how many names are missing
 
-It needs PyTorch, from which nothing but names is taken; ours are asked for in a process of its own, under the stand-in.
+Needs PyTorch for its names; ours are listed in a process that runs the stand-in.
 """
 
 import argparse
@@ -27,7 +27,7 @@ MODULES = (
     "torch.signal.windows", "torch.profiler", "torch.hub", "torch.jit", "torch.amp", "torch.random", "torch.overrides",
     "torch.utils.checkpoint", "torch.utils.dlpack", "torch.utils.hooks", "torch.Generator", "torch.distributed",
 )
-# What is not there by intention, by how a name begins, and why.
+# Names missing on purpose: prefix -> reason.
 DIFFERENT = {
     "quantization: compute in float32": (
         "quantize", "quantized", "fake_quantize", "q_", "qscheme", "int_repr", "dequantize", "per_channel",
@@ -74,7 +74,7 @@ NOT_NAMES = ("typing", "collections", "collections.abc", "typing_extensions", "f
 
 
 def find(path):
-    """A module, or a class within one."""
+    """Import a module, or get a class of one."""
     try:
         return importlib.import_module(path)
     except ImportError:
@@ -83,7 +83,7 @@ def find(path):
 
 
 def names_of(path):
-    """The public names that belong to a module or class of PyTorch."""
+    """Return the public names of a module or class of PyTorch."""
     owner, found = find(path), []
     names = getattr(owner, "__all__", None) if path not in ("torch", "torch.nn") else None
     for name in names or dir(owner):
@@ -95,7 +95,7 @@ def names_of(path):
 
 
 def missing_here(listed):
-    """Those of the names that the stand-in does not have; run in the process that has it."""
+    """Return the names that the stand-in lacks; runs in its process."""
     from cygrad.compatibility import stand_in
     from cygrad.compatibility.absent import Absent, Anything
 
@@ -114,7 +114,7 @@ def missing_here(listed):
 
 
 def compare():
-    """Path -> (names of PyTorch, those that are missing here)."""
+    """Return path -> (names of PyTorch, missing names)."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         listed = {path: names_of(path) for path in MODULES}
@@ -127,12 +127,12 @@ def compare():
 
 
 def intended(name):
-    """Why a name is missing by intention, or None."""
+    """Return the reason for a name missing on purpose, or None."""
     return next((reason for reason, starts in DIFFERENT.items() if name.startswith(starts)), None)
 
 
 def page(found):
-    """The page as Markdown."""
+    """Return the page as Markdown."""
     lines = ["# Names of PyTorch, compared", "",
              "Written by `python -m build_tools.compare_names`: the public names of PyTorch 2.13 and which of them are "
              "here.", "", "| module | names | here | absent |", "|---|---|---|---|"]

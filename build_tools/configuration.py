@@ -1,4 +1,4 @@
-"""How this build is configured: compiler flags and Cython directives, from the environment.
+"""Configuration of the build: compiler flags and Cython directives, from the environment.
 
 CYGRAD_DEBUG=1                      bounds checks, assertions about locks, -O1 -g, -DCYGRAD_DEBUG
 CYGRAD_SANITIZE=address|undefined|thread
@@ -18,7 +18,7 @@ from importlib.metadata import version
 
 from build_tools import openmp
 
-# The one place for directives; only per-function exceptions belong into the modules.
+# All directives; modules have only exceptions for single functions.
 DIRECTIVES = {
     "language_level": 3,
     "binding": True,
@@ -35,7 +35,7 @@ DIRECTIVES = {
 DEBUG_DIRECTIVES = {"boundscheck": True, "wraparound": True, "initializedcheck": True}
 
 # Never -ffast-math (nan and inf carry meaning) and never -march=native (the wheel stays generic).
-# Without contraction a fused loop and separate operations give the same bits on every CPU.
+# Without contraction, fused loops and separate operations are bit-identical on every CPU.
 COMMON_FLAGS = [
     "-fno-math-errno",
     "-fno-trapping-math",
@@ -45,14 +45,14 @@ COMMON_FLAGS = [
     "-Wno-sign-compare",
 ]
 RELEASE_FLAGS = ["-O3", "-g0"]
-# Cython includes <stdatomic.h>, whose names take the place of ours (atomic.pxd); Clang's refuse plain integers. And it
-# warns of vectors passed by value where functions are inlined.
+# Cython includes <stdatomic.h>, whose names hide ours (atomic.pxd), and Clang's refuse plain integers. Clang also warns
+# about vectors passed by value to inlined functions.
 CLANG_FLAGS = ["-D__STDC_NO_ATOMICS__", "-Wno-psabi"]
-# For the layers that every call passes. What -O3 inlines by itself makes their long functions save more registers: 1 %
-# more instructions for operations on small tensors.
+# For the layers of every call: inlining by -O3 makes long functions save more registers, which costs 1 % of the
+# instructions of operations on small tensors.
 CALL_PATH = {"memory", "arrays", "graph", "dispatch"}
 CALL_PATH_FLAGS = ["--param=max-inline-insns-auto=15"]
-# The header that asserts the rules about locks comes before everything else: it watches how Cython takes the GIL.
+# The header with lock assertions comes first, so that it checks how Cython acquires the GIL.
 DEBUG_FLAGS = ["-O1", "-g", "-UNDEBUG", "-DCYGRAD_DEBUG", "-include", "cygrad/_core/memory/lock_checks.h"]
 SANITIZERS = ("address", "undefined", "thread")
 
@@ -64,7 +64,7 @@ MACROS = [
 
 @dataclass(frozen=True)
 class Configuration:
-    """Everything that decides what the compilers are told."""
+    """All settings of the compilers."""
 
     debug: bool
     sanitizer: str | None
@@ -112,12 +112,12 @@ class Configuration:
 
     @property
     def key(self) -> str:
-        """A directory name: builds that differ in anything that matters never share files."""
+        """Return a directory name that differs for different configurations."""
         words = ["debug" if self.debug else "release", *filter(None, [self.sanitizer])]
         return "-".join([*words, hashlib.sha256(repr(self.facts()).encode()).hexdigest()[:8]])
 
     def facts(self) -> dict:
-        """The configuration in plain values: written into the package, hashed into the key."""
+        """Return the configuration as plain values, for the package and for the key."""
         return {
             "python": sys.implementation.cache_tag + " " + sysconfig.get_platform(),
             "cython": version("Cython"),
@@ -139,7 +139,7 @@ class Configuration:
 
 
 def compiler_version() -> str:
-    """First line of what `cc --version` says."""
+    """Return the first line of `cc --version`."""
     command = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")
     try:
         answer = subprocess.run([*command, "--version"], capture_output=True, text=True, check=True)

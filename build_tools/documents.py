@@ -1,4 +1,4 @@
-"""Pages of the documentation that are made from the sources: operators, their kinks, and what users can rely on."""
+"""Pages generated from the sources: operators, derivatives, kinks, and guarantees."""
 
 import re
 import tomllib
@@ -51,7 +51,7 @@ at 0, since the gradient 0 of `where` meets the derivative inf of `sqrt`. Each l
 `tests/behavior/test_kinks.py`.
 
 """
-# The figures of the first page: rows of the README's table by their names, and what to say of them.
+# Figures of the first page: row of the README's table -> text.
 FIGURES = {
     "4 elements, per operation: forward and backward": "as fast as PyTorch where an operation has four elements",
     "engine, chain of 10⁴ nodes: backward, per node": "as fast through a chain of ten thousand nodes",
@@ -110,7 +110,7 @@ def guarantees(words: Path, folder: Path) -> str:
 
 
 def figures(readme: str) -> str:
-    """The cards of the first page, with the README's ratios."""
+    """Return the cards of the first page, with the README's ratios."""
     cards = []
     for row, words in FIGURES.items():
         ratio = re.search(rf"^\| {re.escape(row)} .*\| ([\d.]+) \|[^|]*\|$", readme, re.MULTILINE)[1]

@@ -1,4 +1,4 @@
-"""Writing files only when they change, so that incremental builds stay small."""
+"""Write files only when they change, so that incremental builds are small."""
 
 import filecmp
 import os
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def write_if_changed(path: Path, content: str | bytes) -> bool:
-    """Write text or bytes unless the file already holds them; say whether it was written."""
+    """Write text or bytes unless the file already has them; return whether it was written."""
     content = content.encode() if isinstance(content, str) else content
     if path.exists() and path.read_bytes() == content:
         return False
@@ -17,7 +17,7 @@ def write_if_changed(path: Path, content: str | bytes) -> bool:
 
 
 def copy_if_changed(source: Path, target: Path) -> bool:
-    """Copy with its times unless size and time agree; say whether it was copied."""
+    """Copy with times unless size and time agree; return whether it was copied."""
     if target.exists() and filecmp.cmp(source, target, shallow=True):
         return False
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -26,7 +26,7 @@ def copy_if_changed(source: Path, target: Path) -> bool:
 
 
 def _replace(path: Path, write) -> None:
-    """Rename into place: a process that has mapped or reads the old file is not disturbed."""
+    """Rename into place, so that processes which map or read the old file are not affected."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     write(temporary)
     temporary.replace(path)

@@ -1,4 +1,4 @@
-"""Pictures and pages of the gallery: what the examples draw, made by running them in a short form, and their code."""
+"""Gallery: pictures that the examples draw in short runs, and pages with their code."""
 
 import os
 import subprocess
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from build_tools.files import write_if_changed
 
-# The picture that shows that an example has run, and its arguments: a few seconds each.
+# Example -> its picture and arguments for a run of some seconds.
 EXAMPLES = {
     "digits": ("losses.png", []),
     "lenet_digits": ("lenet.png", ["--epochs", "10"]),
@@ -21,7 +21,7 @@ EXAMPLES = {
 
 
 def make_pictures(root: Path, folder: Path) -> None:
-    """Run each example whose picture is older than its program, two at a time."""
+    """Run the examples whose picture is older than the program, two at a time."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in EXAMPLES:
         write_if_changed(folder / f"{name}.md", page(root, name))
@@ -31,7 +31,7 @@ def make_pictures(root: Path, folder: Path) -> None:
 
 
 def page(root: Path, name: str) -> str:
-    """The page of an example: the first paragraph of its docstring, its picture, and its code."""
+    """Return the page of an example: first paragraph of the docstring, picture, and code."""
     picture, arguments = EXAMPLES[name]
     text = (root / "examples" / f"{name}.py").read_text()
     summary = text.split('"""')[1].strip().split("\n\n")[0]

@@ -1,14 +1,13 @@
-"""Formulas of the operator table as mathematics: from their text to LaTeX, for the documentation.
+"""Translate formulas of the operator table to LaTeX, for the documentation.
 
-A translation of what is written, sign by sign, with conjugates and conditions. Only what a condition has decided
-is not asked again: of `where(x == 0, 0, 1 / where(x == 0, 1, x))`, which is safe at zero, the quotient 1/x remains.
-What has no sign of its own stays a function with its name. No text has a `|`, so that it may stand in tables.
+Conditions that an outer condition decides are resolved: of `where(x == 0, 0, 1 / where(x == 0, 1, x))` 1/x remains.
+Functions without a sign keep their name. The text has no `|`, so that tables can contain it.
 """
 
 import ast
 import re
 
-# Binding strength of what was written, weakest first; what is weaker than its place asks for gets parentheses.
+# Precedence, weakest first; weaker operands get parentheses.
 CHOICE, LOGIC, COMPARISON, SUM, PRODUCT, SIGN, POWER, ATOM = range(8)
 
 GREEK = {"alpha", "beta", "gamma", "delta", "lambda", "mu", "nu", "rho", "sigma", "tau", "theta", "pi"}
@@ -16,7 +15,7 @@ NAMES = {"self": "x", "result": "y", "grad": "g", "inf": r"\infty", "nan": r"\te
          "lambd": r"\lambda", "grads": "g"}
 COMPARISONS = {ast.Eq: "=", ast.NotEq: r"\ne", ast.Lt: "<", ast.LtE: r"\le", ast.Gt: ">", ast.GtE: r"\ge",
                ast.Is: r"\text{ is }", ast.IsNot: r"\text{ is not }"}
-# One argument goes where `#` stands; the strength of the result, and that which the argument needs.
+# Template with `#` for the argument, precedence of the result, and of the argument.
 ONE = {
     "exp": ("e^{#}", POWER, CHOICE), "exp2": ("2^{#}", POWER, CHOICE), "expm1": ("e^{#} - 1", SUM, CHOICE),
     "square": ("#^{2}", POWER, ATOM), "reciprocal": (r"\frac{1}{#}", ATOM, CHOICE), "neg": ("-#", SIGN, SIGN),
@@ -53,19 +52,19 @@ CONSTANTS = {2.302585092994046: r"\ln 10", 0.6931471805599453: r"\ln 2", 1.12837
 
 def latex(text: str, left: str = "") -> str:
     """
-    A formula of the table in LaTeX.
+    Translate a formula of the table to LaTeX.
 
     Parameters
     ----------
     text : str
-        An expression, or definitions and an expression, one in each line.
+        An expression, or definitions and an expression, one per line.
     left : str
-        What stands on the left of the expression, in LaTeX.
+        Left-hand side of the expression, in LaTeX.
 
     Returns
     -------
     str
-        Definitions and expression one below the other, aligned at their signs of equality.
+        Definitions and expression, aligned at the equality signs.
     """
     *before, last = ast.parse(text.strip()).body
     lines = [(name(line.targets[0].id), strong(line.value)) for line in before] + [(left, strong(last.value))]
@@ -75,12 +74,12 @@ def latex(text: str, left: str = "") -> str:
 
 
 def gradient_of(argument: str) -> str:
-    """The sign of an argument's gradient."""
+    """Return the symbol of an argument's gradient."""
     return f"g_{{{name(argument)}}}"
 
 
 def name(written: str) -> str:
-    """The sign of a name: a letter, with an index if it ends in digits, else the word."""
+    """Return the symbol of a name: a letter, with an index if it ends in digits, else the word."""
     if written in NAMES:
         return NAMES[written]
     if written.startswith("grad_"):
@@ -95,13 +94,13 @@ def word(text: str, face: str = "mathit") -> str:
 
 
 def strong(tree: ast.expr, least: int = CHOICE) -> str:
-    """An expression that binds at least as strongly as its place asks for."""
+    """Translate an expression, with parentheses if its precedence is too weak."""
     text, strength = expression(tree)
     return text if strength >= least else rf"\left({text}\right)"
 
 
 def expression(tree: ast.expr) -> tuple[str, int]:
-    """An expression, and how strongly it binds."""
+    """Translate an expression; -> text and precedence."""
     match tree:
         case ast.Name():
             return name(tree.id), ATOM
@@ -168,7 +167,7 @@ def operation(tree: ast.BinOp) -> tuple[str, int]:
 
 
 def choice(tree: ast.expr) -> tuple[str, int]:
-    """A choice, of `where` or of a condition; one in the last place continues the list."""
+    """Translate `where` or a conditional; one in the last place continues the cases."""
     rows = []
     while (parts := choice_parts(tree)) is not None:
         condition, value, tree = parts
@@ -179,7 +178,7 @@ def choice(tree: ast.expr) -> tuple[str, int]:
 
 
 class Known(ast.NodeTransformer):
-    """Where a condition is known to hold or not to: choices by the same condition are made."""
+    """Resolve choices by a condition that is known to hold or not."""
 
     def __init__(self, condition: ast.expr, holds: bool):
         self.condition, self.holds = ast.dump(condition), holds

@@ -1,7 +1,6 @@
-"""Stubs of the modules below `cygrad` that programs are written with: `nn`, `optim` and what belongs to them.
+"""Stubs of the public modules below `cygrad`, such as `nn` and `optim`.
 
-As that of the package they are written by the build: names, parameters and defaults are those of the package just
-built, types come from docstrings and from defaults that are a bool. What these do not tell in so many words is `Any`.
+The build writes them from the package just built; types come from docstrings and from bool defaults, else `Any`.
 """
 
 import inspect
@@ -9,7 +8,8 @@ import re
 
 from build_tools.stubs import HEADER, function_text, returned
 
-MODULES = ("func", "linalg", "nn", "nn.functional", "nn.init", "nn.utils", "optim", "optim.lr_scheduler", "utils.data")
+MODULES = ("func", "linalg", "nn", "nn.functional", "nn.init", "nn.utils", "optim", "optim.lr_scheduler", "special",
+           "utils.data")
 IMPORTS = """from typing import Generic
 
 from typing_extensions import Self
@@ -19,7 +19,7 @@ from cygrad import Tensor, dtype as _dtype
 _T = TypeVar("_T", covariant=True)
 """
 DOCUMENTED = {"int": "_int", "bool": "_bool", "float": "_float", "str": "str", "Tensor": "Tensor", "callable": "Any"}
-# What docstrings of Module, Optimizer and containers leave to the name: parameters and results of their methods.
+# Types of methods of Module, Optimizer and containers that docstrings do not tell.
 MEMBERS = {
     **{name: {"return": "Self"} for name in ("float", "double", "half", "bfloat16", "type", "to", "to_empty", "cpu",
                                              "cuda", "apply", "eval", "share_memory", "append", "extend")},
@@ -40,7 +40,7 @@ MEMBERS = {
     "__setitem__": {"return": "None"}, "__delitem__": {"return": "None"},
 }
 ITERATED = {"ModuleList": "Module", "Sequential": "Module", "ModuleDict": "str", "ParameterDict": "str"}
-# Classes that take the type of their elements in brackets, and their bases that do.
+# Generic classes -> their base.
 GENERIC = {
     **dict.fromkeys(("Dataset", "Sampler", "DataLoader"), "Generic[_T]"), "IterableDataset": "Dataset[_T]",
     **dict.fromkeys(("Subset", "ConcatDataset"), "Dataset[_T]"), "StackDataset": "Dataset[Any]",
@@ -54,7 +54,7 @@ PARAMETER = """class Parameter(Tensor):
 
 
 def stub_text(module) -> str:
-    """The text for one module."""
+    """Return the stub of one module."""
     imports, texts = set(), []
     public = {name: getattr(module, name) for name in dir(module) if not name.startswith("_")}
     classes = {value: name for name, value in reversed(public.items()) if isinstance(value, type)}
@@ -76,7 +76,7 @@ def stub_text(module) -> str:
 
 
 def documented(thing) -> dict[str, str]:
-    """Types of parameters, and of the result, that a docstring gives in one word."""
+    """Return the types of parameters and result that a docstring gives in one word."""
     doc = inspect.getdoc(thing) or ""
     try:
         options = inspect.signature(thing).parameters.values()
@@ -93,7 +93,7 @@ def documented(thing) -> dict[str, str]:
 
 
 def class_text(name: str, cls: type, classes: dict[type, str]) -> str:
-    """A class: what it inherits from among the public ones, and the members that it has beyond these."""
+    """Return the stub of a class: its first public base, and members that the base lacks."""
     if name == "Parameter":
         return PARAMETER
     bases = [base for base in cls.__mro__[1:] if base in classes][:1]

@@ -1,4 +1,4 @@
-"""Which extension modules there are, what each is built from, and which library it goes into."""
+"""Extension modules, their sources, and the library of each."""
 
 import os
 import re
@@ -14,33 +14,33 @@ from build_tools.configuration import MACROS, Configuration
 CORE = Path("cygrad/_core")
 OPERATOR_TABLE = CORE / "table" / "ops"
 OPENBLAS_MARKER = "# cygrad: openblas"
-# In the source of a module whose variables of threads are addressed like local ones.
+# Marks modules with thread-local variables in static TLS.
 NEAR_VARIABLES = '#include "memory/thread_variable.h"'
-# What only tests call: a library of its own, which is not installed.
+# Modules for tests, in a separate library that is not installed.
 TESTING = CORE / "testing"
-# What each library has in the place of functions of Python.
+# Replacements of Python's functions in each library.
 REPLACED = {"PyImport_ImportModule": CORE / "import_module.c"}
 
 
 class Library(Extension):
     """
-    A shared object that holds several modules; setuptools takes it for one extension.
+    A shared object of several modules, one extension for setuptools.
 
-    To load one large library takes a fraction of the time of as many small ones as there are modules.
+    Loading one large library is much faster than loading a library per module.
     """
 
     def __init__(self, name: str, modules: list[Extension], code: list[Extension], **linked):
         super().__init__(name, [source for module in modules for source in module.sources], **linked)
         self.modules = modules
-        self.code = code        # files of our own in C and C++, for all modules alike
+        self.code = code        # C and C++ files, linked once
 
 
 def find(configuration: Configuration, link_dir: Path) -> list[Library]:
     """
-    The libraries. `module.chosen` says whether a module is to be built, as CYGRAD_MODULES=storage,array has it.
+    Return the libraries. `module.chosen`: build it, by CYGRAD_MODULES=storage,array?
 
-    A library may be loaded late only if little memory is asked for near the variables of each thread, and it is asked
-    for all variables of a library if for one. So modules that have such variables go into a library of their own.
+    A library that is loaded late gets little static TLS, for all of its thread-local variables or none. So modules with
+    THREAD_VARIABLE are in a separate library.
     """
     sources = {module_name(path): path for path in sorted(CORE.rglob("*.pyx"))}
     check_names(sources)
@@ -66,7 +66,7 @@ def module_name(path: Path) -> str:
 
 
 def check_names(sources: dict[str, Path]) -> None:
-    """A library exports `PyInit_<base name>` for each of its modules, so base names must differ."""
+    """Check that base names differ, because a library exports `PyInit_<base name>`."""
     taken: dict[str, str] = {}
     for name in sources:
         base = name.rpartition(".")[2]
@@ -76,7 +76,7 @@ def check_names(sources: dict[str, Path]) -> None:
 
 
 def registers_kernels(source: Path) -> bool:
-    """Does a module bring array kernels, which the operator table names?"""
+    """Does a module register array kernels?"""
     return bool(re.search(r"\bcimport\b[^)\n]*(\([^)]*)?\bregister_kernel\b", source.read_text()))
 
 
@@ -103,7 +103,7 @@ def extension(name: str, source: Path, configuration: Configuration) -> Extensio
 
 
 def headers(source: Path) -> set[Path]:
-    """The headers of our own that a file in C or C++ names, and those that they name in turn."""
+    """Return our headers that a C or C++ file includes, directly or indirectly."""
     found, waiting = set(), [source]
     while waiting:
         named = {CORE / name for name in re.findall(r'"([\w/]+\.h)"', waiting.pop().read_text())}
@@ -113,7 +113,7 @@ def headers(source: Path) -> set[Path]:
 
 
 def openblas_linked(link_dir: Path) -> dict[str, list[str]]:
-    """Where our OpenBLAS is found: in a directory of the build, later next to the library."""
+    """Return where to find our OpenBLAS: in a directory of the build, later next to the library."""
     return {
         "libraries": [openblas.LINK_NAME],
         "library_dirs": [str(link_dir)],

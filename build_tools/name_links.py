@@ -1,4 +1,4 @@
-"""A Sphinx extension: names of the package in inline code lead to their page of the reference."""
+"""Sphinx extension that links names of the package in inline code to their reference page."""
 
 from docutils import nodes
 from sphinx.addnodes import pending_xref
@@ -8,7 +8,7 @@ from build_tools.name_targets import target
 
 
 class NameLinks(SphinxPostTransform):
-    """Turn inline code that names something public into a link."""
+    """Link inline code that is a public name."""
 
     default_priority = 5
 

@@ -1,4 +1,4 @@
-"""What a piece of inline code in the documents names: the anchor in the API reference."""
+"""Anchors in the API reference for inline code of the documents."""
 
 import inspect
 import re
@@ -7,20 +7,20 @@ from functools import cache
 from build_tools.reference import all_values, homes, public_names, sections
 
 CODE = re.compile(r"(\.?[A-Za-z_]\w*(?:\.\w+)*)(?:\(.*\))?")
-# Where a name without a module is looked for, in this order; pages about one module begin there.
+# Modules in which unqualified names are looked up, in this order.
 ORDER = ("cygrad", "cygrad.Tensor", "cygrad.nn", "cygrad.optim", "cygrad.autograd", "cygrad.autograd.graph",
          "cygrad.func", "cygrad.utils.data")
 FIRST = {"guide/function-transforms": "cygrad.func", "tutorials/from-autograd-and-jax": "cygrad.func",
          "guide/ranks": "cygrad.distributed", "guide/hooks": "cygrad.autograd.graph",
          "guide/forward-mode": "cygrad.autograd.forward_ad", "guide/compile": "cygrad.compiling"}
-# Words of Python, NumPy and mathematics that are names here, too.
+# Words of Python, NumPy and mathematics that are also public names.
 COMMON = {"e", "t", "bool", "int", "float", "long", "short", "double", "complex", "range", "name", "real", "data",
           "type", "fork", "open", "all", "any", "torch", "cygrad", "grad_fn.name"}
 
 
 @cache
 def members() -> dict[str, str]:
-    """Qualified name -> anchor, for everything public and for the members of public classes."""
+    """Return qualified name -> anchor, for public names and members of public classes."""
     found = {name: name for name in all_values()} | {module: module for module in sections()}
     for name, value in all_values().items():
         if inspect.isclass(value):
@@ -30,7 +30,7 @@ def members() -> dict[str, str]:
 
 
 def target(text: str, page: str = "") -> str | None:
-    """The anchor for a piece of inline code such as `nn.Linear` or `x.backward()`; None if it is no name of ours."""
+    """Return the anchor for inline code such as `nn.Linear` or `x.backward()`, or None."""
     match = CODE.fullmatch(text)
     if match is None or text in COMMON or match[1] in COMMON:
         return None
@@ -55,5 +55,5 @@ def target(text: str, page: str = "") -> str | None:
 
 @cache
 def unique(name: str) -> bool:
-    """Does only one page describe something of that name?"""
+    """Does exactly one page describe the name?"""
     return len({homes().get(f"{module}.{name}") for module in sections() if name in public_names(module)}) == 1

@@ -1,4 +1,4 @@
-"""Tutorials are written as text, in MyST; here they become notebooks for Jupyter."""
+"""Convert tutorials from MyST to Jupyter notebooks."""
 
 import json
 import re
@@ -12,14 +12,14 @@ ROLE = re.compile(r"\{\w+\}`(?:([^`<]+?) <[^`>]+>|[^`]*?([^`/]+))`")
 
 
 def cells(text: str) -> list[tuple[str, str]]:
-    """The cells of a tutorial in order: "markdown" or "code", and the text."""
+    """Return the cells of a tutorial: "markdown" or "code", and the text."""
     parts = CELL.split(HEAD.sub("", text))
     found = [("code" if number % 2 else "markdown", part.strip()) for number, part in enumerate(parts)]
     return [(kind, part) for kind, part in found if part]
 
 
 def notebook(text: str) -> dict:
-    """A tutorial in the form of Jupyter's files. What only Sphinx understands, links to other pages, becomes text."""
+    """Return a tutorial as a notebook. Sphinx links become text."""
     made = []
     for number, (kind, part) in enumerate(cells(text)):
         source = part if kind == "code" else ROLE.sub(lambda role: role[1] or role[2], part)

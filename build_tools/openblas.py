@@ -1,7 +1,7 @@
-"""Our own copy of OpenBLAS: renamed, next to the extension modules, apart from NumPy's.
+"""A renamed copy of OpenBLAS next to the extension modules, separate from NumPy's.
 
-The dynamic loader tells libraries apart by their SONAME. A copy that keeps the name might be taken
-for (or replaced by) the one somebody else loaded, and thread settings of one would act on the other.
+The dynamic loader identifies libraries by their SONAME. A copy with the same name could be mixed up with the library of
+another package, and thread settings of one would affect the other.
 """
 
 import os
@@ -12,9 +12,8 @@ from pathlib import Path
 import scipy_openblas32
 
 UPSTREAM = "libscipy_openblas.so"
-# As long as the upstream name: the SONAME is then replaced byte for byte and no tool that rewrites
-# ELF files is needed. threadpoolctl does not know this name, on purpose: the library is run with one
-# thread per call, and a limit of eight set for NumPy must not turn that into eight.
+# As long as the upstream name, so that the SONAME can be overwritten without an ELF tool. threadpoolctl does not know
+# the name, on purpose: calls use one thread, which a limit for NumPy must not raise.
 LIBRARY = "libcygradopenblas.so"
 LINK_NAME = "cygradopenblas"
 LICENSE = "libcygradopenblas.LICENSE.txt"
@@ -26,7 +25,7 @@ def include_dir() -> str:
 
 
 def facts() -> dict[str, str]:
-    """What show_config() tells about the library."""
+    """Return the facts for show_config()."""
     return {
         "version": version("scipy-openblas32"),
         "library": LIBRARY,
@@ -35,12 +34,12 @@ def facts() -> dict[str, str]:
 
 
 def license_text() -> str:
-    """Whoever passes the library on has to pass this on too."""
+    """Return the license files, which must be distributed with the library."""
     return distribution("scipy-openblas32").read_text("licenses/LICENSE.txt")
 
 
 def copy_to(directory: Path) -> Path:
-    """Put the renamed library into `directory`, unless it is there already."""
+    """Copy the renamed library to `directory`, unless it is there."""
     upstream = Path(scipy_openblas32.get_lib_dir(), UPSTREAM)
     if not upstream.exists():
         raise RuntimeError(
@@ -63,6 +62,6 @@ def _write_renamed(upstream: Path, target: Path) -> None:
     temporary = target.with_name(f".{target.name}.{os.getpid()}")
     temporary.write_bytes(data.replace(old, new))
     temporary.chmod(0o755)
-    # The upstream time marks which library this is a copy of.
+    # The time of the original identifies the copied library.
     os.utime(temporary, ns=(upstream.stat().st_atime_ns, upstream.stat().st_mtime_ns))
     temporary.replace(target)

@@ -1,4 +1,4 @@
-"""Is OpenMP usable here? Compile, link and *run* a small program to know."""
+"""Probe for OpenMP: compile, link and run a small program."""
 
 import os
 import subprocess
@@ -6,7 +6,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-# First, because it provides distutils where the standard library no longer does.
+# First, because it provides distutils.
 # isort: off
 import setuptools  # noqa: F401
 from distutils.ccompiler import new_compiler
@@ -28,7 +28,7 @@ FLAGS = ["-fopenmp"]
 
 @dataclass(frozen=True)
 class OpenMP:
-    """What the probe found; `reason` is for people who wonder why it is off."""
+    """Result of the probe; `reason` says why OpenMP is off."""
 
     enabled: bool
     reason: str
@@ -39,7 +39,7 @@ class OpenMP:
 
 
 def probe() -> OpenMP:
-    """Try the flags; a compiler may accept them while the runtime library is missing."""
+    """Try the flags; a compiler may accept them without a runtime library."""
     if os.environ.get("CYGRAD_OPENMP") == "0":
         return OpenMP(False, "switched off by CYGRAD_OPENMP=0")
     compiler = new_compiler()

@@ -1,8 +1,8 @@
-"""Docstrings of operators: what the text of a row leaves out, because the rest of the row says it."""
+"""Docstrings of operators, completed from their rows."""
 
 import re
 
-# What parameters mean, by their type and name; a row describes others, and those that mean something else, itself.
+# Default descriptions of parameters by type and name; a row may override them.
 MEANINGS = {
     "Tensor input": "Values of any shape.",
     "Tensor or number input": "Values of any shape.",
@@ -20,7 +20,7 @@ ENTRY = re.compile(r"^(\S[^:\n]*?)(?: : .*)?\n(?:[ ].*\n)*", re.MULTILINE)
 
 
 def completed(row: dict, kinds: tuple[str, ...]) -> str:
-    """The docstring of a row that has been parsed; one without examples is not for users, and stays as it is."""
+    """Return the docstring of a parsed row; internal ones, without examples, are unchanged."""
     doc = row["row"].get("doc", f"Operator `{row['call']}`.").strip()
     summary, *parts = TITLE.split(doc)
     sections = {title: text.strip("\n") for title, text in zip(parts[::2], parts[1::2], strict=True)}
@@ -36,7 +36,7 @@ def completed(row: dict, kinds: tuple[str, ...]) -> str:
 
 
 def parameters(row: dict, kinds: tuple[str, ...], written: str) -> str:
-    """The section on parameters: what is written, and what goes without saying, in the order of the signature."""
+    """Return the section on parameters, in the order of the signature."""
     own = {name: entry for entry in ENTRY.finditer(written + "\n") for name in entry[1].split(", ")}
     entries = []
     for argument in row["arguments"]:

@@ -1,7 +1,6 @@
-"""The operator table as the build writes it: all rows checked and spelled out, in one file that is read at import.
+"""Check and expand all rows of the operator table, and write them to one file that is read at import.
 
-Derivative formulas are compiled as far as that goes without kernels, so that a mistake in the table stops the build and
-not a user.
+Derivative formulas are compiled as far as possible without kernels, so that mistakes stop the build.
 """
 
 import importlib
@@ -16,18 +15,18 @@ from build_tools.operator_docs import completed
 TABLE = Path(__file__).resolve().parent.parent / "cygrad" / "_core" / "table"
 # Read by cygrad.operators; next to the modules of the table.
 FILE = Path("table", "rows.marshal")
-# What a row says of itself at run time.
+# Keys of a row at run time.
 KEYS = ("name", "call", "arguments", "formulas", "forward", "kernel", "into", "results", "differentiable", "list",
         "view", "inplace", "out", "gradient", "node", "dtypes", "jvp", "moves", "mixed", "autocast", "zeros", "public",
         "alias", "variadic", "overloads", "factors", "function", "method", "inplace_method")
 
 
 class TableError(ValueError):
-    """A mistake in the operator table; the text names file and row."""
+    """A mistake in the operator table; the message names file and row."""
 
 
 def table_module(name: str):
-    """A module of cygrad/_core/table in plain Python, imported without importing cygrad."""
+    """Import a pure Python module of cygrad/_core/table without cygrad."""
     if "cygrad_table" not in sys.modules:
         package = types.ModuleType("cygrad_table")
         package.__path__ = [str(TABLE)]
@@ -36,7 +35,7 @@ def table_module(name: str):
 
 
 def read_table(ops_dir: Path) -> dict[str, dict[str, dict]]:
-    """Family -> name of the row -> row, spelled out and checked."""
+    """Return family -> name of the row -> row, expanded and checked."""
     signature, expansion = table_module("signature"), table_module("expansion")
     raw = {path: raw_rows(path) for path in sorted(Path(ops_dir).glob("*.toml"))}
     try:
@@ -64,7 +63,7 @@ def read_table(ops_dir: Path) -> dict[str, dict[str, dict]]:
 
 
 def raw_rows(path: Path) -> dict[str, dict]:
-    """The rows and helpers of a file as they are written."""
+    """Read the rows and helpers of a file."""
     try:
         rows = tomllib.loads(path.read_text())
     except tomllib.TOMLDecodeError as error:
@@ -76,13 +75,13 @@ def raw_rows(path: Path) -> dict[str, dict]:
 
 
 def spellings(row: dict) -> list[str]:
-    """All names of the Python functions of a row."""
+    """Return all names of the Python functions of a row."""
     names = [row["public"], *row["alias"]]
     return names + [f"{name}_" for name in names if row["inplace"]]
 
 
 def check_formulas(rows: dict[str, dict]) -> None:
-    """Compile every formula as far as that goes without kernels."""
+    """Compile every formula as far as possible without kernels."""
     formula, layout, lowering = (table_module(name) for name in ("formula", "layout", "lowering"))
     for row in rows.values():
         try:
@@ -96,26 +95,26 @@ def check_formulas(rows: dict[str, dict]) -> None:
 
 
 def compiled(ops_dir: Path) -> bytes:
-    """The rows, and apart from them the docstrings, which most programs never read: two objects of `marshal`."""
+    """Return rows and docstrings as two marshal objects, because most programs never read docstrings."""
     rows, docs = [], {}
     for family in read_table(ops_dir).values():
         for name, row in family.items():
             rows.append({key: row[key] for key in KEYS} | {"arguments": tuple(map(tuple, row["arguments"]))})
             text = completed(row, table_module("signature").KINDS)
-            docs[name] = f"{text}\n" if "\n" in text else text        # where the closing quotes of a docstring stand
-    return marshal.dumps((rows, marshal.dumps(docs, 2)), 2)         # in version 2 equal tables are equal bytes
+            docs[name] = f"{text}\n" if "\n" in text else text        # closing quotes are on their own line
+    return marshal.dumps((rows, marshal.dumps(docs, 2)), 2)         # version 2 is deterministic
 
 
 def is_function(row: dict) -> bool:
-    """Is it in the public namespace? An internal operator is for formulas and composites only."""
+    """Is the operator in the public namespace? Internal ones are for formulas and composites."""
     return row["function"]
 
 
 def is_method(row: dict) -> bool:
-    """Is it a method of Tensor? What is no public function is none either, unless the row says so."""
+    """Is the operator a method of Tensor? Internal ones are not, unless the row says so."""
     return row["method"]
 
 
 def parameter_names(row: dict) -> list[str]:
-    """Names of the Python parameters: what the table calls `self` is `input`."""
+    """Return the names of the Python parameters; `self` of the table is `input`."""
     return ["input" if argument.name == "self" else argument.name for argument in row["arguments"]]

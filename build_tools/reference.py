@@ -1,8 +1,8 @@
 """
-The API reference: a page for each public module, class, function and method, and a list of all modules.
+API reference: a page for each public module, class, function and method, and a list of all modules.
 
-`docs/reference.toml` names the modules and their groups. Names that stand for one object share a page, whose title is
-the first of them; in-place forms are on the page of their function. Every name has an anchor.
+`docs/reference.toml` has the modules and their groups. Names of one object share a page, titled by the first of them;
+in-place forms are on the page of their function. Every name has an anchor.
 """
 
 import importlib
@@ -25,36 +25,36 @@ TABLE = ROOT / "cygrad" / "_core" / "table" / "ops"
 
 @cache
 def sections() -> dict[str, dict]:
-    """Module -> what docs/reference.toml says of it."""
+    """Return module -> its entry in docs/reference.toml."""
     return tomllib.loads((ROOT / "docs" / "reference.toml").read_text())
 
 
 @cache
 def rows() -> dict[str, tuple[str, dict]]:
-    """Name of a function -> (family of its row, the row), aliases and in-place forms included."""
+    """Return name of a function -> (family of its row, the row), aliases and in-place forms included."""
     return {name: (family, row) for family, found in read_table(TABLE).items() for row in found.values()
             if is_function(row) for name in spellings(row)}
 
 
 @cache
 def families() -> dict[str, str]:
-    """Name of a row -> its family."""
+    """Return name of a row -> its family."""
     return {name: family for family, found in read_table(TABLE).items() for name in found}
 
 
 def operator_family(value) -> str | None:
-    """The family of an operator or of a method that is one."""
+    """Return the family of an operator or operator method."""
     operator = value.operator if isinstance(value, OperatorMethod) else value
     return families().get(operator.row["name"]) if isinstance(operator, Operator) else None
 
 
 def holder(module: str):
-    """The module, or the class `cygrad.Tensor`."""
+    """Return the module, or the class `cygrad.Tensor`."""
     return cygrad.Tensor if module == "cygrad.Tensor" else importlib.import_module(module)
 
 
 def is_public(name: str, value) -> bool:
-    """Is it a part of the package: no module, and nothing that Python or NumPy defines?"""
+    """Is the object defined in the package, and not a module?"""
     if name.startswith("_") or inspect.ismodule(value) or name in ("LAYOUTS", "MEMORY_FORMATS"):
         return False
     home = getattr(value, "__module__", None)
@@ -63,7 +63,7 @@ def is_public(name: str, value) -> bool:
 
 @cache
 def public_names(module: str) -> dict[str, object]:
-    """Name -> object, for everything public in a module."""
+    """Return name -> object, for the public names of a module."""
     where = holder(module)
     if module == "cygrad.Tensor":
         return {name: inspect.getattr_static(where, name) for name in dir(where) if not name.startswith("_")}
@@ -72,13 +72,13 @@ def public_names(module: str) -> dict[str, object]:
     names = {*(listed if listed is not None else dir(where)), *late, *sections()[module].get("more", "").split()}
     found = {name: getattr(where, name) for name in sorted(names, key=lambda name: (name.lower(), name))}
     own = {name for name, value in found.items() if is_public(name, value)}
-    if listed is None:                       # what a module imports for itself is not listed anywhere
+    if listed is None:                       # imports of the module are not listed
         own = {name for name in own if module == "cygrad" or callable(found[name])}
     return {name: value for name, value in found.items() if name in own}
 
 
 def file_of(value) -> str:
-    """The file or the family of operators that defines something, as groups name them."""
+    """Return the file or family of operators that defines an object, as groups name them."""
     if isinstance(value, (cygrad.dtype, cygrad.layout, cygrad.memory_format)):
         return {"dtype": "dtype", "layout": "layout_value", "memory_format": "memory_format_value"}.get(
             type(value).__name__, "constant")
@@ -89,7 +89,7 @@ def file_of(value) -> str:
 
 @cache
 def groups(module: str) -> dict[str, list[str]]:
-    """Title of a group -> names in it; names without a group are in the last one."""
+    """Return title of a group -> its names; names without a group are in the last one."""
     names = public_names(module)
     wanted = {title: text.split() for title, text in sections()[module].get("groups", {}).items()}
     if not wanted:
@@ -105,13 +105,13 @@ def groups(module: str) -> dict[str, list[str]]:
 
 
 def is_data(value) -> bool:
-    """Is it a constant, which is described on the page of its module?"""
+    """Is the object a constant, described on the page of its module?"""
     return not callable(value) and not hasattr(type(value), "__get__")
 
 
 @cache
 def homes() -> dict[str, str]:
-    """Qualified name -> the qualified name whose page it is on, for everything public that is no constant."""
+    """Return qualified name -> qualified name of its page, except for constants."""
     found, first = {}, {}
     for module in sections():
         names = public_names(module)
@@ -132,19 +132,19 @@ def homes() -> dict[str, str]:
 
 
 def short(name: str) -> str:
-    """A qualified name without the name of the package."""
+    """Remove the name of the package."""
     return name.removeprefix("cygrad.")
 
 
 def summary(value) -> str:
-    """The first sentence of a docstring, on one line, for reStructuredText."""
+    """Return the first sentence of a docstring, on one line, for reStructuredText."""
     text = " ".join((inspect.getdoc(value) or "").strip().partition("\n\n")[0].split())
     return re.sub(r"(?<!`)`([^`]+)`(?!`)", r"``\1``", text).replace("*", "\\*").replace("|", "\\|")
 
 
 @cache
 def relatives() -> dict[str, list[str]]:
-    """Name without case, underscores and suffixes -> pages of functions, layers and methods of that name."""
+    """Return normalized name -> pages of functions, layers and methods of that name."""
     found = {}
     for name, home in homes().items():
         if name == home and "array_api" not in name:
@@ -158,7 +158,7 @@ def stem(name: str) -> str:
 
 
 def signature(value, bound: bool) -> str:
-    """Parameters as Python shows them; of a method without `self`."""
+    """Return the signature, of a method without `self`."""
     try:
         found = inspect.signature(value)
     except (TypeError, ValueError):
@@ -168,7 +168,7 @@ def signature(value, bound: bool) -> str:
 
 
 def source(value) -> str:
-    """Where an operator or a part of the core is defined; Python code has a link of its own."""
+    """Return where an operator or compiled object is defined; Python code has links."""
     family, home = operator_family(value), getattr(value, "__module__", None) or ""
     path = TABLE / f"{family}.toml" if family else ROOT / f"{home.replace('.', '/')}.pyx"
     if not path.exists():
@@ -182,18 +182,18 @@ def heading(text: str, sign: str) -> str:
 
 
 def anchor(kind: str, name: str) -> str:
-    """A name that links can lead to, without text."""
+    """Return an anchor without text."""
     return f".. py:{kind}:: {name}\n   :no-typesetting:\n\n"
 
 
 def constant(module: str, name: str, value) -> str:
-    """The entry of a constant, which is within the page of its module."""
+    """Return the entry of a constant on the page of its module."""
     shown = re.sub(r" at 0x[0-9a-f]+", "", " ".join(repr(value).split()))[:80]
     return f".. py:data:: {name}\n   :module: {module}\n\n   ``{shown}``\n\n"
 
 
 def method_entry(name: str) -> str:
-    """A method of Tensor: in full, or with a link to the function that does the same."""
+    """Return the entry of a method of Tensor, in full or as a link to the function."""
     last = name.rpartition(".")[2]
     value, function = getattr(cygrad.Tensor, last), public_names("cygrad").get(last)
     if not callable(value):
@@ -208,7 +208,7 @@ def method_entry(name: str) -> str:
 
 
 def entry(name: str, value) -> str:
-    """The docstring of a function or a class with its members."""
+    """Return the docstring of a function, or of a class with its members."""
     if name.startswith("cygrad.Tensor."):
         return method_entry(name)
     if name == "cygrad.Tensor":
@@ -219,7 +219,7 @@ def entry(name: str, value) -> str:
 
 
 def derivative(name: str) -> str:
-    """What the operator table says of the derivative of a function."""
+    """Return the derivative of a function from the operator table."""
     module, _, last = name.rpartition(".")
     row = rows().get(last, (None, None))[1]
     if row is None or not row["formulas"] or module not in ("cygrad", "cygrad.nn.functional", "cygrad.special"):
@@ -233,7 +233,7 @@ def derivative(name: str) -> str:
 
 
 def page(home: str, names: list[str], values: dict[str, object]) -> str:
-    """A function or a class: docstring, other names, derivative, relatives, source."""
+    """Return the page of a function or class: docstring, aliases, derivative, related names, source."""
     text = heading(short(home).replace("_", r"\_"), "=") + entry(home, values[home])
     others = [name for name in names if name != home]
     for name in others:
@@ -249,7 +249,7 @@ def page(home: str, names: list[str], values: dict[str, object]) -> str:
 
 
 def table(names: dict[str, str], values: dict[str, object]) -> str:
-    """A list of names and what they do, as an autosummary shows it."""
+    """Return a list of names with summaries, like autosummary."""
     lines = [".. list-table::\n   :class: names\n   :widths: 35 65\n\n"]
     for name, home in names.items():
         label = f":py:obj:`{short(name)} <{name}>`" if home else f"``{short(name)}``"
@@ -258,7 +258,7 @@ def table(names: dict[str, str], values: dict[str, object]) -> str:
 
 
 def module_page(module: str, values: dict[str, object]) -> str:
-    """A module: its docstring, tables of what it has by groups, constants, and the list of its pages."""
+    """Return the page of a module: docstring, tables of its groups, constants, and list of pages."""
     title = "cygrad.Tensor.members" if module == "cygrad.Tensor" else module
     text = heading("Tensor attributes and methods" if module == "cygrad.Tensor" else module, "=")
     if module != "cygrad.Tensor":
@@ -291,12 +291,12 @@ Names are those of PyTorch where it has the same thing. See also the :doc:`table
 
 
 def all_values() -> dict[str, object]:
-    """Qualified name -> object, for everything public."""
+    """Return qualified name -> object, for all public names."""
     return {f"{module}.{name}": value for module in sections() for name, value in public_names(module).items()}
 
 
 def pages() -> dict[str, str]:
-    """Name of a page -> its text."""
+    """Return name of a page -> its text."""
     values = all_values()
     on_page = {}
     for name, home in homes().items():

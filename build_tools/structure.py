@@ -1,4 +1,4 @@
-"""How the source tree hangs together: the rooms of `_core`, and what each file imports."""
+"""Structure of the source tree: the packages of `_core`, and the imports of each file."""
 
 import ast
 import re
@@ -8,8 +8,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "cygrad"
 IMPORT = re.compile(r"^(?:from\s+([\w.]+)\s+c?import\s+(\([^)]*\)|[^\n]*)|c?import\s+([\w.]+))", re.MULTILINE)
-# The rooms of _core, bottom first: each imports only from those before it. Every folder of _core is in here.
-ROOMS = (
+# All packages of _core, bottom first: each imports only from those before it.
+CORE_PACKAGES = (
     "memory", "threads", "arrays", "simd", "primitives", "elementwise",
     "kernels", "kernels/shape", "kernels/indexing", "kernels/reduction", "kernels/sorting", "kernels/linalg",
     "kernels/convolution", "kernels/nn", "table", "graph", "engine", "creation", "dispatch", "custom", "optimizers",
@@ -32,7 +32,7 @@ def known_modules():
 
 
 def python_imports(tree, package):
-    """Modules and names that plain Python imports, also inside functions."""
+    """Yield modules and names that Python code imports, also inside functions."""
     for item in ast.walk(tree):
         if isinstance(item, ast.Import):
             yield from ((name.name, "") for name in item.names)
@@ -42,12 +42,12 @@ def python_imports(tree, package):
 
 
 def top_level(tree):
-    """The part of a syntax tree that runs while the module itself is imported."""
+    """Return the top-level imports of a syntax tree."""
     return ast.Module([item for item in tree.body if isinstance(item, ast.Import | ast.ImportFrom)], [])
 
 
 def cython_imports(text):
-    """The same of Cython, at the top level: import and cimport."""
+    """Yield modules and names that Cython code imports and cimports at the top level."""
     for base, names, plain in IMPORT.findall(text):
         if plain:
             yield plain, ""
@@ -58,7 +58,7 @@ def cython_imports(text):
 
 @cache
 def imports(path, late=True):
-    """The modules of this package that a file imports or cimports; `late`: also those that its functions import."""
+    """Return the modules of this package that a file imports or cimports; `late`: also inside functions."""
     found = set()
     text = path.read_text()
     if path.suffix == ".py":
@@ -74,6 +74,6 @@ def imports(path, late=True):
     return found - {module_of(path)}
 
 
-def room(path):
-    """The folder of a file of _core, as ROOMS has it."""
+def core_package(path):
+    """Return the package of a file of _core, as named in CORE_PACKAGES."""
     return path.relative_to(PACKAGE / "_core").parent.as_posix()

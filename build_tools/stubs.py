@@ -1,8 +1,7 @@
-"""Stubs for editors and type checkers, which do not see what a package makes of itself.
+"""Stubs for editors and type checkers, which do not see names that are created at import.
 
-`cygrad/__init__.pyi`, and by `module_stubs` those of some modules. The build writes them: names, parameters and
-defaults are read from the package just built; types of operators come from their rows of the table, other types from
-what docstrings tell. `make stubtest` compares them with the package.
+The build writes `cygrad/__init__.pyi`, and by `module_stubs` those of some modules, from the package just built: types
+of operators come from their rows, others from docstrings. `make stubtest` compares them with the package.
 Run as a script: ``python build_tools/stubs.py DIRECTORY`` for the package in that directory.
 """
 
@@ -27,7 +26,7 @@ import numpy as _numpy
 from typing_extensions import disjoint_base
 
 '''
-# First words of the types in sections "Returns" and "Attributes" that mean a type of Python.
+# Types in sections "Returns" and "Attributes" -> Python types.
 RETURNED = {
     "Tensor": "Tensor", "bool": "_bool", "int": "_int", "float": "_float", "dict": "dict[str, Any]", "str": "str",
     "dtype": "_dtype", "None": "None", "numpy.ndarray": "_numpy.ndarray", "callable": "Callable[..., Any]",
@@ -40,15 +39,15 @@ PROPERTIES = {
     **dict.fromkeys(["T", "mT", "H", "mH", "real", "imag"], "Tensor"),
 }
 WRITABLE = {"grad", "data", "requires_grad"}
-PYTHONS_OWN = 1 << 9        # the flag of classes that a `class` statement has made; extension types lack it
+PYTHONS_OWN = 1 << 9        # Py_TPFLAGS_HEAPTYPE: set for Python classes, not for extension types
 BINARY = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift")
-SPECIAL = ("__add__", "__radd__", "__copy__", "__deepcopy__")       # what classes other than Tensor may have of it
+SPECIAL = ("__add__", "__radd__", "__copy__", "__deepcopy__")       # special methods of classes other than Tensor
 IN_PLACE = tuple(name for name in BINARY if name not in ("matmul", "lshift", "rshift"))
 COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
 
 
 def write(directory: Path) -> None:
-    """Write the stub of the package in `directory`, in a process of its own, which imports it."""
+    """Write the stub of the package in `directory`, in a process that imports it."""
     answer = subprocess.run([sys.executable, __file__, str(directory)], check=False, capture_output=True, text=True,
                             env={**os.environ, "OMP_NUM_THREADS": "1"})
     if answer.returncode:
@@ -57,9 +56,9 @@ def write(directory: Path) -> None:
 
 
 def stub_text(package, hints: dict[str, dict[str, str]], tuples: list[str]) -> str:
-    """The text for an imported package, with what the table says of its operators."""
-    operators, names = package.operators, dir(package)         # also what is loaded when it is asked for
-    getattr(package, "array_api", None)                         # gives Tensor its methods
+    """Return the stub of an imported package, with the types of the operator table."""
+    operators, names = package.operators, dir(package)         # including names that are loaded lazily
+    getattr(package, "array_api", None)                         # adds methods to Tensor
     modules, values, classes, functions = [], [], [], []
     for name in names:
         if name.startswith("_"):
@@ -88,7 +87,7 @@ def stub_text(package, hints: dict[str, dict[str, str]], tuples: list[str]) -> s
 
 
 def type_of(package, value) -> str:
-    """The type of a constant: a class of the package, or one of Python."""
+    """Return the type of a constant: a class of the package, or of Python."""
     kind = type(value).__name__
     if getattr(package, kind, None) is type(value):
         return kind
@@ -96,12 +95,12 @@ def type_of(package, value) -> str:
 
 
 def function_text(name: str, function, hints: dict[str, str], method: bool = False) -> str:
-    """One `def`, with the types that are known by the names of parameters."""
+    """Return a `def` with the known types of parameters."""
     return f"def {name}({parameters(function, hints, method)}) -> {hints.get('return') or returned(function)}: ..."
 
 
 def parameters(function, hints: dict[str, str], method: bool) -> str:
-    """The parameters of a function as they stand in a stub; the first one of a method has no type."""
+    """Return the parameters of a function for a stub; the first one of a method has no type."""
     try:
         found = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
@@ -116,7 +115,7 @@ def parameters(function, hints: dict[str, str], method: bool) -> str:
         mark = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(last, "")
         kind = hints.get(parameter.name, "Any")
         if parameter.default is None and kind != "Any" and not kind.endswith("None"):
-            kind += " | None"                  # another one may be given instead: `axis`, several sizes
+            kind += " | None"                  # an alternative spelling may be used: `axis`, several sizes
         default = "" if parameter.default is parameter.empty else f" = {default_text(parameter.default)}"
         typed = "" if method and number == 0 else f": {kind}"
         texts.append(f"{mark}{parameter.name}{typed}{default if typed else default.replace(' ', '')}")
@@ -124,19 +123,19 @@ def parameters(function, hints: dict[str, str], method: bool) -> str:
 
 
 def default_text(value) -> str:
-    """A default as it is where the stub can write it."""
+    """Return the repr of simple defaults, else ..."""
     plain = value is None or type(value) in (bool, int, str) or (type(value) is float and math.isfinite(value))
     return repr(value) if plain else "..."
 
 
 def returned(function) -> str:
-    """The type of the result, if the docstring's section "Returns" gives one that is known here."""
+    """Return the type of the result by the docstring's section "Returns", else Any."""
     section = re.search(r"Returns\n-+\n([^\n]+)\n", inspect.getdoc(function) or "")
     return RETURNED.get(section.group(1), "Any") if section else "Any"
 
 
 def class_text(name: str, cls: type) -> str:
-    """A class: how it is made, its public members, and what makes it a context manager or a decorator."""
+    """Return the stub of a class: constructor, public members, context manager and decorator methods."""
     lines = []
     for member, value in vars(cls).items():
         if member == "__new__" and cls.__flags__ & PYTHONS_OWN:
@@ -160,13 +159,13 @@ def class_text(name: str, cls: type) -> str:
 
 
 def head_of_class(name: str, cls: type) -> str:
-    """Its first line; layouts of extension types exclude each other in a class that inherits from several."""
+    """Return the first line of a class; extension types are disjoint bases."""
     bases = "(tuple[_int, ...])" if issubclass(cls, tuple) else ""
     return ("" if cls.__flags__ & PYTHONS_OWN else "@disjoint_base\n") + f"class {name}{bases}:\n"
 
 
 def tensor_text(cls: type, table: dict[str, dict[str, str]]) -> str:
-    """The class Tensor: operators, properties, methods of the table and all others."""
+    """Return the stub of Tensor: operators, properties and methods."""
     lines = ["    __array_priority__: _float", "    def __init__(self, data: Any = ...) -> None: ..."]
     for member, value in vars(cls).items():
         if member.startswith("__") or member == "_is_view":
@@ -176,7 +175,7 @@ def tensor_text(cls: type, table: dict[str, dict[str, str]]) -> str:
         elif callable(value):
             lines.append("    " + function_text(member, value, table.get(member, {}), True))
         elif not hasattr(value, "__get__"):
-            lines.append(f"    {member}: {type_of(None, value)}")       # a class of its name would be hidden here
+            lines.append(f"    {member}: {type_of(None, value)}")       # the member hides a class of its name
         else:
             kind = PROPERTIES.get(member, "Any")
             lines.append(f"    @property\n    def {member}(self) -> {kind}: ...")

@@ -1,4 +1,4 @@
-"""What else comes from the operator table: types for the stub; tables of operators and kinks for the documentation."""
+"""Types for the stub, and tables for the documentation, from the operator table."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from build_tools.operator_table import (
     table_module,
 )
 
-# As the stub names them: in the namespace of the package, `int` and the like are dtypes.
+# Types as the stub names them, because `int` and `float` of the package are dtypes.
 HINTS = {
     "Tensor": "Tensor", "Tensor[]": "Sequence[Tensor]", "Tensor|number": "Tensor | _Number", "number": "_Number",
     "int": "_int", "int[]": "_int | Sequence[_int]", "bool": "_bool", "float": "_float", "dtype": "_dtype",
@@ -24,7 +24,7 @@ COLUMNS = ("Operator", "Signature", "Differentiable in", "Dtypes", "In place", "
 
 
 def hint(argument) -> str:
-    """The type hint of an argument."""
+    """Return the type hint of an argument."""
     kind = HINTS[table_module("signature").KINDS[argument.kind]]
     return hint_or_none(kind) if argument.optional else kind
 
@@ -37,10 +37,7 @@ def result_hint(row: dict) -> str:
 
 def types(ops_dir: Path) -> tuple[dict[str, dict[str, str]], list[str]]:
     """
-    What the stub is told by the table.
-
-    The types of each function and in-place form: those of its parameters by name, that of its result as "return". And
-    the named tuples among the results, as classes.
+    Return the types of functions and in-place forms, by parameter and "return", and classes of named tuples.
     """
     hints, tuples = {}, []
     for row in (row for family in read_table(ops_dir).values() for row in family.values()):
@@ -64,7 +61,7 @@ def hint_or_none(kind: str) -> str:
 
 
 def documentation(ops_dir: Path) -> str:
-    """The table of operators in Markdown, one section for each family."""
+    """Return the table of operators in Markdown, one section per family."""
     lines = []
     for family, rows in read_table(ops_dir).items():
         public = [row for row in rows.values() if is_function(row) or is_method(row)]
@@ -75,7 +72,7 @@ def documentation(ops_dir: Path) -> str:
 
 
 def derivatives(ops_dir: Path) -> str:
-    """The tables of formulas as mathematics in Markdown, a section for each family: what is computed, and gradients."""
+    """Return the tables of formulas in Markdown, one section per family: result and gradients."""
     lines = []
     for family, rows in read_table(ops_dir).items():
         found = [line(formula_cells(row)) for row in rows.values() if row["formulas"]]
@@ -91,7 +88,7 @@ def derivatives(ops_dir: Path) -> str:
 
 
 def formula_cells(row: dict) -> list[str]:
-    """Name, what is computed where a formula says it, and the gradient of each argument."""
+    """Return name, formula if any, and the gradient of each argument."""
     summary = " ".join(row["row"].get("doc", "").strip().partition("\n\n")[0].split()).replace("``", "`")
     computes = f"$y = {latex(row['forward'])}$" if is_formula(row["forward"]) else summary
     return [function_link(row), computes, " <br> ".join(f"${text}$" for text in gradients(row))]
@@ -102,12 +99,12 @@ def is_formula(forward) -> bool:
 
 
 def gradients(row: dict) -> list[str]:
-    """The gradient of each differentiable argument, as it is written in the table, in LaTeX."""
+    """Return the gradient of each differentiable argument in LaTeX."""
     return [latex(row["row"].get(name, text), gradient_of(name)) for name, text in row["formulas"].items()]
 
 
 def function_link(row: dict) -> str:
-    """The name of an operator, which leads to the page of its function, if there is one."""
+    """Return the name of an operator, linked to the page of its function, if any."""
     name = row["row"].get("name", row["name"])
     return f"[`{name}`](reference/cygrad.{name}.rst)" if is_function(row) else f"`{name}`"
 
@@ -117,7 +114,7 @@ def title(family: str) -> str:
 
 
 def kinks(ops_dir: Path) -> str:
-    """The table of gradients where operators are not differentiable, in Markdown."""
+    """Return the table of gradients at points without a derivative, in Markdown."""
     lines = [line(("Operator", "What it computes", "Gradient")), line(("---",) * 3)]
     for rows in read_table(ops_dir).values():
         for row in rows.values():

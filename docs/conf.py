@@ -15,15 +15,15 @@ from benchmarks.plot import draw  # noqa: E402
 from build_tools.documents import write_pages  # noqa: E402
 from build_tools.gallery import make_pictures  # noqa: E402
 from build_tools.notebooks import write_notebooks  # noqa: E402
+from build_tools.package_graph import draw_packages  # noqa: E402
 from build_tools.reference import sections, write_reference  # noqa: E402
-from build_tools.rooms_picture import draw_rooms  # noqa: E402
 
 GENERATED = ROOT / "docs" / "generated"
 write_pages(ROOT)
 write_reference(ROOT)
 write_notebooks(ROOT / "docs" / "tutorials", GENERATED / "notebooks")
 draw(GENERATED / "ratios.svg")
-draw_rooms(GENERATED / "rooms.svg")
+draw_packages(GENERATED / "core_packages.svg")
 make_pictures(ROOT, GENERATED / "gallery")
 
 project = "cygrad"

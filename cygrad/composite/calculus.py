@@ -112,8 +112,7 @@ def _gradient_along(input, dim, step, order):
     if isinstance(step, Tensor):
         steps = operators.sub(_part(step, 0, 1, None), _part(step, 0, None, -1))
         before, after = _along(_part(steps, 0, None, -1), input, dim), _along(_part(steps, 0, 1, None), input, dim)
-        numbers = [operators.select(steps, 0, k) for k in ((0, 1 if size > 2 else 0), (-2 if size > 2 else -1, -1))
-                   for k in k]
+        numbers = [operators.select(steps, 0, k) for k in (0, 1 if size > 2 else 0, -2 if size > 2 else -1, -1)]
         left, right = tuple(numbers[:2]), tuple(numbers[2:])
     else:
         before = after = step

@@ -2,7 +2,7 @@
 
 from functools import lru_cache
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.table.operator import operators
@@ -71,9 +71,8 @@ def _read_arguments(args):
         equation, operands = args[0].replace(" ", ""), args[1:]
         if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
             operands = tuple(operands[0])
-        inputs, arrow, output = equation.partition("->")
-        inputs = tuple(inputs.split(","))
-        output = output if arrow else None
+        left, arrow, right = equation.partition("->")
+        inputs, output = tuple(left.split(",")), right if arrow else None
     else:
         operands = args[0 : len(args) // 2 * 2 : 2]
         inputs = tuple(_text_of(sublist) for sublist in args[1::2])
@@ -211,7 +210,7 @@ def _best_pair(operands, output, sizes):
     """Return the pair whose product increases memory least."""
     if len(operands) == 2:
         return 0, 1, set(output)
-    best = None
+    best: Any = None
     for i in range(len(operands)):
         for j in range(i + 1, len(operands)):
             others = set(output).union(*(o.labels for k, o in enumerate(operands) if k not in (i, j)))

@@ -94,7 +94,7 @@ def inplace(function, grows=False):
     if "out" in function.__code__.co_varnames:
         signature = inspect.signature(function)
         parameters = [parameter for parameter in signature.parameters.values() if parameter.name != "out"]
-        changed.__signature__ = signature.replace(parameters=parameters)
+        changed.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     changed.__name__ = changed.__qualname__ = name
     changed.__doc__ = (f"In-place version of `{function.__name__}`.\n\nReturns\n-------\nTensor\n    `input` itself, "
                        "changed.\n")
@@ -123,7 +123,7 @@ def spelled(function):
     accepting.__annotations__ = function.__annotations__
     if function.__dict__:
         accepting.__dict__.update(function.__dict__)
-    accepting.__wrapped__ = function
+    accepting.__wrapped__ = function  # type: ignore[attr-defined]
     return accepting
 
 

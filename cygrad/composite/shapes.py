@@ -146,7 +146,7 @@ def broadcast_tensors(*tensors):
     True
     """
     if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
-        tensors = tensors[0]
+        tensors = tuple(tensors[0])
     shape = broadcast_shapes(*[tuple(as_tensor_argument("broadcast_tensors", "tensors", tensor).shape)
                                for tensor in tensors])
     return tuple(operators.expand(tensor, shape) for tensor in tensors)

@@ -1,4 +1,4 @@
-"""Distributions made of others: by certain transforms of their values, and as mixtures."""
+"""Transformed distributions and mixtures."""
 
 import math
 
@@ -18,7 +18,7 @@ __all__ = ["InverseGamma", "Kumaraswamy", "LogNormal", "LogisticNormal", "Mixtur
 
 class LogNormal(TransformedDistribution):
     """
-    The exponential of a normal number.
+    Log-normal distribution: the exponential of a normal variable.
 
     Examples
     --------
@@ -42,13 +42,12 @@ class LogNormal(TransformedDistribution):
     variance = property(lambda self: cygrad.expm1(self.scale.square()) * (2 * self.loc + self.scale.square()).exp())
 
     def entropy(self):
-        """Expected value of ``-log_prob``."""
         return self.base_dist.entropy() + self.loc
 
 
 class LogisticNormal(TransformedDistribution):
     """
-    Shares of 1 by breaking a stick at normal numbers.
+    Logistic normal distribution on the simplex: stick-breaking of normal variables.
 
     Examples
     --------
@@ -72,7 +71,7 @@ class LogisticNormal(TransformedDistribution):
 
 class Kumaraswamy(TransformedDistribution):
     """
-    Kumaraswamy's distribution, of a number between 0 and 1.
+    Kumaraswamy distribution on (0, 1).
 
     Examples
     --------
@@ -93,33 +92,28 @@ class Kumaraswamy(TransformedDistribution):
         super().__init__(base, [PowerTransform(b.reciprocal()), AffineTransform(1.0, -1.0),
                                 PowerTransform(a.reciprocal())], validate_args)
 
-    # The transforms of the uniform base lose small values; these logarithms do not.
+    # Transforming the uniform base would lose small values; these logarithms keep them.
 
     def rsample(self, sample_shape=()):
-        """Values through which gradients flow to the parameters."""
         return self._from_rest(self.base_dist.rsample(sample_shape).clamp(min=TINY[self.concentration1.dtype]).log())
 
     def sample(self, sample_shape=()):
-        """Values, without gradients."""
         with cygrad.no_grad():
             return self.rsample(sample_shape)
 
     def _from_rest(self, log_rest):
-        """The value above which there is that much probability."""
+        """Return the inverse survival function."""
         return (-cygrad.expm1(log_rest / self.concentration0)) ** self.concentration1.reciprocal()
 
     def log_prob(self, value):
-        """Logarithm of the density."""
         self._checked(value)
         a, b = self.concentration1, self.concentration0
         return a.log() + b.log() + cygrad.xlogy(a - 1, value) + cygrad.special.xlog1py(b - 1, -(value ** a))
 
     def cdf(self, value):
-        """Probability of at most the value."""
         return -cygrad.expm1(self.concentration0 * (-(self._checked(value) ** self.concentration1)).log1p())
 
     def icdf(self, value):
-        """The value below which there is that much probability."""
         return self._from_rest((-value).log1p())
 
     def _moment(self, n):
@@ -131,12 +125,11 @@ class Kumaraswamy(TransformedDistribution):
 
     @property
     def mode(self):
-        """nan where the density has no maximum inside."""
+        """Mode; nan if the density has no interior maximum."""
         a, b = self.concentration1, self.concentration0
         return cygrad.where((a < 1) | (b < 1), math.nan, ((a - 1) / (a * b - 1)) ** a.reciprocal())
 
     def entropy(self):
-        """Expected value of ``-log_prob``."""
         a, b = self.concentration1, self.concentration0
         harmonic = cygrad.digamma(b + 1) + euler_constant
         return (1 - b.reciprocal()) + (1 - a.reciprocal()) * harmonic - a.log() - b.log()
@@ -144,7 +137,7 @@ class Kumaraswamy(TransformedDistribution):
 
 class Pareto(TransformedDistribution):
     """
-    A power law above `scale`.
+    Pareto distribution: a power law above `scale`.
 
     Examples
     --------
@@ -166,29 +159,28 @@ class Pareto(TransformedDistribution):
 
     @property
     def mean(self):
-        """Infinite up to alpha 1."""
+        """Mean; inf for alpha <= 1."""
         a = self.alpha.clamp(min=1)
         return a * self.scale / (a - 1)
 
     @property
     def variance(self):
-        """Infinite up to alpha 2."""
+        """Variance; inf for alpha <= 2."""
         a = self.alpha.clamp(min=2)
         return self.scale.square() * a / ((a - 1).square() * (a - 2))
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)
     def support(self):
-        """From `scale` on."""
+        """Values from `scale` on."""
         return constraints.greater_than_eq(self.scale)
 
     def entropy(self):
-        """Expected value of ``-log_prob``."""
         return (self.scale / self.alpha).log() + (1 + self.alpha.reciprocal())
 
 
 class Weibull(TransformedDistribution):
     """
-    Weibull's distribution: a power of an exponential number.
+    Weibull distribution: a power of an exponential variable.
 
     Examples
     --------
@@ -217,13 +209,12 @@ class Weibull(TransformedDistribution):
         (self.concentration - 1) / self.concentration) ** self.concentration.reciprocal())
 
     def entropy(self):
-        """Expected value of ``-log_prob``."""
         return (euler_constant * (1 - self.concentration.reciprocal()) + (self.scale / self.concentration).log() + 1)
 
 
 class InverseGamma(TransformedDistribution):
     """
-    The reciprocal of a number with a gamma distribution.
+    Inverse gamma distribution: the reciprocal of a gamma variable.
 
     Examples
     --------
@@ -247,28 +238,26 @@ class InverseGamma(TransformedDistribution):
 
     @property
     def mean(self):
-        """Infinite up to concentration 1."""
+        """Mean; inf for concentration <= 1."""
         return cygrad.where(self.concentration > 1, self.rate / (self.concentration - 1), math.inf)
 
     @property
     def variance(self):
-        """Infinite up to concentration 2."""
+        """Variance; inf for concentration <= 2."""
         a = self.concentration
         return cygrad.where(a > 2, self.rate.square() / ((a - 1).square() * (a - 2)), math.inf)
 
     def entropy(self):
-        """Expected value of ``-log_prob``."""
         a = self.concentration
         return a + self.rate.log() + cygrad.lgamma(a) - (1 + a) * cygrad.digamma(a)
 
     def cdf(self, value):
-        """Probability of at most the value."""
         return cygrad.special.gammaincc(self.concentration, self.rate / self._checked(value))
 
 
 class MixtureSameFamily(Distribution):
     """
-    A distribution that is chosen, for each value, from those in the last batch dimension of another one.
+    A mixture of the distributions in the last batch dimension of another one.
 
     Examples
     --------
@@ -303,11 +292,10 @@ class MixtureSameFamily(Distribution):
 
     @constraints.dependent_property
     def support(self):
-        """That of the components."""
+        """Support of the components."""
         return constraints.MixtureSameFamilyConstraint(self._component_distribution.support)
 
     def expand(self, batch_shape, _instance=None):
-        """Return the same distribution, repeated to `batch_shape`."""
         return self._expanded(batch_shape, _instance)
 
     def _weights(self):
@@ -320,27 +308,24 @@ class MixtureSameFamily(Distribution):
 
     @property
     def mean(self):
-        """The weighted mean of those of the components."""
+        """Weighted mean of the components' means."""
         return (self._weights() * self._component_distribution.mean).sum(self._dim)
 
     @property
     def variance(self):
-        """Within the components and between them."""
+        """Variance within and between components."""
         within = (self._weights() * self._component_distribution.variance).sum(self._dim)
         apart = self._component_distribution.mean - self.mean.unsqueeze(self._dim)
         return within + (self._weights() * apart.square()).sum(self._dim)
 
     def cdf(self, value):
-        """Probability of at most the value."""
         return (self._component_distribution.cdf(value.unsqueeze(self._dim)) * self._mixture_distribution.probs).sum(-1)
 
     def log_prob(self, value):
-        """Logarithm of the density."""
         found = self._component_distribution.log_prob(self._checked(value).unsqueeze(self._dim))
         return (found + self._mixture_distribution.logits).logsumexp(-1)
 
     def sample(self, sample_shape=()):
-        """Values, without gradients."""
         with cygrad.no_grad():
             sample_shape = tuple(sample_shape)
             values = self._component_distribution.sample(sample_shape)

@@ -1,4 +1,4 @@
-"""For each constraint a transform from all real numbers: a bijection, or one that is easy on optimizers."""
+"""Transforms from real numbers to constraints: `biject_to`, and `transform_to` for optimizers."""
 
 from cygrad.distributions import constraints, transforms
 
@@ -6,13 +6,13 @@ __all__ = ["ConstraintRegistry", "biject_to", "transform_to"]
 
 
 class ConstraintRegistry:
-    """Makers of transforms, by the class of the constraint."""
+    """Factories of transforms by the class of the constraint."""
 
     def __init__(self):
         self._makers = {}
 
     def register(self, constraint, factory=None):
-        """Enter a maker; without one, a decorator."""
+        """Register a factory; without one, return a decorator."""
         if factory is None:
             return lambda factory: self.register(constraint, factory)
         if not (isinstance(constraint, constraints.Constraint)

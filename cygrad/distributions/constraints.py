@@ -1,4 +1,4 @@
-"""Sets that parameters and samples are in, and the question whether a value is."""
+"""Constraints: sets of values of parameters and samples."""
 
 import cygrad
 
@@ -13,7 +13,7 @@ __all__ = [
 
 class Constraint:
     """
-    A set of values; `event_dim` is the number of dimensions that one of them has.
+    A set of values with `event_dim` dimensions.
 
     Examples
     --------
@@ -27,7 +27,7 @@ class Constraint:
     event_dim = 0
 
     def check(self, value):
-        """Which of the values are in it."""
+        """Return which of the values are in the set."""
         raise NotImplementedError(f"check: {type(self).__name__} does not define it. Add a method check(self, value).")
 
     def __repr__(self):
@@ -35,47 +35,40 @@ class Constraint:
 
 
 class _Dependent(Constraint):
-    """One that is only known for an object: of parameters that depend on others."""
+    """A constraint that depends on the parameters of an instance."""
 
     def __init__(self, *, is_discrete=NotImplemented, event_dim=NotImplemented):
         self._is_discrete, self._event_dim = is_discrete, event_dim
 
-    @property
-    def is_discrete(self):
-        """Whether it holds no interval."""
-        if self._is_discrete is NotImplemented:
-            raise NotImplementedError("dependent: whether it is discrete is only known of an instance.")
-        return self._is_discrete
+    is_discrete = property(lambda self: self._known("is_discrete"), doc="Whether the values are discrete.")
+    event_dim = property(lambda self: self._known("event_dim"), doc="Number of dimensions of a value.")
 
-    @property
-    def event_dim(self):
-        """Dimensions of one value."""
-        if self._event_dim is NotImplemented:
-            raise NotImplementedError("dependent: how many dimensions an event has is only known of an instance.")
-        return self._event_dim
+    def _known(self, name):
+        if (value := getattr(self, f"_{name}")) is NotImplemented:
+            raise NotImplementedError(f"dependent: {name} depends on an instance of the distribution.")
+        return value
 
     def __call__(self, *, is_discrete=NotImplemented, event_dim=NotImplemented):
         return _Dependent(is_discrete=self._is_discrete if is_discrete is NotImplemented else is_discrete,
                           event_dim=self._event_dim if event_dim is NotImplemented else event_dim)
 
     def check(self, value):
-        """There is no answer."""
-        raise ValueError("dependent: only the constraint of an instance can be checked.")
+        raise ValueError("dependent: only the constraint of an instance can check values.")
 
 
 class _DependentProperty(property, _Dependent):
-    """A property whose value is a constraint; of the class, a dependent one."""
+    """A property whose value is a constraint; on the class, a dependent one."""
 
     def __init__(self, fn=None, *, is_discrete=NotImplemented, event_dim=NotImplemented):
         super().__init__(fn)
         self._is_discrete, self._event_dim = is_discrete, event_dim
 
-    def __call__(self, fn):
+    def __call__(self, fn):  # type: ignore[override]
         return _DependentProperty(fn, is_discrete=self._is_discrete, event_dim=self._event_dim)
 
 
 def _checked(name, check, event_dim=0, is_discrete=False):
-    """A set given by a function of the value: the object of a class of its own, which is named with an underscore."""
+    """Return a constraint given by a function; its class is named with an underscore."""
     kind = type(f"_{name}", (Constraint,), {
         "__doc__": f"The class of {name}().", "__module__": __name__, "event_dim": event_dim,
         "is_discrete": is_discrete, "check": lambda self, value: check(value)})
@@ -84,7 +77,7 @@ def _checked(name, check, event_dim=0, is_discrete=False):
 
 
 class _Bounded(Constraint):
-    """Numbers between two bounds, None meaning that there is none, each included or not."""
+    """Numbers between two bounds (None: unbounded), each included or not."""
 
     def __init__(self, name, lower, upper, includes=(True, True), is_discrete=False):
         self.name, self.includes, self.is_discrete = name, includes, is_discrete
@@ -94,7 +87,6 @@ class _Bounded(Constraint):
             self.upper_bound = upper
 
     def check(self, value):
-        """Which of the values are in it."""
         found = value % 1 == 0 if self.is_discrete else value == value
         if hasattr(self, "lower_bound"):
             found = found & ((value >= self.lower_bound) if self.includes[0] else (value > self.lower_bound))
@@ -210,7 +202,7 @@ class _IntegerAbove(_Bounded):
 
 class multinomial(Constraint):
     """
-    Counts that add up to at most `upper_bound`.
+    Counts with a sum of at most `upper_bound`.
 
     Examples
     --------
@@ -227,13 +219,12 @@ class multinomial(Constraint):
         self.upper_bound = upper_bound
 
     def check(self, value):
-        """Which of the values are in it."""
         return (value >= 0).all(-1) & (value.sum(-1) <= self.upper_bound)
 
 
 class independent(Constraint):
     """
-    All of the values in the last dimensions are in `base_constraint`.
+    Values whose elements along the last dimensions are all in `base_constraint`.
 
     Examples
     --------
@@ -246,18 +237,10 @@ class independent(Constraint):
     def __init__(self, base_constraint, reinterpreted_batch_ndims):
         self.base_constraint, self.reinterpreted_batch_ndims = base_constraint, reinterpreted_batch_ndims
 
-    @property
-    def is_discrete(self):
-        """Whether it holds no interval."""
-        return self.base_constraint.is_discrete
-
-    @property
-    def event_dim(self):
-        """Dimensions of one value."""
-        return self.base_constraint.event_dim + self.reinterpreted_batch_ndims
+    is_discrete = property(lambda self: self.base_constraint.is_discrete)
+    event_dim = property(lambda self: self.base_constraint.event_dim + self.reinterpreted_batch_ndims)
 
     def check(self, value):
-        """Which of the values are in it."""
         found = self.base_constraint.check(value)
         n = self.reinterpreted_batch_ndims
         if found.ndim < n:
@@ -269,34 +252,26 @@ class independent(Constraint):
 
 
 class MixtureSameFamilyConstraint(Constraint):
-    """Values that are in the constraint of the components, which have one dimension more."""
+    """Values in the constraint of the components, which have one dimension more."""
 
     def __init__(self, base_constraint):
         self.base_constraint = base_constraint
         self.is_discrete, self.event_dim = base_constraint.is_discrete, base_constraint.event_dim
 
     def check(self, value):
-        """Which of the values are in it."""
         found = self.base_constraint.check(value.unsqueeze(-1 - self.event_dim))
         return found.reshape((*found.shape[:found.ndim - 1], -1)).all(-1)
 
 
 class _Parts(Constraint):
-    """Parts along a dimension, each with a constraint of its own."""
+    """Parts along a dimension, each with its own constraint."""
 
     def __init__(self, cseq, dim=0, lengths=None):
         self.cseq, self.dim = list(cseq), dim
         self.lengths = [1] * len(self.cseq) if lengths is None else list(lengths)
 
-    @property
-    def is_discrete(self):
-        """Whether one of the parts is."""
-        return any(part.is_discrete for part in self.cseq)
-
-    @property
-    def event_dim(self):
-        """That of the part with most dimensions."""
-        return max(part.event_dim for part in self.cseq)
+    is_discrete = property(lambda self: any(part.is_discrete for part in self.cseq))
+    event_dim = property(lambda self: max(part.event_dim for part in self.cseq))
 
 
 class cat(_Parts):
@@ -312,14 +287,13 @@ class cat(_Parts):
     """
 
     def check(self, value):
-        """Which of the values are in it."""
         parts = value.split(self.lengths, self.dim)
         return cygrad.cat([part.check(v) for part, v in zip(self.cseq, parts, strict=True)], self.dim)
 
 
 class stack(_Parts):
     """
-    Parts side by side.
+    Stacked parts.
 
     Examples
     --------
@@ -330,7 +304,6 @@ class stack(_Parts):
     """
 
     def check(self, value):
-        """Which of the values are in it."""
         parts = value.unbind(self.dim)
         return cygrad.stack([part.check(v) for part, v in zip(self.cseq, parts, strict=True)], self.dim)
 
@@ -350,7 +323,7 @@ def _has_unit_rows(value):
 
 def is_dependent(constraint):
     """
-    Is it only known for an object?
+    Does the constraint depend on the parameters of an instance?
 
     Examples
     --------
@@ -368,7 +341,7 @@ boolean = _checked("Boolean", lambda value: (value == 0) | (value == 1), is_disc
 one_hot = _checked("OneHot", lambda v: ((v == 0) | (v == 1)).all(-1) & (v.sum(-1) == 1), 1, True)
 nonnegative_integer = _IntegerAbove(0)
 positive_integer = _IntegerAbove(1)
-real = _checked("Real", lambda value: value == value)
+real: Constraint = _checked("Real", lambda value: value == value)
 real_vector = independent(real, 1)
 positive = greater_than(0.0)
 nonnegative = greater_than_eq(0.0)

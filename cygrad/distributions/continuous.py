@@ -1,4 +1,4 @@
-"""Distributions of single real numbers."""
+"""Univariate continuous distributions."""
 
 import math
 
@@ -16,32 +16,27 @@ __all__ = ["Cauchy", "Exponential", "GeneralizedPareto", "Gumbel",
 
 
 class _LocationScale(Parametric):
-    """`loc` and `scale` of a standard distribution, whose parts are given for the standardized value."""
+    """Location-scale family; subclasses define the standard distribution."""
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real
     has_rsample = True
 
     def rsample(self, sample_shape=()):
-        """Values through which gradients flow to the parameters."""
         shape = self._extended_shape(sample_shape)
         return self.loc + self.scale * self._standard(shape, self.loc)
 
     def log_prob(self, value):
-        """Logarithm of the density."""
         z = (self._checked(value) - self.loc) / self.scale
         return self._log_density(z) - self.scale.log()
 
     def cdf(self, value):
-        """Probability of at most the value."""
         return self._cdf((self._checked(value) - self.loc) / self.scale)
 
     def icdf(self, value):
-        """The value below which there is that much probability."""
         return self.loc + self.scale * self._icdf(value)
 
     def entropy(self):
-        """Expected value of ``-log_prob``."""
         return self.scale.log() + self._entropy
 
     mode = property(lambda self: self.loc)
@@ -67,7 +62,6 @@ class Normal(_LocationScale, ExponentialFamily):
     variance = property(lambda self: self.stddev.square())
 
     def sample(self, sample_shape=()):
-        """Values, without gradients."""
         with cygrad.no_grad():
             shape = self._extended_shape(sample_shape)
             return cygrad.normal(self.loc.expand(shape), self.scale.expand(shape))
@@ -94,7 +88,7 @@ class Normal(_LocationScale, ExponentialFamily):
 
 class Laplace(_LocationScale):
     """
-    Laplace's distribution: exponential on both sides of `loc`.
+    Laplace distribution: exponential on both sides of `loc`.
 
     Examples
     --------
@@ -125,7 +119,7 @@ class Laplace(_LocationScale):
 
 class Cauchy(_LocationScale):
     """
-    Cauchy's distribution, which has no mean; `scale` is half of its width at half height.
+    Cauchy distribution, which has no mean; `scale` is the half width at half maximum.
 
     Examples
     --------
@@ -155,7 +149,7 @@ class Cauchy(_LocationScale):
 
 
 class _Half(TransformedDistribution):
-    """The absolute value of a distribution around 0."""
+    """Absolute value of a variable with a distribution symmetric around 0."""
 
     arg_constraints = {"scale": constraints.positive}
     support = constraints.nonnegative
@@ -167,26 +161,22 @@ class _Half(TransformedDistribution):
         super().__init__(self._base(0.0, scale, validate_args=False), AbsTransform(), validate_args)
 
     def log_prob(self, value):
-        """Logarithm of the density."""
         found = self.base_dist.log_prob(self._checked(value)) + math.log(2)
         return cygrad.where(value >= 0, found, -math.inf)
 
     def cdf(self, value):
-        """Probability of at most the value."""
         return self._cdf(self._checked(value) / self.scale)
 
     def icdf(self, value):
-        """The value below which there is that much probability."""
         return self.scale * self._icdf(value)
 
     def entropy(self):
-        """Expected value of ``-log_prob``."""
         return self.base_dist.entropy() - math.log(2)
 
 
 class HalfNormal(_Half):
     """
-    The absolute value of a normal number with mean 0.
+    Half-normal distribution: the absolute value of a normal variable with mean 0.
 
     Examples
     --------
@@ -209,7 +199,7 @@ class HalfNormal(_Half):
 
 class HalfCauchy(_Half):
     """
-    The absolute value of a number with Cauchy's distribution around 0.
+    Half-Cauchy distribution: the absolute value of a Cauchy variable with `loc` 0.
 
     Examples
     --------
@@ -233,7 +223,7 @@ class HalfCauchy(_Half):
 
 class Uniform(Parametric):
     """
-    All numbers from `low` to `high` alike.
+    Uniform distribution on [low, high).
 
     Examples
     --------
@@ -258,34 +248,29 @@ class Uniform(Parametric):
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)
     def support(self):
-        """From `low` to `high`."""
+        """Values from `low` to `high`."""
         return constraints.interval(self.low, self.high)
 
     def rsample(self, sample_shape=()):
-        """Values through which gradients flow to the parameters."""
         return self.low + cygrad.rand(self._extended_shape(sample_shape), dtype=self.low.dtype) * (self.high - self.low)
 
     def log_prob(self, value):
-        """Logarithm of the density."""
         inside = (self.low <= self._checked(value)) & (self.high > value)
         return inside.to(self.low.dtype).log() - (self.high - self.low).log()
 
     def cdf(self, value):
-        """Probability of at most the value."""
         return ((self._checked(value) - self.low) / (self.high - self.low)).clamp(0, 1)
 
     def icdf(self, value):
-        """The value below which there is that much probability."""
         return value * (self.high - self.low) + self.low
 
     def entropy(self):
-        """Expected value of ``-log_prob``."""
         return (self.high - self.low).log()
 
 
 class Gumbel(_LocationScale, TransformedDistribution):
     """
-    Gumbel's distribution: of the largest of many.
+    Gumbel distribution of the maximum of many samples.
 
     Examples
     --------
@@ -323,7 +308,7 @@ class Gumbel(_LocationScale, TransformedDistribution):
 
 class Exponential(ExponentialFamily):
     """
-    Waiting times for something that happens `rate` times in a unit of time.
+    Exponential distribution of waiting times between events with `rate`.
 
     Examples
     --------
@@ -341,23 +326,18 @@ class Exponential(ExponentialFamily):
     variance = property(lambda self: self.rate.pow(-2))
 
     def rsample(self, sample_shape=()):
-        """Values through which gradients flow to the parameters."""
         return cygrad.empty(self._extended_shape(sample_shape), dtype=self.rate.dtype).exponential_() / self.rate
 
     def log_prob(self, value):
-        """Logarithm of the density."""
         return self.rate.log() - self.rate * self._checked(value)
 
     def cdf(self, value):
-        """Probability of at most the value."""
         return -cygrad.expm1(-self.rate * self._checked(value))
 
     def icdf(self, value):
-        """The value below which there is that much probability."""
         return -(-value).log1p() / self.rate
 
     def entropy(self):
-        """Expected value of ``-log_prob``."""
         return 1 - self.rate.log()
 
     _natural_params = property(lambda self: (-self.rate,))
@@ -368,7 +348,7 @@ class Exponential(ExponentialFamily):
 
 class GeneralizedPareto(Parametric):
     """
-    What exceeds a high bound `loc`: exponential for `concentration` 0, else a power.
+    Generalized Pareto distribution of values above a high threshold `loc`; exponential for `concentration` 0.
 
     Examples
     --------
@@ -385,44 +365,39 @@ class GeneralizedPareto(Parametric):
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)
     def support(self):
-        """Above `loc`, and below a bound if `concentration` is negative."""
+        """Values above `loc`, with an upper bound if `concentration` is negative."""
         upper = cygrad.where(self.concentration < 0, self.loc - self.scale / self._shape, math.inf)
         return constraints.interval(self.loc, upper)
 
     def rsample(self, sample_shape=()):
-        """Values through which gradients flow to the parameters."""
         return self.icdf(cygrad.rand(self._extended_shape(sample_shape), dtype=self.loc.dtype))
 
     def log_prob(self, value):
-        """Logarithm of the density."""
         z = (self._checked(value) - self.loc) / self.scale
         power = (1 + 1 / self._shape) * (self._shape * z).log1p()
         return -self.scale.log() - cygrad.where(self._exponential, z, power)
 
     def cdf(self, value):
-        """Probability of at most the value."""
         z = (self._checked(value) - self.loc) / self.scale
         return -cygrad.expm1(cygrad.where(self._exponential, -z, -(self._shape * z).log1p() / self._shape))
 
     def icdf(self, value):
-        """The value below which there is that much probability."""
         log_left = (-value).log1p()
         z = cygrad.where(self._exponential, -log_left, cygrad.expm1(-self._shape * log_left) / self._shape)
         return self.loc + self.scale * z
 
     def entropy(self):
-        """Expected value of ``-log_prob``."""
         return self.scale.log() + self.concentration + 1
 
     @property
     def mean(self):
-        """Infinite from concentration 1 on."""
+        """Mean; inf for concentration >= 1."""
         a = self.concentration
         return cygrad.where(a < 1, self.loc + self.scale / (1 - a), math.inf)
 
     @property
     def variance(self):
-        """Infinite from concentration 1/2 on."""
+        """Variance; inf for concentration >= 1/2."""
         a = self.concentration
         return cygrad.where(a < 0.5, self.scale.square() / ((1 - a).square() * (1 - 2 * a)), math.inf)
 
@@ -431,7 +406,7 @@ class GeneralizedPareto(Parametric):
 
 class VonMises(Parametric):
     """
-    A normal distribution on the circle, around `loc`.
+    Von Mises distribution: a normal distribution on the circle, around `loc`.
 
     Examples
     --------
@@ -447,16 +422,15 @@ class VonMises(Parametric):
 
     @property
     def variance(self):
-        """That of directions: 1 minus the length of the mean vector."""
+        """Circular variance: 1 minus the length of the mean vector."""
         return 1 - special.i1e(self.concentration) / special.i0e(self.concentration)
 
     def log_prob(self, value):
-        """Logarithm of the density."""
         k = self.concentration
         return k * ((self._checked(value) - self.loc).cos() - 1) - LOG_2PI - special.i0e(k).log()
 
     def sample(self, sample_shape=()):
-        """Values from -pi to pi, without gradients."""
+        """Draw values from -pi to pi, without gradients."""
         from cygrad.distributions.samples import drawn
 
         return drawn("vonmises", self.loc.dtype, self._extended_shape(sample_shape), self.loc, self.concentration)

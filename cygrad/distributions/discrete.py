@@ -1,8 +1,9 @@
-"""Distributions of counts and choices, given by probabilities or log odds."""
+"""Discrete distributions, parameterized by probabilities or logits."""
 
 import math
 
 import cygrad
+from cygrad import Tensor
 from cygrad.distributions import constraints
 from cygrad.distributions.distribution import Distribution, ExponentialFamily, Parametric
 from cygrad.distributions.samples import drawn
@@ -21,11 +22,11 @@ from cygrad.nn.functional import binary_cross_entropy_with_logits, one_hot
 __all__ = ["Bernoulli", "Binomial", "Categorical", "ContinuousBernoulli", "Geometric", "Multinomial",
            "NegativeBinomial", "OneHotCategorical", "OneHotCategoricalStraightThrough", "Poisson"]
 
-MOST_ODDS = 50             # whose exponential is finite in every dtype but float16
+MOST_ODDS = 50             # exp() of it is finite in every dtype except float16
 
 
 class _Odds(Parametric):
-    """A distribution with `probs` or `logits`, each of which follows from the other, and other parameters."""
+    """A distribution with either `probs` or `logits`, and other parameters."""
 
     _binary = True
 
@@ -40,7 +41,7 @@ class _Odds(Parametric):
 
     @lazy_property
     def logits(self):
-        """Log odds, or logarithms of probabilities."""
+        """Log odds, or normalized log probabilities."""
         return probs_to_logits(self.probs, is_binary=self._binary)
 
     @lazy_property
@@ -60,7 +61,7 @@ class _Odds(Parametric):
 
 class Bernoulli(_Odds, ExponentialFamily):
     """
-    1 with probability `probs`, else 0.
+    Bernoulli distribution: 1 with probability `probs`, else 0.
 
     Examples
     --------
@@ -78,32 +79,29 @@ class Bernoulli(_Odds, ExponentialFamily):
 
     @property
     def mode(self):
-        """nan where both are as likely."""
+        """Mode; nan for equal probabilities."""
         return cygrad.where(self.probs == 0.5, math.nan, (self.probs > 0.5).to(self.probs.dtype))
 
     def sample(self, sample_shape=()):
-        """Values, without gradients."""
         with cygrad.no_grad():
             return cygrad.bernoulli(self.probs.expand(self._extended_shape(sample_shape)))
 
     def log_prob(self, value):
-        """Logarithm of the probability."""
         logits, value = broadcast_all(self.logits, self._checked(value))
         return -binary_cross_entropy_with_logits(logits, value, reduction="none")
 
     def entropy(self):
-        """Expected value of ``-log_prob``."""
         return binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none")
 
     def enumerate_support(self, expand=True):
-        """0 and 1."""
+        """Return 0 and 1."""
         values = cygrad.arange(2, dtype=self._param.dtype).reshape((2,) + (1,) * len(self._batch_shape))
         return values.expand((2, *self._batch_shape)) if expand else values
 
 
 class Geometric(_Odds):
     """
-    Failures before the first success, which has the probability `probs`.
+    Geometric distribution of the number of failures before the first success.
 
     Examples
     --------
@@ -125,26 +123,23 @@ class Geometric(_Odds):
             raise ValueError("Geometric: probs must be above 0.")
 
     def sample(self, sample_shape=()):
-        """Values, without gradients."""
         with cygrad.no_grad():
             shape = self._extended_shape(sample_shape)
             u = cygrad.rand(shape, dtype=self.probs.dtype).clamp(min=TINY[self.probs.dtype])
             return (u.log() / (-self.probs).log1p()).floor()
 
     def log_prob(self, value):
-        """Logarithm of the probability."""
         value, probs = broadcast_all(self._checked(value), self.probs)
         probs = cygrad.where((probs == 1) & (value == 0), 0.0, probs)
         return value * (-probs).log1p() + self.probs.log()
 
     def entropy(self):
-        """Expected value of ``-log_prob``."""
         return binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none") / self.probs
 
 
 class Binomial(_Odds):
     """
-    Successes among `total_count` attempts, each with the probability `probs`.
+    Binomial distribution of the number of successes in `total_count` trials.
 
     Examples
     --------
@@ -154,6 +149,7 @@ class Binomial(_Odds):
     tensor(0.5000)
     """
 
+    total_count: Tensor
     arg_constraints = {"total_count": constraints.nonnegative_integer, "probs": constraints.unit_interval,
                        "logits": constraints.real}
     has_enumerate_support = True
@@ -167,27 +163,25 @@ class Binomial(_Odds):
 
     @constraints.dependent_property(is_discrete=True, event_dim=0)
     def support(self):
-        """From 0 to the number of attempts."""
+        """Integers from 0 to `total_count`."""
         return constraints.integer_interval(0, self.total_count)
 
     def sample(self, sample_shape=()):
-        """Values, without gradients."""
         return drawn("binomial", self._param.dtype, self._extended_shape(sample_shape), self.total_count, self.probs)
 
     def log_prob(self, value):
-        """Logarithm of the probability."""
         self._checked(value)
         n, logits = self.total_count, self.logits
         choices = cygrad.lgamma(n + 1) - cygrad.lgamma(value + 1) - cygrad.lgamma(n - value + 1)
         return choices + value * logits + n * cygrad.nn.functional.logsigmoid(-logits)
 
     def entropy(self):
-        """By adding up all values; all batches have the same number of attempts."""
+        """Return the entropy by enumeration; `total_count` must be the same in the whole batch."""
         log_prob = self.log_prob(self.enumerate_support(False))
         return -(log_prob.exp() * log_prob).sum(0)
 
     def enumerate_support(self, expand=True):
-        """0, 1, ... up to the number of attempts."""
+        """Return 0, 1, ..., `total_count`."""
         n = int(self.total_count.max())
         if not self.total_count.min() == n:
             raise NotImplementedError("enumerate_support: Binomial: all must have the same number of trials.")
@@ -197,7 +191,7 @@ class Binomial(_Odds):
 
 class NegativeBinomial(_Odds):
     """
-    Successes, each with the probability `probs`, before `total_count` failures.
+    Negative binomial distribution of the number of successes before `total_count` failures.
 
     Examples
     --------
@@ -207,6 +201,7 @@ class NegativeBinomial(_Odds):
     tensor(2.)
     """
 
+    total_count: Tensor
     arg_constraints = {"total_count": constraints.greater_than_eq(0), "probs": constraints.half_open_interval(0.0, 1.0),
                        "logits": constraints.real}
     support = constraints.nonnegative_integer
@@ -219,13 +214,11 @@ class NegativeBinomial(_Odds):
         self.total_count = self.total_count.to(self._param.dtype)
 
     def sample(self, sample_shape=()):
-        """Values, without gradients."""
         shape = self._extended_shape(sample_shape)
         rate = drawn("standard_gamma", self._param.dtype, shape, self.total_count) * self.logits.detach().exp()
         return drawn("poisson", self._param.dtype, shape, rate)
 
     def log_prob(self, value):
-        """Logarithm of the probability."""
         self._checked(value)
         n, logits = self.total_count, self.logits
         normalizer = cygrad.lgamma(n + value) - cygrad.lgamma(1 + value) - cygrad.lgamma(n)
@@ -236,7 +229,7 @@ class NegativeBinomial(_Odds):
 
 class Poisson(ExponentialFamily):
     """
-    How often something happens that happens `rate` times on average.
+    Poisson distribution of the number of events with mean `rate`.
 
     Examples
     --------
@@ -252,16 +245,14 @@ class Poisson(ExponentialFamily):
     mode = property(lambda self: self.rate.floor())
 
     def sample(self, sample_shape=()):
-        """Values, without gradients."""
         return drawn("poisson", self.rate.dtype, self._extended_shape(sample_shape), self.rate)
 
     def log_prob(self, value):
-        """Logarithm of the probability."""
         rate, value = broadcast_all(self.rate, self._checked(value))
         return cygrad.xlogy(value, rate) - rate - cygrad.lgamma(value + 1)
 
     def entropy(self):
-        """Expected value of ``-log_prob``: a sum over the likely values, or a series for large rates."""
+        """Return the entropy by a sum over the likely values, or a series for large rates."""
         large = self.rate > 100
         rate = cygrad.where(large, 0.0, self.rate)
         most = float(rate.detach().max()) if rate.numel() else 0.0
@@ -280,7 +271,7 @@ class Poisson(ExponentialFamily):
 
 class ContinuousBernoulli(_Odds):
     """
-    A number between 0 and 1 whose density is an exponential function (Loaiza-Ganem and Cunningham, 2019).
+    Continuous Bernoulli distribution on (0, 1), with an exponential density (Loaiza-Ganem and Cunningham, 2019).
 
     Examples
     --------
@@ -301,12 +292,12 @@ class ContinuousBernoulli(_Odds):
             self.probs = clamp_probs(self.probs)
 
     def _inside(self):
-        """Where the formulas are stable, and the probabilities with others replaced."""
+        """Return where the formulas are stable, and the probabilities with the others replaced."""
         outside = (self.probs <= self._lims[0]) | (self.probs > self._lims[1])
         return outside, cygrad.where(outside, self.probs, self._lims[0])
 
     def _away_from_zero(self):
-        """The log odds with those near 0 replaced, and where these are."""
+        """Return the log odds with those near 0 replaced, and their mask."""
         near = self.logits.abs() < EPS[self.logits.dtype] ** 0.5
         return cygrad.where(near, 1.0, self.logits), near
 
@@ -320,7 +311,7 @@ class ContinuousBernoulli(_Odds):
 
     @property
     def mean(self):
-        """By a series near 1/2."""
+        """Mean, by a series near 1/2."""
         outside, cut = self._inside()
         x = self.probs - 0.5
         return cygrad.where(outside, cut / (2 * cut - 1) + 1 / ((-cut).log1p() - cut.log()),
@@ -328,23 +319,20 @@ class ContinuousBernoulli(_Odds):
 
     @property
     def variance(self):
-        """By a series near 1/2."""
+        """Variance, by a series near 1/2."""
         outside, cut = self._inside()
         x = (self.probs - 0.5).square()
         return cygrad.where(outside, cut * (cut - 1) / (1 - 2 * cut).square() + 1 / (
             (-cut).log1p() - cut.log()).square(), 1 / 12 - (1 / 15 - 128 / 945 * x) * x)
 
     def rsample(self, sample_shape=()):
-        """Values through which gradients flow to the parameters."""
         return self.icdf(cygrad.rand(self._extended_shape(sample_shape), dtype=self.probs.dtype))
 
     def log_prob(self, value):
-        """Logarithm of the density."""
         logits, value = broadcast_all(self.logits, self._checked(value))
         return -binary_cross_entropy_with_logits(logits, value, reduction="none") + self._log_normalizer_of()
 
     def cdf(self, value):
-        """Probability of at most the value."""
         self._checked(value)
         t, near = self._away_from_zero()
         # expm1(t x) / expm1(t), in a form that does not overflow
@@ -355,7 +343,6 @@ class ContinuousBernoulli(_Odds):
         return cygrad.where(value <= 0, 0.0, cygrad.where(value >= 1, 1.0, found))
 
     def icdf(self, value):
-        """The value below which there is that much probability."""
         t, near = self._away_from_zero()
         low, high = t.clamp(max=MOST_ODDS), t.clamp(min=MOST_ODDS)
         found = cygrad.where(t <= MOST_ODDS, (value * cygrad.expm1(low)).log1p() / low,
@@ -363,7 +350,6 @@ class ContinuousBernoulli(_Odds):
         return cygrad.where(near, value + self.logits * value * (1 - value) / 2, found)
 
     def entropy(self):
-        """Expected value of ``-log_prob``."""
         low, high = (-self.probs).log1p(), self.probs.log()
         return self.mean * (low - high) - self._log_normalizer_of() - low
 
@@ -418,7 +404,6 @@ class Categorical(_Choices):
         return constraints.integer_interval(0, self._num_events - 1)
 
     def sample(self, sample_shape=()):
-        """Values, without gradients."""
         count = math.prod(tuple(sample_shape))
         rows = self.probs.detach().reshape(-1, self._num_events)
         if not (count and len(rows)):
@@ -427,13 +412,11 @@ class Categorical(_Choices):
         return found.t().reshape(self._extended_shape(sample_shape))
 
     def log_prob(self, value):
-        """Logarithm of the probability."""
         value = self._checked(value).long().unsqueeze(-1)
         shape = cygrad.broadcast_shapes(tuple(value.shape[:-1]), tuple(self.logits.shape[:-1]))
         return self.logits.expand((*shape, self._num_events)).gather(-1, value.expand((*shape, 1))).squeeze(-1)
 
     def entropy(self):
-        """Expected value of ``-log_prob``."""
         lowest = -3.4028234663852886e38 if self.logits.dtype is cygrad.float32 else -1.7976931348623157e308
         return -(self.logits.clamp(min=lowest) * self.probs).sum(-1)
 
@@ -469,15 +452,12 @@ class OneHotCategorical(_Choices):
         return Categorical(logits=self.logits, validate_args=False)
 
     def sample(self, sample_shape=()):
-        """Values, without gradients."""
         return one_hot(self._categorical.sample(sample_shape), self._num_events).to(self._param.dtype)
 
     def log_prob(self, value):
-        """Logarithm of the probability."""
         return self._categorical.log_prob(self._checked(value).max(-1)[1])
 
     def entropy(self):
-        """Expected value of ``-log_prob``."""
         return self._categorical.entropy()
 
     def enumerate_support(self, expand=True):
@@ -504,7 +484,6 @@ class OneHotCategoricalStraightThrough(OneHotCategorical):
     has_rsample = True
 
     def rsample(self, sample_shape=()):
-        """Values through which gradients flow to the parameters."""
         return self.sample(sample_shape) + (self.probs - self.probs.detach())
 
 
@@ -536,13 +515,11 @@ class Multinomial(_Choices):
         return constraints.multinomial(self.total_count)
 
     def sample(self, sample_shape=()):
-        """Values, without gradients."""
         choice = Categorical(logits=self.logits.detach(), validate_args=False)
         choices = choice.sample((self.total_count, *sample_shape))
         return one_hot(choices, self._num_events).sum(0).to(self._param.dtype)
 
     def log_prob(self, value):
-        """Logarithm of the probability."""
         logits, value = broadcast_all(self.logits, self._checked(value))
         powers = cygrad.where((value == 0) & (logits == -math.inf), 0.0, logits * value).sum(-1)
         return cygrad.lgamma(value.sum(-1) + 1) - cygrad.lgamma(value + 1).sum(-1) + powers

@@ -1,6 +1,7 @@
-"""What all distributions are: shapes, parameters with their constraints, samples and densities."""
+"""Base classes of distributions."""
 
 import inspect
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import cygrad
 from cygrad import Size, Tensor
@@ -12,7 +13,7 @@ __all__ = ["Distribution", "ExponentialFamily", "Parametric"]
 
 class Distribution:
     """
-    A distribution of values of `event_shape`, or `batch_shape` many of them side by side.
+    Base class: a batch of distributions of `batch_shape`, each over values of `event_shape`.
 
     Parameters
     ----------
@@ -32,9 +33,12 @@ class Distribution:
 
     has_rsample = False
     has_enumerate_support = False
-    arg_constraints = {}
-    support = None
+    arg_constraints: ClassVar[Any] = {}
+    support: Any = None
     _validate_args = __debug__
+
+    if TYPE_CHECKING:
+        def __getattr__(self, name: str) -> Any: ...         # parameters, by the names in `arg_constraints`
 
     def __init__(self, batch_shape=(), event_shape=(), validate_args=None):
         super().__init__()
@@ -59,43 +63,43 @@ class Distribution:
 
     @staticmethod
     def set_default_validate_args(value):
-        """Whether distributions check parameters and values unless told otherwise."""
+        """Set whether distributions check parameters and values by default."""
         if value not in (True, False):
             raise ValueError(f"set_default_validate_args: expected a bool (got {value!r}).")
         Distribution._validate_args = value
 
-    batch_shape = property(lambda self: Size(self._batch_shape), doc="How many distributions lie side by side.")
+    batch_shape = property(lambda self: Size(self._batch_shape), doc="Shape of the batch of distributions.")
     event_shape = property(lambda self: Size(self._event_shape), doc="Shape of one value.")
     stddev = property(lambda self: self.variance.sqrt(), doc="Standard deviation.")
 
     @property
     def mean(self):
-        """Expected value."""
+        """Mean."""
         raise NotImplementedError(f"{type(self).__name__} does not implement mean.")
 
     @property
     def mode(self):
-        """Most likely value."""
+        """Mode."""
         raise NotImplementedError(f"{type(self)} does not implement mode")
 
     @property
     def variance(self):
-        """Expected square of the distance from the mean."""
+        """Variance."""
         raise NotImplementedError(f"{type(self).__name__} does not implement variance.")
 
     def expand(self, batch_shape, _instance=None):
-        """The same distribution, repeated to `batch_shape`."""
+        """Return the distribution expanded to `batch_shape`."""
         raise NotImplementedError(f"{type(self).__name__} does not implement expand.")
 
     def _get_checked_instance(self, cls, _instance=None):
-        """An object for `expand` to fill: `_instance`, or a new one if the constructor is that of `cls`."""
+        """Return `_instance` for `expand`, or a new object if the constructor is that of `cls`."""
         if _instance is None and type(self).__init__ is not cls.__init__:
             raise NotImplementedError(f"expand: {type(self).__name__} has a constructor of its own and must define "
                                       f"expand(), as {cls.__name__} does.")
         return self.__new__(type(self)) if _instance is None else _instance
 
     def _expanded(self, batch_shape, _instance):
-        """`expand` of everything that the object holds: the class is kept."""
+        """Expand all tensors and distributions that are attributes."""
         batch_shape, n = tuple(batch_shape), len(self._batch_shape)
         twin = object.__new__(type(self)) if _instance is None else _instance
         for name, value in self.__dict__.items():
@@ -108,40 +112,40 @@ class Distribution:
         return twin
 
     def sample(self, sample_shape=()):
-        """Values of shape ``sample_shape + batch_shape + event_shape``, without gradients."""
+        """Draw values of shape ``sample_shape + batch_shape + event_shape``, without gradients."""
         with cygrad.no_grad():
             return self.rsample(sample_shape)
 
     def rsample(self, sample_shape=()):
-        """Values through which gradients flow to the parameters."""
+        """Draw values through which gradients flow to the parameters (reparameterized)."""
         raise NotImplementedError(f"{type(self).__name__} does not implement rsample. Use sample().")
 
     def sample_n(self, n):
-        """`n` values."""
+        """Draw `n` values."""
         return self.sample((n,))
 
     def log_prob(self, value):
-        """Logarithm of the density, or of the probability, at the value."""
+        """Return the logarithm of the probability density or mass at the value."""
         raise NotImplementedError(f"{type(self).__name__} does not implement log_prob.")
 
     def cdf(self, value):
-        """Probability of at most the value."""
+        """Return the cumulative distribution function at the value."""
         raise NotImplementedError(f"{type(self).__name__} does not implement cdf.")
 
     def icdf(self, value):
-        """The value below which there is that much probability."""
+        """Return the inverse of the cumulative distribution function."""
         raise NotImplementedError(f"{type(self).__name__} does not implement icdf.")
 
     def entropy(self):
-        """Expected value of ``-log_prob``."""
+        """Return the entropy."""
         raise NotImplementedError(f"{type(self).__name__} does not implement entropy.")
 
     def enumerate_support(self, expand=True):
-        """All values, along a new first dimension."""
+        """Return all values, along a new first dimension."""
         raise NotImplementedError(f"{type(self).__name__} does not implement enumerate_support.")
 
     def perplexity(self):
-        """Exponential of the entropy."""
+        """Return the exponential of the entropy."""
         return self.entropy().exp()
 
     def _extended_shape(self, sample_shape=()):
@@ -177,7 +181,7 @@ class Distribution:
 
 class Parametric(Distribution):
     """
-    A distribution whose parameters are those that `arg_constraints` names, in their order.
+    A distribution with the parameters of `arg_constraints`, in their order.
 
     Parameters
     ----------
@@ -187,9 +191,11 @@ class Parametric(Distribution):
         Whether parameters and values are checked.
     """
 
+    __signature__: ClassVar[Any]
+
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
-        cls.__signature__ = None                            # that of the `__init__` of the class
+        cls.__signature__ = None                            # use that of `__init__`
         if cls.__init__ is Parametric.__init__ and isinstance(cls.arg_constraints, dict):
             kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
             cls.__signature__ = inspect.Signature([*[inspect.Parameter(name, kind) for name in cls.arg_constraints],
@@ -197,8 +203,8 @@ class Parametric(Distribution):
 
     def __init__(self, *arguments, validate_args=None, **named):
         if (arguments and isinstance(arguments[0], tuple)) or "batch_shape" in named:
-            # A subclass that holds other parameters calls the base of this class by the method of resolution.
-            Distribution.__init__(self, *arguments, validate_args=validate_args, **named)
+            # super().__init__() of a subclass with other parameters.
+            Distribution.__init__(self, *arguments, **named | {"validate_args": validate_args})
             return
         names = list(self.arg_constraints)
         given = dict(zip(names, arguments, strict=False))
@@ -210,19 +216,18 @@ class Parametric(Distribution):
         self._hold(given | named, (), validate_args)
 
     def _hold(self, parameters, event_shape, validate_args):
-        """Parameters without dimensions of their own: broadcast and kept."""
+        """Broadcast scalar parameters and store them as attributes."""
         tensors = broadcast_all(*parameters.values())
         self.__dict__.update(zip(parameters, tensors, strict=True))
         Distribution.__init__(self, tensors[0].shape, event_shape, validate_args)
 
     def expand(self, batch_shape, _instance=None):
-        """Return the same distribution, repeated to `batch_shape`."""
         return self._expanded(batch_shape, _instance)
 
 
 class ExponentialFamily(Parametric):
     """
-    One whose entropy follows from the logarithm of its normalizer, by its derivative.
+    An exponential family, whose entropy follows from the derivative of its log normalizer.
 
     Examples
     --------
@@ -242,7 +247,7 @@ class ExponentialFamily(Parametric):
         raise NotImplementedError(f"{type(self).__name__} does not implement the log normalizer.")
 
     def entropy(self):
-        """By the derivative of the normalizer with respect to the natural parameters."""
+        """Return the entropy, by the derivative of the log normalizer with respect to the natural parameters."""
         natural = [parameter.detach().requires_grad_() for parameter in self._natural_params]
         with cygrad.enable_grad():
             normalizer = self._log_normalizer(*natural)

@@ -1,4 +1,4 @@
-"""Distributions whose samples are made of gamma samples."""
+"""Gamma, beta, Student's t and F distributions, sampled from gamma variables."""
 
 import math
 
@@ -34,23 +34,19 @@ class Gamma(ExponentialFamily):
     variance = property(lambda self: self.concentration / self.rate.square())
 
     def rsample(self, sample_shape=()):
-        """Values through which gradients flow to the parameters."""
         shape = self._extended_shape(sample_shape)
         value = standard_gamma(self.concentration.expand(shape)) / self.rate
         return value + (value.detach().clamp(min=TINY[value.dtype]) - value.detach())
 
     def log_prob(self, value):
-        """Logarithm of the density."""
         self._checked(value)
         return (cygrad.xlogy(self.concentration, self.rate) + cygrad.xlogy(self.concentration - 1, value)
                 - self.rate * value - cygrad.lgamma(self.concentration))
 
     def cdf(self, value):
-        """Probability of at most the value."""
         return special.gammainc(self.concentration, self.rate * self._checked(value))
 
     def entropy(self):
-        """Expected value of ``-log_prob``."""
         a = self.concentration
         return a - self.rate.log() + cygrad.lgamma(a) + (1 - a) * cygrad.digamma(a)
 
@@ -62,7 +58,7 @@ class Gamma(ExponentialFamily):
 
 class Chi2(Gamma):
     """
-    The sum of the squares of `df` standard normal numbers.
+    Chi-squared distribution: the sum of squares of `df` standard normal variables.
 
     Examples
     --------
@@ -83,7 +79,7 @@ class Chi2(Gamma):
 
 class Beta(ExponentialFamily):
     """
-    Beta distribution, of a number between 0 and 1.
+    Beta distribution on (0, 1).
 
     Examples
     --------
@@ -103,13 +99,12 @@ class Beta(ExponentialFamily):
 
     @property
     def mode(self):
-        """Most likely value, by the rules for Dirichlet's distribution."""
+        """Mode, by the rules of the Dirichlet distribution."""
         from cygrad.distributions.vectors import Dirichlet
 
         return Dirichlet(cygrad.stack([self.concentration1, self.concentration0], -1)).mode[..., 0]
 
     def rsample(self, sample_shape=()):
-        """Values through which gradients flow to the parameters."""
         shape = self._extended_shape(sample_shape)
         parts = cygrad.stack([self.concentration1, self.concentration0], -1).expand((*shape, 2))
         a, b = log_standard_gamma(parts).unbind(-1)
@@ -118,13 +113,11 @@ class Beta(ExponentialFamily):
         return value + (inside - value.detach())
 
     def log_prob(self, value):
-        """Logarithm of the density."""
         self._checked(value)
         return (cygrad.xlogy(self.concentration1 - 1, value) + special.xlog1py(self.concentration0 - 1, -value)
                 + cygrad.lgamma(self._total) - cygrad.lgamma(self.concentration1) - cygrad.lgamma(self.concentration0))
 
     def entropy(self):
-        """Expected value of ``-log_prob``."""
         a, b, total = self.concentration1, self.concentration0, self._total
         return (cygrad.lgamma(a) + cygrad.lgamma(b) - cygrad.lgamma(total) - (a - 1) * cygrad.digamma(a)
                 - (b - 1) * cygrad.digamma(b) + (total - 2) * cygrad.digamma(total))
@@ -135,7 +128,7 @@ class Beta(ExponentialFamily):
         return cygrad.lgamma(x) + cygrad.lgamma(y) - cygrad.lgamma(x + y)
 
 
-# Both differences cancel for large x, where the first terms of their series are exact to the last digit.
+# Both differences cancel for large x, where the first terms of their series suffice.
 LARGE = 20
 
 
@@ -155,7 +148,7 @@ def _digamma_step(x):
 
 class StudentT(Parametric):
     """
-    Student's distribution with `df` degrees of freedom.
+    Student's t-distribution with `df` degrees of freedom.
 
     Examples
     --------
@@ -175,37 +168,34 @@ class StudentT(Parametric):
 
     @property
     def mean(self):
-        """`loc`, if there is a mean."""
+        """`loc`; nan for df <= 1."""
         return cygrad.where(self.df > 1, self.loc, math.nan)
 
     @property
     def variance(self):
-        """Infinite up to two degrees of freedom, and nan up to one."""
+        """Variance; inf for df <= 2, nan for df <= 1."""
         finite = self.scale.square() * self.df / cygrad.where(self.df > 2, self.df - 2, 1)
         return cygrad.where(self.df > 2, finite, cygrad.where(self.df > 1, math.inf, math.nan).to(finite.dtype))
 
     def rsample(self, sample_shape=()):
-        """Values through which gradients flow to the parameters."""
         shape = self._extended_shape(sample_shape)
         noise = cygrad.randn(shape, dtype=self.df.dtype)
         log_ratio = log_standard_gamma(0.5 * self.df.expand(shape)) - (0.5 * self.df).log()
         return self.loc + self.scale * noise * (-0.5 * log_ratio).exp().to(noise.dtype)
 
     def log_prob(self, value):
-        """Logarithm of the density."""
         z = (self._checked(value) - self.loc) / self.scale
         return (_log_gamma_ratio(0.5 * self.df) - 0.5 * (self.df + 1) * (z.square() / self.df).log1p()
                 - self.scale.log() - 0.5 * LOG_2PI)
 
     def entropy(self):
-        """Expected value of ``-log_prob``."""
         half = 0.5 * self.df
         return (self.scale.log() + (half + 0.5) * _digamma_step(half) + 0.5 * LOG_2PI - _log_gamma_ratio(half))
 
 
 class FisherSnedecor(Parametric):
     """
-    The quotient of two sums of squares, each by its degrees of freedom.
+    F-distribution (Fisher-Snedecor) with `df1` and `df2` degrees of freedom.
 
     Examples
     --------
@@ -221,29 +211,27 @@ class FisherSnedecor(Parametric):
 
     @property
     def mean(self):
-        """nan up to two degrees of freedom below."""
+        """Mean; nan for df2 <= 2."""
         return cygrad.where(self.df2 > 2, self.df2 / (self.df2 - 2), math.nan)
 
     @property
     def mode(self):
-        """nan up to two degrees of freedom above."""
+        """Mode; nan for df1 <= 2."""
         return cygrad.where(self.df1 > 2, (self.df1 - 2) / self.df1 * self.df2 / (self.df2 + 2), math.nan)
 
     @property
     def variance(self):
-        """nan up to four degrees of freedom below."""
+        """Variance; nan for df2 <= 4."""
         a, b = self.df1, self.df2
         found = 2 * b.square() * (a + b - 2) / (a * (b - 2).square() * (b - 4))
         return cygrad.where(b > 4, found, math.nan)
 
     def rsample(self, sample_shape=()):
-        """Values through which gradients flow to the parameters."""
         shape = self._extended_shape(sample_shape)
         above, below = (log_standard_gamma(0.5 * df.expand(shape)) - df.log() for df in (self.df1, self.df2))
         return (above - below).exp().to(self.df1.dtype).clamp(min=TINY[self.df1.dtype])
 
     def log_prob(self, value):
-        """Logarithm of the density."""
         self._checked(value)
         a, b = 0.5 * self.df1, 0.5 * self.df2
         ratio = self.df1 / self.df2

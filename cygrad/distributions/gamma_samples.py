@@ -1,4 +1,4 @@
-"""Samples of the gamma distribution through which gradients flow to its shape parameter."""
+"""Samples of the gamma distribution, differentiable with respect to its shape parameter."""
 
 import math
 
@@ -12,17 +12,17 @@ from cygrad.random.generator import chosen
 
 __all__ = ["log_standard_gamma", "standard_gamma"]
 
-WEIGHTS = {1: 3 / 4, 2: -3 / 20, 3: 1 / 60}        # of central differences of sixth order
+WEIGHTS = {1: 3 / 4, 2: -3 / 20, 3: 1 / 60}        # sixth-order central differences
 LOG_SMALL = math.log(1e-9)
-FEW = 10_000               # samples up to which those of PyTorch's stream are drawn one by one
+FEW = 10_000               # samples drawn one by one, in PyTorch's order
 
 
 def _slope(shape, x):
     """
-    How a sample moves with the shape parameter at a fixed probability: ``-(dP/da) / p``.
+    Return the derivative of a sample by the shape parameter at a fixed probability: ``-(dP/da) / p``.
 
-    P has no derivative by its first argument in closed form. Central differences of sixth order give it to ten digits,
-    taken of P or 1 - P, whichever is smaller: so they are relative to what is there in both tails.
+    P has no closed derivative by its first argument. Sixth-order central differences give ten digits, relative in both
+    tails, because they are taken of the smaller of P and 1 - P.
     """
     lower = cygrad.igamma(shape, x) < 0.5
     step = 0.01 * cygrad.minimum(shape, shape.sqrt())
@@ -37,9 +37,9 @@ def _slope(shape, x):
 
 def _drawn(numbers, alpha):
     """
-    Logarithm of one sample from PyTorch's stream.
+    Return the logarithm of one sample from PyTorch's stream.
 
-    By the method of Marsaglia and Tsang (2000), with the draws in PyTorch's order.
+    Method of Marsaglia and Tsang (2000), with random numbers in PyTorch's order.
     """
     one = np.empty(1)
 
@@ -63,7 +63,7 @@ def _drawn(numbers, alpha):
 
 
 def _log_samples(shape):
-    """Logarithms of samples, as doubles: for small shapes the samples themselves underflow."""
+    """Return logarithms of samples, as doubles: samples of small shapes underflow."""
     generator = chosen(None, "standard_gamma")
     with generator.lock:
         shapes = numpy_view(shape.detach()).astype("float64").ravel()
@@ -78,18 +78,18 @@ def _log_samples(shape):
 
 
 class LogStandardGamma(Function):
-    """The logarithm of a sample for each shape parameter; its gradient is that of the inverse distribution function."""
+    """Log samples by shape parameter, with the gradient of the inverse distribution function."""
 
     @staticmethod
     def forward(ctx, shape):
-        """The logarithms, as doubles."""
+        """Return the logarithms, as doubles."""
         log_x = _log_samples(shape)
         ctx.save_for_backward(shape, log_x)
         return log_x
 
     @staticmethod
     def backward(ctx, grad):
-        """Times the slope; for small samples from ``P(a, x) = x ** a / gamma(a + 1)``."""
+        """Multiply by the derivative; for small samples that of ``P(a, x) = x ** a / gamma(a + 1)``."""
         shape, log_x = ctx.saved_tensors
         with cygrad.no_grad():
             a, small = shape.double(), log_x < LOG_SMALL
@@ -100,12 +100,12 @@ class LogStandardGamma(Function):
 
 
 def log_standard_gamma(shape):
-    """Logarithms, as doubles, of samples with rate 1, differentiable with respect to the shape parameter."""
+    """Return log samples with rate 1, as doubles, differentiable with respect to the shape parameter."""
     return LogStandardGamma.apply(shape)
 
 
 def standard_gamma(shape):
-    """Samples of the gamma distribution with rate 1, differentiable with respect to the shape parameter."""
+    """Return samples with rate 1, differentiable with respect to the shape parameter."""
     x = log_standard_gamma(shape).exp()
     inside = x.detach().clamp(2.0**-126 if shape.dtype is cygrad.float32 else 2.0**-1022)
     return (x + (inside - x.detach())).to(shape.dtype)

@@ -1,4 +1,4 @@
-"""Kullback-Leibler divergences: a table by the classes of both distributions."""
+"""Kullback-Leibler divergences, registered by the classes of both distributions."""
 
 import math
 
@@ -15,7 +15,7 @@ _TABLE = {}
 
 def register_kl(type_p, type_q):
     """
-    Enter a function for the divergence of two classes of distributions: a decorator.
+    Decorate a function that computes the divergence of two classes of distributions.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def register_kl(type_p, type_q):
 
 def kl_divergence(p, q):
     """
-    Expected value of ``p.log_prob(x) - q.log_prob(x)`` for `x` from `p`.
+    Return the Kullback-Leibler divergence KL(p || q), the expected ``p.log_prob(x) - q.log_prob(x)`` under `p`.
 
     Parameters
     ----------
@@ -51,12 +51,12 @@ def kl_divergence(p, q):
     Returns
     -------
     Tensor
-        Of the shape of the batches.
+        In the batch shape.
 
     Raises
     ------
     NotImplementedError
-        If there is no formula for them.
+        If no formula is registered.
 
     Examples
     --------
@@ -74,7 +74,7 @@ def kl_divergence(p, q):
 
 
 def _same_family(distribution):
-    """Pairs of this class: two of one exponential family, by Bregman's divergence of their normalizers."""
+    """Return the divergence of two members of one exponential family: a Bregman divergence of log normalizers."""
     def divergence(p, q):
         if type(p) is not type(q):
             raise NotImplementedError("kl_divergence: two families have no common normalizer to find it by "
@@ -197,7 +197,7 @@ def _multivariate(p, q):
 
 
 def _by_moments(log_q):
-    """Where the logarithm of q is known from moments of p: less the entropy of p."""
+    """Register divergences for which moments of p give the expected logarithm of q."""
     return lambda p, q: -p.entropy() - log_q(p, q)
 
 
@@ -211,7 +211,7 @@ def _exponential_log(p, q):
 
 
 def _log_mean(p):
-    """Expected value of the logarithm."""
+    """Return the expected logarithm."""
     if isinstance(p, gamma_family.Gamma):
         return cygrad.digamma(p.concentration) - p.rate.log()
     if isinstance(p, continuous.Exponential):
@@ -324,7 +324,7 @@ _TABLE |= {(_C.Exponential, _C.Gumbel): _by_moments(lambda p, q: -q.scale.log() 
     q.loc / q.scale).exp() * p.rate / (p.rate + q.scale.reciprocal())),
     (_G.Gamma, _C.Gumbel): _by_moments(lambda p, q: -q.scale.log() - (p.mean - q.loc) / q.scale - (
         q.loc / q.scale).exp() * (1 + (p.rate * q.scale).reciprocal()).pow(-p.concentration))}
-# Values of the first class are not all values of the second.
+# The support of the first class is not contained in that of the second.
 for _unbounded in (_C.Cauchy, _C.Gumbel, _C.Laplace, _C.Normal):
     for _other in (_G.Beta, _D.ContinuousBernoulli, _C.Exponential, _G.Gamma, _M.Pareto, _C.Uniform):
         _TABLE.setdefault((_unbounded, _other), _infinite)
@@ -336,7 +336,7 @@ _TABLE |= {(_G.Beta, _M.Pareto): _infinite, (_D.ContinuousBernoulli, _M.Pareto):
 
 
 def _absolute_mean(p, q):
-    """Expected distance of a normal number from `q.loc`."""
+    """Return the expected distance of a normal variable from `q.loc`."""
     z = (p.loc - q.loc) / (math.sqrt(2) * p.scale)
     return p.scale * math.sqrt(2 / math.pi) * (-z.square()).exp() + (p.loc - q.loc) * cygrad.erf(z)
 

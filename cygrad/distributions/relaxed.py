@@ -13,7 +13,7 @@ __all__ = ["RelaxedBernoulli", "RelaxedOneHotCategorical"]
 
 
 class _RelaxedLogits(Distribution):
-    """What both relaxed distributions have in common: the noise of a choice, before it is made one of shares."""
+    """Base of the log-space relaxed distributions, with a temperature."""
 
     has_rsample = True
 
@@ -33,14 +33,13 @@ class _RelaxedLogits(Distribution):
         lambda self: self._param if self._given == "logits" else probs_to_logits(self._param, self._binary))
 
     def expand(self, batch_shape, _instance=None):
-        """Return the same distribution, repeated to `batch_shape`."""
         twin = self._expanded(batch_shape, _instance)
         twin.temperature = self.temperature
         return twin
 
 
 class LogitRelaxedBernoulli(_RelaxedLogits):
-    """Log odds of a relaxed choice between 0 and 1."""
+    """Logits of a relaxed Bernoulli variable."""
 
     support = constraints.real
 
@@ -48,19 +47,17 @@ class LogitRelaxedBernoulli(_RelaxedLogits):
         super().__init__(temperature, probs, logits, 0, validate_args)
 
     def rsample(self, sample_shape=()):
-        """Values through which gradients flow to the parameters."""
         shape = self._extended_shape(sample_shape)
         probs, u = clamp_probs(self.probs.expand(shape)), clamp_probs(cygrad.rand(shape, dtype=self._param.dtype))
         return (u.log() - (-u).log1p() + probs.log() - (-probs).log1p()) / self.temperature
 
     def log_prob(self, value):
-        """Logarithm of the density."""
         difference = self.logits - self._checked(value) * self.temperature
         return self.temperature.log() + difference + 2 * cygrad.nn.functional.logsigmoid(-difference)
 
 
 class ExpRelaxedCategorical(_RelaxedLogits):
-    """Logarithms of the shares of a relaxed choice."""
+    """Logarithms of a relaxed one-hot variable."""
 
     support = constraints.real_vector
 
@@ -68,13 +65,11 @@ class ExpRelaxedCategorical(_RelaxedLogits):
         super().__init__(temperature, probs, logits, 1, validate_args)
 
     def rsample(self, sample_shape=()):
-        """Values through which gradients flow to the parameters."""
         u = clamp_probs(cygrad.rand(self._extended_shape(sample_shape), dtype=self._param.dtype))
         scores = (self.logits - (-u.log()).log()) / self.temperature
         return scores - scores.logsumexp(-1, keepdim=True)
 
     def log_prob(self, value):
-        """Logarithm of the density."""
         n = self._event_shape[0]
         logits, value = broadcast_all(self.logits, self._checked(value))
         scale = math.lgamma(n) + (n - 1) * self.temperature.log()
@@ -84,7 +79,7 @@ class ExpRelaxedCategorical(_RelaxedLogits):
 
 class RelaxedBernoulli(TransformedDistribution):
     """
-    A number between 0 and 1, the nearer to them the lower the `temperature` (Maddison et al., 2017).
+    Relaxed Bernoulli distribution on (0, 1), nearer to 0 and 1 at low `temperature` (Maddison et al., 2017).
 
     Examples
     --------
@@ -107,7 +102,7 @@ class RelaxedBernoulli(TransformedDistribution):
 
 class RelaxedOneHotCategorical(TransformedDistribution):
     """
-    Shares of 1, the nearer to a single choice the lower the `temperature`.
+    Relaxed one-hot categorical distribution on the simplex, nearer to one-hot vectors at low `temperature`.
 
     Examples
     --------

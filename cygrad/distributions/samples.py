@@ -1,4 +1,4 @@
-"""Samples that NumPy's generators draw, with ours as their source."""
+"""Sampling by NumPy's algorithms from our random streams."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ __all__ = ["drawn", "numbers_of"]
 
 
 def numbers_of(generator):
-    """NumPy's generator within one of ours; of the stream of PyTorch, one that its next words are the seed of."""
+    """Return the NumPy generator of one of ours; one in PyTorch's stream seeds a new one."""
     if generator.algorithm == "pcg64":
         return generator.numbers
     words = np.empty(4, np.int64)
@@ -18,7 +18,7 @@ def numbers_of(generator):
 
 
 def drawn(method, dtype, shape, *parameters):
-    """Return a sample of `shape` by the method of NumPy's generator of that name."""
+    """Return a sample of `shape` by the named method of NumPy's generator."""
     shape = tuple(shape)
     arrays = [np.broadcast_to(numpy_view(parameter.detach()), shape).astype("float64") for parameter in parameters]
     if method == "binomial":

@@ -1,5 +1,7 @@
 """The base class of invertible transforms."""
 
+from typing import Any
+
 import cygrad
 from cygrad.distributions import constraints
 
@@ -13,7 +15,7 @@ class Transform:
     Parameters
     ----------
     cache_size : {0, 1}, default 0
-        With 1 the last value is remembered, so that the inverse of it need not be computed.
+        1 caches the last value and its image, so that the inverse is not computed.
 
     Examples
     --------
@@ -24,12 +26,15 @@ class Transform:
     """
 
     bijective = False
-    domain = constraints.real
-    codomain = constraints.real
-    sign = None
+    domain: Any = constraints.real
+    codomain: Any = constraints.real
+    sign: Any = None
+    _inv: Any
+    _call: Any                                     # y of x, defined by subclasses
+    _inverse: Any                                  # x of y
 
     def __init__(self, cache_size=0):
-        super().__init__()                                 # of a Module, for transforms with parameters
+        super().__init__()                                 # cooperates with Module
         if cache_size not in (0, 1):
             raise ValueError("Transform: cache_size must be 0 or 1")
         self._cache_size, self._cached_x_y, self._inv = cache_size, (None, None), None
@@ -39,20 +44,20 @@ class Transform:
 
     @property
     def event_dim(self):
-        """Dimensions of one value, where they are the same on both sides."""
+        """Number of dimensions of a value, if domain and codomain have the same."""
         if self.domain.event_dim == self.codomain.event_dim:
             return self.domain.event_dim
         raise ValueError("Transform: Please use either .domain.event_dim or .codomain.event_dim")
 
     @property
     def inv(self):
-        """The inverse transform; its inverse is this one."""
+        """Inverse transform."""
         if self._inv is None:
             self._inv = _InverseTransform(self)
         return self._inv
 
     def with_cache(self, cache_size=1):
-        """Return the same with another size of the cache."""
+        """Return a copy with this cache size."""
         if cache_size == self._cache_size:
             return self
         twin = object.__new__(type(self))
@@ -77,15 +82,15 @@ class Transform:
         return x
 
     def log_abs_det_jacobian(self, x, y):
-        """At the value `x`, whose image is `y`."""
+        """Return the logarithm of the absolute Jacobian determinant at `x`, whose image is `y`."""
         raise NotImplementedError(f"{type(self).__name__} does not implement log_abs_det_jacobian.")
 
     def forward_shape(self, shape):
-        """Return the shape of the image of a value of this shape."""
+        """Return the shape of the image of a value."""
         return cygrad.Size(shape)
 
     def inverse_shape(self, shape):
-        """Return the shape of the value with an image of this shape."""
+        """Return the shape of the value of an image."""
         return cygrad.Size(shape)
 
     def __eq__(self, other):
@@ -113,7 +118,6 @@ class _InverseTransform(Transform):
         return self.__dict__
 
     def with_cache(self, cache_size=1):
-        """Return the same with another size of the cache."""
         return self._inv.with_cache(cache_size).inv
 
     def __call__(self, x):
@@ -123,15 +127,12 @@ class _InverseTransform(Transform):
         return self._inv(y)
 
     def log_abs_det_jacobian(self, x, y):
-        """At the value `x`, whose image is `y`."""
         return -self._inv.log_abs_det_jacobian(y, x)
 
     def forward_shape(self, shape):
-        """Return the shape of the image of a value of this shape."""
         return self._inv.inverse_shape(shape)
 
     def inverse_shape(self, shape):
-        """Return the shape of the value with an image of this shape."""
         return self._inv.forward_shape(shape)
 
     def __eq__(self, other):
@@ -141,7 +142,7 @@ class _InverseTransform(Transform):
 
 
 class Plain(Transform):
-    """One without parameters: all of one kind are equal."""
+    """A transform without parameters: objects of one class are equal."""
 
     def __eq__(self, other):
         return type(self) is type(other)

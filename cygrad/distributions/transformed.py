@@ -1,4 +1,4 @@
-"""Distributions over another one: with batches as parts of one value, and by transforms of its values."""
+"""Independent and TransformedDistribution."""
 
 import math
 
@@ -13,7 +13,7 @@ __all__ = ["Independent", "TransformedDistribution"]
 
 class Independent(Distribution):
     """
-    A distribution whose last `reinterpreted_batch_ndims` batch dimensions count as parts of one value.
+    Reinterpret the last `reinterpreted_batch_ndims` batch dimensions of a distribution as event dimensions.
 
     Examples
     --------
@@ -38,27 +38,22 @@ class Independent(Distribution):
     mode = property(lambda self: self.base_dist.mode)
     variance = property(lambda self: self.base_dist.variance)
 
-    @property
-    def has_enumerate_support(self):
-        """Only without parts."""
-        return self.base_dist.has_enumerate_support and not self.reinterpreted_batch_ndims
+    has_enumerate_support = property(lambda self: self.base_dist.has_enumerate_support
+                                     and not self.reinterpreted_batch_ndims)
 
     @constraints.dependent_property
     def support(self):
-        """That of the base, part for part."""
+        """Support of the base, for each element."""
         n = self.reinterpreted_batch_ndims
         return constraints.independent(self.base_dist.support, n) if n else self.base_dist.support
 
     def expand(self, batch_shape, _instance=None):
-        """Return the same distribution, repeated to `batch_shape`."""
         return self._expanded(batch_shape, _instance)
 
     def sample(self, sample_shape=()):
-        """Values, without gradients."""
         return self.base_dist.sample(sample_shape)
 
     def rsample(self, sample_shape=()):
-        """Values through which gradients flow to the parameters."""
         return self.base_dist.rsample(sample_shape)
 
     def log_prob(self, value):
@@ -70,7 +65,7 @@ class Independent(Distribution):
         return sum_last(self.base_dist.entropy(), self.reinterpreted_batch_ndims)
 
     def enumerate_support(self, expand=True):
-        """That of the base."""
+        """Return the values of the base."""
         if self.reinterpreted_batch_ndims > 0:
             raise NotImplementedError("enumerate_support: Independent: the support of a whole event is not listed.")
         return self.base_dist.enumerate_support(expand)
@@ -81,7 +76,7 @@ class Independent(Distribution):
 
 class TransformedDistribution(Distribution):
     """
-    The distribution of what transforms make of the values of another one.
+    Distribution of transformed values of another distribution.
 
     Parameters
     ----------
@@ -108,7 +103,7 @@ class TransformedDistribution(Distribution):
             raise ValueError("TransformedDistribution: the base has too few dimensions; the "
                              f"transforms need {whole.domain.event_dim} (got shape {shape}).")
         image = whole.forward_shape(shape)
-        # The base gets the shape that the transforms bring along, and as many dimensions per value as they need.
+        # Expand the base to the shape of the transforms, and give values the dimensions that they need.
         spread = whole.inverse_shape(image)
         if spread != shape:
             own = len(base_distribution.event_shape)
@@ -125,7 +120,7 @@ class TransformedDistribution(Distribution):
 
     @constraints.dependent_property
     def support(self):
-        """What the last transform gives."""
+        """Codomain of the last transform."""
         if not self.transforms:
             return self.base_dist.support
         found = self.transforms[-1].codomain
@@ -133,7 +128,6 @@ class TransformedDistribution(Distribution):
         return constraints.independent(found, missing) if missing > 0 else found
 
     def expand(self, batch_shape, _instance=None):
-        """Return the same distribution, repeated to `batch_shape`."""
         return self._expanded(batch_shape, _instance)
 
     def _image(self, value):
@@ -142,16 +136,14 @@ class TransformedDistribution(Distribution):
         return value
 
     def sample(self, sample_shape=()):
-        """Values, without gradients."""
         with cygrad.no_grad():
             return self._image(self.base_dist.sample(sample_shape))
 
     def rsample(self, sample_shape=()):
-        """Values through which gradients flow to the parameters."""
         return self._image(self.base_dist.rsample(sample_shape))
 
     def log_prob(self, value):
-        """That of the base, less what the transforms stretch."""
+        """Return the log density of the base minus the log determinants."""
         n, y, total = len(self._event_shape), self._checked(value), 0.0
         for transform in reversed(self.transforms):
             x = transform.inv(y)
@@ -167,14 +159,12 @@ class TransformedDistribution(Distribution):
         return cygrad.where(sign > 0, probability, 1 - probability)
 
     def cdf(self, value):
-        """Probability of at most the value."""
         self._checked(value)
         for transform in reversed(self.transforms):
             value = transform.inv(value)
         return self._turned(self.base_dist.cdf(value))
 
     def icdf(self, value):
-        """The value below which there is that much probability."""
         return self._image(self.base_dist.icdf(self._turned(value)))
 
     def __repr__(self):

@@ -1,6 +1,7 @@
-"""Invertible functions, with the logarithm of how much they stretch."""
+"""Invertible transforms with log determinants."""
 
 import math
+from typing import Any
 
 import cygrad
 from cygrad.distributions import constraints
@@ -30,7 +31,7 @@ _DOC = """
 
 
 def _without_parameters(name, doc, domain, codomain, call, invert, log_det, bijective=True, sign=1):
-    """A class of transforms that have no parameters: all of one kind are equal."""
+    """Return a class of transforms without parameters, whose objects are equal."""
     def jacobian(self, x, y):
         if log_det is None:
             raise NotImplementedError(f"{name} does not implement log_abs_det_jacobian.")
@@ -53,7 +54,7 @@ def _lower(x, diagonal):
     return x.tril(-1) + cygrad.diag_embed(diagonal(x.diagonal(dim1=-2, dim2=-1)))
 
 
-ExpTransform = _without_parameters(
+ExpTransform: type[Plain] = _without_parameters(
     "ExpTransform", "``exp(x)``.", constraints.real, constraints.positive, cygrad.exp, cygrad.log, lambda x, y: x)
 AbsTransform = _without_parameters(
     "AbsTransform", "``abs(x)``, which has no inverse; `inv` gives the positive one.", constraints.real,
@@ -68,14 +69,14 @@ TanhTransform = _without_parameters(
 SoftplusTransform = _without_parameters(
     "SoftplusTransform", "``log(1 + exp(x))``.", constraints.real, constraints.positive, softplus,
     lambda y: (-cygrad.expm1(-y)).log() + y, lambda x, y: -softplus(-x))
-SoftmaxTransform = _without_parameters(
+SoftmaxTransform: type[Plain] = _without_parameters(
     "SoftmaxTransform", "Softmax along the last dimension; the inverse is the logarithm.", constraints.real_vector,
     constraints.simplex, lambda x: softmax(x, -1), cygrad.log, None, False, None)
-LowerCholeskyTransform = _without_parameters(
+LowerCholeskyTransform: type[Plain] = _without_parameters(
     "LowerCholeskyTransform", "Any square matrix to a lower triangular one with a positive diagonal.",
     constraints.independent(constraints.real, 2), constraints.lower_cholesky, lambda x: _lower(x, cygrad.exp),
     lambda y: _lower(y, cygrad.log), None, True, None)
-PositiveDefiniteTransform = _without_parameters(
+PositiveDefiniteTransform: type[Plain] = _without_parameters(
     "PositiveDefiniteTransform", "Any square matrix to a positive definite one.",
     constraints.independent(constraints.real, 2), constraints.positive_definite,
     lambda x: _lower(x, cygrad.exp) @ _lower(x, cygrad.exp).mT,
@@ -84,7 +85,7 @@ PositiveDefiniteTransform = _without_parameters(
 
 class AffineTransform(Transform):
     """
-    ``loc + scale * x``, of values with `event_dim` dimensions.
+    ``loc + scale * x``, for values with `event_dim` dimensions.
 
     Examples
     --------
@@ -116,13 +117,11 @@ class AffineTransform(Transform):
         return (y - self.loc) / self.scale
 
     def log_abs_det_jacobian(self, x, y):
-        """At the value `x`, whose image is `y`."""
         scale = self.scale if isinstance(self.scale, cygrad.Tensor) else cygrad.full_like(x, self.scale)
         return sum_last(scale.abs().log().expand(cygrad.broadcast_shapes(tuple(scale.shape), tuple(x.shape))),
                         self._event_dim)
 
     def forward_shape(self, shape):
-        """Return the shape of the image of a value of this shape."""
         return cygrad.broadcast_shapes(tuple(shape), *(tuple(getattr(part, "shape", ())) for part in (
             self.loc, self.scale)))
 
@@ -168,11 +167,9 @@ class PowerTransform(Transform):
         return y.pow(1 / self.exponent)
 
     def log_abs_det_jacobian(self, x, y):
-        """At the value `x`, whose image is `y`."""
         return (self.exponent * y / x).abs().log()
 
     def forward_shape(self, shape):
-        """Return the shape of the image of a value of this shape."""
         return cygrad.broadcast_shapes(tuple(shape), tuple(self.exponent.shape))
 
     inverse_shape = forward_shape
@@ -180,7 +177,7 @@ class PowerTransform(Transform):
 
 class StickBreakingTransform(Plain):
     """
-    From n numbers to n + 1 shares of 1.
+    From n numbers to the simplex with n + 1 elements, by stick-breaking.
 
     Examples
     --------
@@ -205,17 +202,14 @@ class StickBreakingTransform(Plain):
         return cut.log() - rest.log() + left.log()
 
     def log_abs_det_jacobian(self, x, y):
-        """At the value `x`, whose image is `y`."""
         left = x.shape[-1] + 1 - cygrad.ones(x.shape[-1], dtype=x.dtype).cumsum(-1)
         x = x - left.log()
         return (-x + logsigmoid(x) + y[..., :-1].log()).sum(-1)
 
     def forward_shape(self, shape):
-        """Return the shape of the image of a value of this shape."""
         return (*shape[:-1], shape[-1] + 1)
 
     def inverse_shape(self, shape):
-        """Return the shape of the value with an image of this shape."""
         return (*shape[:-1], shape[-1] - 1)
 
 
@@ -249,25 +243,22 @@ class CorrCholeskyTransform(Plain):
         return (t.log1p() - (-t).log1p()) / 2
 
     def log_abs_det_jacobian(self, x, y):
-        """At the value `x`, whose image is `y`."""
         rest = tril_matrix_to_vec(1 - y.square().cumsum(-1), diag=-2)
         return 0.5 * rest.log().sum(-1) - 2 * (x + softplus(-2 * x) - math.log(2.0)).sum(-1)
 
     def forward_shape(self, shape):
-        """Return the shape of the image of a value of this shape."""
         n = round((0.25 + 2 * shape[-1]) ** 0.5 + 0.5)
         if n * (n - 1) // 2 != shape[-1]:
             raise ValueError("Input is not a flattened lower-diagonal number")
         return (*shape[:-1], n, n)
 
     def inverse_shape(self, shape):
-        """Return the shape of the value with an image of this shape."""
         return (*shape[:-2], shape[-1] * (shape[-1] - 1) // 2)
 
 
 class ReshapeTransform(Transform):
     """
-    Values of `in_shape` as values of `out_shape`.
+    Reshape values of `in_shape` to `out_shape`.
 
     Examples
     --------
@@ -297,7 +288,7 @@ class ReshapeTransform(Transform):
         return y.reshape(self.inverse_shape(y.shape))
 
     def log_abs_det_jacobian(self, x, y):
-        """Zero."""
+        """Return zeros."""
         return cygrad.zeros(tuple(x.shape[:x.ndim - len(self.in_shape)]), dtype=x.dtype)
 
     def _reshaped(self, shape, ends, instead):
@@ -307,17 +298,15 @@ class ReshapeTransform(Transform):
         return tuple(shape[:n]) + instead
 
     def forward_shape(self, shape):
-        """Return the shape of the image of a value of this shape."""
         return self._reshaped(shape, self.in_shape, self.out_shape)
 
     def inverse_shape(self, shape):
-        """Return the shape of the value with an image of this shape."""
         return self._reshaped(shape, self.out_shape, self.in_shape)
 
 
 class IndependentTransform(Transform):
     """
-    A transform whose last dimensions count as parts of one value.
+    Reinterpret the last batch dimensions of a transform as event dimensions.
 
     Examples
     --------
@@ -346,21 +335,18 @@ class IndependentTransform(Transform):
         return self.base_transform.inv(y)
 
     def log_abs_det_jacobian(self, x, y):
-        """At the value `x`, whose image is `y`."""
         return sum_last(self.base_transform.log_abs_det_jacobian(x, y), self.reinterpreted_batch_ndims)
 
     def forward_shape(self, shape):
-        """Return the shape of the image of a value of this shape."""
         return self.base_transform.forward_shape(shape)
 
     def inverse_shape(self, shape):
-        """Return the shape of the value with an image of this shape."""
         return self.base_transform.inverse_shape(shape)
 
 
 class ComposeTransform(Transform):
     """
-    Transforms one after the other, the first one first.
+    Composition of transforms, the first one first.
 
     Examples
     --------
@@ -376,13 +362,10 @@ class ComposeTransform(Transform):
 
     bijective = property(lambda self: all(part.bijective for part in self.parts))
 
-    @property
-    def sign(self):
-        """The product of those of the parts."""
-        return math.prod(part.sign for part in self.parts)
+    sign = property(lambda self: math.prod(part.sign for part in self.parts))
 
     def _side(self, parts, near, far):
-        """The constraint of one end, with as many dimensions as the parts need."""
+        """Return domain or codomain, with the dimensions that the parts need."""
         if not parts:
             return constraints.real
         side = getattr(parts[0], near)
@@ -405,7 +388,6 @@ class ComposeTransform(Transform):
         return y
 
     def log_abs_det_jacobian(self, x, y):
-        """At the value `x`, whose image is `y`."""
         if not self.parts:
             return cygrad.zeros_like(x)
         total, n = 0, self.domain.event_dim
@@ -417,13 +399,11 @@ class ComposeTransform(Transform):
         return total
 
     def forward_shape(self, shape):
-        """Return the shape of the image of a value of this shape."""
         for part in self.parts:
             shape = part.forward_shape(shape)
         return cygrad.Size(shape)
 
     def inverse_shape(self, shape):
-        """Return the shape of the value with an image of this shape."""
         for part in reversed(self.parts):
             shape = part.inverse_shape(shape)
         return cygrad.Size(shape)
@@ -435,7 +415,10 @@ class ComposeTransform(Transform):
 
 
 class _Pieces(Transform):
-    """Transforms of the pieces of a value along a dimension."""
+    """Transforms of parts of a value along a dimension."""
+
+    _cut: Any                                      # list of parts of a value, and back
+    _join: Any
 
     def __init__(self, tseq, dim=0, lengths=None, cache_size=0):
         super().__init__(cache_size)
@@ -453,7 +436,6 @@ class _Pieces(Transform):
         return self._join([part.inv(v) for part, v in zip(self.transforms, self._cut(y), strict=True)])
 
     def log_abs_det_jacobian(self, x, y):
-        """At the value `x`, whose image is `y`; transforms of single numbers only along the dimension."""
         found = [part.log_abs_det_jacobian(u, v) for part, u, v in zip(
             self.transforms, self._cut(x), self._cut(y), strict=True)]
         return self._join(found)
@@ -540,4 +522,4 @@ class CumulativeDistributionTransform(Transform):
         return self.distribution.log_prob(x)
 
 
-identity_transform = ComposeTransform([])
+identity_transform: Transform = ComposeTransform([])

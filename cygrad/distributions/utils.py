@@ -1,4 +1,4 @@
-"""What distributions share: arguments of one shape, probabilities and log odds, triangular matrices as vectors."""
+"""Helpers of distributions: broadcasting, probabilities and logits, triangular matrices as vectors."""
 
 import math
 from numbers import Number
@@ -15,7 +15,7 @@ LOG_2PI = math.log(2 * math.pi)
 
 
 class _OfFloats(dict):
-    """A number for each floating dtype."""
+    """Numbers by floating dtype."""
 
     def __missing__(self, dtype):
         raise TypeError(f"distributions: parameters and values need a real floating dtype (got {dtype}). Convert them "
@@ -29,7 +29,7 @@ TINY = _OfFloats({cygrad.float16: 2.0**-14, cygrad.bfloat16: 2.0**-126, cygrad.f
 
 
 def broadcast_all(*values):
-    """The values as Tensors of one shape; numbers get the dtype of the tensors, or the default one."""
+    """Broadcast the values; numbers get the dtype of the tensors, or the default dtype."""
     for value in values:
         if not isinstance(value, (Tensor, Number)):
             raise ValueError(f"broadcast_all: numbers and tensors are accepted (got {type(value).__name__}).")
@@ -40,29 +40,29 @@ def broadcast_all(*values):
 
 
 def sum_last(tensor, n):
-    """Summed over the last `n` dimensions."""
+    """Sum over the last `n` dimensions."""
     return tensor.sum(tuple(range(-n, 0))) if n else tensor
 
 
 def clamp_probs(probs):
-    """Probabilities kept off 0 and 1 by the smallest step."""
+    """Clamp probabilities to the open interval (0, 1)."""
     eps = EPS[probs.dtype]
     return probs.clamp(eps, 1 - eps)
 
 
 def logits_to_probs(logits, is_binary=False):
-    """Probabilities for log odds, or for logarithms of weights along the last dimension."""
+    """Return the probabilities of logits (binary: log odds; else unnormalized log probabilities)."""
     return logits.sigmoid() if is_binary else softmax(logits, dim=-1)
 
 
 def probs_to_logits(probs, is_binary=False):
-    """Log odds of probabilities, or their logarithms."""
+    """Return the logits of probabilities."""
     inside = clamp_probs(probs)
     return inside.log() - (-inside).log1p() if is_binary else inside.log()
 
 
 class lazy_property:
-    """An attribute that is computed when it is first asked for; of the class, it is a property."""
+    """An attribute that is computed at its first access; on the class, a property."""
 
     def __init__(self, function):
         self.function = function
@@ -88,7 +88,7 @@ def tril_matrix_to_vec(mat, diag=0):
 
 
 def vec_to_tril_matrix(vec, diag=0):
-    """The inverse of `tril_matrix_to_vec`; zeros elsewhere."""
+    """Invert `tril_matrix_to_vec`; zeros elsewhere."""
     n = (-(1 + 2 * diag) + ((1 + 2 * diag) ** 2 + 8 * vec.shape[-1] + 4 * abs(diag) * (diag + 1)) ** 0.5) / 2
     if round(n) - n > EPS[vec.dtype]:
         raise ValueError(f"vec_to_tril_matrix: The size of last dimension is {vec.shape[-1]} which cannot be "

@@ -1,4 +1,4 @@
-"""Distributions of vectors and matrices."""
+"""Multivariate distributions: Dirichlet, multivariate normal, Wishart, LKJ."""
 
 import math
 
@@ -17,7 +17,7 @@ LOG_2PI = math.log(2 * math.pi)
 
 class Dirichlet(ExponentialFamily):
     """
-    Shares of 1, with densities that are powers of them.
+    Dirichlet distribution on the simplex.
 
     Examples
     --------
@@ -43,7 +43,7 @@ class Dirichlet(ExponentialFamily):
 
     @property
     def mode(self):
-        """A corner if all concentrations are below 1."""
+        """Mode; a corner if all concentrations are below 1."""
         above = (self.concentration - 1).clamp(min=0.0)
         mode = above / above.sum(-1, keepdim=True)
         corner = cygrad.nn.functional.one_hot(mode.nan_to_num().argmax(-1), mode.shape[-1]).to(mode.dtype)
@@ -53,23 +53,20 @@ class Dirichlet(ExponentialFamily):
 
     @property
     def variance(self):
-        """Of each share."""
+        """Variance of each element."""
         total = self._total
         return self.concentration * (total - self.concentration) / (total.square() * (total + 1))
 
     def rsample(self, sample_shape=()):
-        """Values through which gradients flow to the parameters."""
         parts = log_standard_gamma(self.concentration.expand(self._extended_shape(sample_shape)))
         return parts.softmax(-1).to(self.concentration.dtype)
 
     def log_prob(self, value):
-        """Logarithm of the density."""
         self._checked(value)
         return (cygrad.xlogy(self.concentration - 1, value).sum(-1) + cygrad.lgamma(self.concentration.sum(-1))
                 - cygrad.lgamma(self.concentration).sum(-1))
 
     def entropy(self):
-        """Expected value of ``-log_prob``."""
         a, total, k = self.concentration, self.concentration.sum(-1), self.concentration.shape[-1]
         return (cygrad.lgamma(a).sum(-1) - cygrad.lgamma(total) - (k - total) * cygrad.digamma(total)
                 - ((a - 1) * cygrad.digamma(a)).sum(-1))
@@ -85,7 +82,7 @@ def _times(matrix, vector):
 
 
 def _distance(factor, difference):
-    """Squares of the lengths of vectors, in the metric of ``inverse(factor @ factor.T)``."""
+    """Return squared Mahalanobis distances of vectors for the covariance ``factor @ factor.T``."""
     shape = cygrad.broadcast_shapes(tuple(factor.shape[:-2]), tuple(difference.shape[:-1]))
     factor = factor.expand((*shape, *factor.shape[-2:]))
     difference = difference.expand((*shape, difference.shape[-1]))
@@ -97,14 +94,14 @@ def _half_log_det(factor):
 
 
 def _factor_of_inverse(precision):
-    """The Cholesky factor of the inverse."""
+    """Return the Cholesky factor of the inverse."""
     turned = cygrad.linalg.cholesky(precision.flip((-2, -1))).flip((-2, -1)).mT
     eye = cygrad.eye(precision.shape[-1], dtype=precision.dtype).expand(precision.shape)
     return cygrad.linalg.solve_triangular(turned, eye, upper=False)
 
 
 class _Normal(Parametric):
-    """What both kinds of normal vectors have in common."""
+    """Base of the multivariate normal distributions."""
 
     support = constraints.real_vector
     has_rsample = True
@@ -113,13 +110,13 @@ class _Normal(Parametric):
 
 class MultivariateNormal(_Normal):
     """
-    Normal vectors with mean `loc`; the covariance is given in one of three ways.
+    Multivariate normal distribution with mean `loc` and one of three forms of the covariance.
 
     Parameters
     ----------
     loc : Tensor
     covariance_matrix, precision_matrix, scale_tril : Tensor
-        The covariance, its inverse, or a lower triangular factor of it: exactly one of them.
+        The covariance, its inverse, or its lower Cholesky factor: exactly one of them.
     validate_args : bool, optional
 
     Examples
@@ -163,29 +160,26 @@ class MultivariateNormal(_Normal):
     covariance_matrix = property(lambda self: self.scale_tril @ self.scale_tril.mT)
     precision_matrix = property(lambda self: cygrad.cholesky_inverse(self.scale_tril))
     variance = property(lambda self: self.scale_tril.square().sum(-1))
-    # By its name in PyTorch, as libraries have subclasses that compute it later.
+    # Named as in PyTorch, because subclasses in libraries override it.
     scale_tril = property(lambda self: self._unbroadcasted_scale_tril.expand(
         (*self._batch_shape, *self._event_shape, *self._event_shape)))
 
     def rsample(self, sample_shape=()):
-        """Values through which gradients flow to the parameters."""
         noise = cygrad.randn(self._extended_shape(sample_shape), dtype=self.loc.dtype)
         return self.loc + _times(self.scale_tril, noise)
 
     def log_prob(self, value):
-        """Logarithm of the density."""
         difference = self._checked(value) - self.loc
         return -0.5 * (self._event_shape[0] * LOG_2PI + _distance(self.scale_tril, difference)) - _half_log_det(
             self.scale_tril)
 
     def entropy(self):
-        """Expected value of ``-log_prob``."""
         return 0.5 * self._event_shape[0] * (1 + LOG_2PI) + _half_log_det(self.scale_tril)
 
 
 class LowRankMultivariateNormal(_Normal):
     """
-    Normal vectors whose covariance is ``cov_factor @ cov_factor.T`` plus a diagonal, at the cost of the factor.
+    Multivariate normal distribution with covariance ``cov_factor @ cov_factor.T`` plus a diagonal.
 
     Examples
     --------
@@ -222,7 +216,6 @@ class LowRankMultivariateNormal(_Normal):
     scale_tril = property(lambda self: cygrad.linalg.cholesky(self.covariance_matrix))
 
     def rsample(self, sample_shape=()):
-        """Values through which gradients flow to the parameters."""
         shape = self._extended_shape(sample_shape)
         few = cygrad.randn((*shape[:-1], self.cov_factor.shape[-1]), dtype=self.loc.dtype)
         return self.loc + _times(self.cov_factor, few) + self.cov_diag.sqrt() * cygrad.randn(shape,
@@ -232,7 +225,6 @@ class LowRankMultivariateNormal(_Normal):
         return 2 * _half_log_det(self._capacitance_tril) + self.cov_diag.log().sum(-1)
 
     def log_prob(self, value):
-        """Logarithm of the density."""
         difference = self._checked(value) - self.loc
         weighted = difference / self.cov_diag
         distance = (difference * weighted).sum(-1) - _distance(
@@ -240,13 +232,12 @@ class LowRankMultivariateNormal(_Normal):
         return -0.5 * (self._event_shape[0] * LOG_2PI + self._log_det() + distance)
 
     def entropy(self):
-        """Expected value of ``-log_prob``."""
         return 0.5 * (self._event_shape[0] * (1 + LOG_2PI) + self._log_det())
 
 
 class Wishart(Parametric):
     """
-    Sums of squares of normal vectors, as matrices, with `df` degrees of freedom.
+    Wishart distribution of scatter matrices with `df` degrees of freedom.
 
     Examples
     --------
@@ -287,19 +278,19 @@ class Wishart(Parametric):
 
     @property
     def mode(self):
-        """nan where there is none."""
+        """Mode; nan if undefined."""
         factor = self.df - self._event_shape[0] - 1
         return cygrad.where(factor > 0, factor, math.nan)[..., None, None] * self.covariance_matrix
 
     @property
     def variance(self):
-        """Of each element."""
+        """Variance of each element."""
         covariance = self.covariance_matrix
         diagonal = covariance.diagonal(dim1=-2, dim2=-1)
         return self.df[..., None, None] * (covariance.square() + diagonal[..., :, None] * diagonal[..., None, :])
 
     def rsample(self, sample_shape=()):
-        """By Bartlett's decomposition; gradients flow to the parameters."""
+        """Draw values by the Bartlett decomposition; gradients flow to the parameters."""
         shape = self._extended_shape(sample_shape)
         n = shape[-1]
         halves = 0.5 * (self.df.unsqueeze(-1) - cygrad.arange(n, dtype=self.df.dtype))
@@ -309,7 +300,6 @@ class Wishart(Parametric):
         return factor @ factor.mT
 
     def log_prob(self, value):
-        """Logarithm of the density."""
         n, df = self._event_shape[0], self.df
         self._checked(value)
         shape = cygrad.broadcast_shapes(tuple(value.shape), tuple(self.scale_tril.shape))
@@ -319,7 +309,6 @@ class Wishart(Parametric):
                 + 0.5 * (df - n - 1) * cygrad.linalg.slogdet(value).logabsdet - 0.5 * trace)
 
     def entropy(self):
-        """Expected value of ``-log_prob``."""
         n, df = self._event_shape[0], self.df
         digammas = cygrad.digamma(0.5 * (df.unsqueeze(-1) - cygrad.arange(n, dtype=df.dtype))).sum(-1)
         return ((n + 1) * (_half_log_det(self.scale_tril) + 0.5 * n * math.log(2)) + cygrad.mvlgamma(0.5 * df, n)
@@ -328,7 +317,7 @@ class Wishart(Parametric):
 
 class LKJCholesky(Parametric):
     """
-    Cholesky factors of correlation matrices of size `dim` (Lewandowski, Kurowicka and Joe, 2009).
+    LKJ distribution of Cholesky factors of correlation matrices (Lewandowski, Kurowicka and Joe, 2009).
 
     Examples
     --------
@@ -349,7 +338,7 @@ class LKJCholesky(Parametric):
         self._hold({"concentration": concentration}, (dim, dim), validate_args)
 
     def sample(self, sample_shape=()):
-        """By the onion: row after row, each the end of a vector of length 1."""
+        """Draw values by the onion method: each row is the end of a unit vector."""
         with cygrad.no_grad():
             shape = tuple(sample_shape) + self._batch_shape
             offset = cygrad.cat([cygrad.zeros(1), cygrad.arange(self.dim - 1)]).to(self.concentration.dtype)
@@ -363,7 +352,6 @@ class LKJCholesky(Parametric):
             return w + cygrad.diag_embed(rest)
 
     def log_prob(self, value):
-        """Logarithm of the density."""
         diagonal = self._checked(value).diagonal(dim1=-1, dim2=-2)[..., 1:]
         order = cygrad.arange(2, self.dim + 1)
         order = 2 * (self.concentration - 1).unsqueeze(-1) + self.dim - order

@@ -10,9 +10,9 @@ __all__ = [
 
 
 class Plain(Module):
-    """A function without options; the subclass names it as `function`."""
+    """A function without options, named by `function`."""
 
-    function = None
+    function: str
 
     def forward(self, input):
         """Apply the function."""
@@ -82,7 +82,7 @@ class Softsign(Plain):
 class Inplace(Module):
     """A function whose only option is whether to write into its input; the subclass names it as `function`."""
 
-    function = None
+    function: str
 
     def __init__(self, inplace=False):
         super().__init__()
@@ -341,7 +341,7 @@ class Softplus(Module):
 class _AlongDimension(Module):
     """A function along one dimension; the subclass names it as `function`."""
 
-    function = None
+    function: str
 
     def __init__(self, dim=None):
         super().__init__()

@@ -81,7 +81,7 @@ class _Numbered(Module):
         return self.extend(modules)
 
     def __add__(self, other):
-        return type(self)._joined(chain(self, other))
+        return self._joined(chain(self, other))
 
 
 def _repeated(modules, times):

@@ -65,8 +65,9 @@ class _Table(Module):
         if embeddings.ndim != 2:
             raise AssertionError(f"{cls.__name__}.from_pretrained: the table must have two dimensions "
                                  f"(got shape {tuple(embeddings.shape)}).")
-        module = cls(*embeddings.shape, padding_idx=padding_idx, max_norm=max_norm, norm_type=norm_type,
-                     scale_grad_by_freq=scale_grad_by_freq, sparse=sparse, _weight=embeddings, **options)
+        options |= {"padding_idx": padding_idx, "max_norm": max_norm, "norm_type": norm_type,
+                    "scale_grad_by_freq": scale_grad_by_freq, "sparse": sparse, "_weight": embeddings}
+        module = cls(*embeddings.shape, **options)
         module.weight.requires_grad_(not freeze)
         return module
 

@@ -1,5 +1,7 @@
 """Lazy modules: their first input decides the shapes of their parameters."""
 
+from typing import TYPE_CHECKING, Any
+
 import cygrad
 from cygrad.nn.layers import Linear
 from cygrad.nn.parameter import UninitializedParameter, is_lazy
@@ -9,7 +11,7 @@ __all__ = ["LazyLinear", "LazyModuleMixin"]
 
 class LazyModuleMixin:
     """
-    What makes a module lazy: to be inherited before it.
+    Mixin of lazy modules; inherited before the module.
 
     The class makes its parameters as `UninitializedParameter`, and defines ``initialize_parameters(*args, **kwargs)``,
     which gets the arguments of the first call and materializes them. If it has an attribute ``cls_to_become``, the
@@ -19,7 +21,9 @@ class LazyModuleMixin:
     an optimizer.
     """
 
-    cls_to_become = None
+    cls_to_become: Any = None
+    if TYPE_CHECKING:
+        def __getattr__(self, name: str) -> Any: ...     # of the module
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
@@ -27,7 +31,7 @@ class LazyModuleMixin:
         self.__dict__["_initialize_hook"] = self.register_forward_pre_hook(_initialize, with_kwargs=True)
 
     def initialize_parameters(self, *args, **kwargs):
-        """Materialize the parameters; defined by every subclass."""
+        """Materialize the parameters."""
         raise NotImplementedError(f"initialize_parameters is not implemented for {type(self).__name__}")
 
     def has_uninitialized_params(self):
@@ -41,7 +45,7 @@ class LazyModuleMixin:
         return any(is_lazy(value) for value in [*self._parameters.values(), *self._buffers.values()])
 
     def _become(self):
-        """Become the ordinary module."""
+        """Change to the ordinary class."""
         for name in "_load_hook", "_initialize_hook":
             self.__dict__.pop(name).remove()
         if self.cls_to_become is not None:
@@ -58,7 +62,7 @@ def _initialize(module, args, kwargs):
 
 
 def _take_sizes(module, state_dict, prefix, *_):
-    """Before loading a state: parameters get the shapes of the state."""
+    """Materialize parameters with the shapes of a state before loading it."""
     for name, value in [*module._parameters.items(), *module._buffers.items()]:
         given = state_dict.get(prefix + name)
         if is_lazy(value) and isinstance(given, cygrad.Tensor) and not is_lazy(given):
@@ -104,7 +108,7 @@ class LazyLinear(LazyModuleMixin, Linear):
                 self.in_features = input.shape[-1]
                 self.weight.materialize((self.out_features, self.in_features))
                 if self.bias is not None:
-                    self.bias.materialize((self.out_features,))
+                    self.bias.materialize((self.out_features,))  # type: ignore[attr-defined]
                 self.reset_parameters()
         elif self.in_features == 0:                        # a state was loaded
             self.in_features = self.weight.shape[-1]

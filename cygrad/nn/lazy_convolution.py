@@ -43,7 +43,7 @@ class _LazyConvolution(LazyModuleMixin):
     def reset_parameters(self):
         """Initialize, if materialized."""
         if not self.has_uninitialized_params() and self.in_channels:
-            super().reset_parameters()
+            super().reset_parameters()  # type: ignore[misc]
 
 
 class _LazyConv(_LazyConvolution):

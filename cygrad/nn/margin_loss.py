@@ -1,5 +1,7 @@
 """Losses with a margin as modules."""
 
+from typing import Any
+
 from cygrad.nn import functional as F
 from cygrad.nn.distance import PairwiseDistance
 from cygrad.nn.loss import Loss, WeightedLoss
@@ -10,9 +12,10 @@ __all__ = ["CosineEmbeddingLoss", "HingeEmbeddingLoss", "MarginRankingLoss", "Mu
 
 
 class _WithMargin(Loss):
-    """A loss with the parameter `margin`, of which the subclass sets the default and the function."""
+    """A loss with the parameter `margin`; subclasses set its default and the function."""
 
-    default, function = 0.0, None
+    default: float = 0.0
+    function: Any = None
 
     def __init__(self, margin=None, size_average=None, reduce=None, reduction="mean"):
         super().__init__(size_average, reduce, reduction)

@@ -13,7 +13,7 @@ __all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "GroupNorm", "InstanceNo
 class _Statistics(Module):
     """Base class of batch and instance normalization: parameters and running statistics of channels."""
 
-    ndims = ()                 # numbers of dimensions that the input may have; set by subclasses
+    ndims: tuple[int, ...]     # allowed numbers of dimensions of the input
     _version = 2               # since batches are counted
 
     def _load_from_state_dict(self, state_dict, prefix, local_metadata, *lists):

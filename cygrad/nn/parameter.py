@@ -1,5 +1,7 @@
 """Tensors of a module: parameters, which are learned, and buffers, which are not."""
 
+from typing import TYPE_CHECKING, Any
+
 import cygrad
 from cygrad import Tensor
 from cygrad._core.graph.boxing import disabled_torch_function
@@ -80,6 +82,8 @@ class Buffer(Tensor):
 
     __torch_function__ = disabled_torch_function
 
+    persistent: bool
+
     def __new__(cls, data=None, *, persistent=True):
         """Return a tensor over the memory of `data`."""
         if data is None:
@@ -110,7 +114,11 @@ class _BareBuffer(Buffer):
 
 
 class _Uninitialized:
-    """Base class of tensors without a shape yet."""
+    """Mixin of tensors without a shape yet."""
+
+    if TYPE_CHECKING:
+        def __getattr__(self, name: str) -> Any: ...     # of the tensor
+        def __init__(self, **options): ...
 
     def materialize(self, shape, device=None, dtype=None):
         """
@@ -216,7 +224,7 @@ class MaterializedBuffer(Tensor):
     """The class of a materialized `UninitializedBuffer`: a plain tensor except for its class."""
 
 
-UninitializedBuffer.cls_to_become = MaterializedBuffer
+UninitializedBuffer.cls_to_become = MaterializedBuffer  # type: ignore[attr-defined]
 
 
 def is_lazy(tensor):

@@ -129,7 +129,7 @@ class Threshold(Module):
 class _Shrink(Module):
     """A function with the parameter `lambd`; the subclass names it as `function`."""
 
-    function = None
+    function: str
 
     def __init__(self, lambd=0.5):
         super().__init__()

@@ -106,7 +106,7 @@ class RNNBase(Module):
         self._flat_weights_names = []
         for layer in range(num_layers):
             features = input_size if layer == 0 else state * (2 if bidirectional else 1)
-            shapes = {"weight_ih": (rows, features), "weight_hh": (rows, state)}
+            shapes: dict[str, tuple[int, ...]] = {"weight_ih": (rows, features), "weight_hh": (rows, state)}
             if bias:
                 shapes |= {"bias_ih": (rows,), "bias_hh": (rows,)}
             if proj_size:
@@ -209,9 +209,9 @@ class RNNBase(Module):
                 input = input.transpose(0, 1)
             if input.shape[0] == 0:
                 raise RuntimeError(f"{type(self).__name__}: the sequence has no steps.")
-        batch = sizes[0] if packed is not None else input.shape[1]
+        batch = sizes[0] if sizes is not None else input.shape[1]
         initial = [part.unbind(0) for part in self._initial(hx, batch, unbatched, order, input)]
-        suffixes, final = ("", "_reverse")[:1 + bool(self.bidirectional)], []
+        suffixes, states = ("", "_reverse")[:1 + bool(self.bidirectional)], []
         for layer in range(self.num_layers):
             outputs = []
             for direction, suffix in enumerate(suffixes):
@@ -219,11 +219,11 @@ class RNNBase(Module):
                 output, state = run_direction(self.mode, input, state, self._weights(layer, suffix), direction == 1,
                                               sizes)
                 outputs.append(output)
-                final.append(state)
+                states.append(state)
             input = outputs[0] if len(outputs) == 1 else cygrad.cat(outputs, -1)
             if self.dropout and layer < self.num_layers - 1:
                 input = F.dropout(input, self.dropout, self.training)
-        final = tuple(cygrad.stack(parts) for parts in zip(*final, strict=True))
+        final = tuple(cygrad.stack(parts) for parts in zip(*states, strict=True))
         if packed is not None:
             input = PackedSequence(input, *packed[1:])
             if packed.unsorted_indices is not None:

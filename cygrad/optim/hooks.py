@@ -9,13 +9,12 @@ __all__ = ["OptimizerHooks", "hooked", "register_optimizer_step_post_hook", "reg
 
 
 class OptimizerHooks:
-    """The hooks of one optimizer by kind, each a dict in the order in which they run."""
-
-    __slots__ = ("after_load", "after_step", "before_load", "before_save", "before_step", "saved")
+    """The hooks of an optimizer: a dict for each kind, in the order of calls."""
 
     def __init__(self):
-        for kind in self.__slots__:
-            setattr(self, kind, {})
+        self.before_step, self.after_step = {}, {}
+        self.before_save, self.saved = {}, {}
+        self.before_load, self.after_load = {}, {}
 
     @staticmethod
     def register(hooks, hook, prepend=False):
@@ -24,7 +23,7 @@ class OptimizerHooks:
             raise TypeError(f"register hook: the hook must be callable (got {type(hook).__name__}).")
         others = dict(hooks) if prepend else {}
         handle = RemovableHandle(hooks, hook)
-        for key, other in others.items():      # move the earlier ones after it
+        for key, other in others.items():      # move the earlier hooks after it
             del hooks[key]
             hooks[key] = other
         return handle
@@ -36,7 +35,7 @@ _running = threading.local()
 
 
 def hooked(step):
-    """Wrap a method ``step`` with the hooks, and with a flag that it was called, which schedulers read."""
+    """Wrap a method ``step`` with hooks, and with a flag that schedulers read."""
 
     @wraps(step)
     def with_hooks(self, *args, **kwargs):

@@ -99,7 +99,7 @@ class _Search:
             left, right = sorted(point.step for point in interval)
             if (right - left) * reach < least_change:
                 break
-            step = cubic_minimum(*interval, left, right)
+            step = cubic_minimum(interval[0], interval[1], left, right)
             margin = MARGIN * (right - left)
             near_end = min(right - step, step - left) < margin
             if near_end and (stuck or step >= right or step <= left):

@@ -76,13 +76,14 @@ class Muon(Optimizer):
                 state["momentum_buffer"] = cygrad.zeros_like(param.grad)
             velocity = state["momentum_buffer"].lerp_(param.grad, 1 - momentum)
             change = param.grad.lerp(velocity, momentum) if group["nesterov"] else velocity
-            change = _orthogonal(change, *group["ns_coefficients"], group["ns_steps"], group["eps"])
+            change = _orthogonal(change, group["ns_coefficients"], group["ns_steps"], group["eps"])
             param.mul_(1 - lr * group["weight_decay"])
             param.add_(change, alpha=-lr * FACTORS[group["adjust_lr_fn"]](*param.shape))
 
 
-def _orthogonal(matrix, a, b, c, steps, eps):
+def _orthogonal(matrix, coefficients, steps, eps):
     """Orthogonalize a matrix approximately, by an iterated polynomial of its singular values."""
+    a, b, c = coefficients
     tall = matrix.shape[0] > matrix.shape[1]
     x = matrix.t() if tall else matrix
     x = x / x.norm().clamp(min=eps)

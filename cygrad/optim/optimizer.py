@@ -20,15 +20,14 @@ __all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer
 
 class Optimizer:
     """
-    The base of all optimizers.
+    Base class of optimizers.
 
     A subclass defines ``step`` and passes its options, with their defaults, to ``__init__``.
 
-    Steps are always fused: one pass over all parameters of a group, with the GIL released. So the options
-    ``foreach`` and ``fused``, by which other libraries choose among implementations, are accepted and change
-    nothing; with ``capturable`` there is no step, as there is none in PyTorch on a CPU. With ``differentiable`` the
-    step is part of the graph: parameters, which may then be results of operations with a ``.grad``, are changed by
-    recorded operations, and so is the state.
+    Steps are always fused: one pass over all parameters of a group without the GIL. So the options ``foreach`` and
+    ``fused`` are accepted and ignored; ``capturable`` is refused, as by PyTorch on a CPU. With ``differentiable`` the
+    step is part of the graph: parameters, which may be non-leaf tensors with a ``.grad``, and state are updated by
+    recorded operations.
 
     Several threads may step the same parameters at the same time, with optimizers of their own or one in common
     (Hogwild training). Updates may then overwrite each other: results depend on timing, memory stays sound.
@@ -70,7 +69,7 @@ class Optimizer:
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
         if "step" in cls.__dict__:
-            cls.step = cls.profile_hook_step(cls.step)
+            cls.step = cls.profile_hook_step(cls.step)  # type: ignore[method-assign]
 
     def __init__(self, params, defaults):
         self.defaults = defaults
@@ -141,7 +140,7 @@ class Optimizer:
             self.check_options(self.defaults)
 
     def check_options(self, group):
-        """Raise ValueError for invalid options; for subclasses."""
+        """Raise ValueError for invalid options."""
 
     profile_hook_step = staticmethod(hooked)     # its public name
 
@@ -176,7 +175,7 @@ class Optimizer:
         return loss
 
     def update(self, group):
-        """Update the parameters of one group; every subclass defines it."""
+        """Update the parameters of one group."""
         raise NotImplementedError(f"update: {type(self).__name__} does not define it.")
 
     def zero_grad(self, set_to_none=True):

@@ -1,5 +1,7 @@
 """Steps with sparse gradients, which update some rows or elements of a parameter only."""
 
+from collections.abc import Callable
+
 import cygrad
 from cygrad.optim.adagrad import Adagrad
 from cygrad.optim.sgd import SGD
@@ -56,4 +58,4 @@ def _adagrad(param, rows, values, state, group):
     param[rows] = param[rows].addcdiv(values, sums.sqrt() + group["eps"], value=-rate)
 
 
-RULES = {SGD: _sgd, Adagrad: _adagrad}
+RULES: dict[type, Callable] = {SGD: _sgd, Adagrad: _adagrad}

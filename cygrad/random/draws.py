@@ -41,7 +41,7 @@ def _by_algorithm(draw):
             return noting.draws.draw(drawn, generator, arguments)
         return plain(generator, *arguments)
 
-    drawn.plain = plain
+    drawn.plain = plain  # type: ignore[attr-defined]
     return drawn
 
 

@@ -202,18 +202,18 @@ def randint(*args, low=None, high=None, size=None, generator=None, out=None, dty
     True
     """
     meta = _check_place(device, layout, pin_memory)
-    args = list(args)
+    bounds = list(args)
     if size is None:
-        if not args or not isinstance(args[-1], (tuple, list)):
-            raise TypeError(f"randint: the last argument must be the size, a tuple of integers (got {tuple(args)}).")
-        size = args.pop()
+        if not bounds or not isinstance(bounds[-1], (tuple, list)):
+            raise TypeError(f"randint: the last argument must be the size, a tuple of integers (got {tuple(bounds)}).")
+        size = bounds.pop()
     if high is None:
-        if not args:
+        if not bounds:
             raise TypeError("randint: missing argument 'high'.")
-        high = args.pop()
+        high = bounds.pop()
     if low is None:
-        low = args.pop() if args else 0
-    if args or not all(hasattr(bound, "__index__") for bound in (low, high)):
+        low = bounds.pop() if bounds else 0
+    if bounds or not all(hasattr(bound, "__index__") for bound in (low, high)):
         raise TypeError(f"randint: the bounds must be one or two integers (got {low!r}, {high!r}).")
     dtype = _dtype(dtype, out, int64)
     check_bounds(low, high, dtype, "randint")

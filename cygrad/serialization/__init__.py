@@ -140,7 +140,7 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=True, mmap=No
             is_archive = f.read(2) == b"PK"
             f.seek(start)
             archive = stack.enter_context(Archive(f)) if is_archive else None
-            if is_archive and native.STRUCTURE in archive:
+            if archive is not None and native.STRUCTURE in archive:
                 return native.read(archive)
             from cygrad.serialization import torch_reader
             runs_code = not weights_only

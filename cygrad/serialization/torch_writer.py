@@ -29,10 +29,10 @@ def prepared(obj, any_object):
     """Return a function that writes an object to a zip archive; it is pickled now, before the file exists."""
     if not any_object:
         Writer().encode(obj, "obj")                           # names the position of what cannot be saved
-    text = io.BytesIO()
-    pickler = _Pickler(text, any_object)
+    file = io.BytesIO()
+    pickler = _Pickler(file, any_object)
     pickler.dump(obj)
-    text = text.getvalue()
+    text = file.getvalue()
 
     def write(archive):
         for name, content in ("data.pkl", text), ("byteorder", sys.byteorder.encode()), ("version", b"3\n"):
@@ -110,10 +110,10 @@ class _Pickler(pickle._Pickler):                              # the one in Pytho
         if type(obj) is cygrad.device:
             return DEVICE, (obj.type,) if obj.index is None else (obj.type, obj.index)
         if type(obj) is Parameter:
-            arguments = obj.detach(), obj.requires_grad, OrderedDict()
+            parts = obj.detach(), obj.requires_grad, OrderedDict()
             if obj.__dict__:
-                return REBUILD_PARAMETER_WITH_STATE, (*arguments, dict(obj.__dict__))
-            return REBUILD_PARAMETER, arguments
+                return REBUILD_PARAMETER_WITH_STATE, (*parts, dict(obj.__dict__))
+            return REBUILD_PARAMETER, parts
         if type(obj) is Tensor or (isinstance(obj, Buffer) and not self.any_object):
             arguments = (*self.place(obj.detach()), obj.requires_grad, OrderedDict())
             rebuild = REBUILD

@@ -10,6 +10,7 @@ import contextlib
 import threading
 import traceback
 import weakref
+from typing import Any
 
 from cygrad._core.arrays.dtype import library_name
 from cygrad._core.dispatch.operator_modes import Again
@@ -45,9 +46,10 @@ class CheckpointError(RuntimeError):
 
 
 class _Choices(threading.local):
-    """Options set by blocks instead of the arguments of the same names; and the group of backwards, if there is one."""
+    """Options of enclosing blocks, and the current `GraphExecGroup`."""
 
-    early_stop = debug = group = None
+    early_stop = debug = None
+    group: Any = None
 
 
 _choices = _Choices()

@@ -174,6 +174,8 @@ class OperatorMode:
         """Handle a call."""
         raise NotImplementedError(f"__torch_dispatch__: {type(self).__name__} does not define it.")
 
+    _outer: list                 # the modes outside of each open block
+
     def _handle(self, name, arguments, options, out, inplace):
         while arguments and arguments[-1] is None:
             arguments.pop()

@@ -6,6 +6,7 @@ leaf. The entries of a dict keep their order.
 """
 
 from collections import OrderedDict, defaultdict, deque, namedtuple
+from typing import Any
 
 __all__ = [
     "LeafSpec", "PyTree", "TreeSpec", "register_pytree_node", "tree_all", "tree_any", "tree_flatten", "tree_iter",
@@ -20,7 +21,7 @@ def _named(kind):
 
 
 # type -> (node -> children and context, children and context -> node)
-SUPPORTED_NODES = {
+_CONTAINERS = {
     list: (lambda node: (list(node), None), lambda children, context: list(children)),
     tuple: (lambda node: (list(node), None), lambda children, context: tuple(children)),
     dict: (lambda node: (list(node.values()), list(node)),
@@ -32,7 +33,7 @@ SUPPORTED_NODES = {
     deque: (lambda node: (list(node), node.maxlen), lambda children, maxlen: deque(children, maxlen=maxlen)),
 }
 NodeDef = namedtuple("NodeDef", ["flatten_fn", "unflatten_fn"])
-SUPPORTED_NODES = {kind: NodeDef(*functions) for kind, functions in SUPPORTED_NODES.items()}
+SUPPORTED_NODES: dict[Any, NodeDef] = {kind: NodeDef(*functions) for kind, functions in _CONTAINERS.items()}
 _NAMED_TUPLE = NodeDef(lambda node: (list(node), type(node)), lambda children, kind: kind(*children))
 SUPPORTED_NODES[namedtuple] = _NAMED_TUPLE
 
@@ -121,7 +122,7 @@ def tree_flatten(tree, is_leaf=None):
     except RecursionError:
         raise ValueError("tree_flatten: containers are nested too deep; perhaps one contains itself.") from None
     finally:
-        visit = None                 # breaks a reference cycle, which would keep the leaves
+        visit = None  # type: ignore[assignment]  # breaks a reference cycle, which would keep the leaves
     return leaves, spec
 
 
@@ -152,7 +153,7 @@ def tree_unflatten(leaves, treespec):
     try:
         return build(treespec)
     finally:
-        build = None                 # breaks a reference cycle, which would keep the leaves
+        build = None  # type: ignore[assignment]  # breaks a reference cycle, which would keep the leaves
 
 
 def tree_leaves(tree, is_leaf=None):

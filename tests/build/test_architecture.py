@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 
-from build_tools.structure import PACKAGE, ROOMS, ROOT, files, imports, module_of, room
+from build_tools.structure import CORE_PACKAGES, PACKAGE, ROOT, core_package, files, imports, module_of
 
 SOURCES = {".py", ".pyx", ".pxd", ".h"}
 
@@ -87,33 +87,34 @@ def test_imports_point_down():
     assert not upward
 
 
-def test_every_folder_of_the_core_is_a_room():
-    """`_core` itself has only what finds the compiled modules; a room says what it knows, and no more."""
+def test_every_package_of_the_core_is_listed_and_documented():
+    """`_core` itself only imports the compiled modules; docstrings of its packages say what they know."""
     core = PACKAGE / "_core"
-    folders = {room(path) for path in files(".py", ".pyx", ".pxd", ".h", ".cpp", ".c") if path.is_relative_to(core)}
-    assert folders == {".", *ROOMS}
+    folders = {core_package(path) for path in files(".py", ".pyx", ".pxd", ".h", ".cpp", ".c")
+               if path.is_relative_to(core)}
+    assert folders == {".", *CORE_PACKAGES}
     own = {"__init__.py", "__init__.pxd", "import_module.c"}
     assert {path.name for path in committed() if path.parent == core} == own
-    for name in ROOMS:
+    for name in CORE_PACKAGES:
         tree = ast.parse((core / name / "__init__.py").read_text())
         says = ast.get_docstring(tree) or ""
         told = re.search(r"\bKnows?\b.*\b([Nn]ever|nothing)\b.*\bRead\b", says, re.DOTALL)
-        assert len(tree.body) == 1 and told, f"{name}/__init__.py: what the room knows, never knows, what to read first"
+        assert len(tree.body) == 1 and told, f"{name}/__init__.py: what it knows, never knows, and what to read first"
 
 
-def test_rooms_import_from_rooms_below():
-    """Files include headers, import and cimport modules; all that is in the same room or in one before it."""
-    place = {name: number for number, name in enumerate(ROOMS)}
+def test_packages_import_from_packages_below():
+    """Files include, import and cimport only from their own package or those before it."""
+    place = {name: number for number, name in enumerate(CORE_PACKAGES)}
     upward = {}
     for path in files(".py", ".pyx", ".pxd", ".h", ".cpp"):
-        if not path.is_relative_to(PACKAGE / "_core") or room(path) == ".":
+        if not path.is_relative_to(PACKAGE / "_core") or core_package(path) == ".":
             continue
         if path.suffix in (".py", ".pyx", ".pxd"):
             found = {name.rpartition(".")[0].replace(".", "/") for name in map(core_name, imports(path)) if name}
         else:
             found = set()
         named = re.findall(r'(?:#include|extern from) "([\w/]+)/\w+\.h"', path.read_text())
-        above = {name for name in found | set(named) if name in place and place[name] > place[room(path)]}
+        above = {name for name in found | set(named) if name in place and place[name] > place[core_package(path)]}
         if above:
             upward[str(path.relative_to(ROOT))] = sorted(above)
     assert not upward
@@ -161,11 +162,11 @@ def stores_arguments(path):
 def test_layers_reach_up_through_few_doors():
     """What a module gives to one of a lower layer while it is imported goes through the doors."""
     kept = {core_name(module_of(path)): stores_arguments(path) for path in files(".pyx")}
-    place = {name: number for number, name in enumerate(ROOMS)}
+    place = {name: number for number, name in enumerate(CORE_PACKAGES)}
     found = set()
     for path in files(".pyx", ".py"):
         text, module = path.read_text(), core_name(module_of(path))
-        own = place[room(path)] if module and room(path) in place else len(place)
+        own = place[core_package(path)] if module and core_package(path) in place else len(place)
         for lower in filter(None, map(core_name, imports(path))):
             functions, structs = kept.get(lower, (set(), set()))
             if place.get(lower.rpartition(".")[0].replace(".", "/"), own) >= own:
@@ -197,7 +198,7 @@ DOORS = {
 
 @pytest.mark.parametrize("pattern", DOORS)
 def test_one_door(pattern):
-    found = {room(path) for path in files(".pyx", ".pxd", ".h", ".cpp", ".c") if path.is_relative_to(PACKAGE / "_core")
+    found = {core_package(path) for path in files(".pyx", ".pxd", ".h", ".cpp", ".c") if path.is_relative_to(PACKAGE / "_core")
              and re.search(pattern, re.sub(r"(?m)#(?!pragma|include)[^\n]*|^\s*\*[^\n]*", "", path.read_text()))}
     assert found == DOORS[pattern]
 

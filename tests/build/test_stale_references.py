@@ -10,6 +10,8 @@ FOLDERS = ("cygrad", "tests", "build_tools", "benchmarks", "docs", "examples")
 NAME = re.compile(rf"\b((?:{'|'.join(FOLDERS)})/[\w/.-]*\w\.(?:py|pyx|pxd|h|toml|md|txt|svg))\b")
 MADE = ("docs/generated/", "cygrad/_core/build_config.py")       # by the build
 PLACEHOLDER = re.compile(r"NAME\.|/test_[XY]\.py$")
+# Programs of users, and files of other software.
+FOREIGN = {"NAME.py", "NAME.pyx", "hubconf.py", "program.py", "stdatomic.h", "train.py", "your_pytorch_program.py"}
 TEXTS = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "Makefile", "pyproject.toml")] + [
     path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*"))
     if path.suffix in {".py", ".pyx", ".pxd", ".h", ".toml", ".md"} and "generated" not in path.parts]
@@ -18,6 +20,16 @@ TEXTS = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "Makefile", "p
 def test_named_files_exist():
     found = {f"{path.relative_to(ROOT)} names {name}" for path in TEXTS for name in NAME.findall(path.read_text())
              if not name.startswith(MADE) and not PLACEHOLDER.search(name) and not (ROOT / name).exists()}
+    assert not found, "\n".join(sorted(found))
+
+
+def test_named_sources_without_folder_exist():
+    names = FOREIGN.union({"setup.py"}, *({path.name for path in (ROOT / folder).rglob("*")} for folder in FOLDERS))
+    found = set()
+    for path in TEXTS:
+        prose = path.read_text() if path.suffix == ".md" else comments_and_code(path)[0]
+        found |= {f"{path.relative_to(ROOT)} names {name}" for name in re.findall(r"\b\w+\.(?:py|pyx|pxd|h)\b", prose)
+                  if name not in names}
     assert not found, "\n".join(sorted(found))
 
 

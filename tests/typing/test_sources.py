@@ -14,23 +14,9 @@ PACKAGES = ("autograd", "compiling", "composite", "distributions", "fft", "func"
             "random", "serialization", "signal", "utils")
 NOT_YET = {
     "compiling/draws", "compiling/function", "compiling/graphs", "compiling/guards", "compiling/structures",
-    "compiling/verification", "composite/calculus", "composite/contraction", "composite/out_forms",
-    "composite/shapes", "distributions/composed", "distributions/constraint_registry",
-    "distributions/constraints", "distributions/continuous", "distributions/discrete",
-    "distributions/distribution", "distributions/gamma_family", "distributions/kl", "distributions/relaxed",
-    "distributions/transform", "distributions/transformed", "distributions/transforms", "distributions/vectors",
-    "nn/activation", "nn/attributes", "nn/container", "nn/embedding", "nn/functional/attention",
-    "nn/functional/embedding", "nn/functional/pooling", "nn/functional/recurrent", "nn/hooks", "nn/lazy",
-    "nn/lazy_convolution", "nn/margin_loss", "nn/modules/module", "nn/normalization", "nn/parallel/distributed",
-    "nn/parallel/parallel_apply", "nn/parallel/scatter_gather", "nn/parameter", "nn/piecewise", "nn/recurrent",
-    "nn/registry", "nn/utils/init", "nn/utils/orthogonal", "nn/utils/parametrize", "nn/utils/prune",
-    "nn/utils/rnn", "optim/adafactor", "optim/hooks",
-    "optim/line_search", "optim/lr_scheduler/combined", "optim/lr_scheduler/factors",
-    "optim/lr_scheduler/plateau", "optim/muon", "optim/optimizer",
-    "optim/sparse_steps", "random/draws", "random/sampling", "serialization/__init__", "serialization/files",
-    "serialization/native", "serialization/torch_reader", "serialization/torch_writer", "signal/windows",
-    "utils/checkpoint", "utils/data/dataloader", "utils/data/dataset", "utils/data/processes",
-    "utils/data/workers", "utils/operator_modes", "utils/pytree",
+    "compiling/verification", "nn/attributes", "nn/hooks", "nn/lazy", "nn/lazy_convolution", "nn/modules/module",
+    "nn/parallel/distributed", "nn/registry", "nn/utils/init", "nn/utils/orthogonal", "nn/utils/prune",
+    "optim/adafactor", "serialization/files", "serialization/torch_reader", "serialization/torch_writer",
 }
 
 

@@ -15,9 +15,9 @@ ctypedef struct array_t:
     int32_t dtype
     int32_t ndim
     int32_t contiguous    # row-major without gaps (size 0 and size 1 included)
-    uint8_t own_version   # `version` is counted by itself, not embedded in the storage
-    uint8_t array_api     # of the namespace of the array API standard: types are promoted as that says
-    uint8_t detached      # detach_() has taken the Tensor that had this array out of the graph
+    uint8_t own_version   # `version` has its own refcount, is not embedded in the storage
+    uint8_t array_api     # promoted by the rules of the array API standard
+    uint8_t detached      # detach_() removed its Tensor from the graph
     uint8_t unused
     int64_t size          # number of elements
     char *data            # first element
@@ -40,7 +40,7 @@ cdef array_t *array_meta(const array_t *base) noexcept nogil
 # An array over a storage whose reference it takes over.
 cdef array_t *array_over(storage_t *storage, int dtype, int ndim, const int64_t *shape,
                          const int64_t *strides, int64_t offset) noexcept nogil
-# Give an array another version counter, which it takes over; MEMORY_ERROR if that is NULL.
+# Replace the version counter of an array and take over the reference; MEMORY_ERROR if it is NULL.
 cdef int replace_version(array_t *array, version_t *version) noexcept nogil
 cdef void array_free(array_t *array) noexcept nogil
 cdef void release(array_t *array) noexcept nogil         # accepts NULL
@@ -64,19 +64,15 @@ cdef inline bint same_shape(const array_t *a, const array_t *b) noexcept nogil:
     return True
 
 cdef inline bint exclusive(array_t *array) noexcept nogil:
-    """May the memory be reused in place, because only the caller holds it?"""
+    """May the memory be reused in-place, because only the caller holds a reference?"""
     return (array.contiguous and array.storage != NULL and array.storage.owner == NULL
             and atomic_load(&array.count) == 1 and atomic_load(&array.storage.count) == 1)
 
 # ----------------------------------------------------------------------------------------------------------------- size
 
-# `Size`: the sizes of a tensor as a tuple of its own type.
-
 cdef object size_of(const array_t *array)
 
 # ---------------------------------------------------------------------------------------------------------------- value
-
-# Boxed arguments and results: what operators, kernels and formulas exchange without the GIL.
 
 ctypedef enum kind_t:
     NOTHING = 0        # None, or an argument that was not given
@@ -119,7 +115,7 @@ cdef void clear(value_t *value) noexcept nogil                     # releases ow
 cdef int copy_value(value_t *to, const value_t *source) noexcept nogil  # retains arrays, copies lists
 
 cdef inline void set_array(value_t *value, array_t *array) noexcept nogil:
-    """Takes over the caller's reference."""
+    """Set an array and take over the caller's reference."""
     value.kind = ARRAY
     value.count = 1
     value.of.array = array
@@ -155,8 +151,6 @@ cdef int result_type(const value_t *operands, int n) noexcept nogil
 
 # -------------------------------------------------------------------------------------------------------------- interop
 
-# Zero-copy conversion between arrays and NumPy's ndarrays.
-
 # Return an array over the ndarray's memory, which keeps the ndarray alive. Raises TypeError or ValueError for what
 # cannot be shared: unsupported dtypes, byte-swapped or unaligned elements.
 cdef array_t *array_from_numpy(object ndarray, bint writable) except NULL
@@ -166,8 +160,6 @@ cdef object numpy_from_array(array_t *array, object owner)
 cdef object owned_ndarray(array_t *array)
 
 # ------------------------------------------------------------------------------------------------------------ placement
-
-# Devices, layouts and memory formats.
 
 cdef class device:
     """A device. Only the CPU has memory; `meta` tensors have none."""

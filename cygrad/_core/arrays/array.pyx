@@ -163,10 +163,10 @@ cdef array_t *array_view(array_t *base, int dtype, int ndim, const int64_t *shap
     if array == NULL:
         return NULL
     array.storage = base.storage
-    array.data = base.data + offset * itemsize(dtype)     # without storage: an offset, see array_meta
+    array.data = base.data + offset * itemsize(dtype)     # an offset from NULL without storage
     if base.storage != NULL:
         atomic_increment(&base.storage.count)
-        if base.storage.size_class == NO_ELEMENTS:        # all views refer to the one zero
+        if base.storage.size_class == NO_ELEMENTS:        # fake tensor: all elements are one zero
             memset(array.strides, 0, ndim * sizeof(int64_t))
             array.data = base.storage.data
     array.version = base.version
@@ -284,10 +284,7 @@ cdef bint share_memory(const array_t *a, const array_t *b) noexcept nogil:
 
 # ----------------------------------------------------------------------------------------------------------------- size
 
-# `Size`: the sizes of a tensor as a tuple of its own type.
-#
-# Construction and slicing are C functions in the slots of the type, so that it costs hardly more than a plain tuple,
-# and indexing and comparing cost the same.
+# Construction and slicing of `Size` are C slots, almost as fast as those of tuple; indexing and comparing are tuple's.
 
 cdef extern from "Python.h":
     ctypedef struct _Sequence "PySequenceMethods":
@@ -396,8 +393,6 @@ _size.tp_as_sequence.sq_repeat = _repeat
 
 # ---------------------------------------------------------------------------------------------------------------- value
 
-# Boxed arguments and results: what operators, kernels and formulas exchange without the GIL.
-
 cdef dict _kernels = {}
 
 
@@ -479,8 +474,6 @@ cdef int copy_value(value_t *to, const value_t *source) noexcept nogil:
 
 # ------------------------------------------------------------------------------------------------------------ promotion
 
-# Type promotion of operands, in the order: arrays with dimensions, 0-dim arrays, numbers.
-
 cdef int rank_of(const value_t *operand) noexcept nogil:
     if operand.kind != ARRAY:
         return WEAK
@@ -537,8 +530,6 @@ cdef int result_type(const value_t *operands, int n) noexcept nogil:
 
 
 # -------------------------------------------------------------------------------------------------------------- interop
-
-# Zero-copy conversion between arrays and NumPy's ndarrays.
 
 cnp.import_array()
 
@@ -602,7 +593,7 @@ cdef array_t *array_from_numpy(object ndarray, bint writable) except NULL:
 
 
 cdef object numpy_from_array(array_t *array, object owner):
-    """An ndarray over the array's memory; `owner` keeps that alive and becomes its `base`."""
+    """Return an ndarray over the array's memory; `owner` keeps it alive and becomes its `base`."""
     cdef cnp.npy_intp[MAX_DIMS] shape
     cdef cnp.npy_intp[MAX_DIMS] strides
     cdef int64_t size = itemsize(array.dtype)
@@ -642,10 +633,7 @@ cdef object owned_ndarray(array_t *array):
 
 # ------------------------------------------------------------------------------------------------------------ placement
 
-# Devices, layouts and memory formats.
-#
-# Only the CPU is available. Other devices have names, so that programs can ask for them and get an error, and `meta` is
-# the device of tensors with a shape and a dtype but no memory.
+# Only the CPU is available. Other devices have names, whose use is an error; tensors of `meta` have no memory.
 
 _TYPES = ("cpu", "cuda", "ipu", "xpu", "mkldnn", "opengl", "opencl", "ideep", "hip", "ve", "fpga", "maia", "xla",
           "lazy", "vulkan", "mps", "meta", "hpu", "mtia", "privateuseone")
@@ -659,12 +647,12 @@ cdef class device:
     Parameters
     ----------
     type : str, device
-        ``"cpu"``, ``"meta"``, or the name of one that is not there; with a number as in ``"cpu:0"``.
+        ``"cpu"``, ``"meta"``, or the name of an unavailable device; with an index as in ``"cpu:0"``.
     index : int, optional
 
     Notes
     -----
-    As a context manager, and as a decorator, it makes the device the default of what is created on this thread.
+    A context manager and decorator that sets the default device of this thread.
 
     Examples
     --------
@@ -682,7 +670,7 @@ cdef class device:
             self.type, self.index = (<device>type).type, (<device>type).index
             return
         if isinstance(type, int) and not isinstance(type, bool) and index is None:
-            type, index = "cuda", type           # a number alone names an accelerator
+            type, index = "cuda", type           # an index alone means an accelerator
         if not isinstance(type, str):
             raise TypeError(f"device: expected a name such as 'cpu' (got {type!r}).")
         name, colon, number = type.partition(":")
@@ -726,7 +714,7 @@ cdef class device:
         _set_default(self)
         return self
 
-    def __exit__(self, type=None, value=None, traceback=None):       # a tuple or list might fail to allocate
+    def __exit__(self, type=None, value=None, traceback=None):       # *args might fail to allocate
         former, self.entered = self.entered
         _set_default(former)
 
@@ -735,7 +723,7 @@ CPU = device("cpu")
 META = device("meta")
 cdef device _cpu = CPU
 _own = threading.local()                 # .default: the default device of this thread, or None
-cdef bint _any_default = False           # some thread has had another default than the CPU
+cdef bint _any_default = False           # a thread has set a default other than the CPU
 
 
 cdef int _set_default(device place) except -1:
@@ -749,7 +737,7 @@ cdef int _set_default(device place) except -1:
 
 def set_default_device(device):
     """
-    Set the device that new tensors of this thread get when none is given.
+    Set the default device of this thread.
 
     Parameters
     ----------
@@ -768,7 +756,7 @@ def set_default_device(device):
 
 def get_default_device():
     """
-    The device that new tensors of this thread get when none is given.
+    Return the default device of this thread.
 
     Returns
     -------
@@ -784,7 +772,7 @@ def get_default_device():
 
 
 def as_device(place, str operation not None):
-    """Return a device, from one or from its name."""
+    """Convert a device or its name to a device."""
     if isinstance(place, device):
         return place
     if not isinstance(place, (str, int)) or isinstance(place, bool):
@@ -853,7 +841,7 @@ class layout(_Name):
 class memory_format(str):
     """The order of dimensions in memory: ``contiguous_format``, ``channels_last``, ..."""
 
-    # A str, because operators take it as one; its repr is like that of the other names.
+    # A str, because operators take text arguments.
     __repr__ = __str__ = lambda self: f"{library_name()}.{self[:]}"
 
     def __reduce__(self):

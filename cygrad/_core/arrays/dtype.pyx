@@ -44,12 +44,12 @@ cdef int promote(int a, int b) noexcept nogil:
     if category(a) != category(b) and not (is_complex(a) or is_complex(b)):
         return a if category(a) > category(b) else b
     if is_complex(a) or is_complex(b):
-        # As precise as the more precise of both: complex64 with float64 needs complex128.
+        # complex64 with float64 promotes to complex128.
         return complex_of(_promote_floats(real_of(a), real_of(b)))
     if is_floating(a):
         return _promote_floats(a, b)
-    # Codes are ordered by size, except uint8, whose values int8 does not hold, and the other unsigned dtypes, which
-    # come last: with signed integers they need twice as many bits.
+    # Codes are ordered by size, except unsigned ones: uint8 with int8 needs int16, and the others, which come last,
+    # need twice as many bits.
     if high < UINT16:
         return INT16 if low == UINT8 and high == INT8 else high
     return high if is_unsigned(low) else INT32 if high == UINT16 and low <= INT32 else INT64

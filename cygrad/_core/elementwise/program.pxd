@@ -22,4 +22,4 @@ ctypedef struct program_t:
     int32_t result            # register of the result
     instruction_t *code
     value_t *constants        # Python numbers: weak in type promotion
-    void *specialized         # loops resolved for dtypes, filled on first use (owned by specialize.pyx)
+    void *specialized         # loops resolved for dtypes, filled on first use (owned by tiles.pyx)

@@ -25,14 +25,14 @@ from numpy.fft import _pocketfft_umath
 cdef extern from "primitives/ufunc_types.h":
     const char *ufunc_types(void *)
 
-# An inner loop of a generalized ufunc: pointers of lines, factor and results; how many lines, and their lengths.
+# Inner loop of a generalized ufunc: pointers to lines, factor and results; number of lines, and their lengths.
 ctypedef void (*gufunc_loop_t)(char **arguments, const np.npy_intp *sizes, const np.npy_intp *steps,
                                void *data) noexcept nogil
 
 ctypedef enum transform_t:
     FORWARD = 0
     BACKWARD
-    TO_COMPLEX_EVEN       # half of the spectrum of real lines, of even and odd length
+    TO_COMPLEX_EVEN       # half spectrum of real lines of even and odd length
     TO_COMPLEX_ODD
     TO_REAL
     TRANSFORMS
@@ -48,10 +48,10 @@ ctypedef struct pass_t:
     transform_loop_t entry
     char *source
     char *target
-    int64_t lines_at_once     # lines side by side: `inner`
+    int64_t lines_at_once     # adjacent lines: `inner`
     int64_t source_length
     int64_t target_length
-    int64_t target_line       # elements from one line of the target to the next: of a whole spectrum, or of half of it
+    int64_t target_line       # elements between lines of the target: of a full or half spectrum
     int64_t source_size       # bytes of an element
     int64_t target_size
     char factor[8]
@@ -66,8 +66,8 @@ ctypedef fused complex_t:
     float complex
     double complex
 
-# Elements per chunk of a thread, and lines that are worth a plan; elements of a line above which memory is tested
-# first, and the maximum number of bytes that the loops need for an element.
+# Elements per chunk; lines worth a plan; length of a line from which memory is tested first; bytes per element that the
+# loops need at most.
 cdef enum:
     PIECE = 32768
     LINES = 8
@@ -76,7 +76,7 @@ cdef enum:
 
 
 cdef void _run_lines(void *context, int64_t begin, int64_t end) noexcept nogil:
-    """The lines from begin to end: of each block of adjacent ones in one call."""
+    """Transform lines begin..end, adjacent lines in one call."""
     cdef pass_t *work = <pass_t *>context
     cdef int64_t inner = work.lines_at_once, line = begin, block, offset, count
     cdef char *arguments[3]
@@ -101,9 +101,9 @@ cdef void _run_lines(void *context, int64_t begin, int64_t end) noexcept nogil:
 
 cdef void _transform(transform_t kind, const array_t *source, array_t *target, int axis, double factor) noexcept nogil:
     """
-    Contiguous source to contiguous target along one dimension; they may be the same array, if both are complex.
+    Transform a contiguous source to a contiguous target along one dimension; complex ones may be the same array.
 
-    Half of a spectrum may have a target for the whole one, of which it is then the first half.
+A half spectrum may go to the first half of a target for the full one.
     """
     cdef pass_t work
     cdef int64_t lines = 1, length
@@ -133,9 +133,9 @@ cdef void _transform(transform_t kind, const array_t *source, array_t *target, i
 
 cdef bint _has_memory_for(int64_t length) noexcept nogil:
     """
-    Can NumPy's loops allocate the memory for plans and lines of that length?
+    Can NumPy's loops allocate plans and lines of that length?
 
-    Otherwise they raise an exception, which is lost on threads without the GIL.
+They would raise an exception, which is lost on threads without the GIL.
     """
     cdef void *workspace
     if length <= LONG_LINE:
@@ -172,7 +172,7 @@ cdef int _read_arguments(const char *operation, bint real, const value_t *argume
 
 
 cdef inline int _last_of(int count, const int *axes) noexcept nogil:
-    """The last of the dimensions."""
+    """Return the last of the dimensions."""
     cdef int i, last = 0
     for i in range(min(count, MAX_DIMS)):
         last = axes[i]
@@ -180,7 +180,7 @@ cdef inline int _last_of(int count, const int *axes) noexcept nogil:
 
 
 cdef array_t *_with_length(const array_t *like, int dtype, int axis, int64_t length) noexcept nogil:
-    """A new array of that shape, but for one size."""
+    """Allocate an array of that shape except for one size."""
     cdef int64_t shape[MAX_DIMS]
     cdef int i
     for i in range(like.ndim):
@@ -241,7 +241,7 @@ cdef int fft_r2c_kernel(const value_t *arguments, value_t *results) noexcept nog
 
 cdef void _complete(complex_t *data, int64_t outer, int64_t n, int64_t inner, bint forward) noexcept nogil:
     """
-    The second half of the spectrum of real numbers, whose entries are the conjugates of those of the first one.
+    Fill the second half of the spectrum of real numbers with the conjugates of the first.
 
     The backward transform is the conjugate of the forward one.
     """
@@ -263,7 +263,7 @@ cdef void _complete(complex_t *data, int64_t outer, int64_t n, int64_t inner, bi
 
 
 cdef void _complete_lines(void *context, int64_t begin, int64_t end) noexcept nogil:
-    """The blocks from begin to end."""
+    """Complete blocks begin..end."""
     cdef spectrum_t *work = <spectrum_t *>context
     cdef array_t *array = work.array
     if array.dtype == COMPLEX64:
@@ -275,7 +275,7 @@ cdef void _complete_lines(void *context, int64_t begin, int64_t end) noexcept no
 
 
 cdef void _complete_array(array_t *array, int axis, bint forward) noexcept nogil:
-    """Make a whole spectrum along one dimension of its first half."""
+    """Complete a spectrum along one dimension from its first half."""
     cdef spectrum_t work
     cdef int64_t outer = 1
     cdef int i
@@ -347,7 +347,7 @@ cdef int fft_c2r_kernel(const value_t *arguments, value_t *results) noexcept nog
 
 
 cdef void _weigh(complex_t *data, int64_t outer, int64_t n, int64_t inner, int64_t end, double factor) noexcept nogil:
-    """Multiply the entries 1 to end of the lines of one dimension."""
+    """Multiply entries 1..end of the lines of one dimension."""
     cdef int64_t o, k, i
     for o in range(outer):
         for k in range(1, end):
@@ -357,8 +357,8 @@ cdef void _weigh(complex_t *data, int64_t outer, int64_t n, int64_t inner, int64
 
 cdef int fft_weigh_kernel(const value_t *arguments, value_t *results) noexcept nogil:
     """
-    fft_weigh(self, dim, size, factor): double the entries of half a spectrum that represent two of the whole one, times
-    factor.
+    fft_weigh(self, dim, size, factor): double the entries of a half spectrum that stand for two of the full one, and
+    multiply all by factor.
     """
     cdef array_t *input
     cdef array_t *result
@@ -383,7 +383,7 @@ cdef int fft_weigh_kernel(const value_t *arguments, value_t *results) noexcept n
 
 
 def _take_loops():
-    """Enter the loops of NumPy's ufuncs for both precisions."""
+    """Look up the loops of NumPy's ufuncs for both precisions."""
     cdef np.ufunc ufunc
     cdef int kind, i
     cdef const char *types

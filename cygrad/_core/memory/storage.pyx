@@ -1,11 +1,10 @@
-"""Memory: counted storages, version counters and the recycling allocator. Nothing needs the GIL.
+"""Memory: refcounted storages, version counters and the caching allocator. Nothing needs the GIL.
 
-Three layers. Each thread has a cache of free small blocks, one chain per class of 64 bytes, used
-without any lock; it trades batches with the slabs that all threads share (slabs.pyx) and gives
-everything back when the thread ends. Larger data comes from a shared cache (large_blocks.pyx).
+Each thread has a lock-free cache of small blocks, one chain per size class of 64 bytes. It exchanges batches with slabs
+that all threads share, and returns its blocks at thread exit. Larger data comes from a shared cache.
 
-The header of a storage stands *after* its small data, at the end of the same block: so the data are
-aligned to 64 bytes and up to 56 bytes of them fit with the header into 128.
+The header of a small storage is *after* its data in the same block: data is aligned to 64 bytes, and up to 56 bytes fit
+with the header into 128.
 """
 
 from cpython.ref cimport Py_INCREF
@@ -21,8 +20,7 @@ from cygrad._core.memory.errors cimport MESSAGE, message, unlikely
 
 # Strong references to Python objects in C structs that are freed without the GIL.
 #
-# Such a reference cannot be dropped immediately. It is added to a list, which the next thread that has the GIL empties;
-# a pending call asks the interpreter to do so soon.
+# Without the GIL a reference is added to a list, which the next thread with the GIL or a pending call releases.
 
 cdef extern from * nogil:
     """
@@ -37,15 +35,15 @@ cdef extern from * nogil:
     #else
     #define current_thread_state _PyThreadState_UncheckedGet
     #endif
-    /* PyGILState_Check() will not do: it says yes everywhere once there are subinterpreters. */
+    /* PyGILState_Check() is always true once there are subinterpreters. */
     static int holds_gil(void) {
         PyThreadState *own = PyGILState_GetThisThreadState();
         return own != NULL && own == current_thread_state();
     }
-    /* What the owner runs at its end knows nothing of an exception that is on its way meanwhile, and may clear it. */
+    /* A finalizer may clear the current exception, so save it. */
     static void give_back(void *object) {
     #ifndef Py_GIL_DISABLED
-        if (Py_REFCNT((PyObject *)object) > 1) {        /* it lives on */
+        if (Py_REFCNT((PyObject *)object) > 1) {        /* no finalizer runs */
             Py_DECREF((PyObject *)object);
             return;
         }
@@ -142,15 +140,13 @@ waiting_at_fork()
 
 # Large blocks: data of more than 2 KiB, recycled by size class in a cache that all threads share.
 #
-# The enemy is the first touch of fresh memory: a page fault costs more than the arithmetic on the page.
-# So blocks are rounded up to one of four sizes per power of two, which makes it likely that one that was
-# given back fits the next request. When more waits than the limit allows, the class that was asked for
-# least recently goes first: a program that changes its sizes does not keep memory it no longer uses.
-# Blocks of 2 MiB and more lie at multiples of 2 MiB and ask the system for huge pages, which are first
-# touched ten times faster; from 4 MiB on their last page is a whole one, too.
+# Page faults of fresh memory cost more than the arithmetic on the page, so blocks are reused. Sizes are rounded up to
+# four classes per power of two, so that a free block likely fits the next request. Above the limit, the least recently
+# requested class is evicted first. Blocks of 2 MiB and more are aligned to 2 MiB for huge pages, whose page faults cost
+# a tenth per byte; from 4 MiB on, sizes are multiples of 2 MiB.
 #
-# Each block begins at another place in its page: a loop over several arrays of which all begin at the beginning of one
-# finds all its operands in the same sets of the caches, and takes up to twice as long.
+# Blocks start at different offsets in their page: equal offsets would map all operands of a loop to the same cache
+# sets, which takes up to twice as long.
 
 cdef extern from * nogil:
     """
@@ -160,7 +156,7 @@ cdef extern from * nogil:
     #define MAPPED_FROM ((size_t)256 << 10)    /* smaller ones come from malloc */
     #define HUGE_PAGE ((size_t)2 << 20)
     #define PAGE ((size_t)4096)
-    #define COLOR ((size_t)13 * 64)             /* 64 places in a page, neighbors far apart */
+    #define COLOR ((size_t)13 * 64)             /* 64 offsets in a page, successive ones far apart */
     static size_t mapped_bytes(size_t nbytes) {
         return nbytes < 2 * HUGE_PAGE ? nbytes : (nbytes + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1);
     }
@@ -421,16 +417,14 @@ set_large_limit(_memory_of_this_machine() // 4)
 
 # ---------------------------------------------------------------------------------------------------------------- slabs
 
-# Slabs: the shared supply of small blocks, in batches, of which empty parts return to the system.
+# Slabs: the shared supply of small blocks, handed out in batches.
 #
-# A slab is 256 KiB of memory at a multiple of 256 KiB, cut into blocks of one size class. Its header is
-# found by clearing the low bits of a block's address, so a block needs no header of its own, and a slab
-# knows how many of its blocks are out: the last one that comes back frees the slab for any other class.
-# Slabs come in regions of eight, each one huge page: to touch that for the first time costs less than to
-# touch the 64 ordinary pages of one slab.
+# A slab is 256 KiB, aligned to its size and divided into blocks of one size class. Clearing the low bits of a block's
+# address gives the header. A slab without used blocks is free for any class. Eight slabs are a region, one huge page,
+# whose single page fault costs less than the 64 of a slab.
 #
-# Threads come here for batches only (storage.pyx keeps a cache for each), hence one mutex for all. It is
-# a mutex and not a spin lock because the system may be called while it is held.
+# One mutex suffices, because threads request batches only; a spin lock would not do, because the system may be called
+# while it is held.
 
 cdef extern from * nogil:
     """
@@ -442,11 +436,11 @@ cdef extern from * nogil:
     static pthread_mutex_t slabs_mutex = PTHREAD_MUTEX_INITIALIZER;
     static void slabs_lock(void) { pthread_mutex_lock(&slabs_mutex); }
     static void slabs_unlock(void) { pthread_mutex_unlock(&slabs_mutex); }
-    /* A forking thread holds the mutex, so that the child finds the slabs in order and unlocked. */
+    /* A forking thread holds the mutex, so that the child's slabs are consistent and unlocked. */
     static void slabs_at_fork(void) { pthread_atfork(slabs_lock, slabs_unlock, slabs_unlock); }
 
     static void *map_region(void) {
-        /* Map twice as much and cut off what lies outside of the aligned part. */
+        /* Map twice as much and unmap all but the aligned part. */
         char *raw = mmap(NULL, 2 * REGION_BYTES, PROT_READ | PROT_WRITE,
                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (raw == MAP_FAILED) return NULL;
@@ -678,10 +672,10 @@ cdef extern from * nogil:
     #include <stdlib.h>
     #include "memory/thread_variable.h"
     THREAD_VARIABLE void *thread_cache;
-    THREAD_VARIABLE int generation = 1;     /* what `writable` of new storages says: not zero */
+    THREAD_VARIABLE int generation = 1;     /* `writable` of new storages: not zero */
 
-    /* In builds for looking for errors each small block is one of malloc's, as long as was asked for: what writes
-       after it is seen there, where a slab would hide it. */
+    /* Debug and sanitizer builds call malloc for each small block, with its exact size, so that overruns are detected.
+       */
     #if defined(CYGRAD_DEBUG) || defined(__SANITIZE_ADDRESS__)
     enum { EACH_APART = 1 };
     #else

@@ -1,6 +1,6 @@
 """
-The steps of optimizers: one pass over parameter, gradient and state.
+Steps of optimizers: one pass over parameter, gradient and state.
 
-Knows tensors' memory and versions. Never knows the graph, nor the classes in ``cygrad.optim``. Read
-``update_batch.pyx`` first, then ``optimize_rules.h``.
+Knows tensors' memory and versions. Never knows the graph, nor the classes in ``cygrad.optim``. Read ``optimize.pyx``
+first, then ``optimize_rules.h``.
 """

@@ -10,7 +10,7 @@ typedef REAL NAME(unaligned_t) __attribute__((vector_size(64), aligned(sizeof(RE
 typedef REAL NAME(half_t) __attribute__((vector_size(32)));
 typedef REAL NAME(quarter_t) __attribute__((vector_size(16)));
 
-/* Added as a balanced tree. */
+/* Add the lanes as a balanced tree. */
 INLINE double NAME(joined)(const NAME(lanes_t) *lanes) {
     NAME(half_t) halves[2];
     NAME(quarter_t) quarters[2];
@@ -25,7 +25,7 @@ INLINE double NAME(joined)(const NAME(lanes_t) *lanes) {
 #endif
 }
 
-/* The sum of a, or of a * b if b is given. */
+/* Sum a, or a * b if b is given. */
 INLINE double NAME(sum_of)(const REAL *a, const REAL *b, int64_t n) {
     double total = 0;
     for (int64_t begin = 0; begin < n; begin += SUMMED) {
@@ -62,7 +62,7 @@ ENLARGE(half_t, 32)
 ENLARGE(quarter_t, 16)
 #undef ENLARGE
 
-/* The maximum; undefined if there is a nan, which then is in all sums, too. */
+/* Return the maximum, undefined if there is a nan (which then is in all sums). */
 INLINE REAL NAME(largest)(const REAL *x, int64_t n) {
     REAL largest = -(REAL)INFINITY;
     int64_t i = 0;
@@ -81,7 +81,7 @@ INLINE REAL NAME(largest)(const REAL *x, int64_t n) {
         NAME(enlarge_half_t)(&halves[0], &halves[1]);
         memcpy(quarters, halves, sizeof quarters);
         NAME(enlarge_quarter_t)(&quarters[0], &quarters[1]);
-        /* vectors to the end: a maximum of numbers may become a branch that is not predictable */
+        /* vectors up to the end: a scalar maximum may compile to a mispredicted branch */
 #if !DOUBLE
         quarters[1] = (NAME(quarter_t)){quarters[0][2], quarters[0][3], quarters[0][0], quarters[0][1]};
         NAME(enlarge_quarter_t)(&quarters[0], &quarters[1]);

@@ -1,12 +1,11 @@
-/* TARGET_CLONES: compile a function for several instruction sets; the loader chooses the best. INDEPENDENT: the
- * iterations of the next loop are independent, which compilers must be told if the memory that is written may be
- * that which is read. */
+/* TARGET_CLONES: compile a function for several instruction sets; the loader chooses the best. INDEPENDENT: tell the
+ * compiler that iterations of the next loop are independent, although output may alias input. */
 #ifndef CYGRAD_TARGET_CLONES_H
 #define CYGRAD_TARGET_CLONES_H
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__GLIBC__) \
     && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#if __GNUC__ >= 12                      /* with the instructions for words and bytes that came after the first ones */
+#if __GNUC__ >= 12                      /* x86-64-v4 has AVX512BW */
 #define TARGET_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
 #define TARGET_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))

@@ -1,8 +1,7 @@
-/* Exponentials, logarithms and related functions, one element at a time, without branches or calls, so that
- * compilers vectorize loops over them. Part of a header that simd_targets.h compiles. Polynomials are Remez fits of
- * relative error, made with 40 digits; the rest is explained where it is done. The error of exponentials and
- * logarithms is at most 1.5 units in the last place, that of related functions 3; infinities, nan and subnormal
- * numbers are right. */
+/* Exponentials, logarithms and related functions of one element, without branches or calls, so that compilers vectorize
+ * loops over them. Part of a header that simd_targets.h compiles. Polynomials are Remez fits of the relative error with
+ * 40 digits. The error of exponentials and logarithms is at most 1.5 ulp, that of related functions 3 ulp; infinities,
+ * nan and subnormal numbers are exact. */
 
 #undef UNSIGNED
 #undef MANTISSA

@@ -1,4 +1,4 @@
-/* Copies of words that need SIMD shuffles: rows backwards, and transposed matrices. */
+/* Copies by SIMD shuffles: reversed rows and transposed matrices. */
 #ifndef CYGRAD_WORD_MOVES_H
 #define CYGRAD_WORD_MOVES_H
 
@@ -26,7 +26,7 @@ BACKWARDS(backwards_doubles, uint64_t)
 typedef uint32_t words_t __attribute__((vector_size(32)));
 typedef uint64_t doubles_t __attribute__((vector_size(32)));
 
-/* A square of 8 x 8 words; rows of the source are `step` bytes apart, those of `out` 16 words. */
+/* Transpose 8 x 8 words; rows of the source are `step` bytes apart, those of `out` 16 words. */
 static inline __attribute__((always_inline)) void turn_8(const char *source, int64_t step, uint32_t *out) {
     words_t a[8], b[8];
     for (int i = 0; i < 8; i++)
@@ -48,7 +48,7 @@ static inline __attribute__((always_inline)) void turn_8(const char *source, int
         memcpy(out + 16 * i, &b[i], sizeof(words_t));
 }
 
-/* The same of 4 x 4 words of 8 bytes; rows of `out` are 8 words apart. */
+/* Transpose 4 x 4 words of 8 bytes; rows of `out` are 8 words apart. */
 static inline __attribute__((always_inline)) void turn_4(const char *source, int64_t step, uint64_t *out) {
     doubles_t a[4], b[4];
     for (int i = 0; i < 4; i++)

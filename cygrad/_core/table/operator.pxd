@@ -35,7 +35,7 @@ ctypedef enum flag_t:
     REFUSES_INTEGERS = 128
     REFUSES_REALS = 256
     REFUSES_COMPLEX = 512
-    # For storage-only dtypes such as float16 (see storage_only.pyx):
+    # For storage-only dtypes such as float16 (see graph/native.pyx):
     MOVES = 4096          # the kernel only moves elements, so it accepts them directly
     MIXED = 8192          # floating arguments may have several such dtypes; the first result has that of the first
     PLAIN_FORMULAS = 16384     # so do the formulas, or each is one element-wise program (known when compiled)

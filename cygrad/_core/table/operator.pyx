@@ -312,9 +312,9 @@ cdef Operator inplace_form(Operator functional):
     return made
 
 
-# Values of the key `autocast`, and their flags: see autocast.pxd.
+# Values of the key `autocast`, and their flags: see dispatch/operator_modes.pxd.
 AUTOCAST = {None: 0, "lower": 1 << 17, "float32": 1 << 18, "meet": 1 << 19}
-COUNTS_ARGUMENTS = 1 << 20          # see argument_zeros.pxd
+COUNTS_ARGUMENTS = 1 << 20          # see graph/boxing.pxd
 # Values of the key `dtypes`.
 REFUSALS = {"bool": REFUSES_BOOL, "integer": REFUSES_INTEGERS, "real": REFUSES_REALS, "complex": REFUSES_COMPLEX}
 

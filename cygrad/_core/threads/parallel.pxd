@@ -4,20 +4,20 @@ from libc.stdint cimport int32_t, int64_t
 
 # -------------------------------------------------------------------------------------------------------------- workers
 
-# The workers: threads that join open regions. No region waits for a worker that has not joined.
+# Workers join open regions. No region waits for a worker that has not joined.
 
 # member(context, rank, size): rank 0 opened the region; a helper gets another rank each time it joins.
 ctypedef void (*member_t)(void *context, int rank, int size) noexcept nogil
 
-# A region that workers may join; on the stack of its opener, which could do all of the work alone.
+# A region that workers may join; on the stack of its opener, which can do all of the work alone.
 ctypedef struct region_t:
     member_t member
     void *context
     int32_t size              # threads allowed inside, the opener included
-    int32_t budget            # threads at work in the process below which helpers may join
+    int32_t budget            # helpers may join while fewer threads are busy in the process
     int32_t next_rank
     int32_t closed            # set under the mutex: no worker may join
-    int64_t wanted            # atomic, set under the workers' mutex: helpers for which there is work
+    int64_t wanted            # atomic, set under the workers' mutex: number of requested helpers
     int64_t inside            # atomic: helpers inside
     region_t *next
 
@@ -29,15 +29,15 @@ cdef int free_threads(int budget) noexcept nogil
 # Wake workers, run region.member(context, 0, size) here, and wait until all have left. `size` and the fields after it
 # are set.
 cdef void run_region(region_t *region, member_t member, void *context, int size, int budget) noexcept nogil
-# There is work in the region for `n` more helpers than have been called.
+# Request `n` more helpers for the region.
 cdef void want_helpers(region_t *region, int n) noexcept nogil
-# For rank 0, now and then: call helpers that were not free when the region was opened.
+# Call helpers that were busy when the region was opened; rank 0 does so occasionally.
 cdef void call_late_helpers(region_t *region) noexcept nogil
-# For a helper, between two chunks: must it leave, because others need the core?
+# Must a helper leave between two chunks, because other callers need the core?
 cdef bint must_leave(region_t *region) noexcept nogil
-# At most `n` workers from now on, whatever the budgets of regions; exactly `n`, if there are any.
+# Limit the workers to `n`, whatever the budgets of regions; start or stop workers to have exactly `n` if there are any.
 cdef void limit_workers(int n) noexcept nogil
-# Return how many workers exist, how many help at this moment, and how many callers are busy.
+# Return the numbers of workers, of helpers in regions, and of busy callers.
 cdef void workers_now(int64_t *threads, int64_t *helping, int64_t *callers) noexcept nogil
 # Pause briefly, longer with each round.
 cdef void pause_briefly(int round) noexcept nogil
@@ -65,8 +65,6 @@ cdef bint help_team() noexcept nogil
 cdef bint in_team() noexcept nogil
 
 # ---------------------------------------------------------------------------------------------------------------- tasks
-
-# Task graphs run by a team of threads.
 
 # Tasks in serial order: none depends on a later one.
 ctypedef struct tasks_t:

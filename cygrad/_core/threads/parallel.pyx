@@ -4,10 +4,8 @@ Chunks depend only on the problem, so results are bit-identical for any number o
 serial, except a loop inside a team: idle members take chunks of it. All open regions share one budget of threads, so
 that several Python threads together do not oversubscribe the cores.
 
-The threads are those of workers.pyx, members of an OpenMP region; OpenMP limits set by users are obeyed.
-
-A forked child computes serially until it calls set_num_threads, because forking programs usually start a process per
-core.
+Workers are members of an OpenMP region; OpenMP limits set by users are obeyed. A forked child computes serially until
+it calls set_num_threads, because forking programs usually start a process per core.
 """
 
 from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint64_t
@@ -33,7 +31,7 @@ from weakref import ref
 
 # Python locks that are free in a forked child.
 #
-# The fork handlers are compiled, so that no Python signal handler can raise between their steps.
+# Fork handlers are compiled, so that no Python signal handler can raise between their steps.
 
 cdef enum:
     MAX_SECONDS = 10           # that a fork waits for a lock
@@ -90,24 +88,19 @@ if hasattr(os, "register_at_fork"):
 
 # -------------------------------------------------------------------------------------------------------------- workers
 
-# The workers: threads that join an open region; no region waits for one that has not joined.
+# One set of workers serves the whole process. A thread with enough work opens a *region*, wakes the workers and takes
+# chunks itself. When no chunk is left, it closes the region and waits only for helpers inside. On busy cores a late
+# worker costs nothing, while the barrier of an OpenMP region per loop would cost a time slice.
 #
-# One set of workers serves the whole process. A thread with enough work opens a *region*, wakes the workers and joins
-# in. A worker that joins takes a share; when the opener finds nothing left it closes the region and waits only for
-# helpers that are inside. On busy cores, where a worker may be scheduled too late, that costs nothing, while the
-# barrier of an OpenMP region that is opened for one loop would cost a time slice.
+# Workers are members of one OpenMP parallel region that stays open (openmp.pxd). A separate thread, the host, opens it
+# when workers are first needed. As its master the host does no work, and sleeps until more or fewer workers are needed;
+# then the members leave between two chunks, and the host opens the next region. Only the host waits at its barrier.
 #
-# Where the workers come from: they are the members of one OpenMP parallel region that stays open (openmp.pxd). A thread
-# of ours, the host, opens it when workers are first needed. It stands for the caller: it has the first place of the
-# team, takes no part in the work, and sleeps until there are to be more workers, or have been too many for a while;
-# then the members leave, between two pieces of work, and the host opens the next region. No other thread waits at its
-# barrier.
+# A Python thread counts as a *caller* while it computes and shortly afterwards. Helpers join only while callers and
+# helpers are fewer than the budget, and leave between two chunks when new callers appear, so several Python threads do
+# not oversubscribe the cores.
 #
-# Who is at work is known: each Python thread that computes counts as a *caller*, for a moment longer than it really
-# computes, as it will go on with Python code; helpers come only if callers and helpers are fewer than the budget, and
-# leave between two pieces of work when new callers show up. So several Python threads use the cores once.
-#
-# After fork the child has no workers and a host of its own opens a region for it.
+# A forked child has no workers until its own host opens a region.
 
 cdef extern from * nogil:
     """
@@ -124,7 +117,7 @@ cdef extern from * nogil:
     static void call_all(void) { pthread_cond_broadcast(&workers_called); }
     static void call_host(void) { pthread_cond_signal(&host_called); }
     static void wait_as_host(void) { pthread_cond_wait(&host_called, &workers_mutex); }
-    /* The same for a while; was it not called? */
+    /* Wait as host, at most `seconds`; -> timed out? */
     static int timed_wait(int seconds) {
         struct timespec until;
         clock_gettime(CLOCK_REALTIME, &until);
@@ -132,7 +125,7 @@ cdef extern from * nogil:
         return pthread_cond_timedwait(&host_called, &workers_mutex, &until) != 0;
     }
 
-    /* A forking thread holds the mutex, so that the child finds the list in order. */
+    /* A forking thread holds the mutex, so that the child's list is consistent. */
     static void (*forget_workers)(void);
     static void in_child(void) {
         pthread_cond_init(&workers_called, NULL);
@@ -145,8 +138,7 @@ cdef extern from * nogil:
         pthread_atfork(workers_lock, workers_unlock, in_child);
     }
 
-    /* An exiting interpreter ends threads that ask for the GIL by unwinding their stacks. A region lives on such
-       a stack: it has to be closed before. */
+    /* An exiting interpreter unwinds threads that request the GIL: close a region on their stack before. */
     static void run_and_close(void (*member)(void *, int, int), void *context, int size,
                               void (*close)(void *), void *region) {
         pthread_cleanup_push(close, region);
@@ -167,7 +159,7 @@ cdef extern from * nogil:
     }
 
     enum { SLOTS = 64 };
-    /* When each caller was last at work, each on a cache line of its own. */
+    /* Time of the last work of each caller, each on its own cache line. */
     typedef struct { int64_t time, taken, unused[6]; } seen_t;
     static seen_t seen[SLOTS] __attribute__((aligned(64)));
     static __thread int own_slot = -1;
@@ -203,16 +195,16 @@ cdef extern from * nogil:
 
 cdef enum:
     PRESENT = 500000           # nanoseconds for which a caller counts as busy after its work
-    # Nanoseconds for which a worker spins for the next region before it sleeps: waking it takes as long as a small
-    # kernel, and the next region often comes within some tens of microseconds.
+    # Nanoseconds for which a worker spins before it sleeps: waking takes as long as a small kernel, and the next region
+    # often opens within tens of microseconds.
     WATCH = 100000
     GRACE = 1                  # seconds for which a surplus of workers is kept
-    AT_ONCE = 64               # workers that are kept even if not all are needed; for more, the parallel region closes
+    AT_ONCE = 64               # surplus workers are kept up to this number
     SPIN = 128                 # rounds of spinning before the core is yielded
     YIELD = 512                # rounds before sleeping
 
-cdef int64_t AT_WORK = (<int64_t>1) << 62      # time stamp of a caller that is at work now
-cdef int64_t slots = 0             # how many of `seen`, from the front, have ever been used
+cdef int64_t AT_WORK = (<int64_t>1) << 62      # time stamp of a busy caller
+cdef int64_t slots = 0             # number of entries of `seen` ever used
 
 # Written under the mutex, read without it.
 cdef region_t *regions = NULL      # open regions
@@ -238,10 +230,10 @@ cdef void pause_briefly(int round) noexcept nogil:
         doze()
 
 
-# ---- who is at work
+# ---- busy callers
 
 cdef int _take_slot() noexcept nogil:
-    """Claim a slot for this thread; when none is free, the last one is shared."""
+    """Claim a slot for this thread; share the last one if none is free."""
     cdef int64_t used
     cdef int i
     for i in range(SLOTS - 1):
@@ -346,13 +338,13 @@ cdef void _work() noexcept nogil:
         workers_unlock()
         region.member(region.context, rank, region.size)
         atomic_decrement(&helping)
-        atomic_decrement(&region.inside)       # from here on the region may be gone
+        atomic_decrement(&region.inside)       # the region may no longer exist
         atomic_increment(&watching)
         until = nanoseconds() + WATCH
         while atomic_load(&total_wanted) == 0 and nanoseconds() < until:
             for i in range(32):
                 relax()
-            sched_yield()          # if all cores are busy, this one may be the caller's
+            sched_yield()          # the caller may need this core
         workers_lock()
     workers_unlock()
 
@@ -435,7 +427,7 @@ cdef bint _call_workers(region_t *region, int n) noexcept nogil:
 
 
 cdef void _start_host() noexcept nogil:
-    """Start the host that is counted already. On failure, the work is done by the existing threads."""
+    """Start the host, which is already counted. On failure the existing threads do the work."""
     global hosted
     if start_thread(_host) != 0:
         workers_lock()
@@ -495,7 +487,7 @@ cdef void _close_region(void *pointer) noexcept nogil:
     workers_lock()
     while link[0] != NULL and link[0] != region:
         link = &link[0].next
-    if link[0] != NULL:                # unless this is the child of a fork inside the region
+    if link[0] != NULL:                # NULL in the child of a fork inside the region
         link[0] = region.next
     region.closed = True
     atomic_add(&total_wanted, -atomic_load(&region.wanted))
@@ -534,7 +526,7 @@ cdef void _forget() noexcept nogil:
     global regions, total_wanted, workers, watching, sleeping, called, helping, own_slot, slots
     global asked, opened, closing, hosted
     cdef int i
-    while regions != NULL:             # a thread inside a region, perhaps this one, is alone there
+    while regions != NULL:             # only this thread may be inside a region
         regions.inside = regions.wanted = 0
         regions = regions.next
     total_wanted = workers = watching = sleeping = called = helping = asked = opened = closing = 0
@@ -595,7 +587,7 @@ ctypedef struct job_t:
     int64_t helpers       # atomic: members at work in it, besides its owner; incremented under the team's lock
     job_t *next
 
-# Loop with a region of its own.
+# A loop with its own region.
 ctypedef struct parallel_loop_t:
     region_t region
     job_t job
@@ -700,7 +692,7 @@ cdef void _share_with_team(job_t *job, team_t *team) noexcept nogil:
     link[0] = job.next
     atomic_decrement(&team.n_jobs)
     unlock(&team.jobs_lock)
-    # No new helper can find the job; wait for those that have.
+    # No new helper can join the job; wait for those inside.
     while atomic_load(&job.helpers) > 0:
         pause_briefly(round)
         round += 1
@@ -717,7 +709,7 @@ cdef void parallel_for(body_t body, void *context, int64_t n, int64_t grain) noe
     if grain < 1:
         grain = 1
     if n <= grain:
-        # No region, but a loop that the body opens may be shared.
+        # Without a region; loops of the body may still be parallel.
         body(context, 0, n)
         return
     n_chunks = (n - 1) // grain + 1
@@ -811,7 +803,7 @@ cdef void _in_child() noexcept nogil:
 
 def set_num_threads(n):
     """
-    Set how many threads may be at work at the same time.
+    Set how many threads may compute concurrently.
 
     All Python threads share them. Results are bit-identical for any number.
 
@@ -845,14 +837,14 @@ def set_num_threads(n):
     atomic_store(&chosen_threads, number)
     limit_workers(number - 1)
     outer_limit = 0
-    # Told to OpenMP as well, so that limits set there later (by threadpoolctl) are seen as changes.
+    # Set OpenMP's limit too, so that later changes by threadpoolctl are detected.
     omp_set_num_threads(number)
     expected_openmp = omp_get_max_threads()
 
 
 def get_num_threads():
     """
-    How many threads an operation of the calling thread may use, if no other thread is at work.
+    Return how many threads an operation of this thread may use if no other thread computes.
 
     Returns
     -------
@@ -941,7 +933,7 @@ class threads:
 
     def __init__(self, n):
         self._n = _at_least_one(n, "threads")
-        self._before = None                # (limit, what was entered before)
+        self._before = None                # (limit, previous value of `_before`)
 
     def __enter__(self):
         global thread_cap
@@ -949,7 +941,7 @@ class threads:
         thread_cap = self._n
         return self
 
-    def __exit__(self, type=None, value=None, traceback=None):       # a tuple or a list might find no memory
+    def __exit__(self, type=None, value=None, traceback=None):       # *args might fail to allocate
         global thread_cap
         thread_cap, self._before = self._before
 
@@ -964,11 +956,8 @@ if "threadpoolctl" in sys.modules:
 
 # ---------------------------------------------------------------------------------------------------------------- tasks
 
-# Task graphs run by a team of threads.
-#
-# Each member takes the first ready task, so the order is close to the serial one and hardly more memory stays alive. A
-# member without a task works on chunks of loops that other tasks opened, and leaves the team if there are none for a
-# while; it is called back when tasks become ready. The calling thread stays.
+# Each member takes the first ready task, so order and memory are close to serial execution. A member without a task
+# runs chunks of loops of other tasks, and leaves the team when idle until tasks become ready. The calling thread stays.
 
 cdef extern from * nogil:
     """

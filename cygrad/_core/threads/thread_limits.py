@@ -1,8 +1,7 @@
 """
-The controller that threadpoolctl sees: a BLAS library with a limit for each thread.
+Register cygrad with threadpoolctl as a BLAS library whose limit is per thread.
 
-Limits that threadpoolctl sets on OpenMP are read from OpenMP itself, but only where they differ from OpenMP's default,
-and not those for BLAS alone.
+Limits on OpenMP are read from OpenMP, unless they equal OpenMP's default; limits on BLAS alone are set here.
 """
 
 from threadpoolctl import LibController, register
@@ -11,7 +10,7 @@ from cygrad._core.threads.parallel import get_limit, set_limit
 
 
 class CygradController(LibController):
-    """Found by the file name of our copy of OpenBLAS; the limit applies to all parallel work of cygrad."""
+    """Controller found by the file name of our OpenBLAS; its limit applies to all parallel work of cygrad."""
 
     user_api = "blas"
     internal_api = "cygrad"

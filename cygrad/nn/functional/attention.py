@@ -269,7 +269,7 @@ class _Heads:
         if key is value:
             return q, *self._several(key, 2, rest, theirs)
         of_key, of_value = rest.chunk(2)
-        key_bias, value_bias = theirs.chunk(2) if bias is not None else (None, None)
+        key_bias, value_bias = theirs.chunk(2) if theirs is not None else (None, None)
         return q, self.split(linear(key, of_key, key_bias)), self.split(linear(value, of_value, value_bias))
 
     def _several(self, tensor, n, weights, bias):

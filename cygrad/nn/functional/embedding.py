@@ -219,18 +219,18 @@ def _bags(rows, starts, kept, mode):
         kept = kept[:starts[-1]]
         members = [kept[start:stop].sum().item() for start, stop in pairs]
         rows = rows.masked_fill(~kept.unsqueeze(1), -cygrad.inf if mode == "max" else 0)
-    members = cygrad.tensor(members, dtype=cygrad.int64).unsqueeze(1)
+    counts = cygrad.tensor(members, dtype=cygrad.int64).unsqueeze(1)
     if mode == "max":
         # Pad bags to one length, with an extra row of -inf.
         longest = max(1, *sizes, 1)
         places = [[start + k if start + k < stop else starts[-1] for k in range(longest)] for start, stop in pairs]
-        places = cygrad.tensor(places, dtype=cygrad.int64).reshape(count, longest)
         rows = cygrad.cat((rows, cygrad.full((1, rows.shape[1]), -cygrad.inf, dtype=rows.dtype)))
-        lines = rows.index_select(0, places.flatten()).reshape(count, longest, rows.shape[1])
-        return lines.max(1)[0].masked_fill(members == 0, 0)
+        index = cygrad.tensor(places, dtype=cygrad.int64).flatten()
+        lines = rows.index_select(0, index).reshape(count, longest, rows.shape[1])
+        return lines.max(1)[0].masked_fill(counts == 0, 0)
     if len(set(sizes)) == 1:
         total = rows.reshape(count, sizes[0], rows.shape[1]).sum(1)
     else:
         bag = cygrad.tensor([number for number, size in enumerate(sizes) for _ in range(size)], dtype=cygrad.int64)
         total = cygrad.zeros(count, rows.shape[1], dtype=rows.dtype).index_add(0, bag, rows)
-    return total if mode == "sum" else total / cygrad.clamp_min(members, 1).to(rows.dtype)
+    return total if mode == "sum" else total / cygrad.clamp_min(counts, 1).to(rows.dtype)

@@ -1,5 +1,7 @@
 """Pooling of sequences, images and volumes, and its inverse."""
 
+from typing import Any
+
 import cygrad
 from cygrad._core.dispatch.binding import StaticFunction
 from cygrad._core.table.docstrings import documented
@@ -36,7 +38,7 @@ def _power_average(n, input, norm_type, kernel_size, stride, ceil_mode):
     kernel_size = spread(kernel_size, n, f"lp_pool{n}d", "kernel_size")
     if norm_type == 0:
         raise ValueError(f"lp_pool{n}d: norm_type must not be zero (got {norm_type}).")
-    scale = 1
+    scale: Any = 1
     if input.is_floating_point() and input.numel():
         # Scale by a power of two, which is exact, so that powers do not overflow.
         largest = cygrad.amax(cygrad.abs(input.detach()))

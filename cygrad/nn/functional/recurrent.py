@@ -5,6 +5,8 @@ The products with the input are one matrix product for all steps. A step is then
 the input's share is added in the same operation, and one operation for everything element-wise.
 """
 
+from typing import Any
+
 import cygrad
 from cygrad._core.dispatch import operator_modes
 from cygrad._core.kernels.linalg.matmul import ROWS
@@ -100,7 +102,8 @@ def run_direction(mode, input, state, weights, reverse=False, sizes=None):
 
 def _run_packed(step, shares, state, weight, bias, projection, reverse, sizes):
     """Run sequences of different lengths; sorted by length, active ones are always the first."""
-    initial, hidden, left = state, [None] * len(sizes), []
+    initial, left = state, []
+    hidden: list[Any] = [None] * len(sizes)
     order = range(len(sizes) - 1, -1, -1) if reverse else range(len(sizes))
     size = sizes[order[0]] if sizes else 0
     state = tuple(part[:size] for part in state)

@@ -1,6 +1,7 @@
 """Several modules in parallel threads."""
 
 import threading
+from typing import Any
 
 import cygrad
 from cygrad._core.dispatch.operator_modes import Again
@@ -53,7 +54,8 @@ def parallel_apply(modules, inputs, kwargs_tup=None):
     blocks = [Again() for _ in modules]
     seeds = cygrad.empty((n,), dtype=cygrad.int64).random_().tolist()
     limit = max(1, cygrad.get_num_threads() // n)
-    results, errors = [None] * n, [None] * n
+    results: list[Any] = [None] * n
+    errors: list[Any] = [None] * n
 
     def run(number):
         try:

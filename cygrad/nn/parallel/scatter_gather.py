@@ -1,6 +1,7 @@
 """Splitting of arguments along a dimension, and concatenation of results."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import cygrad
 from cygrad import Tensor
@@ -41,7 +42,8 @@ def scatter(inputs, n, dim=0):
     if isinstance(inputs, (tuple, list)) and inputs:
         return [type(inputs)(parts) for parts in _together(inputs, n, dim)]
     if isinstance(inputs, Mapping) and inputs:
-        return [type(inputs)(zip(inputs, parts, strict=True)) for parts in _together(inputs.values(), n, dim)]
+        kind: Any = type(inputs)
+        return [kind(zip(inputs, parts, strict=True)) for parts in _together(inputs.values(), n, dim)]
     return [inputs] * n
 
 
@@ -120,7 +122,8 @@ def gather(outputs, dim=0):
         if any(output.keys() != first.keys() for output in outputs):
             raise ValueError("gather: All dicts must have the same keys "
                              f"(got {[sorted(map(str, output)) for output in outputs]}).")
-        return type(first)((key, gather([output[key] for output in outputs], dim)) for key in first)
+        kind: Any = type(first)
+        return kind((key, gather([output[key] for output in outputs], dim)) for key in first)
     if isinstance(first, tuple) and hasattr(first, "_fields"):
         return type(first)(*(gather(column, dim) for column in zip(*outputs, strict=True)))
     if isinstance(first, (tuple, list)):

@@ -89,7 +89,7 @@ class ParametrizationList(ModuleList):
                              f"(got {type(new).__name__}).")
         self.is_tensor = isinstance(new, Tensor)
         self.ntensors = 1 if self.is_tensor else len(new)
-        if self.is_tensor:
+        if isinstance(new, Tensor):
             if new.dtype != dtype:
                 raise ValueError("register_parametrization: right_inverse must keep the dtype of the tensor "
                                  f"(got {new.dtype}, expected {dtype}).")

@@ -6,6 +6,7 @@ the module ``weight`` is computed as their product. Further prunings act on what
 """
 
 import numbers
+from typing import Any
 
 import cygrad
 
@@ -30,7 +31,7 @@ class BasePruningMethod:
     True
     """
 
-    _tensor_name = None
+    _tensor_name: Any = None
     PRUNING_TYPE = "unstructured"
 
     def __call__(self, module, inputs):
@@ -128,7 +129,7 @@ class PruningContainer(BasePruningMethod):
     """
 
     def __init__(self, *methods):
-        self._pruning_methods = ()
+        self._pruning_methods: tuple = ()
         for method in methods:
             self.add_pruning_method(method)
 
@@ -260,9 +261,10 @@ class L1Unstructured(_Amount):
 
 
 class _Structured(_Amount):
-    """Prunes channels along a dimension, by a score of each."""
+    """Prune channels along a dimension by a score."""
 
     PRUNING_TYPE = "structured"
+    kept: Any                  # (tensor, count) -> mask of channels, defined by subclasses
 
     def __init__(self, amount, dim=-1):
         super().__init__(amount)

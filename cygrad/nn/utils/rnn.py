@@ -346,4 +346,5 @@ def unpack_sequence(packed_sequences):
     >>> nn.utils.rnn.unpack_sequence(packed)
     [tensor([1., 2.]), tensor([4.])]
     """
-    return unpad_sequence(*pad_packed_sequence(packed_sequences, batch_first=True), batch_first=True)
+    padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
+    return unpad_sequence(padded, lengths, batch_first=True)

@@ -75,7 +75,7 @@ class ChainedScheduler(_Combined):
         self._begin(optimizer, schedulers)
         self._last_lr = current(self.optimizer, "lr")
 
-    def step(self):
+    def step(self):  # type: ignore[override]
         """Step all schedules."""
         for scheduler in self._schedulers:
             scheduler.step()
@@ -127,7 +127,7 @@ class SequentialLR(_Combined):
         first._initial_step()
         self._last_lr = first.get_last_lr()
 
-    def step(self):
+    def step(self):  # type: ignore[override]
         """Step the scheduler of the current period."""
         self.last_epoch += 1
         number = bisect_right(self._milestones, self.last_epoch)

@@ -2,6 +2,7 @@
 
 from bisect import bisect_right
 from collections import Counter
+from collections.abc import Callable
 
 from cygrad.optim.lr_scheduler.base import (
     LRScheduler,
@@ -16,7 +17,10 @@ __all__ = ["ConstantLR", "ExponentialLR", "LambdaLR", "LinearLR", "MultiStepLR",
 
 
 class _Factor(LRScheduler):
-    """Rates are multiplied by ``_factor()`` at each step; at step n they are ``_share()`` of the initial ones."""
+    """Multiply rates by ``_factor()`` at each step; after all steps they are ``_share()`` of the initial rates."""
+
+    _factor: Callable
+    _share: Callable
 
     def get_lr(self):
         """Return the rates of the step, from those before it."""

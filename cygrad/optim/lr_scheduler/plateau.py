@@ -76,7 +76,7 @@ class ReduceLROnPlateau(LRScheduler):
         self.cooldown_counter = 0
         self.num_bad_epochs = 0
 
-    def step(self, metrics, epoch=None):
+    def step(self, metrics, epoch=None):  # type: ignore[override]
         """
         Record the metric, and lower the rates if it has stopped improving.
 

@@ -16,7 +16,7 @@ from cygrad.random.generator import current
 from cygrad.utils.data.collate import default_collate, default_convert
 from cygrad.utils.data.dataset import IterableDataset, TensorDataset, samples_of
 from cygrad.utils.data.sampler import BatchSampler, RandomSampler, SequentialSampler
-from cygrad.utils.data.workers import Failure, Shop, Task, seeded
+from cygrad.utils.data.workers import Failure, Task, ThreadPool, seeded
 
 __all__ = ["DataLoader"]
 
@@ -164,7 +164,7 @@ class DataLoader:
 
     def __len__(self):
         if isinstance(self.dataset, IterableDataset):
-            n = len(self.dataset)
+            n = len(self.dataset)  # type: ignore[arg-type]
             if self.batch_size is not None:
                 n = n // self.batch_size if self.drop_last else math.ceil(n / self.batch_size)
             self._promised = n
@@ -224,13 +224,13 @@ def _make_fetch(loader):
                              loader.drop_last)
 
 
-def _shop(loader, streams, seed, owner):
+def _pool(loader, streams, seed, owner):
     """Return the workers of a loader."""
     parts = loader.num_workers, _make_fetch(loader), streams, loader.worker_init_fn, loader.dataset, seed
     if loader.multiprocessing_context is None and library_name() != "torch":
-        return Shop(*parts, owner)
-    from cygrad.utils.data.processes import ProcessShop
-    return ProcessShop(*parts, context=loader.multiprocessing_context)
+        return ThreadPool(*parts, owner)
+    from cygrad.utils.data.processes import ProcessPool
+    return ProcessPool(*parts, context=loader.multiprocessing_context)
 
 
 def _base_seed(loader):
@@ -285,9 +285,9 @@ class _Ahead:
     def __init__(self, loader):
         streams = _is_stream(loader)
         self._seed = _base_seed(loader)
-        self._shop = _shop(loader, streams, self._seed, self)
+        self._pool = _pool(loader, streams, self._seed, self)
         self._streams = streams
-        self._end = weakref.finalize(self, type(self._shop).close, self._shop)
+        self._end = weakref.finalize(self, type(self._pool).close, self._pool)
         self._end.atexit = False                           # all threads end together then
         self._first = True
         self.process = os.getpid()
@@ -295,7 +295,7 @@ class _Ahead:
 
     def begin(self, loader):
         """Start a new epoch."""
-        if not self._first and self._shop.kind == "thread":      # processes continue with their random numbers
+        if not self._first and self._pool.kind == "thread":      # processes continue with their random numbers
             self._seed = _base_seed(loader)
         self._first = False
         self._loader = loader
@@ -303,7 +303,7 @@ class _Ahead:
             self._loader = copy.copy(loader)
             self._loader._kept = None
         self._given = 0
-        self._epoch = self._shop.begin(self._seed)
+        self._epoch = self._pool.begin(self._seed)
         self._indices = iter(loader._index_sampler)
         self._in_order = loader.in_order
         self._timeout = loader.timeout
@@ -319,7 +319,7 @@ class _Ahead:
         """Submit another task, if there is one."""
         if self._exhausted:
             return
-        queues = self._shop.queues
+        queues = self._pool.queues
         worker = next(self._turn)
         if self._streams:
             if len(self._ended) == len(queues):
@@ -350,7 +350,7 @@ class _Ahead:
     def __next__(self):
         while self._pending:
             try:
-                found = self._shop.wait(self._ready, self._timeout)
+                found = self._pool.wait(self._ready, self._timeout)
             except BaseException:                          # interrupted by the user
                 self._end()
                 raise
@@ -366,7 +366,7 @@ class _Ahead:
                     self._send()
                     continue
                 self._send()
-                error = _with_note(batch, self._shop.kind)
+                error = _with_note(batch, self._pool.kind)
                 # A reference to the error keeps this frame, which must not keep the threads.
                 del self, batch, found
                 try:

@@ -5,6 +5,7 @@ import itertools
 import math
 import warnings
 from importlib import import_module
+from typing import Any
 
 import cygrad
 from cygrad.utils.data.sampler import counted
@@ -131,7 +132,7 @@ class StackDataset(Dataset):
         if bool(args) == bool(kwargs):
             raise ValueError("StackDataset: expected data sets by position for tuples, or by name for dicts "
                              f"(got {len(args)} and {len(kwargs)}).")
-        self.datasets = args or kwargs
+        self.datasets: Any = args or kwargs
         lengths = [len(dataset) for dataset in (args or kwargs.values())]
         if len(set(lengths)) > 1:
             raise ValueError(f"StackDataset: Size mismatch between datasets (got lengths {lengths}).")

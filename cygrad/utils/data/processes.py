@@ -15,6 +15,7 @@ import signal
 import time
 import traceback
 from multiprocessing import connection, reduction
+from typing import Any
 
 import numpy as np
 
@@ -23,15 +24,15 @@ from cygrad import Tensor
 from cygrad.multiprocessing.memory import Region, placed
 from cygrad.utils.data.workers import Failure, WorkerInfo, set_worker_info
 
-__all__ = ["ProcessShop"]
+__all__ = ["ProcessPool"]
 
 SHARED = 1 << 16           # bytes of a batch from which its tensors are shared instead of sent
 ALIGNMENT = 64
 
 
-class ProcessShop:
+class ProcessPool:
     """
-    The worker processes, their tasks and results; else like `workers.Shop`.
+    The worker processes, their tasks and results; else like `workers.ThreadPool`.
 
     Parameters
     ----------
@@ -133,7 +134,8 @@ def _work(ours, info, make_fetch, worker_init_fn, seed, inherited):
     state = np.random.SeedSequence([info.id, seed & 0xFFFFFFFF, seed >> 32, 0]).generate_state(4)
     np.random.seed(state)                                  # noqa: NPY002 (the one that programs use)
     set_worker_info(info)
-    broken, fetch, current = None, None, None
+    broken, current = None, None
+    fetch: Any = None
     try:
         if worker_init_fn is not None:
             worker_init_fn(info.id)

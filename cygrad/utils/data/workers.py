@@ -1,9 +1,9 @@
 """
 Worker threads of a `DataLoader`.
 
-State that both sides need is in a `Shop`, which the threads refer to instead of the iterator. When the iterator is
-freed, wherever an interrupt has ended its constructor, weak references to it end the threads. Each batch has a random
-generator, seeded by the epoch and the batch's index, so that batches do not depend on the number of threads.
+Threads refer to a `ThreadPool` instead of the iterator. When the iterator is freed, even after an interrupted
+constructor, weak references to it end the threads. Each batch has a random generator, seeded by the epoch and the
+batch's index, so that batches do not depend on the number of threads.
 """
 
 import atexit
@@ -19,11 +19,11 @@ import cygrad
 from cygrad._core.threads.parallel import renewed_at_fork
 from cygrad.random.generator import own_generator
 
-__all__ = ["Shop", "WorkerInfo", "get_worker_info", "seeded"]
+__all__ = ["ThreadPool", "WorkerInfo", "get_worker_info", "seeded"]
 
 PATIENCE = 5.0             # seconds that interpreter shutdown waits for threads in the middle of a sample
 _this_thread = threading.local()
-_threads = weakref.WeakSet()
+_pools = weakref.WeakSet()
 
 
 class WorkerInfo(NamedTuple):
@@ -85,9 +85,9 @@ class Failure(NamedTuple):
     worker: int
 
 
-class Shop:
+class ThreadPool:
     """
-    The worker threads, their tasks and results.
+    Worker threads, their tasks and results.
 
     Parameters
     ----------
@@ -120,13 +120,12 @@ class Shop:
         # Their callbacks are C functions, which no interrupt interrupts: each puts what ends a worker.
         self.ends = [weakref.ref(owner, tasks.put) for tasks in self.queues]
         self.threads = []
+        _pools.add(self)
         for number in range(n_workers):
             info = WorkerInfo(number, n_workers, (seed + number) % (1 << 63), dataset)
             thread = threading.Thread(target=work, args=(self, info, worker_init_fn), daemon=True,
                                       name=f"DataLoader worker {number}")
             self.threads.append(thread)
-            _threads.add(thread)
-            thread.shop = self
             thread.start()
 
     def begin(self, seed):
@@ -160,10 +159,11 @@ class Shop:
             self.done.clear()
 
 
-def work(shop, info, worker_init_fn):
+def work(pool, info, worker_init_fn):
     """Main function of a worker thread."""
     set_worker_info(info)
-    tasks, broken, epoch, fetch = shop.queues[info.id], None, 0, None
+    fetch: Any = None
+    tasks, broken, epoch = pool.queues[info.id], None, 0
     with cygrad.threads(1):                                # the workers are the threads
         if worker_init_fn is not None:
             try:
@@ -173,32 +173,32 @@ def work(shop, info, worker_init_fn):
                 broken = error
         while True:
             task = tasks.get()
-            if type(task) is not Task or shop.closed:
+            if type(task) is not Task or pool.closed:
                 return
-            if task.epoch != shop.epoch:                   # of an abandoned iterator
+            if task.epoch != pool.epoch:                   # of an abandoned iterator
                 continue
             try:
                 if broken is not None:
                     raise broken
                 if task.epoch != epoch:
-                    epoch, fetch = task.epoch, shop.make_fetch()
-                with seeded(shop.seed, task.number):
+                    epoch, fetch = task.epoch, pool.make_fetch()
+                with seeded(pool.seed, task.number):
                     result = fetch(task.indices)
             except BaseException as error:
                 result = Failure(error, info.id)
-            with shop.changed:
-                if task.epoch == shop.epoch and not shop.closed:
-                    shop.done[task.epoch, task.number] = result
-                shop.changed.notify_all()
+            with pool.changed:
+                if task.epoch == pool.epoch and not pool.closed:
+                    pool.done[task.epoch, task.number] = result
+                pool.changed.notify_all()
             del result, task
 
 
 @atexit.register
 def _end():
     """Stop threads before interpreter shutdown."""
-    threads, limit = list(_threads), time.monotonic() + PATIENCE
-    for thread in threads:
-        thread.shop.close()
-    for thread in threads:
+    pools, limit = list(_pools), time.monotonic() + PATIENCE
+    for pool in pools:
+        pool.close()
+    for thread in [thread for pool in pools for thread in pool.threads]:
         if thread.is_alive():
             thread.join(max(0, limit - time.monotonic()))

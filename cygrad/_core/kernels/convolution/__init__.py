@@ -1,6 +1,6 @@
 """
-Convolutions, forward and both gradients, in three forms: products, direct, Winograd.
+Convolutions, forward and both gradients, by three algorithms: im2col, direct, Winograd.
 
-Knows products of matrices. Never knows padding modes, layers or derivatives. Read ``convolution.pyx`` first;
-``convolution_choice.pyx`` picks the form.
+Knows products of matrices. Never knows padding modes, layers or derivatives. Read ``convolution.pyx`` first, which
+chooses the algorithm.
 """

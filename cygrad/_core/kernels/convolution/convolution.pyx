@@ -1,9 +1,7 @@
 """
-Convolutions: of images with kernels, and the gradients of both, which are convolutions of each other.
+Convolutions and their gradients: argument checks and the choice among im2col.pyx, direct.pyx and winograd.pyx.
 
-Here their arguments are checked; how they are computed is chosen in convolution_choice.pyx among the forms of
-convolution_products, convolution_direct and convolution_winograd. In all of them tiles depend on the problem alone, and
-sums have a fixed order: the bits are the same for any number of threads.
+Tiles depend only on the problem, and sums have a fixed order, so results are bit-identical for any number of threads.
 """
 
 from libc.stdint cimport int64_t
@@ -27,9 +25,7 @@ from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, 
 
 # --------------------------------------------------------------------------------------------------- convolution choice
 
-# Which form of computing a convolution is the fastest: a rule found by measurement, in one place.
-#
-# Measured with float32, one thread of a Zen 5 core with AVX-512, batch 8; GFLOP/s of the definition's operations:
+# Rule found by measurement: float32, one thread of a Zen 5 core with AVX-512, batch 8; GFLOP/s of the definition:
 #
 # ==========================================  =======  ======  ========
 # kernels, images                             columns  direct  winograd
@@ -49,31 +45,30 @@ from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, 
 # 1 x 1, 16 -> 16, 28 x 28                        139      93         -
 # ==========================================  =======  ======  ========
 #
-# The direct form makes no patches, but computes what lies between lines too, which is much where these are short, and
-# an image is a task, of which one image has too few for threads. For the gradient of the input it needs several
-# channels of the input, and the kernel in another order; for that of the kernel it adds up lanes for each image, tap
-# and pair of channels, for which lines have to be long. Products of matrices with few rows are slow. Winograd's form
-# saves three products of four, and pays with transforms of the tiles (for each channel of images) and of the kernels
-# (for each pair of channels); what these cost is in `_winograd_pays`.
+# DIRECT makes no patches, but also computes the padding between lines, which dominates if lines are short, and takes
+# one image per task, so small batches use few threads. Its input gradient needs several input channels and reorders
+# the kernel; its weight gradient reduces lanes for each image, tap and pair of channels, so lines have to be long.
+# COLUMNS is slow for matrices with few rows. WINOGRAD saves three multiplications of four, and transforms the tiles
+# (per channel) and the kernels (per pair of channels); `_winograd_pays` has the costs.
 
 cdef enum:
-    NEAR_BYTES = 1 << 24       # buffers that stay in the last cache
-    MOST_BYTES = 1 << 26       # for buffers of one thread
-    FEW = 16                   # channels of a result for which products of matrices are slow
-    TASKS = 4                  # images for threads
-    SMALL_WORK = 1 << 19       # multiplications that one thread does
-    LARGE_KERNEL = 120000      # elements, whose order costs too much
-    LONG = 1024                # elements, of which a sum is worth beginning
-    MOST_PAIRS = 4096          # of channels, for sums of that many elements
+    NEAR_BYTES = 1 << 24       # buffers that fit into the last-level cache
+    MOST_BYTES = 1 << 26       # limit of the buffers of one thread
+    FEW = 16                   # output channels for which matrix products are slow
+    TASKS = 4                  # images from which threads have enough tasks
+    SMALL_WORK = 1 << 19       # multiplications that are not worth threads
+    LARGE_KERNEL = 120000      # elements of a kernel that is too expensive to reorder
+    LONG = 1024                # elements of a line that is worth reducing
+    MOST_PAIRS = 4096          # pairs of channels for lines of that length
 
-cdef int forced = -1               # a form that is taken wherever it fits, for tests and measurements; -1: none
+cdef int forced = -1               # algorithm to take wherever it applies, for tests and measurements; -1: none
 
 DIRECTIONS = ("forward", "input", "weight")
 FORMS = ("columns", "direct", "winograd")
 
 
 cdef bint _fits(const geometry_t *g, int dtype, form_t form) noexcept nogil:
-    """Can it compute that at all, in bounded memory?"""
+    """Does the algorithm apply, within the memory limits?"""
     if form == COLUMNS:
         return True
     if (dtype != FLOAT32 and dtype != FLOAT64) or g.in_channels == 0:
@@ -84,7 +79,7 @@ cdef bint _fits(const geometry_t *g, int dtype, form_t form) noexcept nogil:
 
 
 cdef bint _winograd_pays(const geometry_t *g) noexcept nogil:
-    """Times in nanoseconds for each pair of channels, as measured for 16 to 512 channels and up to 1000 tiles."""
+    """Compare nanoseconds per pair of channels, measured for 16 to 512 channels and up to 1000 tiles."""
     cdef double tiles = g.batch * ((g.out[1] + 3) // 4) * ((g.out[2] + 3) // 4)
     cdef double transforms = 5.0 / g.in_channels + 5.0 / g.out_channels
     if min(g.in_channels, g.out_channels) < 8 or max(g.in_channels, g.out_channels) < FEW:
@@ -96,9 +91,9 @@ cdef bint _direct_pays(const geometry_t *g, direction_t direction, int64_t bytes
     cdef int64_t elements = direct_elements(g, direction == INPUT_GRADIENT)
     cdef int64_t needed = g.size[0] * g.size[1] * g.size[2] if direction == INPUT_GRADIENT else g.positions
     cdef int64_t pairs = g.in_channels * g.out_channels
-    # In three dimensions there are so few gaps between lines that they hardly count.
+    # In three dimensions the padding between lines is negligible.
     cdef bint dense = 5 * elements <= 6 * needed or g.kernel[0] > 1
-    # Images are its tasks; the columns have more of them.
+    # DIRECT has a task per image; COLUMNS has more tasks.
     cdef bint many = g.batch * g.groups >= TASKS or pairs * g.taps * g.positions * g.batch * g.groups <= SMALL_WORK
     if pairs == 1:
         return True
@@ -125,13 +120,13 @@ cdef form_t choose_form(const geometry_t *g, int dtype, direction_t direction) n
 
 
 def force_form(form):
-    """Take the form of that name for all convolutions which it can compute; None: choose again."""
+    """Use the named algorithm wherever it applies; None: choose."""
     global forced
     forced = -1 if form is None else FORMS.index(form)
 
 
 def chosen_form(direction, images, kernel, stride, padding, dilation, groups, dtype):
-    """The name of the form chosen for a direction ("forward", "input", "weight") and shapes."""
+    """Return the name of the algorithm chosen for a direction ("forward", "input", "weight") and shapes."""
     cdef geometry_t g
     cdef int i, n = len(images) - 2
     g.batch, g.groups = images[0], groups
@@ -155,7 +150,7 @@ cdef const char *_name(int ndim) noexcept nogil:
 # ---------------------------------------------------------------- arguments
 
 cdef int _check_images(const char *operation, const char *name, const array_t *array) noexcept nogil:
-    """Batches of images of one to three dimensions, of a dtype that can be multiplied."""
+    """Read a batch of images of one to three dimensions and a dtype with products."""
     if not 3 <= array.ndim <= 5:
         snprintf(message(), MESSAGE, b"%s: expected %s of shape (batch, channels, ...) with one to three more "
                  b"dimensions (got shape %s).", operation, name, shape_text(array))
@@ -177,7 +172,7 @@ cdef int _check_dtype(const char *operation, const char *first, const array_t *a
 
 cdef int _read_bias(problem_t *problem, const char *operation, const value_t *value, const array_t *like,
                     int64_t channels, array_t **bias) noexcept nogil:
-    """The bias as a contiguous array, or NULL."""
+    """Return the bias as a contiguous array, or NULL."""
     cdef array_t *array
     cdef int status
     bias[0] = NULL
@@ -202,7 +197,7 @@ cdef int _read_bias(problem_t *problem, const char *operation, const value_t *va
 
 cdef int _fit(problem_t *problem, const char *operation, int ndim, const int64_t *images, int kernel_ndim,
               const int64_t *kernel, const value_t *movement, const array_t *grad, int64_t *shape) noexcept nogil:
-    """The geometry of images and a kernel of these shapes, and the shape of the output, which `grad` must have."""
+    """Compute the geometry and the output shape, which `grad` must have."""
     cdef geometry_t *g = &problem.geometry
     cdef int status = read_movement(operation, ndim - 2, movement, True, g)
     if status == OK:
@@ -230,9 +225,9 @@ cdef int _run(problem_t *problem, direction_t direction, form_t form) noexcept n
 cdef int _compute(problem_t *problem, direction_t direction, array_t *images, array_t *kernel, array_t *output,
                   array_t *result, value_t *results) noexcept nogil:
     """
-    One of the three arrays from the other two; takes over the reference to that one, the result.
+    Compute one of the three arrays from the other two and take over the reference to it.
 
-    If images or kernel have their channels next to each other, so have the images that are computed from them.
+Results are channels_last if images or kernel are.
     """
     cdef array_t *given = output if result == images else images
     cdef array_t *other = kernel

@@ -17,7 +17,7 @@ typedef struct {
     int64_t batch_step, channel_step, step[3];             /* of the input, in elements */
 } geometry_t;
 
-/* The output positions [begin, end) whose tap at `offset` (that of position 0, maybe negative) is inside of `size`. */
+/* Find the output positions [begin, end) whose tap is within `size`; `offset` is that of position 0, maybe negative. */
 static inline void inside(int64_t offset, int64_t stride, int64_t size, int64_t *begin, int64_t *end) {
     int64_t low = offset < 0 ? (-offset + stride - 1) / stride : 0;
     int64_t high = offset >= size ? 0 : (size - 1 - offset) / stride + 1;
@@ -26,8 +26,8 @@ static inline void inside(int64_t offset, int64_t stride, int64_t size, int64_t 
     if (*end < *begin) *end = *begin;
 }
 
-/* `lines` short pieces of memory, all of one size: the choice of how to copy one is made once. A piece is two blocks of
-   a fixed size, which overlap where it is smaller than both. */
+/* Copy `lines` short blocks of equal size; the copy loop is chosen once. Two moves of a fixed size cover a block and
+   overlap if it is smaller. */
 static inline __attribute__((always_inline)) void copy_lines(
         char *target, int64_t target_step, const char *source, int64_t source_step, int64_t lines, int64_t bytes) {
 #define BLOCKS(size) \
@@ -44,8 +44,8 @@ static inline __attribute__((always_inline)) void copy_lines(
         memcpy(target, source, bytes);
 }
 
-/* target[k] = source[2 * k]. Vectors of contiguous elements are loaded; the last one overlaps the one before and
- * ends with the last element that is needed, so that no memory after it is read. */
+/* target[k] = source[2 * k] by contiguous vector loads. The last load overlaps the one before, so no memory after the
+ * last needed element is read. */
 #define EVEN_4 0, 2, 4, 6
 #define EVEN_8 EVEN_4, 8, 10, 12, 14
 #define EVEN_16 EVEN_8, 16, 18, 20, 22, 24, 26, 28, 30
@@ -155,7 +155,7 @@ static inline void gather_columns(const geometry_t *g, int64_t bytes, const char
     }
 }
 
-/* The transpose of that: columns added into channels [c0, c1). kind: 0 float, 1 double, 2 and 3 complex, 4 int64. */
+/* Transpose of gather_columns: add columns to channels [c0, c1). kind: 0 float, 1 double, 2 and 3 complex, 4 int64. */
 static inline void scatter_columns(const geometry_t *g, int kind, char *image, int64_t c0, int64_t c1,
                                    int64_t p0, int64_t p1, const char *columns, int64_t leading) {
     switch (kind) {

@@ -1,7 +1,6 @@
-/* Direct convolutions: a padded image is one contiguous line, and a tap of the kernel an offset in it. With a
- * stride, an image is first split into its phases: the elements whose padded positions have the same remainder by
- * the stride. Then output position i meets, for each tap, element i + shift of the tap's phase, for all i at once;
- * outputs past the end of a line are computed too and discarded. */
+/* Direct convolution: a padded image is one contiguous line, and a tap of the kernel is an offset in it. With a stride,
+ * the image is first split into phases (padded positions of equal remainder by the stride). Output i reads element
+ * i + shift of the tap's phase, in vectors over i; outputs past the end of a line are computed and discarded. */
 #ifndef CYGRAD_CONVOLUTION_DIRECT_H
 #define CYGRAD_CONVOLUTION_DIRECT_H
 
@@ -10,15 +9,15 @@
 
 enum {
     DIRECT_BLOCK = 16,      /* lines are padded to a multiple of this */
-    DIRECT_SLACK = 64       /* elements after a buffer which may be read and written */
+    DIRECT_SLACK = 64       /* elements after a buffer that may be read and written */
 };
 
-/* Lines of a plane in a buffer: of images dealt into phases, or of outputs (with one phase). */
+/* Lines of a plane in a buffer: images split into phases, or outputs (with one phase). */
 typedef struct {
     int64_t extent[3];      /* lines of one phase, and the length of a line */
     int64_t phase;          /* elements of one phase */
     int64_t flat;           /* elements from the first to the last output position, rounded up */
-    int64_t guard;          /* largest shift: zeros before the outputs, where they are shifted the other way */
+    int64_t guard;          /* largest shift: zeros before the outputs, which are shifted the other way */
     int64_t image;          /* elements of the buffer of one channel of the input */
     int64_t output;         /* ... and of the output, with its guard */
 } lines_t;
@@ -27,7 +26,7 @@ static inline int64_t direct_phases(const geometry_t *g) {
     return g->stride[0] * g->stride[1] * g->stride[2];
 }
 
-/* Sizes of buffers; phases are large enough for all of the image, so that gradients of all of it are found there. */
+/* Compute buffer sizes; phases cover the whole image, so that they hold all of its gradient. */
 static inline void plan_lines(const geometry_t *g, lines_t *lines) {
     int64_t shift[3];
     for (int d = 0; d < 3; d++) {
@@ -44,7 +43,7 @@ static inline void plan_lines(const geometry_t *g, lines_t *lines) {
     lines->output = lines->guard + (lines->phase > lines->flat ? lines->phase : lines->flat) + DIRECT_SLACK;
 }
 
-/* Which phase a tap meets, and how far along it. */
+/* Return the phase that a tap reads, and its shift within the phase. */
 static inline int64_t tap_phase(const geometry_t *g, int64_t i, int64_t j, int64_t k) {
     const int64_t a = i * g->dilation[0] % g->stride[0], b = j * g->dilation[1] % g->stride[1];
     return (a * g->stride[1] + b) * g->stride[2] + k * g->dilation[2] % g->stride[2];

@@ -8,11 +8,11 @@ static inline __attribute__((always_inline)) void NAME(clear)(ELEMENT *target, i
     }
     for (int64_t k = 0; k < count; k++) {
         target[k] = 0;
-        __asm__ volatile("" ::: "memory");      /* no call of memset for the one or two elements of an edge */
+        __asm__ volatile("" ::: "memory");      /* prevent a memset call for one or two elements */
     }
 }
 
-/* Whole lines of one row of the matrix, for neighbors in memory: blocks of lines with the same ends. */
+/* Gather whole lines of one row of the matrix for contiguous elements, in blocks of lines with the same bounds. */
 static inline __attribute__((always_inline)) void NAME(gather_lines)(
         const geometry_t *g, const ELEMENT *channel, int64_t di, int64_t dj, int64_t dk,
         int64_t line, int64_t lines, ELEMENT *row) {
@@ -48,8 +48,8 @@ static inline __attribute__((always_inline)) void NAME(gather_lines)(
     }
 }
 
-/* One row of the matrix: one tap of one channel. A line of the output is an interval of positions; those in
-   [low, high) meet the image, the others the padding. */
+/* Gather one row of the matrix: one tap of one channel. In a line of the output, positions in [low, high) read the
+   image, the others the padding. */
 static inline __attribute__((always_inline)) void NAME(gather_row)(
         const geometry_t *g, const ELEMENT *channel, int64_t di, int64_t dj, int64_t dk,
         int64_t p0, int64_t p1, ELEMENT *row) {

@@ -2,14 +2,14 @@
 
 typedef REAL NAME(four) __attribute__((vector_size(4 * sizeof(REAL)), aligned(4), may_alias));
 
-/* A line of `count` neighbors to those at even and at odd places, or back. */
+/* Split a contiguous line into its even and odd elements, or merge them. */
 static inline __attribute__((always_inline)) void NAME(deal_pairs)(
         REAL *line, int64_t count, REAL *even, REAL *odd, int back) {
     int64_t k = 0;
     if (count >= 8)
         for (; k < count / 2; k += 4) {
             if (k + 4 > count / 2)
-                k = count / 2 - 4;      /* the last ones may overlap */
+                k = count / 2 - 4;      /* the last vectors may overlap */
             if (back) {
                 const NAME(four) first = *(NAME(four) *)(even + k), second = *(NAME(four) *)(odd + k);
                 *(NAME(four) *)(line + 2 * k) = SHUFFLE(first, second, 0, 4, 1, 5);
@@ -31,7 +31,7 @@ static inline __attribute__((always_inline)) void NAME(deal_pairs)(
     }
 }
 
-/* The phases of an image with stride 2 whose lines are contiguous: all elements have a place in one of them. */
+/* Split an image with contiguous lines into the phases of stride 2. */
 static inline __attribute__((always_inline)) void NAME(deal_halves)(
         const geometry_t *g, const lines_t *lines, REAL *image, REAL *buffer, int back) {
     const int64_t *s = g->stride, pad = g->padding[2];
@@ -52,7 +52,7 @@ static inline __attribute__((always_inline)) void NAME(deal_halves)(
     }
 }
 
-/* The image itself, with stride 1. */
+/* Copy an image with stride 1, which is its only phase. */
 static inline __attribute__((always_inline)) void NAME(deal_whole)(
         const geometry_t *g, const lines_t *lines, REAL *image, REAL *buffer, int back) {
     const int64_t wide = lines->extent[2], *pad = g->padding, bytes = g->size[2] * sizeof(REAL);
@@ -66,7 +66,7 @@ static inline __attribute__((always_inline)) void NAME(deal_whole)(
     }
 }
 
-/* Between a plane of the image, with its steps, and its phases: `back` writes the image. */
+/* Copy a strided plane of the image to its phases, or `back`. */
 TARGET_CLONES
 static void NAME(deal)(const geometry_t *g, const lines_t *lines, REAL *image, REAL *buffer, int back) {
     const int64_t *s = g->stride;
@@ -99,7 +99,7 @@ static void NAME(deal)(const geometry_t *g, const lines_t *lines, REAL *image, R
             }
 }
 
-/* Between a contiguous plane of outputs and lines as long as those of the input's phases. */
+/* Copy a contiguous plane of outputs to lines as long as those of the input's phases, or back. */
 TARGET_CLONES
 static void NAME(spread)(const geometry_t *g, const lines_t *lines, REAL *plane, REAL *buffer, int back) {
     const int64_t wide = lines->extent[2] * sizeof(REAL), narrow = g->out[2] * sizeof(REAL);
@@ -113,8 +113,7 @@ static void NAME(spread)(const geometry_t *g, const lines_t *lines, REAL *plane,
     }
 }
 
-/* The sums of `dots` for one pair of planes, without padding zeros, so that an inf or nan is multiplied only by
- * elements that it meets: for planes with such elements. */
+/* Compute the sums of `dots` for one pair of planes without padding: an inf or nan must not meet a padding zero. */
 static void NAME(plain_dots)(const geometry_t *g, const REAL *grad, const REAL *image, double *sums) {
     for (int64_t a = 0; a < g->kernel[0]; a++)
         for (int64_t b = 0; b < g->kernel[1]; b++)

@@ -1,4 +1,4 @@
-/* Columns added into images for one type of elements. The includer defines ELEMENT and NAME(function). */
+/* Add columns into images, for one element type. The includer defines ELEMENT and NAME(function). */
 
 static inline __attribute__((always_inline)) void NAME(scatter_row)(
         const geometry_t *g, ELEMENT *channel, int64_t di, int64_t dj, int64_t dk,

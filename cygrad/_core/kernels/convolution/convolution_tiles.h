@@ -1,11 +1,10 @@
-/* Transforms of tiles for one real type. The includer defines REAL and NAME(function). Vectors run along channels:
- * planes are transposed, so that the same element of as many channels as a vector has lanes is contiguous. So
- * nothing depends on the size of planes, or where tiles begin. */
+/* Winograd transforms of tiles for one real type. The includer defines REAL and NAME(function). Vectors run along
+ * channels: planes are transposed so that one element of LANES channels is contiguous, whatever the size of planes. */
 
 typedef REAL NAME(lanes) __attribute__((vector_size(64), aligned(8), may_alias));
 typedef REAL NAME(four) __attribute__((vector_size(4 * sizeof(REAL)), aligned(4), may_alias));
 
-/* B' d: values at the points of six coefficients, `step` vectors apart. */
+/* B' d: evaluate six coefficients, `step` vectors apart, at the points. */
 #define SOURCE_VALUES(d, step, v, out) do { \
     const NAME(lanes) x0 = d[0], x1 = d[step], x2 = d[2 * (step)], x3 = d[3 * (step)], x4 = d[4 * (step)]; \
     const NAME(lanes) x5 = d[5 * (step)]; \
@@ -19,7 +18,7 @@ typedef REAL NAME(four) __attribute__((vector_size(4 * sizeof(REAL)), aligned(4)
     v[5 * (out)] = a2 * b2 * x1 - (a2 + b2) * x3 + x5; \
 } while (0)
 
-/* A' m: four results from the values of a product. */
+/* A' m: interpolate four results from the values of a product. */
 #define RESULTS_OF(m, step, y, out) do { \
     const NAME(lanes) sum_a = m[step] + m[2 * (step)], sum_b = m[3 * (step)] + m[4 * (step)]; \
     const NAME(lanes) odd_a = a * (m[step] - m[2 * (step)]), odd_b = b * (m[3 * (step)] - m[4 * (step)]); \
@@ -29,7 +28,7 @@ typedef REAL NAME(four) __attribute__((vector_size(4 * sizeof(REAL)), aligned(4)
     y[3 * (out)] = a2 * odd_a + b2 * odd_b + m[5 * (step)]; \
 } while (0)
 
-/* A y: the transpose of that, for gradients of results. */
+/* A y: transpose of RESULTS_OF, for gradients of results. */
 #define RESULT_VALUES(y, step, m, out) do { \
     const NAME(lanes) y0 = y[0], y1 = y[step], y2 = y[2 * (step)], y3 = y[3 * (step)]; \
     const NAME(lanes) even_a = y0 + a2 * y2, odd_a = a * (y1 + a2 * y3); \
@@ -42,7 +41,7 @@ typedef REAL NAME(four) __attribute__((vector_size(4 * sizeof(REAL)), aligned(4)
     m[5 * (out)] = y3; \
 } while (0)
 
-/* G g: values of a kernel's three coefficients. */
+/* G g: evaluate the three coefficients of a kernel. */
 #define KERNEL_VALUES(g, step, u, out) do { \
     const NAME(lanes) g0 = g[0], g1 = g[step], g2 = g[2 * (step)]; \
     const NAME(lanes) even_a = share_a * (g0 + a2 * g2), odd_a = share_a * a * g1; \
@@ -55,7 +54,7 @@ typedef REAL NAME(four) __attribute__((vector_size(4 * sizeof(REAL)), aligned(4)
     u[5 * (out)] = g2; \
 } while (0)
 
-/* G' u: the transpose of that, for gradients of kernels. */
+/* G' u: transpose of KERNEL_VALUES, for gradients of kernels. */
 #define KERNEL_OF(u, step, g, out) do { \
     const NAME(lanes) sum_a = share_a * (u[step] + u[2 * (step)]), sum_b = share_b * (u[3 * (step)] + u[4 * (step)]); \
     g[0] = share_0 * u[0] + sum_a + sum_b; \
@@ -68,7 +67,7 @@ typedef REAL NAME(four) __attribute__((vector_size(4 * sizeof(REAL)), aligned(4)
     const REAL share_0 = 1 / (a2 * b2), share_a = 1 / (2 * a2 * (a2 - b2)), share_b = 1 / (2 * b2 * (b2 - a2)); \
     (void)a; (void)b; (void)a2; (void)b2; (void)share_0; (void)share_a; (void)share_b
 
-/* Four rows of four numbers as four columns. */
+/* Transpose 4 x 4 numbers. */
 static inline __attribute__((always_inline)) void NAME(turn_four)(
         const REAL *source, int64_t source_step, REAL *target, int64_t target_step) {
     const NAME(four) r0 = *(const NAME(four) *)source, r1 = *(const NAME(four) *)(source + source_step);
@@ -84,8 +83,7 @@ static inline __attribute__((always_inline)) void NAME(turn_four)(
     *(NAME(four) *)(target + 3 * target_step) = SHUFFLE(high0, high1, 2, 3, 6, 7);
 }
 
-/* `count` numbers of each of `rows` rows, so that those of one column lie side by side in a vector; the vector's other
-   lanes become zero. */
+/* Transpose `count` numbers of `rows` rows: a column becomes a vector whose other lanes are zero. */
 static inline __attribute__((always_inline)) void NAME(turn)(
         const REAL *source, int64_t row_step, int64_t step, int64_t rows, int64_t count, REAL *target) {
     enum { LANES = 64 / sizeof(REAL) };
@@ -106,7 +104,7 @@ static inline __attribute__((always_inline)) void NAME(turn)(
     }
 }
 
-/* The other way round; rows are contiguous. */
+/* Transpose back into contiguous rows. */
 static inline __attribute__((always_inline)) void NAME(turn_back)(
         const REAL *source, int64_t rows, int64_t count, REAL *target, int64_t row_step) {
     enum { LANES = 64 / sizeof(REAL) };
@@ -122,8 +120,8 @@ static inline __attribute__((always_inline)) void NAME(turn_back)(
             target[row * row_step + k] = source[k * LANES + row];
 }
 
-/* `count` lines of `width` vectors: lines of a plane from `top` on, and from `left` on, of some channels, turned. Zeros
-   outside of the plane. */
+/* Transpose `count` lines of `width` vectors, from line `top` and column `left` of some channels; zeros outside of the
+   plane. */
 static inline __attribute__((always_inline)) void NAME(turn_lines)(
         const planes_t *p, int64_t image, int64_t channel, int64_t channels, int64_t top, int64_t left,
         int64_t count, int64_t width, REAL *target) {
@@ -142,8 +140,8 @@ static inline __attribute__((always_inline)) void NAME(turn_lines)(
     }
 }
 
-/* Values of `count` tiles from `first` on, of at most as many channels as there are lanes; `size` is SOURCES for those
-   of sources, RESULTS for those of gradients of results. `room` holds turned lines. */
+/* Evaluate `count` tiles from `first` on, of at most LANES channels; `size` is SOURCES for sources, RESULTS for
+   gradients of results. `room` holds transposed lines. */
 static inline __attribute__((always_inline)) void NAME(cut_values)(
         const planes_t *p, int64_t channel, int64_t channels, int64_t first, int64_t count, const int size,
         REAL *target, const values_t *values, REAL *room) {
@@ -191,7 +189,7 @@ static void NAME(result_values)(const planes_t *planes, int64_t channel, int64_t
     NAME(cut_values)(planes, channel, channels, first, count, RESULTS, target, values, room);
 }
 
-/* Are the first `channels` of sums of x * 0 zero? They are nan where an x was inf or nan. The other lanes mean nothing. */
+/* Are the first `channels` sums of x * 0 zero? They are nan if an x was inf or nan. Other lanes are undefined. */
 static inline __attribute__((always_inline)) int NAME(all_zero)(const NAME(lanes) *sums, int64_t channels) {
     int zero = 1;
     for (int lane = 0; lane < channels; lane++)
@@ -199,8 +197,8 @@ static inline __attribute__((always_inline)) int NAME(all_zero)(const NAME(lanes
     return zero;
 }
 
-/* Results of at most as many channels as there are lanes from the values of their tiles, plus `bias` (a number for each
-   lane), into the planes; -> are all of them finite? Tiles are those of whole lines, or lie in one line. */
+/* Interpolate the results of at most LANES channels, add `bias` (one number per lane), and write the planes; -> are all
+   finite? Tiles are those of whole lines, or of one line. */
 TARGET_CLONES
 static int NAME(put_results)(const planes_t *p, int64_t channel, int64_t channels, int64_t first, int64_t count,
                              const REAL *source, const values_t *values, const REAL *bias, REAL *room) {
@@ -254,8 +252,8 @@ static int NAME(put_results)(const planes_t *p, int64_t channel, int64_t channel
     return NAME(all_zero)(&finite, channels);
 }
 
-/* Values of kernels with 9 taps: `count` of them for each of at most as many channels as there are lanes, whose taps are
-   `channel_step` apart; those of one channel are `step` apart; `back` turns them by half a turn. */
+/* Evaluate 3 x 3 kernels: `count` for each of at most LANES channels, `channel_step` apart; those of one channel are
+   `step` apart; `back` rotates them by 180 degrees. */
 TARGET_CLONES
 static void NAME(kernel_values)(const REAL *kernels, int64_t channel_step, int64_t channels, int64_t step,
                                 int64_t count, int back, REAL *target, const values_t *values) {
@@ -263,7 +261,7 @@ static void NAME(kernel_values)(const REAL *kernels, int64_t channel_step, int64
     CONSTANTS;
     NAME(lanes) turned[9 * TOGETHER], half[18], found[POINTS];
     for (int64_t k = 0; k < count; k++) {
-        /* Neighbors in memory are turned together. */
+        /* Adjacent kernels are transposed together. */
         if (step != 9)
             NAME(turn)(kernels + k * step, channel_step, 1, channels, 9, (REAL *)turned);
         else if (k % TOGETHER == 0)
@@ -284,7 +282,7 @@ static void NAME(kernel_values)(const REAL *kernels, int64_t channel_step, int64
     }
 }
 
-/* Gradients of kernels from those of their values, as kernel_values has them; -> are all of them finite? */
+/* Compute gradients of kernels from those of their values, laid out as in kernel_values; -> are all finite? */
 TARGET_CLONES
 static int NAME(put_kernels)(const REAL *source, const values_t *values, int64_t channels, int64_t count,
                              REAL *kernels, int64_t channel_step) {

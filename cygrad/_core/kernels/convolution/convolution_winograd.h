@@ -1,4 +1,4 @@
-/* Winograd's convolution with kernels of 3 x 3: tiles of 4 x 4 results from 6 x 6 elements with 36 products, not 144.
+/* Winograd convolution with 3 x 3 kernels: tiles of 4 x 4 results from 6 x 6 elements with 36 products, not 144.
 
    S. Winograd, Arithmetic Complexity of Computations (1980), and A. Lavin, S. Gray, Fast Algorithms for Convolutional
    Neural Networks (2016). A tile d and a kernel g become values of polynomials at the points 0, a, -a, b, -b and
@@ -23,17 +23,17 @@ enum {
     POINTS = 36
 };
 
-/* Where tiles are cut from, or put together: planes of a batch, in elements. */
+/* Planes of a batch from which tiles are read, or to which they are written; in elements. */
 typedef struct {
     char *data;
     int64_t batch_step, channel_step, line_step, step;
     int64_t lines, columns;
-    int64_t top, left;      /* padding: tile (0, 0) begins so far before the plane */
+    int64_t top, left;      /* padding: offset of tile (0, 0) before the plane */
     int64_t tile_columns;   /* of a plane */
     int64_t tiles;
 } planes_t;
 
-/* Values of some tiles: channels side by side, then tiles, then points; in elements. */
+/* Layout of the values of tiles: channels contiguous, then tiles, then points; in elements. */
 typedef struct {
     char *data;
     int64_t tile_step, point_step;

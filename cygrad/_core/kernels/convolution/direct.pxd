@@ -1,4 +1,4 @@
-"""How a kernel moves over images: sizes and steps of convolutions, checked; and images as columns."""
+"""Geometry of convolutions, im2col loops, and the direct algorithm."""
 
 from libc.stdint cimport int64_t
 from cygrad._core.arrays.array cimport MAX_DIMS, array_t, value_t
@@ -26,47 +26,47 @@ cdef extern from "kernels/convolution/convolution_columns.h" nogil:
     # `leading` elements apart.
     void gather_columns(const geometry_t *geometry, int64_t bytes, const char *image, int64_t c0, int64_t c1,
                         int64_t p0, int64_t p1, char *columns, int64_t leading)
-    # The transpose: columns added into channels [c0, c1). kind: 0 float, 1 double, 2 and 3 complex, 4 int64.
+    # Transpose: add columns into channels [c0, c1). kind: 0 float, 1 double, 2 and 3 complex, 4 int64.
     void scatter_columns(const geometry_t *geometry, int kind, char *image, int64_t c0, int64_t c1,
                          int64_t p0, int64_t p1, const char *columns, int64_t leading)
 
 # `kind` of scatter_columns for a dtype; -1 where there is none.
 cdef int scatter_kind(int dtype) noexcept nogil
-# One integer for all, or one for each, of `n` spatial dimensions; the leading 3 - n become `filler`.
+# Read one integer for all, or one for each, of `n` spatial dimensions; the leading 3 - n become `filler`.
 cdef int read_sizes(const char *operation, const char *name, const value_t *value, int n, int64_t least,
                     int64_t filler, int64_t *sizes) noexcept nogil
-# stride, padding, dilation and, if `groups` is given, their number; `arguments` points to the first of them.
+# Read stride, padding, dilation and, `with_groups`, groups; `arguments` points to the first of them.
 cdef int read_movement(const char *operation, int n, const value_t *arguments, bint with_groups,
                        geometry_t *geometry) noexcept nogil
-# Batch, channels and sizes of input (batch, channels, ...) and weight (out, channels / groups, ...); output sizes.
+# Set sizes from input (batch, channels, ...) and weight (out, channels / groups, ...), and the output sizes.
 cdef int fit_shapes(const char *operation, int ndim, const int64_t *input, int weight_ndim, const int64_t *weight,
                     geometry_t *geometry) noexcept nogil
-# Sizes of the output of `n` spatial dimensions from size, kernel and movement; refuses kernels larger than the image.
+# Compute the output sizes of `n` spatial dimensions; refuse kernels larger than the padded image.
 cdef int fit_output(const char *operation, int n, geometry_t *geometry) noexcept nogil
-# Steps of the memory that the columns are gathered from or scattered into.
+# Set the strides of the memory that columns are gathered from or scattered into.
 cdef void follow(geometry_t *geometry, const array_t *input) noexcept nogil
-# (batch, groups * out_channels, ...): the shape of the output; -> its number of dimensions.
+# Set the output shape (batch, groups * out_channels, ...); -> its number of dimensions.
 cdef int output_shape(const geometry_t *geometry, int n, int64_t *shape) noexcept nogil
 
 # -------------------------------------------------------------------------------------------------- convolution problem
 
-# A convolution, checked and ready to be computed: what all forms of computing it are given.
+# A checked convolution: the input of all algorithms.
 
 ctypedef struct problem_t:
     geometry_t geometry
     int dtype
     int64_t bytes              # of an element
-    char *input                # or its gradient; with the steps of the geometry
+    char *input                # or its gradient; with the strides of the geometry
     char *weight               # contiguous; or its gradient
     char *output               # contiguous; or its gradient
-    char *bias                 # contiguous: one number for each channel of the result; or NULL
+    char *bias                 # contiguous: one number per output channel; or NULL
 
 cdef enum:
-    NOT_APPLICABLE = -1                # no error: this form does not fit the numbers, another one must be taken
-    PIECE_WORK = 1 << 18       # multiplications worth a piece of a parallel loop
-    PARTS = 16                 # pieces into which the gradient of a kernel is cut, if it is worth while
+    NOT_APPLICABLE = -1                # no error: the algorithm cannot compute these values, use another one
+    PIECE_WORK = 1 << 18       # multiplications worth a chunk of a parallel loop
+    PARTS = 16                 # partial sums of the weight gradient, at most
     PART_WORK = 1 << 20        # ... multiplications of each
-    PART_BYTES = 1 << 26       # ... and memory of all their sums
+    PART_BYTES = 1 << 26       # ... and memory of all partial sums
 
 
 cdef inline int64_t grain(int64_t work) noexcept nogil:
@@ -75,14 +75,14 @@ cdef inline int64_t grain(int64_t work) noexcept nogil:
 
 # --------------------------------------------------------------------------------------------------- convolution direct
 
-# Convolutions by vectors along lines of images, without patches: float32 and float64.
+# Convolutions of float32 and float64 by vectors along lines of images, without patches.
 
-# Bytes that one task needs; `back`: for the gradient of the input.
+# Return the bytes that one task needs; `back`: for the input gradient.
 cdef int64_t direct_bytes(const geometry_t *geometry, int64_t bytes, bint back) noexcept nogil
-# Elements of a channel of the output, or of the input for its gradient, that are computed: those between lines too.
+# Return the elements computed per channel, those between lines included; `back`: for the input gradient.
 cdef int64_t direct_elements(const geometry_t *geometry, bint back) noexcept nogil
-# The result, its input's gradient, its kernel's gradient: each writes all of what it computes.
+# Compute the output, the input gradient, or the weight gradient; each overwrites its result.
 cdef int direct_forward(problem_t *problem) noexcept nogil
-# ... NOT_APPLICABLE where the kernel has an inf or nan, which would spread to places that it does not meet.
+# Return NOT_APPLICABLE if the kernel has an inf or nan, which would spread to other elements.
 cdef int direct_input(problem_t *problem) noexcept nogil
 cdef int direct_weight(problem_t *problem) noexcept nogil

@@ -1,4 +1,4 @@
-"""How a kernel moves over images: sizes and steps of convolutions, checked; and images as columns."""
+"""Geometry of convolutions, and the direct algorithm."""
 
 from libc.math cimport isfinite
 from libc.stdint cimport int64_t
@@ -18,7 +18,7 @@ from cygrad._core.threads.parallel cimport parallel_for
 
 cdef extern from * nogil:
     """
-    #define LARGEST ((int64_t)1 << 31)    /* of one size: products and sums of two such numbers do not overflow */
+    #define LARGEST ((int64_t)1 << 31)    /* largest size: products and sums of two sizes do not overflow */
     """
     const int64_t LARGEST
 
@@ -150,12 +150,11 @@ cdef int output_shape(const geometry_t *geometry, int n, int64_t *shape) noexcep
 
 # --------------------------------------------------------------------------------------------------- convolution direct
 
-# Convolutions without patches: of few channels, above all of one channel each ("depthwise"), and of long lines.
+# Convolutions without patches, for few channels ("depthwise" above all) and long lines.
 #
-# A product of matrices with one row wastes nearly all that makes it fast, and patches are nine copies of an image for a
-# kernel of 3 x 3. Here an image becomes padded lines (see
-# convolution_direct.h), and each tap of the kernel is a product of one number with all of them, in vectors. One task is
-# one group of channels of one image; its buffers stay in the cache.
+# A matrix product with one row is slow, and 3 x 3 patches copy an image nine times. Here an image becomes padded lines
+# (convolution_direct.h), and each tap multiplies them by one number, in vectors. A task is one group of channels of one
+# image; its buffers stay in the cache.
 
 cdef extern from "kernels/convolution/convolution_direct.h" nogil:
     ctypedef struct lines_t:
@@ -176,8 +175,8 @@ cdef extern from "kernels/convolution/convolution_direct.h" nogil:
     void plain_dots_double(const geometry_t *g, const double *grad, const double *image, double *sums)
 
 cdef enum:
-    ROWS = 32                  # channels of a result that are computed together
-    RUN = 2048                 # elements of which a sum is made before it is added in double precision
+    ROWS = 32                  # output channels computed together
+    RUN = 2048                 # elements summed before the sum is added in double precision
 
 ctypedef fused real:
     float
@@ -186,32 +185,32 @@ ctypedef fused real:
 ctypedef struct direct_form_t:
     problem_t *problem
     lines_t lines
-    int64_t parts              # of the batch, for the gradient of the kernel
+    int64_t parts              # of the batch, for the weight gradient
     int64_t part_images
-    double *sums               # of the parts
-    char *weights              # for the gradient of the input, in the order of its sources
+    double *sums               # partial sums of the parts
+    char *weights              # for the input gradient, in the order of its sources
     int64_t failed             # atomic: a thread had no memory
 
-# Memory of a task, for the elements of one type.
+# Buffers of a task.
 ctypedef struct room_t:
     storage_t *memory
-    char *images               # zeros around what is dealt into them
+    char *images               # padded with zeros
     char *outputs
     char **sources             # for each channel and tap
-    int64_t *places            # ... of the gradient of the input: where their weights are
-    int64_t *first             # ... and which belong to each phase
-    char *start                # of sums: a number for each channel of the result
+    int64_t *places            # ... of the input gradient: positions of their weights
+    int64_t *first             # ... and the first one of each phase
+    char *start                # initial sums: one number per output channel
 
 
 # ---------------------------------------------------------------- buffers
 
 cdef int64_t _sources(const geometry_t *g) noexcept nogil:
-    """The most that a result is summed of."""
+    """Return an upper limit of the terms of a result."""
     return max(g.in_channels, g.out_channels) * g.taps
 
 
 cdef inline int64_t _rows(int64_t channels) noexcept nogil:
-    """Return how many channels of a result are computed together."""
+    """Return how many output channels are computed together."""
     return min(<int64_t>ROWS, channels)
 
 
@@ -255,7 +254,7 @@ cdef bint _open(direct_form_t *work, int64_t images, int64_t outputs, room_t *ro
 
 
 cdef void _point_at_images(direct_form_t *work, room_t *room) noexcept nogil:
-    """Sources of an output: each channel's phases, shifted by each tap."""
+    """List the sources of an output: the phases of each channel, shifted by each tap."""
     cdef geometry_t *g = &work.problem.geometry
     cdef int64_t channel, a, b, c, source = 0
     for channel in range(g.in_channels):
@@ -269,7 +268,7 @@ cdef void _point_at_images(direct_form_t *work, room_t *room) noexcept nogil:
 
 
 cdef void _deal(direct_form_t *work, int64_t image, int64_t channel, real *buffer, bint back) noexcept nogil:
-    """A channel (of all groups) of an image into its phases, or out of them."""
+    """Copy a channel (of all groups) of an image to its phases, or back."""
     cdef geometry_t *g = &work.problem.geometry
     cdef real *plane = <real *>work.problem.input + image * g.batch_step + channel * g.channel_step
     if real is float:
@@ -279,7 +278,7 @@ cdef void _deal(direct_form_t *work, int64_t image, int64_t channel, real *buffe
 
 
 cdef void _spread(direct_form_t *work, int64_t image, int64_t channel, real *buffer, bint back) noexcept nogil:
-    """A channel (of all groups) of an output into lines, or out of them."""
+    """Copy a channel (of all groups) of an output to lines, or back."""
     cdef geometry_t *g = &work.problem.geometry
     cdef real *plane = <real *>work.problem.output + (image * g.groups * g.out_channels + channel) * g.positions
     if real is float:
@@ -328,7 +327,7 @@ cdef void _forward_body(void *context, int64_t begin, int64_t end) noexcept nogi
 
 
 cdef int64_t _task_work(const geometry_t *g) noexcept nogil:
-    """Multiplications of one group of one image."""
+    """Count the multiplications of one group of one image."""
     return g.in_channels * g.out_channels * g.taps * g.positions
 
 
@@ -344,7 +343,7 @@ cdef int direct_forward(problem_t *problem) noexcept nogil:
 # ---------------------------------------------------------------- gradient of the input
 
 cdef void _point_at_outputs(direct_form_t *work, room_t *room) noexcept nogil:
-    """Sources of each phase of the input: each output channel, shifted back by each of the phase's taps."""
+    """List the sources of each phase of the input: output channels, shifted back by each tap of the phase."""
     cdef geometry_t *g = &work.problem.geometry
     cdef int64_t phase, channel, a, b, c, tap, source = 0
     for phase in range(direct_phases(g)):
@@ -405,7 +404,7 @@ cdef void _input_body(void *context, int64_t begin, int64_t end) noexcept nogil:
 
 
 cdef void _order_weights(direct_form_t *work, room_t *room, real *weight) noexcept nogil:
-    """The weights of each channel of the input in the order of the sources of its gradient."""
+    """Copy the weights of each input channel in the order of the sources of its gradient."""
     cdef geometry_t *g = &work.problem.geometry
     cdef int64_t taps = g.out_channels * g.taps, group, i, source
     cdef real *weights = <real *>work.weights
@@ -431,7 +430,7 @@ cdef int direct_input(problem_t *problem) noexcept nogil:
     cdef int64_t n = g.groups * g.out_channels * g.in_channels * g.taps
     cdef room_t room
     cdef storage_t *weights
-    # Zeros between lines of outputs are multiplied by the kernel too.
+    # The kernel also multiplies the zeros between lines of outputs.
     if not (_all_finite(<float *>problem.weight, n) if problem.dtype == FLOAT32
             else _all_finite(<double *>problem.weight, n)):
         return NOT_APPLICABLE
@@ -457,7 +456,7 @@ cdef int direct_input(problem_t *problem) noexcept nogil:
 
 cdef void _add_dots(direct_form_t *work, int64_t image, int64_t group, int64_t channel, int64_t rows, room_t *room,
                     real *outputs, double *found, double *sums) noexcept nogil:
-    """Products of some output channels with all sources, added to `sums`."""
+    """Add products of some output channels with all sources to `sums`."""
     cdef geometry_t *g = &work.problem.geometry
     cdef int64_t taps = g.in_channels * g.taps, i, row, source, tap
     cdef bint finite
@@ -472,7 +471,7 @@ cdef void _add_dots(direct_form_t *work, int64_t image, int64_t group, int64_t c
                 finite &= isfinite(found[row * taps + source * g.taps + tap])
             if finite:
                 continue
-            # Zeros between lines may have met an inf or nan.
+            # An inf or nan may have met zeros between lines.
             memset(found + row * taps + source * g.taps, 0, g.taps * sizeof(double))
             grad = (<real *>work.problem.output
                     + ((image * g.groups + group) * g.out_channels + channel + row) * g.positions)
@@ -488,7 +487,7 @@ cdef void _add_dots(direct_form_t *work, int64_t image, int64_t group, int64_t c
 
 cdef void _weight_task(direct_form_t *work, int64_t part, int64_t begin, int64_t end, room_t *room, real *images,
                        double *found) noexcept nogil:
-    """Groups [begin, end), summed over a part of the batch: image by image, as they lie in memory."""
+    """Sum groups [begin, end) over a part of the batch, image by image in memory order."""
     cdef geometry_t *g = &work.problem.geometry
     cdef int64_t image, group, channel, i, rows, taps = g.in_channels * g.taps
     cdef real *outputs = <real *>room.outputs
@@ -508,7 +507,7 @@ cdef void _weight_task(direct_form_t *work, int64_t part, int64_t begin, int64_t
 
 
 cdef void _weight_body(void *context, int64_t begin, int64_t end) noexcept nogil:
-    """Tasks are counted through the groups of a part, then through the parts."""
+    """Run tasks, numbered by group within a part."""
     cdef direct_form_t *work = <direct_form_t *>context
     cdef geometry_t *g = &work.problem.geometry
     cdef room_t room
@@ -534,7 +533,7 @@ cdef void _weight_body(void *context, int64_t begin, int64_t end) noexcept nogil
 
 
 cdef void _add_parts(direct_form_t *work, real *weight, int64_t size) noexcept nogil:
-    """The sums of all parts, in order."""
+    """Add the sums of all parts, in order."""
     cdef int64_t i, part
     cdef double total
     for i in range(size):

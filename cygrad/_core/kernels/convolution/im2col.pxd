@@ -1,12 +1,8 @@
-"""Convolutions as products of matrices whose columns are patches of images: of all dtypes."""
+"""Convolutions of all dtypes as matrix products with im2col columns."""
 
 from cygrad._core.kernels.convolution.direct cimport problem_t
 
-# ------------------------------------------------------------------------------------------------- convolution products
-
-# Convolutions as products of matrices whose columns are patches of images: of all dtypes.
-
-# The result, its input's gradient, its kernel's gradient: each writes all of what it computes.
+# Compute the output, the input gradient, or the weight gradient; each overwrites its result.
 cdef int columns_forward(problem_t *problem) noexcept nogil
 cdef int columns_input(problem_t *problem) noexcept nogil
 cdef int columns_weight(problem_t *problem) noexcept nogil

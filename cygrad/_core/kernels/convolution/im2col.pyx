@@ -1,4 +1,4 @@
-"""Patches of images as columns of matrices, and columns added up as patches of images: transposes of each other."""
+"""im2col and its transpose col2im, and convolutions as matrix products with the columns."""
 
 from libc.stdint cimport int64_t
 from libc.stdio cimport snprintf
@@ -23,18 +23,18 @@ from cygrad._core.threads.parallel cimport parallel_for
 # -------------------------------------------------------------------------------------------------- convolution patches
 
 cdef enum:
-    PIECE = 1 << 15            # elements of columns worth a thread
+    PIECE = 1 << 15            # elements of columns worth a chunk
 
 ctypedef struct patches_t:
     geometry_t geometry
     int dtype
-    bint back                  # columns into images
+    bint back                  # col2im
     char *images
     char *columns              # contiguous
 
 
 cdef void _body(void *context, int64_t begin, int64_t end) noexcept nogil:
-    """Channels of images, counted through the batch."""
+    """Gather or scatter some channels, numbered through the batch."""
     cdef patches_t *work = <patches_t *>context
     cdef geometry_t *g = &work.geometry
     cdef int64_t bytes = itemsize(work.dtype), item, image, channel
@@ -61,7 +61,7 @@ cdef void _run(patches_t *work, array_t *images, array_t *columns, bint back) no
 
 
 cdef int _read(const char *name, const value_t *sizes, geometry_t *geometry) noexcept nogil:
-    """kernel_size, dilation, padding, stride."""
+    """Read kernel_size, dilation, padding, stride."""
     cdef value_t[3] movement
     cdef int status
     movement[0], movement[1], movement[2] = sizes[3], sizes[2], sizes[1]
@@ -150,11 +150,10 @@ register_kernel("col2im", col2im_kernel)
 
 # Convolutions as products of matrices.
 #
-# Patches of the input become columns of a matrix (see convolution_columns.h), a tile of positions and channels at a
-# time; each tile is one product on one thread, of float32 and float64 in blocks that read both operands where they are
-# (product_blocks.h), else by BLAS. So the memory for columns is a few hundred KB for each thread, whatever the batch.
-# Where an image has few positions, a tile takes several images. Tiles depend on the problem alone, and gradients of
-# kernels are summed over parts of the batch in a fixed order: the bits are the same for any number of threads.
+# Patches become columns of a matrix (convolution_columns.h), a tile of positions and channels at a time, which takes a
+# few hundred KB per thread. Each tile is one product on one thread: in register blocks without packing for float32 and
+# float64 (product_blocks.h), else by BLAS. Small images share a tile. Tiles depend only on the problem, and weight
+# gradients are summed over parts of the batch in order, so results are bit-identical for any number of threads.
 
 cdef extern from "simd/word_moves.h" nogil:
     void turn_words(const char *source, int64_t source_step, char *out, int64_t out_step, int64_t rows, int64_t columns)
@@ -162,17 +161,17 @@ cdef extern from "simd/word_moves.h" nogil:
                       int64_t columns)
 
 cdef enum:
-    WIDTH = 256                # positions of a tile, if there are as many
+    WIDTH = 256                # positions of a tile, at most
     COLUMNS = 1 << 19          # bytes for the columns of a tile
     LARGEST_COLUMNS = 1 << 22  # ... if those of one channel are more
-    TASKS = 8                  # for threads, if there are as many images or chunks
+    TASKS = 8                  # tasks for threads, if images or chunks suffice
     LEAST_CHUNK = 64           # channels
     FAR = 1 << 12              # bytes between rows of kernels
     LEAST_ROWS = 32            # of columns: from there on outputs are worth transposing,
     LEAST_CHANNELS = 16        # ... as many channels as a vector has lanes,
     LEAST_POSITIONS = 256      # ... and sums of at least that many products
 
-# One task, with memory for columns, for results that are moved, and for products in blocks.
+# Run one task, with memory for columns, for moved results, and for products in blocks.
 ctypedef void (*tile_task_t)(tiling_t *work, int64_t task, char *columns, char *buffer, char *room) noexcept nogil
 
 ctypedef struct tiling_t:
@@ -188,15 +187,15 @@ ctypedef struct tiling_t:
     int64_t parts              # of the batch, for the gradient of the kernel
     int64_t part_images
     char *sums                 # of the parts
-    bint in_blocks             # products of float32 and float64 without packing
-    bint turned                # ... and sums for the gradient of the kernel have output channels side by side
-    bint plain                 # kernels of one tap: images are columns already
+    bint in_blocks             # float32 and float64: products without packing
+    bint turned                # ... and sums of the weight gradient have contiguous output channels
+    bint plain                 # one tap, no stride or padding: images are columns already
     int64_t failed             # atomic: a thread had no memory
-    tile_task_t task           # what a thread does again and again
+    tile_task_t task           # the function to run
 
 
 cdef void _plan(tiling_t *work, problem_t *problem, tile_task_t task, bint back) noexcept nogil:
-    """Return tiles of positions and chunks of channels, which are separate tasks for the direction `back`."""
+    """Choose tiles of positions and chunks of channels, which are separate tasks for the direction `back`."""
     cdef geometry_t *g = &problem.geometry
     cdef int64_t room, wide, dense = 1
     cdef int i
@@ -207,16 +206,16 @@ cdef void _plan(tiling_t *work, problem_t *problem, tile_task_t task, bint back)
     work.in_blocks = problem.dtype == FLOAT32 or problem.dtype == FLOAT64
     work.turned = False
     if task == _input_task:
-        # Kernels are read across their rows: these must not push each other out of the first-level cache.
+        # Kernels are read across their rows, which must not evict each other from the L1 cache.
         work.in_blocks = work.in_blocks and work.rows >= LEAST_ROWS and work.rows * work.bytes < FAR
     elif task == _weight_task:
         work.turned = (work.in_blocks and work.rows >= LEAST_ROWS and g.out_channels >= LEAST_CHANNELS
                        and g.batch * g.positions >= LEAST_POSITIONS)
     work.images = 1
-    # Very large kernels have narrow tiles: columns of one channel are made at a time, if not of more.
+    # Very large kernels have narrow tiles of at least one channel.
     wide = max(1, min(<int64_t>WIDTH, LARGEST_COLUMNS // (work.bytes * g.taps)))
     if g.positions < wide // 2:
-        # Few positions: several images together, but no fewer tasks than there may be threads.
+        # Small images share a tile, but leave enough tasks for threads.
         work.images = max(1, min(wide // g.positions, max(g.batch // TASKS, min(4, g.batch // 2) if back else 1)))
     work.tiles = max(1, (g.positions + wide // 2) // wide)
     work.width = (g.positions + work.tiles - 1) // work.tiles
@@ -256,7 +255,7 @@ cdef void _multiply(tiling_t *work, bint transpose_a, int64_t m, int64_t n, int6
 
 cdef void _turn(int64_t bytes, const char *source, int64_t source_step, char *out, int64_t out_step, int64_t rows,
                 int64_t columns) noexcept nogil:
-    """A matrix of real numbers turned about its diagonal; steps in elements."""
+    """Transpose a matrix of real numbers; strides in elements."""
     if bytes == 4:
         turn_words(source, source_step * bytes, out, out_step * bytes, rows, columns)
     else:
@@ -265,7 +264,7 @@ cdef void _turn(int64_t bytes, const char *source, int64_t source_step, char *ou
 
 cdef void _fill(tiling_t *work, char *target, int64_t channel, int64_t channels, int64_t count,
                 int64_t leading) noexcept nogil:
-    """Rows of `count` elements: the bias of each channel, or zeros."""
+    """Fill rows of `count` elements with the bias of each channel, or with zeros."""
     cdef int64_t i, row, bytes = work.bytes
     cdef char *start
     for row in range(channels):
@@ -285,7 +284,7 @@ cdef void _fill(tiling_t *work, char *target, int64_t channel, int64_t channels,
 
 cdef void _move_output(tiling_t *work, bint back, int64_t image, int64_t count, int64_t group, int64_t p0,
                        int64_t width, char *buffer) noexcept nogil:
-    """A tile of the output of several images: from a matrix with a row for each channel, or into one."""
+    """Copy a tile of the output of several images from a matrix with a row for each channel, or to one."""
     cdef geometry_t *g = &work.problem.geometry
     cdef int64_t i, channel, bytes = work.bytes
     cdef char *here
@@ -303,7 +302,7 @@ cdef void _move_output(tiling_t *work, bint back, int64_t image, int64_t count, 
 
 cdef const char *_columns(tiling_t *work, int64_t image, int64_t count, int64_t group, int64_t c0, int64_t c1,
                           int64_t p0, int64_t p1, char *buffer, int64_t *leading) noexcept nogil:
-    """Columns of some channels of one group: in the buffer, or where they are already."""
+    """Return the columns of some channels of one group, gathered into the buffer unless the image has them."""
     cdef geometry_t *g = &work.problem.geometry
     cdef const char *source = work.problem.input + (image * g.batch_step
                                             + group * g.in_channels * g.channel_step) * work.bytes
@@ -319,12 +318,12 @@ cdef const char *_columns(tiling_t *work, int64_t image, int64_t count, int64_t 
 
 
 cdef int64_t _column_bytes(tiling_t *work) noexcept nogil:
-    """Memory for the columns of a tile."""
+    """Return the bytes for the columns of a tile."""
     return 0 if work.plain else work.channels * work.problem.geometry.taps * work.width * work.images * work.bytes
 
 
 cdef int64_t _output_bytes(tiling_t *work) noexcept nogil:
-    """Memory for a tile of the output of several images, or turned."""
+    """Return the bytes for a tile of the output of several images, or transposed."""
     if work.images == 1 and not work.turned:
         return 0
     return work.problem.geometry.out_channels * work.width * work.images * work.bytes
@@ -379,7 +378,7 @@ cdef int columns_forward(problem_t *problem) noexcept nogil:
 # ---------------------------------------------------------------- gradient of the input
 
 cdef void _input_task(tiling_t *work, int64_t task, char *columns, char *buffer, char *room) noexcept nogil:
-    """A chunk of channels of one block of images, position by position."""
+    """Compute a chunk of channels of one block of images, tile by tile."""
     cdef geometry_t *g = &work.problem.geometry
     cdef int64_t chunk = task % work.chunks, group = task // work.chunks % g.groups
     cdef int64_t image = task // work.chunks // g.groups * work.images, bytes = work.bytes
@@ -426,7 +425,7 @@ cdef int columns_input(problem_t *problem) noexcept nogil:
 cdef void _add_product(tiling_t *work, int64_t image, int64_t count, int64_t group, int64_t p0, int64_t p1,
                        int64_t rows, const char *patches, int64_t leading, bint add, char *target, char *buffer,
                        char *room) noexcept nogil:
-    """The product of a tile's columns and outputs, added to the sums."""
+    """Add the product of a tile's columns and outputs to the sums."""
     cdef geometry_t *g = &work.problem.geometry
     cdef int64_t i, width = count * (p1 - p0), step = g.positions
     cdef const char *grad = work.problem.output + ((image * g.groups + group) * g.out_channels * g.positions
@@ -448,7 +447,7 @@ cdef void _add_product(tiling_t *work, int64_t image, int64_t count, int64_t gro
 
 
 cdef void _weight_task(tiling_t *work, int64_t task, char *columns, char *buffer, char *room) noexcept nogil:
-    """A chunk of channels of the gradient, summed over a part of the batch."""
+    """Sum a chunk of channels of the gradient over a part of the batch."""
     cdef geometry_t *g = &work.problem.geometry
     cdef int64_t chunk = task % work.chunks, group = task // work.chunks % g.groups
     cdef int64_t part = task // work.chunks // g.groups
@@ -473,7 +472,7 @@ cdef void _weight_task(tiling_t *work, int64_t task, char *columns, char *buffer
 
 
 cdef void _put_sums(tiling_t *work) noexcept nogil:
-    """The sums of all parts, which are in the first, become the result."""
+    """Copy the first part, which holds the sum of all parts, to the result."""
     cdef geometry_t *g = &work.problem.geometry
     cdef int64_t group, size = g.out_channels * work.rows * work.bytes
     if not work.turned:
@@ -485,7 +484,7 @@ cdef void _put_sums(tiling_t *work) noexcept nogil:
 
 
 cdef void _sum_parts(void *context, int64_t begin, int64_t end) noexcept nogil:
-    """Real numbers [begin, end) of all sums but the first are added to the first, in order."""
+    """Add elements [begin, end) of the other parts to the first part, in order."""
     cdef tiling_t *work = <tiling_t *>context
     cdef int64_t part, i, n = work.problem.geometry.groups * work.problem.geometry.out_channels * work.rows
     cdef bint single = work.problem.dtype == FLOAT32 or work.problem.dtype == COMPLEX64
@@ -500,7 +499,7 @@ cdef void _sum_parts(void *context, int64_t begin, int64_t end) noexcept nogil:
 
 
 cdef void _plan_parts(tiling_t *work) noexcept nogil:
-    """How the batch is cut: into as many parts as are worth while, if chunks of channels are not enough."""
+    """Split the batch into parts if chunks of channels are too few tasks."""
     cdef geometry_t *g = &work.problem.geometry
     cdef int64_t size = g.groups * g.out_channels * work.rows
     cdef int64_t parts = PARTS // (g.groups * work.chunks)

@@ -1,11 +1,10 @@
 """
-Winograd's form of convolutions with kernels of 3 x 3: tiles of 4 x 4 results with a quarter of the products.
+Winograd convolutions with 3 x 3 kernels: tiles of 4 x 4 results with a quarter of the multiplications.
 
-Values of tiles and of kernels at 36 points (see convolution_winograd.h) are multiplied, point by point, as matrices of
-channels: 36 calls of BLAS for a block of tiles. What is computed first, and kept, depends on what is large. Few
-kernels, or those of many tiles: the values of all kernels, then block after block, each by one thread. Many kernels and
-few tiles: the values of all tiles, then the kernels in chunks of channels of the results, so that the values of a chunk
-do not leave the cache. Blocks and chunks depend on the problem alone, and sums over blocks are taken in order.
+Values of tiles and kernels at 36 points (convolution_winograd.h) are multiplied, point by point, as matrices of
+channels: 36 BLAS calls for a block of tiles. Few kernels or many tiles: evaluate all kernels, then compute a block on
+one thread. Many kernels and few tiles: evaluate all tiles, then kernels in chunks of output channels that stay in the
+cache. Blocks and chunks depend only on the problem, and sums over blocks are in order.
 """
 
 from libc.stdint cimport int64_t
@@ -60,9 +59,9 @@ cdef extern from "kernels/convolution/convolution_winograd.h" nogil:
                         double *kernels, int64_t channel_step)
 
 cdef enum:
-    SMALL_BYTES = 3 << 20      # values of kernels that are kept for all blocks
+    SMALL_BYTES = 3 << 20      # values of kernels kept for all blocks
     BLOCK_BYTES = 2 << 20      # ... then for the values of a block
-    MANY_TILES = 64            # from this number on they are worth keeping
+    MANY_TILES = 64            # tiles from which to keep
     KERNEL_BYTES = 1 << 26     # ... more values of kernels
     LARGE_BLOCK_BYTES = 1 << 24     # ... then for the values of a block
     SOURCE_BYTES = 12 << 20    # else for those of the sources of a block
@@ -80,21 +79,21 @@ ctypedef fused real:
 
 ctypedef struct winograd_t:
     problem_t *problem
-    planes_t sources           # tiles of 6 x 6 are cut from these
-    planes_t results           # tiles of 4 x 4 are put into these, or cut from them
+    planes_t sources           # read in tiles of 6 x 6
+    planes_t results           # written or read in tiles of 4 x 4
     int64_t source_channels    # of a group
     int64_t result_channels
-    bint back                  # the gradient of the input: kernels are turned, channels exchanged
+    bint back                  # input gradient: kernels are rotated, channels exchanged
     int64_t lanes              # of a vector
     int64_t tiles
     int64_t block              # tiles of a block
     int64_t blocks
-    int64_t chunk              # channels of results that are computed together
+    int64_t chunk              # output channels computed together
     int64_t chunks
-    int64_t room               # bytes for turned lines
+    int64_t room               # bytes for transposed lines
     int64_t group
     int64_t failed             # atomic: a thread had no memory
-    int64_t is_not_finite             # atomic: a result is not finite
+    int64_t is_not_finite      # atomic: a result is not finite
 
 # Some tiles, and some channels of their results.
 ctypedef struct winograd_block_t:
@@ -106,10 +105,10 @@ ctypedef struct winograd_block_t:
     values_t sources           # a row for each tile, of channels
     values_t kernels           # a row for each channel of the sources
     values_t results           # a row for each tile
-    bint add                   # to the sums for the gradient of the kernel
-    body_t prepare             # what a chunk of channels takes: the values of its kernels or gradients,
-    body_t multiply            # their products with those of the sources,
-    body_t finish              # and what is made of these
+    bint add                   # accumulate the weight gradient
+    body_t prepare             # evaluate the kernels or gradients of a chunk of channels,
+    body_t multiply            # multiply them with the sources,
+    body_t finish              # and interpolate the results
 
 
 cdef bint winograd_fits(const geometry_t *geometry) noexcept nogil:
@@ -124,19 +123,19 @@ cdef bint winograd_fits(const geometry_t *geometry) noexcept nogil:
 # ---------------------------------------------------------------- blocks
 
 cdef inline int64_t _whole(int64_t n, int64_t unit) noexcept nogil:
-    """n rounded up."""
+    """Round up to a multiple of `unit`."""
     return (n + unit - 1) // unit * unit
 
 
 cdef int64_t _values(values_t *values, int64_t lanes, int64_t channels, int64_t tiles) noexcept nogil:
-    """Steps of values; -> how many elements they take. Points do not begin at the same place of a page."""
+    """Set the strides of values; -> number of elements. Points start at different offsets in a page."""
     values.tile_step = _whole(channels, lanes)
     values.point_step = tiles * values.tile_step + lanes
     return POINTS * values.point_step
 
 
 cdef int64_t _block(const geometry_t *g, int64_t bytes, int64_t columns, int64_t tiles, int64_t *chunk) noexcept nogil:
-    """Tiles of a block, as whole lines of an image, unless that is too many; and channels of a chunk."""
+    """Choose the tiles of a block (whole lines of an image unless too many) and the channels of a chunk."""
     cdef int64_t lanes = 64 // bytes
     cdef int64_t sources = _whole(g.in_channels, lanes), results = _whole(g.out_channels, lanes)
     cdef int64_t most, kernels = POINTS * sources * results * bytes, row = POINTS * max(sources, results) * bytes
@@ -213,7 +212,7 @@ cdef void _release(storage_t *memory) noexcept nogil:
 
 
 cdef void _begin(winograd_t *work, int64_t number, winograd_block_t *block) noexcept nogil:
-    """A block of tiles and all channels of their results."""
+    """Describe a block of tiles with all output channels."""
     block.work = work
     block.first = number * work.block
     block.count = min(work.block, work.tiles - block.first)
@@ -222,7 +221,7 @@ cdef void _begin(winograd_t *work, int64_t number, winograd_block_t *block) noex
 
 
 cdef void _choose_chunk(winograd_block_t *block, int64_t number) noexcept nogil:
-    """Some of the channels of the results."""
+    """Restrict a block to some output channels."""
     cdef winograd_t *work = block.work
     block.channel = number * work.chunk
     block.channels = min(work.chunk, work.result_channels - block.channel)
@@ -231,7 +230,7 @@ cdef void _choose_chunk(winograd_block_t *block, int64_t number) noexcept nogil:
 # ---------------------------------------------------------------- steps of a block
 
 cdef void _cut(winograd_block_t *block, bint gradients, int64_t begin, int64_t end, real *room) noexcept nogil:
-    """Values of some bundles of channels: of the sources, or of the gradients of the block's results."""
+    """Evaluate some vectors of channels of the sources, or of the gradients of the results."""
     cdef winograd_t *work = block.work
     cdef values_t *values = &block.results if gradients else &block.sources
     cdef int64_t channels = block.channels if gradients else work.source_channels, number, first, count
@@ -253,7 +252,7 @@ cdef void _cut(winograd_block_t *block, bint gradients, int64_t begin, int64_t e
 
 
 cdef void _put(winograd_block_t *block, int64_t begin, int64_t end, real *room) noexcept nogil:
-    """Some bundles of channels of the results."""
+    """Interpolate some vectors of channels of the results."""
     cdef winograd_t *work = block.work
     cdef int64_t number, first, channel, count
     cdef bint finite = True
@@ -276,7 +275,7 @@ cdef void _put(winograd_block_t *block, int64_t begin, int64_t end, real *room) 
 
 
 cdef void _kernel_values(winograd_block_t *block, int64_t begin, int64_t end, real *weight) noexcept nogil:
-    """Values of the kernels of some bundles of channels of the results."""
+    """Evaluate the kernels of some vectors of output channels."""
     cdef winograd_t *work = block.work
     cdef int64_t number, first, count, channels = work.source_channels
     cdef int64_t lane_step = 9 if work.back else channels * 9, step = work.result_channels * 9 if work.back else 9
@@ -292,7 +291,7 @@ cdef void _kernel_values(winograd_block_t *block, int64_t begin, int64_t end, re
 
 
 cdef void _put_kernels(winograd_block_t *block, int64_t begin, int64_t end, real *weight) noexcept nogil:
-    """Gradients of the kernels of some bundles of channels of the results."""
+    """Compute the gradients of the kernels of some vectors of output channels."""
     cdef winograd_t *work = block.work
     cdef int64_t number, first, count, step = work.source_channels * 9
     cdef bint finite = True
@@ -309,7 +308,7 @@ cdef void _put_kernels(winograd_block_t *block, int64_t begin, int64_t end, real
         atomic_store(&work.is_not_finite, 1)
 
 
-# The same for loops over bundles, which threads may share; each has memory for turned lines of its own.
+# Bodies of parallel loops over these vectors; each thread has its own memory for transposed lines.
 
 cdef void _lines_step(winograd_block_t *block, winograd_step_t step, int64_t begin, int64_t end) noexcept nogil:
     cdef winograd_t *work = block.work
@@ -358,7 +357,7 @@ cdef void _put_gradients(void *context, int64_t begin, int64_t end) noexcept nog
 
 
 cdef void _multiply(void *context, int64_t begin, int64_t end) noexcept nogil:
-    """Values of results at some points: a row for each tile."""
+    """Multiply at some points: a row for each tile."""
     cdef winograd_block_t *block = <winograd_block_t *>context
     cdef winograd_t *work = block.work
     cdef int64_t point, bytes = work.problem.bytes
@@ -372,7 +371,7 @@ cdef void _multiply(void *context, int64_t begin, int64_t end) noexcept nogil:
 
 
 cdef void _multiply_gradients(void *context, int64_t begin, int64_t end) noexcept nogil:
-    """Sums over tiles for the gradient of the kernels' values at some points."""
+    """Sum over tiles at some points, for the gradient of the kernels' values."""
     cdef winograd_block_t *block = <winograd_block_t *>context
     cdef winograd_t *work = block.work
     cdef int64_t point, bytes = work.problem.bytes
@@ -386,14 +385,14 @@ cdef void _multiply_gradients(void *context, int64_t begin, int64_t end) noexcep
 
 
 cdef int64_t _bundles(const winograd_t *work, int64_t channels) noexcept nogil:
-    """How many vectors channels fill."""
+    """Return how many vectors the channels fill."""
     return (channels + work.lanes - 1) // work.lanes
 
 
 # ---------------------------------------------------------------- forward, and gradient of the input
 
 cdef void _blocks_body(void *context, int64_t begin, int64_t end) noexcept nogil:
-    """Whole blocks, for kernels whose values are there."""
+    """Compute whole blocks with kernels already evaluated."""
     cdef winograd_block_t block = (<winograd_block_t *>context)[0]
     cdef values_t kernels = block.kernels
     cdef winograd_t *work = block.work
@@ -412,7 +411,7 @@ cdef void _blocks_body(void *context, int64_t begin, int64_t end) noexcept nogil
 
 
 cdef void _chunks_body(void *context, int64_t begin, int64_t end) noexcept nogil:
-    """Chunks of channels of the results of a block, for sources whose values are there."""
+    """Compute chunks of output channels of a block with sources already evaluated."""
     cdef winograd_block_t block = (<winograd_block_t *>context)[0]
     cdef winograd_t *work = block.work
     cdef int64_t number, bundles
@@ -430,7 +429,7 @@ cdef void _chunks_body(void *context, int64_t begin, int64_t end) noexcept nogil
 
 
 cdef void _convolve_blocks(winograd_t *work) noexcept nogil:
-    """Values of all kernels, then block by block."""
+    """Evaluate all kernels, then compute block by block."""
     cdef winograd_block_t block
     cdef storage_t *kernels = _allocate(work, &block.kernels, work.result_channels, work.source_channels)
     if kernels == NULL:
@@ -442,7 +441,7 @@ cdef void _convolve_blocks(winograd_t *work) noexcept nogil:
 
 
 cdef void _convolve_chunks(winograd_t *work) noexcept nogil:
-    """Block by block: values of all sources, then chunk by chunk."""
+    """Evaluate all sources of a block, then compute chunk by chunk."""
     cdef winograd_block_t block
     cdef int64_t number
     cdef storage_t *sources = _allocate(work, &block.sources, work.source_channels, work.block)
@@ -480,7 +479,7 @@ cdef int winograd_input(problem_t *problem) noexcept nogil:
 # ---------------------------------------------------------------- gradient of the kernel
 
 cdef void _sum_blocks(winograd_t *work, winograd_block_t *block) noexcept nogil:
-    """Sums over all blocks, then the gradients."""
+    """Sum over all blocks, then compute the gradients."""
     cdef int64_t number
     cdef storage_t *kernels = _allocate(work, &block.kernels, work.result_channels, work.source_channels)
     cdef storage_t *results = _allocate(work, &block.results, work.result_channels, work.block)

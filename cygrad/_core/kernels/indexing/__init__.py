@@ -1,6 +1,6 @@
 """
-Kernels that pick or place elements by index, mask or position.
+Kernels that gather or scatter elements by index, mask or position.
 
-Know integers and masks as arrays. Never know Python's indices: ``dispatch/indexing.pyx`` takes those apart. Read
+Know integers and masks as arrays. Never know Python's indices, which ``dispatch/indexing.pyx`` parses. Read
 ``index.pyx`` first.
 """

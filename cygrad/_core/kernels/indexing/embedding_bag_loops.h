@@ -1,5 +1,5 @@
-/* Sums and maxima of rows of a table, and the gradients of sums; see embedding_bag.pyx. Rows are told by their offsets in bytes,
-   negative for those that are left out. Sums are taken in parts of a few rows that are added up then. */
+/* Sums and maxima of rows of a table, and the gradients of sums; see gather.pyx. Rows are given by byte offsets,
+ * negative for skipped rows. Sums are split into parts of a few rows. */
 #ifndef CYGRAD_BAG_PARTS
 #define CYGRAD_BAG_PARTS
 #include "simd/fetch.h"
@@ -9,7 +9,7 @@ enum { PART = 64, COLUMNS = 256 };
 #include "simd/vector_functions.h"
 #include "simd/lane_sums.h"
 
-/* out = the sum of some rows, or that and `out`: several lanes at a time, so that sums stay in registers. */
+/* out = the sum of some rows (and `out`), several lanes at a time, so that sums stay in registers. */
 INLINE void NAME(add_rows)(const REAL *const *rows, const REAL *factors, int n, int64_t m, REAL *out, int weighted,
                           int more) {
     int64_t c = 0;
@@ -36,7 +36,7 @@ INLINE void NAME(add_rows)(const REAL *const *rows, const REAL *factors, int n, 
     }
 }
 
-/* out = the sum of `count` rows, times their factors where there are some; or the mean. */
+/* out = the sum or mean of `count` rows, times their factors unless NULL. */
 static void NAME(bag_sum)(const char *table, const int64_t *offsets, const REAL *factors, int64_t count, int64_t m,
                           int mean, REAL *out) {
     const REAL *rows[PART];
@@ -64,7 +64,7 @@ static void NAME(bag_sum)(const char *table, const int64_t *offsets, const REAL 
             out[c] /= members;
 }
 
-/* The gradient of bag_sum by the table: added to its rows, in order. */
+/* Add the gradient of bag_sum with respect to the table to its rows, in order. */
 static void NAME(bag_spread)(char *table, const int64_t *offsets, const REAL *factors, int64_t count, int64_t m,
                              int mean, const REAL *grad) {
     REAL share[COLUMNS];
@@ -91,7 +91,7 @@ static void NAME(bag_spread)(char *table, const int64_t *offsets, const REAL *fa
     }
 }
 
-/* The gradient of bag_sum by the factors: products of the rows and of the gradient. */
+/* Compute the gradient of bag_sum with respect to the factors: products of the rows and the gradient. */
 static void NAME(bag_products)(const char *table, const int64_t *offsets, int64_t count, int64_t m, int mean,
                                const REAL *grad, REAL *out) {
     int64_t members = 0;
@@ -104,8 +104,7 @@ static void NAME(bag_products)(const char *table, const int64_t *offsets, int64_
             out[i] /= members;
 }
 
-/* out = the maximum of rows, of each column that of the first row which has it, or nan; chosen = the number of that
-   row, -1 in bags without rows, whose maximum is 0. */
+/* out = the maximum of each column, or its first nan; chosen = the first row that has it. Empty bags: 0 and -1. */
 static void NAME(bag_maximum)(const char *table, const int64_t *offsets, int64_t count, int64_t m, int64_t row_size,
                               REAL *out, int64_t *chosen) {
     int64_t first = 0;

@@ -1,7 +1,7 @@
-"""Elements chosen along one dimension: gather, scatter, scatter_add, scatter_reduce, take_along_dim.
+"""gather, scatter, scatter_add, scatter_reduce, take_along_dim and embedding_bag.
 
-Rows of the index array are walked in order. In each, element j is at  base + index[j] * along + j * across  of
-the other array, whichever dimension is indexed.
+Rows of the index array are processed in order. Element j of a row is at  base + index[j] * along + j * across  of the
+other array, whichever dimension is indexed.
 """
 
 from libc.stdint cimport int16_t, int32_t, int64_t, int8_t, uint64_t, uint8_t
@@ -47,7 +47,7 @@ cdef extern from *:
     bint within(const int64_t *indices, int64_t n, int64_t low, int64_t high) nogil
 
 cdef enum:
-    GRAIN = 16384          # elements in one piece of a parallel loop
+    GRAIN = 16384          # elements in a chunk of a parallel loop
     PROD = TAKE + 1        # moves of scatter_reduce: products and extrema
     AMAX
     AMIN
@@ -56,32 +56,31 @@ ctypedef struct walk_t:
     int move                       # a move_t, PROD, AMAX or AMIN
     int dtype
     char *sparse
-    char *dense                    # contiguous, in the shape of the index; or one value for all
-    int64_t dense_step             # bytes from one element of it to the next: 0 for one value
+    char *dense                    # contiguous, in the shape of the index; or a single value
+    int64_t dense_step             # stride of `dense` in bytes: 0 for a single value
     const int64_t *indices         # contiguous
     int64_t length                 # of a row
-    int64_t rows_in_group          # rows that may write to the same places
-    int64_t along, across          # steps in bytes
+    int64_t rows_in_group          # rows that may write the same elements
+    int64_t along, across          # strides in bytes
     int64_t size                   # of the indexed dimension
     bint negative                  # do indices count from the end?
-    int n_outer                    # dimensions of the index but for the last
+    int n_outer                    # dimensions of the index except for the last
     int64_t outer_shape[MAX_DIMS]
     int64_t outer_strides[MAX_DIMS]
     int64_t failed                 # 1 once some index was out of bounds
 
 
 cdef inline int64_t _counted(int64_t index, int64_t size, bint negative) noexcept nogil:
-    """The index counted from the front; -1 if it is out of bounds."""
+    """Wrap an index; -1 if it is out of bounds."""
     if negative and index < 0:
         index += size
     return index if <uint64_t>index < <uint64_t>size else -1
 
 
-# The indices of a row have been checked. The steps are copied before each loop: the compiler cannot know that a write
-# leaves the struct alone.
+# The indices of a row have been checked. Strides are copied before each loop, because a write might alias the struct.
 
 cdef void _read_row(walk_t *walk, const char *base, word_t *dense, const int64_t *indices) noexcept nogil:
-    """dense[j] = the element that index j chooses."""
+    """dense[j] = element index[j]."""
     cdef int64_t j, size = walk.size, along = walk.along, across = walk.across
     if along == sizeof(word_t) and across == 0 and not walk.negative:
         for j in range(walk.length):
@@ -92,14 +91,14 @@ cdef void _read_row(walk_t *walk, const char *base, word_t *dense, const int64_t
 
 
 cdef void _write_row(walk_t *walk, char *base, const word_t *dense, const int64_t *indices) noexcept nogil:
-    """The element that index j chooses = dense[j]."""
+    """Element index[j] = dense[j]."""
     cdef int64_t j, along = walk.along, across = walk.across, step = 1 if walk.dense_step else 0
     for j in range(walk.length):
         (<word_t *>(base + indices[j] * along + j * across))[0] = dense[j * step]
 
 
 cdef void _take_row(walk_t *walk, char *base, word_t *dense, const int64_t *indices) noexcept nogil:
-    """dense[j] = the element that index j chooses, which is zero after that; from the last to the first."""
+    """dense[j] = element index[j], which becomes zero; from the last to the first."""
     cdef int64_t j, along = walk.along, across = walk.across
     cdef word_t *place
     for j in range(walk.length - 1, -1, -1):
@@ -109,7 +108,7 @@ cdef void _take_row(walk_t *walk, char *base, word_t *dense, const int64_t *indi
 
 
 cdef void _combine_row(walk_t *walk, char *base, const number_t *dense, const int64_t *indices) noexcept nogil:
-    """Add dense[j] to the element that index j chooses, or multiply, or keep the larger or smaller; nan wins."""
+    """Combine dense[j] with element index[j]: sum, product, maximum or minimum; nan wins."""
     cdef int64_t j, along = walk.along, across = walk.across, step = 1 if walk.dense_step else 0
     cdef int move = walk.move
     cdef number_t *place
@@ -137,7 +136,7 @@ cdef void _combine_row(walk_t *walk, char *base, const number_t *dense, const in
 
 
 cdef void _or_row(walk_t *walk, char *base, const uint8_t *dense, const int64_t *indices) noexcept nogil:
-    """A sum of booleans is true if one of them is."""
+    """Add booleans: true if one of them is."""
     cdef int64_t j, step = 1 if walk.dense_step else 0
     for j in range(walk.length):
         if dense[j * step]:
@@ -145,7 +144,7 @@ cdef void _or_row(walk_t *walk, char *base, const uint8_t *dense, const int64_t 
 
 
 cdef void _row(walk_t *walk, char *base, char *dense, const int64_t *indices) noexcept nogil:
-    """One row, with the loop for its dtype."""
+    """Process one row with the loop for its dtype."""
     cdef int64_t width = itemsize(walk.dtype)
     cdef int d = walk.dtype
     if not within(indices, walk.length, -walk.size if walk.negative else 0, walk.size):
@@ -206,7 +205,7 @@ cdef void _row(walk_t *walk, char *base, char *dense, const int64_t *indices) no
 
 
 cdef void _groups(void *context, int64_t begin, int64_t end) noexcept nogil:
-    """The rows of groups begin..end, in order."""
+    """Process the rows of groups begin..end, in order."""
     cdef walk_t *walk = <walk_t *>context
     cdef int64_t i, row, rest, place, n = (end - begin) * walk.rows_in_group
     cdef int k
@@ -224,7 +223,7 @@ cdef void _groups(void *context, int64_t begin, int64_t end) noexcept nogil:
 
 cdef int _run(const char *operation, int move, array_t *self, int dim, array_t *indices, char *dense,
               int64_t dense_step, bint negative, int error) noexcept nogil:
-    """Walk over contiguous int64 `indices`, whose shape has been checked."""
+    """Process all rows of contiguous int64 `indices`, whose shape has been checked."""
     cdef walk_t walk
     cdef int64_t width = itemsize(self.dtype), groups = 1
     cdef int k, last = indices.ndim - 1
@@ -253,7 +252,7 @@ cdef int _run(const char *operation, int move, array_t *self, int dim, array_t *
 
 cdef int _check_bounds(const char *operation, array_t *indices, int dim, int64_t size, bint negative,
                        int error) noexcept nogil:
-    """Name the first index that is out of bounds; OK if there is none."""
+    """Report the first index that is out of bounds; OK if there is none."""
     cdef const int64_t *values = <const int64_t *>indices.data
     cdef int64_t j
     for j in range(indices.size):
@@ -282,7 +281,7 @@ cdef int _check_index(const char *operation, array_t *self, int dim, array_t *in
 
 cdef int _open(const char *operation, const value_t *arguments, array_t **self, int *dim,
                array_t **index) noexcept nogil:
-    """Read the arguments that all kernels here begin with, and check them against each other."""
+    """Read and check the arguments self, dim and index."""
     cdef int status = rows_arguments(operation, arguments, self, dim, index)
     if status == OK:
         status = _check_index(operation, self[0], dim[0], index[0], b"self", self[0], False)
@@ -291,7 +290,7 @@ cdef int _open(const char *operation, const value_t *arguments, array_t **self, 
 
 cdef int _gathered(const char *operation, array_t *self, int dim, array_t *index, bint negative,
                    value_t *result) noexcept nogil:
-    """The chosen elements, in the shape of the index."""
+    """Gather into a new array of the shape of the index."""
     cdef array_t *chosen = NULL
     cdef array_t *indices = as_contiguous(index, INT64)
     cdef int status
@@ -319,7 +318,7 @@ cdef int scatter_backward_kernel(const value_t *arguments, value_t *results) noe
     """
     scatter_backward(self, dim, index, shape, last): gather, with zeros where src is larger than the index.
 
-    `last`: of equal indices the last gets the gradient, as its element was written last.
+    `last`: the last of equal indices gets the gradient, because its element was written last.
     """
     cdef array_t *self
     cdef array_t *index
@@ -413,7 +412,7 @@ cdef int _scatter(const char *operation, int move, bint in_place, const value_t 
         status = _source(operation, self, dim, index, &arguments[3], &dense, &step)
     if status != OK:
         return status
-    # An index in the memory that is about to change must be read before.
+    # Copy an index that shares memory with the result.
     if in_place and share_memory(index, self) and index.dtype == INT64:
         status = fresh_copy(index, &indices)
     else:
@@ -424,7 +423,7 @@ cdef int _scatter(const char *operation, int move, bint in_place, const value_t 
     elif status == OK:
         target = retain(self)
     if status == OK:
-        if in_place:           # checked before anything is written: a failure leaves the memory as it was
+        if in_place:           # check before the first write: a failure leaves the memory unchanged
             status = _check_bounds(operation, indices, dim, self.shape[dim] if self.ndim else 1, False, RUNTIME_ERROR)
         if status == OK:
             status = _run(operation, move, target, dim, indices, dense.data, step, False, RUNTIME_ERROR)
@@ -473,7 +472,7 @@ cdef int scatter_amin_kernel(const value_t *arguments, value_t *results) noexcep
 
 cdef int _broadcast_but(array_t *self, array_t *index, int dim, int64_t *self_shape,
                         int64_t *index_shape) noexcept nogil:
-    """Shapes of both with every dimension but `dim` broadcast."""
+    """Broadcast both shapes in every dimension except `dim`."""
     cdef int k
     for k in range(self.ndim):
         self_shape[k], index_shape[k] = self.shape[k], index.shape[k]
@@ -549,10 +548,8 @@ register_kernel("take_along_dim", take_along_dim_kernel)
 
 # -------------------------------------------------------------------------------------------------------- embedding bag
 
-# embedding_bag: sums, means and maxima of rows of a table, and the gradients of sums.
-#
-# Rows are added without copies. Bags are independent, and rows of a gradient are added in order, so results are
-# bit-identical for any number of threads.
+# Sums, means and maxima of rows of a table, and the gradients of sums. Bags are independent, and rows of a gradient are
+# added in order, so results are bit-identical for any number of threads.
 
 cdef extern from *:
     """
@@ -587,15 +584,15 @@ cdef extern from *:
     int simd_target() nogil
 
 cdef enum:
-    PIECE = 1 << 16       # elements worth a thread
+    PIECE = 1 << 16       # elements in a chunk of a parallel loop
 
 ctypedef struct bags_t:
     array_t *table        # (rows, m), contiguous as all of them
     array_t *factors      # of the rows; NULL for ones
-    array_t *offsets      # of rows in the table, in bytes, SKIP for those that are left out
-    array_t *starts       # of bags, and where the last one ends
+    array_t *offsets      # of rows in the table, in bytes; SKIP for skipped rows
+    array_t *starts       # of bags, and the end of the last one
     array_t *bags         # (bags, m): results, or their gradients
-    array_t *out          # products or numbers of rows; NULL for sums
+    array_t *out          # products or row indices; NULL for sums
     int64_t count         # of bags
     int64_t m
     bint mean
@@ -610,7 +607,7 @@ cdef void _close(bags_t *work) noexcept nogil:
 
 
 cdef int _find_starts(bags_t *work, const value_t *value, array_t *index, bint last) noexcept nogil:
-    """Where bags begin, from the offsets, or from a matrix whose rows are the bags; copied before it is checked."""
+    """Compute the starts of bags from offsets, copied before they are checked, or from a matrix of bags."""
     cdef array_t *given
     cdef array_t *values = NULL
     cdef int64_t *starts
@@ -653,7 +650,7 @@ cdef int _find_starts(bags_t *work, const value_t *value, array_t *index, bint l
 
 cdef int _open_bags(bags_t *work, int dtype, int64_t rows, int64_t m, const value_t *arguments, array_t **index,
                     const value_t *factors, bint last, const value_t *padding) noexcept nogil:
-    """Index and offsets of the arguments, and the factors."""
+    """Read index, offsets and factors."""
     cdef index_rule_t rule
     cdef array_t *given
     cdef int status = array_argument(b"embedding_bag", b"input", &arguments[0], index)
@@ -685,7 +682,7 @@ cdef int _open_bags(bags_t *work, int dtype, int64_t rows, int64_t m, const valu
 
 
 cdef int _table(const char *name, const value_t *value, array_t **table) noexcept nogil:
-    """An argument that is a matrix."""
+    """Read a matrix argument."""
     cdef int status = array_argument(b"embedding_bag", name, value, table)
     if status == OK and table[0].ndim != 2:
         snprintf(message(), MESSAGE, b"embedding_bag: %s must be a matrix (got shape %s).", name, shape_text(table[0]))
@@ -694,7 +691,7 @@ cdef int _table(const char *name, const value_t *value, array_t **table) noexcep
 
 
 cdef int _of_bags(bags_t *work, array_t *grad, int dtype) noexcept nogil:
-    """A gradient for each bag."""
+    """Read the gradient: a row for each bag."""
     cdef int64_t[2] shape
     shape[0], shape[1] = work.count, work.m
     cdef int status = check_same_shape(b"embedding_bag", b"the gradient", grad, 2, shape)
@@ -710,7 +707,7 @@ cdef int _of_bags(bags_t *work, array_t *grad, int dtype) noexcept nogil:
 
 cdef int _open_table(bags_t *work, const value_t *table, const value_t *arguments, array_t **index,
                      const value_t *factors, bint last, const value_t *padding) noexcept nogil:
-    """`_open_bags`, for a table whose rows are read."""
+    """Read the table, then `_open_bags`."""
     cdef array_t *weight
     cdef int status = _table(b"weight", table, &weight)
     status = status or _open_bags(work, weight.dtype, weight.shape[0], weight.shape[1], arguments, index, factors, last,
@@ -724,7 +721,7 @@ cdef int _open_table(bags_t *work, const value_t *table, const value_t *argument
 
 
 cdef void _each_bag(void *context, int64_t begin, int64_t end) noexcept nogil:
-    """Bags begin..end: sums; or products or maxima, where there is a place for them."""
+    """Process bags begin..end: sums, products or maxima."""
     cdef bags_t *work = <bags_t *>context
     cdef int set_ = simd_target(), double_precision = work.table.dtype == FLOAT64
     cdef const int64_t *starts = <int64_t *>work.starts.data
@@ -747,7 +744,7 @@ cdef void _each_bag(void *context, int64_t begin, int64_t end) noexcept nogil:
 
 
 cdef void _run_bags(bags_t *work) noexcept nogil:
-    """All bags, in pieces that are worth a thread."""
+    """Process all bags in parallel."""
     cdef int64_t elements = work.m * (work.offsets.size + work.count)
     if work.count:
         parallel_for(_each_bag, work, work.count, max(<int64_t>1, PIECE // max(<int64_t>1, elements // work.count)))
@@ -794,7 +791,7 @@ cdef int embedding_bag_maximum_kernel(const value_t *arguments, value_t *results
 
 
 cdef int embedding_bag_products_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """embedding_bag_products(grad, weight, index, offsets, mean, last, padding_idx): the gradient by the factors."""
+    """embedding_bag_products(grad, weight, index, offsets, mean, last, padding_idx): gradient of the factors."""
     cdef bags_t work
     cdef array_t *grad
     cdef array_t *index
@@ -814,7 +811,7 @@ cdef int embedding_bag_products_kernel(const value_t *arguments, value_t *result
 
 
 cdef int embedding_bag_backward_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """embedding_bag_backward(grad, index, offsets, factors, mean, last, padding_idx, rows): by the table."""
+    """embedding_bag_backward(grad, index, offsets, factors, mean, last, padding_idx, rows): gradient of the table."""
     cdef bags_t work
     cdef array_t *grad
     cdef array_t *index

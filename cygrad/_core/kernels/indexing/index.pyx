@@ -31,11 +31,11 @@ from cygrad._core.threads.parallel cimport parallel_for
 
 # ------------------------------------------------------------------------------------------------------------ positions
 
-# Indices turned into byte offsets, and masks into positions; every index is checked while it is read.
+# Convert indices to byte offsets, and masks to positions; each index is checked as it is read.
 
 cdef enum:
-    GRAIN = 32768      # elements in one piece of a parallel loop
-    BLOCK = 512        # of which positions are listed at a time: a divisor of GRAIN
+    GRAIN = 32768      # elements in a chunk of a parallel loop
+    BLOCK = 512        # elements whose positions are listed at a time: a divisor of GRAIN
 
 
 cdef int check_index_dtype(const char *operation, const array_t *indices, int error) noexcept nogil:
@@ -62,12 +62,12 @@ ctypedef struct indices_t:
 
 
 cdef inline int64_t _wrapped(const index_rule_t *rule, int64_t index) noexcept nogil:
-    """The index counted from the front."""
+    """Wrap a negative index."""
     return index + rule.size if index < 0 and rule.negative else index
 
 
 cdef void _fill_offsets(void *context, int64_t begin, int64_t end) noexcept nogil:
-    """Offsets begin..end."""
+    """Convert indices begin..end."""
     cdef indices_t *job = <indices_t *>context
     cdef const index_rule_t *rule = job.rule
     cdef int64_t i, index, step = rule.step
@@ -86,7 +86,7 @@ cdef void _fill_offsets(void *context, int64_t begin, int64_t end) noexcept nogi
 
 
 cdef int _report(array_t *indices, const index_rule_t *rule) noexcept nogil:
-    """Name the first index that is out of bounds."""
+    """Report the first index that is out of bounds."""
     cdef const int64_t *values = <const int64_t *>indices.data
     cdef int64_t i, index = 0
     for i in range(indices.size):
@@ -121,13 +121,13 @@ cdef int offsets_of(array_t *indices, const index_rule_t *rule, array_t **offset
 
 ctypedef struct mask_positions_t:
     const uint8_t *mask
-    int64_t *starts        # for each piece: how many are true, later where its positions begin
+    int64_t *starts        # of each chunk: the number of true elements, later the start of its positions
     int64_t *positions
     int64_t size
 
 
 cdef void _count_pieces(void *context, int64_t begin, int64_t end) noexcept nogil:
-    """How many elements of each of these pieces are true."""
+    """Count the true elements of each chunk."""
     cdef mask_positions_t *job = <mask_positions_t *>context
     cdef int64_t piece, i, count
     for piece in range(begin, end):
@@ -138,7 +138,7 @@ cdef void _count_pieces(void *context, int64_t begin, int64_t end) noexcept nogi
 
 
 cdef void _list_pieces(void *context, int64_t begin, int64_t end) noexcept nogil:
-    """Write the positions of these pieces."""
+    """Write the positions of each chunk."""
     cdef mask_positions_t *job = <mask_positions_t *>context
     cdef int64_t[BLOCK] block
     cdef int64_t piece, start, i, k, found, room
@@ -146,12 +146,12 @@ cdef void _list_pieces(void *context, int64_t begin, int64_t end) noexcept nogil
         k = job.starts[piece]
         start = piece * GRAIN
         while start < min(job.size, (piece + 1) * GRAIN):
-            # Every index is written and kept only if it counts: a branch would be guessed wrong all the time.
+            # Write every index and advance only for true ones: a branch would be mispredicted.
             found = 0
             for i in range(start, min(job.size, start + BLOCK)):
                 block[found] = i
                 found += job.mask[i] != 0
-            # Counted once before: never write more than there is room for, should the mask have changed since.
+            # Another thread may have changed the mask since it was counted: stay within the chunk.
             room = job.starts[piece + 1] - k
             found = min(found, room)
             memcpy(job.positions + k, block, found * sizeof(int64_t))
@@ -196,7 +196,7 @@ ctypedef struct conversion_t:
 
 
 cdef void _convert(void *context, int64_t begin, int64_t end) noexcept nogil:
-    """Positions begin..end as offsets."""
+    """Convert positions begin..end to offsets."""
     cdef conversion_t *job = <conversion_t *>context
     cdef const int64_t *shape = &job.array.shape[job.first]
     cdef const int64_t *strides = &job.array.strides[job.first]
@@ -212,7 +212,7 @@ cdef void _convert(void *context, int64_t begin, int64_t end) noexcept nogil:
 
 
 cdef void _scale(void *context, int64_t begin, int64_t end) noexcept nogil:
-    """The same where all dimensions are one run."""
+    """Convert positions if the dimensions are one contiguous run."""
     cdef conversion_t *job = <conversion_t *>context
     cdef int64_t i, step = job.array.strides[job.first + job.count - 1] * itemsize(job.array.dtype)
     for i in range(begin, end):
@@ -223,7 +223,7 @@ cdef void positions_to_offsets(array_t *positions, const array_t *array, int fir
     cdef conversion_t job
     cdef bint one_run = True
     cdef int k
-    if count == 0:         # of a 0-dim mask: position 0 is offset 0
+    if count == 0:         # 0-dim mask: position 0 is offset 0
         return
     for k in range(first, first + count - 1):
         one_run = one_run and array.strides[k] == array.shape[k + 1] * array.strides[k + 1]
@@ -235,8 +235,8 @@ cdef void positions_to_offsets(array_t *positions, const array_t *array, int fir
 
 ctypedef struct index_plan_t:
     array_t *offsets               # in bytes from the array's data, in the shape of the broadcast indices
-    bint indexed[MAX_DIMS]         # which dimensions of the array are replaced
-    int n_before                   # how many dimensions stay in front of the indices
+    bint indexed[MAX_DIMS]         # dimensions of the array that are replaced
+    int n_before                   # number of dimensions in front of the indices
     int ndim                       # of the result
     int64_t shape[MAX_DIMS]
 
@@ -245,7 +245,7 @@ ctypedef struct index_plan_t:
 
 cdef int _mask_offsets(const char *operation, array_t *mask, const array_t *self, int dim, int entry,
                        array_t **offsets) noexcept nogil:
-    """Offsets of the elements that a mask over dimensions from `dim` on chooses."""
+    """Compute the offsets of the elements that a mask over dimensions from `dim` on selects."""
     cdef int k, status
     if mask.ndim > self.ndim - dim:
         snprintf(message(), MESSAGE, b"%s: too many indices (got a mask of %d dimensions for what is left of "
@@ -266,7 +266,7 @@ cdef int _mask_offsets(const char *operation, array_t *mask, const array_t *self
 
 cdef int _entry_offsets(const char *operation, array_t *index, const array_t *self, int dim, int entry,
                         array_t **offsets, int *consumed) noexcept nogil:
-    """Offsets of one entry, and how many dimensions it replaces."""
+    """Compute the offsets of one entry, and the number of dimensions it replaces."""
     cdef index_rule_t rule
     cdef int status
     if index.dtype == BOOL:
@@ -292,7 +292,7 @@ cdef int _entry_offsets(const char *operation, array_t *index, const array_t *se
 
 
 cdef int _summed(const char *operation, int n, array_t **parts, array_t **total) noexcept nogil:
-    """The sum of n lists of offsets, broadcast against each other."""
+    """Add n arrays of offsets, broadcast against each other."""
     cdef value_t operands[MAX_DIMS]
     cdef int64_t shape[MAX_DIMS]
     cdef int64_t *sums
@@ -368,7 +368,7 @@ cdef int _make_plan(const char *operation, const array_t *self, int count, array
         status = INDEX_ERROR
     if status == OK and n:
         status = _summed(operation, n, parts, &plan.offsets)
-    elif status == OK:         # full slices only: one place, the beginning
+    elif status == OK:         # full slices only: one offset, 0
         status = new_zeros(operation, INT64, 0, NULL, &plan.offsets)
     for i in range(n):
         release(parts[i])
@@ -383,7 +383,7 @@ cdef int _make_plan(const char *operation, const array_t *self, int count, array
 
 
 cdef int _plan_shape(const char *operation, const array_t *self, index_plan_t *plan) noexcept nogil:
-    """Return the shape of the result: dimensions before the indices, the indices, dimensions after them."""
+    """Set the shape of the result: dimensions before the indices, the indices, dimensions after them."""
     cdef int k
     plan.ndim = plan.offsets.ndim
     for k in range(self.ndim):
@@ -403,7 +403,7 @@ cdef int _plan_shape(const char *operation, const array_t *self, index_plan_t *p
 
 
 cdef void _move(move_t move, const index_plan_t *plan, const array_t *self, const array_t *dense) noexcept nogil:
-    """Move the chosen elements between `self` and a contiguous array of the result's shape."""
+    """Move the selected elements between `self` and a contiguous array of the result's shape."""
     cdef nest_of_offsets_t nest
     cdef int k
     begin_nest(&nest, move, self, dense, <const int64_t *>plan.offsets.data, plan.offsets.size)
@@ -418,7 +418,7 @@ cdef void _move(move_t move, const index_plan_t *plan, const array_t *self, cons
 # ---- the kernels
 
 cdef int index_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """index(self, indices): the chosen elements, copied; a missing entry is a full slice."""
+    """index(self, indices): a copy of the selected elements; a missing entry is a full slice."""
     return _indexed(b"index", READ, arguments, results)
 
 
@@ -478,7 +478,7 @@ cdef int scalar_array(const char *operation, const value_t *value, int dtype, ar
 
 
 cdef int _dense_values(array_t *self, const value_t *values, const index_plan_t *plan, array_t **dense) noexcept nogil:
-    """The values as a contiguous array of the result's shape that shares no memory with `self`."""
+    """Return the values, contiguous, in the result's shape and without memory shared with `self`."""
     cdef array_t *source = NULL
     cdef array_t *view = NULL
     cdef int status
@@ -507,7 +507,7 @@ cdef int _dense_values(array_t *self, const value_t *values, const index_plan_t 
 
 
 cdef int index_put_into_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """index_put_into(self, indices, values, accumulate): writes the memory of self; the last of equal indices wins."""
+    """index_put_into(self, indices, values, accumulate): in-place; the last of equal indices wins."""
     cdef array_t *self
     cdef array_t *dense = NULL
     cdef array_t **indices
@@ -578,7 +578,7 @@ cdef int _multiply = primitive("mul")
 
 cdef int _row_offsets(const char *operation, const array_t *self, int dim, array_t *index, int error,
                       array_t **offsets) noexcept nogil:
-    """Offsets of the rows along `dim` that an index without negative entries chooses."""
+    """Compute the offsets of the rows along `dim` that an index without negative entries selects."""
     cdef index_rule_t rule
     memset(&rule, 0, sizeof(rule))
     rule.operation, rule.dim, rule.error = operation, dim, error
@@ -611,7 +611,7 @@ cdef int _open_rows(const char *operation, const value_t *arguments, array_t **s
 
 
 cdef int index_select_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """index_select(self, dim, index): these rows along `dim`, copied."""
+    """index_select(self, dim, index): a copy of these rows along `dim`."""
     cdef array_t *self
     cdef array_t *index
     cdef array_t *offsets = NULL
@@ -637,7 +637,7 @@ cdef int index_select_kernel(const value_t *arguments, value_t *results) noexcep
 
 
 cdef int _scaled(array_t *source, const value_t *alpha, array_t **scaled) noexcept nogil:
-    """alpha * source, contiguous; the source itself if it is contiguous and alpha is not given."""
+    """Return alpha * source, contiguous; the source itself if it is contiguous and alpha is missing."""
     cdef array_t *factor = NULL
     cdef array_t *dense = as_contiguous(source, -1)
     cdef char *arguments[3]
@@ -709,7 +709,7 @@ cdef int index_add_kernel(const value_t *arguments, value_t *results) noexcept n
 
 
 cdef int _check_weight(const char *operation, int ndim) noexcept nogil:
-    """Refuse weights that are no table of rows."""
+    """Refuse weights that are not a matrix."""
     if ndim == 2:
         return OK
     snprintf(message(), MESSAGE, b"%s: the weight must be a matrix (got %d dimensions, expected 2).", operation, ndim)
@@ -717,7 +717,7 @@ cdef int _check_weight(const char *operation, int ndim) noexcept nogil:
 
 
 cdef int embedding_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """embedding(weight, index, padding_idx): the rows of a matrix that the index names, in the index's shape."""
+    """embedding(weight, index, padding_idx): the rows of a matrix, in the shape of the index."""
     cdef array_t *weight
     cdef array_t *index
     cdef array_t *offsets = NULL
@@ -744,7 +744,7 @@ cdef int embedding_kernel(const value_t *arguments, value_t *results) noexcept n
 
 
 cdef int embedding_backward_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """embedding_backward(grad, index, num_weights, padding_idx): rows summed in order, but for the padding's."""
+    """embedding_backward(grad, index, num_weights, padding_idx): rows summed in order, except the padding's."""
     cdef array_t *grad
     cdef array_t *index
     cdef array_t *dense = NULL
@@ -791,7 +791,7 @@ cdef int embedding_backward_kernel(const value_t *arguments, value_t *results) n
 
 
 cdef int one_hot_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """one_hot(self, num_classes): a last dimension with 1 at the class and 0 elsewhere; -1: as many as needed."""
+    """one_hot(self, num_classes): a last dimension with 1 at the class and 0 elsewhere; -1: infer the number."""
     cdef array_t *self
     cdef array_t *classes
     cdef array_t *zeros = NULL
@@ -830,7 +830,7 @@ cdef int one_hot_kernel(const value_t *arguments, value_t *results) noexcept nog
     status = new_zeros(b"one_hot", INT64, self.ndim + 1, shape, &zeros)
     if status == OK:
         for i in range(classes.size):
-            # Checked again: another thread may have changed it since.
+            # Check again: another thread may have changed it.
             if 0 <= values[i] < number:
                 (<int64_t *>zeros.data)[i * number + values[i]] = 1
     release(classes)
@@ -859,12 +859,12 @@ cdef void _fill_words(const uint8_t *mask, word_t *words, word_t value, int64_t 
     """words[i] = value where the mask is true."""
     cdef int64_t i
     for i in range(n):
-        # Written either way: faster than a branch that is guessed wrong half of the time.
+        # Write in any case: faster than a mispredicted branch.
         words[i] = value if mask[i] else words[i]
 
 
 cdef void _fill_piece(void *context, int64_t begin, int64_t end) noexcept nogil:
-    """Elements begin..end, by their size."""
+    """Fill elements begin..end by item size."""
     cdef masked_t *job = <masked_t *>context
     cdef const uint8_t *mask = job.mask + begin
     cdef char *data = job.data + begin * job.width
@@ -883,7 +883,7 @@ cdef void _fill_piece(void *context, int64_t begin, int64_t end) noexcept nogil:
 
 cdef int _open_mask(const char *operation, const value_t *arguments, array_t **self, array_t **mask, int *ndim,
                     int64_t *shape) noexcept nogil:
-    """The arguments (self, mask) and the shape that both broadcast to."""
+    """Read the arguments (self, mask) and the shape that both broadcast to."""
     cdef int status = array_argument(operation, b"self", &arguments[0], self)
     if status == OK:
         status = array_argument(operation, b"mask", &arguments[1], mask)
@@ -928,7 +928,7 @@ cdef int _filled(const char *operation, const value_t *value, array_t *dense, ar
     cdef masked_t job
     cdef int status = scalar_array(operation, value, dense.dtype, &scalar)
     if status == OK:
-        # A mask in the memory that is about to change must be read before.
+        # Copy a mask that shares memory with the result.
         status = _dense(operation, mask, ndim, shape, share_memory(mask, dense), &wide)
     if status == OK:
         job.mask, job.data, job.value, job.width = <uint8_t *>wide.data, dense.data, scalar.data, itemsize(dense.dtype)
@@ -957,7 +957,7 @@ cdef int masked_fill_kernel(const value_t *arguments, value_t *results) noexcept
 
 
 cdef int masked_fill_into_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """masked_fill_into(self, mask, value): the same in the memory of self."""
+    """masked_fill_into(self, mask, value): masked_fill in-place."""
     cdef array_t *self
     cdef array_t *mask
     cdef array_t *dense = NULL
@@ -982,7 +982,7 @@ cdef int masked_fill_into_kernel(const value_t *arguments, value_t *results) noe
 
 
 cdef int masked_select_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """masked_select(self, mask): the elements where the mask is true, as one row."""
+    """masked_select(self, mask): the elements where the mask is true, as a vector."""
     cdef array_t *self
     cdef array_t *mask
     cdef array_t *dense = NULL
@@ -1018,7 +1018,7 @@ ctypedef struct coordinates_t:
 
 
 cdef void _fill_coordinates(void *context, int64_t begin, int64_t end) noexcept nogil:
-    """Rows begin..end: a row-major position as one index for each dimension."""
+    """Convert row-major positions begin..end to one index per dimension."""
     cdef coordinates_t *job = <coordinates_t *>context
     cdef int ndim = job.array.ndim, k
     cdef const int64_t *shape = job.array.shape
@@ -1032,7 +1032,7 @@ cdef void _fill_coordinates(void *context, int64_t begin, int64_t end) noexcept 
 
 
 cdef int nonzero_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """nonzero(self): int64 indices of the elements that are not zero, one row for each."""
+    """nonzero(self): int64 indices of the nonzero elements, one row for each."""
     cdef array_t *self
     cdef array_t *positions = NULL
     cdef array_t *coordinates = NULL

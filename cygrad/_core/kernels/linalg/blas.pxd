@@ -1,4 +1,4 @@
-"""All calls of BLAS: products of float32, float64, complex64 and complex128, one thread per call."""
+"""All calls of BLAS and LAPACK, one thread per call, and batches of matrices as their operands."""
 
 from libc.stdint cimport int32_t, int64_t
 from cygrad._core.arrays.array cimport array_t, value_t
@@ -40,15 +40,15 @@ cdef bint reads_in_place() noexcept nogil
 cdef int potrf(int dtype, char uplo, int n, void *a) noexcept nogil
 cdef int getrf(int dtype, int m, int n, void *a, int32_t *pivots) noexcept nogil
 cdef void getrs(int dtype, char trans, int n, int k, const void *lu, const int32_t *pivots, void *b) noexcept nogil
-# b (m x n) becomes op(a)^-1 b for side 'L', b op(a)^-1 for 'R'; `a` is triangular, `lda` the step between its columns.
+# b (m x n) becomes op(a)^-1 b for side 'L', b op(a)^-1 for 'R'; `a` is triangular, `lda` the stride of its columns.
 cdef void trsm(int dtype, char side, char uplo, char trans, char diag, int m, int n, const void *a, int lda,
                void *b) noexcept nogil
-# A symmetric or a Hermitian matrix by its lower triangle: as L D L^T or L D L^H, and solutions with these factors.
+# Factor a symmetric or Hermitian matrix, given by its lower triangle, as L D L^T or L D L^H; solve with the factors.
 cdef int64_t sytrf(int dtype, bint hermitian, int n, void *a, int32_t *pivots, void *scratch, int64_t size,
                    int *info) noexcept nogil
 cdef void sytrs(int dtype, bint hermitian, int n, int k, const void *ld, const int32_t *pivots, void *b) noexcept nogil
 cdef int64_t geqrf(int dtype, int m, int n, void *a, void *tau, void *scratch, int64_t size, int *info) noexcept nogil
-# The first n columns of the product of k reflections.
+# Compute the first n columns of the product of k reflectors.
 cdef int64_t orgqr(int dtype, int m, int n, int k, void *a, const void *tau, void *scratch, int64_t size,
                    int *info) noexcept nogil
 # job 'N': singular values only; 'S': thin; 'A': full.
@@ -57,23 +57,20 @@ cdef int64_t gesdd(int dtype, char job, int m, int n, void *a, void *s, void *u,
 # Symmetric and Hermitian matrices; job 'N': eigenvalues only; 'V': eigenvectors, in the place of the matrix.
 cdef int64_t heevd(int dtype, char job, char uplo, int n, void *a, void *w, void *scratch, int64_t size,
                    int *info) noexcept nogil
-# Of a real matrix `w` has n real parts, then n imaginary ones, and `vectors` is packed as LAPACK does.
+# For a real matrix `w` has n real parts, then n imaginary ones, and `vectors` is packed as in LAPACK.
 cdef int64_t geev(int dtype, char job, int n, void *a, void *w, void *vectors, void *scratch, int64_t size,
                   int *info) noexcept nogil
-# Least squares; `b` has max(m, n) rows, of which the first n become the solution. driver 's': full rank (gels);
-# 'y': gelsy; 'd': gelsd, which gives the singular values `s`.
+# Least squares; `b` has max(m, n) rows, the first n become the solution. driver 's': gels (full rank), 'y': gelsy, 'd':
+# gelsd, which sets the singular values `s`.
 cdef int64_t lstsq(int dtype, char driver, int m, int n, int k, void *a, void *b, void *s, double rcond, int32_t *rank,
                    void *scratch, int64_t size, int *info) noexcept nogil
 
 # ------------------------------------------------------------------------------------------------------- lapack batches
 
-# Batches of matrices for LAPACK: checked arguments, copies in column order, and loops over matrices on the team.
-
-# Process matrix `i` of a batch; returns LAPACK's info. `scratch` is memory of task.scratch bytes.
+# Process matrix `i` of a batch; return LAPACK's info. `scratch` has task.scratch bytes.
 ctypedef int (*each_t)(matrix_batch_t *task, int64_t i, char *scratch) noexcept nogil
 
-# The matrices of a call: their type and sizes, where the first one of each operand begins, and whatever else the
-# function for one matrix needs to know.
+# The matrices of a call: dtype, sizes, data of each operand, and parameters of the function for one matrix.
 ctypedef struct matrix_batch_t:
     each_t each
     int dtype
@@ -85,7 +82,7 @@ ctypedef struct matrix_batch_t:
     char *c
     char *d
     int32_t *pivots
-    int32_t *info         # one for each matrix, or NULL
+    int32_t *info         # of each matrix, or NULL
     int64_t scratch
     char job
     char trans
@@ -94,56 +91,56 @@ ctypedef struct matrix_batch_t:
     double *limits
     int64_t failed        # atomic: memory was exhausted
 
-# A tensor of matrices of a floating or complex dtype, whose sizes fit an int of LAPACK; square ones.
+# Read an array of (square) matrices of a floating or complex dtype whose sizes fit into a C int.
 cdef int matrix_argument(const char *operation, const char *name, const value_t *value, array_t **array) noexcept nogil
 cdef int square_argument(const char *operation, const char *name, const value_t *value, array_t **array) noexcept nogil
-# Refuse two operands of different dtype, or with other leading dimensions.
+# Refuse two operands of different dtypes or leading dimensions.
 cdef int check_pair(const char *operation, const array_t *a, const array_t *b) noexcept nogil
-# How many matrices there are.
+# Return the number of matrices.
 cdef int64_t batch_count(const array_t *array) noexcept nogil
-# New memory of the leading dimensions of `like` (without its last `drop` ones), then up to two sizes (-1: none).
+# Allocate the leading dimensions of `like` (without its last `drop` ones), then up to two sizes (-1: none).
 cdef int new_batch(const array_t *like, int drop, int dtype, int64_t rows, int64_t columns,
                    array_t **array) noexcept nogil
-# New memory with each matrix in column order: the shape is (..., columns, rows), row after row.
+# Copy each matrix in column-major order; the shape is (..., columns, rows).
 cdef int in_columns(array_t *array, array_t **copy) noexcept nogil
 # A view with the last two dimensions exchanged; NULL if memory is exhausted.
 cdef array_t *turned(array_t *array) noexcept nogil
-# The same in the place of what it is a view of; nothing is there if memory is exhausted.
+# Replace an array by that view; NULL if memory is exhausted.
 cdef int turn(array_t **columns) noexcept nogil
-# Seen the other way round: the last two dimensions exchanged. Takes over the reference.
+# Store that view as a result and take over the reference.
 cdef int turned_result(array_t *columns, value_t *result) noexcept nogil
-# task.each for all matrices; `work` is the number of operations for one.
+# Call task.each for all matrices; `work` is the number of operations for one.
 cdef int run_batch(matrix_batch_t *task, int64_t count, double work) noexcept nogil
-# Release all that are not NULL.
+# Release the arrays that are not NULL.
 cdef void release_all(int count, array_t **arrays) noexcept nogil
 # Are all elements of the matrix finite?
 cdef bint all_finite(int dtype, const char *data, int64_t count) noexcept nogil
 
 # --------------------------------------------------------------------------------------------------------------- matrix
 
-# Operands of products: arrays seen as batches of matrices, laid out as BLAS can read them.
+# Operands of products: arrays as batches of matrices in a layout that BLAS reads.
 
 ctypedef struct matrix_t:
-    array_t *array            # held
+    array_t *array            # strong reference
     char *data
     int64_t rows
     int64_t columns
-    int64_t row_step          # in elements
+    int64_t row_step          # strides in elements
     int64_t column_step
     int batch_ndim            # dimensions in front of the matrix
     const int64_t *batch_shape
     const int64_t *batch_steps
-    bint transposed           # set by lay_out: what lies in memory is the transpose ...
-    int64_t leading           # ... and so far apart are its rows
+    bint transposed           # set by lay_out: the memory holds the transpose ...
+    int64_t leading           # ... whose rows have this stride
 
-# The last two dimensions of an array; a vector is seen as one row or as one column.
+# View the last two dimensions of an array as a matrix, a vector as one row or one column.
 cdef matrix_t matrix_of(array_t *array) noexcept nogil
 cdef matrix_t row_of(array_t *vector) noexcept nogil
 cdef matrix_t column_of(array_t *vector) noexcept nogil
 cdef void transpose_matrix(matrix_t *matrix) noexcept nogil
-# All leading dimensions and the rows together as the rows of one matrix, if the strides allow; else False.
+# Merge all leading dimensions and the rows into the rows of one matrix, if the strides allow; else False.
 cdef bint fold_rows(matrix_t *matrix) noexcept nogil
-# Find out how BLAS can read the matrix; copies it only if neither of its steps is 1 (or they are negative or 0).
-# `row_major` forbids the transpose.
+# Set the layout in which BLAS reads the matrix; copy it only if no stride is 1 (or one is negative or 0). `row_major`
+# forbids the transpose.
 cdef int lay_out(matrix_t *matrix, bint row_major) noexcept nogil
 cdef void release_matrix(matrix_t *matrix) noexcept nogil

@@ -1,14 +1,14 @@
 # cygrad: openblas
 """
-All calls of BLAS: products of float32, float64, complex64 and complex128, one thread per call.
+All calls of BLAS and LAPACK, one thread per call, and batches of matrices as their operands.
 
 The library is a private copy of OpenBLAS, so one thread per call affects no other package. Parallelism comes from
-tiles (multiply.pyx), which do not depend on the number of threads; OpenBLAS's own threads would make results depend on
+tiles (matmul.pyx), which do not depend on the number of threads; OpenBLAS's own threads would make results depend on
 it, and would queue callers from several Python threads.
 
-OpenBLAS aborts the process if it cannot allocate memory to pack operands into. It keeps that memory for the next call,
-so it allocates some when it is loaded; a call that may need more, because others are running, tests for it first, and
-waits for the others if there is none.
+OpenBLAS aborts the process if it cannot allocate memory to pack operands into. It keeps that memory for later calls, so
+one buffer is allocated at load time; a concurrent call, which needs another one, tests for memory first and waits for
+the other calls if there is none.
 """
 
 from libc.math cimport isfinite
@@ -87,8 +87,8 @@ cdef extern from * nogil:
 IN_PLACE = ("SkylakeX", "Cooperlake", "SapphireRapids")
 
 cdef bint _in_place
-cdef int64_t _calls = 0         # under way
-cdef int64_t _rooms = 1         # for as many calls OpenBLAS has memory, or will find it
+cdef int64_t _calls = 0         # concurrent calls
+cdef int64_t _rooms = 1         # number of concurrent calls for which OpenBLAS has memory
 
 
 cdef bint reads_in_place() noexcept nogil:
@@ -112,13 +112,13 @@ cdef void leave_blas() noexcept nogil:
 
 
 def _forget_calls():
-    """After a fork: the threads that were in one, and the memory that they used, are lost."""
+    """Drop the calls of other threads, and their buffers, in a forked child."""
     atomic_store(&_rooms, atomic_load(&_rooms) - atomic_load(&_calls))
     atomic_store(&_calls, 0)
 
 
 cdef inline CBLAS_TRANSPOSE _transposed(bint transpose) noexcept nogil:
-    """BLAS's name for it."""
+    """Return the CBLAS constant."""
     return CblasTrans if transpose else CblasNoTrans
 
 
@@ -167,7 +167,7 @@ cdef void gemv(int dtype, bint transpose_a, int64_t m, int64_t n, blas_scalar_t 
 
 cdef void dot(int dtype, bint conjugate, int64_t n, const void *x, int64_t x_stride,
               const void *y, int64_t y_stride, void *result) noexcept nogil:
-    """The sum of x[i] * y[i], or conj(x[i]) * y[i]."""
+    """Compute the sum of x[i] * y[i], or of conj(x[i]) * y[i]."""
     if dtype == FLOAT32:
         (<float *>result)[0] = scipy_cblas_sdot(n, <const float *>x, x_stride, <const float *>y, y_stride)
     elif dtype == FLOAT64:
@@ -185,7 +185,7 @@ cdef void dot(int dtype, bint conjugate, int64_t n, const void *x, int64_t x_str
 
 
 def _begin():
-    """Set one thread for each call, and allocate memory for one, which a factorization of any size needs."""
+    """Set one thread per call, and make OpenBLAS allocate the memory of one call by a factorization."""
     cdef double matrix = 1
     cdef int n = 1, info
     global _in_place
@@ -201,10 +201,7 @@ if hasattr(os, "register_at_fork"):
 
 # --------------------------------------------------------------------------------------------------------------- lapack
 
-# All calls of LAPACK: factorizations of one matrix in column order, of float32, float64, complex64 and complex128.
-#
-# The routines are those of our own copy of OpenBLAS, which runs each call on one thread (blas.pyx); batches of
-# matrices are divided among threads elsewhere.
+# Factorizations of one column-major matrix of float32, float64, complex64 or complex128.
 
 cdef extern from "kernels/linalg/lapack_routines.h" nogil:
     void (*lapack_before)() noexcept nogil
@@ -231,17 +228,17 @@ cdef extern from "kernels/linalg/lapack_routines.h" nogil:
 
 
 cdef int potrf(int dtype, char uplo, int n, void *a) noexcept nogil:
-    """Cholesky factor, in one triangle of a."""
+    """Replace one triangle of a by the Cholesky factor."""
     return lapack_potrf(dtype, uplo, n, a)
 
 
 cdef int getrf(int dtype, int m, int n, void *a, int32_t *pivots) noexcept nogil:
-    """Triangular factors with exchanges of rows, in the place of a."""
+    """Replace a by its LU factors with row exchanges."""
     return lapack_getrf(dtype, m, n, a, pivots)
 
 
 cdef void getrs(int dtype, char trans, int n, int k, const void *lu, const int32_t *pivots, void *b) noexcept nogil:
-    """Solve with what getrf has given."""
+    """Solve with the factors of getrf."""
     lapack_getrs(dtype, trans, n, k, lu, pivots, b)
 
 
@@ -257,24 +254,24 @@ cdef int64_t sytrf(int dtype, bint hermitian, int n, void *a, int32_t *pivots, v
 
 
 cdef void sytrs(int dtype, bint hermitian, int n, int k, const void *ld, const int32_t *pivots, void *b) noexcept nogil:
-    """Solve with what sytrf has given."""
+    """Solve with the factors of sytrf."""
     lapack_sytrs(dtype, hermitian, n, k, ld, pivots, b)
 
 
 cdef int64_t geqrf(int dtype, int m, int n, void *a, void *tau, void *scratch, int64_t size, int *info) noexcept nogil:
-    """Reflections and R."""
+    """Replace a by reflectors and R."""
     return lapack_geqrf(dtype, m, n, a, tau, scratch, size, info)
 
 
 cdef int64_t orgqr(int dtype, int m, int n, int k, void *a, const void *tau, void *scratch, int64_t size,
                    int *info) noexcept nogil:
-    """Q from reflections."""
+    """Compute Q from reflectors."""
     return lapack_orgqr(dtype, m, n, k, a, tau, scratch, size, info)
 
 
 cdef int64_t gesdd(int dtype, char job, int m, int n, void *a, void *s, void *u, void *vh, void *scratch, int64_t size,
                    int *info) noexcept nogil:
-    """Singular values and vectors."""
+    """Compute singular values and vectors."""
     return lapack_gesdd(dtype, job, m, n, a, s, u, vh, scratch, size, info)
 
 
@@ -285,7 +282,7 @@ cdef int64_t heevd(int dtype, char job, char uplo, int n, void *a, void *w, void
 
 cdef int64_t geev(int dtype, char job, int n, void *a, void *w, void *vectors, void *scratch, int64_t size,
                   int *info) noexcept nogil:
-    """Eigenvalues and eigenvectors of any matrix."""
+    """Compute eigenvalues and eigenvectors of a general matrix."""
     return lapack_geev(dtype, job, n, a, w, vectors, scratch, size, info)
 
 
@@ -299,12 +296,10 @@ lapack_before, lapack_after = enter_blas, leave_blas
 
 # ------------------------------------------------------------------------------------------------------- lapack batches
 
-# Batches of matrices for LAPACK: checked arguments, copies in column order, and parallel loops over matrices.
-#
-# LAPACK works in place on column-major matrices. So an operand is copied once, transposed by its strides, and a result
+# LAPACK works in-place on column-major matrices. So an operand is copied once, transposed by its strides, and a result
 # is a view of LAPACK's output with the last two dimensions exchanged, without a second copy.
 
-# Operations that are worth a piece of work for one thread.
+# Operations in a chunk of a parallel loop.
 cdef double PIECE = 60000.0
 
 
@@ -330,7 +325,7 @@ cdef int matrix_argument(const char *operation, const char *name, const value_t 
 
 
 cdef int square_argument(const char *operation, const char *name, const value_t *value, array_t **array) noexcept nogil:
-    """A tensor of square matrices."""
+    """Read an array of square matrices."""
     cdef array_t *found
     cdef int status = matrix_argument(operation, name, value, array)
     if status != OK:
@@ -345,7 +340,7 @@ cdef int square_argument(const char *operation, const char *name, const value_t 
 
 
 cdef int check_pair(const char *operation, const array_t *a, const array_t *b) noexcept nogil:
-    """One dtype, and the same leading dimensions."""
+    """Refuse different dtypes or leading dimensions."""
     cdef int i
     cdef bint fit = a.ndim == b.ndim
     if a.dtype != b.dtype:
@@ -400,7 +395,7 @@ cdef array_t *turned(array_t *array) noexcept nogil:
 
 
 cdef int in_columns(array_t *array, array_t **copy) noexcept nogil:
-    """A copy in column order."""
+    """Copy in column-major order."""
     cdef array_t *view = turned(array)
     copy[0] = NULL
     if view == NULL:
@@ -411,7 +406,7 @@ cdef int in_columns(array_t *array, array_t **copy) noexcept nogil:
 
 
 cdef int turn(array_t **columns) noexcept nogil:
-    """Return LAPACK's output as rows and columns."""
+    """Replace LAPACK's output by its view in row-major order."""
     cdef array_t *view = turned(columns[0])
     release(columns[0])
     columns[0] = view
@@ -419,14 +414,14 @@ cdef int turn(array_t **columns) noexcept nogil:
 
 
 cdef int turned_result(array_t *columns, value_t *result) noexcept nogil:
-    """The same as a result."""
+    """Store that view as a result."""
     cdef array_t *view = turned(columns)
     release(columns)
     return array_result(view, result)
 
 
 cdef void _run_piece(void *context, int64_t begin, int64_t end) noexcept nogil:
-    """The matrices from begin to end, one after the other in one scratch memory."""
+    """Process matrices begin..end with one scratch memory."""
     cdef matrix_batch_t *task = <matrix_batch_t *>context
     cdef char *scratch = NULL
     cdef int64_t i
@@ -445,7 +440,7 @@ cdef void _run_piece(void *context, int64_t begin, int64_t end) noexcept nogil:
 
 
 cdef int run_batch(matrix_batch_t *task, int64_t count, double work) noexcept nogil:
-    """All matrices, in pieces that depend on their size alone."""
+    """Process all matrices, in chunks that depend only on their size."""
     cdef int64_t grain = 1
     task.failed = 0
     if work < PIECE:
@@ -458,14 +453,14 @@ cdef int run_batch(matrix_batch_t *task, int64_t count, double work) noexcept no
 
 
 cdef void release_all(int count, array_t **arrays) noexcept nogil:
-    """Let go of all of them."""
+    """Release the arrays that are not NULL."""
     cdef int i
     for i in range(count):
         release(arrays[i])
 
 
 cdef bint all_finite(int dtype, const char *data, int64_t count) noexcept nogil:
-    """Are all numbers finite? Both parts of complex ones."""
+    """Are all numbers finite, complex ones in both parts?"""
     cdef int64_t i
     if dtype == COMPLEX64 or dtype == COMPLEX128:
         count *= 2
@@ -482,10 +477,10 @@ cdef bint all_finite(int dtype, const char *data, int64_t count) noexcept nogil:
 
 # --------------------------------------------------------------------------------------------------------------- matrix
 
-# Operands of products: arrays seen as batches of matrices, laid out as BLAS can read them.
+# Operands of products: arrays as batches of matrices in a layout that BLAS reads.
 
 cdef inline matrix_t _bare(array_t *array, int batch_ndim) noexcept nogil:
-    """A matrix without rows and columns yet."""
+    """Retain the array for a matrix without sizes yet."""
     cdef matrix_t matrix
     matrix.array = retain(array)
     matrix.data = array.data
@@ -509,7 +504,7 @@ cdef matrix_t matrix_of(array_t *array) noexcept nogil:
 
 
 cdef matrix_t row_of(array_t *vector) noexcept nogil:
-    """A vector as a matrix of one row."""
+    """View a vector as a matrix of one row."""
     cdef matrix_t matrix = _bare(vector, 0)
     matrix.columns = vector.shape[0]
     matrix.column_step = vector.strides[0]
@@ -517,7 +512,7 @@ cdef matrix_t row_of(array_t *vector) noexcept nogil:
 
 
 cdef matrix_t column_of(array_t *vector) noexcept nogil:
-    """A vector as a matrix of one column."""
+    """View a vector as a matrix of one column."""
     cdef matrix_t matrix = _bare(vector, 0)
     matrix.rows = vector.shape[0]
     matrix.row_step = vector.strides[0]
@@ -539,7 +534,7 @@ cdef bint fold_rows(matrix_t *matrix) noexcept nogil:
         if rows == 1:
             step = matrix.batch_steps[i]
         elif matrix.array.size and matrix.batch_steps[i] != step * rows:
-            return False  # without elements the strides are meaningless, in a contiguous array either
+            return False  # strides of empty arrays are meaningless
         rows *= matrix.batch_shape[i]
     matrix.rows, matrix.row_step = rows, step
     matrix.batch_ndim = 0
@@ -547,13 +542,13 @@ cdef bint fold_rows(matrix_t *matrix) noexcept nogil:
 
 
 cdef inline bint _readable(int64_t columns, int64_t column_step, int64_t rows, int64_t row_step) noexcept nogil:
-    """Are these contiguous rows, each right after the other?"""
+    """Are these contiguous rows without gaps?"""
     return ((column_step == 1 or columns <= 1)
             and (rows <= 1 or (row_step >= (columns if columns > 1 else 1) and row_step <= BLAS_MAX)))
 
 
 cdef int _copy_matrix(matrix_t *matrix) noexcept nogil:
-    """Put a row-major copy in the place of the matrix."""
+    """Replace the matrix by a row-major copy."""
     cdef int64_t[MAX_DIMS] shape
     cdef int64_t[MAX_DIMS] steps
     cdef array_t *array = matrix.array
@@ -595,6 +590,6 @@ cdef int lay_out(matrix_t *matrix, bint row_major) noexcept nogil:
 
 
 cdef void release_matrix(matrix_t *matrix) noexcept nogil:
-    """Let go of the array."""
+    """Release the array."""
     release(matrix.array)
     matrix.array = NULL

@@ -1,8 +1,8 @@
 """
-Loads our copy of OpenBLAS without threads of its own.
+Load our copy of OpenBLAS without threads of its own.
 
-They would never get any work (see `blas`), but the library starts them when it is loaded, and idle ones stay awake for
-some time: on two cores that took a fifth of the import. How many to start can only be said in the environment.
+They would never get any work (see `blas`), but spin after they start: on two cores that took a fifth of the import.
+Only the environment sets their number.
 """
 
 import os

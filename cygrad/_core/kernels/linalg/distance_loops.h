@@ -1,7 +1,7 @@
 /* Distances of one vector from several, and their gradient; see distances.pyx. `order` is that of the norm.
 
-   Sums are taken in short parts that are added up then, which keeps rounding small. `turned` has row c of m for
-   component c of all k other vectors. */
+   Sums are split into short parts, which keeps rounding errors small. Row c of `turned` has component c of all k other
+   vectors. */
 #ifndef CYGRAD_DISTANCE_PARTS
 #define CYGRAD_DISTANCE_PARTS
 #include <float.h>
@@ -20,12 +20,12 @@ enum { FIRST = 1, SECOND, HIGHEST };              /* order: p = 1, p = 2 and p =
 #define ROOT(x) sqrtf(x)
 #endif
 
-/* The larger; nan if one of them is. */
+/* Return the maximum; nan wins. */
 INLINE REAL NAME(larger)(REAL x, REAL y) {
     return (y > x) | (y != y) ? y : x;
 }
 
-/* `sum` and the size of a - b, or its square; or the larger of `sum` and the size */
+/* Accumulate |a - b| or its square into `sum`, or take their maximum. */
 INLINE REAL NAME(enlarged)(REAL sum, REAL a, REAL b, int order) {
     const REAL difference = a - b;
     if (order == SECOND)
@@ -33,7 +33,7 @@ INLINE REAL NAME(enlarged)(REAL sum, REAL a, REAL b, int order) {
     return order == FIRST ? sum + ABSOLUTE(difference) : NAME(larger)(sum, ABSOLUTE(difference));
 }
 
-/* Components first to last of n vectors: several at a time, so that sums stay in registers for a while. */
+/* Accumulate components first..last of n vectors, several at a time, so that sums stay in registers. */
 INLINE void NAME(enlarge_parts)(const REAL *x, const REAL *y, REAL *part, int64_t n, int64_t k, int64_t first,
                                 int64_t last, int order) {
     int64_t c = first;
@@ -64,7 +64,7 @@ INLINE void NAME(enlarge_parts)(const REAL *x, const REAL *y, REAL *part, int64_
 #define MOST 1e37f
 #endif
 
-/* The distance of x from one vector whose square may have over- or underflowed: of scaled differences. */
+/* Compute the distance of x from one vector by scaled differences: its square may over- or underflow. */
 static REAL NAME(scaled_distance)(const REAL *x, const REAL *y, int64_t k, int64_t m) {
     double largest = 0, sum = 0;
     for (int64_t c = 0; c < m; c++) {
@@ -119,7 +119,7 @@ static void NAME(mirror)(REAL *square, int64_t n, int64_t begin, int64_t end) {
                 square[i * n + j] = square[j * n + i];
 }
 
-/* How many components of n vectors are as far from x as the whole vector is. */
+/* Count the components of n vectors whose distance from x is that of the vector. */
 static void NAME(count_farthest)(const REAL *x, const REAL *turned, const REAL *distances, REAL *counts, int64_t n,
                                  int64_t k, int64_t m) {
     memset(counts, 0, n * sizeof(REAL));
@@ -128,7 +128,7 @@ static void NAME(count_farthest)(const REAL *x, const REAL *turned, const REAL *
             counts[j] += ABSOLUTE(x[c] - turned[c * k + j]) == distances[j];
 }
 
-/* out[c] = the sum over j of weights[j] times the derivative of distance j by x[c], 0 where vectors coincide. */
+/* out[c] = the sum over j of weights[j] * d distance[j] / d x[c]; 0 where vectors coincide. */
 static void NAME(distance_gradient)(const REAL *x, const REAL *turned, const REAL *weights, const REAL *distances,
                                     REAL *out, int64_t k, int64_t m, int order) {
     REAL shares[AT_ONCE], terms[AT_ONCE], highest[AT_ONCE];
@@ -136,7 +136,7 @@ static void NAME(distance_gradient)(const REAL *x, const REAL *turned, const REA
     for (int64_t start = 0; start < k; start += AT_ONCE) {
         const int64_t n = k - start < AT_ONCE ? k - start : AT_ONCE;
         const REAL *w = weights + start, *whole = distances + start;
-        if (order == HIGHEST) {                        /* those that were handed on may have been rounded */
+        if (order == HIGHEST) {                        /* the given distances may have been rounded */
             memset(highest, 0, sizeof highest);
             NAME(enlarge_parts)(x, turned + start, highest, n, k, 0, m, HIGHEST);
             whole = highest;

@@ -1,7 +1,7 @@
 """
-Distances between each of some vectors and each of others, their gradient, and the part of a square above its diagonal.
+cdist, pdist and their gradient, and the elements of a square matrix above its diagonal.
 
-The differences are formed and added up without being stored. Rows are independent: threads do not change a bit.
+Differences are not stored. Rows are independent, so results are bit-identical for any number of threads.
 """
 
 from libc.math cimport INFINITY
@@ -47,7 +47,7 @@ cdef extern from *:
     int simd_target() nogil
 
 cdef enum:
-    PIECE = 1 << 16       # differences worth a thread
+    PIECE = 1 << 16       # differences in a chunk of a parallel loop
 
 ctypedef struct distance_arguments_t:
     array_t *x            # (..., n, m), contiguous as all of them
@@ -59,11 +59,11 @@ ctypedef struct distance_arguments_t:
     int64_t k
     int64_t m
     bint order
-    bint within           # both are the same vectors: half of the distances will do
+    bint within           # both operands are the same: compute half of the distances
 
 
 cdef void _rows(void *context, int64_t begin, int64_t end) noexcept nogil:
-    """Vectors begin..end of x, counted through the batch."""
+    """Process vectors begin..end of x, numbered through the batch."""
     cdef distance_arguments_t *work = <distance_arguments_t *>context
     cdef int64_t size = itemsize(work.x.dtype), row, n = work.n, k = work.k, m = work.m
     cdef int set_ = simd_target(), double_precision = work.x.dtype == FLOAT64
@@ -82,7 +82,7 @@ cdef void _rows(void *context, int64_t begin, int64_t end) noexcept nogil:
 
 
 cdef void _mirror(void *context, int64_t begin, int64_t end) noexcept nogil:
-    """Blocks of rows begin..end, counted through the batch: what the other half of the distances is."""
+    """Mirror blocks of rows begin..end, numbered through the batch."""
     cdef distance_arguments_t *work = <distance_arguments_t *>context
     cdef int64_t block, first, n = work.n, blocks = (n + MIRRORED - 1) // MIRRORED
     cdef mirror_t loop = mirror_loops[simd_target()][work.x.dtype == FLOAT64]
@@ -94,7 +94,7 @@ cdef void _mirror(void *context, int64_t begin, int64_t end) noexcept nogil:
 
 cdef int _read(distance_arguments_t *work, const value_t *x_value, const value_t *y_value, const value_t *p,
                array_t **x, array_t **y) noexcept nogil:
-    """Both operands and the sizes."""
+    """Read both operands and the sizes."""
     cdef int i, status = array_argument(b"cdist", b"x1", x_value, x)
     cdef bint fits
     status = status or array_argument(b"cdist", b"x2", y_value, y)
@@ -119,7 +119,7 @@ cdef int _read(distance_arguments_t *work, const value_t *x_value, const value_t
 
 
 cdef int _finish(distance_arguments_t *work, int status, const array_t *result) noexcept nogil:
-    """Compute, unless something failed, and let go of the operands."""
+    """Compute unless `status` is an error, and release the operands."""
     cdef int64_t vectors, each = work.k * work.m
     if status == OK and (work.x == NULL or work.turned == NULL):
         status = MEMORY_ERROR
@@ -135,7 +135,7 @@ cdef int _finish(distance_arguments_t *work, int status, const array_t *result) 
 
 
 cdef array_t *_turned(array_t *array) noexcept nogil:
-    """A contiguous copy with the last two dimensions exchanged."""
+    """Copy contiguously with the last two dimensions exchanged."""
     cdef int64_t[MAX_DIMS] shape
     cdef int64_t[MAX_DIMS] strides
     cdef int i, last = array.ndim - 1
@@ -154,7 +154,7 @@ cdef array_t *_turned(array_t *array) noexcept nogil:
 
 
 cdef int _distances(const value_t *arguments, value_t *results, bint within) noexcept nogil:
-    """Of x and y, p; `within`: x and y are the same."""
+    """Compute distances from (x, y, p); `within`: x and y are the same."""
     cdef distance_arguments_t work
     cdef array_t *x
     cdef array_t *y
@@ -190,7 +190,7 @@ cdef int distances_within_kernel(const value_t *arguments, value_t *results) noe
 
 
 cdef int _weights(const value_t *value, const array_t *like, int64_t k, array_t **contiguous) noexcept nogil:
-    """A number for each pair."""
+    """Read an array with a number for each pair."""
     cdef array_t *array
     cdef int i, status = array_argument(b"cdist", b"the gradient", value, &array)
     cdef bint fits
@@ -243,7 +243,7 @@ cdef void _copy_above(char *square, char *part, int64_t n, int64_t size, bint ba
 
 
 cdef int above_diagonal_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """above_diagonal(self): of a square matrix, row by row."""
+    """above_diagonal(self): the elements above the diagonal of a square matrix, row by row."""
     cdef array_t *self
     cdef array_t *square
     cdef array_t *part = NULL

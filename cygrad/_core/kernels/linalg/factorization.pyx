@@ -1,4 +1,4 @@
-"""Factorizations without iteration: Cholesky's and QR."""
+"""Cholesky and QR factorizations, matrix exponentials, singular values and eigenvalues."""
 
 from libc.math cimport ceil, fabs, isfinite, ldexp, log2
 from libc.stdint cimport int32_t, int64_t
@@ -19,7 +19,7 @@ from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR
 # -------------------------------------------------------------------------------------------------------- linalg factor
 
 cdef void _keep_triangle(int dtype, char *data, int64_t rows, int64_t columns, bint upper) noexcept nogil:
-    """Zeros beyond the triangle of a matrix in column order."""
+    """Zero the other triangle of a column-major matrix."""
     cdef int64_t j, size = itemsize(dtype), first
     for j in range(columns):
         if upper:
@@ -30,11 +30,11 @@ cdef void _keep_triangle(int dtype, char *data, int64_t rows, int64_t columns, b
 
 
 cdef int _cholesky(matrix_batch_t *task, int64_t i, char *scratch) noexcept nogil:
-    """The factor in the place of the matrix."""
+    """Replace a matrix by its Cholesky factor."""
     cdef char *data = task.a + i * task.n * task.n * itemsize(task.dtype)
     cdef int info = potrf(task.dtype, task.uplo, task.n, data)
     cdef int64_t j
-    if info == 0:                              # which does not look for nan
+    if info == 0:                              # LAPACK does not check for nan
         for j in range(task.n):
             if not all_finite(task.dtype, data + j * (task.n + 1) * itemsize(task.dtype), 1):
                 info = <int>j + 1
@@ -73,7 +73,7 @@ cdef int linalg_cholesky_ex_kernel(const value_t *arguments, value_t *results) n
 # ---- QR
 
 cdef int _reflect(matrix_batch_t *task, int64_t i, char *scratch) noexcept nogil:
-    """Reflections below the diagonal and R, in the place of the matrix."""
+    """Replace a matrix by its reflectors below the diagonal and R."""
     cdef int info = 0
     cdef int64_t size = itemsize(task.dtype)
     geqrf(task.dtype, task.m, task.n, task.a + i * task.m * task.n * size,
@@ -195,11 +195,9 @@ register_kernel("linalg_qr", linalg_qr_kernel)
 
 # --------------------------------------------------------------------------------------------------- linalg exponential
 
-# The exponential of matrices: scaling, a Padé approximant, squaring.
-#
-# N. J. Higham, The scaling and squaring method for the matrix exponential revisited, SIAM J. Matrix Anal. Appl. 26
-# (2005), whose table 2.3 says up to which norm an approximant of each degree is exact to rounding, and whose
-# coefficients are those of (2m - j)! m! / ((2m)! (m - j)! j!), all multiplied until they are integers.
+# Matrix exponential by scaling, a Padé approximant and squaring: N. J. Higham, The scaling and squaring method for the
+# matrix exponential revisited, SIAM J. Matrix Anal. Appl. 26 (2005). Table 2.3 has the largest norm for each degree;
+# coefficients are (2m - j)! m! / ((2m)! (m - j)! j!), scaled to integers.
 
 cdef enum:
     MATRICES = 7          # in scratch memory
@@ -208,7 +206,7 @@ ctypedef fused real_t:
     float
     double
 
-# Coefficients of the numerators; the denominators have the same with alternating signs.
+# Coefficients of the numerators; those of the denominators alternate in sign.
 cdef double[4] PADE_3 = [120, 60, 12, 1]
 cdef double[6] PADE_5 = [30240, 15120, 3360, 420, 30, 1]
 cdef double[8] PADE_7 = [17297280, 8648640, 1995840, 277200, 25200, 1512, 56, 1]
@@ -219,7 +217,7 @@ cdef double[14] PADE_13 = [
 cdef double *COEFFICIENTS[5]
 COEFFICIENTS[0], COEFFICIENTS[1], COEFFICIENTS[2], COEFFICIENTS[3] = PADE_3, PADE_5, PADE_7, PADE_9
 COEFFICIENTS[4] = PADE_13
-# The norms up to which the approximants of degree 3, 5, 7, 9 and 13 will do, in double and in single precision.
+# Largest norms for the approximants of degree 3, 5, 7, 9 and 13, in double and in single precision.
 cdef double[5] NORMS = [1.495585217958292e-2, 2.539398330063230e-1, 9.504178996162932e-1, 2.097847961257068,
                         5.371920351148152]
 cdef double[3] NORMS_32 = [4.258730016922831e-1, 1.880152677804762, 3.925724783138660]
@@ -233,7 +231,7 @@ cdef void _add_typed(real_t *sum, const real_t *matrix, double factor, int64_t c
 
 
 cdef void _add(int dtype, char *sum, const char *matrix, double factor, int64_t n) noexcept nogil:
-    """The same for square matrices of any type."""
+    """sum += factor * matrix for square matrices of any dtype."""
     cdef int64_t count = n * n * (2 if is_complex(dtype) else 1)
     if real_of(dtype) == FLOAT64:
         _add_typed(<double *>sum, <const double *>matrix, factor, count)
@@ -259,7 +257,7 @@ cdef void _product(int dtype, const char *a, const char *b, char *c, int64_t n) 
 
 
 cdef double _norm_of(int dtype, const char *a, int64_t n) noexcept nogil:
-    """The largest sum of a row; real and imaginary parts count separately, which makes it larger, never smaller."""
+    """Bound the largest row sum of absolute values; real and imaginary parts count separately."""
     cdef double largest = 0, total
     cdef blas_scalar_t number
     cdef int64_t i, j
@@ -274,7 +272,7 @@ cdef double _norm_of(int dtype, const char *a, int64_t n) noexcept nogil:
 
 
 cdef int _exponential(matrix_batch_t *task, int64_t i, char *scratch) noexcept nogil:
-    """a: the matrix, row after row, which its exponential replaces."""
+    """Replace a row-major matrix by its exponential."""
     cdef int dtype = task.dtype
     cdef int64_t n = task.n, nbytes = n * n * itemsize(dtype), k
     cdef char *a = task.a + i * nbytes
@@ -319,14 +317,14 @@ cdef int _exponential(matrix_batch_t *task, int64_t i, char *scratch) noexcept n
         memcpy(odd, other, nbytes)
         _product(dtype, powers[3], even, other, n)
         memcpy(even, other, nbytes)
-        degree = 7                            # the lower terms are as for that degree
+        degree = 7                            # the lower terms have that form
     for k in range(1, degree // 2 + 1):
         _add(dtype, odd, powers[k], b[2 * k + 1], n)
         _add(dtype, even, powers[k], b[2 * k], n)
     _add_identity(dtype, odd, b[1], n)
     _add_identity(dtype, even, b[0], n)
     _product(dtype, a, odd, other, n)
-    # (even - odd)^-1 (even + odd); in column order these are transposed, and all of them commute.
+    # (even - odd)^-1 (even + odd); column-major ones are transposed, and all of them commute.
     memcpy(a, even, nbytes)
     _add(dtype, a, other, 1, n)
     _add(dtype, even, other, -1, n)
@@ -367,21 +365,21 @@ register_kernel("linalg_matrix_exp", linalg_matrix_exp_kernel)
 
 # ------------------------------------------------------------------------------------------------------ linalg spectral
 
-# Factorizations by iteration: singular values and eigenvalues, with and without vectors.
+# Singular values and eigenvalues, with and without vectors.
 
 cdef enum:
-    MADE = 5              # arrays that a factorization makes, at most
-    NOT_FINITE = -1       # info of a matrix with nan or inf, which LAPACK must not be given
+    MADE = 5              # maximum number of arrays made by a factorization
+    NOT_FINITE = -1       # info of a matrix with nan or inf, which LAPACK must not get
 
 
 cdef void _drop(array_t **array) noexcept nogil:
-    """Release arrays that are no longer needed, to make room for new ones."""
+    """Release an array early, to save memory."""
     release(array[0])
     array[0] = NULL
 
 
 cdef int _give(int status, array_t **made, int count, const int *given, value_t *results) noexcept nogil:
-    """Those of MADE arrays that are the results; the others, and all of them if something failed, are let go of."""
+    """Store the results among MADE arrays; release the others, or all of them on failure."""
     cdef int i
     for i in range(count):
         if status == OK:
@@ -525,10 +523,10 @@ cdef int linalg_eigvalsh_kernel(const value_t *arguments, value_t *results) noex
     return _give(_eigh_arrays(arguments, b"N", made), made, 2, given, results)
 
 
-# ---- eigenvalues of any square matrix
+# ---- eigenvalues of general matrices
 
 cdef void _unpack(real_t *values, real_t *vectors, const real_t *parts, const real_t *packed, int64_t n) noexcept nogil:
-    """Complex eigenvalues and vectors from what geev gives for a real matrix: of a pair, both parts of one vector."""
+    """Unpack geev's results for a real matrix: a conjugate pair is stored as the two parts of one vector."""
     cdef int64_t j = 0, i
     cdef const real_t *real_part
     cdef const real_t *imaginary

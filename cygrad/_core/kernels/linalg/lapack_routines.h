@@ -1,7 +1,6 @@
-/* LAPACK routines for column-major matrices, one function for the four types. A routine that needs scratch memory is
- * first called with scratch NULL and returns the number of bytes that it needs; then with that memory. The other
- * functions return LAPACK's info: 0, or where the matrix is singular or not definite, or where the iteration has
- * failed. Lengths of strings come after the arguments, as in gfortran. */
+/* LAPACK routines for column-major matrices, one function for the four types. With scratch NULL, a routine that needs
+ * scratch memory returns its size in bytes. The others return LAPACK's info: 0, or the position of the failure. Lengths
+ * of strings come after the arguments, as in gfortran. */
 
 #ifndef CYGRAD_LAPACK_ROUTINES_H
 #define CYGRAD_LAPACK_ROUTINES_H
@@ -60,7 +59,7 @@ LAPACK_DECLARE_REAL(gelsd, int_p, int_p, int_p, void *, int_p, void *, int_p, vo
 LAPACK_DECLARE_COMPLEX(gelsd, int_p, int_p, int_p, void *, int_p, void *, int_p, void *, const void *, int *, void *,
                        int_p, void *, int *, int *)
 
-/* Set by the includer: called around each routine. */
+/* Called around each routine; set by the includer. */
 static void (*lapack_before)(void), (*lapack_after)(void);
 
 #define LAPACK_CALL(name, ...)                                                         \
@@ -95,7 +94,7 @@ static inline int64_t lapack_real_size(int dtype) { return dtype == LAPACK_S || 
 static inline int lapack_least(int a, int b) { return a < b ? a : b; }
 static inline int lapack_most(int a, int b) { return a > b ? a : b; }
 
-/* The number of elements that a query has left in `cell`; single precision may have rounded it down. */
+/* Return the number of elements that a query stored in `cell`; single precision may have rounded it down. */
 static inline int64_t lapack_asked(int dtype, const void *cell)
 {
     if (lapack_real_size(dtype) == 8)
@@ -104,7 +103,7 @@ static inline int64_t lapack_asked(int dtype, const void *cell)
     return (int64_t)(asked + asked / 4194304) + 1;
 }
 
-/* Consecutive parts of the scratch memory, each aligned to 64 bytes; of NULL they are only counted. */
+/* Consecutive parts of the scratch memory, aligned to 64 bytes; NULL only counts them. */
 typedef struct {
     char *base;
     int64_t used;
@@ -163,7 +162,7 @@ static inline void lapack_trsm(int dtype, char side, char uplo, char trans, char
     LAPACK_CALL(trsm, &side, &uplo, &trans, &diag, &m, &n, alpha, a, &lda, b, &m, 1, 1, 1, 1)
 }
 
-/* A symmetric matrix, or a Hermitian one, of which the lower triangle is read: with what sytrf has given. */
+/* Solve with the factors of sytrf of a symmetric or Hermitian matrix. */
 static inline void lapack_sytrs(int dtype, int hermitian, int n, int k, const void *ld, const int *pivots, void *b)
 {
     const char uplo = 'L';
@@ -201,7 +200,7 @@ static inline int64_t lapack_geqrf(int dtype, int m, int n, void *a, void *tau, 
     return lapack_asked(dtype, cell) * lapack_itemsize(dtype);
 }
 
-/* The first n columns of the product of k reflections. */
+/* Compute the first n columns of the product of k reflectors. */
 static inline int64_t lapack_orgqr(int dtype, int m, int n, int k, void *a, const void *tau, void *scratch,
                                    int64_t size, int *info)
 {
@@ -274,7 +273,7 @@ static inline int64_t lapack_heevd(int dtype, char job, char uplo, int n, void *
     return scratch.used + lapack_asked(dtype, cell) * lapack_itemsize(dtype);
 }
 
-/* job: 'N' eigenvalues only, 'V' right vectors too. Of a real matrix `w` has the real parts, then the imaginary ones. */
+/* job: 'N' eigenvalues only, 'V' right vectors too. For a real matrix `w` has real parts, then imaginary ones. */
 static inline int64_t lapack_geev(int dtype, char job, int n, void *a, void *w, void *vectors, void *memory,
                                   int64_t size, int *info)
 {
@@ -284,7 +283,7 @@ static inline int64_t lapack_geev(int dtype, char job, int n, void *a, void *w, 
     double cell[2] = {0, 0}, real_cell = 0;
     void *rwork = lapack_complex(dtype) ? lapack_part(&scratch, 2 * (int64_t)n * lapack_real_size(dtype)) : NULL;
     if (!memory)
-        rwork = &real_cell;                     /* the query writes there too */
+        rwork = &real_cell;                     /* the query writes it too */
     lwork = memory ? (int)((size - scratch.used) / lapack_itemsize(dtype)) : -1;
     void *work = memory ? lapack_part(&scratch, 0) : cell;
     if (lapack_complex(dtype)) {
@@ -296,8 +295,8 @@ static inline int64_t lapack_geev(int dtype, char job, int n, void *a, void *w, 
     return scratch.used + lapack_asked(dtype, cell) * lapack_itemsize(dtype);
 }
 
-/* Least squares: `b` has max(m, n) rows; the solution comes into its first n.
-   driver 's': full rank; 'y': by complete orthogonal factorization; 'd': by singular values, which come into `s`. */
+/* Least squares: `b` has max(m, n) rows; the first n become the solution. driver 's': full rank; 'y': complete
+   orthogonal factorization; 'd': singular values, stored in `s`. */
 static inline int64_t lapack_lstsq(int dtype, char driver, int m, int n, int k, void *a, void *b, void *s, double rcond,
                                    int *rank, void *memory, int64_t size, int *info)
 {

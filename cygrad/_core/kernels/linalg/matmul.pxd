@@ -1,4 +1,4 @@
-"""Products that BLAS has not: integers, and the scaling of a result in which no product counts."""
+"""Matrix products: integer loops, checks, tiles, and the parts that product kernels share."""
 
 from libc.stdint cimport int64_t
 from cygrad._core.arrays.array cimport MAX_DIMS, array_t, value_t
@@ -10,28 +10,24 @@ from cygrad._core.kernels.linalg.blas cimport blas_scalar_t, matrix_t
 cdef void multiply_integers(int dtype, int64_t m, int64_t n, int64_t k, int64_t alpha,
                             const void *a, int64_t a_row_step, int64_t a_column_step,
                             const void *b, int64_t b_step, int64_t beta, void *c, int64_t c_step) noexcept nogil
-# The sum of x[i] * y[i] in wrapping arithmetic.
+# result = sum of x[i] * y[i] in wrapping arithmetic.
 cdef void dot_integers(int dtype, int64_t n, const void *x, int64_t x_step, const void *y, int64_t y_step,
                        void *result) noexcept nogil
-# c *= beta; 0 writes zeros whatever there was. Integer dtypes take `integer_beta`.
+# c *= beta; 0 writes zeros without reading c. Integer dtypes take `integer_beta`.
 cdef void scale_tile(int dtype, int64_t m, int64_t n, blas_scalar_t beta, int64_t integer_beta,
                      void *c, int64_t c_step) noexcept nogil
 
 # ------------------------------------------------------------------------------------------------------- product checks
 
-# Operand checks of product kernels.
-
 ctypedef const char *text_t
 
-# The first `n` arguments are arrays of one dtype that has products.
+# Check that the first `n` arguments are arrays of one dtype that has products.
 cdef int check_arrays(text_t operation, const value_t *arguments, int n) noexcept nogil
 cdef int check_ndim(text_t operation, text_t name, const array_t *array, int ndim) noexcept nogil
-# RUNTIME_ERROR with a message: the inner dimensions differ.
+# Set the message that the inner dimensions differ; -> RUNTIME_ERROR.
 cdef int cannot_multiply(text_t operation, const array_t *a, const array_t *b) noexcept nogil
 
 # ------------------------------------------------------------------------------------------------------------- multiply
-
-# The engine of products: batches of matrices in tiles that depend on the problem alone.
 
 # c = alpha * a @ b + beta * addend, for each matrix of a batch; c is contiguous.
 ctypedef struct product_t:
@@ -49,7 +45,7 @@ ctypedef struct product_t:
     const char *addend        # NULL: none
     int64_t addend_row_step   # in elements; 0 where it is broadcast
     int64_t addend_column_step
-    int batch_ndim            # dimensions of the batch, and how far apart its matrices are
+    int batch_ndim            # dimensions of the batch, and strides of its matrices
     int64_t batch_shape[MAX_DIMS]
     int64_t a_steps[MAX_DIMS]
     int64_t b_steps[MAX_DIMS]
@@ -59,25 +55,21 @@ ctypedef struct product_t:
     int64_t row_tiles
     int64_t column_tiles
     int64_t c_step            # elements of one matrix of c
-    bint small                # not worth a call of BLAS
+    bint small                # cheaper than a call of BLAS
     bint in_blocks            # faster without packing than by BLAS, which copies the operands
 
-# A product without addend, batch or factors yet: alpha is 1 and beta is 0.
+# Initialize a product without addend or batch; alpha is 1 and beta is 0.
 cdef void start_product(product_t *product, int dtype, int64_t m, int64_t n, int64_t k) noexcept nogil
 cdef void multiply(product_t *product) noexcept nogil
 
 # ------------------------------------------------------------------------------------------------------ vector products
 
-# Products of two vectors.
-
-# The sum of a[i] * b[i], or of conj(a[i]) * b[i]; vectors of one dtype that has products.
+# Compute the sum of a[i] * b[i], or of conj(a[i]) * b[i]; vectors of one dtype that has products.
 cdef int dot_arrays(text_t operation, bint conjugate, array_t *a, array_t *b, value_t *results) noexcept nogil
 
 # ------------------------------------------------------------------------------------------------------------- products
 
-# The common part of the kernels of products.
-
-# Start a product of two matrices and lay them out; they belong to the product then, also on failure.
+# Initialize a product and the layout of its matrices, whose references it takes over, also on failure.
 cdef int prepare(text_t operation, product_t *product, array_t *like, matrix_t *a, matrix_t *b) noexcept nogil
-# If `status` is OK: allocate the result of this shape and multiply. In any case let go of the operands.
+# If `status` is OK, allocate the result of this shape and multiply. Release the operands in any case.
 cdef int finish(product_t *product, int status, int ndim, const int64_t *shape, value_t *results) noexcept nogil

@@ -1,6 +1,6 @@
-"""Products that BLAS has not: integers, and the scaling of a result in which no product counts.
+"""Matrix products: mm, bmm, mv, matmul, dot, outer, addmm, linear, and linear with prepacked weights.
 
-Integers wrap around; so a factor may be applied to the operands instead of to the sum, in any order.
+Integers wrap around, so alpha may multiply the operands instead of the sum.
 """
 
 from libc.stdint cimport int16_t, int32_t, int64_t, int8_t, uint8_t
@@ -33,8 +33,8 @@ from cygrad._core.threads.parallel cimport parallel_for
 # ------------------------------------------------------------------------------------------------------- integer matmul
 
 cdef enum:
-    INNER_BLOCK = 128         # rows of b that are used together, ...
-    COLUMN_BLOCK = 512        # ... and columns of them: they stay in the cache
+    INNER_BLOCK = 128         # rows of b used together, ...
+    COLUMN_BLOCK = 512        # ... and columns of them, which stay in the cache
 
 ctypedef fused integer_t:
     uint8_t
@@ -59,7 +59,7 @@ ctypedef fused floating_t:
 
 cdef void _multiply_block(integer_t *c, const integer_t *a, int64_t a_step, const integer_t *b,
                           int64_t b_step, int64_t n, int64_t k, integer_t alpha) noexcept nogil:
-    """One row of a times some rows of b, added to a row of c."""
+    """Add one row of a times some rows of b to a row of c."""
     cdef int64_t p, j
     cdef integer_t factor
     for p in range(k):
@@ -111,7 +111,7 @@ cdef void multiply_integers(int dtype, int64_t m, int64_t n, int64_t k, int64_t 
 
 cdef void _dot_typed(const integer_t *x, int64_t x_step, const integer_t *y, int64_t y_step, int64_t n,
                      integer_t *result) noexcept nogil:
-    """The sum of x[i] * y[i]."""
+    """Compute the sum of x[i] * y[i]."""
     cdef integer_t total = 0
     cdef int64_t i
     for i in range(n):
@@ -181,8 +181,6 @@ cdef void scale_tile(int dtype, int64_t m, int64_t n, blas_scalar_t beta, int64_
 
 # ------------------------------------------------------------------------------------------------------- product checks
 
-# Operand checks of product kernels.
-
 cdef int check_arrays(text_t operation, const value_t *arguments, int n) noexcept nogil:
     cdef array_t *first
     cdef array_t *other
@@ -224,10 +222,8 @@ cdef int cannot_multiply(text_t operation, const array_t *a, const array_t *b) n
 
 # ------------------------------------------------------------------------------------------------------------- multiply
 
-# The engine of matrix products: batches of matrices in tiles that depend only on the problem.
-#
-# The result is cut into tiles, and each is one product over the whole inner dimension, so results are bit-identical for
-# any number of threads. Tiles have a cost, because operands are packed for each of them; they are therefore as large as
+# Batches of matrices in tiles that depend only on the problem. Each tile is one product over the whole inner dimension,
+# so results are bit-identical for any number of threads. Operands are packed for each tile, so tiles are as large as
 # parallelism allows, and nearly square. Operands in the caches are multiplied in register blocks (product_blocks.h),
 # others by BLAS.
 
@@ -240,11 +236,11 @@ cdef extern from "kernels/linalg/small_products.h" nogil:
                        int64_t m, int64_t n)
 
 cdef enum:
-    PIECE_WORK = 1 << 18      # multiplications that are worth a piece of a batch
-    VECTOR_WORK = 1 << 18     # ... or a tile where each element of a matrix is used once
+    PIECE_WORK = 1 << 18      # multiplications worth a chunk of a batch
+    VECTOR_WORK = 1 << 18     # ... or a tile that uses each element of a matrix once
     MANY_TILES = 16
-    SHORT_SIDE = 64           # tiles are not cut further than this
-    LARGEST_SIDE = 1024       # ... and not left larger than this
+    SHORT_SIDE = 64           # minimum side of a tile
+    LARGEST_SIDE = 1024       # ... and maximum
 
 
 cdef void start_product(product_t *product, int dtype, int64_t m, int64_t n, int64_t k) noexcept nogil:
@@ -259,12 +255,12 @@ cdef void start_product(product_t *product, int dtype, int64_t m, int64_t n, int
 
 
 cdef inline int64_t _half(int64_t side) noexcept nogil:
-    """Half of a side, rounded up to what the innermost loops of BLAS like."""
+    """Return half of a side, rounded up to a multiple of 32 for the innermost loops of BLAS."""
     return ((side + 1) // 2 + 31) // 32 * 32
 
 
 cdef int64_t _wanted_tiles(int64_t work, bint vector) noexcept nogil:
-    """How many tiles are worth while: s / 64 for a cube of side s, so that they grow with the problem."""
+    """Return the number of tiles that pay off: s / 64 for a cube of side s."""
     cdef int64_t tiles = 1
     if vector:
         tiles = work // VECTOR_WORK
@@ -275,7 +271,7 @@ cdef int64_t _wanted_tiles(int64_t work, bint vector) noexcept nogil:
 
 
 cdef void _choose_tiles(product_t *product) noexcept nogil:
-    """Cut the longer side in two until there are enough tiles, or they would become too small."""
+    """Halve the longer side until there are enough tiles, or they would become too small."""
     cdef int64_t rows = product.m, columns = product.n, tiles = 1, wanted
     cdef bint vector = rows == 1 or columns == 1
     wanted = _wanted_tiles(rows * columns * max(product.k, 1), vector)
@@ -312,7 +308,7 @@ cdef void _set_addend(product_t *product, char *c, int64_t row, int64_t rows,
 
 
 cdef void _multiply_small(product_t *product, char *a, char *b, char *c) noexcept nogil:
-    """A product that is not worth a call of BLAS; a, b and c are the whole matrices."""
+    """Compute a product that is cheaper than a call of BLAS; a, b and c are whole matrices."""
     cdef const char *addend = product.addend
     cdef int64_t addend_row = product.addend_row_step
     if addend != NULL and product.addend_column_step != 1 and product.n > 1:
@@ -340,7 +336,7 @@ cdef inline bint _fits_blocks(const product_t *product) noexcept nogil:
 
 cdef bint _multiply_in_blocks(product_t *product, const char *a, const char *b, char *c, int64_t row, int64_t rows,
                               int64_t column, int64_t columns) noexcept nogil:
-    """One tile, at a, b and c; -> was there memory?"""
+    """Compute one tile, at a, b and c; False if memory is exhausted."""
     cdef const char *addend = product.addend
     cdef int64_t addend_row = product.addend_row_step
     cdef int64_t a_row = product.a.leading, a_step = 1, b_row = product.b.leading, b_column = 1
@@ -367,7 +363,7 @@ cdef bint _multiply_in_blocks(product_t *product, const char *a, const char *b, 
 
 cdef inline void _multiply_tile(product_t *product, char *a, char *b, char *c, int64_t row,
                                 int64_t column) noexcept nogil:
-    """One tile of one matrix; a, b and c are those of the whole matrix."""
+    """Compute one tile; a, b and c are whole matrices."""
     cdef int64_t size = itemsize(product.dtype)
     cdef int64_t rows = min(product.tile_rows, product.m - row)
     cdef int64_t columns = min(product.tile_columns, product.n - column)
@@ -380,7 +376,7 @@ cdef inline void _multiply_tile(product_t *product, char *a, char *b, char *c, i
     if product.addend != NULL and product.addend != product.c:
         _set_addend(product, c, row, rows, column, columns)
     if product.k == 0 or (product.alpha.real == 0 and product.alpha.imag == 0):
-        # Nothing of a and b counts, not even nan.
+        # a and b are ignored, nan included.
         scale_tile(product.dtype, rows, columns, beta, product.integer_beta, c, product.n)
     elif not is_differentiable(product.dtype):
         multiply_integers(product.dtype, rows, columns, product.k, product.integer_alpha, a,
@@ -393,7 +389,7 @@ cdef inline void _multiply_tile(product_t *product, char *a, char *b, char *c, i
                       rows, columns)
     elif columns == 1 and product.n == 1:
         if product.addend == NULL:
-            memset(c, 0, rows * size)     # gemv might read it in spite of beta = 0
+            memset(c, 0, rows * size)     # gemv may read it despite beta = 0
         gemv(product.dtype, product.a.transposed, product.k if product.a.transposed else rows,
              rows if product.a.transposed else product.k, product.alpha, a, product.a.leading,
              b, 1 if product.b.transposed else product.b.leading, beta, c, 1)
@@ -409,7 +405,7 @@ cdef inline void _multiply_tile(product_t *product, char *a, char *b, char *c, i
 
 
 cdef void _run_tiles(void *context, int64_t begin, int64_t end) noexcept nogil:
-    """Some tiles, counted through the matrices of the batch."""
+    """Compute some tiles, numbered through the matrices of the batch."""
     cdef product_t *product = <product_t *>context
     cdef int64_t size = itemsize(product.dtype)
     cdef int64_t tiles = product.row_tiles * product.column_tiles
@@ -475,13 +471,11 @@ def same_bits_by_rows(int size, int64_t m, int64_t n, int64_t k):
 
 # ------------------------------------------------------------------------------------------------------ vector products
 
-# Products of two vectors: dot, vdot and outer.
-
 cdef int _mul = primitive("mul")
 
 cdef enum:
-    DOT_PIECE = 1 << 16       # elements of one call of BLAS; their sums are added in order
-    OUTER_PIECE = 1 << 16     # elements of an outer product that one thread computes at a time
+    DOT_PIECE = 1 << 16       # elements of one call of BLAS; the sums are added in order
+    OUTER_PIECE = 1 << 16     # elements of an outer product in a chunk
     CELL = 16                 # bytes of a sum of any dtype
 
 ctypedef struct dot_t:
@@ -491,7 +485,7 @@ ctypedef struct dot_t:
     const char *b
     int64_t a_step
     int64_t b_step
-    char *sums                # one cell for each piece
+    char *sums                # one cell for each chunk
 
 ctypedef struct outer_t:
     array_t *a
@@ -500,7 +494,7 @@ ctypedef struct outer_t:
 
 
 cdef void _dot_piece(void *context, int64_t begin, int64_t end) noexcept nogil:
-    """The sum over one piece."""
+    """Compute the sum over one chunk."""
     cdef dot_t *work = <dot_t *>context
     cdef int64_t size = itemsize(work.dtype)
     cdef const char *a = work.a + begin * work.a_step * size
@@ -525,7 +519,7 @@ cdef void _add_cells(int dtype, char *total, const char *other) noexcept nogil:
         (<double *>total)[0] += (<const double *>other)[0]
         (<double *>total)[1] += (<const double *>other)[1]
     else:
-        # Integers wrap: whatever follows the element, the low bytes of the wide sum are right (on little-endian
+        # Integers wrap: the low bytes of the wide sum are right, whatever follows the element (on little-endian
         # machines, which the build requires).
         (<int64_t *>total)[0] += (<const int64_t *>other)[0]
 
@@ -538,7 +532,7 @@ cdef array_t *_steady(array_t *vector) noexcept nogil:
 
 
 cdef int _sum_of_products(dot_t *work, int64_t n, char *result) noexcept nogil:
-    """Compute the pieces and add their sums in order."""
+    """Compute the chunks and add their sums in order."""
     cdef int64_t pieces = (n + DOT_PIECE - 1) // DOT_PIECE, i
     cdef char[CELL] one
     memset(one, 0, CELL)
@@ -596,13 +590,13 @@ cdef int dot_kernel(const value_t *arguments, value_t *results) noexcept nogil:
 
 
 cdef int vdot_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """vdot(a, b): the sum of products, the first factor conjugated."""
+    """vdot(a, b): the sum of products, with the first factor conjugated."""
     cdef int status = check_arrays(b"vdot", arguments, 2)
     return status or dot_arrays(b"vdot", True, arguments[0].of.array, arguments[1].of.array, results)
 
 
 cdef void _outer_piece(void *context, int64_t begin, int64_t end) noexcept nogil:
-    """Some rows."""
+    """Compute some rows."""
     cdef outer_t *work = <outer_t *>context
     cdef const entry_t *product = &entries[_mul][work.result.dtype]
     cdef int64_t n = work.b.shape[0], size = itemsize(work.result.dtype), row
@@ -616,7 +610,7 @@ cdef void _outer_piece(void *context, int64_t begin, int64_t end) noexcept nogil
 
 
 cdef int outer_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """outer(a, b): all products of their elements, in the promoted dtype."""
+    """outer(a, b): the products of all pairs of elements, in the promoted dtype."""
     cdef outer_t work
     cdef int64_t[2] shape
     cdef int64_t grain
@@ -656,11 +650,9 @@ register_kernel("outer", outer_kernel)
 
 # ---------------------------------------------------------------------------------------------------------------- addmm
 
-# addmm and linear: products whose addend is added in the same pass.
-
 cdef int _set_factor(text_t operation, text_t name, const value_t *number, product_t *product,
                      double *real, double *imag, int64_t *integer) noexcept nogil:
-    """alpha or beta, of a kind that the dtype can hold."""
+    """Read alpha or beta, of a kind that the dtype can hold."""
     if number.kind == NOTHING:
         real[0], imag[0], integer[0] = 1, 0, 1
         return OK
@@ -681,7 +673,7 @@ cdef int _set_factor(text_t operation, text_t name, const value_t *number, produ
 
 cdef int _take_addend(text_t operation, text_t name, product_t *product, const array_t *addend, int ndim,
                       const int64_t *shape) noexcept nogil:
-    """Add an array that broadcasts to `shape`: the last one or two sizes of the result."""
+    """Set an addend that broadcasts to `shape`: the last one or two sizes of the result."""
     cdef int i, offset = ndim - addend.ndim
     cdef bint fits = offset >= 0
     for i in range(addend.ndim):
@@ -702,7 +694,7 @@ cdef int _take_addend(text_t operation, text_t name, product_t *product, const a
 
 
 cdef int _set_bias(product_t *product, const array_t *bias, int ndim) noexcept nogil:
-    """A bias of one number for each output; for a matrix of outputs also another matrix."""
+    """Set a bias with one number per output, or with the shape of a matrix of outputs."""
     cdef int64_t[2] matrix
     matrix[0], matrix[1] = product.m, product.n
     product.beta.real, product.integer_beta = 1, 1
@@ -740,12 +732,12 @@ cdef int addmm_kernel(const value_t *arguments, value_t *results) noexcept nogil
         status = _set_factor(b"addmm", b"alpha", &arguments[4], &product, &product.alpha.real,
                              &product.alpha.imag, &product.integer_alpha)
     if status == OK and product.beta.real == 0 and product.beta.imag == 0:
-        product.addend = NULL         # not even its nan counts
+        product.addend = NULL         # ignored, nan included
     return finish(&product, status, 2, shape, results)
 
 
 cdef int add_product_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """add_product(addend, a, b): addend + a @ b for matrices, in the memory of addend if it is exclusive."""
+    """add_product(addend, a, b): addend + a @ b for matrices, in-place if addend has no other owner."""
     cdef array_t *addend = arguments[0].of.array
     cdef int status
     if exclusive(addend):
@@ -757,12 +749,12 @@ cdef int add_product_kernel(const value_t *arguments, value_t *results) noexcept
 
 
 cdef int add_product_into_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """add_product_into(addend, a, b): the same in the memory of addend, which is row-major, in any case; no result."""
+    """add_product_into(addend, a, b): the same, in-place in the row-major addend; no result."""
     return _add_product(arguments, arguments[0].of.array.data, results)
 
 
 cdef int _add_product(const value_t *arguments, char *c, value_t *results) noexcept nogil:
-    """addend + a @ b at `c`, or in a new array."""
+    """Compute addend + a @ b at `c`, or in a new array."""
     cdef array_t *addend = arguments[0].of.array
     cdef product_t product
     cdef matrix_t left = matrix_of(arguments[1].of.array), right = matrix_of(arguments[2].of.array)
@@ -828,7 +820,7 @@ cdef int linear_kernel(const value_t *arguments, value_t *results) noexcept nogi
             release_matrix(&right)
             return MEMORY_ERROR
         left = matrix_of(rows)
-        release(rows)                 # the matrix holds it
+        release(rows)                 # the matrix has its own reference
         fold_rows(&left)
     status = prepare(b"linear", &product, x, &left, &right)
     if status == OK and has_bias:
@@ -844,10 +836,8 @@ register_kernel("linear", linear_kernel)
 
 # ------------------------------------------------------------------------------------------------------------- products
 
-# Products of matrices and vectors: the kernels, with their checks and shapes.
-#
-# Each turns its operands into batches of matrices (matrix.pyx) and leaves the arithmetic to multiply.pyx.
-# Nothing is copied as long as one step of each matrix is 1; broadcast batches are read in place.
+# Kernels check their operands, view them as batches of matrices (blas.pyx) and multiply these. Nothing is copied if
+# each matrix has a stride of 1; broadcast batches are read in place.
 
 # ---- the common part
 
@@ -883,7 +873,7 @@ cdef int finish(product_t *product, int status, int ndim, const int64_t *shape, 
 
 
 cdef int _broadcast_batches(text_t operation, product_t *product, int64_t *shape) noexcept nogil:
-    """Line up the leading dimensions of both operands; they become the batch, and the front of `shape`."""
+    """Broadcast the leading dimensions of both operands to the batch and the front of `shape`."""
     cdef matrix_t *a = &product.a
     cdef matrix_t *b = &product.b
     cdef int ndim = max(a.batch_ndim, b.batch_ndim)
@@ -910,7 +900,7 @@ cdef int _broadcast_batches(text_t operation, product_t *product, int64_t *shape
 # ---- kernels
 
 cdef int mm_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """mm(a, b): two matrices."""
+    """mm(a, b): product of two matrices."""
     cdef array_t *a
     cdef array_t *b
     cdef product_t product
@@ -931,7 +921,7 @@ cdef int mm_kernel(const value_t *arguments, value_t *results) noexcept nogil:
 
 
 cdef int bmm_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """bmm(a, b): matrices of two batches, one by one."""
+    """bmm(a, b): products of the matrices of two batches."""
     cdef array_t *a
     cdef array_t *b
     cdef product_t product
@@ -958,7 +948,7 @@ cdef int bmm_kernel(const value_t *arguments, value_t *results) noexcept nogil:
 
 
 cdef int mv_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """mv(matrix, vector)."""
+    """mv(matrix, vector): product of a matrix and a vector."""
     cdef array_t *a
     cdef array_t *x
     cdef product_t product
@@ -979,7 +969,7 @@ cdef int mv_kernel(const value_t *arguments, value_t *results) noexcept nogil:
 
 
 cdef int matmul_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """matmul(a, b): vectors, matrices and batches of matrices, which broadcast."""
+    """matmul(a, b): product of vectors, matrices or batches of matrices, which broadcast."""
     cdef array_t *a
     cdef array_t *b
     cdef product_t product
@@ -1000,7 +990,7 @@ cdef int matmul_kernel(const value_t *arguments, value_t *results) noexcept nogi
         return dot_arrays(b"matmul", False, a, b, results)
     left = row_of(a) if a.ndim == 1 else matrix_of(a)
     right = column_of(b) if b.ndim == 1 else matrix_of(b)
-    # One large product instead of a batch of smaller ones with the same right-hand side.
+    # Merge a batch with one right-hand side into one large product.
     folded = a.ndim > 2 and b.ndim <= 2 and fold_rows(&left)
     status = prepare(b"matmul", &product, a, &left, &right)
     if folded:
@@ -1031,21 +1021,19 @@ import cygrad._core.kernels.linalg.matmul  # noqa: E402, F401  # no-cython-lint
 
 # -------------------------------------------------------------------------------------------------------- packed matmul
 
-# Products with a prepacked matrix: its rows are stored in panels, in the order in which they are read.
-#
-# A panel has 32 rows, interleaved: for each column, the elements of all its rows. Nothing is packed before such a
-# product, as BLAS does with both operands; for a state of few rows that is a third of the time. A panel is one task,
-# and each sum runs through the columns in order, so results are bit-identical for any number of threads.
+# Products with a prepacked matrix, stored in panels of 32 interleaved rows. BLAS would pack both operands for each
+# product, which takes a third of the time for a state of few rows. A panel is one task, and each sum runs through the
+# columns in order, so results are bit-identical for any number of threads.
 
 cdef enum:
     PANEL = 32                 # rows
 
-ROWS = PANEL                   # for Python, which makes the panels
+ROWS = PANEL                   # for Python, which packs the panels
 
 ctypedef struct packed_product_t:
     const array_t *self
     const array_t *panels
-    const array_t *bias        # contiguous, of one row or as many as the result; or NULL
+    const array_t *bias        # contiguous, with one row or those of the result; or NULL
     array_t *result
     int64_t m
     int64_t n
@@ -1101,7 +1089,7 @@ cdef int _check(const array_t *self, const array_t *weight, const array_t *panel
 
 
 cdef int linear_in_panels_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """linear_in_panels(self, weight, panels, back, bias): only derivatives look at weight and back."""
+    """linear_in_panels(self, weight, panels, back, bias): only derivatives read weight and back."""
     cdef packed_product_t work
     cdef array_t *self
     cdef array_t *weight

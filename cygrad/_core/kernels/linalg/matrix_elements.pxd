@@ -1,4 +1,4 @@
-"""Contiguous elements of matrices of any floating or complex dtype: read, written, and changed one by one."""
+"""Access to contiguous elements of matrices of any floating or complex dtype."""
 
 from libc.math cimport NAN
 from libc.stdint cimport int64_t
@@ -8,7 +8,7 @@ from cygrad._core.kernels.linalg.blas cimport blas_scalar_t
 
 
 cdef inline blas_scalar_t number_at(int dtype, const char *data, int64_t i) noexcept nogil:
-    """Element i of contiguous numbers."""
+    """Read element i."""
     cdef blas_scalar_t number
     number.imag = 0
     if dtype == FLOAT32:
@@ -23,7 +23,7 @@ cdef inline blas_scalar_t number_at(int dtype, const char *data, int64_t i) noex
 
 
 cdef inline void put_number(int dtype, char *data, int64_t i, blas_scalar_t number) noexcept nogil:
-    """The same, written."""
+    """Write element i."""
     if dtype == FLOAT32:
         (<float *>data)[i] = <float>number.real
     elif dtype == FLOAT64:
@@ -35,7 +35,7 @@ cdef inline void put_number(int dtype, char *data, int64_t i, blas_scalar_t numb
 
 
 cdef inline blas_scalar_t times(blas_scalar_t a, blas_scalar_t b) noexcept nogil:
-    """The product of two numbers; of real ones without the nan that inf times 0 would leave."""
+    """Multiply two numbers, real ones without the nan of inf * 0 in the imaginary part."""
     cdef blas_scalar_t product
     product.real, product.imag = a.real * b.real, 0
     if a.imag != 0 or b.imag != 0:
@@ -45,14 +45,14 @@ cdef inline blas_scalar_t times(blas_scalar_t a, blas_scalar_t b) noexcept nogil
 
 
 cdef inline void scale(int dtype, char *data, int64_t count, blas_scalar_t factor) noexcept nogil:
-    """Multiply contiguous numbers."""
+    """Multiply contiguous elements by a number."""
     cdef int64_t i
     for i in range(count):
         put_number(dtype, data, i, times(number_at(dtype, data, i), factor))
 
 
 cdef inline void conjugate(int dtype, char *data, int64_t count) noexcept nogil:
-    """The signs of imaginary parts changed."""
+    """Conjugate contiguous elements."""
     cdef int64_t i
     cdef blas_scalar_t number
     if is_complex(dtype):
@@ -63,7 +63,7 @@ cdef inline void conjugate(int dtype, char *data, int64_t count) noexcept nogil:
 
 
 cdef inline void fill_nan(int dtype, char *data, int64_t count) noexcept nogil:
-    """nan everywhere (in a complex number: both parts)."""
+    """Fill with nan (both parts of complex numbers)."""
     cdef int64_t i
     cdef int64_t reals = count * itemsize(dtype) // itemsize(real_of(dtype))
     for i in range(reals):
@@ -74,7 +74,7 @@ cdef inline void fill_nan(int dtype, char *data, int64_t count) noexcept nogil:
 
 
 cdef inline void set_identity(int dtype, char *data, int64_t rows, int64_t columns) noexcept nogil:
-    """Ones on the diagonal of a contiguous matrix, zeros elsewhere."""
+    """Fill a contiguous matrix with ones on the diagonal and zeros elsewhere."""
     cdef int64_t i, step = columns + 1, size = itemsize(dtype)
     memset(data, 0, rows * columns * size)
     for i in range(min(rows, columns)):

@@ -1,9 +1,7 @@
-/* Sums of products in blocks of registers, for float32 (double_precision = 0) and float64, and for the processor at
-   hand.
+/* Matrix products in register blocks, for float32 (double_precision = 0) and float64, dispatched on the SIMD target.
 
-   A library's product of matrices first copies both operands into an order of its own, for each call, which takes a tenth
-   to a half of the time as long as they lie in the caches. Here they are read where they are; what of b does not lie in
-   lines is put there. */
+   BLAS packs both operands in each call, which takes a tenth to a half of the time if they are in the caches. Here they
+   are read in place; only columns of b that are not contiguous are packed. */
 #ifndef CYGRAD_PRODUCT_BLOCKS_H
 #define CYGRAD_PRODUCT_BLOCKS_H
 
@@ -13,20 +11,20 @@
 #include "simd/word_moves.h"
 
 enum {
-    INNER = 512,               /* products that are added up before the sum goes to memory: so much of b stays in a cache */
-    MOST_ROWS = 64,            /* of results that go through the room at a time */
-    ROOM_BYTES = (INNER + 2 * MOST_ROWS) * 3 * 64,  /* of the workspace: three of the widest vectors for each */
-    WORTH_COPYING = 16,        /* rows for which a line is copied */
+    INNER = 512,               /* inner dimension of a block, so that b stays in a cache */
+    MOST_ROWS = 64,            /* of results in the workspace at a time */
+    ROOM_BYTES = (INNER + 2 * MOST_ROWS) * 3 * 64,  /* size of the workspace: three of the widest vectors for each */
+    WORTH_COPYING = 16,        /* rows from which copying a line pays off */
     APART = 2048,              /* lines this many bytes apart evict each other from the L1 cache */
-    CACHED_BYTES = 2 << 20     /* of operands that are read again and again where they lie */
+    CACHED_BYTES = 2 << 20     /* operands that are read repeatedly without packing */
 };
 
 #define LOOPS "kernels/linalg/product_loops.h"
 #include "simd/simd_targets.h"
 #undef LOOPS
 
-/* result[row] = start[row] + the sum over taps of weights[row][tap] * sources[tap]: lines of `flat` elements, into
-   lines `result_step` elements apart. Less than a vector more may be read and written. */
+/* result[row] = start[row] + the sum over taps of weights[row][tap] * sources[tap], for lines of `flat` elements; lines
+   of the result are `result_step` apart. May read and write up to a vector beyond the end. */
 static inline void correlate(int double_precision, int64_t rows, int64_t flat, int64_t taps, void *sources,
                              const void *weights, int64_t weight_step, const void *start, void *result,
                              int64_t result_step) {
@@ -37,8 +35,8 @@ static inline void correlate(int double_precision, int64_t rows, int64_t flat, i
                                                result_step);
 }
 
-/* sums[row][tap] += the sum of grad[row] * sources[tap] over lines of `flat` elements, a multiple of 16; runs of `run`,
-   a multiple of 16 too, are added up in double precision. */
+/* sums[row][tap] += the sum of grad[row] * sources[tap] over lines of `flat` elements; partial sums of `run` elements
+   are added in double precision. Both are multiples of 16. */
 static inline void dots(int double_precision, int64_t rows, int64_t flat, int64_t taps, int64_t run, const void *grad,
                         int64_t grad_step, void *sources, double *sums) {
     typedef void (*loop_t)(int64_t rows, int64_t flat, int64_t taps, int64_t run, const void *grad, int64_t grad_step,
@@ -47,9 +45,8 @@ static inline void dots(int double_precision, int64_t rows, int64_t flat, int64_
     loops[simd_target()][double_precision](rows, flat, taps, run, grad, grad_step, sources, sums);
 }
 
-/* c = a @ b, added to `addend`, if there is one, which may be c: m x k elements with any steps, and k x n, of whose steps
-   one is 1. What of b does not lie in whole vectors of neighbors is copied into `room` first, of
-   ROOM_BYTES. */
+/* c = a @ b (+ addend, which may be c): a is m x k with any strides, b is k x n with one stride of 1. Columns of b that
+   are not whole vectors are packed into `room`, of ROOM_BYTES. */
 static inline void multiply(int double_precision, int64_t m, int64_t n, int64_t k, const void *a, int64_t a_row,
                             int64_t a_step, const void *b, int64_t b_row, int64_t b_column, const void *addend,
                             int64_t addend_row, void *c, int64_t c_row, void *room) {
@@ -61,13 +58,13 @@ static inline void multiply(int double_precision, int64_t m, int64_t n, int64_t 
                                                c_row, room);
 }
 
-/* May `room` be NULL? Not if lines have to be gathered or filled up. */
+/* Must `room` not be NULL, because lines are packed or padded? */
 static inline int needs_room(int double_precision, int64_t n, int64_t b_row, int64_t b_column) {
     return b_column != 1 || n % 16 || b_row * (double_precision ? 8 : 4) % APART == 0;
 }
 
-/* Is that faster than a library that copies both operands? `in_place`: the library reads small operands where they lie,
-   too, and has masks for what is left over. `turned_b`: b_row is 1; if a_row is 1, `turned_a` is the other step in bytes. */
+/* Is this faster than BLAS, which packs both operands? `in_place`: BLAS reads small operands without packing and masks
+   remainders. `turned_b`: b_row is 1; if a_row is 1, `turned_a` is the other stride in bytes. */
 static inline int fits_blocks(int double_precision, int in_place, int64_t m, int64_t n, int64_t k, int64_t turned_a,
                               int turned_b) {
     const int set = simd_target(), size = double_precision ? 8 : 4, lanes = (set == 2 ? 64 : 32) / size;

@@ -1,4 +1,4 @@
-"""Sums of products in blocks of registers; see product_blocks.h."""
+"""Matrix products in register blocks; see product_blocks.h."""
 
 from libc.stdint cimport int64_t
 

@@ -1,7 +1,7 @@
-/* Sums of products for one type of real numbers and one instruction set; see product_blocks.h.
+/* Matrix products for one real type and one SIMD target; see product_blocks.h.
 
-   A block of results stays in registers: some rows of numbers times vectors of neighbors. Each sum is taken in order,
-   product by product, and rounded once for each where the processor can: its bits do not depend on its block. */
+   A block of results stays in registers. Each sum is in order, with fused multiply-adds where the processor has them,
+   so its bits do not depend on the block. */
 
 #if defined(__AVX512F__)
 #define BYTES 64
@@ -32,9 +32,9 @@
 typedef REAL NAME(lanes) __attribute__((vector_size(BYTES)));                               /* in registers */
 typedef REAL NAME(wide) __attribute__((vector_size(BYTES), aligned(sizeof(REAL)), may_alias));          /* in memory */
 
-/* `rows` results of `across` vectors each: the sum of a[row][step] * source[step], where a source is a line of its own
-   or, if there are no `sources`, a row of the matrix b. Sums begin with `start`, a number for each row, or with zero; to
-   the whole sum `addend` is added, which may be c. */
+/* Compute `rows` x `across` vectors of results: the sum of a[row][step] * source[step], where a source is a line or,
+   without `sources`, a row of b. Sums begin with `start`, one number per row, or zero; `addend`, which may be c, is
+   added to the whole sum. */
 INLINE void NAME(block)(const int rows, const int across, int64_t steps, const REAL *a, int64_t a_row, int64_t a_step,
                         REAL *const *sources, const REAL *b, int64_t b_row, int64_t at, const REAL *start,
                         const REAL *addend, int64_t addend_row, REAL *c, int64_t c_row) {
@@ -64,7 +64,7 @@ INLINE void NAME(block)(const int rows, const int across, int64_t steps, const R
         }
 }
 
-/* All rows of `across` vectors. */
+/* Compute all rows of `across` vectors. */
 INLINE void NAME(column)(const int across, int64_t rows, int64_t steps, const REAL *a, int64_t a_row, int64_t a_step,
                          REAL *const *sources, const REAL *b, int64_t b_row, int64_t at, const REAL *start,
                          const REAL *addend, int64_t addend_row, REAL *c, int64_t c_row) {
@@ -87,12 +87,11 @@ INLINE void NAME(column)(const int across, int64_t rows, int64_t steps, const RE
 #undef ROWS_OF
 }
 
-/* Lines of results from lines of sources: result[row] = start[row] + sum of weights[row][tap] * sources[tap]. Less than
-   a vector more may be read and written. */
+/* result[row] = start[row] + sum of weights[row][tap] * sources[tap]. May access up to a vector beyond the end. */
 static void NAME(correlate)(int64_t rows, int64_t flat, int64_t taps, REAL **sources, const REAL *weights,
                             int64_t weight_step, const REAL *start, REAL *result, int64_t result_step) {
     int64_t at = 0;
-    if (rows == 1) {            /* sums of one row alone wait for each other */
+    if (rows == 1) {            /* several vectors, to hide the latency of a single row's sums */
         for (; at + 4 * LANES <= flat; at += 4 * LANES)
             NAME(block)(1, 4, taps, weights, 0, 1, sources, NULL, 0, at, start, NULL, 0, result, 0);
         for (; at < flat; at += LANES)
@@ -116,7 +115,7 @@ INLINE void NAME(turn)(const REAL *b, int64_t b_column, int64_t steps, int64_t w
 
 #define ACROSS_OF(number) NAME(column)(number, rows, steps, a, a_row, a_step, NULL, b, b_row, 0, NULL, addend, addend_row, \
                                        c, c_row)
-/* All rows of up to ACROSS vectors. */
+/* Compute all rows of up to ACROSS vectors. */
 static void NAME(columns)(int64_t across, int64_t rows, int64_t steps, const REAL *a, int64_t a_row, int64_t a_step,
                           const REAL *b, int64_t b_row, const REAL *addend, int64_t addend_row, REAL *c, int64_t c_row) {
     if (across == 1)
@@ -128,13 +127,13 @@ static void NAME(columns)(int64_t across, int64_t rows, int64_t steps, const REA
 }
 #undef ACROSS_OF
 
-/* How many vectors of `n` columns to take next: rather two and two than three and one. */
+/* Return the number of vectors to take next of `n` columns: two and two are faster than three and one. */
 INLINE int64_t NAME(next_vectors)(int64_t n) {
     const int64_t vectors = (n + LANES - 1) / LANES;
     return vectors == ACROSS + 1 ? (ACROSS + 1) / 2 : vectors < ACROSS ? vectors : ACROSS;
 }
 
-/* Lines of `width` elements of b, next to each other; what is left of a line is zero. */
+/* Pack lines of `width` elements of b, padded with zeros. */
 static void NAME(gather)(const REAL *b, int64_t b_row, int64_t b_column, int64_t steps, int64_t width, REAL *out,
                          int64_t out_row) {
     if (width < out_row)
@@ -156,7 +155,7 @@ static void NAME(multiply_by_lines)(int64_t m, int64_t n, int64_t steps, const R
         const REAL *source = b + at * b_column;
         int64_t source_row = b_row;
         width = across * LANES;
-        /* Columns at the end are computed twice, which changes nothing unless the addend is overwritten. */
+        /* The last columns may be computed twice, unless that would overwrite the addend. */
         if (n - at < width && n >= width && addend != c) {
             at = n - width;
             source = b + at * b_column;
@@ -187,8 +186,7 @@ static void NAME(multiply_by_lines)(int64_t m, int64_t n, int64_t steps, const R
     }
 }
 
-/* The same for columns of b whose elements are neighbors, as the transpose of the product of the transposes: what is read
-   as lines is a. */
+/* c = a @ b for contiguous columns of b, as the transpose of b^T @ a^T, which reads lines of a. */
 static void NAME(multiply_turned)(int64_t m, int64_t n, int64_t steps, const REAL *a, int64_t a_row, int64_t a_step,
                                   const REAL *b, int64_t b_column, const REAL *addend, int64_t addend_row, REAL *c,
                                   int64_t c_row, REAL *room) {
@@ -216,13 +214,12 @@ static void NAME(multiply_turned)(int64_t m, int64_t n, int64_t steps, const REA
     }
 }
 
-/* c = a @ b, added to `addend`, if there is one, which may be c. One of the steps in b is 1. What does not lie in whole
-   vectors of neighbors goes through `room`: see product_blocks.h. */
+/* c = a @ b (+ addend); see `multiply` in product_blocks.h. */
 static void NAME(multiply)(int64_t m, int64_t n, int64_t k, const REAL *a, int64_t a_row, int64_t a_step, const REAL *b,
                            int64_t b_row, int64_t b_column, const REAL *addend, int64_t addend_row, REAL *c,
                            int64_t c_row, REAL *room) {
     const int64_t idle = (m + LANES - 1) / LANES * LANES - m;
-    /* To turn an element takes about as long as to multiply it by ten. */
+    /* Transposing an element takes about as long as ten multiplications. */
     const int turned = (b_column != 1 && (a_step == 1 || a_row == 1)
                         && idle * n * k + 10 * m * (a_step == 1 ? n + k : n) < 10 * n * k);
     do {
@@ -240,7 +237,7 @@ static void NAME(multiply)(int64_t m, int64_t n, int64_t k, const REAL *a, int64
     } while (k > 0);
 }
 
-/* Products of `rows` lines with `taps` sources, summed over `count` vectors and added to `sums`. */
+/* Add products of `rows` lines with `taps` sources, summed over `count` vectors, to `sums`. */
 INLINE void NAME(dots_block)(const int rows, const int taps, int64_t count, const REAL *grad, int64_t grad_step,
                              REAL **sources, int64_t at, double *sums, int64_t sum_step) {
     typedef REAL four __attribute__((vector_size(4 * sizeof(REAL)), aligned(sizeof(REAL)), may_alias));
@@ -292,8 +289,8 @@ INLINE void NAME(dots_rows)(const int rows, int64_t count, int64_t taps, const R
 #undef TAPS_OF
 }
 
-/* sums[row][tap] += <line `row` of the gradient, source `tap`>. What lies between lines of the gradient is zero. `flat`
-   is a multiple of 16; runs of `run` elements are summed before they are added in double precision. */
+/* sums[row][tap] += <line `row` of the gradient, source `tap`>; zeros separate lines of the gradient. See `dots` in
+   product_blocks.h. */
 static void NAME(dots)(int64_t rows, int64_t flat, int64_t taps, int64_t run, const REAL *grad, int64_t grad_step,
                        REAL **sources, double *sums) {
     for (int64_t at = 0; at < flat; at += run) {

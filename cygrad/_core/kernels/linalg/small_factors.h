@@ -1,4 +1,4 @@
-/* getrf and getrs for real matrices of a few rows and columns, where a call of LAPACK costs more than its arithmetic. */
+/* getrf and getrs for small real matrices, for which a call of LAPACK costs more than the arithmetic. */
 
 static int NAME(small_getrf)(int m, int n, REAL *a, int *pivots)
 {
@@ -31,7 +31,7 @@ static int NAME(small_getrf)(int m, int n, REAL *a, int *pivots)
     return info;
 }
 
-/* Rows of some right-hand sides, next to each other: x[i] -= factor * x[j]. */
+/* x[i] -= factor * x[j] for rows of some right-hand sides. */
 static inline void NAME(subtract_row)(REAL (*x)[SMALL], int i, int j, REAL factor)
 {
     for (int c = 0; c < SMALL; c++)

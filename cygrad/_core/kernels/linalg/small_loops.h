@@ -1,4 +1,4 @@
-/* A product of so small matrices that a call of BLAS takes longer than the arithmetic; see small_products.h. */
+/* Products of small matrices, for which a call of BLAS costs more than the arithmetic; see small_products.h. */
 #if defined(__AVX512F__)
 #define BYTES 64
 #define MASK(n) ((1u << (n)) - 1)
@@ -44,7 +44,7 @@
 #if defined(BYTES)
 #define LANES ((int64_t)(BYTES / sizeof(REAL)))
 
-/* `rows` rows of one vector of neighbors; `b` are its columns, in rows b_row apart. */
+/* Compute `rows` rows of one vector of columns of b, whose rows are b_row apart. */
 INLINE void NAME(small_rows)(const int rows, const REAL *a, int64_t a_row, int64_t a_column, const REAL *b,
                              int64_t b_row, const REAL *addend, int64_t addend_row, REAL *c, int64_t c_row, int64_t k,
                              REAL alpha, REAL beta, MASK_OF(mask)) {
@@ -71,7 +71,7 @@ INLINE void NAME(small_rows)(const int rows, const REAL *a, int64_t a_row, int64
 static void NAME(small_product)(const REAL *a, int64_t a_row, int64_t a_column, const REAL *b, int64_t b_row,
                                 int64_t b_column, const REAL *addend, int64_t addend_row, REAL *c, int64_t c_row,
                                 int64_t m, int64_t n, int64_t k, double alpha, double beta) {
-    REAL room[SMALL_INNER * LANES];         /* b, if its columns are not neighbors */
+    REAL room[SMALL_INNER * LANES];         /* packed b, if its rows are not contiguous */
     for (int64_t at = 0; at < n; at += LANES) {
         const int64_t count = n - at < LANES ? n - at : LANES;
         const MASK_OF(mask) = MASK((int)count);
@@ -131,7 +131,7 @@ static void NAME(small_product)(const REAL *a, int64_t a_row, int64_t a_column, 
 }
 #endif
 
-/* c = a times b for a column a and a contiguous row b: bound by the memory bandwidth for c. */
+/* c = a times b for a column a and a contiguous row b; bound by the memory bandwidth of c. */
 static void NAME(outer_product)(const REAL *a, int64_t a_row, const REAL *restrict b, REAL *restrict c, int64_t c_row,
                                 int64_t m, int64_t n) {
     for (int64_t i = 0; i < m; i++, c += c_row) {

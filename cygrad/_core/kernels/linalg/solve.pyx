@@ -1,4 +1,4 @@
-"""Systems of linear equations: triangular factors, solutions with them, inverses."""
+"""LU factors, linear systems, inverses, least squares, pseudo-inverses, determinants and L D L^T factors."""
 
 from libc.float cimport DBL_EPSILON, FLT_EPSILON
 from libc.math cimport INFINITY, fabs, hypot, isfinite, log
@@ -27,7 +27,7 @@ from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, 
 # ---- factors
 
 cdef int _factor(matrix_batch_t *task, int64_t i, char *scratch) noexcept nogil:
-    """Triangular factors in the place of the matrix."""
+    """Replace a matrix by its LU factors."""
     return getrf(task.dtype, task.m, task.n, task.a + i * task.m * task.n * itemsize(task.dtype),
                  task.pivots + i * min(task.m, task.n))
 
@@ -111,7 +111,7 @@ cdef int linalg_permute_rows_kernel(const value_t *arguments, value_t *results) 
 
 
 cdef int _check_pivots(const array_t *matrices, const array_t *pivots) noexcept nogil:
-    """Pivots of the matrices of a batch: int32, at most one for each row."""
+    """Read the pivots of a batch of matrices: int32, at most one for each row."""
     cdef int i
     cdef bint fit = pivots.dtype == INT32 and pivots.ndim == matrices.ndim - 1
     if fit:
@@ -128,7 +128,7 @@ cdef int _check_pivots(const array_t *matrices, const array_t *pivots) noexcept 
 # ---- solutions
 
 cdef int _solve(matrix_batch_t *task, int64_t i, char *scratch) noexcept nogil:
-    """One matrix of right-hand sides, with factors that are there."""
+    """Solve for one matrix of right-hand sides with given factors."""
     cdef int64_t size = itemsize(task.dtype)
     getrs(task.dtype, task.trans, task.n, task.k, task.a + i * task.n * task.n * size, task.pivots + i * task.n,
           task.b + i * task.n * task.k * size)
@@ -186,7 +186,7 @@ cdef int linalg_solve_with_kernel(const value_t *arguments, value_t *results) no
 
 
 cdef int _invert(matrix_batch_t *task, int64_t i, char *scratch) noexcept nogil:
-    """The inverse, by the factors."""
+    """Compute the inverse by LU factors."""
     cdef int64_t at = i * task.n * task.n * itemsize(task.dtype)
     cdef int info = getrf(task.dtype, task.n, task.n, task.a + at, <int32_t *>scratch)
     set_identity(task.dtype, task.b + at, task.n, task.n)
@@ -226,7 +226,7 @@ cdef int linalg_inv_ex_kernel(const value_t *arguments, value_t *results) noexce
 # ---- triangular systems
 
 cdef int _solve_triangle(matrix_batch_t *task, int64_t i, char *scratch) noexcept nogil:
-    """One matrix of right-hand sides; `m` is the size of the triangle, `n` and `k` are the sizes of B."""
+    """Solve for one matrix of right-hand sides; `m` is the size of the triangle, `n` and `k` are the sizes of B."""
     cdef int64_t size = itemsize(task.dtype)
     trsm(task.dtype, task.job, task.uplo, task.trans, b"U" if task.flag else b"N", task.n, task.k,
          task.a + i * task.m * task.m * size, task.m, task.b + i * task.n * task.k * size)
@@ -279,7 +279,7 @@ cdef int linalg_solve_triangular_kernel(const value_t *arguments, value_t *resul
 
 
 cdef int identity_like_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """identity_like(self): for each matrix one with ones on the diagonal and zeros elsewhere."""
+    """identity_like(self): an identity matrix for each matrix."""
     cdef array_t *input
     cdef array_t *result
     cdef int64_t i, size
@@ -297,7 +297,7 @@ cdef int identity_like_kernel(const value_t *arguments, value_t *results) noexce
 
 
 cdef int adjoint_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """adjoint(self): each matrix transposed and conjugated, in new memory."""
+    """adjoint(self): a copy of each matrix, transposed and conjugated."""
     cdef array_t *input
     cdef array_t *copy
     cdef int64_t i
@@ -315,7 +315,7 @@ cdef int adjoint_kernel(const value_t *arguments, value_t *results) noexcept nog
 
 
 cdef int check_phase_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """linalg_check_phase(self, other, operation): `self`, if the diagonal of the sum of both is nearly real."""
+    """linalg_check_phase(self, other, operation): return `self` if the diagonal of self + other is nearly real."""
     cdef array_t *arrays[2]
     cdef const char *operation
     cdef int64_t i, j, k, n
@@ -358,7 +358,7 @@ cdef int check_phase_kernel(const value_t *arguments, value_t *results) noexcept
 
 
 cdef int refuse_gradient_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """refuse_gradient(self, text): an error."""
+    """refuse_gradient(self, text): raise an error."""
     cdef const char *text
     cdef int status = text_argument(b"backward", b"text", &arguments[1], &text)
     if status != OK:
@@ -368,7 +368,7 @@ cdef int refuse_gradient_kernel(const value_t *arguments, value_t *results) noex
 
 
 cdef int unknown_gradient_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """unknown_gradient(self, name): an error."""
+    """unknown_gradient(self, name): raise an error."""
     cdef const char *name
     cdef int status = text_argument(b"backward", b"name", &arguments[1], &name)
     if status != OK:
@@ -392,14 +392,12 @@ register_kernel("identity_like", identity_like_kernel)
 
 # --------------------------------------------------------------------------------------------------------- linalg lstsq
 
-# Least squares and pseudo-inverses.
-
 cdef enum:
-    NOT_FINITE = -1       # info of a matrix with nan or inf, which LAPACK must not be given
+    NOT_FINITE = -1       # info of a matrix with nan or inf, which LAPACK must not get
 
 
 cdef inline blas_scalar_t _real_scalar(double real) noexcept nogil:
-    """A number without imaginary part."""
+    """Return a real number."""
     cdef blas_scalar_t number
     number.real, number.imag = real, 0
     return number
@@ -504,7 +502,7 @@ cdef int linalg_lstsq_kernel(const value_t *arguments, value_t *results) noexcep
 # ---- pseudo-inverses
 
 cdef double _cutoff(matrix_batch_t *task, int64_t i, double largest) noexcept nogil:
-    """Singular values up to this one count as zero."""
+    """Return the largest singular value that counts as zero."""
     cdef double epsilon = DBL_EPSILON if real_of(task.dtype) == FLOAT64 else FLT_EPSILON
     cdef double relative = max(task.m, task.n) * epsilon
     if task.limits == NULL:
@@ -513,7 +511,7 @@ cdef double _cutoff(matrix_batch_t *task, int64_t i, double largest) noexcept no
 
 
 cdef int _pinv(matrix_batch_t *task, int64_t i, char *scratch) noexcept nogil:
-    """a: the matrix in column order, destroyed; b: its pseudo-inverse, row after row."""
+    """a: the matrix, column-major, destroyed; b: its pseudo-inverse, row-major."""
     cdef int dtype = task.dtype, real = real_of(task.dtype)
     cdef int64_t size = itemsize(dtype), least = min(task.m, task.n), m = task.m, n = task.n, j
     cdef char *a = task.a + i * m * n * size
@@ -603,22 +601,20 @@ register_kernel("linalg_pinv", linalg_pinv_kernel)
 
 # --------------------------------------------------------------------------------------------------- linalg determinant
 
-# Determinants and their derivatives, which exist for singular matrices too.
-#
-# The gradient of a determinant is the (conjugated) matrix of cofactors. By the singular values, A = U S V^H,
-# it is conj(d) U G V^H with d = det(U) det(V^H) and G the diagonal matrix of products of all singular values but one,
-# so it needs no division; its own derivative has the products of all but two (J. R. Magnus and H. Neudecker,
-# Matrix Differential Calculus, section 8.3; N. J. Higham, What is the adjugate of a matrix?, 2020).
+# Determinants and their derivatives, also of singular matrices. The gradient is the (conjugated) matrix of cofactors:
+# with A = U S V^H it is conj(d) U G V^H, where d = det(U) det(V^H) and G is the diagonal matrix of products of all
+# singular values except one, so it needs no division; its derivative has the products of all except two (J. R. Magnus
+# and H. Neudecker, Matrix Differential Calculus, section 8.3; N. J. Higham, What is the adjugate of a matrix?, 2020).
 
 cdef inline blas_scalar_t _scalar(double real, double imag) noexcept nogil:
-    """A number of two parts."""
+    """Return a complex number."""
     cdef blas_scalar_t number
     number.real, number.imag = real, imag
     return number
 
 
 cdef blas_scalar_t _determinant(int dtype, const char *lu, const int32_t *pivots, int64_t n) noexcept nogil:
-    """Of a matrix from its triangular factors."""
+    """Compute the determinant from the LU factors."""
     cdef blas_scalar_t product = _scalar(1, 0)
     cdef int64_t i
     for i in range(n):
@@ -659,7 +655,7 @@ cdef int _det(matrix_batch_t *task, int64_t i, char *scratch) noexcept nogil:
 
 cdef int _determinants(const char *operation, bint logarithm, const value_t *arguments,
                        value_t *results) noexcept nogil:
-    """Both kernels."""
+    """Implement linalg_det and linalg_slogdet."""
     cdef array_t *input
     cdef array_t *made[3]
     cdef matrix_batch_t task
@@ -701,10 +697,10 @@ cdef int linalg_slogdet_kernel(const value_t *arguments, value_t *results) noexc
 # ---- derivatives
 
 ctypedef struct decomposed_t:
-    char *u               # rows are the left vectors
+    char *u               # rows are the left singular vectors
     char *s
     char *vh              # columns of V^H, one after the other
-    char *own             # scratch: a matrix, and the pivots
+    char *own             # scratch memory for a matrix and the pivots
     int32_t *pivots
     char *rest
     int64_t rest_size
@@ -725,7 +721,7 @@ cdef int64_t _lay_out(decomposed_t *parts, int dtype, int n, char *scratch) noex
 
 
 cdef blas_scalar_t _decompose(matrix_batch_t *task, decomposed_t *parts, char *a) noexcept nogil:
-    """Singular values and vectors of a matrix in column order, which is destroyed; det(U) det(V^H)."""
+    """Compute singular values and vectors of a column-major matrix, which is destroyed, and det(U) det(V^H)."""
     cdef int64_t nbytes = <int64_t>task.n * task.n * itemsize(task.dtype)
     cdef blas_scalar_t product
     cdef int info = 0
@@ -740,7 +736,7 @@ cdef blas_scalar_t _decompose(matrix_batch_t *task, decomposed_t *parts, char *a
 
 
 cdef int _cofactor(matrix_batch_t *task, int64_t i, char *scratch) noexcept nogil:
-    """a: the matrix in column order, destroyed; b: its cofactors, conjugated, row after row."""
+    """a: the matrix, column-major, destroyed; b: its cofactors, conjugated, row-major."""
     cdef int dtype = task.dtype
     cdef int64_t n = task.n, j, nbytes = n * n * itemsize(dtype)
     cdef char *a = task.a + i * nbytes
@@ -759,7 +755,7 @@ cdef int _cofactor(matrix_batch_t *task, int64_t i, char *scratch) noexcept nogi
         size = hypot(number.real, number.imag)
         least, most = min(least, size), max(most, size)
     if least > 64 * n * most * (DBL_EPSILON if real_of(dtype) == FLOAT64 else FLT_EPSILON):
-        # Far from singular: the determinant times the inverse. In column order, b is A^-1 (transposed: A^-T).
+        # Well-conditioned: determinant times inverse. Column-major b is A^-1, row-major A^-T.
         number = _determinant(dtype, parts.own, parts.pivots, n)
         if isfinite(number.real) and isfinite(number.imag):
             set_identity(dtype, b, n, n)
@@ -824,7 +820,7 @@ cdef int _cofactor_backward(matrix_batch_t *task, int64_t i, char *scratch) noex
 
 
 cdef void _rotate(decomposed_t *parts, int dtype, int64_t n, blas_scalar_t factor, char *g, char *space) noexcept nogil:
-    """The matrix g among the singular vectors: factor times the conjugate of U^H g V, in its place."""
+    """Replace g by factor times the conjugate of U^H g V."""
     cdef blas_scalar_t zero = _scalar(0, 0), one = _scalar(1, 0)
     conjugate(dtype, g, n * n)
     gemm(dtype, False, False, n, n, n, one, parts.u, n, g, n, zero, space, n)
@@ -832,7 +828,7 @@ cdef void _rotate(decomposed_t *parts, int dtype, int64_t n, blas_scalar_t facto
 
 
 cdef void _rotate_back(decomposed_t *parts, int dtype, int64_t n, char *c, char *space) noexcept nogil:
-    """U c V^H, in the place of c."""
+    """Replace c by U c V^H."""
     cdef blas_scalar_t zero = _scalar(0, 0), one = _scalar(1, 0)
     gemm(dtype, False, True, n, n, n, one, c, n, parts.vh, n, zero, space, n)
     gemm(dtype, True, False, n, n, n, one, parts.u, n, space, n, zero, c, n)
@@ -865,7 +861,7 @@ cdef int _cofactor_second(matrix_batch_t *task, int64_t number, char *scratch) n
     _rotate(&parts, dtype, n, _scalar(phase.real, -phase.imag), p, d)
     _rotate(&parts, dtype, n, _scalar(1, 0), q, d)
     memset(d, 0, nbytes)
-    # Of three rows each pair is that of p and q, and the six permutations of the columns are the terms.
+    # Sum over pairs of three rows for p and q and the six permutations of the columns.
     for first in range(n):
         for second in range(first + 1, n):
             for third in range(second + 1, n):
@@ -913,7 +909,7 @@ cdef int linalg_cofactor_kernel(const value_t *arguments, value_t *results) noex
 
 
 cdef int _derivative(const value_t *arguments, int directions, value_t *results) noexcept nogil:
-    """Both kernels: the directions, and the matrices."""
+    """Implement linalg_cofactor_backward (one direction) and linalg_cofactor_second (two)."""
     cdef array_t *gradients[2]
     cdef array_t *input
     cdef array_t *made[4]
@@ -967,10 +963,10 @@ register_kernel("linalg_cofactor_second", linalg_cofactor_second_kernel)
 
 # ---------------------------------------------------------------------------------------------------- linalg indefinite
 
-# Symmetric and Hermitian matrices that need not be definite: L D L^T with exchanges of rows, and solutions with it.
+# L D L^T factors of indefinite symmetric and Hermitian matrices with row exchanges, and solutions with them.
 
 cdef int _factor_indefinite(matrix_batch_t *task, int64_t i, char *scratch) noexcept nogil:
-    """Write the unit lower factor and D over the matrix; the upper triangle becomes zero."""
+    """Overwrite the matrix with the unit lower factor and D, and zero the upper triangle."""
     cdef int64_t j, size = itemsize(task.dtype)
     cdef char *data = task.a + i * task.n * task.n * size
     cdef int info = 0
@@ -1008,7 +1004,7 @@ cdef int linalg_ldl_factor_ex_kernel(const value_t *arguments, value_t *results)
 
 
 cdef int _solve_indefinite(matrix_batch_t *task, int64_t i, char *scratch) noexcept nogil:
-    """One matrix of right-hand sides."""
+    """Solve for one matrix of right-hand sides."""
     cdef int64_t size = itemsize(task.dtype)
     sytrs(task.dtype, task.flag, task.n, task.k, task.a + i * task.n * task.n * size, task.pivots + i * task.n,
           task.b + i * task.n * task.k * size)
@@ -1016,7 +1012,7 @@ cdef int _solve_indefinite(matrix_batch_t *task, int64_t i, char *scratch) noexc
 
 
 cdef bint _pivots_fit(const matrix_batch_t *task, int64_t matrices) noexcept nogil:
-    """Does each name a row, or do two neighbors name one by its negative: a block of D of two rows?"""
+    """Are the pivots valid: row numbers, or equal negative pairs for 2 x 2 blocks of D?"""
     cdef int64_t i, row
     cdef int32_t pivot
     for i in range(matrices):

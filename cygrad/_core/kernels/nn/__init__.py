@@ -1,5 +1,5 @@
 """
 Kernels of neural networks: pooling, normalization, attention, losses, recurrent cells, resampling, padding.
 
-Know arrays of images and sequences. Never know parameters, modules or training. Read any; each file is one subject.
+Know arrays of images and sequences. Never know parameters, modules or training. Each file has one subject. Read any.
 """

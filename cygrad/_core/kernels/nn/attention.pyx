@@ -1,8 +1,7 @@
 """
-Attention weights: scores, scaled and masked, through softmax along the last dimension, a row at a time.
+Attention weights: softmax of scaled and masked scores along the last dimension.
 
-A fully masked or empty row has the weights 0. Rows are independent, so results are bit-identical for any number of
-threads.
+A fully masked row has the weights 0. Rows are independent, so results are bit-identical for any number of threads.
 """
 
 from libc.math cimport INFINITY
@@ -21,7 +20,7 @@ from cygrad._core.memory.errors cimport MESSAGE, NOT_IMPLEMENTED, OK, RUNTIME_ER
 from cygrad._core.threads.parallel cimport parallel_for
 
 cdef enum:
-    PIECE = 16384         # elements worth a thread
+    PIECE = 16384         # elements in a chunk of a parallel loop
 
 ctypedef fused floating:
     float
@@ -30,7 +29,7 @@ ctypedef fused floating:
 ctypedef struct attention_t:
     const array_t *scores                # contiguous
     const array_t *mask                  # or NULL
-    int64_t[MAX_DIMS] steps              # of the mask along the dimensions of the scores, in elements
+    int64_t[MAX_DIMS] steps              # strides of the mask along the dimensions of the scores
     double scale
     bint causal
     array_t *out
@@ -91,7 +90,7 @@ cdef void _body(void *context, int64_t begin, int64_t end) noexcept nogil:
 
 
 cdef int _set_mask(attention_t *work, const value_t *value) noexcept nogil:
-    """The mask, and how it is broadcast to the scores."""
+    """Read the mask and broadcast it to the scores."""
     cdef array_t *mask
     cdef const array_t *scores = work.scores
     cdef int i, ahead

@@ -1,7 +1,7 @@
-/* Scores of alignments, the logarithms of sums over them, and linear recurrences with the shares that states have in
-   the next ones; see ctc_loss.pyx. Of one sample: `row` is the step from one time to the next, `n` the number of states.
+/* Scores of CTC alignments (log-sums) of one sample, and linear recurrences with the shares of states in the next
+   states; see losses.pyx. `row` is the stride from one time to the next, `n` the number of states.
 
-   States are taken in blocks of one length, filled up at the ends, so that all of them are computed in vectors. */
+   States are padded to blocks of one length, which are computed in vectors. */
 #ifndef CYGRAD_ALIGNMENT_BLOCKS
 #define CYGRAD_ALIGNMENT_BLOCKS
 enum { STATES = 32 };
@@ -10,7 +10,7 @@ enum { STATES = 32 };
 #include "simd/vector_functions.h"
 
 #undef LOG_ZERO
-#define LOG_ZERO ((REAL)-1e30)              /* of it, unlike of -inf, differences are numbers */
+#define LOG_ZERO ((REAL)-1e30)              /* unlike -inf, its differences are not nan */
 
 INLINE REAL NAME(bounded)(REAL x) {
     return x < LOG_ZERO ? LOG_ZERO : x;
@@ -24,13 +24,13 @@ INLINE REAL NAME(joined_score)(REAL a, REAL b, REAL c, REAL share) {
     return most + NAME(logarithm)(sum, 0) + share;
 }
 
-/* The part of a state's score that comes from one of the states before it. */
+/* Return the share of one of the preceding states in a state's score. */
 INLINE REAL NAME(share_of)(REAL before, REAL share, REAL score) {
     const REAL part = NAME(exponential)(before + (share - score));
     return score < LOG_ZERO / 2 ? 0 : part;
 }
 
-/* States start to start + STATES of n; `rest` where there are none. */
+/* Load states start..start + STATES of n, padded with `rest`. */
 INLINE void NAME(load)(const REAL *row, int64_t start, int64_t n, REAL rest, REAL *block) {
     if (start >= 0 && start + STATES <= n)
         memcpy(block, row + start, STATES * sizeof(REAL));
@@ -39,7 +39,7 @@ INLINE void NAME(load)(const REAL *row, int64_t start, int64_t n, REAL rest, REA
             block[j] = start + j >= 0 && start + j < n ? row[start + j] : rest;
 }
 
-/* 1 for each state that is reached from the last but one, else 0 */
+/* 1 for each state that can be reached from the state two before, else 0. */
 INLINE void NAME(load_skips)(const uint8_t *skip, int64_t start, int64_t n, REAL *block) {
     for (int64_t j = 0; j < STATES; j++)
         block[j] = start + j < n ? skip[start + j] : 0;
@@ -69,8 +69,8 @@ static void NAME(alignment_scores)(const REAL *shares, const uint8_t *skip, REAL
     }
 }
 
-/* out[t, s] = values[t, s] + the sum over states before of their shares times out[t - 1] there; or its transpose, with
-   the states after, their shares in these, and out[t + 1]. */
+/* out[t, s] = values[t, s] + the sum over preceding states of their shares times out[t - 1]; or its transpose, over
+   following states with out[t + 1]. */
 INLINE void NAME(recurrence)(const REAL *values, const REAL *scores, const REAL *shares, const uint8_t *skip, REAL *out,
                              int64_t steps, int64_t all, int64_t row, int64_t n, int reverse) {
     REAL result[STATES], skips[STATES], share[STATES], score[STATES], before[STATES], carried[STATES];

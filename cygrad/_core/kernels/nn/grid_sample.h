@@ -1,4 +1,4 @@
-/* Images read along grids: which elements a position reads and with which weights, and sums of elements so chosen. */
+/* grid_sample: the elements and weights of each position, and weighted sums of elements. */
 #ifndef CYGRAD_GRID_H
 #define CYGRAD_GRID_H
 
@@ -16,14 +16,14 @@ enum { GRID_BLOCK = 128, GRID_TAPS = 4 };
 typedef struct {
     int n;                       /* coordinates of a position: x first, which belongs to the last dimension */
     int mode, padding, align;
-    int taps;                    /* of each coordinate; a position has taps**n, those of x next to each other */
+    int taps;                    /* of each coordinate; a position has taps**n, contiguous along x */
     int64_t sizes[3];            /* of the image, for x, y and z */
-    int order[3];                /* how often weights are differentiated by each coordinate */
+    int order[3];                /* order of the derivative of the weights by each coordinate */
     int64_t points;              /* positions of one image */
 } grid_t;
 
-/* Weights of the taps as polynomials of the distance from the first one that is not beyond: constant first. That of
-   cubic interpolation is from Keys, 1981, with a = -0.75. */
+/* Weights of the taps as polynomials of the distance from the tap at or before the position, constant term first. Cubic
+   interpolation: Keys, 1981, with a = -0.75. */
 static const double grid_polynomials[3][GRID_TAPS][4] = {
     {{1}},
     {{1, -1}, {0, 1}},
@@ -34,7 +34,7 @@ static const double grid_polynomials[3][GRID_TAPS][4] = {
 #include "simd/simd_targets.h"
 #undef LOOPS
 
-/* Positions begin <= i < begin + count of one image, at most GRID_BLOCK. `grid` and `places` are those of the image. */
+/* Compute taps of positions begin <= i < begin + count of one image, at most GRID_BLOCK. */
 static inline void grid_taps(int double_precision, const grid_t *g, const void *grid, int64_t begin, int64_t count,
                              int32_t *places, void *weights) {
     typedef void (*taps_t)(const grid_t *, const void *, int64_t, int64_t, int32_t *, void *);
@@ -42,7 +42,8 @@ static inline void grid_taps(int double_precision, const grid_t *g, const void *
     functions[simd_target()][double_precision](g, grid, begin, count, places, weights);
 }
 
-/* The derivative of the weights by the coordinates, times `in`: of the weights, or of the coordinates if `along`. */
+/* Multiply the derivative of the weights by the coordinates with `in`: a gradient of the weights, or a tangent of the
+   coordinates if `along`. */
 static inline void grid_slopes(int double_precision, const grid_t *g, const void *grid, int64_t begin, int64_t count,
                                int along, const void *in, void *out) {
     typedef void (*slopes_t)(const grid_t *, const void *, int64_t, int64_t, int, const void *, void *);
@@ -50,7 +51,7 @@ static inline void grid_slopes(int double_precision, const grid_t *g, const void
     functions[simd_target()][double_precision](g, grid, begin, count, along, in, out);
 }
 
-/* Some channels of an image: sums of their elements. */
+/* Compute weighted sums of elements of some channels. */
 static inline void gather_weighted(int double_precision, const void *images, const int32_t *places, const void *weights,
                                    int64_t channels, int64_t size, int64_t taps, int64_t points, void *out) {
     typedef void (*gather_t)(const void *, const int32_t *, const void *, int64_t, int64_t, int64_t, int64_t, void *);
@@ -58,7 +59,7 @@ static inline void gather_weighted(int double_precision, const void *images, con
     functions[simd_target()][double_precision](images, places, weights, channels, size, taps, points, out);
 }
 
-/* The transpose for one channel, added to `image`. */
+/* Add the transpose of gather_weighted for one channel to `image`. */
 static inline void scatter_weighted(int double_precision, const void *grad, const int32_t *places, const void *weights,
                                     int64_t taps, int64_t points, void *image) {
     typedef void (*scatter_t)(const void *, const int32_t *, const void *, int64_t, int64_t, void *);
@@ -66,7 +67,7 @@ static inline void scatter_weighted(int double_precision, const void *grad, cons
     functions[simd_target()][double_precision](grad, places, weights, taps, points, image);
 }
 
-/* The gradients of the weights of positions begin <= i < begin + count. */
+/* Compute gradients of the weights of positions begin <= i < begin + count. */
 static inline void gather_products(int double_precision, const void *grad, const void *images, const int32_t *places,
                                    int64_t channels, int64_t size, int64_t taps, int64_t points, int64_t begin,
                                    int64_t count, void *out) {

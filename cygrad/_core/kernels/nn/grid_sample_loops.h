@@ -1,7 +1,7 @@
-/* Reading along grids, for one type and one instruction set; see grid.h. */
+/* Loops of grid_sample.h for one type and one SIMD target. */
 #define ROUND_DOWN(x) (DOUBLE ? (REAL)floor(x) : (REAL)floorf((float)(x)))
 
-/* Positions that the mode moves into the image, and how fast they move then. */
+/* Move positions into the image by the padding mode, and multiply slopes by the derivative. */
 INLINE void NAME(grid_inside)(REAL *restrict at, REAL *restrict slope, int64_t count, int64_t size, int padding,
                               int align) {
     const REAL last = (REAL)(size - 1), low = align ? 0 : (REAL)-0.5, span = align ? last : (REAL)size;
@@ -23,7 +23,7 @@ INLINE void NAME(grid_inside)(REAL *restrict at, REAL *restrict slope, int64_t c
     }
 }
 
-/* The taps of one coordinate: their places, -1 outside of the image, and weights that are differentiated so often. */
+/* Compute the taps of one coordinate: indices (-1 outside of the image) and weights, differentiated `order` times. */
 static void NAME(grid_axis)(const grid_t *g, int axis, int order, const REAL *grid, int64_t count,
                             int32_t (*restrict places)[GRID_BLOCK], REAL (*restrict weights)[GRID_BLOCK]) {
     REAL at[GRID_BLOCK], slope[GRID_BLOCK], part[GRID_BLOCK], place[GRID_BLOCK], unused[GRID_BLOCK];
@@ -31,7 +31,7 @@ static void NAME(grid_axis)(const grid_t *g, int axis, int order, const REAL *gr
     const REAL last = (REAL)(size - 1), half = (g->align ? last : (REAL)size) / 2;
     for (int64_t i = 0; i < count; i++) {
         const REAL from_left = grid[i * step + axis] + 1;
-        /* Rounded once, as PyTorch does it: grids of the identity read at whole positions, where there is a kink. */
+        /* Round once, as PyTorch: identity grids are at integer positions, where there is a kink. */
         at[i] = g->align ? from_left * half : MULTIPLY_ADD(from_left, half, (REAL)-0.5);
         slope[i] = half;
         unused[i] = 0;
@@ -61,7 +61,7 @@ static void NAME(grid_axis)(const grid_t *g, int axis, int order, const REAL *gr
             if (g->mode == GRID_CUBIC)
                 NAME(grid_inside)(place, unused, count, size, g->padding, g->align);
             for (int64_t i = 0; i < count; i++) {
-                /* nan is outside, too; `last` may have been rounded up */
+                /* nan is outside too; `last` may have been rounded up */
                 const int32_t here = (int32_t)(place[i] >= 0 && place[i] <= last ? place[i] : -1);
                 places[tap][i] = here < (int32_t)size ? here : (int32_t)size - 1;
             }
@@ -144,8 +144,7 @@ static void NAME(grid_slopes)(const grid_t *g, const REAL *grid, int64_t begin, 
                 out[(begin + i) * n + axis] = sums[axis][i];
 }
 
-/* Elements of an image at as many places as fit into a vector, times factors, added to sums; those at -1 are left out.
-   Compilers do not make this of a loop. */
+/* Add a vector of gathered elements times factors to sums; -1 is skipped. Compilers do not vectorize such a loop. */
 #if defined(__AVX512F__) && DOUBLE
 #define LANES 8
 #define LANES_OF(name) __m512d name = _mm512_setzero_pd()

@@ -1,8 +1,8 @@
 """
-Losses of class indices: negative log likelihood and cross entropy, and their derivatives.
+nll_loss, cross_entropy and ctc_loss, and their derivatives.
 
-Input (C), (N, C) or (N, C, d1, ...), targets without the C. A sample is one target; those equal to `ignore_index` are
-ignored. The reduction engine sums the losses of samples, so results are bit-identical for any number of threads.
+Input is (C), (N, C) or (N, C, d1, ...), targets are without C. A sample is one target. The reduction engine sums the
+losses of samples, so results are bit-identical for any number of threads.
 """
 
 from libc.math cimport NAN
@@ -31,8 +31,8 @@ from cygrad._core.threads.parallel cimport parallel_for
 # --------------------------------------------------------------------------------------------------------------- losses
 
 cdef enum:
-    PIECE = 16384          # elements worth a thread
-    TILE = 256             # neighboring samples taken at once
+    PIECE = 16384          # elements in a chunk of a parallel loop
+    TILE = 256             # contiguous samples processed together
 
 ctypedef fused floating:
     float
@@ -60,7 +60,7 @@ ctypedef struct loss_t:
     array_t *grad              # contiguous: of the loss
     double scale               # of each sample's gradient
     array_t *out               # gradient of the input
-    bint through_softmax       # the gradient goes on to the logits
+    bint through_softmax       # compute the gradient of the logits
 
 
 cdef void _close(loss_t *loss) noexcept nogil:
@@ -93,7 +93,7 @@ cdef int _read_reduction(loss_t *loss, const value_t *value) noexcept nogil:
 
 
 cdef int _read_target(loss_t *loss, const value_t *target, const value_t *weight) noexcept nogil:
-    """Target and weight, checked against the shape of the input."""
+    """Read target and weight, and check them against the shape of the input."""
     cdef array_t *array
     cdef int64_t[MAX_DIMS] expected
     cdef int i, n = 0, dim = 1 if loss.ndim > 1 else 0
@@ -155,7 +155,7 @@ cdef int _check_targets(loss_t *loss) noexcept nogil:
 
 cdef int _open(loss_t *loss, const char *name, int dtype, int ndim, int64_t *shape, const value_t *target,
                const value_t *weight, const value_t *ignore, const value_t *reduction) noexcept nogil:
-    """Prepare the arguments of all four kernels; on failure the caller closes."""
+    """Read the common arguments; the caller closes, also on failure."""
     cdef array_t like
     cdef int status
     loss.name, loss.dtype, loss.ndim, loss.shape = name, dtype, ndim, shape
@@ -231,7 +231,7 @@ cdef double _number(const array_t *array) noexcept nogil:
 
 
 cdef int _total(array_t *array, array_t **total) noexcept nogil:
-    """The sum of all elements, 0-dim."""
+    """Sum all elements."""
     cdef bint[MAX_DIMS] reduced
     cdef int i, status
     for i in range(array.ndim):
@@ -247,7 +247,7 @@ cdef int _total(array_t *array, array_t **total) noexcept nogil:
 
 
 cdef int _losses(loss_t *loss, array_t **result, array_t **total_weight) noexcept nogil:
-    """The loss and the sum of the weights of all samples."""
+    """Compute the loss and the sum of the weights of all samples."""
     cdef int64_t work = loss.rows.n if loss.smoothing != 0 else 16
     cdef double mean
     cdef int status
@@ -340,7 +340,7 @@ cdef int cross_entropy_kernel(const value_t *arguments, value_t *results) noexce
 
 cdef void _sample_gradients(loss_t *loss, floating *input, floating *weight, floating *grad, floating *out,
                             int64_t begin, int64_t end) noexcept nogil:
-    """Gradients of samples: of one at a time, or of a tile of neighbors, so that memory is read in order."""
+    """Compute the gradients of samples, singly or in tiles of contiguous samples, so that memory is read in order."""
     cdef const int64_t *targets = <int64_t *>loss.target.data
     cdef floating[TILE] along
     cdef floating[TILE] smooth
@@ -492,12 +492,11 @@ register_kernel("cross_entropy_backward", cross_entropy_backward_kernel)
 
 # ------------------------------------------------------------------------------------------------------------- ctc loss
 
-# Alignments of labels to steps: the states that they go through, the scores of states, and what derivatives are made
-# of.
+# States of CTC alignments, their scores, and the recurrences of derivatives (Graves et al., 2006).
 #
-# The states of a sample are its labels with a blank before, between and after them. At each step an alignment stays in
-# its state, goes on to the next one, or to the next but one where that may be (Graves et al., 2006). Samples are
-# independent: threads do not change a bit.
+# The states of a sample are its labels with blanks before, between and after them. At each step an alignment stays in
+# its state, or moves on by one, or by two where allowed. Samples are independent, so results are bit-identical for any
+# number of threads.
 
 cdef extern from *:
     """
@@ -522,14 +521,14 @@ cdef extern from *:
     int simd_target() nogil
 
 cdef enum:
-    SCORES_PIECE = 1 << 13       # scores worth a thread
+    SCORES_PIECE = 1 << 13       # scores in a chunk of a parallel loop
 
 
 # ---- states
 
 cdef int _fill_states(const int64_t *labels, const int64_t *lengths, int64_t count, int64_t step, int64_t longest,
                       int64_t classes, int64_t blank, int64_t *states, uint8_t *skip) noexcept nogil:
-    """States of each sample, and which are reached from the last but one; `step` is 0 for labels one after another."""
+    """Fill the states of each sample and the mask of allowed skips; `step` is 0 for concatenated labels."""
     cdef int64_t sample, k, label, n = 2 * longest + 1
     cdef const int64_t *row = labels
     for sample in range(count):
@@ -609,7 +608,7 @@ ctypedef struct alignments_t:
 
 
 cdef void _samples(void *context, int64_t begin, int64_t end) noexcept nogil:
-    """Samples begin..end."""
+    """Process samples begin..end."""
     cdef alignments_t *work = <alignments_t *>context
     cdef int set_ = simd_target(), double_precision = work.shares.dtype == FLOAT64
     cdef int64_t sample, all_ = work.shares.shape[0], n = work.shares.shape[2], row = work.shares.shape[1] * n
@@ -629,7 +628,7 @@ cdef void _samples(void *context, int64_t begin, int64_t end) noexcept nogil:
 
 
 cdef int _operand(const value_t *value, const array_t *shares, array_t **contiguous) noexcept nogil:
-    """A number for each score."""
+    """Read an array of the shape of the scores."""
     cdef array_t *array
     cdef int status = array_argument(b"ctc_loss", b"the scores", value, &array)
     status = status or check_same_shape(b"ctc_loss", b"scores", array, 3, shares.shape)
@@ -645,7 +644,7 @@ cdef int _operand(const value_t *value, const array_t *shares, array_t **contigu
 
 cdef int _align(const value_t *values, const value_t *scores, const value_t *rest, bint reverse,
                 value_t *results) noexcept nogil:
-    """`rest`: shares, skip and lengths."""
+    """Implement alignment_scores and alignment_recurrence; `rest`: shares, skip and lengths."""
     cdef alignments_t work
     cdef array_t *shares
     cdef array_t *skip

@@ -1,8 +1,7 @@
-/* Normalization of channels by their mean and deviation, for float32 and float64.
+/* Normalization of channels by mean and standard deviation, for float32 and float64.
  *
- * A channel is `outer` lines of `inner` neighbors, channels * inner apart. Weight and bias have one element for each
- * channel, or one for each of `inner`, or one for each of `segments` of a line in each of `groups` channels that follow
- * each other.
+ * A channel is `outer` lines of `inner` contiguous elements, channels * inner apart. Weight and bias have one element
+ * per channel, per element of a line, or per segment of a line in each of `groups` consecutive channels.
  */
 #ifndef CYGRAD_NORMALIZATION_H
 #define CYGRAD_NORMALIZATION_H
@@ -11,23 +10,23 @@
 
 typedef struct {
     int64_t outer, channels, inner;
-    int64_t segments, groups;        /* 0: no segments */
-    int by_channel;                  /* one weight for each channel */
-    int centered;                    /* the mean is subtracted; else it counts as 0 (only of rows) */
+    int64_t segments, groups;        /* of weight and bias; 0: none */
+    int by_channel;                  /* one weight per channel */
+    int centered;                    /* subtract the mean (else only for rows) */
     double eps;
 } channels_t;
 
 enum {
-    COLUMNS = 256,                   /* of a tile of channels with short lines, at most */
-    SHORT_LINE = 32,                 /* elements from which a line is not short */
-    LINES = 64                       /* that are summed in the precision of the type */
+    COLUMNS = 256,                   /* maximum of a tile of channels with short lines */
+    SHORT_LINE = 32,                 /* elements below which a line is short */
+    LINES = 64                       /* lines summed in the precision of the type */
 };
 
 #define LOOPS "kernels/nn/normalization_loops.h"
 #include "simd/simd_targets.h"
 #undef LOOPS
 
-/* Channels of a tile, 0 if lines are not short. */
+/* Return the channels of a tile, 0 if lines are not short. */
 static int64_t tile_of(const channels_t *c) {
     return c->by_channel && c->inner > 0 && c->inner < SHORT_LINE && c->outer > 1 ? COLUMNS / c->inner : 0;
 }
@@ -61,8 +60,8 @@ static void normalize_sums(int double_precision, const channels_t *c, int64_t fi
              out[1]);
 }
 
-/* gradient, input, weight, mean, 1 / deviation -> gradient of the input, sums along normal elements, sums: of channels
- * [first, first + n) of a tile, or of the rows of a piece; NULL where not wanted */
+/* gradient, input, weight, mean, 1 / deviation -> gradient of the input, sums along normal elements, sums, of channels
+ * [first, first + n) of a tile or of the rows of a chunk; NULL if not requested */
 static void normalize_backward(int double_precision, const channels_t *c, int64_t first, int64_t n, void *const *x,
                                void *const *out) {
     if (tile_of(c))

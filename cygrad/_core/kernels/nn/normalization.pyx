@@ -1,10 +1,9 @@
 """
-Normalization: elements less their mean, divided by their deviation; over channels or over rows.
+Batch, layer, group and RMS normalization, and their derivatives.
 
-Channels, as in batch normalization, are what dimension 1 counts: statistics over all other dimensions. Rows, as in
-layer normalization, are the last `dims` dimensions. Both are a stack of lines (normalization.h). Statistics have
-the shape of the input with sizes 1 where it was reduced, so that formulas can broadcast them. Rows without a mean are
-divided by the root of the mean of their squares only.
+Channels (batch normalization) have statistics over all dimensions except 1, rows (layer normalization) over the last
+`dims` dimensions. Both are a stack of lines (normalization.h). Statistics keep the reduced dimensions with size 1, so
+that formulas can broadcast them.
 """
 
 from libc.stdint cimport int64_t
@@ -38,8 +37,8 @@ cdef extern from "kernels/nn/normalization.h" nogil:
     void normalize_backward(bint double_precision, const channels_t *c, int64_t first, int64_t n, void **x, void **out)
 
 cdef enum:
-    PIECE = 1 << 14            # elements worth a thread
-    ROWS_PIECE = 1 << 16     # elements whose columns are summed by themselves
+    PIECE = 1 << 14            # elements in a chunk of a parallel loop
+    ROWS_PIECE = 1 << 16     # elements of rows with separate column sums
     OPERANDS = 6
 
 ctypedef enum normalization_task_t:
@@ -51,7 +50,7 @@ ctypedef struct normalization_t:
     channels_t channels
     normalization_task_t task
     int dtype
-    int64_t tile                         # channels or rows that are taken at once
+    int64_t tile                         # channels or rows processed together
     bint parts                           # each tile has separate sums
     int64_t[MAX_DIMS] statistics         # their shape
     array_t *held[OPERANDS]              # contiguous operands
@@ -60,7 +59,7 @@ ctypedef struct normalization_t:
 
 
 cdef void _body(void *context, int64_t begin, int64_t end) noexcept nogil:
-    """Tiles of channels, or of rows."""
+    """Process tiles of channels or rows."""
     cdef normalization_t *work = <normalization_t *>context
     cdef channels_t *c = &work.channels
     cdef bint double_precision = work.dtype != FLOAT32
@@ -83,7 +82,7 @@ cdef void _body(void *context, int64_t begin, int64_t end) noexcept nogil:
 
 cdef int _lay_out(normalization_t *work, const char *name, const array_t *input,
                   const value_t *dims_value) noexcept nogil:
-    """Channels and lines of the input, and the shape of their statistics."""
+    """Set channels and lines of the input, and the shape of the statistics."""
     cdef channels_t *c = &work.channels
     cdef int64_t dims
     cdef int i, status = integer_argument(name, b"dims", dims_value, &dims)
@@ -145,10 +144,10 @@ cdef int _hold(normalization_t *work, const char *name, int place, const char *w
 
 cdef void _lay_segments(normalization_t *work, const array_t *input, int dims, int ndim) noexcept nogil:
     """
-    Set groups and segments if weight or bias have more dimensions than one.
+    Set groups and segments if weight or bias have more than one dimension.
 
-    With one more than a row they have an element for each index of the first dimension of rows and the one before, and
-    are constant along the others.
+    With one dimension more than a row they have an element for each index of the first dimension of rows and the one
+    before, and are constant along the others.
     """
     if 0 < dims < ndim and dims < input.ndim:
         work.channels.segments = input.shape[input.ndim - dims]
@@ -156,7 +155,7 @@ cdef void _lay_segments(normalization_t *work, const array_t *input, int dims, i
 
 
 cdef int64_t _lay_weight(normalization_t *work, const array_t *input, int dims, const value_t *weight) noexcept nogil:
-    """How many elements weight or bias has, if it is given: one for each channel, element of a row, or segment."""
+    """Return the size of weight or bias: one element per channel, element of a row, or segment."""
     cdef channels_t *c = &work.channels
     if weight.kind == ARRAY:
         _lay_segments(work, input, dims, weight.of.array.ndim)
@@ -164,7 +163,7 @@ cdef int64_t _lay_weight(normalization_t *work, const array_t *input, int dims, 
 
 
 cdef void _run(normalization_t *work) noexcept nogil:
-    """All channels."""
+    """Process all channels."""
     cdef int64_t elements
     if not work.tile:
         work.tile = max(1, tile_of(&work.channels))
@@ -173,7 +172,7 @@ cdef void _run(normalization_t *work) noexcept nogil:
 
 
 cdef int _finish(normalization_t *work, int status, int count, array_t **made, value_t *results) noexcept nogil:
-    """Let go of the operands; the arrays become results, unless something failed."""
+    """Release the operands; store the arrays as results unless `status` is an error."""
     cdef int i
     for i in range(OPERANDS):
         release(work.held[i])
@@ -187,7 +186,7 @@ cdef int _finish(normalization_t *work, int status, int count, array_t **made, v
 
 cdef int _normalize(const char *name, bint centered, const value_t *self, const value_t *weight, const value_t *bias,
                     const value_t *dims, const value_t *eps, array_t **made, normalization_t *work) noexcept nogil:
-    """result, mean, 1 / deviation, variance; without centering no mean and no variance."""
+    """Compute result, mean, 1 / deviation, variance; mean and variance only if centered."""
     cdef array_t *input
     cdef int i, status = array_argument(name, b"input", self, &input)
     for i in range(4):
@@ -244,7 +243,7 @@ cdef int rms_norm_kernel(const value_t *arguments, value_t *results) noexcept no
 
 cdef int _open_backward(normalization_t *work, const char *name, const value_t *arguments, int last, array_t **input,
                         int *dims) noexcept nogil:
-    """Gradient and input, from which gradients are computed; argument number `last` is dims."""
+    """Read gradient and input; argument number `last` is dims."""
     cdef array_t *grad
     cdef int status = array_argument(name, b"grad", &arguments[0], &grad)
     if status == OK:
@@ -263,7 +262,7 @@ cdef int _open_backward(normalization_t *work, const char *name, const value_t *
 
 cdef int _hold_statistics(normalization_t *work, const char *name, const value_t *mean,
                           const value_t *rstd) noexcept nogil:
-    """Mean, None if it is not subtracted, and 1 / deviation of what `_open_backward` has opened."""
+    """Read mean (None if not centered) and 1 / deviation."""
     cdef int status = _hold(work, name, 3, b"mean", mean, work.channels.channels,
                             not work.channels.by_channel)
     work.channels.centered = mean.kind != NOTHING
@@ -295,7 +294,7 @@ cdef int normalize_sums_kernel(const value_t *arguments, value_t *results) noexc
 
 
 cdef enum:
-    RESULT = 1  # requested results of normalize_backward: bits in the order of the arguments of the norms
+    RESULT = 1  # requested results of normalize_backward, as bits
     ALONG = 2
     TOTAL = 4
 
@@ -304,8 +303,8 @@ cdef int normalize_backward_kernel(const value_t *arguments, value_t *results) n
     """
     normalize_backward(grad, x, weight, mean, rstd, shape, dims, which), in one pass.
 
-    Of the gradient of x, and of the sums of grad * (x - mean) * rstd and of grad in the shape of a weight, those whose
-    bits are in `which`.
+    The bits of `which` select the gradient of x and, in the shape of a weight, the sums of grad * (x - mean) * rstd and
+    of grad.
     """
     cdef normalization_t work
     cdef array_t *input
@@ -344,7 +343,7 @@ cdef int normalize_backward_kernel(const value_t *arguments, value_t *results) n
                      name, shape_text(made[i]), <long long>size)
             status = RUNTIME_ERROR
     if status == OK and not c.by_channel and (made[1] != NULL or made[2] != NULL):
-        # Sums of pieces of the rows, or of the segments of each row, which are then added up.
+        # Sums of chunks of rows, or of the segments of each row, are added afterwards.
         if not c.segments:
             work.parts = True
             work.tile = max(1, ROWS_PIECE // max(c.inner, 1))

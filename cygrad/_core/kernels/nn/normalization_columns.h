@@ -1,11 +1,11 @@
-/* Channels whose lines are short: neighboring channels are taken at once, and a line of memory is one step for all of
- * them. Continues normalization_loops.h.
+/* Channels with short lines: adjacent channels are processed together, a line of memory at a time. Continues
+ * normalization_loops.h.
  */
 
-/* The terms that are summed over each column of a tile. */
+/* Terms summed over each column of a tile. */
 enum { NAME(plain), NAME(squares), NAME(products) };
 
-/* Sums of a, of (a - shift)**2, or of a and of a * (b - shift), over all lines for columns [first, first + width). */
+/* Sum a, (a - shift)**2, or a and a * (b - shift) over all lines of columns [first, first + width). */
 INLINE void NAME(column_sums)(const channels_t *c, int64_t first, int64_t width, const int kind, const REAL *a,
                               const REAL *b, const REAL *shift, double *sums, double *products) {
     const int64_t stride = c->channels * c->inner;
@@ -30,7 +30,7 @@ INLINE void NAME(column_sums)(const channels_t *c, int64_t first, int64_t width,
     }
 }
 
-/* The sum of what belongs to one channel of the tile. */
+/* Sum the columns of one channel of the tile. */
 INLINE double NAME(of_channel)(const channels_t *c, int64_t channel, const double *columns) {
     double total = 0;
     for (int64_t k = channel * c->inner; k < (channel + 1) * c->inner; k++)
@@ -38,7 +38,7 @@ INLINE double NAME(of_channel)(const channels_t *c, int64_t channel, const doubl
     return total;
 }
 
-/* The value of its channel, for each column of a tile of n channels. */
+/* Repeat the values of n channels for each column. */
 INLINE void NAME(spread)(const channels_t *c, int64_t n, const REAL *values, REAL *columns) {
     for (int64_t channel = 0; channel < n; channel++)
         for (int64_t k = 0; k < c->inner; k++)

@@ -1,5 +1,5 @@
-/* Statistics and normalization of channels; see normalization.h. Sums run in lanes (lane_sums.h) in the precision of the
- * type, and in double precision beyond SUMMED elements.
+/* Statistics and normalization of channels; see normalization.h. Sums run in lanes (lane_sums.h), in double precision
+ * beyond SUMMED elements.
  */
 #include "simd/vector_functions.h"
 #include "simd/lane_sums.h"
@@ -63,7 +63,7 @@ INLINE void NAME(affine_line)(const REAL *x, REAL center, REAL factor, REAL shif
         out[i] = (x[i] - center) * factor + shift;
 }
 
-/* The place in weight and bias of the first segment of a row. */
+/* Return the index in weight and bias of the first segment of a row. */
 INLINE int64_t NAME(first_segment)(const channels_t *c, int64_t channel) {
     return channel % c->groups * c->segments;
 }
@@ -113,8 +113,8 @@ static void NAME(normalize)(const channels_t *c, int64_t channel, const REAL *x,
     }
 }
 
-/* sum(a * (x - mean)) * rstd and sum(a) of a channel, for a = grad * weight where rows have a weight. Of segments also the
- * sums without it. */
+/* sum(a * (x - mean)) * rstd and sum(a) of a channel, for a = grad * weight of rows with a weight; for segments also
+ * the sums without weight. */
 INLINE void NAME(channel_sums)(const channels_t *c, int64_t channel, const REAL *grad, const REAL *x, const REAL *weight,
                                REAL mean, REAL rstd, double *along, double *total, REAL *each_along, REAL *each_total) {
     const int64_t stride = c->channels * c->inner, start = channel * c->inner;
@@ -127,7 +127,7 @@ INLINE void NAME(channel_sums)(const channels_t *c, int64_t channel, const REAL 
             sum += weight ? one * weight[first + k] : one;
             product += weight ? other * weight[first + k] : other;
             if (each_along)
-                each_along[k] = length ? (REAL)(other * rstd) : 0;    /* without elements there is no deviation */
+                each_along[k] = length ? (REAL)(other * rstd) : 0;    /* empty rows have no deviation */
             if (each_total)
                 each_total[k] = (REAL)one;
         }
@@ -158,8 +158,8 @@ INLINE void NAME(backward_line)(const REAL *grad, const REAL *x, REAL weight, RE
         out[i] = factor * (grad[i] * weight - average - (x[i] - center) * slope);
 }
 
-/* Backward of a channel, or of a row whose weight has segments: rstd * (a - average(a) - normal * average(a * normal)),
- * where normal = (x - mean) * rstd; and the sums of grad * normal and of grad, of the channel or of each segment. */
+/* Backward of a channel, or of a row with segments: rstd * (a - mean(a) - normal * mean(a * normal)), where normal =
+ * (x - mean) * rstd; and the sums of grad * normal and of grad, per channel or segment. */
 static void NAME(normalize_backward)(const channels_t *c, int64_t channel, const REAL *grad, const REAL *x,
                                      const REAL *weight, const REAL *mean, const REAL *rstd, REAL *result, REAL *along,
                                      REAL *total) {
@@ -192,7 +192,7 @@ static void NAME(normalize_backward)(const channels_t *c, int64_t channel, const
     }
 }
 
-/* One row, with its statistics. */
+/* A row with its statistics. */
 typedef struct {
     const REAL *grad, *x;
     REAL *result, center, scale, average, slope;
@@ -211,7 +211,7 @@ INLINE NAME(row_t) NAME(row)(const channels_t *c, int64_t row, const REAL *grad,
     return made;
 }
 
-/* One or two rows at once. The flags are constants where this is inlined. */
+/* Process one or two rows. The flags are compile-time constants of the callers. */
 INLINE void NAME(backward_rows)(const NAME(row_t) *a, const NAME(row_t) *b, const int two, const REAL *weight,
                                 const int weighted, const int made, const int summed, REAL *along, REAL *total,
                                 int64_t n) {
@@ -231,7 +231,7 @@ INLINE void NAME(backward_rows)(const NAME(row_t) *a, const NAME(row_t) *b, cons
 }
 
 /* Backward of rows [begin, end), in one pass: the gradient of the input, and the sums of grad * normal and of grad
- * for each of `inner` columns. NULL: not requested; the two sums only together. */
+ * for each of `inner` columns (both or neither). NULL: not requested. */
 static void NAME(normalize_backward_rows)(const channels_t *c, int64_t begin, int64_t end, const REAL *grad,
                                           const REAL *x, const REAL *weight, const REAL *mean, const REAL *rstd,
                                           REAL *result, REAL *along, REAL *total) {

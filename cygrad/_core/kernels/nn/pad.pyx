@@ -1,4 +1,4 @@
-"""Padding: with a constant, or with the array's own elements; and the gradients of both."""
+"""Padding with a constant or by reflection, replication or wrapping, and the gradients."""
 
 from libc.stdint cimport int64_t
 from libc.stdio cimport snprintf
@@ -31,7 +31,7 @@ cdef extern from "kernels/nn/pad_rows.h" nogil:
     void pad_rows(const pad_rows_t *p, int64_t begin, int64_t end)
 
 cdef enum:
-    PIECE = 1 << 15            # elements of the result that are worth a thread
+    PIECE = 1 << 15            # elements of the result in a chunk of a parallel loop
 
 ctypedef enum mode_t:
     CONSTANT
@@ -41,7 +41,7 @@ ctypedef enum mode_t:
 
 cdef extern from * nogil:
     """
-    #define LARGEST ((int64_t)(1LL << 60))    /* of one padding: sums of three such numbers do not overflow */
+    #define LARGEST ((int64_t)(1LL << 60))    /* largest padding: sums of three such numbers do not overflow */
     """
     const int64_t LARGEST
 
@@ -55,7 +55,7 @@ ctypedef struct padding_t:
 
 
 cdef int _mode(const value_t *value, mode_t *mode) noexcept nogil:
-    """The mode that a text names."""
+    """Read the mode."""
     cdef const char *text
     cdef int status = text_argument(b"pad", b"mode", value, &text)
     if status != OK:
@@ -77,7 +77,7 @@ cdef int _mode(const value_t *value, mode_t *mode) noexcept nogil:
 
 cdef int _make_padding(const char *operation, mode_t mode, const value_t *pad_value, int ndim, const int64_t *shape,
                        padding_t *padding) noexcept nogil:
-    """Paddings by dimension (given from the last on, in pairs), checked; and the shape of the result."""
+    """Read paddings (pairs, from the last dimension on) and set the shape of the result."""
     cdef const int64_t *pad
     cdef int64_t before, after, size, most
     cdef int i, dim, count, status = integers_argument(operation, b"pad", pad_value, &count, &pad)
@@ -94,7 +94,7 @@ cdef int _make_padding(const char *operation, mode_t mode, const value_t *pad_va
     for i in range(count // 2):
         dim = ndim - 1 - i
         before, after, size = pad[2 * i], pad[2 * i + 1], shape[dim]
-        # A reflection leaves out the border itself; one turn is all there is of a circle.
+        # A reflection does not repeat the border; circular padding wraps around once.
         most = LARGEST if mode == CONSTANT or (mode == REPLICATE and size) else size - 1 if mode == REFLECT else size
         if mode == CIRCULAR:
             most += min(before, 0) + min(after, 0) if before > -LARGEST and after > -LARGEST else 0
@@ -113,7 +113,7 @@ cdef int _make_padding(const char *operation, mode_t mode, const value_t *pad_va
 
 cdef int _inner(const padding_t *padding, array_t *padded, array_t *array, array_t **padded_part,
                 array_t **array_part) noexcept nogil:
-    """Views of the elements that both arrays have."""
+    """Make views of the elements that both arrays have."""
     cdef array_t *narrower
     cdef int64_t length
     cdef int dim
@@ -134,7 +134,7 @@ cdef int _inner(const padding_t *padding, array_t *padded, array_t *array, array
 
 
 cdef int _copy_inner(const padding_t *padding, array_t *padded, array_t *array, bint back) noexcept nogil:
-    """The elements that both arrays have: from the array to the padded one, or back."""
+    """Copy the elements that both arrays have from the array to the padded one, or back."""
     cdef array_t *padded_part
     cdef array_t *array_part
     cdef int status = _inner(padding, padded, array, &padded_part, &array_part)
@@ -147,7 +147,7 @@ cdef int _copy_inner(const padding_t *padding, array_t *padded, array_t *array, 
 
 
 cdef int _pad_constant(const padding_t *padding, array_t *self, const value_t *value, value_t *result) noexcept nogil:
-    """A new array full of the value, with the old one inside."""
+    """Copy the array into a new one filled with the value."""
     cdef array_t *padded = NULL
     cdef array_t *scalar = NULL
     cdef array_t *wide = NULL
@@ -173,7 +173,7 @@ cdef int _pad_constant(const padding_t *padding, array_t *self, const value_t *v
 
 
 cdef int64_t _source_of(mode_t mode, int64_t position, int64_t size) noexcept nogil:
-    """Return which element of a dimension is at a position, which may be outside of it."""
+    """Return the element of a dimension that a position outside of it repeats."""
     if mode == REFLECT:
         return -position if position < 0 else 2 * (size - 1) - position if position >= size else position
     if mode == REPLICATE:
@@ -191,9 +191,9 @@ cdef void _rows_body(void *context, int64_t begin, int64_t end) noexcept nogil:
 
 
 cdef void _fill_index(const padding_t *padding, int dim, int64_t size, int64_t *index) noexcept nogil:
-    """For each position of a padded dimension, which element of the array it repeats."""
+    """List the element that each position of a padded dimension repeats."""
     cdef int64_t i, before = padding.before[dim], first = 0
-    if padding.mode == CIRCULAR:             # the circle is what remains where a padding is negative
+    if padding.mode == CIRCULAR:             # negative paddings crop before wrapping
         first = max(-before, 0)
         before = max(before, 0)
         size -= first + max(-padding.after[dim], 0)
@@ -203,7 +203,7 @@ cdef void _fill_index(const padding_t *padding, int dim, int64_t size, int64_t *
 
 cdef int _source_offsets(const padding_t *padding, const array_t *array, int dim, int64_t size,
                          array_t **offsets) noexcept nogil:
-    """For each position of a padded dimension, the byte offset of its source."""
+    """List the byte offset of the source of each position of a padded dimension."""
     cdef int64_t i, length = padding.shape[dim], step = array.strides[dim] * itemsize(array.dtype)
     offsets[0] = array_empty(INT64, 1, &length)
     if offsets[0] == NULL:
@@ -215,7 +215,7 @@ cdef int _source_offsets(const padding_t *padding, const array_t *array, int dim
 
 
 cdef int _pad_own(padding_t *padding, array_t *self, value_t *result) noexcept nogil:
-    """Row by row, each from the row of the array that it repeats."""
+    """Copy each row from the row that it repeats."""
     cdef pad_rows_t rows
     cdef array_t *source = as_contiguous(self, -1)
     cdef array_t *padded = NULL
@@ -278,7 +278,7 @@ cdef int pad_kernel(const value_t *arguments, value_t *results) noexcept nogil:
 
 
 cdef int _sum_own(const padding_t *padding, array_t *grad, const int64_t *shape, value_t *result) noexcept nogil:
-    """Each position's gradient added to its source, dimension by dimension, the last one first."""
+    """Add the gradient of each position to its source, by dimension, the last one first."""
     cdef array_t *current = as_contiguous(grad, -1)
     cdef array_t *offsets = NULL
     cdef array_t *smaller = NULL
@@ -305,7 +305,7 @@ cdef int _sum_own(const padding_t *padding, array_t *grad, const int64_t *shape,
 
 
 cdef int pad_backward_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """pad_backward(grad, shape, pad, mode): the gradient of the array that was padded."""
+    """pad_backward(grad, shape, pad, mode): the gradient of the padded array's input."""
     cdef array_t *grad
     cdef array_t *zeros = NULL
     cdef padding_t padding

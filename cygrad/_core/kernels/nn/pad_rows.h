@@ -1,4 +1,4 @@
-/* Padding with an array's own elements, in one pass: each row of the result from the row of the array it repeats. */
+/* Padding with an array's own elements, in one pass: each row of the result copies the row that it repeats. */
 #ifndef CYGRAD_PAD_ROWS_H
 #define CYGRAD_PAD_ROWS_H
 
@@ -10,8 +10,8 @@ typedef struct {
     int64_t bytes;                   /* of an element */
     const int64_t *shape;            /* of the result */
     const int64_t *index[64];        /* index of the element of a dimension at each position of the result */
-    int64_t steps[64];               /* bytes from one element of the array to the next */
-    int64_t first, count;            /* places of a row where neighbors of the array are neighbors again */
+    int64_t steps[64];               /* strides of the array in bytes */
+    int64_t first, count;            /* positions of a row that are contiguous in the array */
     const char *source;
     char *result;
 } pad_rows_t;

@@ -1,8 +1,8 @@
 """
-Pooling: the maximum or average of each window, and the gradients of their elements.
+Maximum and average pooling, adaptive pooling, max_unpool, and their gradients.
 
-An array is a stack of planes: its last one to three dimensions, made three. The elements of windows are determined once
-for each dimension (pooling_windows.h); ordinary and adaptive pooling differ only in that.
+An array is a stack of planes: its last one to three dimensions, extended to three. Windows are computed once for each
+dimension (pooling_windows.h); ordinary and adaptive pooling differ only in them.
 """
 
 from libc.stdint cimport int64_t, uint64_t
@@ -57,7 +57,7 @@ cdef extern from "kernels/nn/pooling_windows.h" nogil:
     void shares_int64(const pooling_t *pooling, const int64_t *grad, int64_t *plane)
 
 cdef enum:
-    PIECE = 1 << 14            # elements of windows worth a thread
+    PIECE = 1 << 14            # elements of windows in a chunk of a parallel loop
 
 ctypedef enum pool_t:
     MAXIMA
@@ -83,7 +83,7 @@ ctypedef struct pooling_arguments_t:
 # ---------------------------------------------------------------- windows
 
 cdef int _check_planes(const char *name, int ndim, const int64_t *shape, int n, int first) noexcept nogil:
-    """One or two dimensions in front of `n` spatial ones; those from `first` on must not be empty."""
+    """Check for one or two dimensions before `n` spatial ones; those from `first` on must not be empty."""
     cdef int i
     if not 1 <= n <= 3:
         snprintf(message(), MESSAGE, b"%s: pools one to three dimensions (got %d).", name, n)
@@ -102,7 +102,7 @@ cdef int _check_planes(const char *name, int ndim, const int64_t *shape, int n, 
 
 cdef int _open(pooling_arguments_t *work, const char *name, int n, int ndim, const int64_t *shape,
                bint adaptive) noexcept nogil:
-    """Sizes of planes; the caller sets `out` and asks for the windows. `adaptive`: also of no channels."""
+    """Set sizes of planes; the caller sets `out` and allocates the windows. `adaptive`: allow empty channels."""
     cdef int i, status = _check_planes(name, ndim, shape, n, 1 if adaptive else ndim - n - 1)
     work.name, work.n, work.memory = name, n, NULL
     if status != OK:
@@ -121,7 +121,7 @@ cdef int _open(pooling_arguments_t *work, const char *name, int n, int ndim, con
 
 
 cdef int _allocate(pooling_arguments_t *work) noexcept nogil:
-    """Memory for the windows of `out` outputs."""
+    """Allocate the windows of `out` outputs."""
     cdef pooling_t *p = &work.pooling
     cdef int i
     work.memory = storage_new((p.out[0] + p.out[1] + p.out[2]) * sizeof(window_t))
@@ -137,7 +137,7 @@ cdef int _allocate(pooling_arguments_t *work) noexcept nogil:
 
 
 cdef int _sliding(pooling_arguments_t *work, const value_t *arguments, bint dilated, bint ceil_mode) noexcept nogil:
-    """Windows of a kernel that moves: kernel_size, stride, padding and, if `dilated`, dilation."""
+    """Set windows from kernel_size, stride, padding and, if `dilated`, dilation."""
     cdef pooling_t *p = &work.pooling
     cdef int64_t[3] kernel
     cdef int64_t[3] stride
@@ -162,7 +162,7 @@ cdef int _sliding(pooling_arguments_t *work, const value_t *arguments, bint dila
             return RUNTIME_ERROR
         out = p.size[i] + 2 * padding[i] - least + (stride[i] - 1 if ceil_mode else 0)
         out = out // stride[i] + 1 if out >= 0 else 0
-        # The last window starts inside of the image or of the padding before it.
+        # The last window starts inside of the image or the padding before it.
         if ceil_mode and (out - 1) * stride[i] >= p.size[i] + padding[i]:
             out -= 1
         if out < 1:
@@ -197,7 +197,7 @@ cdef int _sliding(pooling_arguments_t *work, const value_t *arguments, bint dila
 
 
 cdef int _adaptive(pooling_arguments_t *work, const value_t *sizes) noexcept nogil:
-    """Divide the image into `n` windows of nearly equal size."""
+    """Set windows of adaptive pooling, of nearly equal size."""
     cdef pooling_t *p = &work.pooling
     cdef int64_t out, end, largest
     cdef window_t *window
@@ -219,7 +219,7 @@ cdef int _adaptive(pooling_arguments_t *work, const value_t *sizes) noexcept nog
 
 
 cdef int _new_output(pooling_arguments_t *work, const array_t *like, int dtype, array_t **output) noexcept nogil:
-    """An array with the planes of the output."""
+    """Allocate an array with the planes of the output."""
     cdef int64_t[MAX_DIMS] shape
     cdef int i
     for i in range(like.ndim):
@@ -261,7 +261,7 @@ cdef void _maxima_body(void *context, int64_t begin, int64_t end) noexcept nogil
 
 
 cdef int _maxima(pooling_arguments_t *work, array_t *self, value_t *results) noexcept nogil:
-    """Values and where in their plane they are."""
+    """Compute the maxima and their indices in the plane."""
     cdef array_t *values = NULL
     cdef array_t *indices = NULL
     cdef array_t *input = as_contiguous(self, -1)
@@ -333,7 +333,7 @@ cdef int _averages(pooling_arguments_t *work, array_t *self, value_t *result) no
 
 cdef int _shares(pooling_arguments_t *work, array_t *grad, int ndim, const int64_t *shape,
                  value_t *result) noexcept nogil:
-    """The transpose: the shape is that of the input."""
+    """Compute the transpose of averages, in the shape of the input."""
     cdef int64_t[MAX_DIMS] expected
     cdef array_t *output = NULL
     cdef array_t *values = NULL
@@ -358,7 +358,7 @@ cdef int _shares(pooling_arguments_t *work, array_t *grad, int ndim, const int64
 # ---------------------------------------------------------------- kernels
 
 cdef int _read(pool_t pool, const char *name, const value_t *value, array_t **array) noexcept nogil:
-    """An array of a dtype whose elements can be compared, or of which averages are taken."""
+    """Read an array of a dtype that can be compared or averaged."""
     cdef int dtype, status = array_argument(name, b"input", value, array)
     cdef bint fits
     if status != OK:
@@ -377,7 +377,7 @@ cdef int _read(pool_t pool, const char *name, const value_t *value, array_t **ar
 
 
 cdef const char *_numbered(pool_t pool, bint back, int n, const char *name) noexcept nogil:
-    """The function that users know."""
+    """Return the public name of the operation."""
     if pool == MAXIMA:
         return b"max_pool1d" if n == 1 else b"max_pool2d" if n == 2 else b"max_pool3d"
     if pool == AVERAGES and not back:
@@ -386,7 +386,7 @@ cdef const char *_numbered(pool_t pool, bint back, int n, const char *name) noex
 
 
 cdef int _find_windows(pooling_arguments_t *work, pool_t pool, const value_t *arguments) noexcept nogil:
-    """Sizes, which are the first of the arguments, and what follows them."""
+    """Read sizes and the arguments after them."""
     if pool == ADAPTIVE_MAXIMA or pool == ADAPTIVE_AVERAGES:
         return _adaptive(work, arguments)
     if pool == MAXIMA:
@@ -403,7 +403,7 @@ cdef int _find_windows(pooling_arguments_t *work, pool_t pool, const value_t *ar
 
 
 cdef int _pool(const char *name, pool_t pool, bint back, const value_t *arguments, value_t *results) noexcept nogil:
-    """The array, for what goes `back` also the shape of the input, a size for each spatial dimension, and options."""
+    """Read (array, sizes, options), for `back` with the shape of the input after the array."""
     cdef pooling_arguments_t work
     cdef array_t *array
     cdef const int64_t *shape
@@ -475,9 +475,8 @@ register_kernel("adaptive_avg_pool_backward", adaptive_avg_pool_backward_kernel)
 
 # ---------------------------------------------------------------------------------------------------- pooling positions
 
-# Elements moved by their place in a plane: maxima put back where they came from, and picked up again.
-#
-# The places count through the last `n` dimensions, which are one plane, as pooling gives them: -1 is nowhere.
+# Scatter elements to, or gather them from, indices in a plane (the last `n` dimensions), as max_pool returns them; -1
+# is skipped.
 
 ctypedef enum position_move_t:
     PICK                       # small[i] = large[place[i]]
@@ -501,12 +500,12 @@ ctypedef struct positions_t:
     char *small
     char *large
     const int64_t *places
-    int64_t wrong              # atomic: 1 + a plane with a place out of bounds
+    int64_t wrong              # atomic: 1 + a plane with an index out of bounds
 
 
 cdef inline int64_t _move_one(position_move_t move, number *small, number *large, const int64_t *places, int64_t limit,
                               int64_t i) noexcept nogil:
-    """-> is the place out of bounds?"""
+    """Move one element; -> is its index out of bounds?"""
     cdef int64_t place = places[i]
     if <uint64_t>place >= <uint64_t>limit:
         if place != -1 or move == PLACE:
@@ -525,10 +524,10 @@ cdef inline int64_t _move_one(position_move_t move, number *small, number *large
 cdef inline int64_t _move_all(position_move_t move, number *small, number *large, const int64_t *places, int64_t n,
                               int64_t limit) noexcept nogil:
     """
-    n elements; -> is a place out of bounds?
+    Move n elements; -> is an index out of bounds?
 
-    Neighbors often have the same place. So that a sum need not wait for the last one, four parts are added in turns;
-    with PLACE the last one counts, and all go in order.
+    Adjacent elements often have the same index. Interleave four parts, so that sums do not wait for each other; PLACE
+    is in order, because the last element wins.
     """
     cdef int64_t i, wrong = False, part = 0 if move == PLACE else n // 4
     for i in range(part):
@@ -542,7 +541,7 @@ cdef inline int64_t _move_all(position_move_t move, number *small, number *large
 
 
 cdef int64_t _move(positions_t *work, number *small, number *large, const int64_t *places) noexcept nogil:
-    """One plane; -> is a place out of bounds?"""
+    """Move one plane; -> is an index out of bounds?"""
     if work.move != PICK:
         memset(large, 0, work.large_plane * sizeof(number))
     if work.move == PICK:
@@ -575,7 +574,7 @@ cdef void _body(void *context, int64_t begin, int64_t end) noexcept nogil:
 
 
 cdef int64_t _find_wrong(positions_t *work, int64_t plane) noexcept nogil:
-    """The first place of a plane that is out of bounds."""
+    """Report the first index of a plane that is out of bounds."""
     cdef const int64_t *places = work.places + plane * work.small_plane
     cdef int64_t i = 0
     while -(work.move != PLACE) <= places[i] < work.large_plane:
@@ -584,7 +583,7 @@ cdef int64_t _find_wrong(positions_t *work, int64_t plane) noexcept nogil:
 
 
 cdef int _run(positions_t *work, array_t *small, array_t *large, array_t *places) noexcept nogil:
-    """Contiguous arrays whose last `n` dimensions are planes."""
+    """Make contiguous arrays whose last `n` dimensions are planes."""
     cdef int i
     work.planes = work.small_plane = work.large_plane = 1
     for i in range(small.ndim):
@@ -608,7 +607,7 @@ cdef int _run(positions_t *work, array_t *small, array_t *large, array_t *places
 
 cdef int _read_positions(positions_t *work, const char *name, const value_t *value, const value_t *indices,
                          const value_t *count, array_t **array, array_t **places) noexcept nogil:
-    """The moved array, the places, and the number of dimensions of a plane."""
+    """Read the moved array, the indices, and the number of dimensions of a plane."""
     cdef int64_t n
     cdef int status = array_argument(name, b"input", value, array)
     work.name = name
@@ -636,7 +635,7 @@ cdef int _read_positions(positions_t *work, const char *name, const value_t *val
 
 
 cdef int _put(const char *name, position_move_t move, const value_t *arguments, value_t *results) noexcept nogil:
-    """self, indices, shape, n: zeros of that shape, with the elements of self at their places."""
+    """Scatter (self, indices, shape, n) into zeros of that shape."""
     cdef positions_t work
     cdef array_t *self
     cdef array_t *places

@@ -1,4 +1,4 @@
-/* Averages of windows of one plane and their transpose, for one type. The includer defines REAL and NAME(function). */
+/* Window averages of one plane and their transpose, for one type. The includer defines REAL and NAME(function). */
 
 static inline REAL NAME(divisor)(const pooling_t *p, const window_t *x, const window_t *y, const window_t *z) {
     if (p->divisor != 0)
@@ -8,12 +8,12 @@ static inline REAL NAME(divisor)(const pooling_t *p, const window_t *x, const wi
     return (REAL)(x->count * y->count * z->count);
 }
 
-/* Integers have no quotient of their least by -1, for which the processor raises an exception. */
+/* Dividing the smallest integer by -1 raises a processor exception. */
 static inline REAL NAME(quotient)(REAL sum, REAL divisor) {
     return divisor == (REAL)-1 ? -sum : sum / divisor;
 }
 
-/* The sum of neighbors in memory: in lanes, which the compiler makes vectors. */
+/* Sum contiguous elements in lanes, which the compiler vectorizes. */
 static inline __attribute__((always_inline)) REAL NAME(line_total)(const REAL *line, int64_t n) {
     REAL lanes[LANES] = {0}, sum = 0;
     int64_t k = 0;
@@ -27,7 +27,7 @@ static inline __attribute__((always_inline)) REAL NAME(line_total)(const REAL *l
     return sum;
 }
 
-/* The average of one window. */
+/* Average one window. */
 static inline __attribute__((always_inline)) REAL NAME(average)(
         const pooling_t *p, const REAL *plane, const window_t *x, const window_t *y, const window_t *z) {
     REAL sum = 0;
@@ -44,7 +44,7 @@ static inline __attribute__((always_inline)) REAL NAME(average)(
     return NAME(quotient)(sum, NAME(divisor)(p, x, y, z));
 }
 
-/* n adjacent windows inside of their lines: sums of columns, then of adjacent columns. */
+/* Average n adjacent windows that are not cut by padding: sum columns, then adjacent columns. */
 static inline __attribute__((always_inline)) void NAME(neighbor_averages)(
         const pooling_t *p, const REAL *plane, const window_t *x, const window_t *y, const window_t *z, int64_t n,
         const int64_t stride, REAL *values) {
@@ -94,7 +94,7 @@ static void NAME(averages)(const pooling_t *p, const REAL *plane, REAL *values) 
         }
 }
 
-/* The transpose of neighbor_averages: what each column gets is the same in all lines of the windows. */
+/* Transpose of neighbor_averages: a column gets the same in all lines of the windows. */
 static inline __attribute__((always_inline)) void NAME(neighbor_shares)(
         const pooling_t *p, const REAL *grad, const window_t *x, const window_t *y, const window_t *z, int64_t n,
         const int64_t stride, REAL *plane) {
@@ -123,7 +123,7 @@ static inline __attribute__((always_inline)) void NAME(neighbor_shares)(
         }
 }
 
-/* Each element of `grad` shared equally by the elements of its window; `plane` starts at zero. */
+/* Distribute each element of `grad` equally to its window; `plane` starts at zero. */
 TARGET_CLONES
 static void NAME(shares)(const pooling_t *p, const REAL *grad, REAL *plane) {
     for (int64_t a = 0; a < p->out[0]; a++)

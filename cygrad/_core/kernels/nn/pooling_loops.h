@@ -1,7 +1,7 @@
-/* Maxima of windows of one plane, for one type. The includer defines REAL, LOWEST, NAME(function) and IS_NAN(x).
+/* Window maxima of one plane, for one type. The includer defines REAL, LOWEST, NAME(function) and IS_NAN(x).
 
-   The first of the largest elements; if there are nans, the last of them. A window that meets only padding, as one with
-   a dilation may, has the place -1. */
+   The first of the largest elements wins, or the last nan. A window of padding alone, possible with dilation, has the
+   index -1. */
 
 static inline __attribute__((always_inline)) void NAME(maximum)(
         const pooling_t *p, const REAL *plane, const window_t *x, const window_t *y, const window_t *z,
@@ -30,8 +30,7 @@ static inline __attribute__((always_inline)) void NAME(maximum)(
     *index = best;
 }
 
-/* n <= LANES adjacent windows inside a line, `stride` apart, vectorized over windows: the windows after them up to
- * `lanes` are computed, too. */
+/* Compute n <= LANES adjacent windows inside a line, `stride` apart, vectorized over `lanes` windows. */
 static inline __attribute__((always_inline)) void NAME(neighbors)(
         const pooling_t *p, const REAL *plane, const window_t *x, const window_t *y, const window_t *z, int n,
         const int lanes, const int64_t stride, REAL *values, int64_t *indices) {
@@ -60,14 +59,14 @@ static inline __attribute__((always_inline)) void NAME(neighbors)(
     }
 }
 
-/* The same, with as many lanes as whole vectors have, if the plane goes on so far; -> how many windows. */
+/* Call `neighbors` with whole vectors if the plane is long enough; -> number of windows. */
 static inline __attribute__((always_inline)) int NAME(some_neighbors)(
         const pooling_t *p, const REAL *plane, const window_t *x, const window_t *y, const window_t *z, int64_t left,
         const int64_t stride, REAL *values, int64_t *indices) {
     const int n = left < LANES ? (int)left : LANES, lanes = (n + WHOLE_LANES - 1) / WHOLE_LANES * WHOLE_LANES;
     const int64_t last = ((x->begin + (x->count - 1) * p->step[0]) * p->size[1] + y->begin
                           + (y->count - 1) * p->step[1]) * p->size[2] + z->begin + (z->count - 1) * p->step[2];
-    /* With a stride, vectors are put together from lanes anyway: fewer of them are faster. */
+    /* With a stride, vectors are assembled from single elements: fewer lanes are faster. */
     const int whole = stride == 1 && last + lanes - 1 < p->size[0] * p->size[1] * p->size[2];
     if (n == LANES)
         NAME(neighbors)(p, plane, x, y, z, LANES, LANES, stride, values, indices);

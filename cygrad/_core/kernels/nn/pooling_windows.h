@@ -1,4 +1,4 @@
-/* Windows of pooling: along each of three dimensions, which elements each output looks at; and loops over them. */
+/* Pooling windows along each of three dimensions, and loops over them. */
 #ifndef CYGRAD_POOLING_WINDOWS_H
 #define CYGRAD_POOLING_WINDOWS_H
 
@@ -11,19 +11,19 @@ enum { LANES = 32, WHOLE_LANES = 16, SEGMENT = 256 };
 
 typedef struct {
     int64_t begin;      /* first element inside of the image */
-    int64_t count;      /* how many, `step` apart */
-    int64_t full;       /* how many with those in the padding */
+    int64_t count;      /* number of elements, `step` apart */
+    int64_t full;       /* number including padding */
 } window_t;
 
 typedef struct {
     int64_t size[3], out[3], step[3];
     window_t *windows[3];
-    int64_t inner_first, inner_last, inner_stride;    /* windows of the last dimension that padding does not cut */
-    double divisor;     /* of averages; 0: the number of elements */
+    int64_t inner_first, inner_last, inner_stride;    /* windows of the last dimension without padding */
+    double divisor;     /* of averages; 0: number of elements */
     int with_padding;   /* ... counted with those in the padding */
 } pooling_t;
 
-/* Return how many windows from `c` on, not cut by padding, are in a segment of a line. */
+/* Return the number of windows from `c` on, without padding, in a segment of a line. */
 static inline int64_t windows_of_segment(const pooling_t *p, int64_t c) {
     if (c < p->inner_first || c >= p->inner_last)
         return 0;

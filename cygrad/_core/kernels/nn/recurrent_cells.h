@@ -1,4 +1,4 @@
-/* Gates of recurrent cells for float32 (double_precision = 0) and float64, and for the processor at hand. */
+/* Gates of recurrent cells for float32 (double_precision = 0) and float64, dispatched on the SIMD target. */
 #ifndef CYGRAD_RECURRENT_CELLS_H
 #define CYGRAD_RECURRENT_CELLS_H
 
@@ -6,7 +6,7 @@
 #include "simd/simd_targets.h"
 #undef LOOPS
 
-/* A function that calls the loop of its name. */
+/* Define a function that dispatches to the loop of its name. */
 #define CHOOSE(name, parameters, ...)                                           \
     static inline void name(int double_precision, PARAMETERS parameters) {      \
         typedef void (*loop_t) parameters;                                      \

@@ -1,9 +1,9 @@
 """
-The element-wise part of recurrent cells: what an LSTM or a GRU makes of the logits of its gates.
+The element-wise part of LSTM and GRU cells.
 
-A row of logits is several blocks of n units, in the order of PyTorch's weights: input, forget, candidate and
-output gate of an LSTM; reset, update and candidate of a GRU. Activations have a first dimension for the gates instead;
-those of an LSTM have tanh of the new cell as a fifth one. Rows are independent: threads do not change a bit.
+A row of logits has a block of n units per gate, in PyTorch's order: input, forget, candidate and output gate of an
+LSTM; reset, update and candidate of a GRU. Activations have a first dimension for the gates instead; an LSTM's fifth
+one is tanh of the new cell. Rows are independent, so results are bit-identical for any number of threads.
 """
 
 from libc.stdint cimport int64_t
@@ -31,7 +31,7 @@ cdef extern from "kernels/nn/recurrent_cells.h" nogil:
                       const void *grad, void *result, int64_t rows, int64_t n, int64_t step, bint of_hidden)
 
 cdef enum:
-    PIECE = 1 << 12            # units worth a thread
+    PIECE = 1 << 12            # units in a chunk of a parallel loop
     OPERANDS = 4
     RESULTS = 3
 
@@ -46,10 +46,10 @@ ctypedef struct cell_rows_t:
     const char *name
     int dtype
     int64_t n                            # units of a row
-    int64_t step                         # elements of the state: so far apart are the blocks of the activations
+    int64_t step                         # stride of the gates in the activations: elements of the state
     bint of_hidden
     array_t *held[OPERANDS]              # contiguous operands
-    int64_t blocks[OPERANDS]             # of n elements, from row to row of each
+    int64_t blocks[OPERANDS]             # row stride of each, in blocks of n elements
     array_t *made[RESULTS]
     int64_t made_blocks[RESULTS]
 
@@ -57,7 +57,7 @@ cdef int _tanh = primitive("tanh")
 
 
 cdef inline void _take_tanh(int dtype, char *data, int64_t n) noexcept nogil:
-    """The primitive on n contiguous elements, in place."""
+    """Apply tanh to n contiguous elements, in-place."""
     cdef char *arguments[2]
     cdef int64_t steps[2]
     arguments[0] = arguments[1] = data
@@ -104,7 +104,7 @@ cdef void _start(cell_rows_t *work, cell_task_t task, const char *name) noexcept
 
 cdef int _hold(cell_rows_t *work, int place, const char *what, const value_t *value, int64_t blocks,
                const array_t *state) noexcept nogil:
-    """An operand whose rows are `blocks` times as long as those of the state."""
+    """Read an operand whose rows are `blocks` times as long as those of the state."""
     cdef array_t *array
     cdef int64_t expected
     cdef bint fits
@@ -127,7 +127,7 @@ cdef int _hold(cell_rows_t *work, int place, const char *what, const value_t *va
 
 cdef int _hold_activations(cell_rows_t *work, const value_t *value, int64_t blocks,
                            const array_t *state) noexcept nogil:
-    """The first operand: one block of the shape of the state for each gate."""
+    """Read the activations: one block of the shape of the state per gate."""
     cdef array_t *array
     cdef bint fits
     cdef int i, status = array_argument(work.name, b"activations", value, &array)
@@ -160,7 +160,7 @@ cdef int _make_activations(cell_rows_t *work, int place, int64_t blocks, const a
 
 
 cdef int _state(cell_rows_t *work, const char *what, const value_t *value, array_t **state) noexcept nogil:
-    """The state, by which all else is measured."""
+    """Read the state, whose shape determines the other shapes."""
     cdef int status = array_argument(work.name, what, value, state)
     if status != OK:
         return status
@@ -188,7 +188,7 @@ cdef int _make(cell_rows_t *work, int place, int64_t blocks, const array_t *stat
 
 
 cdef int _finish(cell_rows_t *work, int status, const array_t *state, int count, value_t *results) noexcept nogil:
-    """Compute, unless something failed, and let go of the operands."""
+    """Compute unless `status` is an error, and release the operands."""
     cdef int i
     if status == OK and state.size:
         parallel_for(_body, work, state.size // work.n, max(1, PIECE // work.n))
@@ -224,7 +224,7 @@ cdef int lstm_gates_kernel(const value_t *arguments, value_t *results) noexcept 
 
 cdef int _run_backward(cell_rows_t *work, const char *what, const value_t *given_state, int64_t activations,
                        int64_t first, int64_t gates, const value_t *arguments, value_t *results) noexcept nogil:
-    """Activations and three operands, `first` blocks in the first of them -> the gradient of the logits."""
+    """Compute the gradient of the logits from activations and three operands, the first of `first` blocks."""
     cdef array_t *state
     cdef int i, status = _state(work, what, given_state, &state)
     if status != OK:
@@ -274,7 +274,7 @@ cdef int gru_gates_backward_kernel(const value_t *arguments, value_t *results) n
 
 
 cdef int block_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """block(self, number, blocks): a view."""
+    """block(self, number, blocks): a view of one block of each row."""
     cdef array_t *self
     cdef int64_t[MAX_DIMS] shape
     cdef int64_t number, blocks

@@ -1,10 +1,10 @@
-/* Gates of recurrent cells, some rows of n units; see recurrent_cells.h.
+/* Gates of recurrent cells, for rows of n units; see recurrent_cells.h.
 
-   A row of logits is one block of n for each gate; activations are one block of all rows for each gate, `step` elements
-   apart. The hyperbolic tangent is taken between these loops, by the primitive. What is written overlaps nothing. */
+   A row of logits has a block of n per gate; activations have a block of all rows per gate, `step` elements apart. The
+   tanh primitive is called between these loops. Outputs do not overlap inputs. */
 #include "simd/vector_functions.h"
 
-/* Logits -> input, forget and output gate, and what tanh of the candidate is taken of. */
+/* Logits -> input, forget and output gate, and the argument of the candidate's tanh. */
 static void NAME(lstm_begin)(const REAL *gates, REAL *a, int64_t rows, int64_t n, int64_t step) {
     for (int64_t row = 0; row < rows; row++, gates += 4 * n, a += n) {
         INDEPENDENT
@@ -17,7 +17,7 @@ static void NAME(lstm_begin)(const REAL *gates, REAL *a, int64_t rows, int64_t n
     }
 }
 
-/* The new cell, and a copy of it for tanh. */
+/* Compute the new cell, and copy it for tanh. */
 static void NAME(lstm_cell)(REAL *a, const REAL *cell, REAL *next, int64_t size, int64_t step) {
     INDEPENDENT
     for (int64_t k = 0; k < size; k++)
@@ -30,7 +30,7 @@ static void NAME(lstm_hidden)(const REAL *a, REAL *hidden, int64_t size, int64_t
         hidden[k] = a[3 * step + k] * a[4 * step + k];
 }
 
-/* Gradient of the four logits. */
+/* Compute the gradient of the four logits. */
 static void NAME(lstm_backward)(const REAL *a, const REAL *cell, const REAL *grad_hidden, const REAL *grad_cell,
                                 REAL *result, int64_t rows, int64_t n, int64_t step) {
     for (int64_t row = 0; row < rows; row++, a += n, cell += n, grad_hidden += n, grad_cell += n, result += 4 * n) {
@@ -46,7 +46,7 @@ static void NAME(lstm_backward)(const REAL *a, const REAL *cell, const REAL *gra
     }
 }
 
-/* Logits -> reset and update gate, and what tanh of the candidate is taken of. */
+/* Logits -> reset and update gate, and the argument of the candidate's tanh. */
 static void NAME(gru_begin)(const REAL *gates, const REAL *hidden_gates, REAL *a, int64_t rows, int64_t n,
                             int64_t step) {
     for (int64_t row = 0; row < rows; row++, gates += 3 * n, hidden_gates += 3 * n, a += n) {
@@ -66,7 +66,7 @@ static void NAME(gru_hidden)(const REAL *a, const REAL *hidden, REAL *next, int6
         next[k] = a[2 * step + k] + a[step + k] * (hidden[k] - a[2 * step + k]);
 }
 
-/* Gradient of the three logits that come from the input, or of those that come from the hidden state. */
+/* Compute the gradient of the three logits of the input, or of the hidden state. */
 static void NAME(gru_backward)(const REAL *a, const REAL *hidden_gates, const REAL *hidden, const REAL *grad,
                                REAL *result, int64_t rows, int64_t n, int64_t step, int of_hidden) {
     for (int64_t row = 0; row < rows; row++, a += n, hidden_gates += 3 * n, hidden += n, grad += n, result += 3 * n) {

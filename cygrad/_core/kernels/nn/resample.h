@@ -1,4 +1,4 @@
-/* Resampling: along each dimension, an output is a sum of a few elements of the input, with weights. */
+/* Resampling: along each dimension, an output is a weighted sum of a few elements of the input. */
 #ifndef CYGRAD_RESAMPLE_H
 #define CYGRAD_RESAMPLE_H
 
@@ -7,7 +7,7 @@
 #include "simd/target_clones.h"
 
 typedef struct {
-    int64_t taps;                    /* of each output; those that are not needed have weight 0 */
+    int64_t taps;                    /* of each output, padded with weight 0 */
     int64_t *index;
     double *weight;
 } axis_t;
@@ -36,10 +36,10 @@ static inline int64_t clamped(int64_t at, int64_t size) {
     return at < 0 ? 0 : at >= size ? size - 1 : at;
 }
 
-/* Input elements for each step of the output. `given` is the factor by which the user enlarges, or 0. */
+/* Return the input elements per output element. `given` is the user's scale factor, or 0. */
 static inline double axis_scale(int mode, int antialias, int64_t size, int64_t out, int align_corners, double given) {
     if (out == size && (mode == LINEAR || antialias))
-        return 1;                    /* no resizing, whatever the user's factor */
+        return 1;                    /* no resizing, whatever the scale factor */
     if (align_corners)
         return out > 1 ? (double)(size - 1) / (double)(out - 1) : 0;
     return given > 0 ? 1 / given : (double)size / (double)out;

@@ -1,7 +1,7 @@
 """
-Resampling of images to other sizes: nearest elements, linear and cubic interpolation, and the transpose.
+interpolate (nearest, linear, cubic), grid_sample, and their transposes.
 
-Interpolation is separable, so it is a table of elements and weights for each dimension (resample.h).
+Interpolation is separable: a table of elements and weights for each dimension (resample.h).
 """
 
 from libc.math cimport fabs
@@ -46,7 +46,7 @@ cdef extern from "kernels/nn/resample.h" nogil:
     void resample_back_double(const resampling_t *r, const double *grad, double *result, double *buffer)
 
 cdef enum:
-    PIECE = 1 << 14            # elements of the result worth a thread
+    PIECE = 1 << 14            # elements of the result in a chunk of a parallel loop
 
 ctypedef struct resample_arguments_t:
     const char *name
@@ -84,7 +84,7 @@ cdef int _mode(const char *name, const value_t *value, int *mode) noexcept nogil
 
 cdef int _open(resample_arguments_t *work, const char *name, int ndim, const int64_t *shape,
                const value_t *arguments) noexcept nogil:
-    """The tables; arguments: size, mode, align_corners, antialias and three scales, the last dimension last."""
+    """Compute the tables from size, mode, align_corners, antialias and three scales, the last dimension last."""
     cdef resampling_t *r = &work.resampling
     cdef const int64_t *size
     cdef double[3] scale
@@ -170,7 +170,7 @@ cdef int _read(const char *name, const value_t *value, array_t **array) noexcept
 
 cdef int _run(resample_arguments_t *work, array_t *source, int ndim, const int64_t *shape, bint back,
               value_t *result) noexcept nogil:
-    """From a contiguous copy of the source to a new array of that shape."""
+    """Resample a contiguous copy of the source to a new array of that shape."""
     cdef array_t *made = NULL
     cdef array_t *values
     cdef int status = new_array(work.name, source.dtype, ndim, shape, &made)
@@ -243,11 +243,10 @@ register_kernel("resample_backward", resample_backward_kernel)
 
 # ---------------------------------------------------------------------------------------------------------- grid sample
 
-# Reading images along grids in two steps: which elements a position reads, with which weights; and weighted sums of
-# elements so chosen.
+# grid_sample in two steps: the elements and weights of each position; and weighted sums of elements.
 #
-# Weights are products of polynomials, one for each coordinate, and come differentiated any number of times; sums are
-# linear in the weights and in the elements. So the derivatives of both are both again.
+# Weights are products of polynomials, one per coordinate, of any order of differentiation; sums are linear in weights
+# and elements. So the derivatives of both steps are made of the same steps.
 
 cdef extern from "kernels/nn/grid_sample.h" nogil:
     enum:
@@ -276,9 +275,9 @@ cdef extern from "kernels/nn/grid_sample.h" nogil:
                          void *out)
 
 cdef enum:
-    MOST_ORDER = 3             # from the next derivative on all weights are zero
+    MOST_ORDER = 3             # all weights of higher derivatives are zero
 
-# One run over the images of a batch; arrays that are not there are NULL.
+# Operands of a kernel; missing arrays are NULL.
 ctypedef struct reading_t:
     grid_t grid
     bint double_precision
@@ -288,10 +287,10 @@ ctypedef struct reading_t:
     int64_t blocks             # of positions, in one image
     int along
     array_t *positions
-    array_t *images            # or, scattered to, the result
+    array_t *images            # or the result of scatter_weighted
     array_t *places
     array_t *weights
-    array_t *grad              # of the sums, or what slopes are multiplied by
+    array_t *grad              # of the sums, or the factor of slopes
     array_t *out
 
 
@@ -300,7 +299,7 @@ memset(&nothing, 0, sizeof(reading_t))
 
 
 cdef int _floats(const char *name, const value_t *value, int ndim, const char *role, array_t **array) noexcept nogil:
-    """A contiguous floating array, owned."""
+    """Read a floating array, made contiguous; the caller releases it."""
     cdef int status = array_argument(name, role, value, array)
     if status == OK and (not is_floating(array[0].dtype) or array[0].ndim != ndim):
         snprintf(message(), MESSAGE, b"%s: %s must be float32 or float64 with %d dimensions (got %s with %d).", name,
@@ -322,7 +321,7 @@ cdef int _check_types(const char *name, const char *role, const array_t *a, cons
 
 
 cdef int _places(const char *name, const value_t *value, int64_t size, reading_t *reading) noexcept nogil:
-    """Return positions in planes of `n` elements; below zero: none."""
+    """Read indices in planes of `n` elements; negative ones are skipped."""
     cdef array_t *array
     cdef const int32_t *places
     cdef int32_t largest = -1
@@ -365,7 +364,7 @@ cdef int _close(reading_t *reading, int status, value_t *result) noexcept nogil:
 
 cdef int _open_grid(const char *name, const value_t *positions, const value_t *options,
                     reading_t *reading) noexcept nogil:
-    """options: sizes, mode, padding, align_corners, order."""
+    """Read the options sizes, mode, padding, align_corners, order."""
     cdef grid_t *grid = &reading.grid
     cdef const int64_t *sizes
     cdef const int64_t *order
@@ -483,7 +482,7 @@ cdef int grid_taps_along_kernel(const value_t *arguments, value_t *results) noex
 # --------------------------------------------------------------------------------------------------------------- sums
 
 cdef void _sums_body(void *context, int64_t begin, int64_t end) noexcept nogil:
-    """Some channels, counted through the batch."""
+    """Process some channels, numbered through the batch."""
     cdef reading_t *r = <reading_t *>context
     cdef int64_t plane = begin, image, channels, bytes = itemsize(r.weights.dtype), points = r.grid.points
     cdef const int32_t *places
@@ -516,7 +515,7 @@ cdef void _products_body(void *context, int64_t begin, int64_t end) noexcept nog
 
 cdef int _open_sums(const char *name, const value_t *arguments, bint weighted, int64_t size, array_t **source,
                     reading_t *reading) noexcept nogil:
-    """arguments: images or gradients, places, weights (`weighted`); the size of a plane, -1: that of the images."""
+    """Read images or gradients, indices, weights (`weighted`); the size of a plane, -1: that of the images."""
     cdef int status = _floats(name, &arguments[0], 3, b"input", source)
     if status == OK:
         status = _places(name, &arguments[1], source[0].shape[2] if size < 0 else size, reading)

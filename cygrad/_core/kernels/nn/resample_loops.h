@@ -1,6 +1,6 @@
-/* Images resampled along their dimensions, for one type. The includer defines REAL and NAME(function).
+/* Resampling along each dimension, for one type. The includer defines REAL and NAME(function).
 
-   Lines of the input are combined first, into a buffer of one line; then its elements. */
+   Lines of the input are combined into a buffer of one line, then its elements. */
 
 static inline __attribute__((always_inline)) void NAME(add_scaled)(
         REAL *target, const REAL *source, REAL weight, int64_t n, const int first) {
@@ -25,7 +25,7 @@ static void NAME(resample)(const resampling_t *r, const REAL *input, REAL *resul
                     for (int64_t j = b * y->taps; j < (b + 1) * y->taps; j++) {
                         const double weight = x->weight[i] * y->weight[j];
                         if (weight == 0)
-                            continue;      /* what does not count is not even looked at: it may be nan */
+                            continue;      /* skip weight 0: the element may be nan */
                         NAME(add_scaled)(buffer, input + (x->index[i] * r->size[1] + y->index[j]) * width,
                                          (REAL)weight, width, first);
                         first = 0;
@@ -52,8 +52,8 @@ static void NAME(resample)(const resampling_t *r, const REAL *input, REAL *resul
         }
 }
 
-/* The transpose where each output is one element of the input, and outputs of one element are neighbors: lines of one
-   line of the input are added up first, then their elements. `buffer` has room for a line of the output. */
+/* Transpose of nearest interpolation, where the outputs of an input element are contiguous: add lines, then their
+   elements. `buffer` holds a line of the output. */
 TARGET_CLONES
 static void NAME(resample_back_nearest)(const resampling_t *r, const REAL *grad, REAL *result, REAL *buffer) {
     const axis_t *x = &r->axis[0], *y = &r->axis[1], *z = &r->axis[2];
@@ -90,7 +90,7 @@ static void NAME(resample_back_nearest)(const resampling_t *r, const REAL *grad,
         }
 }
 
-/* The transpose: `result` starts at zero. */
+/* Transpose; `result` starts at zero. */
 TARGET_CLONES
 static void NAME(resample_back)(const resampling_t *r, const REAL *grad, REAL *result, REAL *buffer) {
     const axis_t *x = &r->axis[0], *y = &r->axis[1], *z = &r->axis[2];

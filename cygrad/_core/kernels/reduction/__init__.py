@@ -1,6 +1,6 @@
 """
 Kernels that run along dimensions: sums, extrema, statistics, scans, softmax.
 
-Know how elements are joined in a fixed order, whatever the number of threads. Never know indices into other arrays.
-Read ``reduce_engine.pyx`` first (leaves of fixed size joined as a tree), then ``reduce_kernels.pyx``.
+Know how elements are combined in a fixed order, whatever the number of threads. Never know indices into other arrays.
+Read ``reduce_engine.pyx`` first (leaves of fixed size, combined as a tree), then ``reductions.pyx``.
 """

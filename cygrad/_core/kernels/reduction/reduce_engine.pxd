@@ -14,22 +14,21 @@ cdef extern from "kernels/reduction/reduce_operations.h":
 cdef int reduce_array(int operation, double parameter, const array_t *self, const bint *reduced,
                       array_t *result, array_t *second) noexcept nogil
 
-# Source of elements that are not in memory: compute `n` of them, from number `start` on as in a contiguous array, into
-# the contiguous memory `to`. Called by several threads concurrently.
+# Source of computed elements: write `n` of them, from index `start` of a contiguous array on, to contiguous memory
+# `to`. Called by several threads concurrently.
 ctypedef struct element_source_t:
     void (*produce)(void *context, int64_t start, int64_t n, char *to) noexcept nogil
     void *context
 
-# The same, bit-identically, for an array that would be contiguous, of which only shape, strides and dtype exist: its
-# elements are computed just before they are reduced, in pieces that stay in the first-level cache.
+# reduce_array, bit-identically, for a contiguous array of which only shape, strides and dtype exist: elements are
+# computed just before they are reduced, in blocks that stay in the L1 cache.
 cdef int reduce_computed(int operation, double parameter, const array_t *like, const bint *reduced, array_t *result,
                          element_source_t *source) noexcept nogil
-# Is there such a form of this reduction?
+# Does reduce_computed support this reduction?
 cdef bint can_reduce_computed(int operation, int dtype) noexcept nogil
 
-# For kernels that handle rows themselves: maximum (nan if there is one) and sum of `n` contiguous floats of
-# `dtype`,
-# and of `n` rows of `width` <= COLUMNS neighbors that are `stride` elements apart.
+# For kernels that loop over rows: maximum (nan if there is one) and sum of `n` contiguous floats of `dtype`, and of `n`
+# rows of `width` <= COLUMNS contiguous elements, `stride` apart.
 cdef enum:
     COLUMNS = 256
 cdef double row_maximum(int dtype, const char *data, int64_t n) noexcept nogil

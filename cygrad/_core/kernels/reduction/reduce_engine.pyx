@@ -1,10 +1,9 @@
 """The engine of all reductions: one plan of loops for any operation, dtype and layout.
 
-The dimensions of the array fall into two groups, kept and reduced. Each group is sorted by strides and
-merged where it can be, so that nothing depends on how the array was transposed. A *leaf* reduces a stretch of
-the innermost reduced dimension for a tile of neighbors along the innermost kept one, in the order in
-which they lie in memory. Leaves are joined pairwise, as in a balanced tree, and few long reductions are cut
-into pieces that threads can share. All sizes follow from the problem, none from the number of threads.
+Kept and reduced dimensions are each sorted by strides and merged, so that transposed arrays give the same result. A
+*leaf* reduces a chunk of the innermost reduced dimension for a tile along the innermost kept one, in memory order.
+Leaves are combined as a balanced tree, and few long reductions are split among threads. All sizes depend only on the
+problem, not on the number of threads.
 """
 
 from libc.stdint cimport int32_t, int64_t
@@ -44,15 +43,15 @@ cdef extern from "kernels/reduction/reduce_types.h" nogil:
     bint FOLDS(int64_t n, int64_t stride, int64_t width)
 
 cdef enum:
-    TILE_BYTES = 4096         # of partial results of one tile: they stay in the first-level cache
-    RUN = 2048                # elements of one leaf that goes along the reduced dimension
-    ROWS = 64                 # rows of one leaf that goes along the neighbors ...
+    TILE_BYTES = 4096         # partial results of a tile, which stay in the L1 cache
+    RUN = 2048                # elements of a leaf along the reduced dimension
+    ROWS = 64                 # rows of a leaf along the kept dimension ...
     ROW_ELEMENTS = 8192       # ... unless they are short
-    PIECE = 65536             # elements that make a piece worth a thread
+    PIECE = 65536             # elements in a chunk of a parallel loop
     MOST_PIECES = 256
-    LEVELS = 64               # of the tree that joins leaves
+    LEVELS = 64               # of the tree of leaves
     SMALL = 256               # doubles of accumulators that fit on the stack
-    BLOCK = 16384             # bytes that are computed at a time, where elements are
+    BLOCK = 16384             # bytes of elements computed at a time
     PARTIAL = 16384           # bytes for partial results of the widest tile
 
 ctypedef struct group_t:
@@ -73,7 +72,7 @@ ctypedef struct reduction_plan_t:
     int64_t result_item
     group_t kept
     group_t reduced
-    bint columns              # leaves go along the neighbors
+    bint columns              # leaves go along the kept dimension
     int64_t width             # of a tile
     int64_t tiles             # along the innermost kept dimension
     int64_t length            # of a leaf
@@ -82,9 +81,9 @@ ctypedef struct reduction_plan_t:
     int64_t leaves_per_piece
     int64_t pieces            # of one result
     int64_t slot              # bytes of a tile of accumulators
-    const element_source_t *source     # computes the elements; NULL: they are there
-    char *partial             # accumulators of all pieces, where there are several
-    int64_t *counts           # and how many elements are in each
+    const element_source_t *source     # computes the elements; NULL: they are in memory
+    char *partial             # accumulators of all chunks, if there are several
+    int64_t *counts           # number of elements of each
     int32_t status
 
 cdef int _exp = -1
@@ -100,7 +99,7 @@ cdef inline bint _outside(int64_t a, int64_t b) noexcept nogil:
 
 
 cdef void _arrange(group_t *group) noexcept nogil:
-    """Sort the dimensions by strides, merge neighbors that are one in memory, count."""
+    """Sort the dimensions by strides and merge adjacent ones."""
     cdef int i, j, n = 0
     cdef int64_t shape, stride, out_stride
     for i in range(1, group.ndim):
@@ -130,7 +129,7 @@ cdef void _arrange(group_t *group) noexcept nogil:
 
 
 cdef int64_t _offset(const group_t *group, int64_t index, const int64_t *strides) noexcept nogil:
-    """Where the outer dimensions of the group have their element `index`."""
+    """Return the offset of element `index` of the outer dimensions of a group."""
     cdef int64_t offset = 0
     cdef int i = group.ndim - 2
     while i >= 0:
@@ -141,7 +140,7 @@ cdef int64_t _offset(const group_t *group, int64_t index, const int64_t *strides
 
 
 cdef void _split(reduction_plan_t *plan) noexcept nogil:
-    """Sizes of tiles, leaves and pieces."""
+    """Choose the sizes of tiles, leaves and chunks."""
     cdef int64_t n = plan.reduced.shape[plan.reduced.ndim - 1]
     cdef int64_t stride = plan.reduced.strides[plan.reduced.ndim - 1]
     cdef int64_t neighbors = plan.kept.shape[plan.kept.ndim - 1]
@@ -177,8 +176,7 @@ cdef inline int64_t _width_of(const reduction_plan_t *plan, int64_t tile) noexce
 
 cdef int64_t _join(const reduction_plan_t *plan, char *stack, int64_t *counts, int *depth, int64_t index,
                    int64_t width) noexcept nogil:
-    """After part `index` (0, 1, ...) was pushed: join parts of equal rank, as carries do in a binary
-    counter."""
+    """After part `index` (0, 1, ...) was pushed, combine parts of equal rank, as carries in a binary counter."""
     while index & 1:
         depth[0] -= 1
         plan.loops.combine(stack + (depth[0] - 1) * plan.slot, stack + depth[0] * plan.slot, width,
@@ -190,7 +188,7 @@ cdef int64_t _join(const reduction_plan_t *plan, char *stack, int64_t *counts, i
 
 cdef int64_t _join_all(const reduction_plan_t *plan, char *stack, int64_t *counts, int depth,
                        int64_t width) noexcept nogil:
-    """Combine the entries left on the stack into the first; -> how many elements it represents."""
+    """Combine the entries left on the stack into the first; -> number of its elements."""
     while depth > 1:
         depth -= 1
         plan.loops.combine(stack + (depth - 1) * plan.slot, stack + depth * plan.slot, width,
@@ -210,16 +208,16 @@ cdef void _finish(const reduction_plan_t *plan, int64_t tile, const char *accumu
 
 
 cdef int64_t _block(const reduction_plan_t *plan) noexcept nogil:
-    """Bytes that hold the elements computed at a time: of a narrow leaf all, else some rows."""
+    """Return the bytes of elements computed at a time: a narrow leaf, or some rows."""
     return max(BLOCK, plan.item * (max(ROW_ELEMENTS, 4 * plan.width) if plan.columns else RUN))
 
 
 cdef void _computed_leaf(const reduction_plan_t *plan, int64_t start, int64_t n, int64_t stride, int64_t width,
                          int64_t column_stride, char *accumulators, char *space) noexcept nogil:
     """
-    Run `leaf` on elements that are computed for it, from number `start` on.
+    Run `leaf` on computed elements, from index `start` on.
 
-    Because they would be contiguous, one of the strides is 1; the parts of the leaf are consecutive rows.
+    One of the strides is 1, because the array would be contiguous; parts of the leaf are consecutive rows.
     """
     cdef const element_source_t *source = plan.source
     cdef char *block = space + PARTIAL
@@ -250,7 +248,7 @@ cdef void _computed_leaf(const reduction_plan_t *plan, int64_t start, int64_t n,
 
 cdef void _piece(const reduction_plan_t *plan, int64_t tile, int64_t piece, char *stack, char *space,
                  int64_t *counts) noexcept nogil:
-    """All leaves of one piece, joined into the first entry of the stack. `space`: where elements are computed."""
+    """Combine all leaves of a chunk in the first entry of the stack. `space`: memory for computed elements."""
     cdef int inner = plan.reduced.ndim - 1, depth = 0
     cdef int64_t n = plan.reduced.shape[inner], stride = plan.reduced.strides[inner]
     cdef int64_t column_stride = plan.kept.strides[plan.kept.ndim - 1]
@@ -269,7 +267,7 @@ cdef void _piece(const reduction_plan_t *plan, int64_t tile, int64_t piece, char
             data = base + plan.item * _offset(&plan.reduced, run, plan.reduced.strides)
         begin = i * plan.length
         counts[depth] = min(plan.length, n - begin)
-        if plan.source != NULL:              # `data` counts from NULL then
+        if plan.source != NULL:              # `data` is an offset from NULL
             _computed_leaf(plan, (data - <const char *>NULL) // plan.item + begin * stride, counts[depth], stride,
                            width, column_stride, stack + depth * plan.slot, space)
         else:
@@ -303,7 +301,7 @@ cdef char *_new_stack(reduction_plan_t *plan, int64_t parts, char *small, int64_
 
 
 cdef void _tiles_body(void *context, int64_t begin, int64_t end) noexcept nogil:
-    """Whole reductions of tiles begin..end-1."""
+    """Reduce tiles begin..end-1."""
     cdef reduction_plan_t *plan = <reduction_plan_t *>context
     cdef double[SMALL] small
     cdef int64_t[LEVELS] counts
@@ -320,7 +318,7 @@ cdef void _tiles_body(void *context, int64_t begin, int64_t end) noexcept nogil:
 
 
 cdef void _pieces_body(void *context, int64_t begin, int64_t end) noexcept nogil:
-    """Pieces begin..end-1 of few long reductions; joined later."""
+    """Reduce chunks begin..end-1 of few long reductions, combined later."""
     cdef reduction_plan_t *plan = <reduction_plan_t *>context
     cdef double[SMALL] small
     cdef int64_t[LEVELS] counts
@@ -389,7 +387,7 @@ cdef int reduce_computed(int operation, double parameter, const array_t *like, c
 
 cdef inline void _one_leaf(reduction_plan_t *plan, int64_t n, int64_t stride, int64_t width, int64_t column_stride,
                            int64_t out_stride) noexcept nogil:
-    """The whole reduction, where one leaf is all there is."""
+    """Run a reduction of one leaf."""
     cdef double[SMALL] accumulators
     plan.loops.leaf(plan.data, n, stride, width, column_stride, width > 1 and plan.columns, <char *>accumulators,
                     &plan.parameter)
@@ -418,14 +416,14 @@ cdef int _reduce(int operation, double parameter, const array_t *self, const bin
     plan.parameter.exp = <vector_loop_t>entries[_exp][self.dtype].loop
     plan.parameter.exp_data = entries[_exp][self.dtype].data
     if self.contiguous and like.size == 1 and 1 < self.size <= RUN and source == NULL:
-        # Equivalent: one leaf of all elements in memory order.
+        # One leaf of all elements in memory order.
         plan.parameter.count = <double>self.size
         _one_leaf(&plan, self.size, 1, 1, 0, 0)
         return OK
     plan.kept.ndim = 0
     plan.reduced.ndim = 0
     while i >= 0:
-        # From the innermost: the groups are sorted below, and equal strides keep a fixed order.
+        # From the innermost: groups are sorted below, and equal strides keep their order.
         group = &plan.reduced if reduced[i] else &plan.kept
         if self.shape[i] != 1:
             group.shape[group.ndim] = self.shape[i]
@@ -490,7 +488,7 @@ cdef void column_maxima(int dtype, const char *data, int64_t n, int64_t stride, 
 
 cdef void column_sums(int dtype, const char *data, int64_t n, int64_t stride, int64_t width,
                       double *out) noexcept nogil:
-    """In parts, so that a long sum is as accurate as those of the engine."""
+    """Sum in parts, as accurately as the engine."""
     cdef double[COLUMNS] part
     cdef int64_t length = RUN if width == 1 else ROWS, begin = 0, i
     cdef leaf_t leaf = find_loops(SUM, dtype).leaf

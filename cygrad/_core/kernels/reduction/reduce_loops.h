@@ -1,22 +1,22 @@
 // Inner loops of the reductions, compiled once per instruction set: INSTRUCTION_SET names the namespace.
 //
-// Floating sums go over a fixed number of independent lanes, because additions may not be reordered by the
-// compiler: as many as fit into some vectors of VECTOR bytes. Partial results within a leaf have the type P,
-// those of whole leaves the type A (double for float32), so that rounding errors do not pile up.
+// Floating sums run in a fixed number of lanes (some vectors of VECTOR bytes), because compilers may not reorder
+// additions. Partial results within a leaf have the type P, those of leaves the type A (double for float32), to limit
+// rounding errors.
 
 namespace cygrad_reduce {
 namespace INSTRUCTION_SET {
 
 #define INLINE static inline __attribute__((always_inline))
 
-// ---------------------------------------------------------------- what is computed from each element
+// ---------------------------------------------------------------- operations on elements
 
 template <class T_, class P_, class A_, class O_> struct types {
     typedef T_ T;    // of elements
     typedef P_ P;    // of partial results
     typedef A_ A;    // of accumulators
     typedef O_ O;    // of results
-    // map() of real numbers also works on whole vectors of them
+    // map() of real numbers also works on vectors
     enum { vector = std::is_floating_point<P_>::value && !is_complex<T_>::value, extremum = 0 };
 };
 
@@ -121,7 +121,7 @@ template <class T, class O> struct Norm2 : types<T, double, double, O> {
     static O finish(double a, const parameter_t *) { return O(sqrt(a)); }
 };
 
-// Of the orders that programs mostly have, without pow().
+// Common orders without pow().
 INLINE double power(double x, double p) {
     return p == 3 ? x * x * x : p == 4 ? (x * x) * (x * x) : p == 0.5 ? sqrt(x) : pow(x, p);
 }
@@ -147,7 +147,7 @@ template <class T, class O> struct NormMin : NormMax<T, O> {
     template <class V> INLINE void step(V &a, V x) { a = ((x < a) | (x != x)) ? x : a; }
 };
 
-// ---------------------------------------------------------------- one run of elements
+// ---------------------------------------------------------------- contiguous elements
 
 template <class T, int K> struct vector_of {
     typedef T type __attribute__((vector_size(K * sizeof(T))));
@@ -156,7 +156,7 @@ template <class T, int K> struct vector_of {
 // Prefetch a page ahead: leaves are too short for the hardware prefetcher.
 INLINE void fetch_ahead(const void *p) { __builtin_prefetch((const char *)p + 4096); }
 
-// The lanes of a vector, halves joined until one is left; `how(a, x)` takes x into a.
+// Combine the lanes of a vector by halving; `how(a, x)` accumulates x into a.
 template <class P, int K, class F> INLINE P folded(const typename vector_of<P, K>::type &lanes, F how) {
     if constexpr (K == 1) {
         return lanes[0];
@@ -168,7 +168,7 @@ template <class P, int K, class F> INLINE P folded(const typename vector_of<P, K
     }
 }
 
-// Vectors of elements, converted to the type of partial results.
+// Load elements, converted to the type of partial results.
 template <class Op, class V, int K> INLINE V load_vector(const typename Op::T *p) {
     typedef typename vector_of<typename Op::T, K>::type source_t;
     source_t x;
@@ -202,7 +202,7 @@ template <class Op> INLINE typename Op::P run_vector(const typename Op::T *p, in
     return total;
 }
 
-// The same for extrema: nan is detected separately, so that a step is one instruction.
+// Extrema: nan is detected separately, so that a step is one instruction.
 template <class Op> INLINE typename Op::T run_extremum(const typename Op::T *p, int64_t n) {
     typedef typename Op::T T;
     enum { K = VECTOR / sizeof(T) };
@@ -266,9 +266,9 @@ template <class Op> INLINE typename Op::P run(const typename Op::T *p, int64_t n
     return a;
 }
 
-// ---------------------------------------------------------------- rows of neighbors
+// ---------------------------------------------------------------- rows
 
-// Neighbors without gaps, a vector at a time; -> how many of them are done.
+// Contiguous elements, a vector at a time; -> number of elements done.
 template <class Op> INLINE int64_t add_rows_vector(const typename Op::T *p, int64_t n, int64_t stride,
                                                    int64_t width,
                                                    typename Op::P *tile) {
@@ -335,7 +335,7 @@ template <class Op> __attribute__((noinline)) void columns(const typename Op::T 
     if (column_stride != 1) {
         add_rows<Op>(p, n, stride, width, column_stride, tile, q);
     } else if (FOLDS(n, stride, width)) {
-        // Narrow rows without gaps: several make a wide one, folded at the end.
+        // Narrow rows without gaps are combined to wide ones, folded at the end.
         typename Op::P wide[128];
         int64_t fold = 128 / width, rows = n / fold, used = rows * fold;
         for (int64_t c = 0; c < fold * width; c++) wide[c] = Op::identity();

@@ -1,4 +1,4 @@
-/* The reductions there are. */
+/* Codes of the reductions. */
 #ifndef CYGRAD_REDUCE_OPERATIONS_H
 #define CYGRAD_REDUCE_OPERATIONS_H
 

@@ -1,6 +1,5 @@
-// Reductions with more than one number per result: moments, positions of extrema, log of sums of
-// exponentials.
-// Continues reduce_loops.h; compiled once per instruction set.
+// Reductions with more than one accumulator per result: moments, argmax, argmin, logsumexp.
+// Continues reduce_loops.h; compiled once per SIMD target.
 
 namespace cygrad_reduce {
 namespace INSTRUCTION_SET {
@@ -23,8 +22,7 @@ INLINE complex_t<double> scaled(complex_t<double> z, double s) { return complex_
 template <class T, class C, class O, bool ROOT> struct Variance {
     typedef moments_t<C> A;
 
-    // Squares of deviations from (nearly) the mean, corrected for what rounding left of it: a run is read
-    // twice, but the second time from the cache.
+    // Sum squared deviations from the rounded mean, corrected for its rounding error; the second pass reads the cache.
     INLINE A of_run(const T *p, int64_t n, int64_t stride, const parameter_t *q) {
         typedef Sum<T, T, T, T> total_t;
         if (n == 0) return A{C(0), 0};
@@ -141,8 +139,7 @@ template <class T, class C, class O, bool ROOT> struct Variance {
     }
 };
 
-// ---------------------------------------------------------------- argmax, argmin: the first of equals; nan
-// wins
+// ---------------------------------------------------------------- argmax, argmin: the first of equals; nan wins
 
 template <class T> struct position_t { T value; int64_t index; };
 

@@ -1,4 +1,4 @@
-// The reduction loops as their users see them: plain C.
+// C interface of the reduction loops.
 #pragma once
 
 #include <stdint.h>
@@ -8,10 +8,10 @@
 extern "C" {
 #endif
 
-// An inner loop as NumPy's: pointers (inputs, then output), steps in bytes.
+// Inner loop like NumPy's: pointers (inputs, then output), strides in bytes.
 typedef void (*vector_loop_t)(char **arguments, const int64_t *n, const int64_t *steps, void *data);
 
-// Parameters of the loops besides the elements.
+// Parameters of the loops.
 typedef struct {
     double p;              // order of the norm
     double count;          // number of elements reduced into one result
@@ -20,13 +20,13 @@ typedef struct {
     void *exp_data;
 } parameter_t;
 
-// Reduce `n` elements at `stride` for each of `width` neighbors at `column_stride` (in elements) into
-// accumulators[width]. `columns`: go through memory neighbor by neighbor, else element by element.
+// Reduce `n` elements at `stride` for each of `width` columns at `column_stride` (in elements) into
+// accumulators[width]. `columns`: iterate over columns in the inner loop.
 typedef void (*leaf_t)(const char *data, int64_t n, int64_t stride, int64_t width, int64_t column_stride,
                        int columns, char *accumulators, const parameter_t *parameter);
-// A leaf by columns in parts, bit-identical to the whole: `n` rows of `width` contiguous elements, `stride` apart, are
-// added to `tile`, memory for TILE partial results. `begin`: it is uninitialized; `end`: return the accumulators. All
-// parts but the last have a multiple of four rows. Not for leaves that FOLDS() says are folded.
+// Part of a leaf by columns, bit-identical to the whole: add `n` rows of `width` contiguous elements, `stride` apart,
+// to `tile`, memory for TILE partial results. `begin`: initialize it; `end`: store the accumulators. All parts except
+// the last have a multiple of four rows. Not for leaves with FOLDS().
 typedef void (*row_leaf_t)(const char *data, int64_t n, int64_t stride, int64_t width, int begin, int end, char *tile,
                            char *accumulators, const parameter_t *parameter);
 // Combine accumulators[width] of `n_left` elements each with `other`, those of the `n_right` elements after them.
@@ -44,13 +44,13 @@ typedef struct {
     row_leaf_t rows;       // NULL: there is no such form
 } loops_t;
 
-// Are narrow rows without gaps taken together in a leaf by columns?
+// Are narrow rows without gaps combined in a leaf by columns?
 #define FOLDS(n, stride, width) ((stride) == (width) && (width) <= 32 && (n) >= 16)
 
-// Widest tile of neighbors that one leaf takes.
+// Widest tile of a leaf.
 enum { TILE = 1024 };
 
-// The loops for the processor at hand.
+// Return the loops for this processor.
 loops_t find_loops(int operation, int dtype);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-"""Kernels of the reductions: arguments, dtypes and errors; the numbers are made in `reduction`."""
+"""Kernels of the reductions: arguments, dtypes and errors; `reduce_engine` has the loops."""
 
 from libc.float cimport FLT_MAX
 from libc.math cimport INFINITY, fabs
@@ -74,28 +74,28 @@ cdef int read_reduction(const char *operation, const value_t *self, const value_
     return OK
 
 
-# Elements next to each other that are cast at once; if there are fewer, a copy of the array is faster.
+# Contiguous elements to cast at once; with fewer, a copy of the array is faster.
 cdef enum:
     SHORTEST = 8
 
 
 cdef struct cast_t:
     loop_t loop
-    int64_t[2] steps               # bytes between neighbors in the innermost dimension, and in the new dtype
+    int64_t[2] steps               # strides of the innermost dimension and of the new dtype, in bytes
     const char *data
     int64_t item                   # bytes of an element
-    int ndim                       # in memory order, outermost first; with mergeable dimensions merged
+    int ndim                       # in memory order, outermost first, merged
     int64_t[MAX_DIMS] shape, strides
-    int64_t[MAX_DIMS] without_gaps  # strides of the elements that are handed out, by dimension of the array
+    int64_t[MAX_DIMS] without_gaps  # strides of the cast elements, by dimension of the array
 
 
 cdef inline bint _inside(const array_t *array, int a, int b) noexcept nogil:
-    """Is dimension `a` inside of `b`? Broadcast dimensions (stride 0) go outermost, as in the reduction itself."""
+    """Is dimension `a` inside of `b`? Broadcast dimensions (stride 0) go outermost, as in the engine."""
     return array.strides[a] != 0 and (array.strides[b] == 0 or llabs(array.strides[a]) < llabs(array.strides[b]))
 
 
 cdef void _read_as_it_lies(const array_t *self, int dtype, cast_t *cast, array_t *like) noexcept nogil:
-    """Elements in the order of memory; `like` is the array that they would make in the new dtype, without gaps."""
+    """Set up a cast in memory order; `like` describes the cast array, without gaps."""
     cdef int[MAX_DIMS] order       # innermost first
     cdef int i, d, n = 0
     cdef int64_t step = 1
@@ -134,7 +134,7 @@ cdef void _read_as_it_lies(const array_t *self, int dtype, cast_t *cast, array_t
 
 
 cdef void _cast_block(void *context, int64_t start, int64_t n, char *to) noexcept nogil:
-    """Elements of an array in the dtype that the reduction computes in."""
+    """Cast elements to the dtype of the reduction."""
     cdef cast_t *cast = <cast_t *>context
     cdef int inner = cast.ndim - 1, d
     cdef int64_t size = cast.shape[inner], at = start, row = 0, outer, offset, count
@@ -157,7 +157,7 @@ cdef void _cast_block(void *context, int64_t start, int64_t n, char *to) noexcep
 
 
 cdef int _reduce_as(int operation, double parameter, int dtype, reduction_t *reduction, array_t *out) noexcept nogil:
-    """The array is cast while it is reduced, if that can be: no copy of it is ever in memory."""
+    """Reduce while casting, without a cast copy of the array, if possible."""
     cdef array_t *self = reduction.self
     cdef array_t *source
     cdef array_t like
@@ -194,9 +194,9 @@ cdef int reduced_result(const char *name, int operation, double parameter, int d
 cdef int _guarded_result(const char *name, int operation, double parameter, int dtype, reduction_t *reduction,
                          value_t *result) noexcept nogil:
     """
-    A mean or spread; of float32 once more in float64 if a sum or a square may have over- or underflowed.
+    Compute a mean, variance or deviation; float32 again in float64 if a sum or square may have over- or underflowed.
 
-    Results outside of the range in which that cannot have happened are few.
+    Results outside of the safe range are rare.
     """
     cdef int made = dtype if operation == MEAN else real_of(dtype)
     cdef double low = 0 if operation == MEAN else 1e-18 if operation == DEVIATION else 1e-36
@@ -206,7 +206,7 @@ cdef int _guarded_result(const char *name, int operation, double parameter, int 
     cdef int64_t i, n
     cdef int status = reduced_result(name, operation, parameter, dtype, made, reduction, result)
     if status != OK or real_of(dtype) != FLOAT32 or (
-            reduction.self.storage != NULL and reduction.self.storage.size_class == NO_ELEMENTS):     # not computed
+            reduction.self.storage != NULL and reduction.self.storage.size_class == NO_ELEMENTS):     # fake tensor
         return status
     out = result.of.array
     n = out.size * itemsize(made) // sizeof(float)
@@ -230,7 +230,7 @@ cdef int _guarded_result(const char *name, int operation, double parameter, int 
 
 
 cdef void _zero_nan(array_t *copy) noexcept nogil:
-    """0 in place of each nan of a real array without gaps."""
+    """Replace each nan of a real array without gaps by 0."""
     cdef int64_t i
     for i in range(copy.size):
         if copy.dtype == FLOAT32:
@@ -263,7 +263,7 @@ cdef int _sum_or_prod(const char *name, int operation, const value_t *arguments,
         operation = SUM
     if is_differentiable(wanted):
         return reduced_result(name, operation, 0, wanted, wanted, &reduction, results)
-    # Integers wrap around: the cast may come after the sum in 64 bits; but bool, like floats, is cast before.
+    # Integers wrap around, so they may be cast after the 64-bit sum; bool and floats are cast before.
     if wanted == BOOL or is_differentiable(dtype):
         source = as_copy(reduction.self, dtype) if operation == NANSUM else retain(reduction.self)
         if operation == NANSUM and source != NULL:
@@ -354,7 +354,7 @@ cdef int _truth(const char *name, int operation, const value_t *arguments, value
     if status != OK:
         return status
     if reduction.all and arguments[1].kind != NOTHING:
-        # An empty list of dimensions names none here, as in PyTorch.
+        # An empty list reduces no dimension, as in PyTorch.
         reduction.ndim = reduction.self.ndim
         for i in range(reduction.ndim):
             reduction.reduced[i] = False
@@ -374,7 +374,7 @@ cdef int any_kernel(const value_t *arguments, value_t *results) noexcept nogil:
 
 
 cdef int _norm_dtype(const value_t *given, int dtype, int *chosen) noexcept nogil:
-    """The dtype to compute a norm in, which may not lose anything of self."""
+    """Choose the dtype of a norm; refuse narrower ones than that of self."""
     chosen[0] = <int>given.of.integer if given.kind != NOTHING else dtype
     if not is_differentiable(dtype) or not is_differentiable(chosen[0]):
         snprintf(message(), MESSAGE, b"norm: expected a floating point or complex dtype (got %s). Convert "
@@ -422,7 +422,7 @@ cdef int norm_kernel(const value_t *arguments, value_t *results) noexcept nogil:
 
 
 cdef int logsumexp_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """logsumexp(self, dims, keepdim), without overflow; integers are taken as the default float."""
+    """logsumexp(self, dims, keepdim), without overflow; integers are cast to the default float."""
     cdef reduction_t reduction
     cdef int dtype, status = read_reduction(b"logsumexp", &arguments[0], &arguments[1], &arguments[2],
                                             &reduction)
@@ -482,7 +482,7 @@ cdef int summed_to(array_t *self, int ndim, const int64_t *shape, array_t **resu
 
 
 cdef int sum_to_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """sum_to(self, shape): what broadcasting repeated is summed."""
+    """sum_to(self, shape): the transpose of broadcasting."""
     cdef array_t *self
     cdef array_t *result
     cdef const int64_t *shape
@@ -530,11 +530,9 @@ register_kernel("sum_to", sum_to_kernel)
 
 # ------------------------------------------------------------------------------------------------------- reduce extrema
 
-# Kernels of extrema: amax, amin, max and min along a dimension, argmax, argmin.
-
 cdef int _check_extremum(const char *name, const reduction_t *reduction, int status_of_complex,
                          int status_of_empty) noexcept nogil:
-    """Complex numbers have no order, and empty tensors no extremum."""
+    """Refuse complex numbers and empty reductions."""
     cdef array_t *self = reduction.self
     cdef int i
     if is_complex(self.dtype):
@@ -674,14 +672,13 @@ register_kernel("argmin", argmin_kernel)
 
 # ------------------------------------------------------------------------------------------------------ fused reduction
 
-# Reductions fused with the element-wise program of their input, which is never stored.
+# Reductions fused with the element-wise program of their input, which is not stored.
 #
-# The gradient of a broadcast operand is computed in the broadcast shape and then summed. Here the reduction requests
-# the elements in its own order, a block at a time, and the program computes just these: operands are read once, and
-# only the sum is written. The block is in the L1 cache when it is added. Results are bit-identical to those of separate
-# steps.
+# The gradient of a broadcast operand is computed in the broadcast shape and then summed. The reduction requests blocks
+# of elements in its own order, which the program computes: operands are read once, and only the sum is written. Results
+# are bit-identical to those of separate steps.
 
-cdef int64_t _from = 4096         # elements; fewer are in the cache anyway
+cdef int64_t _from = 4096         # minimum elements; fewer are in the cache anyway
 cdef int64_t _sums = 0
 
 
@@ -701,7 +698,7 @@ cdef int evaluate_summed(program_t *program, const value_t *inputs, uint32_t reu
     for i in range(like.ndim - 1, -1, -1):
         strides[i] = like.size
         like.size *= full[i]
-    # If elements are not in rows, the reduction reads them in another order.
+    # The reduction would read elements that are not in rows in another order.
     if (like.size < _from or nan_watchers or dimensions_summed(&like, meta.ndim, meta.shape, reduced) <= 0
             or not is_row_major_result(like.ndim, full, inputs, program.n_inputs)):
         return evaluate(program, inputs, reuse, NULL, result)
@@ -717,13 +714,13 @@ cdef int evaluate_summed(program_t *program, const value_t *inputs, uint32_t reu
 
 cdef int _sum(const specialized_t *program, const value_t *inputs, const array_t *like, const bint *reduced,
               const array_t *meta, array_t **result) noexcept nogil:
-    """-> -1 if this program or these operands are not for it."""
+    """Evaluate fused; -> -1 if this program or these operands are not supported."""
     cdef task_t task
     cdef double complex[MAX_CELLS] numbers
     cdef element_source_t source
     cdef array_t *array
     cdef int i, status
-    # Of a complex sum for a real number the caller takes the real parts first.
+    # For a complex gradient of a real operand the caller takes the real part first.
     if program.partial or is_complex(program.dtype) and not is_complex(meta.dtype):
         return -1
     if not is_differentiable(program.dtype) or not can_reduce_computed(SUM, program.dtype):
@@ -757,12 +754,12 @@ cdef int _sum(const specialized_t *program, const value_t *inputs, const array_t
 
 
 def count_summed():
-    """How many programs have been summed as they were computed, for tests."""
+    """Return the number of fused sums, for tests."""
     return _sums
 
 
 def set_summed_from(int64_t elements):
-    """Fuse reductions of programs with this many elements and more; -> the former number. For tests."""
+    """Set the minimum number of elements to fuse; -> the former number. For tests."""
     global _from
     former, _from = _from, elements
     return former
@@ -770,11 +767,9 @@ def set_summed_from(int64_t elements):
 
 # ------------------------------------------------------------------------------------------------------ reduce backward
 
-# Kernels for the derivatives of reductions, and the comparison of whole arrays.
-
 cdef enum:
-    BLOCK = 4096           # numbers compared before anyone looks whether a difference has been found
-    PIECE = 65536          # numbers worth a thread
+    BLOCK = 4096           # numbers compared between checks for a difference
+    PIECE = 65536          # numbers in a chunk of a parallel loop
 
 ctypedef fused real:
     float
@@ -815,8 +810,7 @@ cdef int unreduce_kernel(const value_t *arguments, value_t *results) noexcept no
 
 
 cdef int select_backward_index_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """select_backward_index(grad, shape, dim, indices, keepdim): zeros, with grad at the indices along
-    dim."""
+    """select_backward_index(grad, shape, dim, indices, keepdim): zeros, with grad at the indices along dim."""
     cdef array_t *grad
     cdef array_t *indices
     cdef array_t *values = NULL
@@ -875,12 +869,12 @@ ctypedef struct comparison_t:
     const char *a
     const char *b
     int width                  # bytes of one number
-    bint real                  # -0 equals 0 and nan never compares equal; else the bytes decide
+    bint real                  # -0 equals 0 and nan never compares equal; else compare bytes
     int64_t different          # was a difference found?
 
 
 cdef bint _differ(const real *a, const real *b, int64_t begin, int64_t end) noexcept nogil:
-    """Without an early end, so that compilers turn it into vector code."""
+    """Compare without an early exit, so that compilers vectorize."""
     cdef int64_t i
     cdef bint different = False
     for i in range(begin, end):
@@ -889,7 +883,7 @@ cdef bint _differ(const real *a, const real *b, int64_t begin, int64_t end) noex
 
 
 cdef void _compare_piece(void *context, int64_t begin, int64_t end) noexcept nogil:
-    """Numbers begin..end-1, block by block up to the first difference that any thread finds."""
+    """Compare numbers begin..end-1, block by block up to the first difference of any thread."""
     cdef comparison_t *job = <comparison_t *>context
     cdef int64_t until
     cdef bint different

@@ -1,4 +1,4 @@
-"""Running sums and products along a dimension."""
+"""Cumulative sums, products, extrema and logsumexp, and linear recurrences, along a dimension."""
 
 cimport cygrad._core.primitives.complex_parts
 from libc.math cimport INFINITY, exp, log1p
@@ -21,8 +21,8 @@ from cygrad._core.threads.parallel cimport parallel_for
 # ----------------------------------------------------------------------------------------------------------------- scan
 
 cdef enum:
-    PIECE = 32768          # elements worth a thread
-    COLUMNS = 256          # neighboring rows that are taken at once
+    PIECE = 32768          # elements in a chunk of a parallel loop
+    COLUMNS = 256          # adjacent rows processed together
 
 ctypedef float complex complex64_t
 ctypedef double complex complex128_t
@@ -34,7 +34,7 @@ ctypedef fused element:
     complex64_t
     complex128_t
 
-# Running totals of float32 are kept in double.
+# Totals of float32 are kept in double.
 ctypedef fused total:
     int64_t
     double
@@ -59,7 +59,7 @@ ctypedef struct cumulation_t:
 
 cdef void _scan(cumulation_t *work, element *x, element *out, total *totals, int64_t begin,
                 int64_t end) noexcept nogil:
-    """Tiles begin..end-1; `totals` has room for a tile."""
+    """Scan tiles begin..end-1; `totals` holds a tile."""
     cdef int64_t item, i, k, at, column, width, line, n = work.rows.n, inner = work.rows.inner, step
     cdef bint exclusive = work.operation >= PRODUCT_BEFORE
     cdef bint multiplies = exclusive or work.operation == CUMPROD
@@ -79,7 +79,7 @@ cdef void _scan(cumulation_t *work, element *x, element *out, total *totals, int
                 if exclusive:
                     line, step = (at + n - 1, -1) if reverse else (at, 1)
                     i = 0
-                    if element is float:                   # products of four neighbors do not overflow
+                    if element is float:                   # products of four elements do not overflow
                         while i + 4 <= n:
                             pair = <total>x[line] * x[line + step]
                             out[line] = <element>running
@@ -155,7 +155,7 @@ cdef int _read(const char *name, const value_t *self_value, const value_t *dim_v
 
 cdef int _scanned(const char *name, scan_operation_t operation, const value_t *arguments, int wanted,
                   value_t *results) noexcept nogil:
-    """The scan in dtype `wanted` (-1: as PyTorch chooses)."""
+    """Scan in dtype `wanted` (-1: PyTorch's choice)."""
     cdef cumulation_t work
     cdef array_t *self
     cdef array_t *source
@@ -167,8 +167,8 @@ cdef int _scanned(const char *name, scan_operation_t operation, const value_t *a
     if wanted < 0:
         wanted = self.dtype if is_differentiable(self.dtype) else INT64
     work.dtype = wanted if is_differentiable(wanted) else INT64
-    # Integers are scanned in 64 bits and cast back, which is the same modulo their range; bool and what was
-    # floating is cast before as well.
+    # Integers are scanned in 64 bits and cast back, which is the same modulo their range; bool and floats are cast
+    # before.
     if wanted != work.dtype and (wanted == BOOL or is_differentiable(self.dtype)):
         cast = as_dtype(self, wanted)
         source = as_contiguous(cast, work.dtype) if cast != NULL else NULL
@@ -212,7 +212,7 @@ cdef int cumprod_kernel(const value_t *arguments, value_t *results) noexcept nog
 
 
 cdef int cumsum_reverse_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """cumsum_reverse(self, dim): running sums from the end, the derivative of cumsum."""
+    """cumsum_reverse(self, dim): cumulative sums from the end, the derivative of cumsum."""
     return _scanned(b"cumsum_reverse", CUMSUM_REVERSE, arguments, -1, results)
 
 
@@ -230,10 +230,8 @@ register_kernel("product_before", product_before_kernel)
 
 # ----------------------------------------------------------------------------------------------------------- scan order
 
-# Running extrema with their places, and running sums of exponentials: cummax, cummin, logcumsumexp.
-
 cdef enum:
-    ORDERED_PIECE = 16384          # elements worth a thread
+    ORDERED_PIECE = 16384          # elements in a chunk of a parallel loop
 
 ctypedef fused element_t:
     uint8_t
@@ -258,7 +256,7 @@ ctypedef struct ordered_scan_t:
 
 
 cdef void _extrema(ordered_scan_t *work, element_t *x, element_t *out, int64_t begin, int64_t end) noexcept nogil:
-    """Rows begin..end-1, neighbors side by side: the last of equals, and nan from the first one on."""
+    """Scan rows begin..end-1, adjacent rows together: the last of equals wins, and nan from the first one on."""
     cdef int64_t row = begin, i, k, at, width, place, n = work.rows.n, inner = work.rows.inner
     cdef int64_t *indices = work.indices
     cdef element_t best, value
@@ -267,7 +265,7 @@ cdef void _extrema(ordered_scan_t *work, element_t *x, element_t *out, int64_t b
         at = row // inner * n * inner + row % inner
         width = min(inner - row % inner, end - row)
         if inner == 1:
-            # The best so far in a register.
+            # Keep the extremum in a register.
             best, place = x[at], 0
             for i in range(n):
                 value = x[at + i]
@@ -288,7 +286,7 @@ cdef void _extrema(ordered_scan_t *work, element_t *x, element_t *out, int64_t b
             for k in range(at, at + width):
                 best, value = out[k - inner], x[k]
                 better = value >= best if work.largest else value <= best
-                # Of the comparisons with nan none holds but this one.
+                # The only comparison that is true for nan.
                 if element_t is float or element_t is double:
                     better = better or value != value
                 out[k] = value if better else best
@@ -416,10 +414,10 @@ register_kernel("logcumsumexp", logcumsumexp_kernel)
 
 # ----------------------------------------------------------------------------------------------------------- recurrence
 
-# Linear recurrences along a dimension, of which the gradients of running products are made.
+# Linear recurrences along a dimension, for the gradients of cumprod.
 
 cdef enum:
-    RECURRENCE_PIECE = 16384          # elements worth a thread
+    RECURRENCE_PIECE = 16384          # elements in a chunk of a parallel loop
     LINES = 8
 
 ctypedef fused number_t:
@@ -440,9 +438,9 @@ cdef struct recurrence_t:
 
 cdef void _run(recurrence_t *work, number_t *tag, int64_t begin, int64_t end) noexcept nogil:
     """
-    Lines begin..end-1 along the dimension, LINES of them side by side: each step waits for the one before.
+    Compute lines begin..end-1 along the dimension, LINES of them together, because each step waits for the one before.
 
-    A coefficient of 0 ends what came before, even where that has overflowed.
+    A coefficient of 0 discards the value before, even inf.
     """
     cdef const number_t *input = <const number_t *>work.input
     cdef const number_t *coefficient = <const number_t *>work.coefficient
@@ -458,7 +456,7 @@ cdef void _run(recurrence_t *work, number_t *tag, int64_t begin, int64_t end) no
             row = begin + k
             at[k] = row // inner * n * inner + row % inner + ((n - 1) * inner if work.reverse else 0)
             last[k] = result[at[k]] = input[at[k]]
-        # Reversed, the coefficient belongs to the element that was before.
+        # Reversed, the coefficient belongs to the element before.
         before = 0 if work.reverse else step
         for i in range(1, n):
             for k in range(LINES if count == LINES else count):

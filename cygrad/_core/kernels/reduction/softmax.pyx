@@ -1,5 +1,5 @@
 """
-Softmax, its logarithm, and their derivatives, a row at a time while it is in the cache.
+Softmax, log_softmax and their derivatives, a row at a time while it is in the cache.
 
 Rows along the last dimension are processed one by one; along another dimension, a tile of adjacent rows at a time, so
 that memory is read in order. Rows are independent, so results are bit-identical for any number of threads.
@@ -34,17 +34,17 @@ cdef extern from "kernels/reduction/softmax_rows.h" nogil:
     scaled_exponentials_t scaled_exponentials_for(bint double_precision)
 
 cdef enum:
-    PIECE = 16384         # elements worth a thread
+    PIECE = 16384         # elements in a chunk of a parallel loop
 
 ctypedef struct softmax_t:
-    softmax_rows_t along  # for rows of neighbors
+    softmax_rows_t along  # for contiguous rows
     softmax_columns_t columns
     int64_t item          # bytes of an element
     rows_t rows
-    int64_t width         # of a tile of neighboring rows
+    int64_t width         # of a tile of adjacent rows
     int64_t tiles         # of one outer index
     char *self            # or grad
-    char *result          # of the forward
+    char *result          # of the forward pass
     char *out
 
 
@@ -58,7 +58,7 @@ cdef void scaled_exponentials(int dtype, const char *x, double factor, double le
 
 
 cdef void _body(void *context, int64_t begin, int64_t end) noexcept nogil:
-    """Rows, or tiles of neighboring ones."""
+    """Process rows, or tiles of adjacent rows."""
     cdef softmax_t *work = <softmax_t *>context
     cdef int64_t item, at, column, n = work.rows.n, inner = work.rows.inner
     if inner == 1:
@@ -72,7 +72,7 @@ cdef void _body(void *context, int64_t begin, int64_t end) noexcept nogil:
 
 
 cdef void _run(softmax_operation_t operation, array_t *self, array_t *result, int dim, array_t *out) noexcept nogil:
-    """The operation on contiguous arrays of one floating dtype and shape."""
+    """Run the operation on contiguous arrays of one floating dtype and shape."""
     cdef softmax_t work
     if out.size == 0:
         return
@@ -83,7 +83,7 @@ cdef void _run(softmax_operation_t operation, array_t *self, array_t *result, in
     work.width = min(work.rows.inner, <int64_t>COLUMNS)
     work.tiles = (work.rows.inner + work.width - 1) // work.width
     work.self = self.data
-    work.result = result.data if result != NULL else self.data    # which operations without it do not read
+    work.result = result.data if result != NULL else self.data    # not read by operations without it
     work.out = out.data
     parallel_for(_body, &work, work.rows.outer * work.tiles, max(1, PIECE // (work.rows.n * work.width)))
 
@@ -94,7 +94,7 @@ cdef void log_softmax_into(array_t *self, int dim, array_t *out) noexcept nogil:
 
 cdef int _new_result(softmax_operation_t operation, array_t *self, array_t *result, int dim,
                      value_t *results) noexcept nogil:
-    """Takes over both references."""
+    """Run the operation; take over both references."""
     cdef array_t *out = NULL
     if self != NULL and (result != NULL or operation <= LOG_SOFTMAX):
         out = array_empty_like(self, -1)

@@ -1,8 +1,8 @@
-/* Rows of softmax, its logarithm and their derivatives; see softmax_rows.h. */
+/* Loops of softmax, log_softmax and their derivatives; see softmax_rows.h. */
 #include "simd/vector_functions.h"
 #include "simd/lane_sums.h"
 
-/* out = exp(x - shift), of which SUMMED at a time are kept if not all; -> the sum. No x is larger than the shift. */
+/* out = exp(x - shift) for x <= shift; -> the sum. Unless `all`, out is a buffer of SUMMED elements. */
 INLINE double NAME(shifted_powers)(const REAL *x, REAL shift, REAL *out, int64_t n, int all) {
     double total = 0;
     for (int64_t begin = 0; begin < n; begin += SUMMED) {
@@ -25,13 +25,13 @@ static void NAME(softmax_rows)(const REAL *x, const REAL *unused, REAL *out, int
     }
 }
 
-/* The logarithm of a sum of powers, the largest of which is 1; nan stays. */
+/* Return the logarithm of a sum of exponentials whose largest is 1; nan stays. */
 INLINE REAL NAME(logarithm_of_total)(double total) {
     const REAL rounded = (REAL)total, value = NAME(logarithm)(rounded, (REAL)(total - rounded));
     return rounded < (REAL)INFINITY ? value : rounded;
 }
 
-/* The logarithms of several rows are vector code, too, if the rows stay in the cache. */
+/* Vectorize the logarithms of several rows that stay in the cache. */
 static void NAME(log_softmax_rows)(const REAL *x, const REAL *unused, REAL *out, int64_t n, int64_t rows) {
     REAL powers[SUMMED], shift[ROWS], logarithm[ROWS];
     double totals[ROWS];
@@ -79,8 +79,8 @@ static void NAME(scaled_exponentials)(const REAL *x, double factor, double less,
         out[i] = NAME(exponential)(x[i]) * by - minus;
 }
 
-/* The same for `width` <= COLUMNS neighboring rows, of which element i lies i * stride further: each line of the loops is
- * one step for all of them. */
+/* Loops over `width` <= COLUMNS adjacent rows, whose elements are `stride` apart: a step handles one element of each.
+   */
 INLINE void NAME(largest_of_columns)(const REAL *x, int64_t n, int64_t stride, int64_t width, REAL *largest) {
     for (int64_t k = 0; k < width; k++)
         largest[k] = -(REAL)INFINITY;

@@ -1,10 +1,10 @@
-/* Softmax, its logarithm and their derivatives of rows, for the processor at hand. */
+/* Softmax, log_softmax and their derivatives of rows, dispatched on the SIMD target. */
 #ifndef CYGRAD_SOFTMAX_ROWS_H
 #define CYGRAD_SOFTMAX_ROWS_H
 
 enum {
-    COLUMNS = 256,                          /* neighboring rows that are taken at once, at most */
-    ROWS = 64                               /* rows one after the other whose logarithms are, at most */
+    COLUMNS = 256,                          /* maximum of adjacent rows processed together */
+    ROWS = 64                               /* maximum of consecutive rows whose logarithms are vectorized */
 };
 
 #define LOOPS "kernels/reduction/softmax_loops.h"
@@ -13,10 +13,10 @@ enum {
 
 typedef enum { SOFTMAX, LOG_SOFTMAX, SOFTMAX_BACKWARD, LOG_SOFTMAX_BACKWARD } softmax_operation_t;
 
-/* x, or the gradient; the result of forward; what is computed, which may lie where the first does; elements of a row;
- * rows, one after the other. */
+/* x or the gradient; the result of the forward pass; the output, which may be the first; elements of a row; number of
+ * consecutive rows. */
 typedef void (*softmax_rows_t)(const void *x, const void *result, void *out, int64_t n, int64_t rows);
-/* ... from one element of a row to the next; rows */
+/* ... stride of the elements of a row; rows */
 typedef void (*softmax_columns_t)(const void *x, const void *result, void *out, int64_t n, int64_t stride, int64_t width);
 
 static softmax_rows_t rows_of_softmax(int operation, int double_precision) {

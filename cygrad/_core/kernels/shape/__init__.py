@@ -1,6 +1,5 @@
 """
-Kernels that change shapes: views, permutations, slices, splitting and joining.
+Kernels that change shapes: views, permutations, slices, split, cat and stack.
 
-Know strides and offsets: they share or move elements, or add up those that share a place. Never know indices that are
-arrays themselves. Read ``shape.pyx`` first.
+Know strides and offsets. Never know indices that are arrays. Read ``shape.pyx`` first.
 """

@@ -1,4 +1,4 @@
-"""Views that change the shape of an array: view, reshape, flatten, squeeze, expand and their relatives."""
+"""Views that change shapes: view, reshape, flatten, squeeze, expand, permute, view_as_real, and their kind."""
 
 from libc.stdint cimport INT32_MAX, int64_t
 from libc.stdio cimport snprintf
@@ -78,7 +78,7 @@ cdef int _infer_sizes(const char *operation, const array_t *array, int count, co
 
 
 cdef inline bint _has_as_many(const array_t *array, int ndim, const int64_t *shape) noexcept nogil:
-    """Have sizes, none of them 0 or to be inferred, as many elements as a contiguous array? (Large ones: not known.)"""
+    """Do sizes without 0 and -1 match a contiguous array? False is returned for large ones."""
     cdef int64_t size = 1
     cdef int i
     if not array.contiguous or array.size > INT32_MAX or ndim > MAX_DIMS:
@@ -135,7 +135,7 @@ cdef int view_kernel(const value_t *arguments, value_t *results) noexcept nogil:
 
 
 cdef int reshape_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """reshape(self, shape): a view if the layout allows it, else a copy."""
+    """reshape(self, shape): a view if strides allow it, else a copy."""
     cdef array_t *self
     cdef int64_t shape[MAX_DIMS]
     cdef const int64_t *given
@@ -152,7 +152,7 @@ cdef int reshape_kernel(const value_t *arguments, value_t *results) noexcept nog
 
 
 cdef int flatten_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """flatten(self, start_dim, end_dim): these dimensions as one."""
+    """flatten(self, start_dim, end_dim): merge these dimensions."""
     cdef array_t *self
     cdef int64_t shape[MAX_DIMS]
     cdef int64_t start, end
@@ -171,7 +171,7 @@ cdef int flatten_kernel(const value_t *arguments, value_t *results) noexcept nog
         snprintf(message(), MESSAGE, b"flatten: start_dim comes after end_dim (got %d and %d).", first, last)
         return RUNTIME_ERROR
     if first == last and self.ndim:
-        return array_result(retain(self), &results[0])      # nothing to merge: the tensor itself
+        return array_result(retain(self), &results[0])      # nothing to merge
     for i in range(self.ndim):
         if first < i <= last:
             shape[ndim - 1] *= self.shape[i]
@@ -184,7 +184,7 @@ cdef int flatten_kernel(const value_t *arguments, value_t *results) noexcept nog
 
 
 cdef int unflatten_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """unflatten(self, dim, sizes): one dimension as several."""
+    """unflatten(self, dim, sizes): split one dimension."""
     cdef array_t *self
     cdef int64_t shape[MAX_DIMS]
     cdef int64_t strides[MAX_DIMS]
@@ -235,7 +235,7 @@ cdef int unflatten_kernel(const value_t *arguments, value_t *results) noexcept n
 
 
 cdef int squeeze_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """squeeze(self, dims): without dimensions of size 1, all of them if `dims` is None."""
+    """squeeze(self, dims): remove dimensions of size 1, all of them if `dims` is None."""
     cdef array_t *self
     cdef int64_t shape[MAX_DIMS]
     cdef int64_t strides[MAX_DIMS]
@@ -262,7 +262,7 @@ cdef int squeeze_kernel(const value_t *arguments, value_t *results) noexcept nog
 
 
 cdef int unsqueeze_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """unsqueeze(self, dim): with a new dimension of size 1."""
+    """unsqueeze(self, dim): insert a dimension of size 1."""
     cdef array_t *self
     cdef int64_t shape[MAX_DIMS]
     cdef int64_t strides[MAX_DIMS]
@@ -319,7 +319,7 @@ cdef int expanded(const char *operation, array_t *array, int ndim, const int64_t
 
 
 cdef int expand_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """expand(self, shape): repeated without copying; -1 keeps a size."""
+    """expand(self, shape): broadcast without copying; -1 keeps a size."""
     cdef array_t *self
     cdef array_t *view = NULL
     cdef const int64_t *shape
@@ -342,10 +342,8 @@ register_kernel("expand", expand_kernel)
 
 # -------------------------------------------------------------------------------------------------------------- permute
 
-# Views that reorder dimensions: transpose, permute, movedim, and the plain view of the same.
-
 cdef int _reordered(array_t *self, const int *order, value_t *result) noexcept nogil:
-    """A view whose dimension i is dimension order[i] of `self`."""
+    """Return a view whose dimension i is dimension order[i] of `self`."""
     cdef int64_t shape[MAX_DIMS]
     cdef int64_t strides[MAX_DIMS]
     cdef int i
@@ -372,7 +370,7 @@ cdef int positive_kernel(const value_t *arguments, value_t *results) noexcept no
 
 
 cdef int transpose_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """transpose(self, dim0, dim1): with two dimensions exchanged."""
+    """transpose(self, dim0, dim1): exchange two dimensions."""
     cdef array_t *self
     cdef int order[MAX_DIMS]
     cdef int64_t given0, given1
@@ -395,7 +393,7 @@ cdef int transpose_kernel(const value_t *arguments, value_t *results) noexcept n
 
 
 cdef int t_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """t(self): the transpose of a matrix; arrays of fewer dimensions stay as they are."""
+    """t(self): the transpose of a matrix; arrays of fewer dimensions are unchanged."""
     cdef array_t *self
     cdef int[2] order
     cdef int status = array_argument(b"t", b"input", &arguments[0], &self)
@@ -411,7 +409,7 @@ cdef int t_kernel(const value_t *arguments, value_t *results) noexcept nogil:
 
 
 cdef int transpose_all_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """transpose_all(self): with all dimensions in reverse order, as `.T`."""
+    """transpose_all(self): reverse all dimensions, as `.T`."""
     cdef array_t *self
     cdef int order[MAX_DIMS]
     cdef int i, status = array_argument(b"T", b"self", &arguments[0], &self)
@@ -423,7 +421,7 @@ cdef int transpose_all_kernel(const value_t *arguments, value_t *results) noexce
 
 
 cdef int matrix_transpose_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """matrix_transpose(self): with the last two dimensions exchanged, as `.mT`; a 0-dim array stays as it is."""
+    """matrix_transpose(self): exchange the last two dimensions, as `.mT`; a 0-dim array is unchanged."""
     cdef array_t *self
     cdef int order[MAX_DIMS]
     cdef int i, status = array_argument(b"mT", b"self", &arguments[0], &self)
@@ -442,7 +440,7 @@ cdef int matrix_transpose_kernel(const value_t *arguments, value_t *results) noe
 
 
 cdef int permute_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """permute(self, dims): with the dimensions in this order."""
+    """permute(self, dims): reorder the dimensions."""
     cdef array_t *self
     cdef int order[MAX_DIMS]
     cdef const int64_t *dims
@@ -460,7 +458,7 @@ cdef int permute_kernel(const value_t *arguments, value_t *results) noexcept nog
 
 
 cdef int movedim_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """movedim(self, source, destination): with some dimensions moved, the others in their old order."""
+    """movedim(self, source, destination): move some dimensions; the others keep their order."""
     cdef array_t *self
     cdef int sources[MAX_DIMS]
     cdef int destinations[MAX_DIMS]
@@ -511,10 +509,8 @@ register_kernel("movedim", movedim_kernel)
 
 # --------------------------------------------------------------------------------------------------------- complex view
 
-# Views between complex numbers and pairs of reals: view_as_real, view_as_complex, real and imag.
-
 cdef int _need_complex(const char *operation, const array_t *self) noexcept nogil:
-    """Refuse other arrays than complex ones."""
+    """Refuse arrays that are not complex."""
     if is_complex(self.dtype):
         return OK
     snprintf(message(), MESSAGE, b"%s: only complex tensors have two parts (got %s, expected complex64 or complex128).",
@@ -523,7 +519,7 @@ cdef int _need_complex(const char *operation, const array_t *self) noexcept nogi
 
 
 cdef array_t *_part(array_t *self, int offset) noexcept nogil:
-    """The real (0) or imaginary (1) parts of a complex array."""
+    """Return a view of the real (0) or imaginary (1) parts of a complex array."""
     cdef int64_t strides[MAX_DIMS]
     cdef int i
     for i in range(self.ndim):
@@ -532,7 +528,7 @@ cdef array_t *_part(array_t *self, int offset) noexcept nogil:
 
 
 cdef int real_view_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """real_view(self): the real parts; a real array as it is."""
+    """real_view(self): the real parts; a real array is unchanged."""
     cdef array_t *self
     cdef int status = array_argument(b"real", b"self", &arguments[0], &self)
     if status != OK:

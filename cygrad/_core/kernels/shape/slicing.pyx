@@ -1,4 +1,4 @@
-"""Views of a part of an array: narrow, select, slice, diagonal, unfold, as_strided."""
+"""Views of parts, split, cat, stack, rearranging copies (flip, roll, tril, repeat), and their gradients."""
 
 from libc.stdint cimport INT64_MAX, int64_t
 from libc.stdio cimport snprintf
@@ -46,7 +46,7 @@ cdef array_t *selected(array_t *array, int dim, int64_t index) noexcept nogil:
 
 cdef int _dim_argument(const char *operation, const array_t *self, const value_t *value, int status_if_0dim,
                        int *dim) noexcept nogil:
-    """A dimension of an array that must have one."""
+    """Read a dimension of an array that must have one."""
     cdef int64_t given
     cdef int status = integer_argument(operation, b"dim", value, &given)
     if status != OK:
@@ -106,7 +106,7 @@ cdef int select_kernel(const value_t *arguments, value_t *results) noexcept nogi
 
 
 cdef int64_t _clamped(int64_t position, int64_t size) noexcept nogil:
-    """A bound of a slice as Python reads it: from the end if negative, never outside."""
+    """Clip a bound of a slice, as Python does."""
     if position < 0:
         position += size
     return 0 if position < 0 else size if position > size else position
@@ -139,7 +139,7 @@ cdef int slice_kernel(const value_t *arguments, value_t *results) noexcept nogil
     memcpy(shape, self.shape, self.ndim * sizeof(int64_t))
     memcpy(strides, self.strides, self.ndim * sizeof(int64_t))
     shape[dim] = length
-    if length > 1:      # the step of one element is never taken, and might not fit
+    if length > 1:      # the stride of a single element is unused and may overflow
         strides[dim] *= step
     return view_result(self, self.ndim, shape, strides, start * self.strides[dim] if length else 0, &results[0])
 
@@ -168,7 +168,7 @@ cdef int diagonal_kernel(const value_t *arguments, value_t *results) noexcept no
                  <long long>given1, <long long>given2, shape_text(self))
         return RUNTIME_ERROR
     rows, columns = self.shape[dim1], self.shape[dim2]
-    # Bounded before any arithmetic: an offset may be as large as an integer is.
+    # Clip before any arithmetic: an offset may be the largest integer.
     offset = -rows if offset < -rows else columns if offset > columns else offset
     length = min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns)
     if length > 0:
@@ -184,7 +184,7 @@ cdef int diagonal_kernel(const value_t *arguments, value_t *results) noexcept no
 
 
 cdef int unfold_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """unfold(self, dim, size, step): sliding windows over `dim`, their elements as the last dimension."""
+    """unfold(self, dim, size, step): sliding windows over `dim`, whose elements are the last dimension."""
     cdef array_t *self
     cdef int64_t shape[MAX_DIMS]
     cdef int64_t strides[MAX_DIMS]
@@ -241,7 +241,7 @@ cdef int check_geometry(const char *operation, int n_sizes, const int64_t *sizes
     elif size:
         for i in range(n_sizes):
             if sizes[i] > 1 and strides[i] != 0:
-                # No step may be longer than the whole memory: this keeps the sums from overflowing.
+                # Limit strides to the size of the memory, so that sums do not overflow.
                 if not -elements <= strides[i] <= elements or sizes[i] > elements:
                     outside = True
                     break
@@ -279,7 +279,7 @@ cdef int as_strided_kernel(const value_t *arguments, value_t *results) noexcept 
     if self.storage == NULL:
         snprintf(message(), MESSAGE, b"as_strided: the tensor has no memory.")
         return RUNTIME_ERROR
-    # Memory counted in elements, aligned with self: foreign memory may begin between two of them.
+    # Count memory in elements aligned with self: foreign memory may begin between two of them.
     width = itemsize(self.dtype)
     here = (self.data - self.storage.data) // width
     elements = here + (self.storage.data + self.storage.nbytes - self.data) // width
@@ -302,10 +302,8 @@ register_kernel("as_strided", as_strided_kernel)
 
 # ---------------------------------------------------------------------------------------------------------------- split
 
-# Views of all parts of an array at once: split, unbind.
-
 cdef enum:
-    LONGEST_LIST = 1 << 24        # more Tensors fill the memory of most machines
+    LONGEST_LIST = 1 << 24        # more Tensors exceed the memory of most machines
 
 
 cdef int _new_list(int64_t count, value_t *result) noexcept nogil:
@@ -319,7 +317,7 @@ cdef int _new_list(int64_t count, value_t *result) noexcept nogil:
 
 cdef int _open(const char *operation, const value_t *self_value, const value_t *dim_value, int status_if_0dim,
                array_t **self, int *dim) noexcept nogil:
-    """The array, which must have a dimension, and that dimension (0 if it is not given)."""
+    """Read an array with dimensions, and one of them (default 0)."""
     cdef int64_t given
     cdef int status = array_argument(operation, b"self", self_value, self)
     if status == OK:
@@ -332,7 +330,7 @@ cdef int _open(const char *operation, const value_t *self_value, const value_t *
 
 
 cdef int split_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """split(self, sizes, dim): consecutive parts of these sizes, as a list of views."""
+    """split(self, sizes, dim): a list of views of these sizes."""
     cdef array_t *self
     cdef const int64_t *sizes
     cdef int64_t left, start = 0
@@ -343,7 +341,7 @@ cdef int split_kernel(const value_t *arguments, value_t *results) noexcept nogil
         return status
     left = self.shape[dim]
     for i in range(count):
-        if sizes[i] < 0 or sizes[i] > left:      # a difference cannot overflow where a sum can
+        if sizes[i] < 0 or sizes[i] > left:      # unlike a sum, a difference cannot overflow
             left = -1
             break
         left -= sizes[i]
@@ -365,7 +363,7 @@ cdef int split_kernel(const value_t *arguments, value_t *results) noexcept nogil
 
 
 cdef int unsafe_split_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """unsafe_split(self, sizes, dim): as `split`, but each part counts changes by itself."""
+    """unsafe_split(self, sizes, dim): split into parts with version counters of their own."""
     cdef array_t *part
     cdef int i, status = split_kernel(arguments, results)
     if status != OK:
@@ -381,7 +379,7 @@ cdef int unsafe_split_kernel(const value_t *arguments, value_t *results) noexcep
 
 
 cdef int together_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """together(arrays): the same arrays again."""
+    """together(arrays): the same arrays."""
     cdef array_t *array
     cdef int i, status = _new_list(arguments[0].count, &results[0])
     if status != OK:
@@ -396,7 +394,7 @@ cdef int together_kernel(const value_t *arguments, value_t *results) noexcept no
 
 
 cdef int unbind_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """unbind(self, dim): the slices along a dimension, without it, as a list of views."""
+    """unbind(self, dim): a list of views along a dimension, which is removed."""
     cdef array_t *self
     cdef int i, dim, status = _open(b"unbind", &arguments[0], &arguments[1], INDEX_ERROR, &self, &dim)
     if status == OK:
@@ -419,10 +417,8 @@ register_kernel("unbind", unbind_kernel)
 
 # ----------------------------------------------------------------------------------------------------------------- join
 
-# Arrays put together: cat, stack, and how a gradient is taken apart again.
-
 cdef bint _skipped(const array_t *array) noexcept nogil:
-    """Skip empty one-dimensional arrays, with which loops that collect arrays begin."""
+    """Is it the empty 1-dim array with which loops begin to concatenate?"""
     return array.ndim == 1 and array.shape[0] == 0
 
 
@@ -438,7 +434,7 @@ cdef int _check_list(const char *operation, int count, array_t **arrays, int *dt
 
 
 cdef int _joined_shape(int count, array_t **arrays, int64_t given, int *dim, int64_t *shape, int *ndim) noexcept nogil:
-    """The shape of the result of cat, and the dimension along which it grows."""
+    """Compute the shape of the result of cat, and the wrapped dimension."""
     cdef array_t *first = NULL
     cdef int i, k, status
     for i in range(count):
@@ -448,7 +444,7 @@ cdef int _joined_shape(int count, array_t **arrays, int64_t given, int *dim, int
             return RUNTIME_ERROR
         if first == NULL and not _skipped(arrays[i]):
             first = arrays[i]
-    if first == NULL:      # only such arrays: they fit whatever the dimension
+    if first == NULL:      # only skipped arrays: any dimension is valid
         shape[0], ndim[0], dim[0] = 0, 1, 0
         return OK
     status = wrap_dim(b"cat", given, first.ndim, dim)
@@ -471,7 +467,7 @@ cdef int _joined_shape(int count, array_t **arrays, int64_t given, int *dim, int
 
 cdef int _new_joined(int count, array_t **arrays, int dtype, int ndim, const int64_t *shape,
                      array_t **result) noexcept nogil:
-    """The array for all of them: with its channels next to each other, if those of each image are."""
+    """Allocate the result of cat: channels_last if all images are."""
     cdef int64_t[MAX_DIMS] strides
     cdef int i, status = new_array(b"cat", dtype, ndim, shape, result)
     if status != OK:
@@ -526,7 +522,7 @@ cdef int cat_kernel(const value_t *arguments, value_t *results) noexcept nogil:
 
 
 cdef int stack_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """stack(tensors, dim): side by side along a new dimension."""
+    """stack(tensors, dim): concatenate along a new dimension."""
     cdef array_t *result = NULL
     cdef array_t *part
     cdef array_t **arrays
@@ -571,7 +567,7 @@ cdef int stack_kernel(const value_t *arguments, value_t *results) noexcept nogil
 
 
 cdef int cat_backward_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """cat_backward(grad, sizes, dim): the parts of the gradient; a size of -1 marks an input that was skipped."""
+    """cat_backward(grad, sizes, dim): split the gradient; a size of -1 marks a skipped input."""
     cdef array_t *grad
     cdef const int64_t *sizes
     cdef int64_t given, start = 0, left
@@ -582,7 +578,7 @@ cdef int cat_backward_kernel(const value_t *arguments, value_t *results) noexcep
         status = optional_integer(b"cat_backward", b"dim", &arguments[2], 0, &given)
     if status != OK:
         return status
-    if grad.ndim == 1 and grad.shape[0] == 0:       # only skipped inputs: `dim` was not looked at
+    if grad.ndim == 1 and grad.shape[0] == 0:       # only skipped inputs: `dim` was not checked
         given = 0
     status = wrap_dim(b"cat_backward", given, grad.ndim, &dim)
     if status != OK:
@@ -618,11 +614,11 @@ register_kernel("cat_backward", cat_backward_kernel)
 
 # ----------------------------------------------------------------------------------------------------- strided backward
 
-# The gradient of as_strided, where the view or the array itself may see one place of the memory several times.
+# Gradient of as_strided, where elements of the view or of the array may share memory.
 
 cdef extern from * nogil:
     """
-    /* the memory itself is not here: any geometry of less than this is believed */
+    /* The memory is not available: accept any geometry below this size. */
     #define ANYWHERE ((int64_t)(1LL << 56))
     """
     const int64_t ANYWHERE
@@ -633,7 +629,7 @@ ctypedef fused real_t:
 
 
 cdef int _places(const array_t *view, const char *origin, array_t **places) noexcept nogil:
-    """Byte offsets from `origin` of all elements of a view, in row-major order."""
+    """List the byte offsets from `origin` of all elements of a view, in row-major order."""
     cdef int64_t counter[MAX_DIMS]
     cdef int64_t i, place = view.data - origin, width = itemsize(view.dtype)
     cdef int k
@@ -655,7 +651,7 @@ cdef int _places(const array_t *view, const char *origin, array_t **places) noex
 
 
 cdef int _add_at(array_t *memory, array_t *view, array_t *grad) noexcept nogil:
-    """memory[view] += grad, place by place in row-major order."""
+    """memory[view] += grad, in row-major order."""
     cdef array_t *places = NULL
     cdef array_t *dense = NULL
     cdef nest_of_offsets_t nest
@@ -675,7 +671,7 @@ cdef int _add_at(array_t *memory, array_t *view, array_t *grad) noexcept nogil:
 
 
 cdef void _divide(real_t *values, int parts, const int64_t *counts, int64_t n) noexcept nogil:
-    """Each number, of one or two parts, by how often the array sees its place."""
+    """Divide each (complex) number by the number of elements that share its memory."""
     cdef int64_t i
     for i in range(n * parts):
         if counts[i // parts] > 1:
@@ -683,7 +679,7 @@ cdef void _divide(real_t *values, int parts, const int64_t *counts, int64_t n) n
 
 
 cdef int _share_out(array_t *memory, array_t *self_view) noexcept nogil:
-    """Elements of the array that are one place of the memory share its gradient equally."""
+    """Divide the gradient equally among elements that share memory."""
     cdef array_t *places = NULL
     cdef array_t *counts = NULL
     cdef int64_t *seen
@@ -707,7 +703,7 @@ cdef int _share_out(array_t *memory, array_t *self_view) noexcept nogil:
 cdef int _spread(array_t *grad, int ndim, const int64_t *shape, const int64_t *strides, int64_t self_start,
                  int n_sizes, const int64_t *sizes, const int64_t *view_strides, int64_t view_start, int64_t elements,
                  value_t *result) noexcept nogil:
-    """The gradient through a piece of memory that holds both the array and the view."""
+    """Compute the gradient through memory that holds both the array and the view."""
     cdef array_t *memory = NULL
     cdef array_t *view = NULL
     cdef array_t *self_view = NULL
@@ -785,11 +781,11 @@ register_kernel("as_strided_backward", as_strided_backward_kernel)
 
 # -------------------------------------------------------------------------------------------------------- view backward
 
-# Gradients of views of a part: the gradient in its place, zeros elsewhere.
+# Gradients of views of a part: zeros outside of it.
 
 cdef int _zeros_like_input(const char *operation, const value_t *arguments, array_t **grad,
                            array_t **zeros) noexcept nogil:
-    """The gradient (argument 0), and zeros of its dtype in the shape of the input (argument 1)."""
+    """Read the gradient (argument 0) and allocate zeros of its dtype in the shape of the input (argument 1)."""
     cdef const int64_t *shape
     cdef int ndim, status = array_argument(operation, b"grad", &arguments[0], grad)
     if status == OK:
@@ -799,7 +795,7 @@ cdef int _zeros_like_input(const char *operation, const value_t *arguments, arra
 
 cdef int _write_through(const char *operation, kernel_t view_kernel, int n_parameters, const value_t *arguments,
                         value_t *results) noexcept nogil:
-    """Zeros in the shape of the input, with the gradient copied into the view that the forward took."""
+    """Copy the gradient into the same view of zeros in the shape of the input."""
     cdef array_t *grad
     cdef array_t *zeros = NULL
     cdef value_t view_arguments[5]
@@ -839,7 +835,7 @@ cdef int diagonal_backward_kernel(const value_t *arguments, value_t *results) no
 
 
 cdef int _add_windows(array_t *zeros, array_t *grad, int dim, int64_t size, int64_t step) noexcept nogil:
-    """Sum overlapping windows, in their order."""
+    """Sum overlapping windows, in order."""
     cdef array_t *offsets = NULL
     cdef array_t *moved = NULL
     cdef array_t *dense = NULL
@@ -848,7 +844,7 @@ cdef int _add_windows(array_t *zeros, array_t *grad, int dim, int64_t size, int6
     cdef int64_t window, place, windows = grad.shape[dim], n = windows * size
     cdef int64_t stride = zeros.strides[dim] * itemsize(zeros.dtype)
     cdef int i, source, last = grad.ndim - 1, status = MEMORY_ERROR
-    # The places within a window, last in the gradient, follow the windows.
+    # Move the elements of a window, last in the gradient, after the windows.
     for i in range(grad.ndim):
         source = i if i <= dim else last if i == dim + 1 else i - 1
         shape[i], strides[i] = grad.shape[source], grad.strides[source]
@@ -869,7 +865,7 @@ cdef int _add_windows(array_t *zeros, array_t *grad, int dim, int64_t size, int6
 
 
 cdef int unfold_backward_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """unfold_backward(grad, shape, dim, size, step): windows may overlap; their gradients are summed."""
+    """unfold_backward(grad, shape, dim, size, step): sum the gradients of overlapping windows."""
     cdef array_t *grad
     cdef array_t *zeros = NULL
     cdef int64_t given, size, step
@@ -890,7 +886,7 @@ cdef int unfold_backward_kernel(const value_t *arguments, value_t *results) noex
     set_array(&view_arguments[0], zeros)
     view_arguments[1], view_arguments[2], view_arguments[3] = arguments[2], arguments[3], arguments[4]
     view.kind = NOTHING
-    status = unfold_kernel(view_arguments, &view)        # checks all parameters
+    status = unfold_kernel(view_arguments, &view)        # checks all arguments
     if status == OK:
         status = check_same_shape(b"unfold_backward", b"grad", grad, view.of.array.ndim, view.of.array.shape)
     clear(&view)
@@ -906,7 +902,7 @@ cdef int unfold_backward_kernel(const value_t *arguments, value_t *results) noex
 cdef int _list_arguments(const char *operation, const value_t *arguments, int dim_position, int *count,
                          array_t ***grads,
                          int *dim, array_t **zeros) noexcept nogil:
-    """Common arguments of split_backward and unbind_backward: the gradients, and zeros of the input's shape."""
+    """Read the gradients of split_backward and unbind_backward, and allocate zeros in the input's shape."""
     cdef const int64_t *shape
     cdef const value_t *dtype_value = &arguments[dim_position + 1]
     cdef int64_t given
@@ -929,7 +925,7 @@ cdef int _list_arguments(const char *operation, const value_t *arguments, int di
 
 
 cdef int _put_part(const char *operation, array_t *target, array_t *grad) noexcept nogil:
-    """Copy the gradient of one part into its place, which is released."""
+    """Copy the gradient of one part to `place` and release that view."""
     cdef int status = MEMORY_ERROR
     if target != NULL:
         status = check_same_shape(operation, b"grad", grad, target.ndim, target.shape)
@@ -940,8 +936,7 @@ cdef int _put_part(const char *operation, array_t *target, array_t *grad) noexce
 
 
 cdef int split_backward_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """split_backward(grads, shape, sizes, dim, dtype): a missing gradient is zero; a size of -1 marks a part
-    that does not exist."""
+    """split_backward(grads, shape, sizes, dim, dtype): missing gradients are zero; -1 marks a missing part."""
     cdef array_t *zeros = NULL
     cdef array_t **grads
     cdef const int64_t *sizes
@@ -999,15 +994,13 @@ register_kernel("unbind_backward", unbind_backward_kernel)
 
 # --------------------------------------------------------------------------------------------------------- copy kernels
 
-# Copies of one array: contiguous, clone, cast, and those that rearrange it (flip, roll, tril, triu, repeat).
-
 cdef enum:
-    GRAIN = 65536      # elements in one piece of a parallel loop
+    GRAIN = 65536      # elements in a chunk of a parallel loop
 
 
 cdef int _channels_last(const char *operation, const value_t *format, const array_t *array,
                         int64_t *strides) noexcept nogil:
-    """The strides of channels_last (4 dimensions) or channels_last_3d (5); `strides[0]` is -1 for other formats."""
+    """Set the strides of channels_last (4-dim) or channels_last_3d (5-dim); `strides[0]` is -1 for other formats."""
     cdef const char *text = b""
     cdef int ndim
     cdef int status = OK if format.kind == NOTHING else text_argument(operation, b"memory_format", format, &text)
@@ -1028,7 +1021,7 @@ cdef int _channels_last(const char *operation, const value_t *format, const arra
 
 
 cdef int _laid_out(array_t *self, const int64_t *strides, value_t *result) noexcept nogil:
-    """A copy with these strides, which fill its memory."""
+    """Copy to these strides, which have no gaps."""
     cdef array_t *copy = array_strided(self.dtype, self.ndim, self.shape, strides)
     cdef int status = MEMORY_ERROR if copy == NULL else copy_into(copy, self)
     if status != OK:
@@ -1038,7 +1031,7 @@ cdef int _laid_out(array_t *self, const int64_t *strides, value_t *result) noexc
 
 
 cdef int contiguous_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """contiguous(self, memory_format): the array itself if it is contiguous already."""
+    """contiguous(self, memory_format): the array itself if it already is."""
     cdef array_t *self
     cdef int64_t strides[MAX_DIMS]
     cdef bint as_it_is = True
@@ -1055,7 +1048,7 @@ cdef int contiguous_kernel(const value_t *arguments, value_t *results) noexcept 
 
 
 cdef int cast_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """cast(self, dtype): the array itself if it has this dtype already."""
+    """cast(self, dtype): the array itself if it already has this dtype."""
     cdef array_t *self
     cdef int status = array_argument(b"to", b"self", &arguments[0], &self)
     if status != OK:
@@ -1132,7 +1125,7 @@ cdef int _copy_part(array_t *to, array_t *source, int dim, int64_t to_start, int
 
 
 cdef int _rolled(array_t *array, int64_t shift, int dim, array_t **copy) noexcept nogil:
-    """A copy, shifted along one dimension and filled from the other end."""
+    """Copy, shifted cyclically along one dimension."""
     cdef int64_t size = array.shape[dim]
     cdef int status = OK
     copy[0] = array_like(array, -1)
@@ -1153,7 +1146,7 @@ cdef int _rolled(array_t *array, int64_t shift, int dim, array_t **copy) noexcep
 
 
 cdef int _rolled_flat(array_t *self, int64_t shift, array_t **copy) noexcept nogil:
-    """A copy, shifted as if it were one row."""
+    """Copy, shifted cyclically in row-major order."""
     cdef array_t *flat = reshaped(self, 1, &self.size)
     cdef array_t *row = NULL
     cdef int status
@@ -1169,7 +1162,7 @@ cdef int _rolled_flat(array_t *self, int64_t shift, array_t **copy) noexcept nog
 
 
 cdef int roll_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """roll(self, shifts, dims): a copy, shifted cyclically; without dims as if it were one row."""
+    """roll(self, shifts, dims): a copy, shifted cyclically, in row-major order without dims."""
     cdef array_t *self
     cdef array_t *copy = NULL
     cdef array_t *previous
@@ -1219,7 +1212,7 @@ cdef void _clear_rows(void *context, int64_t begin, int64_t end) noexcept nogil:
     cdef int64_t width = itemsize(array.dtype), row, bound
     cdef char *start
     for row in range(begin, end):
-        # First column right of the triangle's edge: row + diagonal + 1 (lower), row + diagonal (upper).
+        # First column right of the edge: row + diagonal + 1 (lower), row + diagonal (upper).
         bound = row % rows + triangle.diagonal + (0 if triangle.upper else 1)
         bound = 0 if bound < 0 else columns if bound > columns else bound
         start = array.data + row * columns * width
@@ -1230,7 +1223,7 @@ cdef void _clear_rows(void *context, int64_t begin, int64_t end) noexcept nogil:
 
 
 cdef int _triangle(const char *operation, bint upper, const value_t *arguments, value_t *results) noexcept nogil:
-    """A copy with zeros on the other side of a diagonal."""
+    """Copy with zeros on the other side of a diagonal."""
     cdef array_t *self
     cdef array_t *copy
     cdef triangle_t triangle
@@ -1249,7 +1242,7 @@ cdef int _triangle(const char *operation, bint upper, const value_t *arguments, 
         return status
     if copy.size:
         rows, columns = copy.shape[copy.ndim - 2], copy.shape[copy.ndim - 1]
-        # Bounded, so that adding a row number cannot overflow.
+        # Clip, so that adding a row number cannot overflow.
         triangle.diagonal = max(-rows - 1, min(columns + 1, triangle.diagonal))
         triangle.array, triangle.upper = copy, upper
         parallel_for(_clear_rows, &triangle, copy.size // columns, max(1, GRAIN // columns))
@@ -1267,14 +1260,14 @@ cdef int triu_kernel(const value_t *arguments, value_t *results) noexcept nogil:
 
 
 cdef int _fill_repeats(array_t *result, array_t *source, const int64_t *repeats) noexcept nogil:
-    """Copy `source` into each of its places; both seen with (repeat, size) pairs of dimensions."""
+    """Broadcast-copy `source`; both arrays are viewed with (repeat, size) pairs of dimensions."""
     cdef int64_t shape[MAX_DIMS]
     cdef int64_t from_strides[MAX_DIMS]
     cdef int64_t to_strides[MAX_DIMS]
     cdef array_t *from_view
     cdef array_t *to_view
     cdef int i, n = 0, status = MEMORY_ERROR
-    # Without sizes of 1 the product of sizes, and so their number, is bounded.
+    # Skipping sizes of 1 bounds the number of dimensions.
     for i in range(source.ndim):
         if repeats[i] != 1:
             shape[n], from_strides[n], to_strides[n] = repeats[i], 0, result.strides[i] * source.shape[i]

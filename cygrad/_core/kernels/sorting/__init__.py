@@ -1,5 +1,5 @@
 """
-Kernels that put elements into order: sort, topk, medians, quantiles.
+Kernels that sort: sort, topk, unique, searchsorted, medians, kthvalue and mode.
 
-Know one row of elements at a time. Never know what it is a row of. Read ``sort.pyx`` first.
+Know rows of elements. Never know indices into other arrays. Read ``sort.pyx`` first.
 """

@@ -1,4 +1,4 @@
-// The k-th of n entries, in time proportional to n: plain C for its users.
+// Selection of the k-th of n entries in linear time; C interface.
 #pragma once
 
 #include "kernels/sorting/sort_loops.h"
@@ -7,7 +7,7 @@
 extern "C" {
 #endif
 
-// Where the element was that comes at position `k` in the order of keys, equals by index; the entries change places.
+// Return the index of the element at position `k` in the order of keys, ties by index; reorders the entries.
 int64_t nth_index(sort_entry_t *entries, int64_t n, int64_t k);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-"""Kernels that order: sort, argsort, topk, unique, searchsorted. nan counts as greater than everything."""
+"""sort, argsort, topk, unique, searchsorted, kthvalue, median, nanmedian and mode. nan is the largest value."""
 
 from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdio cimport snprintf
@@ -33,22 +33,22 @@ cdef extern from "kernels/sorting/sort_loops.h" nogil:
     int64_t insertion_point(int dtype, const char *row, int64_t n, const char *value, int right)
 
 cdef enum:
-    PIECE = 4096           # elements worth a thread
-    FEW = 256              # up to here rows are sorted by comparisons
+    PIECE = 4096           # elements in a chunk of a parallel loop
+    FEW = 256              # longest rows sorted by comparisons
     DIGITS = 32768
-    SMALL = 16             # up to here PyTorch's unstable sort is a stable one
+    SMALL = 16             # longest rows for which PyTorch's unstable sort is stable
 
-cdef enum order_t:         # in which equal elements come
+cdef enum order_t:         # order of equal elements
     BY_INDEX
-    SORTED                 # as PyTorch's sort leaves them
-    SELECTED               # as its topk does
-    UNSORTED               # and all others, too
+    SORTED                 # that of PyTorch's sort
+    SELECTED               # that of PyTorch's topk
+    UNSORTED               # ... with sorted=False
 
 cdef bint _as_in_pytorch = False
 
 
 def equals_as_in_pytorch(bint wanted):
-    """Whether equal elements come in PyTorch's order where they need not stay in theirs."""
+    """Set whether unstable sorts use PyTorch's order of equal elements."""
     global _as_in_pytorch
     _as_in_pytorch = wanted
 
@@ -67,12 +67,12 @@ ctypedef struct sort_t:
 
 
 cdef void _rows_body(void *context, int64_t begin, int64_t end) noexcept nogil:
-    """Order rows begin..end-1 and write the first k of each."""
+    """Sort rows begin..end-1 and write the first k elements of each."""
     cdef sort_t *work = <sort_t *>context
     cdef int64_t row, i, at, to, n = work.rows.n, inner = work.rows.inner
-    # One more shows whether the last of them has an equal that is left out.
+    # One more shows whether the last element has an equal outside of the result.
     cdef int64_t wanted = work.k if work.order == BY_INDEX else min(work.k + 1, n)
-    # Where a first look for equals takes as long as the order itself.
+    # Searching for equals first would take as long as sorting.
     cdef bint direct = (work.order == UNSORTED or (work.order == SORTED and n <= FEW)
                         or (work.order == SELECTED and (work.k > 64 or work.k * 8 > n)))
     cdef int64_t nbytes = 2 * n * <int64_t>sizeof(sort_entry_t)
@@ -115,7 +115,7 @@ cdef int _refuse_complex(const char *name, const array_t *array) noexcept nogil:
 
 cdef int _ordered(const char *name, array_t *self, int dim, int64_t k, bint descending, order_t order,
                   value_t *values_result, value_t *indices_result) noexcept nogil:
-    """The first k along a wrapped dimension, with (values_result may be NULL) or without their values."""
+    """Sort the first k elements along a wrapped dimension; values_result may be NULL."""
     cdef sort_t work
     cdef int64_t[MAX_DIMS] shape
     cdef array_t *values = NULL
@@ -164,7 +164,7 @@ cdef int _read(const char *name, const value_t *self_value, const value_t *dim_v
 
 
 cdef order_t _sort_order(const array_t *self, int dim, bint descending, bint stable) noexcept nogil:
-    """PyTorch sorts long rows of integers by their digits, and that is stable."""
+    """Does PyTorch sort stably? It uses a radix sort for long rows of integers."""
     cdef int64_t n = self.shape[dim] if self.ndim else 1
     if stable or n <= SMALL or (n >= DIGITS and self.ndim == 1 and not descending and not is_floating(self.dtype)):
         return BY_INDEX
@@ -172,7 +172,7 @@ cdef order_t _sort_order(const array_t *self, int dim, bint descending, bint sta
 
 
 cdef int sort_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """sort(self, dim, descending, stable) -> values, indices; stable unless equals are to come as in PyTorch."""
+    """sort(self, dim, descending, stable) -> values, indices; stable unless PyTorch's order is requested."""
     cdef array_t *self
     cdef int dim, status = _read(b"sort", &arguments[0], &arguments[1], &self, &dim)
     if status != OK:
@@ -192,7 +192,7 @@ cdef int argsort_kernel(const value_t *arguments, value_t *results) noexcept nog
 
 
 cdef int topk_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """topk(self, k, dim, largest, sorted) -> values, indices; sorted, equals by index, unless as in PyTorch."""
+    """topk(self, k, dim, largest, sorted) -> values, indices; sorted, ties by index, unless in PyTorch's order."""
     cdef array_t *self
     cdef int64_t k, n
     cdef int dim, status = _read(b"topk", &arguments[0], &arguments[2], &self, &dim)
@@ -241,7 +241,7 @@ cdef int unique_kernel(const value_t *arguments, value_t *results) noexcept nogi
         for i in range(n):
             if (i == 0 or entries[i].key != entries[i - 1].key
                     or _is_nan(self.dtype, source.data + entries[i].index * item)):
-                # The key is not needed any more: it becomes the place of the group's first entry.
+                # The key is no longer needed: reuse it for the position of the group's first entry.
                 entries[n + groups].index = i
                 groups += 1
             (<int64_t *>inverse.data)[entries[i].index] = groups - 1
@@ -271,7 +271,7 @@ cdef int unique_kernel(const value_t *arguments, value_t *results) noexcept nogi
 
 
 cdef array_t *_dim_first(array_t *array, int dim) noexcept nogil:
-    """A view with one dimension in front of the others."""
+    """Return a view with one dimension moved to the front."""
     cdef int64_t[MAX_DIMS] shape
     cdef int64_t[MAX_DIMS] strides
     cdef int i, n = 1
@@ -285,8 +285,8 @@ cdef array_t *_dim_first(array_t *array, int dim) noexcept nogil:
 
 cdef void _sort_slices(int dtype, const char *rows, int64_t n, int64_t m, sort_entry_t *entries) noexcept nogil:
     """
-    Sort n rows of m elements: by the last element, then stably by those before; scratch memory for n entries follows
-    the 2 n entries.
+    Sort n rows of m elements lexicographically: stably by each element, from the last one on; scratch memory for n
+    entries follows the 2 n entries.
     """
     cdef int64_t i, column = m - 1, item = itemsize(dtype)
     cdef sort_entry_t *order = entries + 2 * n
@@ -315,8 +315,7 @@ cdef bint _same_slice(int dtype, const char *a, const char *b, int64_t m) noexce
 
 
 cdef int unique_dim_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """unique_dim(self, dim) -> values, inverse, counts of the slices along dim, which are sorted by their
-    elements."""
+    """unique_dim(self, dim) -> values, inverse, counts of the lexicographically sorted slices along dim."""
     cdef array_t *self
     cdef array_t *view = NULL
     cdef array_t *source = NULL
@@ -485,16 +484,14 @@ register_kernel("searchsorted", searchsorted_kernel)
 
 # ----------------------------------------------------------------------------------------------------- order statistics
 
-# One element of each row, chosen by its place in the order: kthvalue, median, nanmedian, mode.
-
 cdef extern from "kernels/sorting/selection.h" nogil:
     int64_t nth_index(sort_entry_t *entries, int64_t n, int64_t k)
 
 ctypedef enum choice_t:
     KTH
     MEDIAN                 # the lower one of two; nan if there is one
-    NANMEDIAN              # of those which are no nan
-    MODE                   # the smallest of those that occur most often
+    NANMEDIAN              # of the elements that are not nan
+    MODE                   # the smallest of the most frequent elements
 
 ctypedef struct order_statistic_t:
     choice_t choice
@@ -515,7 +512,7 @@ cdef inline bint _is_nan(int dtype, const char *data) noexcept nogil:
 
 
 cdef int64_t _nans(const order_statistic_t *work, const char *row, int64_t *first) noexcept nogil:
-    """How many there are, and where the first is."""
+    """Count the nans, and find the first."""
     cdef int64_t i, count = 0
     first[0] = -1
     if work.dtype == FLOAT32 or work.dtype == FLOAT64:
@@ -528,7 +525,7 @@ cdef int64_t _nans(const order_statistic_t *work, const char *row, int64_t *firs
 
 
 cdef int64_t _most_frequent(sort_entry_t *entries, int64_t n) noexcept nogil:
-    """The last of the longest run of equal keys, of the first such run; the entries become sorted."""
+    """Sort the entries and return the last one of the first longest run of equal keys."""
     cdef int64_t i, run = 0, longest = 0, found = 0
     sort_entries(entries, entries + n, n)
     for i in range(n):
@@ -569,7 +566,7 @@ cdef void _statistic_body(void *context, int64_t begin, int64_t end) noexcept no
 
 cdef int _reduced(const char *name, choice_t choice, array_t *self, int dim, int64_t k, bint keepdim,
                   value_t *results) noexcept nogil:
-    """The chosen element of each row, and its place."""
+    """Select an element of each row and its index."""
     cdef order_statistic_t work
     cdef int64_t[MAX_DIMS] shape
     cdef array_t *values = NULL
@@ -645,7 +642,7 @@ cdef int mode_kernel(const value_t *arguments, value_t *results) noexcept nogil:
 
 
 cdef int median_of_all_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """median_of_all(self, ignore_nan): of the flattened array, which has elements."""
+    """median_of_all(self, ignore_nan): median of the flattened array, which is not empty."""
     cdef value_t pair[2]
     cdef array_t *self
     cdef array_t *flat
