@@ -203,7 +203,7 @@ def _by_rule(node, operator, argument, gradient, like, dim):
     Return the per-sample gradient by the rule that the row names for an argument; None without one, or if it does not
     apply. The rule `outer` gives the factors of a product.
     """
-    rule = operator.row["per_sample"].get(operator.arguments[argument])
+    rule = (operator.row["per_sample"] or {}).get(operator.arguments[argument])
     if rule is None:
         return None
     gradient = operators.movedim(gradient, dim, 0) if dim else gradient

@@ -185,4 +185,4 @@ def test_every_row_has_a_rule_for_batches(name):
     if isinstance(rules, str):
         assert len(rules.split()) > 2
     else:
-        assert all(rule in PER_SAMPLE or callable(row_function(rule)) for rule in rules.values())
+        assert all(rule in PER_SAMPLE or callable(row_function(rule)) for rule in (rules or {}).values())

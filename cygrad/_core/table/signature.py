@@ -248,9 +248,9 @@ def _vmap(row: dict, arguments: tuple[Argument, ...]) -> str | None:
     return rule
 
 
-def _per_sample(row: dict, formulas: dict) -> dict | str:
-    """Return the rules of per-sample gradients by argument, or why there are none."""
-    rules = row.get("per_sample", {})
+def _per_sample(row: dict, formulas: dict) -> dict | str | None:
+    """Return the rules of per-sample gradients by argument, or why there are none; None: by the formula alone."""
+    rules = row.get("per_sample")
     for name, rule in rules.items() if isinstance(rules, dict) else ():
         if name not in formulas or (rule not in PER_SAMPLE and not RULE.fullmatch(rule)):
             raise RowError(f"'per_sample' has an unknown argument or rule (got {name} = {rule!r}, expected an argument "
