@@ -12,8 +12,7 @@ __all__ = [
 
 
 class Constraint:
-    """
-    A set of values; `event_dim` is the number of dimensions that one of them has.
+    """A set of values; `event_dim` is the number of dimensions that one of them has.
 
     Examples
     --------
@@ -35,7 +34,14 @@ class Constraint:
 
 
 class _Dependent(Constraint):
-    """One that is only known for an object: of parameters that depend on others."""
+    """One that is only known for an object: of parameters that depend on others.
+
+    Examples
+    --------
+    >>> from cygrad.distributions import constraints
+    >>> constraints.is_dependent(constraints.dependent)
+    True
+    """
 
     def __init__(self, *, is_discrete=NotImplemented, event_dim=NotImplemented):
         self._is_discrete, self._event_dim = is_discrete, event_dim
@@ -64,7 +70,14 @@ class _Dependent(Constraint):
 
 
 class _DependentProperty(property, _Dependent):
-    """A property whose value is a constraint; of the class, a dependent one."""
+    """A property whose value is a constraint; of the class, a dependent one.
+
+    Examples
+    --------
+    >>> from cygrad.distributions import Uniform
+    >>> Uniform(0.0, 2.0).support
+    Interval(lower_bound=0.0, upper_bound=2.0)
+    """
 
     def __init__(self, fn=None, *, is_discrete=NotImplemented, event_dim=NotImplemented):
         super().__init__(fn)
@@ -108,8 +121,7 @@ class _Bounded(Constraint):
 
 
 class interval(_Bounded):
-    """
-    Numbers from `lower_bound` to `upper_bound`, both included.
+    """Numbers from `lower_bound` to `upper_bound`, both included.
 
     Examples
     --------
@@ -124,8 +136,7 @@ class interval(_Bounded):
 
 
 class half_open_interval(_Bounded):
-    """
-    Numbers from `lower_bound` to `upper_bound`, the latter excluded.
+    """Numbers from `lower_bound` to `upper_bound`, the latter excluded.
 
     Examples
     --------
@@ -140,8 +151,7 @@ class half_open_interval(_Bounded):
 
 
 class integer_interval(_Bounded):
-    """
-    Integers from `lower_bound` to `upper_bound`, both included.
+    """Integers from `lower_bound` to `upper_bound`, both included.
 
     Examples
     --------
@@ -156,8 +166,7 @@ class integer_interval(_Bounded):
 
 
 class greater_than(_Bounded):
-    """
-    Numbers above `lower_bound`.
+    """Numbers above `lower_bound`.
 
     Examples
     --------
@@ -172,8 +181,7 @@ class greater_than(_Bounded):
 
 
 class greater_than_eq(_Bounded):
-    """
-    Numbers not below `lower_bound`.
+    """Numbers not below `lower_bound`.
 
     Examples
     --------
@@ -188,8 +196,7 @@ class greater_than_eq(_Bounded):
 
 
 class less_than(_Bounded):
-    """
-    Numbers below `upper_bound`.
+    """Numbers below `upper_bound`.
 
     Examples
     --------
@@ -209,8 +216,7 @@ class _IntegerAbove(_Bounded):
 
 
 class multinomial(Constraint):
-    """
-    Counts that add up to at most `upper_bound`.
+    """Counts that add up to at most `upper_bound`.
 
     Examples
     --------
@@ -232,8 +238,7 @@ class multinomial(Constraint):
 
 
 class independent(Constraint):
-    """
-    All of the values in the last dimensions are in `base_constraint`.
+    """All of the values in the last dimensions are in `base_constraint`.
 
     Examples
     --------
@@ -269,7 +274,17 @@ class independent(Constraint):
 
 
 class MixtureSameFamilyConstraint(Constraint):
-    """Values that are in the constraint of the components, which have one dimension more."""
+    """Values that are in the constraint of the components, which have one dimension more.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.distributions import constraints
+    >>> inside = constraints.MixtureSameFamilyConstraint(constraints.positive)
+    >>> inside.check(cygrad.tensor([1.0, -1.0]).unsqueeze(-1))
+    tensor([[ True],
+            [False]])
+    """
 
     def __init__(self, base_constraint):
         self.base_constraint = base_constraint
@@ -300,8 +315,7 @@ class _Parts(Constraint):
 
 
 class cat(_Parts):
-    """
-    Concatenated parts of these lengths.
+    """Concatenated parts of these lengths.
 
     Examples
     --------
@@ -318,8 +332,7 @@ class cat(_Parts):
 
 
 class stack(_Parts):
-    """
-    Parts side by side.
+    """Parts side by side.
 
     Examples
     --------
@@ -349,8 +362,7 @@ def _has_unit_rows(value):
 
 
 def is_dependent(constraint):
-    """
-    Is it only known for an object?
+    """Is it only known for an object?
 
     Examples
     --------

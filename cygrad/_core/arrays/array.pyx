@@ -845,13 +845,27 @@ class _Name:
 
 
 class layout(_Name):
-    """The layout of a tensor. All tensors are ``strided``; the other names exist for comparisons."""
+    """The layout of a tensor. All tensors are ``strided``; the other names exist for comparisons.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.ones(2).layout is cygrad.strided
+    True
+    """
 
     __slots__ = ()
 
 
 class memory_format(str):
-    """The order of dimensions in memory: ``contiguous_format``, ``channels_last``, ..."""
+    """The order of dimensions in memory: ``contiguous_format``, ``channels_last``, ...
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.ones(1, 2, 3, 3).to(memory_format=cygrad.channels_last).stride()
+    (18, 1, 6, 2)
+    """
 
     # A str, because operators take it as one; its repr is like that of the other names.
     __repr__ = __str__ = lambda self: f"{library_name()}.{self[:]}"
