@@ -792,11 +792,15 @@ def as_device(place, str operation not None):
     return device(place)
 
 
+class UnavailableDevice(RuntimeError, AssertionError):
+    """The error for a device that is not there; PyTorch raises the one or the other, and programs catch either."""
+
+
 def refuse(place, str operation not None):
     """Raise the error for an unavailable device."""
     asked = "backends.mps" if str(place).startswith("mps") else "cuda"
-    raise RuntimeError(f"{operation}: no such device (got {str(place)!r}, expected 'cpu'). This library computes on "
-                       f"the CPU: choose the device by {asked}.is_available(), which is False here.")
+    raise UnavailableDevice(f"{operation}: no such device (got {str(place)!r}, expected 'cpu'). This library computes "
+                            f"on the CPU: choose the device by {asked}.is_available(), which is False here.")
 
 
 cdef int meta_place(object place, str operation) except -1:
