@@ -72,7 +72,8 @@ def late_attributes(package, late):
 
 
 # Modules of other libraries, and the module of cygrad that is imported after one of them.
-COMPANIONS = {"einops._backends": "cygrad.compatibility.einops_backend"}
+COMPANIONS = {"einops._backends": "cygrad.compatibility.einops_backend",
+              "matplotlib.colors": "cygrad.compatibility.matplotlib_colors"}
 
 
 def companion_spec(fullname, path):

@@ -84,7 +84,14 @@ def while_loop(cond_fn, body_fn, carried_inputs):
 # ---------------------------------------------------------------------------------------- counts that are drawn
 
 def poisson(input, generator=None):
-    """Counts that are drawn, each with its own mean."""
+    """Counts that are drawn, each with its own mean.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.poisson(cygrad.zeros(3))
+    tensor([0., 0., 0.])
+    """
     counts = _drawn(generator, "poisson", input.dtype, input.shape, input.detach())
     return cygrad.where(cygrad.ones_like(counts, dtype=cygrad.bool), counts, input)      # with the gradient zero
 

@@ -29,8 +29,7 @@ __all__ = [
 
 
 def get_all_sharing_strategies():
-    """
-    The ways of sharing memory: by the descriptor of a file without a name.
+    """The ways of sharing memory: by the descriptor of a file without a name.
 
     Examples
     --------
@@ -42,8 +41,7 @@ def get_all_sharing_strategies():
 
 
 def get_sharing_strategy():
-    """
-    The way in which memory is shared.
+    """The way in which memory is shared.
 
     Examples
     --------
@@ -62,6 +60,11 @@ def set_sharing_strategy(new_strategy):
     ----------
     new_strategy : {"file_descriptor", "file_system"}
         Both are taken; descriptors are passed on in any case, so nothing is left in the file system.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.multiprocessing.set_sharing_strategy("file_system")
     """
     if new_strategy not in ("file_descriptor", "file_system"):
         raise ValueError(f"set_sharing_strategy: expected 'file_descriptor' or 'file_system' (got {new_strategy!r}).")

@@ -39,6 +39,15 @@ class Event:
         Bytes that were allocated and not freed, where that is recorded.
     cpu_parent : Event or None
     cpu_children : list of Event
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.profiler import profile
+    >>> with profile() as p:
+    ...     x = cygrad.ones(2).exp()
+    >>> [event.name for event in p.events()]
+    ['exp']
     """
 
     def __init__(self, name, kind, start, parent, shapes):
@@ -77,6 +86,15 @@ class EventAverage:
     count : int
     cpu_time_total, self_cpu_time_total, cpu_time : float
         Microseconds of all, without those of events within them, and of one on average.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.profiler import profile
+    >>> with profile() as p:
+    ...     x = cygrad.ones(2).exp().exp()
+    >>> {average.key: average.count for average in p.key_averages()}
+    {'exp': 2}
     """
 
     def __init__(self, event):
@@ -122,7 +140,17 @@ COLUMNS = {
 
 
 class EventList(list):
-    """Events or averages of them, which can be printed as a table."""
+    """Events or averages of them, which can be printed as a table.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.profiler import profile
+    >>> with profile() as p:
+    ...     x = cygrad.ones(2).exp()
+    >>> "Self CPU" in p.key_averages().table(sort_by="cpu_time_total")
+    True
+    """
 
     def __init__(self, events=(), *, with_memory=False, with_shapes=False):
         super().__init__(events)

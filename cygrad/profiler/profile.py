@@ -13,8 +13,7 @@ __all__ = ["ProfilerAction", "ProfilerActivity", "ProfilerState", "profile", "re
 
 
 class ProfilerActivity(enum.Enum):
-    """
-    What is profiled: there is only the CPU.
+    """What is profiled: there is only the CPU.
 
     Examples
     --------
@@ -27,14 +26,20 @@ class ProfilerActivity(enum.Enum):
 
 
 class ProfilerState(enum.Enum):
-    """Ways of profiling: there is one."""
+    """Ways of profiling: there is one.
+
+    Examples
+    --------
+    >>> from cygrad.profiler import ProfilerState
+    >>> ProfilerState.CPU.name
+    'CPU'
+    """
 
     Disabled, CPU, CUDA, NVTX, ITT, PRIVATEUSE1, KINETO = range(7)
 
 
 class ProfilerAction(enum.Enum):
-    """
-    What is done in a step: nothing, recording for nothing, recording, and handing over after it.
+    """What is done in a step: nothing, recording for nothing, recording, and handing over after it.
 
     Examples
     --------
@@ -47,8 +52,7 @@ class ProfilerAction(enum.Enum):
 
 
 def supported_activities():
-    """
-    What can be profiled: the CPU.
+    """What can be profiled: the CPU.
 
     Examples
     --------
@@ -118,6 +122,16 @@ def tensorboard_trace_handler(dir_name, worker_name=None, use_gzip=False):
         How the files begin.
     use_gzip : bool, default False
         Whether they are compressed.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> import os
+    >>> from cygrad.profiler import profile, tensorboard_trace_handler
+    >>> with profile(on_trace_ready=tensorboard_trace_handler("traces", "worker")):
+    ...     x = cygrad.ones(2).exp()
+    >>> len(os.listdir("traces"))
+    1
     """
     def write(profiler):
         os.makedirs(dir_name, exist_ok=True)

@@ -141,8 +141,7 @@ def sparse_csr_tensor(crow_indices, col_indices, values, size=None, *, dtype=Non
 @on_device
 def sparse_csc_tensor(ccol_indices, row_indices, values, size=None, *, dtype=None, device=None, pin_memory=False,
                       requires_grad=False, check_invariants=None, layout=None):
-    """
-    Return a sparse matrix sorted by columns; see `sparse_csr_tensor`.
+    """Return a sparse matrix sorted by columns; see `sparse_csr_tensor`.
 
     Examples
     --------
@@ -156,8 +155,7 @@ def sparse_csc_tensor(ccol_indices, row_indices, values, size=None, *, dtype=Non
 
 def sparse_compressed_tensor(compressed_indices, plain_indices, values, size=None, *, dtype=None, layout=None,
                              **options):
-    """
-    Return a sparse matrix of the layout ``sparse_csr`` or ``sparse_csc``.
+    """Return a sparse matrix of the layout ``sparse_csr`` or ``sparse_csc``.
 
     Examples
     --------
@@ -173,7 +171,16 @@ def sparse_compressed_tensor(compressed_indices, plain_indices, values, size=Non
 
 
 def sparse_bsr_tensor(*args, **options):
-    """Raise: block layouts are not supported."""
+    """Raise: block layouts are not supported.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.sparse.sparse_bsr_tensor([0, 1], [0], [[[1.0]]])
+    Traceback (most recent call last):
+        ...
+    NotImplementedError: sparse_bsr_tensor: block sparse layouts are not supported. Use sparse_csr_tensor.
+    """
     raise NotImplementedError("sparse_bsr_tensor: block sparse layouts are not supported. Use sparse_csr_tensor.")
 
 

@@ -47,6 +47,14 @@ class GradientEdge(namedtuple("GradientEdge", ["node", "output_nr", "ownership_t
     output_nr : int
     ownership_token : object or None
         What `get_gradient_edge` knows of the tensor besides; it also keeps the node.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.autograd.graph import get_gradient_edge
+    >>> edge = get_gradient_edge(cygrad.ones(2, requires_grad=True).exp())
+    >>> edge.node.name(), edge.output_nr
+    ('ExpBackward0', 0)
     """
 
     __slots__ = ()
@@ -353,7 +361,16 @@ cdef object call_accumulated(Hooks hooks, object leaf):
 # Hooks of tensors, and retained gradients of non-leaves: methods of Tensor.
 
 def retains_grad(Tensor self not None):
-    """Whether backward will retain the gradient of this non-leaf."""
+    """Whether backward will retain the gradient of this non-leaf.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> x = 2 * cygrad.ones(2, requires_grad=True)
+    >>> x.retain_grad()
+    >>> x.retains_grad
+    True
+    """
     cdef Node node = self.node
     if node is None or node.hooks is None:
         return False
@@ -362,7 +379,18 @@ def retains_grad(Tensor self not None):
 
 
 def retain_grad(Tensor self not None):
-    """Retain the gradient of this non-leaf in ``.grad`` during backward (no-op for a leaf)."""
+    """Retain the gradient of this non-leaf in ``.grad`` during backward (no-op for a leaf).
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> x = cygrad.ones(2, requires_grad=True)
+    >>> y = 2 * x
+    >>> y.retain_grad()
+    >>> (y * y).sum().backward()
+    >>> y.grad
+    tensor([4., 4.])
+    """
     cdef Node node
     if self.node is None and self.view_kind in (NO_GRAD_VIEW, INFERENCE_VIEW) and self.requires_grad:
         return                      # a leaf, also if its base was modified since
@@ -426,6 +454,14 @@ def register_post_accumulate_grad_hook(Tensor self not None, hook):
     ------
     RuntimeError
         If the tensor is not a leaf that requires grad.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> x = cygrad.ones(2, requires_grad=True)
+    >>> handle = x.register_post_accumulate_grad_hook(lambda leaf: print(leaf.grad))
+    >>> x.sum().backward()
+    tensor([1., 1.])
     """
     if not callable(hook):
         raise TypeError("register_post_accumulate_grad_hook: the hook must be callable "

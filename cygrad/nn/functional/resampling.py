@@ -79,7 +79,8 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corne
                          f"{' | '.join(_WITH_CORNERS)} (got mode {mode!r}).")
     n = as_tensor_argument("interpolate", "input", input).ndim - 2
     if n < 1:
-        raise ValueError(f"interpolate: expected input of shape (batch, channels, ...) (got shape {input.shape}).")
+        raise NotImplementedError("interpolate: expected input of shape (batch, channels, ...) (got shape "
+                                  f"{tuple(input.shape)}).")
     if (size is None) == (scale_factor is None):
         raise ValueError("interpolate: expected size or scale_factor (got "
                          f"{'both' if size is not None else 'none'}).")
