@@ -114,6 +114,7 @@ def integers(generator, shape, dtype, low, high):
     return np.asarray(array).astype(dtype, copy=False).reshape(shape)
 
 
+@functools.cache
 def limits(dtype):
     """Return the range of integers that the dtype of a tensor represents exactly, both ends included."""
     if dtype.name == "bool":
@@ -134,7 +135,8 @@ def bernoulli(generator, probabilities, shape, dtype):
 @_by_algorithm
 def permutation(generator, n, dtype):
     """The integers below n in random order."""
-    return generator.permutation(n).astype(dtype, copy=False)
+    numbers = generator.permutation(n)
+    return numbers if numbers.dtype == dtype else numbers.astype(dtype)
 
 
 @_by_algorithm
