@@ -5,15 +5,22 @@
 #include <stdint.h>
 #include <string.h>
 #include "simd/target_clones.h"
+#include "simd/word_moves.h"
 
+/* Whole vectors, as long as those of a row that reach into the next one stay within the buffer. */
 #define FILL_ROWS(type)                                                                                     \
     TARGET_CLONES static void fill_rows_##type(type *to, const char *data, int64_t stride, int64_t length,   \
                                               int64_t rows) {                                               \
-        for (int64_t row = 0; row < rows; row++, to += length) {                                            \
-            type value = *(const type *)(data + row * stride);                                              \
-            for (int64_t i = 0; i < length; i++)                                                            \
-                to[i] = value;                                                                              \
+        typedef type vector_t __attribute__((vector_size(64), aligned(sizeof(type)), may_alias));           \
+        const int64_t lanes = 64 / sizeof(type), whole = (length + lanes - 1) / lanes * lanes;               \
+        for (; rows * length >= whole && rows > 0; rows--, to += length, data += stride) {                  \
+            const vector_t value = *(const type *)data - (vector_t){0};                                     \
+            for (int64_t i = 0; i < length; i += lanes)                                                     \
+                *(vector_t *)(to + i) = value;                                                              \
         }                                                                                                   \
+        for (; rows > 0; rows--, to += length, data += stride)                                              \
+            for (int64_t i = 0; i < length; i++)                                                            \
+                to[i] = *(const type *)data;                                                                \
     }
 FILL_ROWS(uint32_t)
 FILL_ROWS(uint64_t)
@@ -22,16 +29,8 @@ FILL_ROWS(uint64_t)
  * of one number (0); returns 0 if it cannot. */
 static inline int repeat_rows(char *to, const char *data, int64_t size, int64_t step, int64_t stride, int64_t length,
                               int64_t rows) {
-    int64_t done, count, bytes = length * size;
-    if (step == size && stride == 0) {
-        memcpy(to, data, bytes);
-        for (done = 1; done < rows; done += count) {
-            count = done < rows - done ? done : rows - done;
-            memcpy(to + done * bytes, to, count * bytes);
-        }
-    } else if (step == size) {
-        for (done = 0; done < rows; done++)
-            memcpy(to + done * bytes, data + done * stride, bytes);
+    if (step == size) {
+        copy_rows(data, stride, to, length * size, length * size, rows);
     } else if (step == 0 && size == 4) {
         fill_rows_uint32_t((uint32_t *)to, data, stride, length, rows);
     } else if (step == 0 && size == 8) {
