@@ -6,6 +6,7 @@ import sys
 import warnings
 
 from cygrad import get_num_threads, set_num_threads
+from cygrad._system import usable_cores
 from cygrad.distributed import faults, library, rendezvous, single_process
 from cygrad.distributed.debug import compared, debugging, same_everywhere
 from cygrad.distributed.errors import DistError
@@ -347,7 +348,7 @@ def _share_cores(comm):
     """Divide cores among the ranks of this machine; -> whether there are more ranks than cores."""
     from mpi4py import MPI
     node = comm.Split_type(MPI.COMM_TYPE_SHARED)
-    own = os.sched_getaffinity(0)
+    own = usable_cores()
     masks = node.allgather(sorted(own))
     node.Free()
     share = sum(1 / sum(core in mask for mask in masks) for core in own)
