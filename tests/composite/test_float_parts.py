@@ -237,3 +237,16 @@ def test_rounding_to_decimals_keeps_large_numbers(dtype, large):
     assert cygrad.equal(rounded, x)
     rounded.sum().backward()
     assert x.grad.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(("dtype", "epsilon"), [(cygrad.float16, 2.0**-11), (cygrad.bfloat16, 2.0**-8)])
+def test_renorm_of_short_floats_is_rounded_once(dtype, epsilon):
+    x = cygrad.linspace(0.05, 0.95, 64).reshape(4, 16).to(dtype).requires_grad_()
+    exact = x.detach().double().requires_grad_()
+    weights = cygrad.linspace(0.5, 1.5, 64).reshape(4, 16).to(dtype)
+    for leaf, factors in ((x, weights), (exact, weights.double())):
+        leaf.renorm(2, 0, 0.5).backward(factors)
+    found, expected = x.renorm(2, 0, 0.5).detach(), exact.renorm(2, 0, 0.5).detach()
+    assert found.dtype is dtype
+    assert ((found.double() - expected).abs() <= 1.01 * epsilon * expected).all()
+    assert ((x.grad.double() - exact.grad).abs() <= 1.1 * epsilon * exact.grad.abs() + 1e-6).all()
