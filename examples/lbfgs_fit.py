@@ -33,7 +33,7 @@ from cygrad import nn, optim  # noqa: E402
 def arguments():
     """What the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__.strip().partition("\n")[0])
-    parser.add_argument("--iterations", type=int, default=100, help="at most so many (default: 100)")
+    parser.add_argument("--iterations", type=int, default=100, help="maximum (default: 100)")
     parser.add_argument("--penalty", type=float, default=0.01, help="factor of the squared weights (default: 0.01)")
     parser.add_argument("--seed", type=int, default=0, help="of the split (default: 0)")
     parser.add_argument("--out", type=Path, default=Path("out"), help="folder for the picture (default: out)")

@@ -59,7 +59,7 @@ def fourier(size):
 
 
 class Patterns:
-    """What is measured of an object: squared magnitudes of the Fourier transform behind each mask."""
+    """Return the measurements: squared magnitudes of the Fourier transform after each mask."""
 
     def __init__(self, size, masks, random):
         self.transform = cygrad.from_numpy(fourier(size))

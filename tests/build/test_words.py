@@ -13,8 +13,9 @@ WORDS = {
     "(?<!import )the lock|Python's lock|interpreter's lock": "the GIL", "by the way|on the way": "leave it out",
     "peers?": "PyTorch; other libraries",
 }
-FOLDERS = {"README.md", "docs", *(str(path.relative_to(ROOT)) for path in (
-    *(ROOT / "cygrad").iterdir(), *(ROOT / "cygrad/_core").iterdir()))} - {"cygrad/_core"}
+FOLDERS = {"README.md", "CONTRIBUTING.md", "docs", "benchmarks", "build_tools", "examples", *(
+    str(path.relative_to(ROOT)) for folder in ("cygrad", "cygrad/_core") for path in (ROOT / folder).iterdir()
+)} - {"cygrad/_core"}
 # The parameter of P2POp is named `peer`, as in PyTorch.
 ALLOWED = {"cygrad/distributed/point_to_point.py": {"peer"}}
 SUFFIXES = {".md", ".py", ".toml", ".pyx", ".pxd", ".h"}
