@@ -11,16 +11,17 @@
 #define FILL_ROWS(type)                                                                                     \
     TARGET_CLONES static void fill_rows_##type(type *to, const char *data, int64_t stride, int64_t length,   \
                                               int64_t rows) {                                               \
-        typedef type vector_t __attribute__((vector_size(64), aligned(sizeof(type)), may_alias));           \
-        const int64_t lanes = 64 / sizeof(type), whole = (length + lanes - 1) / lanes * lanes;               \
-        for (; rows * length >= whole && rows > 0; rows--, to += length, data += stride) {                  \
-            const vector_t value = *(const type *)data - (vector_t){0};                                     \
-            for (int64_t i = 0; i < length; i += lanes)                                                     \
-                *(vector_t *)(to + i) = value;                                                              \
+        enum { LANES = 64 / sizeof(type) };                                                                 \
+        const int64_t whole = (length + LANES - 1) / LANES * LANES;                                          \
+        for (; rows > 0; rows--, to += length, data += stride) {                                            \
+            const type value = *(const type *)data;                                                         \
+            int64_t i = 0;                                                                                  \
+            for (; rows * length >= whole && i < length; i += LANES)                                        \
+                for (int k = 0; k < LANES; k++)                                                             \
+                    to[i + k] = value;                                                                      \
+            for (; i < length; i++)                                                                         \
+                to[i] = value;                                                                              \
         }                                                                                                   \
-        for (; rows > 0; rows--, to += length, data += stride)                                              \
-            for (int64_t i = 0; i < length; i++)                                                            \
-                to[i] = *(const type *)data;                                                                \
     }
 FILL_ROWS(uint32_t)
 FILL_ROWS(uint64_t)

@@ -185,12 +185,12 @@ def pixel_shuffle(input, upscale_factor):
              [2, 3]]])
     """
     as_tensor_argument("pixel_shuffle", "input", input)
-    r = upscale_factor
-    if input.ndim < 3 or r < 1 or input.shape[-3] % (r * r):
+    r, shape = upscale_factor, tuple(input.shape)
+    if len(shape) < 3 or r < 1 or shape[-3] % (r * r):
         raise RuntimeError("pixel_shuffle: expected input with at least 3 dimensions and a number of channels "
                            "divisible by the square of upscale_factor, which is positive (got shape "
-                           f"{input.shape} and {r}).")
-    *batch, channels, height, width = input.shape
+                           f"{shape} and {r}).")
+    batch, (channels, height, width) = shape[:-3], shape[-3:]
     n, channels = len(batch), channels // (r * r)
     parts = operators.permute(operators.reshape(input, (*batch, channels, r, r, height, width)),
                               (*range(n + 1), n + 3, n + 1, n + 4, n + 2))

@@ -95,8 +95,8 @@ def test_unique_dim(dtype):
 @pytest.mark.parametrize("dtype", REAL[1:])
 @pytest.mark.parametrize("right", [False, True])
 def test_searchsorted(dtype, right):
-    for row_shape, value_shape in (((50,), (7, 3)), ((50,), ()), ((1000,), (600,)), ((2, 3, 20), (2, 3, 9)), ((0,), (4,)),
-                                   ((5,), (0,))):
+    for row_shape, value_shape in (((50,), (7, 3)), ((50,), ()), ((1000,), (600,)), ((2, 3, 20), (2, 3, 9)),
+                                   ((0,), (4,)), ((5,), (0,))):
         rows = np.sort(numbers(row_shape, dtype), axis=-1)
         values = numbers(value_shape, dtype)
         for narrow in (False, True):
