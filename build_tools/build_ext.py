@@ -18,7 +18,8 @@ from setuptools.modified import newer_group
 from build_tools import openblas, operator_table, stubs
 from build_tools.configuration import Configuration
 from build_tools.files import copy_if_changed, write_if_changed
-from build_tools.modules import CORE, OPERATOR_TABLE, Library, registers_kernels
+from build_tools.modules import CORE, OPERATOR_TABLE, Library, headers, registers_kernels
+from build_tools.openmp import CROSS_BUILD
 
 FACTS = '''"""What the libraries hold, and facts about this build for `cygrad.show_config()`. Written by the build."""
 
@@ -43,6 +44,11 @@ def link_dir(configuration: Configuration) -> Path:
 def base_dir(configuration: Configuration) -> Path:
     """Return the build directory, one per configuration: changing a flag back does not rebuild."""
     return Path("build") / configuration.key
+
+
+def translation_dir(configuration: Configuration) -> Path:
+    """Return where the C code lies, which builds that differ in compilers or their flags alone share."""
+    return Path("build", f"cython-{configuration.translation_key}")
 
 
 class BuildExt(build_ext):
@@ -81,23 +87,27 @@ class BuildExt(build_ext):
     def cythonize(self):
         """Translate changed modules, and those that cimport a changed .pxd."""
         chosen = [module for module in self.modules if module.chosen]
-        translated = cythonize(
-            chosen,
-            nthreads=self.parallel,
-            build_dir=str(base_dir(self.configuration) / "cython"),
-            compiler_directives=self.configuration.directives,
-            include_path=["."],
-            force=self.force,
-        )
+        translation_dir(self.configuration).mkdir(parents=True, exist_ok=True)
+        with open(translation_dir(self.configuration) / "lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            translated = cythonize(
+                chosen,
+                nthreads=self.parallel,
+                build_dir=str(translation_dir(self.configuration)),
+                compiler_directives=self.configuration.directives,
+                include_path=["."],
+                force=self.force,
+            )
+            for module in chosen:
+                path = Path(self.translated(module))
+                write_if_changed(path, path.read_text().replace(*LIST_APPEND))
         by_name = {extension.name: extension for extension in translated}
         for module in chosen:
-            path = Path(self.translated(module))
-            write_if_changed(path, path.read_text().replace(*LIST_APPEND))
-        for module in chosen:
-            own, ours = by_name[module.name], module.extra_compile_args
-            module.depends = own.depends
+            own, ours = by_name[module.name].extra_compile_args, module.extra_compile_args
+            module.depends = [*map(str, headers(Path(self.translated(module)))),
+                              *(flag for flag in ours if flag.endswith(".h"))]
             # The last flags, those of the module, take precedence.
-            module.extra_compile_args = ours + [flag for flag in own.extra_compile_args if flag not in ours]
+            module.extra_compile_args = ours + [flag for flag in own if flag not in ours]
 
     def build_extensions(self):
         """Compile changed files, and link the libraries."""
@@ -115,7 +125,7 @@ class BuildExt(build_ext):
 
     def translated(self, module: Extension) -> str:
         """Return the path of the C code of a module."""
-        return str(base_dir(self.configuration) / "cython" / Path(module.sources[0]).with_suffix(".c"))
+        return str(translation_dir(self.configuration) / Path(module.sources[0]).with_suffix(".c"))
 
     def object(self, source: str) -> Path:
         return Path(*self.compiler.object_filenames([source], output_dir=self.build_temp))
@@ -177,8 +187,8 @@ class BuildExt(build_ext):
                 module.unlink()
 
     def write_stub(self, package: Path):
-        """Write the stubs, unless a sanitizer or missing modules prevent the import."""
-        partial = self.configuration.sanitizer or os.environ.get("CYGRAD_MODULES")
+        """Write the stubs, unless a sanitizer, missing modules or a cross build prevent the import."""
+        partial = self.configuration.sanitizer or os.environ.get("CYGRAD_MODULES") or CROSS_BUILD
         if not partial and (package / "__init__.py").exists():
             stubs.write(package.parent)
 

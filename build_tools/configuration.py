@@ -30,6 +30,7 @@ DIRECTIVES = {
     "embedsignature.format": "clinic",  # becomes __text_signature__, leaves docstrings alone
     "auto_pickle": False,  # an unpickled object would lack its C memory
     "freethreading_compatible": True,
+    "emit_code_comments": False,  # a fifth of the lines of the C code
     "profile": False,
 }
 DEBUG_DIRECTIVES = {"boundscheck": True, "wraparound": True, "initializedcheck": True}
@@ -43,11 +44,11 @@ COMMON_FLAGS = [
     "-fvisibility=hidden",
     "-Wno-unused-function",
     "-Wno-sign-compare",
+    "-Wno-psabi",       # vectors are passed between inlined functions only, so their calling convention does not matter
 ]
 RELEASE_FLAGS = ["-O3", "-g0"]
-# Cython includes <stdatomic.h>, whose names hide ours (atomic.pxd), and Clang's refuse plain integers. Clang also warns
-# about vectors passed by value to inlined functions.
-CLANG_FLAGS = ["-D__STDC_NO_ATOMICS__", "-Wno-psabi"]
+# Cython includes <stdatomic.h>, whose names hide ours (atomic.pxd), and Clang's refuse plain integers.
+CLANG_FLAGS = ["-D__STDC_NO_ATOMICS__"]
 # For the layers of every call: inlining by -O3 makes long functions save more registers, which costs 1 % of the
 # instructions of operations on small tensors.
 CALL_PATH = {"memory", "arrays", "graph", "dispatch"}
@@ -114,7 +115,12 @@ class Configuration:
     def key(self) -> str:
         """Return a directory name that differs for different configurations."""
         words = ["debug" if self.debug else "release", *filter(None, [self.sanitizer])]
-        return "-".join([*words, hashlib.sha256(repr(self.facts()).encode()).hexdigest()[:8]])
+        return "-".join([*words, _hash(self.facts())])
+
+    @property
+    def translation_key(self) -> str:
+        """Return a hash of what the C code depends on besides the sources."""
+        return _hash([version("Cython"), self.directives])
 
     def facts(self) -> dict:
         """Return the configuration as plain values, for the package and for the key."""
@@ -146,6 +152,10 @@ def compiler_version() -> str:
     except (OSError, subprocess.CalledProcessError):
         return f"{command[0]} on {platform.system()}"
     return answer.stdout.partition("\n")[0]
+
+
+def _hash(value) -> str:
+    return hashlib.sha256(repr(value).encode()).hexdigest()[:8]
 
 
 def _usable_cores() -> int:

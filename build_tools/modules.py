@@ -97,8 +97,9 @@ def extension(name: str, source: Path, configuration: Configuration) -> Extensio
         [str(source)],
         include_dirs=[numpy.get_include(), openblas.include_dir(), str(CORE)],
         define_macros=MACROS,
-        extra_compile_args=configuration.compile_args_of(source.parent.name),
-        depends=sorted(map(str, CORE.rglob("*.h") if source.suffix == ".pyx" else headers(source))),
+        extra_compile_args=configuration.compile_args_of(source.parent.name)
+        + (["-std=c++17"] if source.suffix == ".cpp" else []),
+        depends=[] if source.suffix == ".pyx" else sorted(map(str, headers(source))),
     )
 
 

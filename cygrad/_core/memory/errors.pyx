@@ -32,7 +32,7 @@ cdef const char *sizes_text(int n, const long long *values) noexcept nogil:
             used += snprintf(text + used, SHAPE_TEXT - used, b"...")
             break
         used += snprintf(text + used, SHAPE_TEXT - used, b"%s%lld", b", " if i else b"", values[i])
-    snprintf(text + used, SHAPE_TEXT - used, b",)" if n == 1 else b")")
+    snprintf(text + used, SHAPE_TEXT - used, b"%s", b",)" if n == 1 else b")")
     return text
 
 

@@ -151,14 +151,14 @@ waiting_at_fork()
 cdef extern from * nogil:
     """
     #include <pthread.h>
-    #include <stdlib.h>
-    #include <sys/mman.h>
+    #include "memory/system_memory.h"
     #define MAPPED_FROM ((size_t)256 << 10)    /* smaller ones come from malloc */
-    #define HUGE_PAGE ((size_t)2 << 20)
-    #define PAGE ((size_t)4096)
-    #define COLOR ((size_t)13 * 64)             /* 64 offsets in a page, successive ones far apart */
+    #define COLORED ((size_t)4096)              /* a block begins within these first bytes of its mapping */
+    #define COLOR ((size_t)13 * 64)             /* 64 offsets in them, successive ones far apart */
     static size_t mapped_bytes(size_t nbytes) {
-        return nbytes < 2 * HUGE_PAGE ? nbytes : (nbytes + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1);
+        if (nbytes >= 2 * HUGE_PAGE)
+            nbytes = (nbytes + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1);
+        return (nbytes + COLORED + LARGEST_PAGE - 1) & ~(LARGEST_PAGE - 1);
     }
 
     static pthread_mutex_t large_mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -167,30 +167,15 @@ cdef extern from * nogil:
     static void large_at_fork(void) { pthread_atfork(large_lock, large_unlock, large_unlock); }
 
     static char *system_take(size_t nbytes) {
-        void *block = NULL;
-        if (nbytes < MAPPED_FROM)
-            return posix_memalign(&block, 64, nbytes) ? NULL : block;
-        nbytes = mapped_bytes(nbytes);
         static size_t taken;
-        size_t color = __atomic_fetch_add(&taken, 1, __ATOMIC_RELAXED) * COLOR % PAGE;
-        size_t extra = nbytes >= HUGE_PAGE ? HUGE_PAGE : 0;
-        char *raw = mmap(NULL, nbytes + PAGE + extra, PROT_READ | PROT_WRITE,
-                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (raw == MAP_FAILED) return NULL;
-        if (extra) {
-            size_t before = (HUGE_PAGE - ((size_t)raw & (HUGE_PAGE - 1))) & (HUGE_PAGE - 1);
-            if (before) munmap(raw, before);
-            if (extra - before) munmap(raw + before + nbytes + PAGE, extra - before);
-            raw += before;
-    #ifdef MADV_HUGEPAGE
-            madvise(raw, nbytes, MADV_HUGEPAGE);
-    #endif
-        }
-        return raw + color;
+        if (nbytes < MAPPED_FROM)
+            return (char *)take_aligned(nbytes);
+        char *mapped = (char *)map_memory(mapped_bytes(nbytes), nbytes >= HUGE_PAGE ? HUGE_PAGE : 0);
+        return mapped ? mapped + __atomic_fetch_add(&taken, 1, __ATOMIC_RELAXED) * COLOR % COLORED : NULL;
     }
     static void system_give(char *block, size_t nbytes) {
         if (nbytes < MAPPED_FROM) free(block);
-        else munmap((char *)((size_t)block & ~(PAGE - 1)), mapped_bytes(nbytes) + PAGE);
+        else unmap_memory((char *)((size_t)block & ~(COLORED - 1)), mapped_bytes(nbytes));
     }
     /* The address sanitizer reports accesses after the end of a block, or in a free block. */
     #ifdef __SANITIZE_ADDRESS__
@@ -429,30 +414,17 @@ set_large_limit(_memory_of_this_machine() // 4)
 cdef extern from * nogil:
     """
     #include <pthread.h>
-    #include <sys/mman.h>
+    #include "memory/system_memory.h"
     #define SLAB_BYTES ((size_t)256 << 10)
-    #define REGION_BYTES ((size_t)2 << 20)
+    #define REGION_BYTES HUGE_PAGE
 
     static pthread_mutex_t slabs_mutex = PTHREAD_MUTEX_INITIALIZER;
     static void slabs_lock(void) { pthread_mutex_lock(&slabs_mutex); }
     static void slabs_unlock(void) { pthread_mutex_unlock(&slabs_mutex); }
     /* A forking thread holds the mutex, so that the child's slabs are consistent and unlocked. */
     static void slabs_at_fork(void) { pthread_atfork(slabs_lock, slabs_unlock, slabs_unlock); }
-
-    static void *map_region(void) {
-        /* Map twice as much and unmap all but the aligned part. */
-        char *raw = mmap(NULL, 2 * REGION_BYTES, PROT_READ | PROT_WRITE,
-                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (raw == MAP_FAILED) return NULL;
-        size_t before = (REGION_BYTES - ((size_t)raw & (REGION_BYTES - 1))) & (REGION_BYTES - 1);
-        if (before) munmap(raw, before);
-        munmap(raw + before + REGION_BYTES, REGION_BYTES - before);
-    #ifdef MADV_HUGEPAGE
-        madvise(raw + before, REGION_BYTES, MADV_HUGEPAGE);
-    #endif
-        return raw + before;
-    }
-    static void unmap_region(void *region) { munmap(region, REGION_BYTES); }
+    static void *map_region(void) { return map_memory(REGION_BYTES, REGION_BYTES); }
+    static void unmap_region(void *region) { unmap_memory(region, REGION_BYTES); }
     """
     size_t SLAB_BYTES
     size_t REGION_BYTES
@@ -686,10 +658,6 @@ cdef extern from * nogil:
         return EACH_APART && __atomic_load_n(&until_failure, __ATOMIC_RELAXED) > 0
                && __atomic_sub_fetch(&until_failure, 1, __ATOMIC_RELAXED) == 0;
     }
-    static void *block_apart(size_t nbytes) {
-        void *block;
-        return posix_memalign(&block, 64, nbytes ? nbytes : 1) ? NULL : block;
-    }
 
     static pthread_key_t thread_end;
     static pthread_mutex_t threads_mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -706,7 +674,7 @@ cdef extern from * nogil:
     bint EACH_APART
     long long until_failure
     bint fails_now()
-    void *block_apart(size_t nbytes)
+    void *take_aligned(size_t nbytes)
     void threads_lock()
     void threads_unlock()
     int watch_threads(void (*at_end)(void *) noexcept nogil)
@@ -831,7 +799,7 @@ cdef void _spill(cache_t *cache, int size_class) noexcept nogil:
 cdef void *_allocate_apart(int size_class, int64_t nbytes) noexcept nogil:
     """Allocate exactly `nbytes` with malloc, counted as a block of its class."""
     cdef cache_t *cache = <cache_t *>thread_cache if thread_cache != NULL else _new_cache()
-    cdef void *block = block_apart(nbytes) if cache != NULL and not fails_now() else NULL
+    cdef void *block = take_aligned(nbytes) if cache != NULL and not fails_now() else NULL
     if block != NULL:
         cache.taken += size_class * UNIT
     return block
@@ -965,7 +933,7 @@ cdef storage_t *storage_new(int64_t nbytes) noexcept nogil:
             return _no_memory(nbytes)
         storage = <storage_t *>(data + size_class * UNIT - sizeof(storage_t))
         if EACH_APART:
-            storage = <storage_t *>block_apart(sizeof(storage_t))
+            storage = <storage_t *>take_aligned(sizeof(storage_t))
             if storage == NULL:
                 _deallocate_class(data, size_class)
                 return _no_memory(nbytes)

@@ -4,7 +4,7 @@
 #include "optimizers/optimize_options.h"
 
 #define SQRT(x) __builtin_choose_expr(DOUBLE, sqrt(x), sqrtf(x))
-#define ABS(x) __builtin_choose_expr(DOUBLE, fabs(x), fabsf(x))
+#define ABS(x) ((REAL)fabs(x))
 #define LOOPS "optimizers/optimize_loops.h"
 #include "simd/simd_targets.h"
 #undef LOOPS

@@ -1,8 +1,8 @@
 /* The operations of chains.h for one type of real numbers and one instruction set. */
-#if defined(__AVX512F__)
+#if SIMD_LEVEL == 2
 #define WIDTH 64
 #define EACH EACH_OF_16
-#elif defined(__AVX2__)
+#elif SIMD_LEVEL == 1
 #define WIDTH 32
 #define EACH EACH_OF_8
 #else
@@ -24,7 +24,7 @@ INLINE NAME(chained_t) NAME(chained_sqrt)(NAME(chained_t) x) {
 }
 
 /* Compilers turn the operands of sums and products as they like, and of two nan the first one is the result. */
-#if defined(__x86_64__) && defined(__AVX__) && !defined(__clang__)
+#if SIMD_LEVEL > 0 || (defined(__x86_64__) && defined(__AVX__))
 #define IN_ORDER(name, x, y) __asm__("v" #name SUFFIX " %2, %1, %0" : "=v"(x) : "v"(x), "vm"(y))
 #elif defined(__x86_64__) && defined(__GNUC__)
 #define IN_ORDER(name, x, y) __asm__(#name SUFFIX " %1, %0" : "+x"(x) : "x"(y))

@@ -7,19 +7,7 @@
 #ifndef CYGRAD_CHAINS_H
 #define CYGRAD_CHAINS_H
 
-#include <stdint.h>
-
-/* Where an operand is found: in the registers, in an array, or it is one number for all elements. */
-enum { HELD, ELEMENTS, NUMBER };
-
-/* `operation`: as they are counted in short_loops.h. `kept`: the result is written, too. */
-#define CHAIN_CODE(operation, one, other, kept) ((((operation) * 3 + (one)) * 3 + (other)) * 2 + (kept))
-
-typedef struct {
-    int64_t code;
-    const char *left, *right;
-    char *out;
-} chain_step_t;
+#include "primitives/chain_steps.h"
 
 #define EACH_OF_8(X, ...) \
     X(0, __VA_ARGS__) X(1, __VA_ARGS__) X(2, __VA_ARGS__) X(3, __VA_ARGS__) \

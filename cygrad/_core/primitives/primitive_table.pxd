@@ -53,7 +53,7 @@ cdef void set_loop_status(int status) noexcept nogil
 
 # Several cheap operations on the same elements, block by block, with what one makes in registers for the next.
 
-cdef extern from "primitives/chains.h" nogil:
+cdef extern from "primitives/chain_steps.h" nogil:
     # Where an operand is found.
     enum:
         HELD              # in registers: what the step before has made

@@ -29,7 +29,7 @@ INLINE REAL NAME(next_after)(REAL x, REAL y) {
     const UNSIGNED sign = (UNSIGNED)1 << (8 * sizeof(REAL) - 1), bits = NAME(bits_of)(x);
     const UNSIGNED moved = (x < y) == (x > 0) ? bits + 1 : bits - 1;
     const REAL near = NAME(of_bits)(x == 0 ? (NAME(bits_of)(y) & sign) | 1 : moved), other = x == y ? y : near;
-    return (x != x) | (y != y) ? x + y : other;
+    return ((x != x) | (y != y)) ? x + y : other;
 }
 
 /* The parts of frexp(): a mantissa in [1/2, 1) and an exponent; what is 0 or not finite stays and has the exponent 0. */
@@ -158,7 +158,7 @@ INLINE REAL NAME(hardswish_slope)(REAL grad, REAL x) {
 
 INLINE REAL NAME(hardsigmoid_slope)(REAL grad, REAL x) {
     const REAL part = grad / 6;
-    return (x > -3) & (x < 3) ? part : 0;
+    return ((x > -3) & (x < 3)) ? part : 0;
 }
 
 INLINE REAL NAME(softplus_above)(REAL x, REAL beta, REAL threshold) {
@@ -216,7 +216,7 @@ INLINE REAL NAME(between)(REAL x, REAL y, REAL weight) {
 /* Squares of float32 neither overflow nor underflow in double precision. */
 INLINE REAL NAME(hypotenuse)(REAL x, REAL y) {
     const double value = sqrt((double)x * x + (double)y * y);
-    return (ABSOLUTE(x) == INFINITY) | (ABSOLUTE(y) == INFINITY) ? (REAL)INFINITY : (REAL)value;
+    return ((ABSOLUTE(x) == INFINITY) | (ABSOLUTE(y) == INFINITY)) ? (REAL)INFINITY : (REAL)value;
 }
 
 /* log(exp(x) + exp(y)), to base 2 if `unit` is log(2) */

@@ -53,7 +53,7 @@ EACH(nextafter, TWO, NAME(next_after)(x, y))
 EACH(replace_non_finite, FOUR, NAME(replaced)(x, y, z, w))
 EACH(present_backward, TWO, y != y ? 0 : x)
 EACH(finite_backward, TWO, ABSOLUTE(y) < INFINITY ? x : 0)
-EACH(hardtanh_backward, FOUR, (y <= z) | (y >= w) ? 0 : x)
+EACH(hardtanh_backward, FOUR, ((y <= z) | (y >= w)) ? 0 : x)
 TRUTH(logical_not, ONE, x == 0)
 TRUTH(logical_and, TWO, (x != 0) & (y != 0))
 TRUTH(logical_or, TWO, (x != 0) | (y != 0))
@@ -178,7 +178,7 @@ static void NAME(floor_divide_loop)(const REAL *const *operand, REAL *out, int64
         NAME(fmod_loop)(part, block, count, 0);
         for (int64_t i = 0; i < count; i++) {
             const REAL rest = block[i], ratio = x[i] / y[i], whole = (x[i] - rest) / y[i];
-            const REAL div = (rest != 0) & ((y[i] < 0) != (rest < 0)) ? whole - 1 : whole;
+            const REAL div = ((rest != 0) & ((y[i] < 0) != (rest < 0))) ? whole - 1 : whole;
             const REAL low = DOUBLE ? (REAL)floor(div) : (REAL)floorf((float)div);
             const REAL value = div - low > (REAL)0.5 ? low + 1 : low;
             const REAL signed_value = div == 0 ? NAME(signed_as)(0, ratio) : value;

@@ -1,5 +1,5 @@
 /* Include LOOPS for float32 and float64, for the instruction set of SIMD_TARGET; see simd_targets.h. */
-#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+#if SIMD_LEVEL > 0 || defined(__FMA__) || defined(__ARM_FEATURE_FMA)
 #define FUSED 1
 #define IN_ONE(fma, a, b, c) fma(a, b, c)
 #else
@@ -28,3 +28,5 @@
 #undef MULTIPLY_ADD
 #undef FUSED
 #undef IN_ONE
+#undef SIMD_LEVEL
+#undef SIMD_TARGET

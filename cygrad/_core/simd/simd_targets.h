@@ -8,8 +8,8 @@
  *
  * FLOAT_SIMD_VARIANTS is for a function that LOOPS has for float32 alone.
  *
- * LOOPS has no include guard. It uses REAL (the type), DOUBLE (0 or 1) and NAME(function), which gives each variant its
- * own name. Unlike the clones of target_clones.h, variants know at compile time whether their processor has fused
+ * LOOPS has no include guard. It uses REAL (the type), DOUBLE (0 or 1), SIMD_LEVEL (a result of simd_target()) and
+ * NAME(function), which gives each variant its own name. Unlike the clones of target_clones.h, variants know at compile time whether their processor has fused
  * multiply-adds: MULTIPLY_ADD(a, b, c) is then rounded once. So processors may round differently; but on one processor
  * vector and scalar code are bit-identical, because every operation is spelled out.
  */
@@ -42,20 +42,18 @@
 
 #endif
 
+#define SIMD_LEVEL 0
 #define SIMD_TARGET(function) function
 #include "simd/simd_target_dtypes.h"
-#undef SIMD_TARGET
 #if SIMD_TARGETS > 1
-#pragma GCC push_options
-#pragma GCC target("avx2,fma")
+BEGIN_AVX2
+#define SIMD_LEVEL 1
 #define SIMD_TARGET(function) function##_avx2
 #include "simd/simd_target_dtypes.h"
-#undef SIMD_TARGET
-#pragma GCC pop_options
-#pragma GCC push_options
-#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")
+END_SIMD_TARGET
+BEGIN_AVX512
+#define SIMD_LEVEL 2
 #define SIMD_TARGET(function) function##_avx512
 #include "simd/simd_target_dtypes.h"
-#undef SIMD_TARGET
-#pragma GCC pop_options
+END_SIMD_TARGET
 #endif

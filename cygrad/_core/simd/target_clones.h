@@ -3,14 +3,22 @@
 #ifndef CYGRAD_TARGET_CLONES_H
 #define CYGRAD_TARGET_CLONES_H
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__GLIBC__) \
-    && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#if __GNUC__ >= 12                      /* x86-64-v4 has AVX512BW */
-#define TARGET_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#elif defined(__clang__)
+#define SANITIZED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
 #else
+#define SANITIZED 0
+#endif
+
+#if defined(__x86_64__) && defined(__GNUC__) && defined(__GLIBC__) && !SANITIZED
+#if defined(__clang__) ? __clang_major__ >= 19 : __GNUC__ >= 12    /* x86-64-v4 has AVX512BW */
+#define TARGET_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#elif !defined(__clang__)
 #define TARGET_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
 #endif
-#else
+#endif
+#if !defined(TARGET_CLONES)
 #define TARGET_CLONES
 #endif
 

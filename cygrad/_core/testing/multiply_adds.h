@@ -2,14 +2,12 @@
  * target. */
 #undef WIDTH
 #undef MULTIPLY_ADD_ALL
-#if defined(__AVX512F__)
-#include <immintrin.h>
+#if SIMD_LEVEL == 2
 #define WIDTH 64
 #define MULTIPLY_ADD_ALL(a, b, c)                                                                 \
     (DOUBLE ? (NAME(register_t))_mm512_fmadd_pd((__m512d)(a), (__m512d)(b), (__m512d)(c))         \
             : (NAME(register_t))_mm512_fmadd_ps((__m512)(a), (__m512)(b), (__m512)(c)))
-#elif defined(__AVX2__)
-#include <immintrin.h>
+#elif SIMD_LEVEL == 1
 #define WIDTH 32
 #define MULTIPLY_ADD_ALL(a, b, c)                                                                 \
     (DOUBLE ? (NAME(register_t))_mm256_fmadd_pd((__m256d)(a), (__m256d)(b), (__m256d)(c))         \

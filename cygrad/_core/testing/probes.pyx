@@ -31,6 +31,9 @@ cdef extern from * nogil:
 
 cdef extern from * nogil:
     """
+    #if defined(__x86_64__)
+    #include <immintrin.h>
+    #endif
     #define LOOPS "testing/multiply_adds.h"
     #include "simd/simd_targets.h"
     #undef LOOPS

@@ -22,7 +22,7 @@ enum { FIRST = 1, SECOND, HIGHEST };              /* order: p = 1, p = 2 and p =
 
 /* Return the maximum; nan wins. */
 INLINE REAL NAME(larger)(REAL x, REAL y) {
-    return (y > x) | (y != y) ? y : x;
+    return ((y > x) | (y != y)) ? y : x;
 }
 
 /* Accumulate |a - b| or its square into `sum`, or take their maximum. */
@@ -69,7 +69,7 @@ static REAL NAME(scaled_distance)(const REAL *x, const REAL *y, int64_t k, int64
     double largest = 0, sum = 0;
     for (int64_t c = 0; c < m; c++) {
         const double difference = fabs((double)x[c] - (double)y[c * k]);
-        largest = (difference > largest) | (difference != difference) ? difference : largest;
+        largest = ((difference > largest) | (difference != difference)) ? difference : largest;
     }
     if (!(largest > 0 && largest <= DBL_MAX))
         return (REAL)largest;

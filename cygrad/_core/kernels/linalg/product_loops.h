@@ -3,7 +3,7 @@
    A block of results stays in registers. Each sum is in order, with fused multiply-adds where the processor has them,
    so its bits do not depend on the block. */
 
-#if defined(__AVX512F__)
+#if SIMD_LEVEL == 2
 #define BYTES 64
 #define DOWN 8
 #define ACROSS 3
@@ -12,7 +12,7 @@
 #else
 #define FUSE(a, b, c) (NAME(lanes))_mm512_fmadd_ps((__m512)(a), (__m512)(b), (__m512)(c))
 #endif
-#elif defined(__AVX2__)
+#elif SIMD_LEVEL == 1
 #define BYTES 32
 #define DOWN 4
 #define ACROSS 3

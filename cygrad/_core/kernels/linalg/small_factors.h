@@ -2,9 +2,9 @@
  * one matrix per lane of a vector. The operations for each are the same in all lanes and on all processors. */
 #undef LANES
 #undef BYTES
-#if defined(__AVX512F__)
+#if SIMD_LEVEL == 2
 #define BYTES 64
-#elif defined(__AVX2__)
+#elif SIMD_LEVEL == 1
 #define BYTES 32
 #else
 #define BYTES 16

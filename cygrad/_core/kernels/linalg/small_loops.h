@@ -1,5 +1,5 @@
 /* Products of small matrices, for which a call of BLAS costs more than the arithmetic; see small_products.h. */
-#if defined(__AVX512F__)
+#if SIMD_LEVEL == 2
 #define BYTES 64
 #define MASK(n) ((1u << (n)) - 1)
 #if DOUBLE
@@ -19,7 +19,7 @@
 #define FUSE(a, b, c) _mm512_fmadd_ps(a, b, c)
 #define TIMES(a, b) _mm512_mul_ps(a, b)
 #endif
-#elif defined(__AVX2__)
+#elif SIMD_LEVEL == 1
 #define BYTES 32
 #define MASK_OF(name) __m256i name
 #if DOUBLE

@@ -90,7 +90,7 @@ INLINE void NAME(recurrence)(const REAL *values, const REAL *scores, const REAL 
                     NAME(load_skips)(skip, to, n, skips);
                 for (int j = 0; j < STATES; j++) {
                     const REAL part = NAME(share_of)(before[j], share[j], score[j]) * carried[j];
-                    result[j] += (by < 2) | (skips[j] != 0) ? part : 0;
+                    result[j] += ((by < 2) | (skips[j] != 0)) ? part : 0;
                 }
             }
             memcpy(out + t * row + start, result, count * sizeof(REAL));

@@ -145,7 +145,7 @@ static void NAME(grid_slopes)(const grid_t *g, const REAL *grid, int64_t begin, 
 }
 
 /* Add a vector of gathered elements times factors to sums; -1 is skipped. Compilers do not vectorize such a loop. */
-#if defined(__AVX512F__) && DOUBLE
+#if SIMD_LEVEL == 2 && DOUBLE
 #define LANES 8
 #define LANES_OF(name) __m512d name = _mm512_setzero_pd()
 #define PLACES_OF(name, from) __m256i name = _mm256_loadu_si256((const __m256i *)(from))
@@ -155,7 +155,7 @@ static void NAME(grid_slopes)(const grid_t *g, const REAL *grid, int64_t begin, 
         sums = _mm512_mask_add_pd(sums, there, sums, _mm512_mul_pd(_mm512_loadu_pd(factor), chosen)); \
     } while (0)
 #define STORE(to, sums) _mm512_storeu_pd(to, sums)
-#elif defined(__AVX512F__)
+#elif SIMD_LEVEL == 2
 #define LANES 16
 #define LANES_OF(name) __m512 name = _mm512_setzero_ps()
 #define PLACES_OF(name, from) __m512i name = _mm512_loadu_si512(from)
@@ -179,7 +179,7 @@ static void NAME(grid_slopes)(const grid_t *g, const REAL *grid, int64_t begin, 
         sums = _mm512_add_ps(sums, _mm512_mul_ps(_mm512_loadu_ps(next_factor), \
                                                  _mm512_permutex2var_ps(low, odd, high))); \
     } while (0)
-#elif defined(__AVX2__) && DOUBLE
+#elif SIMD_LEVEL == 1 && DOUBLE
 #define LANES 4
 #define LANES_OF(name) __m256d name = _mm256_setzero_pd()
 #define PLACES_OF(name, from) __m128i name = _mm_loadu_si128((const __m128i *)(from))
@@ -190,7 +190,7 @@ static void NAME(grid_slopes)(const grid_t *g, const REAL *grid, int64_t begin, 
         sums = _mm256_blendv_pd(sums, more, there); \
     } while (0)
 #define STORE(to, sums) _mm256_storeu_pd(to, sums)
-#elif defined(__AVX2__)
+#elif SIMD_LEVEL == 1
 #define LANES 8
 #define LANES_OF(name) __m256 name = _mm256_setzero_ps()
 #define PLACES_OF(name, from) __m256i name = _mm256_loadu_si256((const __m256i *)(from))

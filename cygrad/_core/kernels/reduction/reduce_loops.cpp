@@ -33,11 +33,6 @@ template <class T> struct is_complex<complex_t<T>> : std::true_type {};
 
 }  // namespace cygrad_reduce
 
-// Vectors are passed between inlined functions only: how they would be passed elsewhere does not matter.
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic ignored "-Wpsabi"
-#endif
-
 #define INSTRUCTION_SET baseline
 #define VECTOR 32
 #include "kernels/reduction/reduce_loops.h"
@@ -45,22 +40,20 @@ template <class T> struct is_complex<complex_t<T>> : std::true_type {};
 #undef INSTRUCTION_SET
 
 #if SIMD_TARGETS > 1
-#pragma GCC push_options
-#pragma GCC target("avx2")
+BEGIN_AVX2
 #define INSTRUCTION_SET avx2
 #include "kernels/reduction/reduce_loops.h"
 #include "kernels/reduction/reduce_statistics.h"
 #undef INSTRUCTION_SET
 #undef VECTOR
-#pragma GCC pop_options
-#pragma GCC push_options
-#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl")
+END_SIMD_TARGET
+BEGIN_AVX512
 #define INSTRUCTION_SET avx512
 #define VECTOR 64
 #include "kernels/reduction/reduce_loops.h"
 #include "kernels/reduction/reduce_statistics.h"
 #undef INSTRUCTION_SET
-#pragma GCC pop_options
+END_SIMD_TARGET
 #endif
 
 using namespace cygrad_reduce;
