@@ -1,4 +1,4 @@
-"""Methods of Tensor that few programs need; `cygrad.tensor_methods` finds them here when they are first called."""
+"""Rarely used methods of Tensor, which `cygrad.tensor_methods` imports at their first call."""
 
 import math
 
@@ -15,29 +15,29 @@ __all__ = ["METHODS"]
 
 
 def new(self, *args, **options):
-    """A tensor of the same dtype: of sizes, whose elements are not set, or of data."""
+    """Return a tensor of the same dtype, from sizes (uninitialized) or data."""
     return constructed(self.dtype, args, options, "new")
 
 
 def storage(self):
-    """The memory that the tensor lies in, as elements."""
+    """Return the memory of the tensor as elements."""
     return TypedStorage._of(self)
 
 
 def untyped_storage(self):
-    """The memory that the tensor lies in, as bytes."""
+    """Return the memory of the tensor as bytes."""
     return UntypedStorage._of(self)
 
 
 def resize_(self, *sizes, memory_format=None):
     """
-    Give the tensor another shape, in row-major order, keeping the elements of its memory and adding what is missing.
+    Change the shape in-place, in row-major order, keeping the elements of the memory; new elements are uninitialized.
 
     Parameters
     ----------
     *sizes : int or tuple of int
     memory_format : memory_format, optional
-        Another order of the dimensions in memory.
+        Order of the dimensions in memory.
 
     Examples
     --------
@@ -73,31 +73,31 @@ def resize_as_(self, tensor, memory_format=None):
 
 
 def share_memory_(self):
-    """Move the memory to where other processes can see it; -> the tensor. See `cygrad.multiprocessing`."""
+    """Move the memory to shared memory; -> self. See `cygrad.multiprocessing`."""
     from cygrad.multiprocessing import memory
     return memory.share(self)
 
 
 def is_shared(self):
-    """Whether other processes see the memory."""
+    """Return whether the memory is shared between processes."""
     from cygrad.multiprocessing import memory
     return memory.is_shared(self)
 
 
 def apply_(self, callable):
-    """Replace each element by what a function of Python gives for it: slow."""
+    """Apply a Python function to each element, in-place (slow)."""
     return self.copy_(cygrad.tensor([callable(value) for value in self.flatten().tolist()]).view(self.shape))
 
 
 def map_(self, tensor, callable):
-    """Replace each element by what a function of Python gives for it and that of another tensor: slow."""
+    """Apply a Python function to the elements of two tensors, in-place (slow)."""
     other = as_tensor_argument("map_", "tensor", tensor).expand_as(self)
     pairs = zip(self.flatten().tolist(), other.flatten().tolist(), strict=True)
     return self.copy_(cygrad.tensor([callable(*pair) for pair in pairs]).view(self.shape))
 
 
 def as_subclass(self, cls):
-    """A view of the tensor, recorded as all views are, of a subclass or of Tensor itself."""
+    """Return a differentiable view as a subclass, or as Tensor."""
     if not isinstance(cls, type) or not issubclass(cls, Tensor):
         raise TypeError(f"as_subclass: expected a subclass of Tensor (got {cls!r}).")
     with Disabled():
@@ -105,7 +105,7 @@ def as_subclass(self, cls):
 
 
 def new_empty_strided(self, size, stride, dtype=None, **options):
-    """A tensor of the same dtype with given strides whose elements are not set; see `empty_strided`."""
+    """Return an uninitialized tensor of the same dtype with given strides; see `empty_strided`."""
     return cygrad.empty_strided(size, stride, dtype=self.dtype if dtype is None else dtype, **options)
 
 
@@ -114,7 +114,7 @@ def narrow_copy(self, dim, start, length):
     return cygrad.narrow_copy(self, dim, start, length)
 
 
-def __div__(self, other):  # names of Python 2 that PyTorch keeps, and libraries copy
+def __div__(self, other):  # Python 2 names that PyTorch keeps
     """``self / other``."""
     return self / other
 
@@ -140,12 +140,12 @@ def __rdiv__(self, other):
 
 
 def dim_order(self, ambiguity_check=False):
-    """Return the dimensions from the one with the longest steps in memory to that with the shortest."""
+    """Return the dimensions by decreasing strides."""
     return tuple(sorted(range(self.ndim), key=lambda dim: -self.stride(dim)))
 
 
 def to_dense(self, dtype=None, *, masked_grad=None):
-    """The tensor itself: all are dense."""
+    """Return the tensor, which is dense."""
     return self if dtype is None else self.to(dtype)
 
 
@@ -155,11 +155,11 @@ def prelu(self, weight):
 
 
 def record_stream(self, stream):
-    """Nothing to do: the CPU has no streams."""
+    """No effect: the CPU has no streams."""
 
 
 def is_distributed(self):
-    """Whether the tensor is spread over machines: no."""
+    """Return False: there are no distributed tensors."""
     return False
 
 
@@ -169,14 +169,14 @@ def storage_type(self):
 
 
 def map2_(self, x, y, callable):
-    """Replace each element by what a function of Python gives for it and those of two other tensors: slow."""
+    """Apply a Python function to the elements of three tensors, in-place (slow)."""
     x, y = (as_tensor_argument("map2_", name, part).expand_as(self) for name, part in (("x", x), ("y", y)))
     triples = zip(*(part.flatten().tolist() for part in (self, x, y)), strict=True)
     return self.copy_(cygrad.tensor([callable(*triple) for triple in triples]).view(self.shape))
 
 
 def module_load(self, other, assign=False):
-    """What a module puts in the place of this tensor when it loads another one."""
+    """Return the tensor that a module assigns when it loads a state."""
     as_tensor_argument("module_load", "other", other)
     return other.detach() if assign else self.copy_(other).detach()
 
@@ -187,27 +187,27 @@ def reinforce(self, reward):
 
 
 def to_sparse(self, sparse_dim=None, *, layout=None, blocksize=None, dense_dim=None):
-    """The elements that are not zero, see `cygrad.sparse`."""
+    """Convert to a sparse tensor; see `cygrad.sparse`."""
     return cygrad.sparse.factories.from_dense(self, sparse_dim, layout=layout)
 
 
 def to_sparse_coo(self):
-    """The elements that are not zero, with a list of indices."""
+    """Convert to a sparse COO tensor."""
     return to_sparse(self)
 
 
 def to_sparse_csr(self, dense_dim=None):
-    """The elements of a matrix that are not zero, sorted by rows."""
+    """Convert a matrix to a sparse CSR tensor."""
     return to_sparse(self, layout=cygrad.sparse_csr)
 
 
 def to_sparse_csc(self, dense_dim=None):
-    """The elements of a matrix that are not zero, sorted by columns."""
+    """Convert a matrix to a sparse CSC tensor."""
     return to_sparse(self, layout=cygrad.sparse_csc)
 
 
 def sparse_dim(self):
-    """0: a dense tensor has no sparse dimensions."""
+    """Return 0, the number of sparse dimensions."""
     return 0
 
 
@@ -222,12 +222,12 @@ def const_data_ptr(self):
 
 
 def sparse_mask(self, mask):
-    """Return the elements at the places of a sparse tensor."""
+    """Return the elements at the indices of a sparse tensor."""
     return cygrad.sparse.functions.sparse_mask(self, mask)
 
 
 def _view_func(self, new_base):
-    """Return the view of another tensor that this one is of its base; None if it is no view, or of another base."""
+    """Return the view of another tensor that this tensor is of its base, or None."""
     base = self._base
     if base is None or (base.shape, base.stride(), base.dtype) != (new_base.shape, new_base.stride(), new_base.dtype):
         return None
@@ -238,7 +238,7 @@ _view_func_unsafe = _view_func
 
 
 def _rev_view_func_unsafe(self, new_view):
-    """Return the tensor of which another tensor is the view that this one is of its base."""
+    """Return the inverse view: the base of which another tensor would be this view."""
     base = self._base
     if self.dtype != base.dtype:
         return (cygrad.view_as_complex if base.is_complex() else cygrad.view_as_real)(new_view)
