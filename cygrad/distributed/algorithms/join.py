@@ -8,7 +8,7 @@ __all__ = ["Join", "JoinHook", "Joinable"]
 
 
 class JoinHook:
-    """What a rank without inputs does."""
+    """Run the collectives of a rank without inputs."""
 
     def main_hook(self):
         """Take part in the collectives of one iteration of the others."""
