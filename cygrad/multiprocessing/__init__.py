@@ -1,10 +1,9 @@
 """
-Python's `multiprocessing`, with tensors that are not copied on their way to another process.
+Python's `multiprocessing`, with tensors in shared memory.
 
-All names of Python's module are here. A tensor that is sent to a process, by the arguments of a `Process` or through a
-`Queue`, is moved to memory that both see, and what one writes, the other reads; `share_memory_` does so immediately,
-and ``Module.share_memory`` for parameters that several processes train together (Hogwild training). Processes may be
-forked or spawned.
+Has all names of Python's module. Tensors in the arguments of a `Process` or in a `Queue` are moved to shared memory,
+not copied; `share_memory_` and ``Module.share_memory`` move them immediately, for example for Hogwild training.
+Processes may be forked or spawned.
 """
 
 import multiprocessing
@@ -30,7 +29,7 @@ __all__ = [
 
 def get_all_sharing_strategies():
     """
-    The ways of sharing memory: by the descriptor of a file without a name.
+    Return the sharing strategies: file descriptors.
 
     Examples
     --------
@@ -43,7 +42,7 @@ def get_all_sharing_strategies():
 
 def get_sharing_strategy():
     """
-    The way in which memory is shared.
+    Return the sharing strategy.
 
     Examples
     --------
@@ -56,12 +55,12 @@ def get_sharing_strategy():
 
 def set_sharing_strategy(new_strategy):
     """
-    Choose a way of sharing memory, of which there is one.
+    Set the sharing strategy; file descriptors are always used.
 
     Parameters
     ----------
     new_strategy : {"file_descriptor", "file_system"}
-        Both are taken; descriptors are passed on in any case, so nothing is left in the file system.
+        Both are accepted; files have no name, so none is left in the file system.
     """
     if new_strategy not in ("file_descriptor", "file_system"):
         raise ValueError(f"set_sharing_strategy: expected 'file_descriptor' or 'file_system' (got {new_strategy!r}).")

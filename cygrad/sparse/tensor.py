@@ -58,7 +58,7 @@ class SparseTensor(Tensor):
         return self._elements
 
     def _nnz(self):
-        """How many elements are there."""
+        """Return the number of stored elements."""
         return self._places.shape[1]
 
     def _need_coalesced(self, name):
@@ -83,11 +83,11 @@ class SparseTensor(Tensor):
         return cygrad.cat([counts.new_zeros(1), counts.cumsum(0)])
 
     def crow_indices(self):
-        """Where in the list of elements each row begins, and the last one ends."""
+        """Return the CSR row pointers."""
         return self._compressed("crow_indices", 0, CSR)
 
     def ccol_indices(self):
-        """Where in the list of elements each column begins, and the last one ends."""
+        """Return the CSC column pointers."""
         return self._compressed("ccol_indices", 1, CSC)
 
     def col_indices(self):
@@ -99,11 +99,11 @@ class SparseTensor(Tensor):
         return self._places[0]
 
     def sparse_dim(self):
-        """How many of the dimensions have indices."""
+        """Return the number of sparse dimensions."""
         return self._places.shape[0]
 
     def dense_dim(self):
-        """How many dimensions the values have besides."""
+        """Return the number of dense dimensions."""
         return self.ndim - self._places.shape[0]
 
     def is_coalesced(self):
@@ -327,7 +327,7 @@ class SparseTensor(Tensor):
 
 
 def _content(tensor, indent):
-    """How a dense tensor is printed that begins in some column."""
+    """Format a dense tensor from a column on."""
     return repr(tensor).replace("\n", "\n" + " " * indent)
 
 
