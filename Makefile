@@ -56,7 +56,7 @@ bench: $(VENV)/.extra-bench $(if $(filter 1,$(CYGRAD_WITH_TORCH)),$(VENV)/.extra
 	$(BIN)/python -c 'import cygrad; cygrad.show_config()'
 	env | grep OPENBLAS_ || true
 	$(BIN)/asv machine --yes > /dev/null
-	ASV_PYTHONPATH=$(CURDIR) CYGRAD_BENCH_PEERS=$(filter 1,$(CYGRAD_WITH_TORCH)) $(BIN)/asv run --quick --python=same \
+	ASV_PYTHONPATH=$(CURDIR) CYGRAD_BENCH_OTHERS=$(filter 1,$(CYGRAD_WITH_TORCH)) $(BIN)/asv run --quick --python=same \
 		--set-commit-hash=$$(git rev-parse HEAD) $(ARGS)
 
 # What got slower from BASE to HEAD by more than FACTOR; fails if anything did. Both commits are built in environments of
@@ -65,7 +65,7 @@ FACTOR := 1.15
 bench-compare: $(VENV)/.bench
 	$(if $(BASE),,$(error BASE=<commit> says what to compare with))
 	$(BIN)/asv machine --yes > /dev/null
-	CYGRAD_BENCH_PEERS= $(BIN)/asv continuous --factor $(FACTOR) --interleave-rounds --split $(ARGS) $(BASE) HEAD
+	CYGRAD_BENCH_OTHERS= $(BIN)/asv continuous --factor $(FACTOR) --interleave-rounds --split $(ARGS) $(BASE) HEAD
 
 # All results so far as web pages, in .asv/html.
 bench-publish: $(VENV)/.bench

@@ -1,9 +1,8 @@
 """
-What threads gain in this tree and in another one that is built, in turns: ``python -m benchmarks.against FOLDER``.
+Compare the scaling over threads of this tree and of another built tree: ``python -m benchmarks.against FOLDER``.
 
-Each tree has a process of its own, which waits while the other one measures. ``--load 3`` keeps as many processes busy
-meanwhile. Rates are medians; ratios are medians of those in each round. Two processes on the same work, at the same
-time, say what two cores of this machine can give.
+Each tree has a process; they alternate. ``--load 3`` keeps three more processes busy. Rates are medians, ratios medians
+of the rounds. Two processes with the same work at the same time show what two cores of this machine can give.
 """
 
 import argparse
@@ -17,7 +16,7 @@ from statistics import median
 from benchmarks.measuring import concurrent_steps
 from benchmarks.threads import MANY, at, best, branches, hogwild_steps, models, tiny_graph, with_idle_thread
 
-WINDOW = 0.25                  # seconds for which steps are counted
+WINDOW = 0.25                  # seconds per measurement
 SLEEP = 1e-3                   # seconds after which a helper sleeps
 HERE = Path(__file__).resolve().parents[1]
 SERVE = """
@@ -55,9 +54,9 @@ def tiny_rate(threads, measure, *times):
 
 
 def waking_rate(pause):
-    """Teams of two that were complete, in a second: the helper sleeps before each, or watches out for the next."""
+    """Return complete teams of two per second, with a helper that sleeps or spins before each."""
     def rate(lib):
-        for name in ("testing.probes", "probes"):         # where it was before there were rooms
+        for name in ("testing.probes", "probes"):         # its former name
             try:
                 probes = importlib.import_module(f"cygrad._core.{name}")
             except ImportError:
@@ -91,7 +90,7 @@ ROWS = {
 
 
 def serve(lib):
-    """Measure what standard input names, one sample for each line."""
+    """Measure what standard input names, one sample per line."""
     samples = {}
     for line in sys.stdin:
         title = line.strip()
@@ -120,7 +119,7 @@ class Tree:
 
 
 def together(trees, title):
-    """The sum of what several processes reach at the same time."""
+    """Return the sum of the rates of several concurrent processes."""
     for tree in trees:
         tree.ask(title)
     return sum(tree.answer() for tree in trees)

@@ -1,8 +1,8 @@
 """
-Libraries that differentiate functions of arrays, behind the few names of the common interface that workloads use.
+Adapters of jax and HIPS autograd to the interface of the workloads.
 
-jax, with and without `jit`, and HIPS autograd have no tensors that remember how they were made. So besides functions
-such as `tanh` an adapter has the ways to differentiate: `gradient_step`, `descent_step`, `pull_back` and so on.
+These libraries differentiate functions of arrays, not tensors with a graph. So an adapter has ways to differentiate:
+`gradient_step`, `descent_step`, `pull_back` and so on.
 """
 
 import os
@@ -14,14 +14,14 @@ JAX_ONE_THREAD = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_thread
 
 
 def load(name, threads):
-    """The adapter; ImportError if the library is missing, NotImplementedError if it runs with other threads already."""
+    """Return the adapter; NotImplementedError if the library already uses another number of threads."""
     if name == "autograd":
         return Hips(threads)
     return Jax(threads, compiled=name == "jax.jit")
 
 
 class Functional:
-    """What both have in common; `numpy` is the library's own version of NumPy."""
+    """Base of both adapters; `numpy` is the library's version of NumPy."""
 
     def __init__(self, name, numpy):
         self.__name__ = name
@@ -46,24 +46,24 @@ class Functional:
         return x @ weight.T + bias
 
     def ready(self, results):
-        """Wait for results that are computed while the caller goes on."""
+        """Wait for asynchronous results."""
         return results
 
     def compile(self, function):
-        """The function, faster from its second call on if the library can do that."""
+        """Return the function, compiled if the library can."""
         return function
 
     def value_and_gradients(self, loss, count):
-        """-> function of `count` parameters that returns the loss and a tuple of gradients."""
+        """Return a function of `count` parameters that returns the loss and a tuple of gradients."""
         raise NotImplementedError
 
     def gradient_step(self, loss, parameters):
-        """-> function: forward and backward."""
+        """Return a function: forward and backward."""
         both = self.compile(self.value_and_gradients(loss, len(parameters)))
         return lambda: self.ready(both(*parameters))
 
     def descent_step(self, loss, parameters, rate):
-        """-> function: forward, backward and the new parameters."""
+        """Return a function: forward, backward and the updated parameters."""
         both, current = self.value_and_gradients(loss, len(parameters)), list(parameters)
 
         def update(*old):
@@ -76,7 +76,7 @@ class Functional:
 
 
 class Jax(Functional):
-    """jax on the CPU. Its threads are counted when the process starts it, from the cores that the process may use."""
+    """jax on the CPU, which takes its number of threads from the usable cores at its start."""
 
     def __init__(self, threads, compiled):
         if threads == 1:
@@ -107,7 +107,7 @@ class Jax(Functional):
         return self.jax.value_and_grad(loss, tuple(range(count)))
 
     def pull_back(self, function, leaf):
-        """-> function: from the gradient 1 of a scalar to that of the leaf."""
+        """Return a function: backward of a scalar to the leaf."""
         value, back = self.jax.vjp(function, leaf)
         one = self.ready(self.numpy.ones_like(value))
         return lambda: self.ready(back(one))
@@ -115,7 +115,7 @@ class Jax(Functional):
     def hessian_vector_step(self, loss, parameters, vectors):
         gradient = self.jax.grad(loss, tuple(range(len(parameters))))
 
-        def product(vectors, *parameters):         # constants, the vectors would be multiplied while compiling
+        def product(vectors, *parameters):         # arguments, because constants would be folded
             return self.jax.vjp(gradient, *parameters)[1](vectors)
         product = self.compile(product)
         return lambda: self.ready(product(tuple(vectors), *parameters))
@@ -126,7 +126,7 @@ class Jax(Functional):
 
 
 class Hips(Functional):
-    """HIPS autograd: NumPy, recorded. Its threads are those of NumPy's BLAS."""
+    """HIPS autograd, which traces NumPy and uses the threads of its BLAS."""
 
     def __init__(self, threads):
         use_cores(threads)

@@ -1,4 +1,4 @@
-"""Compiled steps: replays, and what recording costs."""
+"""Compiled steps: execution and tracing."""
 
 import cygrad
 
@@ -9,7 +9,7 @@ from .workloads import library, needs
 
 
 class Replay:
-    """A step that was recorded before."""
+    """A compiled step."""
 
     params = (("cygrad",), ("mlp-tiny", "mlp-tiny-adam", "mlp-small", "rnn", "lstm", "mixed-1e4", "hvp", "hessian",
                             "mixture"), suite.THREADS)
@@ -27,7 +27,7 @@ class Replay:
 
 
 class Recording:
-    """Recording and lowering of a transformer block, the step itself included."""
+    """Tracing and lowering of a transformer block, with its first step."""
 
     params = (("cygrad",), suite.THREADS)
     param_names = ("library", "threads")

@@ -1,4 +1,4 @@
-"""Nets of convolutions: LeNet and a residual block, forward and backward, and their parts by themselves."""
+"""Convolutional networks: LeNet and a residual block, forward and backward, and their layers."""
 
 import numpy as np
 
@@ -56,7 +56,7 @@ LAYERS = {
 
 
 class Convolution:
-    """Layers of residual and mobile nets with 8 images: all forms of computing one, and what goes back through it."""
+    """Layers of residual and mobile networks with 8 images, by all algorithms, and their gradients."""
 
     params = (LIBRARIES, tuple(LAYERS), THREADS)
     param_names = ("library", "layer", "threads")
@@ -82,7 +82,7 @@ class Convolution:
 
 
 class Pooling:
-    """Pooling of 8 images of 56 x 56 with 64 channels, and what goes back through it."""
+    """Pooling of 8 images of 56 x 56 with 64 channels, and its gradient."""
 
     params = (LIBRARIES, ("max_pool2d", "avg_pool2d"), ((2, 2, 0), (3, 1, 1)), THREADS)
     param_names = ("library", "function", "window", "threads")
@@ -103,7 +103,7 @@ class Pooling:
 
 
 class Pieces:
-    """Normalization and resampling of 8 images of 56 x 56 with 64 channels."""
+    """Normalization and interpolation of 8 images of 56 x 56 with 64 channels."""
 
     params = (LIBRARIES, THREADS)
     param_names = ("library", "threads")

@@ -4,6 +4,6 @@ from . import suite
 
 
 class ElementwiseChain(suite._Scenarios):
-    """From what fits into a cache to what does not."""
+    """Sizes from the L1 cache to main memory."""
 
     params = suite.over("chain-1e3", "chain-1e4", "chain-1e5", "chain-1e6", "chain-1e7")

@@ -1,4 +1,4 @@
-"""Graphs by shape and size: building, running and destroying them, each apart; and what a node weighs."""
+"""Graphs by shape and size: time of forward, backward and destruction, and memory of a node."""
 
 import gc
 
@@ -17,7 +17,7 @@ def graph(name, shape, threads=1):
 
 
 class Phases:
-    """The three phases of a graph's life. Each sample has a graph of its own, made in setup."""
+    """The three phases of a graph, built anew in setup for each sample."""
 
     number = 1
     warmup_time = 0
@@ -51,7 +51,7 @@ class Backward(Phases):
 
 
 class Destroy(Build):
-    """Dropping 10,000 nodes that no backward has run through."""
+    """Destruction of 10,000 nodes without a backward."""
 
     def setup(self, name, shape):
         super().setup(name, shape)
@@ -64,7 +64,7 @@ class Destroy(Build):
 
 
 class Chain(Phases):
-    """Chains up to a million nodes: nothing may recurse."""
+    """Chains of up to a million nodes, without recursion."""
 
     params = (LIBRARIES, (1_000, 10_000, 100_000, 1_000_000))
     param_names = ("library", "nodes")
@@ -94,7 +94,7 @@ class ChainBuild(Phases):
 
 
 class NodeMemory(Phases):
-    """What a node of a chain keeps in memory, its result included."""
+    """Memory of a node of a chain, with its result."""
 
     params = (LIBRARIES,)
     param_names = ("library",)
@@ -137,7 +137,7 @@ STEPS = {"element-wise": _element_wise, "setitem into a clone": _write_into_clon
 
 
 class TrackedObjects(Phases):
-    """Objects of one step of a graph that the cyclic collector visits, after it has dropped what holds no others."""
+    """Objects of a graph that the cyclic garbage collector still tracks after a collection."""
 
     params = (LIBRARIES, tuple(STEPS))
     param_names = ("library", "step")

@@ -1,4 +1,4 @@
-"""What it costs to import a library: time, and memory that stays."""
+"""Time and resident memory of an import."""
 
 import sys
 from statistics import median
@@ -21,7 +21,7 @@ class Import:
         return f"import sys; sys.path = {sys.path!r}; import {name}"
 
     def track_times_cygrad(self, name):
-        """How many times as long as that of cygrad, by turns."""
+        """Time relative to cygrad's, measured alternately."""
         return median(measured("import_time", name, 1) / measured("import_time", "cygrad", 1) for _ in range(3))
 
     def track_resident(self, name):

@@ -1,4 +1,4 @@
-"""Instructions per operation, counted by callgrind: what gets slower shows here however busy the machine is."""
+"""Instructions per operation, counted by callgrind, independent of the load of the machine."""
 
 import shutil
 import tempfile

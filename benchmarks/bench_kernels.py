@@ -1,4 +1,4 @@
-"""Single kernels on large tensors: products, reductions, softmax, and memory that is made and dropped."""
+"""Single kernels on large tensors: products, reductions, softmax, and allocation."""
 
 from .workloads import LIBRARIES, library, random_tensor
 
@@ -37,7 +37,7 @@ class LayerProducts:
 
 
 class Reductions:
-    """A matrix of 4 million elements, along each of its dimensions and whole."""
+    """A matrix of 4 million elements, along each dimension and along both."""
 
     params = (LIBRARIES, (0, 1, None), THREADS)
     param_names = ("library", "dim", "threads")
@@ -54,7 +54,7 @@ class Reductions:
 
 
 class FreshMemory:
-    """A result of 40 MB, made and dropped each time: fresh pages cost more than the arithmetic on them."""
+    """Allocation and release of a result of 40 MB: page faults cost more than the arithmetic."""
 
     params = (LIBRARIES, THREADS)
     param_names = ("library", "threads")

@@ -1,4 +1,4 @@
-"""NumPy's functions on tensors of four elements: what they cost besides the arithmetic, next to our own."""
+"""Overhead of NumPy's functions on tensors of four elements, next to our own functions."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""The twenty operators that were slowest compared with PyTorch when `benchmarks.operators` last kept its figures."""
+"""The twenty slowest operators relative to PyTorch, by the last run of `benchmarks.operators`."""
 
 from .figures import ratios_of, read, slowest
 from .operators import SIZES, cases, prepared

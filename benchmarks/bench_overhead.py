@@ -1,4 +1,4 @@
-"""What an operation costs besides its arithmetic: 2,000 products of tensors of four elements, in each mode."""
+"""Per-operation overhead: 2,000 products of tensors of four elements, in each mode."""
 
 from . import suite
 

@@ -1,9 +1,9 @@
-"""Second derivatives: by backward through backward, and all of a function of a vector."""
+"""Hessian-vector products by double backward, and Hessians."""
 
 from . import suite
 
 
 class SecondOrder(suite._Scenarios):
-    """A Hessian times a vector, and a whole one."""
+    """A Hessian-vector product, and a Hessian."""
 
     params = suite.over("hvp", "hessian")

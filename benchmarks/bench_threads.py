@@ -1,4 +1,4 @@
-"""Threads: independent branches, several Python threads, and what teams, locks and the GIL cost."""
+"""Threads: independent branches, several Python threads, and the cost of teams, locks and the GIL."""
 
 from .networks import training_step
 from .workloads import LIBRARIES, library
@@ -23,7 +23,7 @@ class Branches:
 
 
 class TinyGraph:
-    """Ten nodes of four elements, forward and backward, 200 times: no team must show."""
+    """Ten nodes of four elements, forward and backward, 200 times, which must not start a team."""
 
     params = (LIBRARIES, (1, 2))
     param_names = ("library", "threads")
@@ -78,7 +78,7 @@ class Hogwild:
 
 
 class Costs:
-    """A thousand times: a team, a lock, the GIL given up and taken back."""
+    """A thousand times: start a team, take a lock, release and acquire the GIL."""
 
     params = (("cygrad",),)
     param_names = ("library",)
@@ -108,7 +108,7 @@ class Costs:
 
 
 class HandOver:
-    """A thousand times: the GIL given up and taken back, while another Python thread does the same."""
+    """A thousand times: release and acquire the GIL, while another Python thread does the same."""
 
     params = (("cygrad",),)
     param_names = ("library",)

@@ -1,4 +1,4 @@
-"""Perceptrons: whole training steps, the steps of the optimizers, and the memory of it."""
+"""Perceptrons: training steps, optimizer steps, and memory."""
 
 from . import suite
 from .networks import deep_training_step, optimizer_step, perceptron, training_step
@@ -41,7 +41,7 @@ class OptimizerStep:
 
 
 class Memory:
-    """The most memory that a process needs, library and all."""
+    """Peak memory of a process, with the library."""
 
     params = (LIBRARIES, suite.THREADS)
     param_names = ("library", "threads")

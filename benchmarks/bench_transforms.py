@@ -1,4 +1,4 @@
-"""Transforms of functions: what batching costs over the function that is batched, and gradients of each sample."""
+"""Function transforms: vmap relative to the batched function, and per-sample gradients."""
 
 from .workloads import LIBRARIES, library, needs, random_tensor
 

@@ -1,4 +1,4 @@
-"""Short floats: the same work in each dtype, large tensors, forward and backward."""
+"""16-bit floats: the same work in each dtype, large tensors, forward and backward."""
 
 from .workloads import LIBRARIES, library, needs, random_tensor
 

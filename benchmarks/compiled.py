@@ -1,9 +1,9 @@
 """
-What `cygrad.compile` gains, and what is wanted of it: ``python -m benchmarks.compiled``.
+Speed-up by `cygrad.compile`, and its targets: ``python -m benchmarks.compiled``.
 
-Steps of the comparison's scenarios, eager, compiled, and under ``jax.jit``, in turns; then what has no peer. With
-``--processor`` it is processor time that counts, that of all threads: on a machine with other work it says more. With
-``--fast`` all steps are compiled with ``mode="fast"`` too, in the same turns.
+Runs steps of the comparison's scenarios eager, compiled, and under ``jax.jit``, alternately; then further scenarios.
+``--processor`` measures the processor time of all threads, which is less sensitive to other load. ``--fast`` also
+compiles with ``mode="fast"``.
 """
 
 import argparse
@@ -25,7 +25,7 @@ TINY = (10, 16, 4)
 
 @dataclass(frozen=True)
 class Goal:
-    """A bound of the time of a compiled step, of its gain over eager, or of the peer's time by ours."""
+    """A target: time of a compiled step, speed-up over eager, or time of the other library relative to ours."""
 
     key: str
     microseconds: float | None = None
@@ -33,7 +33,7 @@ class Goal:
     jax: float | None = None
 
     def reached(self, ours, eager, jax):
-        """Is it? None where the peer is missing."""
+        """Is the target met? None if the other library is missing."""
         if self.jax is not None and jax is None:
             return None
         return ((self.microseconds is None or ours * 1e6 <= self.microseconds)
@@ -58,9 +58,9 @@ GOALS = [
 
 
 def rows(goal, rounds, clock, fast):
-    """The lines of a goal, one for each mode: times of a compiled step, and how many times as long others take."""
+    """Return the lines of a target, one per mode: times of a compiled step, and relative times of others."""
     scenario, modes = EVERY[goal.key], [COMPILED, FAST] if fast else [COMPILED]
-    samples = rounds_of(["cygrad", *modes, *installed(["jax.jit"] if "jax.jit" in scenario.peers else [])], scenario,
+    samples = rounds_of(["cygrad", *modes, *installed(["jax.jit"] if "jax.jit" in scenario.others else [])], scenario,
                         1, rounds, clock)
     for ours in map(samples.get, modes):
         eager, jax = (median(theirs / own for theirs, own in zip(samples[name], ours, strict=True))
@@ -73,10 +73,10 @@ def rows(goal, rounds, clock, fast):
 
 def threads_ratio(rounds, optimizer="SGD", each=0):
     """
-    Steps per second of two Python threads, each with a compiled tiny model, over those of one.
+    Return the steps per second of two Python threads, each with a compiled tiny model, relative to one thread.
 
-    Of undisturbed moments: on a machine with other work, two threads seldom have a core each. With `each`, a call makes
-    that many steps by `step.each`.
+    Counts undisturbed moments only, because on a busy machine two threads seldom have a core each. `each`: steps per
+    call of `step.each`.
     """
     cygrad.set_num_threads(1)
     steps = [cygrad.compile(training_step(cygrad, 8, optimizer, TINY)) for _ in range(2)]
@@ -102,7 +102,7 @@ def long_loop(steps):
 
 
 def recording_ratio(rounds, step):
-    """What recording and lowering of a step take, in eager steps."""
+    """Return the time of tracing and lowering a step, in eager steps."""
     ratios = []
     step()
     for _ in range(rounds):

@@ -1,9 +1,8 @@
 """
-The committed figures of the last comparison, and what is made of them: tables in the documents, and a plot.
+Tables and a plot of the documents, from the committed figures of the last comparison.
 
-`figures.json` has the numbers alone; titles and units are in `scenarios`. In the documents a table
-stands between two comments, ``<!-- figures: NAME -->`` and ``<!-- end -->``, and is replaced as a whole.
-``python -m benchmarks.figures`` does that without measuring.
+`figures.json` has the numbers, `scenarios` titles and units. ``python -m benchmarks.figures`` replaces the tables
+between the comments ``<!-- figures: NAME -->`` and ``<!-- end -->``.
 """
 
 import json
@@ -13,7 +12,7 @@ from pathlib import Path
 from statistics import geometric_mean
 
 from .scenarios import SCENARIOS
-from .workloads import PEERS
+from .workloads import OTHERS
 
 ROOT = Path(__file__).resolve().parents[1]
 FIGURES = Path(__file__).with_name("figures.json")
@@ -30,13 +29,13 @@ def read():
 
 
 def keep(**changed):
-    """Rewrite some of the figures, and the documents."""
+    """Update some of the figures, and the documents."""
     FIGURES.write_text(json.dumps({**read(), **changed}, indent=1, ensure_ascii=False) + "\n")
     write_documents()
 
 
 def write_lines(about, lines):
-    """Keep the figures of a comparison, over those of the same scenarios and threads."""
+    """Update the figures of the compared scenarios and threads."""
     kept = read()["lines"]
     for key, by_threads in lines.items():
         kept[key] = {**kept.get(key, {}), **by_threads}
@@ -44,7 +43,7 @@ def write_lines(about, lines):
 
 
 def write_documents():
-    """Make the tables of the documents anew."""
+    """Rewrite the tables of the documents."""
     for path, text in documents().items():
         path.write_text(text)
 
@@ -56,30 +55,30 @@ def number(value):
     return f"{value:,.0f}" if abs(value) >= 99.5 else f"{value:.3g}"
 
 
-def relative(line, peer):
-    """What a library takes relative to cygrad, bold where that is less."""
-    ratio = line["ratios"].get(peer) if line else None
+def relative(line, other):
+    """Return the time of a library relative to cygrad, bold if less than 1."""
+    ratio = line["ratios"].get(other) if line else None
     return "" if ratio is None else number(ratio) if ratio >= 1 else f"**{number(ratio)}**"
 
 
 def table(lines):
-    """All scenarios: values of cygrad, and what the others take relative to it. Bold is less than 1."""
+    """Return the table of all scenarios: values of cygrad, and relative times of others, bold if less than 1."""
     threads = sorted({number for by_threads in lines.values() for number in by_threads})
-    peers = [peer for peer in PEERS if any(peer in line["ratios"] for by_threads in lines.values()
+    others = [other for other in OTHERS if any(other in line["ratios"] for by_threads in lines.values()
                                            for line in by_threads.values())]
-    columns = [(peer, number) for peer in peers for number in threads]
-    heads = ["", "", *(f"cygrad, {n}" for n in threads), *(f"{NAMES[peer]}, {n}" for peer, n in columns)]
+    columns = [(other, number) for other in others for number in threads]
+    heads = ["", "", *(f"cygrad, {n}" for n in threads), *(f"{NAMES[other]}, {n}" for other, n in columns)]
     rows = ["| " + " | ".join(heads) + " |", "|---|---|" + "---:|" * (len(heads) - 2)]
     for key in lines:
         scenario, by_threads = SCENARIOS[key], lines[key]
         ours = [number(by_threads[n]["values"]["cygrad"]) if n in by_threads else "" for n in threads]
-        ratios = [relative(by_threads.get(n), peer) for peer, n in columns]
+        ratios = [relative(by_threads.get(n), other) for other, n in columns]
         rows.append("| " + " | ".join([scenario.title, scenario.unit, *ours, *ratios]) + " |")
     return "\n".join(rows)
 
 
 def short_table(lines):
-    """Values of one thread, and what PyTorch and compiled jax take relative to them."""
+    """Return the table of values of one thread, and relative times of PyTorch and compiled jax."""
     rows = ["| one thread | | cygrad | PyTorch | PyTorch, relative | jax.jit, relative |",
             "|---|---|---:|---:|---:|---:|"]
     for key in IN_README:
@@ -92,7 +91,7 @@ def short_table(lines):
 
 
 def instructions_table(counts):
-    """Library -> title -> instructions, as a table."""
+    """Return the table of instructions by title and library."""
     if not counts:
         return ""
     ratios = ["ratio"] * (len(counts) - 1)
@@ -106,7 +105,7 @@ def instructions_table(counts):
 
 
 def limits_table(found):
-    """Title -> shares of what the machine can do, as a table."""
+    """Return the table of shares of the machine's limits."""
     names = list(next(iter(found.values()))["shares"]) if found else []
     rows = ["| | | " + " | ".join(NAMES.get(name, name) for name in names) + " | of |",
             "|---|---:|" + "---:|" * len(names) + "---:|"]
@@ -121,17 +120,17 @@ OPERATOR_COLUMNS = tuple(f"{n:,} {mode}" for mode in ("forward", "backward") for
 
 
 def ratios_of(operators):
-    """Name -> ratios of PyTorch's time to cygrad's, one for each of OPERATOR_COLUMNS; nan where there is none."""
+    """Return name -> ratios of PyTorch's time to cygrad's for OPERATOR_COLUMNS, nan if missing."""
     return {name: [float(ratio) for ratio in ratios.split()] for name, ratios in operators.get("speed", {}).items()}
 
 
 def slowest(ratios, count=20):
-    """Names of the operators that have the least ratios."""
+    """Return the operators with the smallest ratios."""
     return sorted(ratios, key=lambda name: min(ratio for ratio in ratios[name] if ratio == ratio))[:count]
 
 
 def operators_table(ratios):
-    """The means over all operators and the slowest of them, as a table; bold where PyTorch is faster."""
+    """Return the table of means and of the slowest operators; bold if PyTorch is faster."""
     columns = [[ratio for ratio in column if ratio == ratio] for column in zip(*ratios.values(), strict=True)]
     lines = {f"geometric mean of {len(ratios)} operators": [geometric_mean(column or [nan]) for column in columns],
              "below 0.95": [f"{sum(ratio < 0.95 for ratio in column)}" for column in columns],
@@ -145,7 +144,7 @@ def operators_table(ratios):
 
 
 def accuracy_table(accuracy):
-    """Largest errors of special functions, as a table."""
+    """Return the table of the largest errors of special functions."""
     rows = ["| units in the last place | cygrad | PyTorch |", "|---|---:|---:|"]
     for name, errors in accuracy.items():
         rows.append(f"| `{name}` | " + " | ".join("" if error != error else number(error) for error in errors) + " |")
@@ -153,12 +152,12 @@ def accuracy_table(accuracy):
 
 
 def about_lines(about):
-    """The circumstances as a list."""
+    """Return the machine and versions as a list."""
     return "\n".join(f"- {line}" for line in about)
 
 
 def replaced(text, figures):
-    """A document with its tables made anew."""
+    """Return a document with updated tables."""
     made = {"all": lambda: table(figures["lines"]), "short": lambda: short_table(figures["lines"]),
             "about": lambda: about_lines(figures["about"]),
             "instructions": lambda: instructions_table(figures["instructions"]),
@@ -170,7 +169,7 @@ def replaced(text, figures):
 
 
 def documents():
-    """Path -> text, for the documents that have tables."""
+    """Return path -> text of the documents with tables."""
     figures = read()
     paths = (ROOT / "README.md", ROOT / "docs" / "performance.md")
     return {path: replaced(path.read_text(), figures) for path in paths}

@@ -1,12 +1,10 @@
 """
-Instructions per operation, counted by callgrind: ``python -m benchmarks.instructions``.
+Count instructions per operation by callgrind: ``python -m benchmarks.instructions``.
 
-Counts are repeatable where times are not: two runs agree within one per cent, whatever else the machine does. Each is a
-difference, of twice as many operations and once as many, so that what surrounds them falls out. Callgrind runs the
-program on a processor of its own, without AVX-512, and sees nothing of caches and waiting.
+Unlike times, counts of two runs agree within one percent on a busy machine. A count is the difference of 2n and n
+operations, so that overhead cancels. Callgrind emulates a processor without AVX-512, and ignores caches and waiting.
 
-Where one operation ends and the next begins is told by ``os.getpgrp``, a function nobody else calls: on entering it,
-callgrind writes down what it has counted since the last time.
+A call of ``os.getpgrp``, which is not called otherwise, makes callgrind dump its counts.
 """
 
 import argparse
@@ -60,14 +58,14 @@ GRAPH_TITLES = {"build": "chain of `-x`, build, per node", "plan": "plan, per no
 # ---- inside of callgrind
 
 def mark():
-    """Callgrind writes down what it has counted."""
+    """Make callgrind dump its counts."""
     os.getpgrp()
 
 
 def names(lib):
-    """What statements may use."""
+    """Return the names for statements."""
     class Nothing(lib.nn.Module):
-        """Gives back what it gets."""
+        """Return the argument."""
 
         def forward(self, x):
             return x
@@ -76,7 +74,7 @@ def names(lib):
 
 
 def loop(statement, namespace):
-    """-> function that runs the statement that many times."""
+    """Return a function that runs the statement that many times."""
     source = f"def run(times):\n    z = x\n    for _ in repeat(None, times):\n        {statement}\n"
     namespace = {**namespace, "repeat": repeat}
     exec(source, namespace)
@@ -84,7 +82,7 @@ def loop(statement, namespace):
 
 
 def count(function):
-    """Between marks: the function with COUNT, and with twice as much. Things are warm before."""
+    """Warm up, and run the function with COUNT and 2 COUNT between marks."""
     function(COUNT)
     mark()
     function(COUNT)
@@ -94,7 +92,7 @@ def count(function):
 
 
 def optimizer(lib, kind):
-    """-> function: one step of so many parameters. Making them is not part of it: they are there before the marks."""
+    """Return a function: one step of many parameters, which are created before the marks."""
     needs(lib, f"optim.{kind}")
     steps = {}
     for number in (COUNT, 2 * COUNT):
@@ -107,7 +105,7 @@ def optimizer(lib, kind):
 
 
 def phases(lib):
-    """Marks around the phases of a chain, of COUNT nodes and of twice as many."""
+    """Put marks around the phases of a chain of COUNT and of 2 COUNT nodes."""
     other = lib.ones(4, requires_grad=True)
     for number in (COUNT, COUNT, 2 * COUNT):
         graph = Graph(lib, "chain", number)
@@ -115,7 +113,7 @@ def phases(lib):
         graph.build()
         mark()
         root = graph.backward.__self__
-        lib.autograd.grad(root, other, retain_graph=True, allow_unused=True)       # nothing to run on the way there
+        lib.autograd.grad(root, other, retain_graph=True, allow_unused=True)       # runs no node
         mark()
         root.backward()
         mark()
@@ -125,7 +123,7 @@ def phases(lib):
 
 
 def run_all(name, wanted):
-    """Everything, in the order of `segments`."""
+    """Run everything, in the order of `segments`."""
     lib = library(name)
     gc.disable()
     namespace = names(lib)
@@ -146,12 +144,12 @@ def run_all(name, wanted):
 # ---- outside
 
 def titles():
-    """All that is counted."""
+    """Return all titles."""
     return [title for title in (*STATEMENTS, *WITHOUT_GRAPH, *OPTIMIZERS, *GRAPH_TITLES.values()) if title != NOTHING]
 
 
 def segments(wanted):
-    """What happens between two marks: (title, operations), or None for what is between."""
+    """Return (title, operations) of the segments between marks, None for segments to ignore."""
     found = [None]                                                 # the import, and the first warm-up
     for title in (*STATEMENTS, *WITHOUT_GRAPH, *OPTIMIZERS):
         if title in wanted:
@@ -163,7 +161,7 @@ def segments(wanted):
 
 
 def counted(name, wanted, folder):
-    """(title, operations) -> instructions, of a run of its own. The profiles stay in the folder."""
+    """Run, and return (title, operations) -> instructions. The profiles stay in the folder."""
     profile = Path(folder) / f"{name}.out"
     command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={profile}", f"--dump-before={MARK}",
                *module_command("instructions", "--inside", name, "--only", *sorted(wanted))]
@@ -179,7 +177,7 @@ def counted(name, wanted, folder):
 
 
 def per_operation(found):
-    """Title -> instructions of one operation."""
+    """Return title -> instructions of one operation."""
     costs = {title: (found[title, 2 * COUNT] - found[title, COUNT]) / COUNT
              for title, number in found if number == COUNT}
     around = costs.pop(NOTHING)

@@ -1,10 +1,9 @@
 """
-What share of what this machine can do kernels reach: ``python -m benchmarks.limits``.
+Measure kernels relative to the limits of this machine: ``python -m benchmarks.limits``.
 
-Memory is measured by what a copy of the same size moves, and the processor by multiplications with additions in
-registers. Each kernel counts for the bytes that it cannot avoid: every operand read once, every result written once.
-Libraries, kernels and the two limits take turns, with one thread; a share is the median of the turns, and can pass 1
-where a part of the data stays in a cache.
+The memory limit is the bandwidth of a copy of the same size, the compute limit multiply-adds in registers. A kernel
+counts every operand read once and every result written once. Libraries, kernels and limits alternate, with one thread;
+a share is the median of the rounds, and can exceed 1 if data stays in a cache.
 """
 
 import argparse
@@ -25,14 +24,14 @@ REGISTER_ROUNDS = 200_000     # of multiplications in registers: some millisecon
 
 
 def tensors(lib, count, requires_grad=False):
-    """So many large matrices."""
+    """Return `count` large matrices."""
     return [random_tensor(lib, ROWS, COLUMNS, seed=seed, requires_grad=requires_grad) for seed in range(count)]
 
 
-# ---- kernels: title -> (how many large tensors are read or written, what makes the function)
+# ---- kernels: title -> (number of large tensors read or written, factory of the function)
 
 def forward(make, count=1):
-    """Something computed from `count` large tensors, which are not recorded."""
+    """Compute from `count` large tensors, without grad."""
     def prepare(lib):
         operands = tensors(lib, count)
 
@@ -44,7 +43,7 @@ def forward(make, count=1):
 
 
 def backward(make, count=1):
-    """The backward part alone of something computed from `count` large tensors."""
+    """Run only the backward of a function of `count` large tensors."""
     def prepare(lib):
         leaves = tensors(lib, count, requires_grad=True)
         result = make(lib, *leaves)
@@ -59,7 +58,7 @@ def backward(make, count=1):
 
 
 def optimizer(name, **options):
-    """A step on one large parameter."""
+    """Run an optimizer step on one large parameter."""
     def prepare(lib):
         needs(lib, f"optim.{name}")
         parameter = tensors(lib, 1, requires_grad=True)[0]
@@ -120,7 +119,7 @@ def product(size, double_precision):
 # ---- limits
 
 def copied():
-    """-> function: bytes per second of a copy from one large array to another, reading and writing counted."""
+    """Return a function: bytes per second, read and written, of a copy between large arrays."""
     source = np.ones((ROWS, COLUMNS), np.float32)
     target = np.zeros_like(source)
 
@@ -130,7 +129,7 @@ def copied():
 
 
 def computed(double_precision):
-    """-> function: multiplications and additions per second in registers."""
+    """Return a function: multiplications and additions per second in registers."""
     from cygrad._core.testing import probes
 
     def rate():
@@ -141,7 +140,7 @@ def computed(double_precision):
 
 
 def seconds(function, times=3):
-    """The shortest of a few calls."""
+    """Return the shortest of a few calls."""
     return min(_seconds(function) for _ in range(times))
 
 
@@ -152,7 +151,7 @@ def _seconds(function):
 
 
 def shares(prepare, amount, limit, libraries):
-    """(the limit per second, library -> its share of it), medians of turns."""
+    """Return (limit per second, library -> share), medians of the rounds."""
     functions = {name: prepare(lib) for name, lib in libraries.items()}
     for function in functions.values():
         function()
@@ -165,7 +164,7 @@ def shares(prepare, amount, limit, libraries):
 
 
 def measured(wanted, libraries):
-    """Title -> {"of": which limit, "limit": per second, "shares": library -> share}."""
+    """Return title -> {"of": limit, "limit": per second, "shares": library -> share}."""
     found = {}
     copy, size = copied(), 4 * ROWS * COLUMNS
     for title, (streams, prepare) in KERNELS.items():

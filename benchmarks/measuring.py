@@ -1,4 +1,4 @@
-"""How things are measured: times in turns, steps of several threads, memory, and what figures depend on."""
+"""Measurement: alternating times, steps of several threads, memory, and the circumstances of figures."""
 
 import gc
 import math
@@ -13,24 +13,24 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 from statistics import median
 
-SAMPLE_SECONDS = 0.15         # how long one sample should take
+SAMPLE_SECONDS = 0.15         # duration of a sample
 
 
 # ---- the machine
 
 def usable_cores():
-    """How many cores this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def use_cores(count):
-    """Keep this process, and threads that it starts later, to the last `count` of its cores."""
+    """Pin this process and its later threads to the last `count` of its cores."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-count:])
 
 
 def processor():
-    """The name of the processor."""
+    """Return the name of the processor."""
     try:
         with open("/proc/cpuinfo") as lines:
             return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
@@ -39,7 +39,7 @@ def processor():
 
 
 def circumstances(names, threads):
-    """What the figures depend on, as lines of text."""
+    """Return the circumstances of the figures, as lines of text."""
     import cygrad
 
     versions = [f"Python {platform.python_version()}"]
@@ -54,7 +54,7 @@ def circumstances(names, threads):
 
 
 def version_of(name):
-    """The version that is installed, without importing the library if possible."""
+    """Return the installed version, without importing the library if possible."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:
@@ -64,7 +64,7 @@ def version_of(name):
 
 
 def share_of_a_core(seconds=0.5):
-    """How much of a core this process gets at the moment: 1 on a quiet machine."""
+    """Return the share of a core that this process gets: 1 on a quiet machine."""
     begin, used = time.perf_counter(), time.process_time()
     while time.perf_counter() - begin < seconds:
         pass
@@ -74,15 +74,15 @@ def share_of_a_core(seconds=0.5):
 # ---- processes
 
 def module_command(module, *arguments):
-    """The command that runs a module of the benchmarks in a process of its own, whatever the current folder has."""
+    """Return the command that runs a module of the benchmarks, whatever the current folder has."""
     return [sys.executable, "-P", "-m", f"benchmarks.{module}", *arguments]
 
 
 def surroundings(threads=1):
     """
-    The environment of such a process, whose libraries are to have that many threads. Settings from outside stay.
+    Return the environment of a process whose libraries use that many threads; existing settings take precedence.
 
-    It finds what this one finds, and the benchmarks last: asv measures a cygrad that is not the one beside them.
+    The benchmarks come last on its path, because asv measures another cygrad than the one next to them.
     """
     paths = [path or os.getcwd() for path in sys.path] + [str(Path(__file__).resolve().parents[1])]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONHASHSEED": "0", "OMP_NUM_THREADS": str(threads)}
@@ -91,7 +91,7 @@ def surroundings(threads=1):
 # ---- time
 
 def seconds_per_call(function, calls, prepare=None, clock=time.perf_counter):
-    """Time of one call, without the garbage collector in between, nor what `prepare` does before each call."""
+    """Return the time of one call, without garbage collection, and without `prepare` before each call."""
     gc.disable()
     try:
         if prepare is None:
@@ -111,12 +111,12 @@ def seconds_per_call(function, calls, prepare=None, clock=time.perf_counter):
 
 
 def calls_in_a_sample(seconds):
-    """How many calls of that many seconds make up one sample."""
+    """Return the number of calls in a sample."""
     return max(1, round(SAMPLE_SECONDS / max(seconds, 1e-7)))
 
 
 def paired(functions, rounds):
-    """Library -> median of its seconds per call; the libraries take turns."""
+    """Return library -> median of seconds per call; the libraries alternate."""
     calls = {}
     for name, function in functions.items():
         function()
@@ -129,7 +129,7 @@ def paired(functions, rounds):
 
 
 def _run_threads(work, arguments, seconds):
-    """``work(stop, *arguments[i])`` in a thread for each i, until `stop` is set; -> the seconds that they took."""
+    """Run ``work(stop, *arguments[i])`` in a thread for each i, until `stop` is set; -> seconds."""
     stop = threading.Event()
     workers = [threading.Thread(target=work, args=(stop, *given)) for given in arguments]
     begin = time.perf_counter()
@@ -143,7 +143,7 @@ def _run_threads(work, arguments, seconds):
 
 
 def concurrent_steps(steps, seconds=1.0):
-    """Training steps per second, each of `steps` in a thread of its own."""
+    """Return training steps per second, each of `steps` in a thread."""
     counts = [0] * len(steps)
 
     def work(stop, number):
@@ -157,14 +157,14 @@ def concurrent_steps(steps, seconds=1.0):
 
 def undisturbed_steps(steps, seconds=1.0, calls=100):
     """
-    The same, of moments in which none of these threads waited for a core that another process had.
+    Return training steps per second in the moments in which no thread waited for a core.
 
-    Linux counts the nanoseconds for which a thread that could run did not. Where it does not tell, all moments count.
+    Linux counts the nanoseconds for which a runnable thread did not run. Without these counts, all moments count.
 
     Returns
     -------
     float
-        NaN if there were too few such moments.
+        NaN if such moments were too few.
     """
     if not Path("/proc/thread-self/schedstat").exists():
         return concurrent_steps([lambda step=step: [step() for _ in range(calls)] for step in steps], seconds) * calls
@@ -195,7 +195,7 @@ def undisturbed_steps(steps, seconds=1.0, calls=100):
 # ---- memory
 
 def of_this_process(key):
-    """A line of /proc/self/status that counts memory, in bytes."""
+    """Return a count of memory in /proc/self/status, in bytes."""
     try:
         with open("/proc/self/status") as lines:
             return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(key + ":"))
@@ -204,10 +204,10 @@ def of_this_process(key):
 
 
 def resident_bytes():
-    """What the process holds in memory at the moment."""
+    """Return the resident memory of the process."""
     return of_this_process("VmRSS")
 
 
 def peak_bytes():
-    """The most that it ever held; other than the system's resource usage, this forgets what forked the process."""
+    """Return the peak resident memory; unlike getrusage, without the parent's before a fork."""
     return of_this_process("VmHWM")

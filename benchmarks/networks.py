@@ -1,4 +1,4 @@
-"""Networks, their derivatives of first and second order, and optimizers: for any library with the common interface."""
+"""Networks, their first and second derivatives, and optimizers, for any library with the common interface."""
 
 from itertools import pairwise
 
@@ -11,14 +11,14 @@ HEAD = 32                              # features of one head of attention
 
 
 def weights(lib, *shapes, scale):
-    """Leaves that need gradients, each with numbers of its own."""
+    """Return leaves that require grad, with different numbers."""
     return [random_tensor(lib, *shape, seed=seed, scale=scale, requires_grad=True) for seed, shape in enumerate(shapes)]
 
 
 # ---- recurrent
 
 def tanh_network(lib, steps=100, size=64, batch=16):
-    """-> function: forward and backward of a tanh network, step by step."""
+    """Return a function: forward and backward of a tanh RNN, step by step."""
     inputs, start = random_tensor(lib, steps, batch, size), lib.zeros((batch, size))
 
     def loss(of_input, of_state, bias):
@@ -30,7 +30,7 @@ def tanh_network(lib, steps=100, size=64, batch=16):
 
 
 def lstm(lib, steps=50, size=64, batch=16):
-    """-> function: forward and backward of an LSTM of elementary operations, step by step."""
+    """Return a function: forward and backward of an LSTM of elementary operations, step by step."""
     inputs, start = random_tensor(lib, steps, batch, size), lib.zeros((batch, size))
 
     def loss(of_input, of_state, bias):
@@ -55,13 +55,13 @@ def perceptron(lib, sizes=MLP_SIZES):
 
 
 def perceptron_weights(lib, sizes):
-    """Weights and biases by turns, for a perceptron as a function."""
+    """Return alternating weights and biases, for a functional perceptron."""
     shapes = [shape for inputs, outputs in pairwise(sizes) for shape in ((outputs, inputs), (outputs,))]
     return weights(lib, *shapes, scale=0.05)
 
 
 def perceptron_loss(lib, sizes, batch):
-    """-> function of the parameters: the loss on one batch."""
+    """Return a function of the parameters: the loss on one batch."""
     images, classes = random_tensor(lib, batch, sizes[0]), class_numbers(lib, sizes, batch)
 
     def loss(*parameters):
@@ -73,12 +73,12 @@ def perceptron_loss(lib, sizes, batch):
 
 
 def class_numbers(lib, sizes, batch):
-    """Which class each image of a batch has."""
+    """Return the classes of a batch."""
     return lib.from_numpy(np.arange(batch) % sizes[-1])
 
 
 def training_step(lib, batch=64, optimizer="SGD", sizes=MLP_SIZES, **options):
-    """-> function: one step on one batch, with a model, data and optimizer of its own."""
+    """Return a function: one training step on one batch, with its own model, data and optimizer."""
     if is_functional(lib):
         return lib.descent_step(perceptron_loss(lib, sizes, batch), perceptron_weights(lib, sizes), 0.01)
     needs(lib, "nn.Sequential", f"optim.{optimizer}", "nn.functional.cross_entropy")
@@ -94,20 +94,20 @@ def training_step(lib, batch=64, optimizer="SGD", sizes=MLP_SIZES, **options):
 
 
 def deep_training_step(lib):
-    """-> function: one step of 50 layers of 1,024 on a batch of 512; what counts is its memory."""
+    """Return a function: one step of 50 layers of 1,024 on a batch of 512, for its memory."""
     return training_step(lib, 512, sizes=(1024,) * 51)
 
 
 # ---- transformers
 
 def normalized(lib, x):
-    """Without mean and with variance 1, along the last dimension."""
+    """Normalize to mean 0 and variance 1, along the last dimension."""
     centered = x - lib.mean(x, -1, keepdim=True)
     return centered / lib.sqrt(lib.mean(lib.square(centered), -1, keepdim=True) + 1e-5)
 
 
 def transformer_block(lib, size, steps, batch=4):
-    """-> function: forward and backward of a block of elementary operators, normalization first."""
+    """Return a function: forward and backward of a pre-norm block of elementary operators."""
     x, heads = random_tensor(lib, batch, steps, size), size // HEAD
 
     def loss(to_heads, from_heads, wide, narrow):
@@ -121,7 +121,7 @@ def transformer_block(lib, size, steps, batch=4):
 
 
 def encoder_layer(lib, size, steps, batch=4):
-    """-> function: forward and backward of the layer that `nn` has."""
+    """Return a function: forward and backward of the layer of `nn`."""
     needs(lib, "nn.TransformerEncoderLayer")
     module = lib.nn.TransformerEncoderLayer(size, size // HEAD, 4 * size, dropout=0.0, batch_first=True)
     x = random_tensor(lib, batch, steps, size)
@@ -135,7 +135,7 @@ def encoder_layer(lib, size, steps, batch=4):
 # ---- second order
 
 def hessian_times_vector(lib, sizes=MLP_SIZES, batch=64):
-    """-> function: the Hessian of a perceptron's loss times a vector, by two backwards."""
+    """Return a function: Hessian-vector product of a perceptron's loss, by double backward."""
     loss, parameters = perceptron_loss(lib, sizes, batch), perceptron_weights(lib, sizes)
     vectors = [random_tensor(lib, *parameter.shape, seed=7) for parameter in parameters]
     if is_functional(lib):
@@ -148,7 +148,7 @@ def hessian_times_vector(lib, sizes=MLP_SIZES, batch=64):
 
 
 def full_hessian(lib, size=50):
-    """-> function: all second derivatives of a function of a vector."""
+    """Return a function: the Hessian of a function of a vector."""
     x, matrix = random_tensor(lib, size), random_tensor(lib, size, size, seed=1)
 
     def function(x):
@@ -162,7 +162,7 @@ def full_hessian(lib, size=50):
 # ---- statistics
 
 def mixture_gradient(lib, components=25, size=32, points=1000):
-    """-> function: the gradient of the log-likelihood of a Gaussian mixture in means, scales and weights."""
+    """Return a function: the gradient of the log-likelihood of a Gaussian mixture."""
     x = random_tensor(lib, points, 1, size, seed=9)
 
     def loss(means, logs, scores):
@@ -176,7 +176,7 @@ def mixture_gradient(lib, components=25, size=32, points=1000):
 # ---- optimizers alone
 
 def optimizer_step(lib, parameters, kind, **options):
-    """-> function: a step on given gradients."""
+    """Return a function: an optimizer step on given gradients."""
     needs(lib, f"optim.{kind}")
     for parameter in parameters:
         parameter.grad = lib.ones_like(parameter) * 1e-3

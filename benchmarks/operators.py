@@ -1,9 +1,9 @@
 """
-Every operator against PyTorch: ``python -m benchmarks.operators`` measures speed; ``--write`` also accuracy.
+Compare every operator with PyTorch: ``python -m benchmarks.operators`` measures speed, ``--write`` also accuracy.
 
 Element-wise operators come from the table of operators, reductions and other calls from the lists below. Each is timed
-at three sizes, without recording and with backward, both libraries in one process and in turns; a ratio is PyTorch's
-least time over cygrad's. ``--write`` keeps the ratios in `figures.json` and draws the heat map of docs/performance.md.
+at three sizes, in no_grad mode and with backward, both libraries alternately in one process; a ratio is PyTorch's
+minimum time over cygrad's. ``--write`` writes `figures.json` and the heat map of docs/performance.md.
 """
 
 import argparse
@@ -23,7 +23,7 @@ SIZES = (100, 16_384, 1_000_000)
 ROUNDS = 7
 SECONDS = 0.03                # for all rounds of one call
 COLUMNS = 128                 # of matrices
-# Where an operator is defined, by its name; elsewhere normal numbers.
+# Domains of operators; others take normal numbers.
 POSITIVE = {"log", "log2", "log10", "log1p", "sqrt", "rsqrt", "lgamma", "digamma", "pow", "xlogy", "xlog1py", "igamma",
             "igammac", "zeta", "k0", "k1", "polygamma"}
 INNER = {"acos", "asin", "atanh", "erfinv", "logit", "ndtri"}
@@ -57,7 +57,7 @@ def rows(n, columns=COLUMNS):
 
 
 def side(n, most=10 ** 6):
-    """Return the shape of a square matrix of n elements, of at most so many rows."""
+    """Return the shape of a square matrix of n elements, with at most `most` rows."""
     return (min(most, int(n ** 0.5)),) * 2
 
 
@@ -204,7 +204,7 @@ SPECIAL = {
 
 
 def attribute(lib, path):
-    """Return what a library has under a dotted name, in its own namespace or that of its special functions."""
+    """Return a function by its dotted name, in the namespace of a library or of its special functions."""
     for place in (lib, lib.special):
         for part in path.split("."):
             place = getattr(place, part, None)
@@ -214,7 +214,7 @@ def attribute(lib, path):
 
 
 def elementwise():
-    """Yield (name, number of operands) of the element-wise operators of the table that all take tensors alone."""
+    """Yield (name, number of operands) of the element-wise operators of tensors in the table."""
     table = importlib.import_module("cygrad._core.table.operator").operators
     for name, operator in sorted(vars(table).items()):
         row = getattr(operator, "row", None)
@@ -225,7 +225,7 @@ def elementwise():
 
 
 def cases(n):
-    """Yield (name, arrays, call) of everything that is compared, at one size."""
+    """Yield (name, arrays, call) of all comparisons at one size."""
     for name, operands in elementwise():
         make = positive if name in POSITIVE else unit if name in INNER else normal
         yield name, [make(n, seed=seed) for seed in range(operands)], (
@@ -239,7 +239,7 @@ def cases(n):
 
 
 def prepared(lib, arrays, call, with_backward):
-    """Return a function that calls an operator once, or None where it gives nothing to differentiate."""
+    """Return a function that calls an operator once, or None if the result is not differentiable."""
     tensors = [lib.from_numpy(array.copy()) for array in arrays]
     if not with_backward:
         def run():
@@ -260,7 +260,7 @@ def prepared(lib, arrays, call, with_backward):
 
 
 def least(calls):
-    """Return the least seconds of each call, in turns."""
+    """Return the minimum seconds of each call, measured alternately."""
     counts, best = [], [inf] * len(calls)
     for call in calls:
         call()
@@ -293,7 +293,7 @@ def speeds(wanted, sizes, threads):
                         row = found.setdefault(name, [nan] * len(OPERATOR_COLUMNS))
                         row[OPERATOR_COLUMNS.index(f"{n:,} {mode}")] = theirs / ours
                 except (AttributeError, NotImplementedError, RuntimeError, TypeError, ValueError):
-                    pass                               # one of the libraries has no such operator for these operands
+                    pass                               # a library lacks the operator for these operands
     return found
 
 

@@ -1,9 +1,9 @@
 """
-What users of PyTorch do with other packages, as short programs: `python -m benchmarks.packages NAME` runs one.
+Short programs with packages on top of PyTorch: `python -m benchmarks.packages NAME` runs one.
 
-`benchmarks.programs --packages` measures each with cygrad in the place of PyTorch and with PyTorch. The packages come
-from the index: ``pip install stable-baselines3 torchdiffeq torchsde gpytorch pyro-ppl transformers diffusers
-backpack-for-pytorch skorch x-transformers nflows``.
+`benchmarks.programs --packages` measures each with cygrad in place of PyTorch, and with PyTorch. Install the packages
+by ``pip install stable-baselines3 torchdiffeq torchsde gpytorch pyro-ppl transformers diffusers backpack-for-pytorch
+skorch x-transformers nflows``.
 """
 
 import sys

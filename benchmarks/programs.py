@@ -1,12 +1,12 @@
 """
-Processor time of whole programs with cygrad in the place of PyTorch, and with PyTorch.
+Processor time of whole programs with cygrad in place of PyTorch, and with PyTorch.
 
     python -m benchmarks.programs [program ...]          # the programs in tests/compatibility/programs
     python -m benchmarks.programs --packages [--write]   # uses of other packages, see benchmarks/packages.py
 
-Each runs with one thread in a process of its own, in turns; imports are not counted. The fastest of the rounds counts.
-Prints rows for docs/compatibility.md: times, and PyTorch's relative to cygrad's. With `--write` the figures of the
-packages are kept in benchmarks/programs.json, and the plot of the README is drawn from them.
+Each runs with one thread in a process, alternately, without imports; the fastest round counts. Prints rows for
+docs/compatibility.md: times, and PyTorch's relative to cygrad's. `--write` writes the figures of the packages to
+benchmarks/programs.json and draws the plot of the README.
 """
 
 import argparse
@@ -27,7 +27,7 @@ PROGRAMS = ROOT / "tests" / "compatibility" / "programs"
 OPTIONS = {"character_model": [(), ("--model", "Transformer")], "graph_nodes": [(), ("--model", "gat")]}
 FIGURES = ROOT / "benchmarks" / "programs.json"
 PICTURE = ROOT / "docs" / "_static" / "programs.svg"
-# What the process does: imports first, then the program, whose processor time it tells.
+# The process imports the libraries, and prints the processor time of the program.
 PROCESS = """
 import runpy, sys, time
 if sys.argv[1] == "cygrad":
@@ -62,7 +62,7 @@ ROUNDS = 2
 
 
 def seconds(process, library, arguments, folder):
-    """Processor time of a program, without imports."""
+    """Return the processor time of a program, without imports."""
     done = subprocess.run([sys.executable, "-c", process, library, *arguments], cwd=folder, check=True,
                           capture_output=True, text=True,
                           env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"})
@@ -70,13 +70,13 @@ def seconds(process, library, arguments, folder):
 
 
 def measured(process, arguments, folder):
-    """Times of cygrad and of PyTorch, the fastest of the rounds, which alternate."""
+    """Return the times of cygrad and PyTorch in their fastest rounds, which alternate."""
     rounds = [[seconds(process, library, arguments, folder) for library in ("cygrad", "torch")] for _ in range(ROUNDS)]
     return [min(times) for times in zip(*rounds, strict=True)]
 
 
 def row(name, ours, theirs):
-    """A line of the table: times, and how many times as long PyTorch takes."""
+    """Return a line of the table: times, and PyTorch's relative to cygrad's."""
     return f"| {name} | {ours:.2f} s | {theirs:.2f} s | {theirs / ours:.1f} |"
 
 
@@ -104,12 +104,12 @@ def measure_packages(wanted, write):
 
 
 def geometric_mean(lines):
-    """The mean of the ratios of PyTorch's times and cygrad's."""
+    """Return the geometric mean of the ratios of PyTorch's times to cygrad's."""
     return exp(mean(log(theirs / ours) for ours, theirs in lines.values()))
 
 
 def circumstances():
-    """The machine and the versions, in a line."""
+    """Return the machine and the versions, in a line."""
     models = [line.partition(":")[2].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
               if line.startswith("model name")]
     return (f"{models[0] if models else 'unknown processor'}, one thread; cygrad {version('cygrad')}, "
@@ -117,7 +117,7 @@ def circumstances():
 
 
 def draw(found):
-    """Draw the plot of the README: how many times as long PyTorch takes, a bar for each use."""
+    """Draw the plot of the README: PyTorch's time relative to cygrad's, a bar per program."""
     import matplotlib
     from matplotlib.figure import Figure
     matplotlib.rcParams.update({"svg.hashsalt": "cygrad", "svg.fonttype": "none"})   # equal figures make equal files

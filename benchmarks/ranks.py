@@ -1,9 +1,8 @@
 """
-What several ranks cost and gain: DistributedDataParallel beside PyTorch's on gloo, and all_reduce beside mpi4py's own.
+Compare DistributedDataParallel with PyTorch's on gloo, and all_reduce with mpi4py's: ``python -m benchmarks.ranks``.
 
-``python -m benchmarks.ranks`` starts itself under ``mpiexec`` with 1, 2 and 4 ranks. Both libraries run in the same
-processes, with one thread each, and take turns; numbers are medians. Ranks beyond the number of cores wait for each
-other's time slices.
+Starts itself under ``mpiexec`` with 1, 2 and 4 ranks. Both libraries run alternately in the same processes, with one
+thread each; numbers are medians. Ranks beyond the number of cores wait for each other's time slices.
 """
 
 import argparse
@@ -32,7 +31,7 @@ GIVEN = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "
 
 
 def stepper(lib, wrap, sizes, batch):
-    """-> model, function: one step of SGD on this rank's batch."""
+    """Return a model, and a function: one step of SGD on this rank's batch."""
     lib.manual_seed(0)
     layers = [layer for pair in pairwise(sizes) for layer in (lib.nn.Linear(*pair), lib.nn.ReLU())]
     model = wrap(lib.nn.Sequential(*layers[:-1]))
@@ -49,7 +48,7 @@ def stepper(lib, wrap, sizes, batch):
 
 
 def seconds(step, times):
-    """Of one call, all ranks beginning together; the slowest rank counts."""
+    """Return the seconds of one call that all ranks begin together, on the slowest rank."""
     distributed.barrier()
     begin = time.perf_counter()
     for _ in range(times):
@@ -60,7 +59,7 @@ def seconds(step, times):
 
 
 def in_turns(players, times, turns):
-    """Name -> seconds of one call in each turn, after one turn that does not count; who begins changes."""
+    """Return name -> seconds of one call in each round, after a warm-up; the first library alternates."""
     samples = {name: [] for name in players}
     for turn in range(turns + 1):
         for name in list(players)[::1 if turn % 2 else -1]:
@@ -71,7 +70,7 @@ def in_turns(players, times, turns):
 
 
 def silent(model, step):
-    """The step without communication."""
+    """Return the step without communication."""
     def run():
         with model.no_sync():
             step()
@@ -79,7 +78,7 @@ def silent(model, step):
 
 
 def torch_wrap():
-    """PyTorch's DistributedDataParallel on gloo, with the ranks that MPI has; None without PyTorch."""
+    """Return PyTorch's DistributedDataParallel on gloo, with the ranks of MPI; None without PyTorch."""
     if find_spec("torch") is None:
         return None, None
     import torch
@@ -90,7 +89,7 @@ def torch_wrap():
 
 
 def training(say):
-    """Steps of each model: computing, hidden and exposed communication, and PyTorch's."""
+    """Measure steps of each model: computation, hidden and exposed communication, and PyTorch's."""
     torch, wrap = torch_wrap()
     for title, (sizes, batch) in MODELS.items():
         model, step = stepper(cygrad, DistributedDataParallel, sizes, batch)
@@ -116,7 +115,7 @@ def training(say):
 
 
 def bandwidth(say):
-    """all_reduce of each size beside mpi4py's Allreduce on the same memory."""
+    """Measure all_reduce of each size, and mpi4py's Allreduce on the same memory."""
     from mpi4py import MPI
     for size in SIZES:
         tensor = cygrad.zeros(size // 4)
@@ -139,7 +138,7 @@ PARTS = {
 
 
 def main():
-    """Start the ranks, or be one."""
+    """Start the ranks, or run as one."""
     parser = argparse.ArgumentParser(description=__doc__.strip().partition("\n")[0])
     parser.add_argument("--ranks", type=int, nargs="*", default=[1, 2, 4], help="how many (default: 1 2 4)")
     parser.add_argument("--parts", nargs="*", choices=PARTS, default=list(PARTS))

@@ -1,8 +1,8 @@
 """
-The scenarios of the comparison, and what is wanted of each: how many times as long, or as much memory, a peer needs.
+Scenarios of the comparison, and targets: time or memory of other libraries relative to cygrad.
 
-A scenario's `make` takes a library and gives a function to time, or a pair: what to do before each time, and the
-function. Scenarios without `make` are about whole processes: `measure` says what `turns.measure` is asked.
+`make` of a scenario takes a library and returns a function to time, or a pair of a preparation and that function.
+Scenarios without `make` measure whole processes: `measure` is the argument of `turns.measure`.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,7 +23,7 @@ from .networks import (
 from .workloads import (
     CHAIN,
     GRAPHS,
-    PEERS,
+    OTHERS,
     Graph,
     elementwise_chain,
     forward,
@@ -39,65 +39,65 @@ NODES = 10_000
 
 @dataclass(frozen=True)
 class Scenario:
-    """One line of the comparison."""
+    """A line of the comparison."""
 
     key: str
     title: str
     make: Callable | None = None
-    targets: Mapping[str, float] = field(default_factory=dict)     # peer -> ratio
-    peers: tuple = PEERS
+    targets: Mapping[str, float] = field(default_factory=dict)     # other -> ratio
+    others: tuple = OTHERS
     unit: str = "µs"
     per: int = 1                                                   # operations or nodes in one step
     measure: str = ""
     threads: tuple = (1, 2)
 
     def value(self, seconds):
-        """Seconds of a step, or bytes, in the unit that is shown."""
+        """Convert seconds of a step, or bytes, to the displayed unit."""
         scale = {"ns": 1e9, "µs": 1e6, "ms": 1e3, "s": 1, "MiB": 2 ** -20, "bytes": 1}[self.unit]
         return seconds * scale / self.per
 
 
 def operations():
-    """What an operation costs besides its arithmetic."""
+    """Yield scenarios of per-operation overhead."""
     tensors = "4 elements, per operation: "
-    options = {"unit": "ns", "per": CHAIN, "peers": EAGER}
+    options = {"unit": "ns", "per": CHAIN, "others": EAGER}
     yield Scenario("op-backward", tensors + "forward and backward", forward_and_backward,
                    {"torch": 10, "jax": 20, "autograd": 20}, **options)
     yield Scenario("op-no-grad", tensors + "forward, `no_grad`", forward_under("no_grad"), {"torch": 8}, **options)
-    options["peers"] = TENSORS
+    options["others"] = TENSORS
     yield Scenario("op-inference", tensors + "forward, `inference_mode`", forward_under("inference_mode"), **options)
     yield Scenario("op-recorded", tensors + "forward, recorded", forward, **options)
 
 
 def graph_build(lib):
-    """-> what to do before each time, and a chain's forward part."""
+    """Return the preparation, and the forward of a chain."""
     graph = Graph(lib, "chain", NODES)
     return graph.destroy, graph.build
 
 
 def graph_end(lib):
-    """-> what to do before each time, and dropping a chain."""
+    """Return the preparation, and the destruction of a chain."""
     graph = Graph(lib, "chain", NODES)
     return graph.build, graph.destroy
 
 
 def graphs():
-    """The engine."""
+    """Yield scenarios of the engine."""
     options = {"unit": "ns", "per": NODES}
     for shape in GRAPHS:
-        # others compile the stack of all results, for minutes, or go through it in quadratic time
-        peers = TENSORS if shape == "fan-out" else EAGER
+        # jax compiles the stack of all results for minutes, and HIPS autograd takes quadratic time
+        others = TENSORS if shape == "fan-out" else EAGER
         yield Scenario(f"graph-{shape}", f"engine, {shape} of 10⁴ nodes: backward, per node",
-                       graph_backward(shape, NODES), {"torch": 10}, peers, **options)
-    yield Scenario("graph-build", "chain of 10⁴ nodes: build, per node", graph_build, peers=TENSORS, **options)
-    yield Scenario("graph-end", "chain of 10⁴ nodes: drop, per node", graph_end, peers=TENSORS, **options)
+                       graph_backward(shape, NODES), {"torch": 10}, others, **options)
+    yield Scenario("graph-build", "chain of 10⁴ nodes: build, per node", graph_build, others=TENSORS, **options)
+    yield Scenario("graph-end", "chain of 10⁴ nodes: drop, per node", graph_end, others=TENSORS, **options)
     for power, raised in ((5, "⁵"), (6, "⁶")):
         yield Scenario(f"graph-chain-1e{power}", f"engine, chain of 10{raised} nodes: backward, per node",
                        graph_backward("chain", 10 ** power), {"torch": 10}, TENSORS, unit="ns", per=10 ** power)
 
 
 def programs():
-    """Whole programs and large tensors."""
+    """Yield scenarios of whole programs and large tensors."""
     yield Scenario("rnn", "tanh RNN, 100 steps × 64, batch 16", tanh_network, {"torch": 3})
     yield Scenario("lstm", "LSTM of elementary operators, 50 steps × 64, batch 16", lstm, {"torch": 3})
     wanted = {3: {"torch": 6}, 4: {}, 5: {"torch": 2}, 6: {"torch": 2}, 7: {"torch": 3, "jax.jit": 1}}
@@ -116,7 +116,7 @@ def programs():
     yield Scenario("block-512", "transformer block, d = 512, 128 steps, batch 4",
                    lambda lib: transformer_block(lib, 512, 128), {"torch": 1.1})
     yield Scenario("layer-128", "`nn.TransformerEncoderLayer`, d = 128, 64 steps, batch 4",
-                   lambda lib: encoder_layer(lib, 128, 64), peers=TENSORS)
+                   lambda lib: encoder_layer(lib, 128, 64), others=TENSORS)
     yield Scenario("hvp", "Hessian of the MLP (batch 64) times a vector, by two backwards", hessian_times_vector,
                    {"torch": 2.5})
     yield Scenario("hessian", "full Hessian of 50 inputs", full_hessian, {"torch": 5})
@@ -126,7 +126,7 @@ def programs():
 
 
 def processes():
-    """What concerns a process of its own."""
+    """Yield scenarios of whole processes."""
     yield Scenario("import-time", "import, NumPy included", None, {"torch": 10}, EAGER, "ms", measure="import_time",
                    threads=(1,))
     yield Scenario("import-memory", "resident after import", None, {"torch": 5}, EAGER, "MiB", measure="import_memory",
@@ -142,16 +142,16 @@ def processes():
 
 
 def compiled():
-    """What only `benchmarks.compiled` asks for."""
+    """Yield scenarios for `benchmarks.compiled` only."""
     yield Scenario("mlp-tiny-adam", "MLP 10-16-4, batch 8: Adam step",
-                   lambda lib: training_step(lib, 8, "Adam", (10, 16, 4)), peers=TENSORS)
+                   lambda lib: training_step(lib, 8, "Adam", (10, 16, 4)), others=TENSORS)
     for power in range(3, 8):
         yield Scenario(f"mixed-1e{power}", f"mixed expression, 10{'⁰¹²³⁴⁵⁶⁷'[power]} float32, forward and backward",
                        lambda lib, size=10 ** power: mixed_expression(lib, size))
     yield Scenario("mixture", "gradient of a Gaussian mixture, K = 25, D = 32, 1,000 points", mixture_gradient)
 
 
-# Libraries that are ours, with steps that are compiled: bits as in eager, or sums in any order.
+# cygrad with compiled steps: bit-identical to eager, or with sums in any order.
 COMPILED, FAST = "cygrad.compile", "cygrad.compile, fast"
 SCENARIOS = {scenario.key: scenario for group in (operations, graphs, programs, processes) for scenario in group()}
 EVERY = {**SCENARIOS, **{scenario.key: scenario for scenario in compiled()}}

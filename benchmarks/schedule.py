@@ -1,10 +1,9 @@
-"""What scheduling allows on many cores: recorded plans replayed by 4 to 64 members (``python -m benchmarks.schedule``).
+"""Simulate the scheduling of backward plans on 4 to 64 threads: ``python -m benchmarks.schedule``.
 
-Each plan is run on one thread with two hooks at every node, which note how long it takes and of how many pieces its
-kernels' loops consist. Then the rules of a team are played through in virtual time: a free member takes the ready node
-that comes first, else a piece of the first loop that has any left; whoever began a node goes on when all of its pieces
-are done. A node's pieces count as one loop of equal ones. Members come a hand-over after they are called, and taking
-and finishing a node holds the one lock of the queue. Memory, whose bandwidth cores share, has no part in this.
+Each plan runs on one thread with hooks that measure the time and the chunks of each node. The simulation follows the
+rules of a team in virtual time: a free member takes the first ready node, else a chunk of the first loop; the owner of
+a node continues when all of its chunks are done. The chunks of a node count as one loop of equal chunks. Members arrive
+HAND_OVER after they are called, and taking and finishing a node locks the queue. Memory bandwidth is ignored.
 """
 
 import argparse
@@ -22,20 +21,20 @@ from cygrad._core.threads.parallel import chunks_run
 from cygrad.autograd.graph import backward_order
 
 MEMBERS = (4, 8, 16, 32, 64)
-HAND_OVER = 12e-6             # seconds from the call for a helper that sleeps to its first piece
-LOCKED = 0.5e-6               # seconds for which a node holds the queue's lock: taken, finished, the next ones entered
+HAND_OVER = 12e-6             # seconds from the call of a sleeping helper to its first chunk
+LOCKED = 0.5e-6               # seconds for which a node locks the queue
 
 
 # ---- plans
 
 def mlp():
-    """The loss of a perceptron on a batch of 256."""
+    """Return the loss of a perceptron on a batch of 256."""
     model = perceptron(cygrad)
     return cygrad.nn.functional.cross_entropy(model(random_tensor(cygrad, 256, 784)), cygrad.arange(256) % 10)
 
 
 def residual_block():
-    """Two convolutions with normalization around a shortcut: 64 channels, 8 images of 28 x 28."""
+    """Return the loss of a residual block: 64 channels, 8 images of 28 x 28."""
     nn, image = cygrad.nn, random_tensor(cygrad, 8, 64, 28, 28, requires_grad=True)
     inner = nn.Sequential(nn.Conv2d(64, 64, 3, padding=1, bias=False), nn.BatchNorm2d(64), nn.ReLU(),
                           nn.Conv2d(64, 64, 3, padding=1, bias=False), nn.BatchNorm2d(64))
@@ -51,7 +50,7 @@ PLANS = {
 
 
 class Plan:
-    """Nodes in the order of the plan: seconds and pieces of each, those that wait for it, and how many it awaits."""
+    """Nodes in the order of the plan: seconds, chunks, dependents, and number of dependencies."""
 
     def __init__(self, nodes, times, pieces):
         places = {node: place for place, node in enumerate(nodes)}
@@ -67,7 +66,7 @@ class Plan:
         return sum(self.seconds)
 
     def bound(self, members, cut):
-        """Of the speed-up: the longest chain of nodes, or with `cut` of their pieces, and all work shared evenly."""
+        """Return the bound of the speed-up by the longest chain of nodes (`cut`: of chunks) and the total work."""
         end = [0.0] * len(self.seconds)
         for place, targets in enumerate(self.targets):
             end[place] += self.seconds[place] / (self.pieces[place] if cut else 1)
@@ -77,7 +76,7 @@ class Plan:
 
 
 def record(root, rounds):
-    """Run backward on one thread, with hooks at all nodes; the least time that each took."""
+    """Run backward on one thread with hooks at all nodes; -> minimum time of each."""
     nodes = backward_order(root)
     times, pieces, began = defaultdict(list), {}, [0.0, 0]
 
@@ -99,16 +98,16 @@ def record(root, rounds):
     return Plan(nodes, [min(times[node]) for node in nodes], [pieces[node] for node in nodes])
 
 
-# ---- replay
+# ---- simulation
 
 def replay(plan, members, cut, locked=LOCKED):
-    """Seconds until a team is through with the plan; nodes whole, or with `cut` their loops shared."""
+    """Return the seconds that a team needs for the plan; `cut`: members share loops."""
     awaited = list(plan.awaited)
     ready = [place for place, count in enumerate(awaited) if not count]          # in order: a heap
     pieces = plan.pieces if cut else [1] * len(awaited)
-    untaken, unfinished, owners = {}, {}, {}     # pieces of nodes that were begun, and who began them
+    untaken, unfinished, owners = {}, {}, {}     # chunks of started nodes, and their owners
     free = [(HAND_OVER if member else 0.0, member) for member in range(members)]
-    idle, running = [], []                       # members that found nothing; (end of a piece, member, its node)
+    idle, running = [], []                       # idle members; (end of a chunk, member, node)
     now = lock_free = 0.0
 
     def take(place, member, moment):
@@ -141,7 +140,7 @@ def replay(plan, members, cut, locked=LOCKED):
                 heapq.heappush(free, (now, member))
             elif untaken[place]:
                 take(place, member, now)
-            if not unfinished[place]:            # who began it, and has waited for the others, hands its gradients on
+            if not unfinished[place]:            # the owner passes the gradients on
                 del untaken[place]
                 now = locking(now)
                 for target in plan.targets[place]:
@@ -157,7 +156,7 @@ def replay(plan, members, cut, locked=LOCKED):
 
 
 def rows(plan):
-    """For each number of members: (members, speed-up and its bound with whole nodes, the same with pieces, lock)."""
+    """Return (members, speed-up and bound with whole nodes, speed-up and bound with chunks, lock) per team size."""
     for members in MEMBERS:
         cells = []
         for cut in (False, True):
@@ -166,7 +165,7 @@ def rows(plan):
 
 
 def main():
-    """Record, replay and print."""
+    """Measure, simulate and print."""
     parser = argparse.ArgumentParser(description=__doc__.strip().partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=15, help="recorded backward passes of each plan (default: 15)")
     parser.add_argument("--only", default="", help="plans whose title contains this")
@@ -178,7 +177,7 @@ def main():
         plan = record(make(), options.rounds)
         mean = plan.work / len(plan.seconds)
         print(f"{title}: {len(plan.seconds)} nodes of {mean * 1e6:.0f} µs, median {median(plan.seconds) * 1e6:.0f}; "
-              f"{sum(plan.pieces)} pieces. Such nodes keep the lock busy from {mean / LOCKED:.0f} members on")
+              f"{sum(plan.pieces)} pieces. Such nodes keep the queue's lock busy from {mean / LOCKED:.0f} members on")
         print("| members | whole nodes | bound | with pieces | bound | without a lock |\n|" + "---:|" * 6)
         for members, *cells in rows(plan):
             print(f"| {members} | " + " | ".join(f"{cell:.2f}" for cell in cells) + " |")

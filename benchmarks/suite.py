@@ -1,19 +1,19 @@
-"""What the classes of the asv suite are made of."""
+"""Base classes of the asv suite."""
 
 from .scenarios import SCENARIOS
-from .workloads import EVERYONE, library
+from .workloads import ALL_LIBRARIES, library
 
 THREADS = (1, 2)
 
 
 class _Scenarios:
-    """Scenarios of the comparison, over libraries and numbers of threads. With another name asv would run it, too."""
+    """Scenarios of the comparison by library and number of threads. asv ignores the name."""
 
     param_names = ("library", "scenario", "threads")
 
     def setup(self, name, key, threads):
         scenario = SCENARIOS[key]
-        if name not in ("cygrad", *scenario.peers):
+        if name not in ("cygrad", *scenario.others):
             raise NotImplementedError(f"{key} is not for {name}")
         self.step = scenario.make(library(name, threads))
         self.step()
@@ -22,6 +22,6 @@ class _Scenarios:
         self.step()
 
 
-def over(*keys, libraries=EVERYONE):
-    """Parameters: libraries, scenarios by their keys, and numbers of threads."""
+def over(*keys, libraries=ALL_LIBRARIES):
+    """Return parameters: libraries, keys of scenarios, and numbers of threads."""
     return libraries, keys, THREADS

@@ -1,4 +1,4 @@
-"""What threads gain and cost: cygrad and PyTorch on the same work, in turns (``python -m benchmarks.threads``)."""
+"""Scaling over threads of cygrad and PyTorch, alternately: ``python -m benchmarks.threads``."""
 
 import argparse
 import threading
@@ -11,15 +11,15 @@ from benchmarks.measuring import circumstances, concurrent_steps, share_of_a_cor
 from benchmarks.networks import perceptron, training_step
 from benchmarks.workloads import LIBRARIES, library, needs, random_tensor
 
-WINDOW = 0.4                  # seconds for which steps are counted
+WINDOW = 0.4                  # seconds per measurement
 TINY = 200                    # tiny graphs in one run
-MANY = 15                     # runs of which the best counts: the host of a virtual machine may slow down some
+MANY = 15                     # runs, of which the best counts, because the host may slow down some
 
 
 # ---- work
 
 def branches(lib, count=8, size=512):
-    """-> function: backward through that many independent products of square matrices."""
+    """Return a function: backward through that many independent products of square matrices."""
     total = None
     for number in range(count):
         a = random_tensor(lib, size, size, seed=2 * number, requires_grad=True)
@@ -30,7 +30,7 @@ def branches(lib, count=8, size=512):
 
 
 def tiny_graph(lib):
-    """-> function: forward and backward of 10 nodes of 4 elements, some hundred times."""
+    """Return a function: forward and backward of 10 nodes of 4 elements, some hundred times."""
     leaf = lib.ones(4, requires_grad=True)
 
     def run():
@@ -44,7 +44,7 @@ def tiny_graph(lib):
 
 
 def hogwild_steps(lib, count, batch=256):
-    """-> functions, one for each of `count` threads: steps on shared weights, with gradients of their own."""
+    """Return a function for each of `count` threads: steps on shared weights with separate gradients."""
     needs(lib, "nn.Sequential", "optim.SGD", "nn.functional.cross_entropy")
     shared = perceptron(lib)
     classes = lib.arange(batch) % 10
@@ -64,7 +64,7 @@ def hogwild_steps(lib, count, batch=256):
     return [make() for _ in range(count)]
 
 
-# ---- measuring: every function gives one sample of a ratio; libraries and settings take turns
+# ---- measuring: each function returns a sample of a ratio; libraries and settings alternate
 
 def seconds(function):
     begin = time.perf_counter()
@@ -73,7 +73,7 @@ def seconds(function):
 
 
 def at(lib, n, measure, *arguments):
-    """A measurement with that many threads of the library."""
+    """Measure with that many threads of the library."""
     lib.set_num_threads(n)
     return measure(*arguments)
 
@@ -89,7 +89,7 @@ def branch_ratio(lib, threads):
 
 
 def steps_ratio(make, many, few, own_threads=1):
-    """Steps per second of `many` Python threads over those of `few`."""
+    """Return the steps per second of `many` Python threads relative to `few`."""
     def ratio(lib):
         steps = make(lib, max(many, few))
         for step in steps:
@@ -129,7 +129,7 @@ def tiny_ratio(threads, idle):
 
 
 def rows():
-    """(title, what is wanted, how to make the function that gives one sample)."""
+    """Return (title, target, factory of the function that returns a sample)."""
     cores = usable_cores()
     yield "8 branches of 512×512 products, backward, 2 threads / 1", ">= 1.8", lambda lib: branch_ratio(lib, 2)
     for batch, wanted in ((256, ">= 1.85"), (64, ">= 1.7")):

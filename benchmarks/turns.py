@@ -1,10 +1,10 @@
 """
-Libraries that take turns, each in a process of its own.
+Libraries that alternate, each in a process.
 
-A process is given as many cores as its library may have threads, before anything is imported; some peers count them
-only then. It reads requests, one JSON object a line, and answers in the same way; whoever waits needs no core. Threads
-of some libraries look out for work for tens of milliseconds after their last, so a turn ends when they sleep. So what
-the machine does otherwise meets all libraries alike, and none of them meets the threads of another.
+A process is pinned to as many cores as its library may have threads before anything is imported, because some libraries
+count cores only then. Requests and answers are JSON objects, one per line; a waiting process needs no core. A turn ends
+when all threads sleep, because some libraries spin for tens of milliseconds. So load of the machine affects all
+libraries alike, and none runs next to the threads of another.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from .measuring import (
     use_cores,
 )
 
-LARGEST_SAMPLE = 1.5              # seconds: what takes longer gets few rounds
+LARGEST_SAMPLE = 1.5              # seconds above which rounds are few
 # In a bare interpreter: seconds and bytes of an import.
 IMPORT = """
 import os, sys, time
@@ -37,15 +37,15 @@ for name in sys.argv[1:]:
     __import__(name)
 print([time.perf_counter() - begin, resident() - before])
 """
-LONGEST_REST = 1.0                # seconds after a turn in which threads may fall asleep
-STEPS = 20_000                    # training steps over which memory may grow
-DEEP = 1_000_000                  # nodes of the chain that is weighed
+LONGEST_REST = 1.0                # seconds to wait for sleeping threads
+STEPS = 20_000                    # training steps to measure the growth of memory
+DEEP = 1_000_000                  # nodes of the chain whose memory is measured
 
 
 # ---- the process of a library
 
 def prepared(made):
-    """(what to do before each time or None, the function) of what a scenario makes."""
+    """Return (preparation or None, function) of a scenario."""
     return made if isinstance(made, tuple) else (None, made)
 
 
@@ -66,7 +66,7 @@ def serve(name, threads):
                 prepare, function = prepared(EVERY[request["scenario"]].make(lib))
                 if name in (COMPILED, FAST):
                     function = lib.compile(function, mode="fast" if name == FAST else None)
-                for _ in range(4):                   # compilers, caches and pools are filled
+                for _ in range(4):                   # warm up compilers, caches and pools
                     seconds = seconds_per_call(function, 1, prepare)
                 answer = {"seconds": seconds}
             else:
@@ -78,7 +78,7 @@ def serve(name, threads):
 
 
 def measure(what, name, threads):
-    """What is asked about a whole process: seconds or bytes."""
+    """Measure a whole process: seconds or bytes."""
     use_cores(threads)
     import gc
 
@@ -114,12 +114,12 @@ def measure(what, name, threads):
 # ---- the other side
 
 def command(name, threads, *more):
-    """The command that starts the process of a library."""
+    """Return the command that starts the process of a library."""
     return module_command("turns", "--library", name, "--threads", str(threads), *more)
 
 
 def measured(what, name, threads):
-    """`measure` in a fresh process; or `import_time` and `import_memory`."""
+    """Run `measure`, `import_time` or `import_memory` in a fresh process."""
     importing = what in ("import_time", "import_memory")
     bare = [sys.executable, "-P", "-c", IMPORT, name, *["autograd.numpy"] * (name == "autograd")]
     answer = subprocess.run(bare if importing else command(name, threads, "--measure", what), check=True,
@@ -129,7 +129,7 @@ def measured(what, name, threads):
 
 
 class Player:
-    """One library that takes turns."""
+    """A library in a process."""
 
     def __init__(self, name, threads):
         self.name = name
@@ -137,7 +137,7 @@ class Player:
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def ask(self, **request):
-        """Seconds, or None if the library lacks something. A library that fails is an error."""
+        """Return seconds, or None if the library does not support the scenario; raise if it fails."""
         print(json.dumps(request), file=self.process.stdin, flush=True)
         line = self.process.stdout.readline()
         if not line:
@@ -146,14 +146,14 @@ class Player:
         return json.loads(line).get("seconds")
 
     def rest(self):
-        """Wait until no thread of the process runs; where the system does not tell, for the time that most need."""
+        """Wait until all threads of the process sleep, or for a fixed time if the system does not tell."""
         until = time.perf_counter() + LONGEST_REST
         time.sleep(0.05)
         while time.perf_counter() < until and self.is_at_work():
             time.sleep(0.01)
 
     def is_at_work(self):
-        """Does a thread of the process run, or would if it had a core?"""
+        """Is a thread of the process running or runnable?"""
         for thread in Path(f"/proc/{self.process.pid}/task").glob("*/stat"):
             try:
                 state = thread.read_text().rpartition(")")[2].split()[0]
@@ -170,10 +170,10 @@ class Player:
 
 def rounds_of(names, scenario, threads, rounds, clock="perf_counter"):
     """
-    Library -> its samples in seconds, one for each round in which all took a turn; by a clock of `time`.
+    Return library -> samples in seconds, one per complete round; by a clock of `time`.
 
-    Processes are new for each scenario: after a large graph, for example, the system's allocator keeps so much memory
-    that temporary results of other scenarios no longer need fresh pages.
+    Each scenario has new processes, because after a large graph the system's allocator keeps memory, and later
+    scenarios would have no page faults.
     """
     players = [Player(name, threads) for name in names]
     try:
@@ -192,9 +192,9 @@ def rounds_of(names, scenario, threads, rounds, clock="perf_counter"):
 
 
 def processes_of(names, scenario, threads, rounds):
-    """The same for what is measured in fresh processes. Memory hardly varies, so it gets one round."""
+    """Return the samples of scenarios in fresh processes; memory hardly varies, so it gets one round."""
     timed = scenario.measure == "import_time"
-    if timed:                                        # files come from the disk the first time
+    if timed:                                        # the first run reads files from disk
         for name in names:
             measured(scenario.measure, name, threads)
     samples = {name: [] for name in names}
@@ -205,7 +205,7 @@ def processes_of(names, scenario, threads, rounds):
 
 
 def summary(samples):
-    """(library -> median, peer -> median of the ratios of each round)."""
+    """Return (library -> median, other -> median of the ratios of the rounds)."""
     ours = samples["cygrad"]
     ratios = {name: median(theirs / own for theirs, own in zip(found, ours, strict=True))
               for name, found in samples.items() if name != "cygrad" and min(ours) > 0}

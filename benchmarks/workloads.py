@@ -1,4 +1,4 @@
-"""What is measured, for any library with the common interface; networks are in `networks`."""
+"""Programs to measure, for any library with the common interface; see also `networks`."""
 
 import os
 from functools import partial
@@ -9,24 +9,24 @@ import numpy as np
 from .measuring import usable_cores
 
 FUNCTIONAL = ("jax", "jax.jit", "autograd")
-PEERS = ("torch", *FUNCTIONAL)
-WITHOUT_PEERS = os.environ.get("CYGRAD_BENCH_PEERS") == ""         # set, and empty
-# Parameters of the suite: what has modules, optimizers, and tensors that know how they were made; and all.
-LIBRARIES = ("cygrad",) if WITHOUT_PEERS else ("cygrad", "torch")
-EVERYONE = ("cygrad",) if WITHOUT_PEERS else ("cygrad", *PEERS)
-EAGER = tuple(name for name in EVERYONE if name != "jax.jit")
+OTHERS = ("torch", *FUNCTIONAL)
+ONLY_CYGRAD = os.environ.get("CYGRAD_BENCH_OTHERS") == ""         # set, and empty
+# Parameters of the suite: libraries with modules, optimizers and tensors with a graph; and all libraries.
+LIBRARIES = ("cygrad",) if ONLY_CYGRAD else ("cygrad", "torch")
+ALL_LIBRARIES = ("cygrad",) if ONLY_CYGRAD else ("cygrad", *OTHERS)
+EAGER = tuple(name for name in ALL_LIBRARIES if name != "jax.jit")
 CHAIN = 2000                           # operations of a multiplication chain
 
 
 def library(name, threads=1):
-    """The library, told to use that many threads; NotImplementedError if it or they are not there, or not wanted."""
-    if name != "cygrad" and os.environ.get("CYGRAD_BENCH_PEERS") == "":
-        raise NotImplementedError("peers are not wanted")
+    """Return the library with that many threads; raise NotImplementedError if missing or excluded."""
+    if name != "cygrad" and os.environ.get("CYGRAD_BENCH_OTHERS") == "":
+        raise NotImplementedError("other libraries are excluded")
     if threads > usable_cores():
         raise NotImplementedError(f"needs {threads} cores")
     try:
         if name in FUNCTIONAL:
-            from .peers import load
+            from .array_libraries import load
 
             return load(name, threads)
         found = import_module(name)
@@ -37,12 +37,12 @@ def library(name, threads=1):
 
 
 def is_functional(lib):
-    """Whether it differentiates functions of arrays and has no tensors that know how they were made."""
+    """Does the library differentiate functions of arrays, without tensors with a graph?"""
     return hasattr(lib, "pull_back")
 
 
 def needs(lib, *names):
-    """NotImplementedError unless the library has them all: past versions may not."""
+    """Raise NotImplementedError unless the library has all names, which past versions may lack."""
     for name in names:
         place = lib
         for part in name.split("."):
@@ -52,19 +52,19 @@ def needs(lib, *names):
 
 
 def random_tensor(lib, *shape, seed=0, scale=1, requires_grad=False):
-    """Normal float32 numbers, the same for every library."""
+    """Return normal float32 numbers, equal for all libraries."""
     values = np.random.default_rng(seed).standard_normal(shape, dtype=np.float32)
     found = lib.from_numpy(values if scale == 1 else values * np.float32(scale))
     return found if is_functional(lib) else found.requires_grad_(requires_grad)
 
 
 def leaf_of_ones(lib):
-    """Four ones that need a gradient."""
+    """Return four ones that require grad."""
     return lib.from_numpy(np.ones(4, np.float32)) if is_functional(lib) else lib.ones(4, requires_grad=True)
 
 
 def gradient_step(lib, loss, parameters):
-    """-> function: forward and backward of ``loss(*parameters)``, a scalar."""
+    """Return a function: forward and backward of ``loss(*parameters)``, a scalar."""
     if is_functional(lib):
         return lib.gradient_step(loss, parameters)
 
@@ -74,11 +74,11 @@ def gradient_step(lib, loss, parameters):
         for parameter in parameters:
             parameter.grad = None
         return gradients
-    step.loss = partial(loss, *parameters)         # for those who want the graph
+    step.loss = partial(loss, *parameters)         # for benchmarks of the graph
     return step
 
 
-# ---- small tensors: what an operation costs besides its arithmetic
+# ---- small tensors: per-operation overhead
 
 def multiplications(first, factor):
     """A product of many factors."""
@@ -89,7 +89,7 @@ def multiplications(first, factor):
 
 
 def forward(lib):
-    """-> function: 2,000 multiplications of 4 elements, both factors needing gradients."""
+    """Return a function: 2,000 multiplications of 4 elements, whose factors require grad."""
     first, factor = leaf_of_ones(lib), leaf_of_ones(lib)
     if is_functional(lib):
         return lambda: lib.ready(multiplications(first, factor))
@@ -97,13 +97,13 @@ def forward(lib):
 
 
 def forward_and_backward(lib):
-    """-> function: the same, and backward."""
+    """Return a function: 2,000 multiplications of 4 elements, and backward."""
     return gradient_step(lib, lambda first, factor: multiplications(first, factor).sum(),
                          [leaf_of_ones(lib), leaf_of_ones(lib)])
 
 
 def forward_under(mode):
-    """-> function of a library that makes the forward part, run in `no_grad` or `inference_mode`."""
+    """Return a factory of the forward, run in `no_grad` or `inference_mode`."""
     def make(lib):
         run = forward(lib)
         if is_functional(lib):
@@ -128,7 +128,7 @@ def chain(lib, leaf, nodes):
 
 
 def fan_out(lib, leaf, nodes):
-    """All nodes hang on the same leaf, and one sum joins them."""
+    """All nodes use the same leaf, and one sum combines them."""
     return lib.stack([-leaf for _ in range(nodes)]).sum()
 
 
@@ -142,7 +142,7 @@ def tree(lib, leaf, nodes):
 
 
 def lattice(lib, leaf, nodes, width=32):
-    """Rows of nodes, each of which depends on two neighbors in the row before."""
+    """Rows of nodes that depend on two adjacent nodes of the row before."""
     row = [-leaf for _ in range(width)]
     for _ in range(max(nodes // width - 1, 1)):
         row = [lib.maximum(row[i], row[i - 1]) for i in range(width)]      # sums would overflow
@@ -153,7 +153,7 @@ GRAPHS = {"chain": chain, "fan-out": fan_out, "tree": tree, "lattice": lattice}
 
 
 class Graph:
-    """A graph of a shape, and the three phases of its life."""
+    """A graph of a shape, and its three phases."""
 
     def __init__(self, lib, shape, nodes):
         self.lib, self.nodes, make = lib, nodes, GRAPHS[shape]
@@ -162,14 +162,14 @@ class Graph:
         self.backward = None
 
     def build(self):
-        """The forward part; afterwards `backward()` is the backward part."""
+        """Run the forward; afterwards call `backward()`."""
         if is_functional(self.lib):
             self.backward = self.lib.pull_back(self.make, self.leaf)
         else:
             self.backward = self.make(self.leaf).backward
 
     def run(self):
-        """The backward part."""
+        """Run the backward."""
         self.backward()
 
     def destroy(self):
@@ -178,7 +178,7 @@ class Graph:
 
 
 def graph_backward(shape, nodes):
-    """-> function of a library that makes (what to do before each time, the backward part)."""
+    """Return a factory of (preparation, backward)."""
     def make(lib):
         graph = Graph(lib, shape, nodes)
 
@@ -197,13 +197,13 @@ def elementwise_loss(lib, a, b):
 
 
 def mixed_expression(lib, size):
-    """-> function: forward and backward of an expression in which values are used again and again."""
+    """Return a function: forward and backward of an expression that reuses values."""
     def loss(x, y):
         return lib.sum(lib.tanh(x * y + 1) * lib.exp(-x * x) + lib.sqrt(lib.square(y) + 1) / (1 + x * x))
     return gradient_step(lib, loss, [random_tensor(lib, size, seed=seed, requires_grad=True) for seed in (1, 2)])
 
 
 def elementwise_chain(lib, size):
-    """-> function: forward and backward of the above."""
+    """Return a function: forward and backward of `elementwise_loss`."""
     operands = [random_tensor(lib, size, seed=seed, requires_grad=True) for seed in (1, 2)]
     return gradient_step(lib, partial(elementwise_loss, lib), operands)

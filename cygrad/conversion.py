@@ -61,7 +61,7 @@ def _for_numpy(input):
 
 
 def array(input, dtype=None, copy=None):
-    """What ``numpy.asarray(tensor)`` calls."""
+    """Implement ``numpy.asarray(tensor)``."""
     found = _for_numpy(input)
     if dtype is not None and found.dtype != dtype:
         if copy is False:
@@ -168,7 +168,7 @@ def contains(input, element):
 
 
 def reduce(input, protocol):
-    """What pickle keeps: the elements and whether gradients are wanted. The graph is not kept: all become leaves."""
+    """Pickle elements and requires_grad, not the graph: the result is a leaf."""
     attributes = dict(input.__dict__) if input.__dict__ else None
     source = input
     if (known := input.dtype) in WITHOUT_NUMPY:            # its bits travel as integers

@@ -25,7 +25,7 @@ _CONVERTED = (bfloat16, complex32)       # which NumPy does not have
 
 
 class PrintOptions(NamedTuple):
-    """What `set_printoptions` sets."""
+    """Options of `set_printoptions`."""
 
     precision: int = 4
     threshold: float = 1000
@@ -93,7 +93,7 @@ def set_printoptions(
 
 
 def get_printoptions() -> dict:
-    """How tensors are printed, as keyword arguments for `set_printoptions`.
+    """Return the print options, as keyword arguments for `set_printoptions`.
 
     Returns
     -------
@@ -134,7 +134,7 @@ def printoptions(**options):
 
 
 class _NumberFormat:
-    """One way of writing for all real numbers of a tensor, chosen by looking at them."""
+    """A common format of all real numbers of a tensor."""
 
     def __init__(self, values: np.ndarray):
         self.floating = values.dtype.kind == "f"
@@ -196,7 +196,7 @@ class _ComplexFormat:
 
 
 def _edges(values: np.ndarray) -> np.ndarray:
-    """What a summary shows, so that hidden elements do not decide how the others look."""
+    """Return the elements that a summary shows, which determine the format."""
     edge = _options.edgeitems
     for axis, size in enumerate(values.shape):
         if size > 2 * edge:

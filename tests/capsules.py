@@ -1,4 +1,4 @@
-"""Capsules of DLPack that are made by hand, and may lie."""
+"""Hand-made DLPack capsules with arbitrary contents."""
 
 import ctypes
 
@@ -24,7 +24,7 @@ class Versioned(ctypes.Structure):
 
 
 class Capsule:
-    """A capsule made by hand over 512 bytes, which counts how often it is given back."""
+    """A hand-made capsule over 512 bytes that counts calls of its deleter."""
 
     def __init__(self, shape=(3,), strides=None, *, versioned=True, major=1, flags=0, name=None, **fields):
         self.memory = (ctypes.c_char * 1024)()

@@ -1,4 +1,4 @@
-"""What tests in several folders share."""
+"""Fixtures of all tests."""
 
 import gc
 import signal
@@ -7,7 +7,7 @@ import pytest
 
 
 def pytest_collection_finish(session):
-    """Many tests collect garbage: what is there before the first one is left out of that."""
+    """Freeze existing objects, because many tests collect garbage."""
     gc.collect()
     gc.freeze()
 

@@ -1,4 +1,4 @@
-"""Every sample of every operator for every dtype, and the other layouts that its tensors can have."""
+"""Samples of every operator for every dtype, and layouts of their tensors."""
 
 import tomllib
 import zlib
@@ -12,28 +12,28 @@ from tests.samples import COMPLEX, SAMPLES
 REAL = (cygrad.float32, cygrad.float64)
 COMPLEX_DTYPES = (cygrad.complex64, cygrad.complex128)
 INTEGERS = (cygrad.int64, cygrad.uint8, cygrad.bool)
-# What operators raise for arguments that they do not take.
+# Errors of operators for unsupported arguments.
 REFUSALS = (RuntimeError, TypeError, IndexError, ValueError, ZeroDivisionError)
 EXACT = (cygrad.float64, cygrad.complex128)
 
-# The operator table as it stands in the files: name of the row -> row.
+# The operator table in the files: name of the row -> row.
 ROWS = {}
 for _path in sorted((Path(cygrad.__file__).parent / "_core" / "table" / "ops").glob("*.toml")):
     ROWS |= {name: row for name, row in tomllib.loads(_path.read_text()).items() if "helper" not in row}
 
 
 def dtype_name(dtype):
-    """`float64` for cygrad.float64."""
+    """Return `float64` for cygrad.float64."""
     return str(dtype).rpartition(".")[2]
 
 
 def numpy_dtype(dtype):
-    """The dtype of the same name."""
+    """Return the dtype of the same name."""
     return np.dtype(dtype_name(dtype))
 
 
 def build(name, number, dtype):
-    """The sample of that number, with the same elements at each call; None if it is not meant for the dtype."""
+    """Return a sample by number, with equal elements at each call; None if it excludes the dtype."""
     rng = np.random.default_rng(zlib.crc32(f"{name} {number}".encode()))
 
     def make(shape, low=-2, high=2):
@@ -55,7 +55,7 @@ def build(name, number, dtype):
 
 
 def cases(dtypes, wanted=lambda sample: sample.error is None):
-    """(name, number, dtype) of the samples that are wanted, for `pytest.mark.parametrize`."""
+    """Return (name, number, dtype) of samples, for `pytest.mark.parametrize`."""
     found = []
     for name in sorted(SAMPLES):
         for number in range(len(SAMPLES[name])):
@@ -69,12 +69,12 @@ def cases(dtypes, wanted=lambda sample: sample.error is None):
 
 
 def case_id(value):
-    """Text of a part of a case."""
+    """Return the text of a part of a case."""
     return dtype_name(value) if isinstance(value, cygrad.dtype) else str(value)
 
 
 def convert(value, leaf):
-    """Arguments with every tensor replaced by leaf(tensor)."""
+    """Replace every tensor in arguments by leaf(tensor)."""
     if isinstance(value, cygrad.Tensor):
         return leaf(value)
     if isinstance(value, (list, tuple)):
@@ -85,7 +85,7 @@ def convert(value, leaf):
 
 
 def tensors_in(value):
-    """The tensors among arguments or results, in order."""
+    """Return the tensors among arguments or results, in order."""
     if isinstance(value, cygrad.Tensor):
         return [value]
     if isinstance(value, dict):
@@ -96,12 +96,12 @@ def tensors_in(value):
 
 
 def floating(tensor):
-    """Can it require grad?"""
+    """Can the value require grad?"""
     return tensor.dtype.is_floating_point or tensor.dtype.is_complex
 
 
 def with_gradients(sample):
-    """(args, kwargs, leaves): fresh tensors, of which those that can be differentiated require grad."""
+    """Return (args, kwargs, leaves): fresh tensors, which require grad if differentiable."""
     leaves = []
 
     def leaf(tensor):
@@ -118,12 +118,12 @@ def with_gradients(sample):
 
 
 def run(function, sample):
-    """The results of a call without gradients, as a list of Tensors and plain values."""
+    """Return the results of a call without grad, as a list of Tensors and plain values."""
     return results(function(*sample.args, **sample.kwargs))
 
 
 def run_or_none(function, sample):
-    """The same; None if the call is refused, as some are for some dtypes."""
+    """Return the results of a call without grad, or None if the dtype is refused."""
     try:
         return run(function, sample)
     except REFUSALS:
@@ -131,17 +131,17 @@ def run_or_none(function, sample):
 
 
 def results(value):
-    """What a function gave, as a list."""
+    """Return results as a list."""
     return list(value) if isinstance(value, (tuple, list)) else [value]
 
 
 def differentiable(value):
-    """The results that require grad."""
+    """Return the results that require grad."""
     return [tensor for tensor in tensors_in(value) if tensor.requires_grad]
 
 
 def vectors(outputs):
-    """A vector for backward for each output, with numbers that tell its elements apart."""
+    """Return a vector with distinct elements for each output, for backward."""
     made = []
     for number, output in enumerate(outputs):
         count = output.numel()
@@ -153,7 +153,7 @@ def vectors(outputs):
 
 
 def gradients(function, sample, create_graph=False):
-    """(outputs, leaves, gradients) of the sample for `vectors`; None where the outputs do not depend on a leaf."""
+    """Return (outputs, leaves, gradients) of the sample for `vectors`; None for unused leaves."""
     args, kwargs, leaves = with_gradients(sample)
     outputs = differentiable(function(*args, **kwargs))
     if not outputs or not leaves:
@@ -163,19 +163,19 @@ def gradients(function, sample, create_graph=False):
 
 
 def array(tensor):
-    """A copy of the elements."""
+    """Return a copy of the elements."""
     return np.array(tensor.detach().numpy())
 
 
-# ---- layouts: the same elements, elsewhere in memory
+# ---- layouts: equal elements with other strides
 
 def plain(values):
-    """One after the other."""
+    """Row-major."""
     return values.copy()
 
 
 def transposed(values):
-    """The last two dimensions stored the other way round."""
+    """The last two dimensions transposed in memory."""
     return values if values.ndim < 2 else values.swapaxes(-1, -2).copy().swapaxes(-1, -2)
 
 

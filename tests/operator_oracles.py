@@ -1,4 +1,4 @@
-"""What operators must give: NumPy expressions by name, and calls of the same functions of PyTorch."""
+"""Oracles of operators: NumPy expressions by name, and PyTorch's functions."""
 
 import inspect
 import warnings
@@ -18,12 +18,12 @@ try:
 except ImportError:
     scipy = None
 
-# What PyTorch computes to fewer digits than float64 has: SciPy is the oracle.
+# Functions that PyTorch computes with less than double precision: SciPy is the oracle.
 COARSE = {"bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "digamma", "igamma", "igammac", "polygamma"}
 
 
 def _axes(kwargs):
-    """NumPy's keywords for dim and keepdim."""
+    """Return NumPy's keywords for dim and keepdim."""
     names = {"dim": "axis", "keepdim": "keepdims", "correction": "ddof", "dtype": "dtype"}
     return {names[key]: numpy_dtype(value) if key == "dtype" else value for key, value in kwargs.items()}
 
@@ -67,7 +67,7 @@ def _masked_select(x, mask):
 
 
 def _gather(x, dim, index):
-    """None where the index is smaller than the array, which take_along_axis does not know."""
+    """Return None for an index smaller than the array, which take_along_axis does not support."""
     x = x.reshape(x.shape or (1,))
     for axis in range(x.ndim):
         if axis != dim % x.ndim and x.shape[axis] != index.shape[axis]:
@@ -84,7 +84,7 @@ def _argsort(x, dim=-1, descending=False):
 
 
 def _loss(function):
-    """A loss with its three reductions."""
+    """Return a loss with its three reductions."""
     reductions = {"none": lambda x: x, "sum": np.sum, "mean": np.mean}
     return lambda x, y, reduction: reductions[reduction](function(x - y))
 
@@ -93,13 +93,13 @@ def _softplus(x, beta=1.0, threshold=20.0):
     return np.where(beta * x > threshold, x, np.logaddexp(0, beta * x) / beta)
 
 
-# Functions that NumPy has under the same name, with operands as only arguments.
+# Functions of the same name in NumPy, with operands as only arguments.
 SAME = """abs acos acosh add asin asinh atan atan2 atanh bitwise_and bitwise_or bitwise_xor ceil conj copysign cos cosh
     exp exp2 expm1 floor fmax fmin fmod hypot imag isfinite isinf isnan log log10 log1p log2 logaddexp logical_and
     logical_not logical_or logical_xor maximum minimum positive pow real remainder round sign signbit sin sinc sinh sqrt
     square tan tanh trunc matmul dot vdot outer floor_divide where angle broadcast_to"""
 
-# The others: expressions that take our arguments.
+# Other functions: expressions of our arguments.
 NUMPY = {name: getattr(np, name) for name in SAME.split()} | {
     "mul": np.multiply, "sub": np.subtract, "div": np.true_divide, "neg": np.negative, "rsub": lambda x, y: y - x,
     "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
@@ -139,7 +139,7 @@ NUMPY = {name: getattr(np, name) for name in SAME.split()} | {
 
 
 def _polynomial(name):
-    """SciPy's polynomial with our order of arguments; 0 for negative degrees."""
+    """Return SciPy's polynomial with our order of arguments; 0 for negative degrees."""
     evaluate = getattr(scipy, f"eval_{name}")
     return lambda x, n: np.where(np.asarray(n) < 0, 0, evaluate(np.maximum(np.asarray(n, dtype=np.int64), 0), x))
 
@@ -160,26 +160,26 @@ if scipy is not None:
 
 
 def to_numpy(value):
-    """Arguments with ndarrays instead of tensors."""
+    """Replace tensors in arguments by ndarrays."""
     return convert(value, lambda tensor: tensor.detach().numpy())
 
 
 def numpy_result(name, sample):
-    """What NumPy gives as a list of arrays; None where it has nothing of the kind."""
+    """Return NumPy's results as a list of arrays, or None if it lacks the function."""
     reference = NUMPY.get(name)
     if reference is None:
         return None
     try:
         inspect.signature(reference).bind(*sample.args, **sample.kwargs)
     except TypeError:
-        return None                       # arguments that the NumPy expression does not know
-    except ValueError:                    # a ufunc tells no signature
+        return None                       # unsupported by the NumPy expression
+    except ValueError:                    # ufuncs have no signature
         if sample.kwargs:
             return None
     if isinstance(reference, np.ufunc) and len(sample.args) != reference.nin:
         return None
     with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")   # empty means, imaginary parts that are dropped
+        warnings.simplefilter("ignore")   # empty means, dropped imaginary parts
         try:
             value = reference(*to_numpy(sample.args), **to_numpy(sample.kwargs))
         except ValueError:                # integers to negative powers
@@ -192,7 +192,7 @@ def numpy_result(name, sample):
 # ---- PyTorch
 
 def torch_function(name):
-    """PyTorch's function of that name, found in the order of `samples.find`; None if there is none."""
+    """Return PyTorch's function of that name, looked up in the order of `samples.find`, or None."""
     if torch is None or name in COARSE:
         return None
     if found := find_in(torch, name):
@@ -205,7 +205,7 @@ def torch_function(name):
 
 
 def to_torch(value, requires_grad=()):
-    """Arguments with PyTorch's tensors over the same memory; those in `requires_grad` (by id) as such leaves."""
+    """Replace tensors by PyTorch's over the same memory; those in `requires_grad` (by id) become leaves."""
     leaves = {}
 
     def leaf(tensor):
@@ -226,5 +226,5 @@ def to_torch(value, requires_grad=()):
 
 
 def from_torch(tensor):
-    """A copy of the elements."""
+    """Return a copy of the elements."""
     return np.array(tensor.numpy(force=True))

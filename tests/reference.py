@@ -1,15 +1,14 @@
 """
 PyTorch as the oracle of some tests: ``from tests.reference import torch``.
 
-Where it is not installed, a test is skipped at the moment at which it asks the oracle, and no earlier: its other
-checks, and the other tests of its module, run everywhere.
+Without PyTorch, a test is skipped when it first uses the oracle; earlier checks, and other tests of its module, run.
 """
 
 import pytest
 
 
 class _Missing:
-    """Stands for PyTorch where there is none."""
+    """Placeholder of a missing PyTorch."""
 
     def __getattr__(self, name):
         if name.startswith("_") or name.startswith("pytest"):       # pytest looks for its marks in every module

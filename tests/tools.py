@@ -1,4 +1,4 @@
-"""What tests of several folders share: leaves, threads that start together, programs of their own."""
+"""Helpers of all tests: leaves, concurrent threads, programs in processes."""
 
 import io
 import os
@@ -17,12 +17,12 @@ needs_openmp = pytest.mark.skipif(not cygrad.show_config("dicts")["openmp"]["ena
 
 
 def leaf(*values, dtype=FLOAT):
-    """A tensor that requires grad: of the numbers, or of the one number or list that is given."""
+    """Return a tensor that requires grad, from numbers, a number or a list."""
     return cygrad.tensor(values[0] if len(values) == 1 else values, dtype=dtype, requires_grad=True)
 
 
 def in_threads(count, function):
-    """What function(i) gives for each i below `count`, in threads that start together; raises what one raises."""
+    """Return function(i) for each i below `count`, run in threads that start together; raise their exceptions."""
     start = threading.Barrier(count)
 
     def run(i):
@@ -34,7 +34,7 @@ def in_threads(count, function):
 
 
 def run_program(text, *options, timeout=300, **environment):
-    """Run it in a process of its own, which must end well and say nothing on stderr; -> what it printed."""
+    """Run a program in a process, which must succeed without output on stderr; -> its output."""
     result = subprocess.run([sys.executable, *options, "-c", text], timeout=timeout, capture_output=True, text=True,
                             env={**os.environ, **environment}, check=False)
     assert (result.returncode, result.stderr) == (0, ""), f"exit code {result.returncode}: {result.stderr}"
@@ -42,7 +42,7 @@ def run_program(text, *options, timeout=300, **environment):
 
 
 def error_of(attempt):
-    """Return the name of the class of the error that it raises, or None."""
+    """Return the name of the class of the raised error, or None."""
     try:
         attempt()
     except Exception as error:

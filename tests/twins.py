@@ -1,4 +1,4 @@
-"""The same module in both libraries, with the same weights: ``ours, theirs = twins("LSTM", 3, 4)``."""
+"""A module of cygrad and one of PyTorch with equal weights: ``ours, theirs = twins("LSTM", 3, 4)``."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ __all__ = ["agree", "both", "gradients_agree", "tensors", "twins"]
 
 
 def twins(name, *args, **kwargs):
-    """A module of cygrad and one of PyTorch, in float64, with the weights of the second."""
+    """Return a module of cygrad and one of PyTorch, in float64, with PyTorch's weights."""
     theirs = getattr(torch.nn, name)(*args, **kwargs).double()
     ours = getattr(cygrad.nn, name)(*args, **kwargs).double()
     assert [(key, tuple(value.shape)) for key, value in ours.state_dict().items()] == [
@@ -19,7 +19,7 @@ def twins(name, *args, **kwargs):
 
 
 def both(array, requires_grad=True):
-    """The array as a tensor of each library."""
+    """Return the array as a tensor of each library."""
     pair = cygrad.from_numpy(np.array(array)), torch.from_numpy(np.array(array))
     if requires_grad and np.asarray(array).dtype.kind == "f":
         for tensor in pair:
@@ -28,7 +28,7 @@ def both(array, requires_grad=True):
 
 
 def tensors(value):
-    """All tensors in nested tuples, lists and named tuples; None is left out."""
+    """Return all tensors in nested tuples, lists and named tuples, without None."""
     if value is None:
         return []
     if isinstance(value, (tuple, list)):
@@ -37,7 +37,7 @@ def tensors(value):
 
 
 def agree(ours, theirs, tolerance=1e-10):
-    """The same structure, dtypes and shapes, and the same numbers up to a tolerance."""
+    """Assert equal structure, dtypes and shapes, and close numbers."""
     ours, theirs = tensors(ours), tensors(theirs)
     assert len(ours) == len(theirs)
     for mine, other in zip(ours, theirs, strict=True):
@@ -49,7 +49,7 @@ def agree(ours, theirs, tolerance=1e-10):
 
 def gradients_agree(ours, theirs, inputs=(), tolerance=1e-10):
     """
-    Backward from a weighted sum of all results; then gradients of inputs and parameters are compared.
+    Run backward from a weighted sum of all results, and compare gradients of inputs and parameters.
 
     ours, theirs : (results, module); inputs : pairs of leaves.
     """

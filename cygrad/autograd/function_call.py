@@ -184,7 +184,7 @@ class FunctionCall:
                     for block, output in zip(found, self.outputs, strict=True)]
 
     def jacobian_by_columns(self, func, vectorize):
-        """The same by forward mode: the columns are the products with the unit vectors."""
+        """Compute the Jacobian by forward mode, a column per unit vector."""
         from cygrad import stack
         if vectorize and all(place.numel() and not place.dtype.is_complex for place in self.places):
             return tuple(zip(*[self.columns_at_once(func, place) for place in range(len(self.places))], strict=True))

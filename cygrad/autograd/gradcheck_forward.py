@@ -21,7 +21,7 @@ class ForwardCheck:
         return self.pushed({**zeros, number: direction})
 
     def pushed(self, directions):
-        """The same while several inputs move."""
+        """Compute the derivative along directions of several inputs."""
         inputs = list(self.check.inputs)
         with dual_level():
             for number, direction in directions.items():

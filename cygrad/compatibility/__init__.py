@@ -1,5 +1,5 @@
 """
-What programs written for PyTorch use besides operators and modules, and a way to run them unchanged.
+PyTorch's further namespaces, and the stand-in that runs PyTorch programs unchanged.
 
 `stand_in` makes ``import torch`` import this library; ``python -m cygrad program.py`` does the same for a program.
 Names such as ``cygrad.cuda`` or ``cygrad.finfo`` are found here on first access, without a stand-in. ``import cygrad``

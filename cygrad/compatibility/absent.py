@@ -41,7 +41,7 @@ ABSENT = {
 
 
 class Anything(type):
-    """The metaclass of placeholders."""
+    """Metaclass of placeholders."""
 
     def __call__(cls, *args, **options):
         raise NotImplementedError(f"{cls._path} is not available in cygrad. {cls._why}")
@@ -86,7 +86,7 @@ def _same(function):
     return function
 
 
-# Names available without the rest: decorators and predicates.
+# Names that work in unavailable modules: decorators and predicates.
 KNOWN = {
     **dict.fromkeys(("torch.onnx.symbolic_helper.parse_args", "torch.onnx.symbolic_helper.quantized_args"),
                     lambda *args, **options: _same),
@@ -109,7 +109,7 @@ def _known(path, name):
 
 
 def module(path, listed=False):
-    """The module of a path of torch that is not here; None if it is none of these. `listed`: only if it is named."""
+    """Return the placeholder of an unavailable module of torch, or None. `listed`: only if it is listed by name."""
     if path not in _made:
         start = path
         while start not in ABSENT and "." in start and not listed:

@@ -41,7 +41,7 @@ def _refusal(device, name):
     return refused
 
 
-# Functions that need no device: synchronization, emptying caches, seeding, statistics of unused memory.
+# Functions that need no device: synchronization, cache control, seeding, memory statistics.
 _QUIET = {name: _answer(None, "Nothing to do.") for name in (
     "synchronize", "empty_cache", "manual_seed", "manual_seed_all", "seed", "seed_all", "ipc_collect", "init",
     "_lazy_init",
@@ -68,7 +68,7 @@ _DEVICE_ONLY = (
 
 
 def _accelerator(name):
-    """The module of an unavailable device."""
+    """Return the module of an unavailable device."""
     module = ModuleType(f"cygrad.{name}", f"The device {name}, which is not there.")
     module.__path__ = []
     vars(module).update(_QUIET | _NUMBERS | _NO | _EMPTY)
@@ -96,7 +96,7 @@ def _late_amp():
 
 
 def _one_device(name, text):
-    """The module of the CPU."""
+    """Return the module of the CPU."""
     module = ModuleType(f"cygrad.{name}", text)
     module.__path__ = []
     vars(module).update(_QUIET)
@@ -109,7 +109,7 @@ def _one_device(name, text):
 
 
 def _accelerators():
-    """The module of the current accelerator."""
+    """Return the module of the current accelerator."""
     module = _accelerator("accelerator")
     vars(module).update(
         current_accelerator=lambda check_available=False: None, device_index=_Nothing,

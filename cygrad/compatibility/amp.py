@@ -1,5 +1,5 @@
 """
-Automatic mixed precision: `autocast`, in which some operators compute in 16 bits, and `GradScaler`, whose scale is 1.
+Automatic mixed precision: `autocast`, which runs some operators in 16 bits, and `GradScaler` with the scale 1.
 
 The key `autocast` of rows in the table of operators says how their operands are cast; see
 `cygrad._core.dispatch.operator_modes`.
@@ -21,28 +21,28 @@ __all__ = [
     "set_autocast_cpu_enabled", "set_autocast_dtype", "set_autocast_enabled",
 ]
 
-# What blocks take that name none, and whether they keep the casts of parameters.
+# Default dtype of blocks, and whether they cache the casts of parameters.
 _state = {"dtype": cygrad.bfloat16, "cache": True}
 _FAST = (cygrad.bfloat16, cygrad.float16)
 
 
 class autocast(Restoring):
     """
-    A block, or decorated function, in which products and convolutions compute in 16 bits, and losses in float32.
+    Context manager and decorator that runs products and convolutions in 16 bits, and losses in float32.
 
     Linear layers, matrix products, convolutions and attention cast their operands to the dtype of the block; losses,
-    decompositions, distances and Fourier transforms to float32; `cat` and `stack` to the wider of what they get. All
-    other operators compute in the dtypes of their operands. Nothing is done in backward: gradients pass the casts.
+    decompositions, distances and Fourier transforms to float32; `cat` and `stack` to the widest dtype. Other operators
+    compute in the dtypes of their operands. Backward runs in the dtypes of forward.
 
     Parameters
     ----------
     device_type : str, default "cpu"
         Blocks for other devices do nothing.
     dtype : dtype, optional
-        bfloat16 or float16; default that of `set_autocast_dtype`, bfloat16 at first.
+        bfloat16 or float16; default: that of `set_autocast_dtype`, initially bfloat16.
     enabled : bool, default True
     cache_enabled : bool, optional
-        Whether a parameter is cast once in a block, or at each use; default True.
+        Whether to cache casts of parameters within a block; default True.
 
     Examples
     --------
@@ -58,7 +58,7 @@ class autocast(Restoring):
             device_type, enabled = "cuda", device_type
         self.device = cygrad.device(device_type).type
         self.fast_dtype = dtype or get_autocast_dtype(self.device)
-        # Nothing is computed on an unavailable device, whatever the dtype.
+        # Any dtype is valid for an unavailable device.
         self.enabled = bool(enabled) and self.device == "cpu"
         if self.enabled and self.fast_dtype not in _FAST:
             warnings.warn(f"autocast: only bfloat16 and float16 are supported (got {self.fast_dtype}). Disabling "
@@ -73,7 +73,7 @@ class autocast(Restoring):
         return self
 
     def __call__(self, function):
-        """Wrap a function in such a block."""
+        """Wrap a function in the context manager."""
         @functools.wraps(function)
         def decorated(*args, **options):
             with self:
@@ -82,7 +82,7 @@ class autocast(Restoring):
 
 
 def is_autocast_available(device_type):
-    """Whether there is such a device."""
+    """Return whether the device is available."""
     return cygrad.device(device_type).type == "cpu"
 
 
@@ -100,7 +100,7 @@ def is_autocast_enabled(device_type="cpu"):
 
 
 def get_autocast_dtype(device_type="cpu"):
-    """Return the dtype of this thread's block, or of blocks that name none."""
+    """Return the dtype of this thread's block, or the default dtype of blocks."""
     return blocks.current() or _state["dtype"] if device_type == "cpu" else cygrad.float16
 
 
@@ -111,13 +111,13 @@ def set_autocast_enabled(device_type, enabled=None):
 
 
 def set_autocast_dtype(device_type, dtype):
-    """Return the dtype of blocks that name none."""
+    """Return the default dtype of blocks."""
     if device_type == "cpu":
         _state["dtype"] = dtype
 
 
 def is_autocast_cache_enabled():
-    """Whether blocks keep the casts of parameters, unless told otherwise."""
+    """Return whether blocks cache the casts of parameters by default."""
     return _state["cache"]
 
 
@@ -147,16 +147,15 @@ for _device in ("ipu", "xla"):
 
 class GradScaler:
     """
-    What scales losses so that gradients in float16 do not vanish. The scale is 1: bfloat16, in which CPUs compute, has
-    the range of float32.
+    Loss scaler for float16 gradients, with the scale 1, because bfloat16 has the range of float32.
 
-    Its methods may be called as usual: `step` calls that of the optimizer unless a gradient is not finite.
+    `step` calls that of the optimizer unless a gradient is not finite.
 
     Parameters
     ----------
     device : str, default "cuda"
     init_scale, growth_factor, backoff_factor, growth_interval : float, optional
-        Kept, and without effect.
+        Accepted and ignored.
     enabled : bool, default True
 
     Examples
@@ -197,7 +196,7 @@ class GradScaler:
         return 1.0
 
     def is_enabled(self):
-        """Whether `step` looks at gradients: for the CPU, if it was not switched off."""
+        """Return whether `step` checks gradients: on the CPU, unless disabled."""
         return self._enabled
 
     def state_dict(self):
@@ -234,8 +233,8 @@ for _name in ("growth_factor", "backoff_factor", "growth_interval"):
 
 def custom_fwd(fwd=None, *, device_type="cpu", cast_inputs=None):
     """
-    For the ``forward`` of a `Function`: it runs outside of blocks, with floating arguments in `cast_inputs` if that is
-    given; else as it is.
+    Decorate the ``forward`` of a `Function`: with `cast_inputs` it runs outside of blocks, with floating arguments cast
+    to that dtype.
     """
     if fwd is None:
         return functools.partial(custom_fwd, device_type=device_type, cast_inputs=cast_inputs)
@@ -251,17 +250,17 @@ def custom_fwd(fwd=None, *, device_type="cpu", cast_inputs=None):
 
 
 def custom_bwd(bwd=None, *, device_type="cpu"):
-    """For the ``backward`` that belongs to a `custom_fwd`: the function itself, as nothing is cast in backward."""
+    """Return the ``backward`` of a `custom_fwd` unchanged, because backward casts nothing."""
     return (lambda function: function) if bwd is None else bwd
 
 
 def _cast(value, device_type, dtype):
-    """Floating tensors in another dtype."""
+    """Cast floating tensors."""
     return blocks.cast(value, dtype)
 
 
 class OptState(enum.Enum):
-    """The progress of an optimizer in a step of a `GradScaler`."""
+    """State of an optimizer in a step of a `GradScaler`."""
 
     READY, UNSCALED, STEPPED = 0, 1, 2
 

@@ -15,7 +15,7 @@ def _flags(*args, **options):
 
 
 def _library(name, available=False, **settings):
-    """A backend: whether it is available, and settings without effect."""
+    """A backend: its availability, and settings that are accepted and ignored."""
     module = ModuleType(f"cygrad.backends.{name}", f"The library {name}: {'' if available else 'not '}there.")
     module.__path__ = []
     vars(module).update(is_available=lambda: available, is_built=lambda: available, version=lambda: None, flags=_flags)
@@ -24,7 +24,7 @@ def _library(name, available=False, **settings):
 
 
 class _Settings:
-    """Settings that are kept and change nothing."""
+    """Settings that are accepted and ignored."""
 
     def __init__(self, **settings):
         vars(self).update(settings)

@@ -50,7 +50,7 @@ class Measurement:
 
     @property
     def iqr(self):
-        """The interquartile range."""
+        """Interquartile range."""
         if len(self.raw_times) < 2:
             return 0.0
         quartiles = statistics.quantiles(self.times, n=4, method="inclusive")
@@ -84,18 +84,18 @@ class Measurement:
 
 class Timer:
     """
-    Measures a statement.
+    Measure a statement.
 
     Parameters
     ----------
     stmt, setup : str, default "pass"
     global_setup : str, optional
-        Not used: it is for statements in other languages.
+        Ignored; for other languages.
     timer : callable, optional
     globals : dict, optional
-        The names that the statement knows.
+        Namespace of the statement.
     label, sub_label, description, env : str, optional
-        What the result is called.
+        Labels of the result.
     num_threads : int, default 1
         How many threads operations may use.
 
@@ -121,16 +121,16 @@ class Timer:
             return self._timer.timeit(number)
 
     def timeit(self, number=1_000_000):
-        """Run the statement so often; -> Measurement."""
-        self._run(max(number // 100, 2))                 # once for what only the first run does
+        """Run the statement `number` times; -> Measurement."""
+        self._run(max(number // 100, 2))                 # warm-up
         return Measurement(number, [self._run(number)], self._spec)
 
     def repeat(self, repeat=5, number=1_000_000):
-        """Several rounds; -> Measurement."""
+        """Run several rounds; -> Measurement."""
         return Measurement(number, [self._run(number) for _ in range(repeat)], self._spec)
 
     def blocked_autorange(self, callback=None, min_run_time=0.2):
-        """Time blocks that are long enough to be measured, for at least a given time; return a Measurement."""
+        """Measure rounds of sufficient length, for at least a given time; -> Measurement."""
         number = self._fitting(min_run_time)
         return self._rounds(number, callback, lambda times: sum(times) >= min_run_time)
 
@@ -169,7 +169,7 @@ class Timer:
 
 class Compare:
     """
-    Measurements as a table: a row for each statement, a column for each description.
+    A table of measurements: a row for each statement, a column for each description.
 
     Parameters
     ----------

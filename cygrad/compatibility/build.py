@@ -1,4 +1,4 @@
-"""``__config__``: how the library was built, as a text."""
+"""``__config__``: the build configuration as text."""
 
 import io
 from contextlib import redirect_stdout

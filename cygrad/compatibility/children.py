@@ -16,10 +16,10 @@ class _Beginning:
 
 
 def _preparation_data(name):
-    """Return what a new process unpickles first, before it imports the program."""
+    """Return the object that a new process unpickles before it imports the program."""
     return {**_plain_data(name), "stand_in": _Beginning()}
 
 
 def prepare():
-    """Install the stand-in in processes that are spawned, or come from a fork server."""
+    """Install the stand-in in processes started by spawn or forkserver."""
     multiprocessing.spawn.get_preparation_data = _preparation_data

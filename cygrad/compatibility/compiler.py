@@ -1,4 +1,4 @@
-"""Functions of PyTorch's compiler around ``compile``, which is that of `cygrad.compiling`: without effect."""
+"""Functions of ``torch.compiler`` without effect, and ``compile`` of `cygrad.compiling`."""
 
 import contextlib
 import sys
@@ -45,15 +45,15 @@ def substitute_in_graph(*args, **options):
 
 
 class _Config:
-    """Settings that are kept and change nothing."""
+    """Settings that are accepted and ignored."""
 
 
 config = _Config()
 
 
 class OptimizedModule:
-    """PyTorch's type of compiled modules: here they keep their own."""
+    """PyTorch's type of compiled modules, of which there are no instances."""
 
 
-TransformGetItemToIndex = contextlib.nullcontext             # a block in which indices are traced otherwise
+TransformGetItemToIndex = contextlib.nullcontext             # affects tracing only
 eval_frame = utils = decorators = sys.modules[__name__]      # parts of `torch._dynamo`

@@ -1,4 +1,4 @@
-"""The backend by which einops takes Tensors; loaded with einops, and in whatever order both are imported."""
+"""The einops backend for Tensors, registered in any order of imports."""
 
 from einops._backends import AbstractBackend
 
@@ -27,7 +27,7 @@ class CygradBackend(AbstractBackend):
 
     @staticmethod
     def reduce(x, operation, axes):
-        """Reduce over axes; ``min`` and ``max`` give values alone, ``prod`` takes one axis at a time."""
+        """Reduce over axes; ``min`` and ``max`` return values only, ``prod`` reduces one axis at a time."""
         if operation == "prod":
             for axis in sorted(axes, reverse=True):
                 x = x.prod(axis)

@@ -19,7 +19,7 @@ __all__ = [
 
 
 def _current_graph_task_id():
-    """Return a number of the innermost backward of this thread; -1 outside."""
+    """Return the id of the innermost backward of this thread; -1 outside."""
     return next(iter(running()), -1)
 
 
@@ -49,7 +49,7 @@ def _will_engine_execute_node(node):
 
 
 class _Switch:
-    """A block, or a call, whose setting is stored without effect."""
+    """A context manager or call whose setting is stored without effect."""
 
     def __init__(self, mode):
         self._former, type(self)._mode = type(self)._mode, bool(mode)
@@ -62,13 +62,13 @@ class _Switch:
 
 
 class set_multithreading_enabled(_Switch):
-    """Whether backward may use other threads. Python code never runs on them; see ``cygrad.set_num_threads``."""
+    """Accept whether backward may use other threads; see ``cygrad.set_num_threads``."""
 
     _mode = True
 
 
 class _force_original_view_tracking(_Switch):
-    """Whether views are made again by the calls that made them. Their strides say how, here."""
+    """Accept how views are regenerated, which uses their strides here."""
 
     _mode = False
 
@@ -91,9 +91,7 @@ _is_view_replay_enabled = is_view_replay_enabled
 
 class _set_fwd_grad_enabled:
     """
-    Set whether tangents are computed in this thread.
-
-    A call, undone by the opposite one, or a context manager.
+    Set whether this thread computes tangents: a function or a context manager.
     """
 
     def __init__(self, mode):

@@ -1,4 +1,4 @@
-"""``torch.nn.attention.flex_attention``: attention whose scores a function changes, and whose pairs one chooses."""
+"""``torch.nn.attention.flex_attention``: attention with functions that modify scores and masks."""
 
 import math
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ _DEFAULT_SPARSE_BLOCK_SIZE = 128
 
 @dataclass
 class AuxRequest:
-    """What is wanted besides the result."""
+    """Requested auxiliary results."""
 
     lse: bool = False
     max_scores: bool = False
@@ -21,34 +21,34 @@ class AuxRequest:
 
 @dataclass
 class AuxOutput:
-    """What was asked for besides the result."""
+    """Auxiliary results."""
 
     lse: cygrad.Tensor | None = None
     max_scores: cygrad.Tensor | None = None
 
 
 def _places(batch, heads, queries, keys):
-    """The numbers of batch, head, query and key, such that together they have the shape of the scores."""
+    """Return indices of batch, head, query and key that broadcast to the shape of the scores."""
     return [cygrad.arange(n).reshape([n if place == dim else 1 for place in range(4)])
             for dim, n in enumerate((batch, heads, queries, keys))]
 
 
 def create_mask(mod_fn, B, H, Q_LEN, KV_LEN, device=None, **options):
-    """Which pairs a function ``(batch, head, query, key) -> bool`` chooses: a tensor of the shape (B, H, Q, K)."""
+    """Return the mask of a function ``(batch, head, query, key) -> bool``, of the shape (B, H, Q, K)."""
     sizes = (B or 1, H or 1, Q_LEN, KV_LEN)
     return cygrad.broadcast_to(cygrad.as_tensor(mod_fn(*_places(*sizes))).bool(), sizes)
 
 
 class BlockMask:
     """
-    The pairs of queries and keys that meet.
+    Mask of the pairs of queries and keys.
 
     Parameters
     ----------
     mask : Tensor
         Of the shape (batch, heads, queries, keys), of type bool; the first two may be 1.
     mask_mod : callable
-        What it was made of.
+        The function that computed the mask.
     """
 
     def __init__(self, mask, mask_mod):
@@ -64,7 +64,7 @@ class BlockMask:
         return self
 
     def sparsity(self):
-        """The share of pairs that do not meet, in percent."""
+        """Return the percentage of masked pairs."""
         return 100 * (1 - self.mask.float().mean().item())
 
     def __getitem__(self, index):
@@ -75,7 +75,7 @@ class BlockMask:
 
 
 def create_block_mask(mask_mod, B, H, Q_LEN, KV_LEN, device=None, BLOCK_SIZE=_DEFAULT_SPARSE_BLOCK_SIZE, **options):
-    """The pairs that a function ``(batch, head, query, key) -> bool`` of tensors of numbers chooses."""
+    """Return the mask of a function ``(batch, head, query, key) -> bool`` of index tensors."""
     return BlockMask(create_mask(mask_mod, B, H, Q_LEN, KV_LEN), mask_mod)
 
 
@@ -85,7 +85,7 @@ def noop_mask(batch, head, q_idx, kv_idx):
 
 
 def and_masks(*mask_mods):
-    """Return the pairs that all functions choose."""
+    """Return the intersection of masks."""
     def both(*places):
         found = noop_mask(*places)
         for function in mask_mods:
@@ -95,7 +95,7 @@ def and_masks(*mask_mods):
 
 
 def or_masks(*mask_mods):
-    """Return the pairs that some function chooses."""
+    """Return the union of masks."""
     def either(*places):
         found = ~noop_mask(*places)
         for function in mask_mods:
@@ -107,25 +107,25 @@ def or_masks(*mask_mods):
 def flex_attention(query, key, value, score_mod=None, block_mask=None, scale=None, enable_gqa=False, return_lse=False,
                    kernel_options=None, *, return_aux=None):
     """
-    Attention whose scores a function of ``(score, batch, head, query, key)`` changes before the softmax.
+    Attention with scores modified by a function of ``(score, batch, head, query, key)`` before the softmax.
 
     Parameters
     ----------
     query, key, value : Tensor
         Of the shape (batch, heads, length, size).
     score_mod : callable, optional
-        It is called once, with the scores of all pairs and their numbers as tensors that broadcast with them.
+        Called once, with the scores of all pairs and index tensors that broadcast with them.
     block_mask : BlockMask, optional
     scale : float, optional
-        One by the root of the size by default.
+        Default: ``1 / sqrt(size)``.
     enable_gqa : bool
-        Whether several heads of queries share one of keys.
+        Whether heads of queries share heads of keys (grouped-query attention).
     return_lse : bool
-        Whether the logarithms of the sums of the exponentials are returned, too.
+        Whether to return the logsumexp too.
     kernel_options : optional
         Without effect.
     return_aux : AuxRequest, optional
-        The same, as an `AuxOutput`, and the largest scores.
+        Return the logsumexp and the largest scores as an `AuxOutput`.
     """
     if enable_gqa:
         times = query.shape[1] // key.shape[1]

@@ -1,4 +1,4 @@
-"""``utils.flop_counter``: how many multiplications and additions the products of a block take, by the shapes."""
+"""``utils.flop_counter``: floating-point operations of the products in a block, by their shapes."""
 
 import math
 
@@ -8,19 +8,19 @@ from cygrad._core.dispatch.operator_modes import set_recorder
 __all__ = ["FlopCounterMode"]
 
 
-# operator -> the numbers of the operands that are multiplied
+# operator -> positions of the multiplied operands
 PRODUCTS = {"matmul": (0, 1), "mm": (0, 1), "bmm": (0, 1), "mv": (0, 1), "addmm": (1, 2), "baddbmm": (1, 2),
             "addmv": (1, 2), "linear": (0, 1)}
 
 
 class FlopCounterMode:
     """
-    Counts the operations with numbers of the matrix products in a block, apart from those of backward.
+    Count the floating-point operations of products in a block, without backward.
 
     Parameters
     ----------
     mods, depth, display, custom_mapping : optional
-        Without effect, but that `display` prints the sum at the end.
+        Ignored, except that `display` prints the sum at the end.
 
     Examples
     --------
@@ -36,7 +36,7 @@ class FlopCounterMode:
         self._display, self._counts = display, {}
 
     def begin(self, name, kind, arguments):
-        """An operation begins, see ``set_recorder``."""
+        """Count an operation; see ``set_recorder``."""
         if name not in PRODUCTS:
             return
         first, second = (tuple(arguments[place].shape) for place in PRODUCTS[name]
@@ -45,7 +45,7 @@ class FlopCounterMode:
         self._counts[name] = self._counts.get(name, 0) + 2 * math.prod(first) * width
 
     def end(self, event):
-        """It ends."""
+        """Ignore the end of an operation."""
 
     def __enter__(self):
         self._counts = {}

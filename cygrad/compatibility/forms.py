@@ -1,7 +1,7 @@
 """
-Functions of neural networks as PyTorch has them at its top level: with other parameters than in ``nn.functional``.
+Top-level functions of neural networks, whose parameters differ from those in ``nn.functional``.
 
-Also copies of views (``view_copy``), and functions of lists of tensors (``_foreach_add``), made by their names.
+Also copies of views (``view_copy``) and functions of lists of tensors (``_foreach_add``), created by name.
 """
 
 import cygrad
@@ -44,7 +44,7 @@ feature_alpha_dropout, feature_alpha_dropout_ = _dropout(F.feature_alpha_dropout
 
 
 def native_dropout(input, p, train):
-    """What is left of the input, and which elements those are."""
+    """Return the result of dropout and its mask."""
     kept = cygrad.ones_like(input) if train is False else F.dropout(cygrad.ones_like(input), p, True)
     return input * kept, kept.bool()
 
@@ -70,38 +70,38 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5, cudnn_enable
 
 
 def _moments(input, dims, eps):
-    """Mean and one by the deviation along dimensions, which stay."""
+    """Return mean and 1 / deviation along dimensions, which are kept."""
     return input.mean(dims, keepdim=True), (input.var(dims, unbiased=False, keepdim=True) + eps).rsqrt()
 
 
 def native_layer_norm(input, normalized_shape, weight, bias, eps):
-    """The normalized input, its means, and one by its deviations."""
+    """Return the normalized input, means, and 1 / deviations."""
     dims = tuple(range(-len(tuple(normalized_shape)), 0))
     return F.layer_norm(input, normalized_shape, weight, bias, eps), *_moments(input, dims, eps)
 
 
 def native_group_norm(input, weight, bias, N, C, HxW, group, eps):
-    """The normalized input, its means, and one by its deviations, of each group."""
+    """Return the normalized input, and means and 1 / deviations of each group."""
     moments = _moments(input.reshape(N, group, -1), -1, eps)
     return F.group_norm(input, group, weight, bias, eps), *(part.squeeze(-1) for part in moments)
 
 
 def native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps):
-    """The normalized input, and of the batch its means and one by its deviations."""
+    """Return the normalized input, and means and 1 / deviations of the batch."""
     dims = [dim for dim in range(input.ndim) if dim != 1]
     moments = [part.flatten() for part in _moments(input, dims, eps)] if training else [input.new_empty(0)] * 2
     return F.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps), *moments
 
 
 def embedding(weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False):
-    """``nn.functional.embedding``, the table being the first argument."""
+    """``nn.functional.embedding`` with the table as first argument."""
     padding_idx = padding_idx if padding_idx >= 0 else None
     return F.embedding(indices, weight, padding_idx, scale_grad_by_freq=scale_grad_by_freq, sparse=sparse)
 
 
 def embedding_bag(weight, indices, offsets, scale_grad_by_freq=False, mode=0, sparse=False, per_sample_weights=None,
                   include_last_offset=False, padding_idx=None):
-    """``nn.functional.embedding_bag`` and three more results, which are empty."""
+    """``nn.functional.embedding_bag`` and three empty results."""
     result = F.embedding_bag(indices, weight, offsets, scale_grad_by_freq=scale_grad_by_freq,
                              mode=("sum", "mean", "max")[mode], sparse=sparse, per_sample_weights=per_sample_weights,
                              include_last_offset=include_last_offset, padding_idx=padding_idx)
@@ -109,13 +109,13 @@ def embedding_bag(weight, indices, offsets, scale_grad_by_freq=False, mode=0, sp
 
 
 def embedding_renorm_(weight, indices, max_norm, norm_type):
-    """Scale those rows of a table whose norm is larger than allowed."""
+    """Scale rows of a table with a larger norm to `max_norm`."""
     F.embedding(indices, weight.detach(), max_norm=max_norm, norm_type=norm_type)
     return weight
 
 
 def kl_div(input, target, reduction=1, *, log_target=False):
-    """``nn.functional.kl_div``, the reduction being a number."""
+    """``nn.functional.kl_div`` with the reduction as a number."""
     return F.kl_div(input, target, reduction=REDUCTIONS[reduction], log_target=log_target)
 
 
@@ -125,7 +125,7 @@ def constant_pad_nd(input, pad, value=0):
 
 
 def grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners):
-    """``nn.functional.grid_sample``, the modes being numbers."""
+    """``nn.functional.grid_sample`` with the modes as numbers."""
     return F.grid_sample(input, grid, INTERPOLATIONS[interpolation_mode], PADDINGS[padding_mode], align_corners)
 
 
@@ -138,7 +138,7 @@ def affine_grid_generator(theta, size, align_corners):
 
 
 def convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
-    """A convolution, or the transpose of one, of as many dimensions as the weight has."""
+    """Compute a convolution or transposed convolution with the dimensions of the weight."""
     name = f"conv{'_transpose' if transposed else ''}{weight.ndim - 2}d"
     if transposed:
         return getattr(F, name)(input, weight, bias, stride, padding, output_padding, groups, dilation)
@@ -151,12 +151,12 @@ def detach(input):
 
 
 def conv_tbc(input, weight, bias, pad=0):
-    """A convolution of a sequence (time, batch, channels); the weight has the shape (time, in, out)."""
+    """Convolve a sequence (time, batch, channels) with a weight (time, in, out)."""
     return F.conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad).permute(2, 0, 1)
 
 
 def norm_except_dim(v, pow=2, dim=0):
-    """The norms of the slices along one dimension, all others being of size one; along -1 the norm of all."""
+    """Return the norms of the slices along one dimension, keeping the others with size 1; -1: the norm of all."""
     if dim == -1:
         return v.norm(pow)
     return cygrad.linalg.vector_norm(v, pow, [other for other in range(v.ndim) if other != dim % v.ndim], keepdim=True)
@@ -173,7 +173,7 @@ def nuclear_norm(input, dim=(-2, -1), keepdim=False):
 
 
 def copy_of_view(name):
-    """The function of a name such as ``view_copy``: the result of `view` with memory of its own; None if unknown."""
+    """Return the function of a name such as ``view_copy``, or None."""
     view = getattr(cygrad, name, None) or getattr(Tensor, name, None)
     if view is None:
         return None
@@ -189,7 +189,7 @@ def copy_of_view(name):
 
 
 def foreach(name):
-    """The function of a name such as ``_foreach_add_``: an operation on each tensor of a list; None if unknown."""
+    """Return the function of a name such as ``_foreach_add_``, or None."""
     method = {"norm": cygrad.linalg.vector_norm, "copy_": Tensor.copy_, "zero_": Tensor.zero_, "max": Tensor.max,
               "maximum_": lambda x, y: x.copy_(cygrad.maximum(x, cygrad.as_tensor(y, dtype=x.dtype))),
               "minimum_": lambda x, y: x.copy_(cygrad.minimum(x, cygrad.as_tensor(y, dtype=x.dtype))),

@@ -1,8 +1,8 @@
 """
-``__torch_function__`` of methods, properties and functions that are no operators, for classes that define one.
+``__torch_function__`` for methods, properties and functions that are not operators.
 
-Operators ask the classes of their arguments by themselves. What is composed of operators, or reads metadata, asks only
-where a class needs it: the methods in the namespace of that class, the functions in the modules of the stand-in.
+Operators call ``__torch_function__`` themselves. Composite functions and metadata call it only where needed: by methods
+in the namespace of a subclass that defines it, and by functions in the modules of the stand-in.
 """
 
 import functools
@@ -21,8 +21,8 @@ from cygrad.operators import METHODS
 __all__ = ["dispatch_functions", "dispatch_methods", "dispatching"]
 
 SPECIAL = {"__bool__", "__contains__", "__deepcopy__", "__float__", "__format__", "__int__", "__len__", "__repr__"}
-OWN = {"_cdata", "_make_subclass", "_make_wrapper_subclass", "as_subclass"}       # ask nothing in PyTorch either
-# Questions and makers of tensors, which ask nothing in PyTorch either.
+OWN = {"_cdata", "_make_subclass", "_make_wrapper_subclass", "as_subclass"}       # not overridable in PyTorch either
+# Predicates and factories, not overridable in PyTorch either.
 UNASKED = {"arange", "as_tensor", "asarray", "compile", "empty", "eye", "frombuffer", "from_numpy", "full",
            "get_device", "is_inference_mode_enabled", "is_storage", "is_tensor", "linspace", "load", "logspace",
            "manual_seed", "ones", "rand", "randint", "randn", "randperm", "save", "tensor", "typename", "vmap", "zeros"}
@@ -34,12 +34,12 @@ _thread = threading.local()
 
 
 def modes():
-    """The blocks of this thread that override functions, the innermost last."""
+    """Function modes of this thread, the innermost last."""
     return _thread.__dict__.setdefault("modes", [])
 
 
 def dispatching(function, public=None):
-    """Wrap `function`: the classes of its arguments are asked first; they get `public`, by default `function`."""
+    """Wrap `function`: call ``__torch_function__`` of its arguments with `public`, by default `function`."""
     def call(*args, **options):
         if public is not None and modes():
             mode, types = modes()[-1], {type(value): None for value in args if isinstance(value, Tensor)}
@@ -77,7 +77,7 @@ def dispatch_methods(cls):
 
 @functools.cache
 def dispatch_functions():
-    """Make public functions composed of operators call it, too."""
+    """Make public composite functions call ``__torch_function__``."""
     modules = [importlib.import_module(name) for name in MODULES]
     for module in modules:
         for name, function in list(vars(module).items()):
@@ -94,5 +94,5 @@ def _replace(module, name, function):
         return replaced(*args, **options)
     replaced = dispatching(function, public)
     functools.update_wrapper(public, function)
-    public.__module__, public.__qualname__ = module.__name__, name           # by which it is pickled
+    public.__module__, public.__qualname__ = module.__name__, name           # for pickle
     setattr(module, name, public)

@@ -24,7 +24,7 @@ _TensorOrTensors = Tensor | tuple[Tensor, ...]
 _dtype, _device, _size, _int, _float, _bool = cygrad.dtype, Device, Size, builtins.int, builtins.float, builtins.bool
 _layout = cygrad.layout
 Tensor = Tensor
-# Types of sizes, as programs annotate their own functions with them.
+# Types of sizes for annotations.
 _scalar_or_tuple_any_t = _size_any_t = builtins.int | tuple[builtins.int, ...]
 _size_1_t = _size_2_t = _size_3_t = _size_4_t = _size_5_t = _size_6_t = _size_any_t
 _ratio_2_t = _ratio_3_t = _ratio_any_t = _size_any_t
@@ -34,12 +34,12 @@ sym_float, sym_int, sym_max, sym_min, sym_sqrt = builtins.float, builtins.int, m
 
 
 def sym_not(a):
-    """Return the opposite of a truth value."""
+    """Return ``not a``."""
     return not a
 
 
 def typename(obj):
-    """Return the name of the type of an object, with its module; of a tensor that of its dtype."""
+    """Return the qualified name of the type of an object; of a tensor that of its dtype."""
     if isinstance(obj, Tensor):
         return obj.type()
     kind = obj if isinstance(obj, type) or hasattr(obj, "__qualname__") else type(obj)
@@ -57,23 +57,23 @@ def get_device_module(device=None):
 
 
 def is_distributed(input):
-    """Whether a tensor is spread over machines: no."""
+    """Return False: there are no distributed tensors."""
     return False
 
 
 def is_vulkan_available():
-    """Whether there is such a device: no."""
+    """Return False: the device is unavailable."""
     return False
 
 
 def compiled_with_cxx11_abi():
-    """Whether extensions in C++ would have to use the new ABI: yes, if there were any."""
+    """Return True, PyTorch's setting of the C++ ABI."""
     return True
 
 
 def range(start=0, end=None, step=1, **options):
     """
-    Values from `start` to `end`, which is included; else like `arange`, which is to be preferred.
+    Return values from `start` to `end`, inclusive. Deprecated: use `arange`.
 
     Examples
     --------
@@ -161,14 +161,14 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
 
 
 def from_file(filename, shared=False, size=0, *, dtype=None, **options):
-    """A tensor over a file in memory; `shared`: changes are written to it."""
+    """Return a tensor over a memory-mapped file; `shared`: write changes to the file."""
     dtype = dtype or cygrad.get_default_dtype()
     return cygrad.from_numpy(np.memmap(filename, dtype.numpy_dtype, "r+" if shared else "c", shape=(size,)))
 
 
 def narrow_copy(input, dim, start, length):
     """
-    Return a copy of a part along one dimension; `narrow` gives a view of it.
+    Return a copy of a part along one dimension; `narrow` returns a view.
 
     Examples
     --------
@@ -190,13 +190,13 @@ def histogramdd(input, bins, *, range=None, weight=None, density=False):
     input : Tensor
         Floating, of shape (..., n): points with n coordinates.
     bins : int or sequence
-        How many bins of equal width, for all dimensions or for each; or the limits of the bins of each as a Tensor.
+        Number of bins of equal width, for all dimensions or for each; or the bin edges of each as a Tensor.
     range : sequence of float, optional
-        The outer limits, two for each dimension; those of the coordinates by default.
+        Outer edges, two for each dimension; default: those of the coordinates.
     weight : Tensor, optional
-        What each point counts.
+        Weight of each point.
     density : bool, default False
-        Whether the result is divided by the total and the sizes of bins, so that its integral is 1.
+        Whether to normalize to the integral 1.
 
     Returns
     -------
@@ -245,12 +245,12 @@ def histogramdd(input, bins, *, range=None, weight=None, density=False):
 
 
 class SDPBackend(enum.Enum):
-    """Ways of computing attention; there is one here, whatever is chosen."""
+    """Attention backends; accepted and ignored."""
 
     ERROR, MATH, FLASH_ATTENTION, EFFICIENT_ATTENTION, CUDNN_ATTENTION, OVERRIDEABLE = -1, 0, 1, 2, 3, 4
 
 
 @contextlib.contextmanager
 def sdpa_kernel(backends, set_priority=False):
-    """Choose ways of computing attention during a block: without effect, as there is one."""
+    """Select attention backends in a block; accepted and ignored."""
     yield

@@ -30,11 +30,11 @@ class Future:
         return cls
 
     def done(self):
-        """Whether the result, or an error, is there."""
+        """Return whether the result or an error is available."""
         return self._future.done()
 
     def wait(self):
-        """Return the result when it is available; raises the error that there is instead."""
+        """Wait for the result and return it, or raise the error."""
         return self._future.result()
 
     def value(self):
@@ -48,11 +48,11 @@ class Future:
         self._future.set_result(result)
 
     def set_exception(self, result):
-        """Set an error instead."""
+        """Set an error."""
         self._future.set_exception(result)
 
     def then(self, callback):
-        """A Future of ``callback(future)``, called when the result is there."""
+        """Return a Future of ``callback(future)``, called when the result is available."""
         following = Future()
 
         def go_on(_):
@@ -65,12 +65,12 @@ class Future:
         return following
 
     def add_done_callback(self, callback):
-        """Call ``callback(future)`` when the result is there."""
+        """Call ``callback(future)`` when the result is available."""
         self._future.add_done_callback(lambda _: callback(self))
 
 
 def collect_all(futures):
-    """A Future of all the futures, when each of them has its result."""
+    """Return a Future of all futures."""
     futures = list(futures)
     collected = Future()
     left = [len(futures)]
@@ -88,5 +88,5 @@ def collect_all(futures):
 
 
 def wait_all(futures):
-    """The results of all, when they are there."""
+    """Wait for all futures and return their results."""
     return [future.wait() for future in collect_all(futures).wait()]

@@ -54,7 +54,7 @@ def _attribute(name):
 
 
 def module_for(path):
-    """Return the module for one of torch, by its dotted path; None if there is none."""
+    """Return the module for one of torch by its dotted path, or None."""
     found = paths.home(path)
     if found is not None:
         return found
@@ -62,12 +62,12 @@ def module_for(path):
     if path.split(".")[1] not in PRIVATE:
         try:
             known = importlib.util.find_spec(own) is not None
-        except ImportError:                    # what it would be a part of is no package
+        except ImportError:                    # the parent is not a package
             known = False
         if known:
             return _adopted(path, importlib.import_module(own))
         parent, _, name = own.rpartition(".")
-        if name in vars(sys.modules.get(parent, cygrad)):         # something else than a module
+        if name in vars(sys.modules.get(parent, cygrad)):         # not a module
             return None
     return absent.module(path)
 
@@ -79,7 +79,7 @@ _adopted_modules = {}
 
 
 def _adopted(path, module):
-    """A module of cygrad, which from now on also has what only programs for torch look for in it."""
+    """Add the names that only programs for torch use to a module of cygrad."""
     if module.__name__ not in _adopted_modules:
         _adopted_modules[module.__name__] = path
         paths.name_classes(path, module)
@@ -99,10 +99,10 @@ def _adopted(path, module):
             raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
 
         module.__getattr__ = further
-        for name, part in list(vars(module).items()):          # those that are attributes without an import
+        for name, part in list(vars(module).items()):          # submodules that are attributes without an import
             if isinstance(part, ModuleType) and part.__name__ == f"{module.__name__}.{name}":
                 _adopted(f"{path}.{name}", part)
-            # Python makes an imported module an attribute of what it is in: not where that has a function of the name.
+            # Python sets an imported module as attribute of its parent; keep a function of that name.
             hidden = sys.modules.get(f"{module.__name__}.{name}")
             if hidden is not None and hidden is not part:
                 sys.modules[f"{path}.{name}"] = _adopted(f"{path}.{name}", hidden)
@@ -110,7 +110,7 @@ def _adopted(path, module):
 
 
 class Finder:
-    """Finds ``torch`` and everything below it."""
+    """Finder of ``torch`` and its submodules."""
 
     @staticmethod
     def find_spec(fullname, path=None, target=None):
@@ -119,7 +119,7 @@ class Finder:
             return None
         module = Namespace() if fullname == ROOT else module_for(fullname)
         if module is None:
-            # Without a name, as `from torch import x` would hide an error that says which module it is about.
+            # Without a name, because `from torch import x` would replace an error that names its module.
             raise ModuleNotFoundError(f"No module named {fullname!r} in cygrad, which stands in for torch. "
                                       f"{names.reason(fullname)}")
         if not hasattr(module, "__path__"):
@@ -128,37 +128,37 @@ class Finder:
 
     @staticmethod
     def find_distributions(context):
-        """For `importlib.metadata`: torch is installed, in the version whose interface is followed."""
+        """Report torch to `importlib.metadata`, in the version whose interface is implemented."""
         if context.name in (None, ROOT):
             yield Distribution()
 
 
 class Loader:
-    """Gives a module that is there."""
+    """Loader of an existing module."""
 
     def __init__(self, module):
         self.module = module
 
     def create_module(self, spec):
-        """The module itself, which may be known by another name, with which it stays."""
+        """Return the module, which keeps its name."""
         self.spec = getattr(self.module, "__spec__", None)
         return self.module
 
     def exec_module(self, module):
-        """Nothing to run; a module of cygrad keeps its own spec."""
+        """Restore the spec of a module of cygrad."""
         if self.spec is not None:
             module.__spec__ = self.spec
 
 
 class Distribution(importlib.metadata.Distribution):
-    """What `importlib.metadata` tells of torch while it is stood in for."""
+    """Distribution of torch for `importlib.metadata`, under the stand-in."""
 
     def read_text(self, filename):
-        """The text of a file of the distribution, of which there is one."""
+        """Return the text of the only file of the distribution."""
         return f"Metadata-Version: 2.1\nName: {ROOT}\nVersion: {VERSION}\n" if filename == "METADATA" else None
 
     def locate_file(self, path):
-        """Where a file would be."""
+        """Return the path of a file."""
         return importlib.util.find_spec("cygrad").origin
 
 
@@ -167,7 +167,7 @@ class _Missing:
 
     @staticmethod
     def find_spec(fullname, path=None, target=None):
-        """None, or an error for a name of a package of this library."""
+        """Return None, or raise for a missing module of this library."""
         parent, _, name = fullname.rpartition(".")
         if parent in _adopted_modules:
             raise ImportError(f"cannot import name {name!r} from {_adopted_modules[parent]!r}, for which cygrad stands "
@@ -176,15 +176,15 @@ class _Missing:
 
 def stand_in():
     """
-    Let ``import torch`` give this library, in this process, from now on.
+    Make ``import torch`` import this library in this process.
 
-    Everything below ``torch`` is answered, too, as far as it is here, and ``torch.manual_seed`` gives the numbers that
-    it gives in PyTorch. A PyTorch that is installed is left alone.
+    Submodules of ``torch`` are replaced too, and ``torch.manual_seed`` gives PyTorch's random numbers. An installed
+    PyTorch is not changed.
 
     Raises
     ------
     RuntimeError
-        If PyTorch is imported already.
+        If PyTorch is already imported.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Hooks as ``torch.utils.hooks`` has them: the handle that takes one away."""
+"""``torch.utils.hooks``: handles that remove hooks."""
 
 from cygrad._core.graph.node import RemovableHandle
 
@@ -6,10 +6,10 @@ __all__ = ["RemovableHandle", "unserializable_hook", "warn_if_has_hooks"]
 
 
 def unserializable_hook(function):
-    """Mark a hook that shall not be saved with its tensor; hooks are never saved here."""
+    """Mark a hook that is not saved with its tensor; hooks are never saved."""
     function.__torch_unserializable__ = True
     return function
 
 
 def warn_if_has_hooks(tensor):
-    """Warn of hooks that will not be saved; hooks are never saved here."""
+    """Warn about hooks that are not saved; hooks are never saved."""

@@ -1,4 +1,4 @@
-"""``hub``: models that a folder's ``hubconf.py`` describes. Nothing is downloaded."""
+"""``hub``: models defined in the ``hubconf.py`` of a folder. Nothing is downloaded."""
 
 import importlib.util
 import os
@@ -15,17 +15,17 @@ _settings = {"folder": None}
 
 
 def _get_torch_home():
-    """Where files are kept."""
+    """Return the folder of files."""
     return os.path.expanduser(os.getenv("TORCH_HOME", os.path.join(os.getenv("XDG_CACHE_HOME", "~/.cache"), "torch")))
 
 
 def get_dir():
-    """The folder that models are looked for in."""
+    """Return the folder of models."""
     return _settings["folder"] or os.path.join(_get_torch_home(), "hub")
 
 
 def set_dir(d):
-    """Look for models in another folder."""
+    """Set the folder of models."""
     _settings["folder"] = os.path.expanduser(str(d))
 
 
@@ -67,12 +67,12 @@ def _entry(operation, module, model):
 def load(repo_or_dir, model, *args, source="github", trust_repo=None, force_reload=False, verbose=True,
          skip_validation=False, **kwargs):
     """
-    What a function of a folder's ``hubconf.py`` returns.
+    Call a function of the ``hubconf.py`` of a folder.
 
     Parameters
     ----------
     repo_or_dir : str
-        The folder; or a repository whose files are in `get_dir` already.
+        The folder; or a repository with files in `get_dir`.
     model : str
         The function.
     *args, **kwargs
@@ -84,7 +84,7 @@ def load(repo_or_dir, model, *args, source="github", trust_repo=None, force_relo
     Raises
     ------
     RuntimeError
-        If something would have to be downloaded.
+        If a download would be necessary.
     """
     return _entry("hub.load", _description("hub.load", repo_or_dir, source), model)(*args, **kwargs)
 
@@ -110,7 +110,7 @@ def download_url_to_file(url, dst, hash_prefix=None, progress=True):
 def load_state_dict_from_url(url, model_dir=None, map_location=None, progress=True, check_hash=False, file_name=None,
                              weights_only=True):
     """
-    Load a file of parameters that lies where a download would have put it, or whose address is that of a file.
+    Load a file of parameters from the download folder, or from a file URL.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def load_state_dict_from_url(url, model_dir=None, map_location=None, progress=Tr
 
 
 def __getattr__(name):
-    if name == "tqdm":                            # the bar of progress, which torch.hub is asked for, too
+    if name == "tqdm":                            # programs import the progress bar from here
         from tqdm.auto import tqdm
         return tqdm
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

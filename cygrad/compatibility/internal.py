@@ -1,4 +1,4 @@
-"""Further functions of PyTorch's namespaces, some of them private, that libraries on top of it call."""
+"""Further functions of PyTorch's namespaces, some of them private, used by libraries."""
 
 import contextlib
 import traceback
@@ -15,7 +15,7 @@ has_mkl = False
 legacy_contiguous_format = cygrad.contiguous_format
 
 
-# ---------------------------------------------------------------------------------------- questions and assertions
+# ---------------------------------------------------------------------------------------- predicates and assertions
 
 def _check(cond, message=None):
     """Raise RuntimeError unless `cond` holds."""
@@ -41,7 +41,7 @@ def _shape_as_tensor(input):
 
 
 def sym_ite(b, t, f):
-    """`t` or `f`, by a truth value."""
+    """Return `t` if `b` else `f`."""
     return t if b else f
 
 
@@ -51,12 +51,12 @@ def sym_sum(args):
 
 
 def init_num_threads():
-    """Nothing to do: there is a team of threads from the beginning."""
+    """No effect: threads are created when needed."""
 
 
 @contextlib.contextmanager
 def DisableTorchFunctionSubclass():
-    """A block in which subclasses of Tensor do not take over functions."""
+    """Disable ``__torch_function__`` of subclasses in a block."""
     from cygrad._core.graph.boxing import Disabled
     with Disabled():
         yield
@@ -68,12 +68,12 @@ DisableTorchFunction = DisableTorchFunctionSubclass
 # ------------------------------------------------------------------------------------------------- control flow
 
 def cond(pred, true_fn, false_fn, operands=()):
-    """One of two functions of the operands, by a truth value."""
+    """Call one of two functions with the operands."""
     return (true_fn if pred else false_fn)(*operands)
 
 
 def while_loop(cond_fn, body_fn, carried_inputs):
-    """Apply a function to its results as long as another one holds for them."""
+    """Apply a function repeatedly while a condition holds."""
     values = tuple(carried_inputs)
     while cond_fn(*values):
         found = body_fn(*values)
@@ -81,7 +81,7 @@ def while_loop(cond_fn, body_fn, carried_inputs):
     return values
 
 
-# ---------------------------------------------------------------------------------------- counts that are drawn
+# ---------------------------------------------------------------------------------------- random counts
 
 def poisson(input, generator=None):
     """Counts that are drawn, each with its own mean.
@@ -93,11 +93,11 @@ def poisson(input, generator=None):
     tensor([0., 0., 0.])
     """
     counts = _drawn(generator, "poisson", input.dtype, input.shape, input.detach())
-    return cygrad.where(cygrad.ones_like(counts, dtype=cygrad.bool), counts, input)      # with the gradient zero
+    return cygrad.where(cygrad.ones_like(counts, dtype=cygrad.bool), counts, input)      # zero gradient
 
 
 def binomial(count, prob, generator=None):
-    """Numbers of successes that are drawn."""
+    """Draw binomial counts."""
     count, prob = cygrad.broadcast_tensors(count, prob)
     successes = _drawn(generator, "binomial", prob.dtype, prob.shape, count.detach(), prob.detach())
     return operators.underived(operators.underived(successes, count, "binomial"), prob, "binomial")
@@ -110,10 +110,10 @@ def _drawn(generator, *arguments):
         return drawn(*arguments)
 
 
-# --------------------------------------------------------------------------------------- some of the singular values
+# --------------------------------------------------------------------------------------- low-rank factorizations
 
 def _range_basis(A, q, niter):
-    """An orthonormal basis that comes close to the range of a matrix (Halko et al., 2011)."""
+    """Return an orthonormal basis that approximates the range of a matrix (Halko et al., 2011)."""
     Q = cygrad.linalg.qr(A @ cygrad.randn(A.shape[-1], q, dtype=A.dtype)).Q
     for _ in range(niter):
         Q = cygrad.linalg.qr(A.mH @ Q).Q
@@ -132,16 +132,16 @@ def svd_lowrank(A, q=6, niter=2, M=None):
 
 
 def pca_lowrank(A, q=None, center=True, niter=2):
-    """The same of a matrix whose columns have mean zero, or are given it: principal components."""
+    """Return the principal components of a matrix with centered columns, or center them."""
     q = min(6, *A.shape[-2:]) if q is None else q
     return svd_lowrank(A, q, niter, A.mean(-2, keepdim=True) if center else None)
 
 
 def lobpcg(A, k=None, B=None, X=None, n=None, iK=None, niter=None, tol=None, largest=None, method=None, tracker=None,
            ortho_iparams=None, ortho_fparams=None, ortho_bparams=None):
-    """The largest or smallest eigenvalues of a symmetric matrix and their vectors; all are computed here."""
+    """Return the largest or smallest eigenvalues of a symmetric matrix and their vectors, from a full decomposition."""
     k = k or (1 if X is None else X.shape[-1])
-    if X is None:                                          # PyTorch begins with random vectors: the stream must agree
+    if X is None:                                          # PyTorch draws random vectors: keep the stream equal
         for _ in range(A.shape[:-2].numel()):
             cygrad.randn(A.shape[-1], k if n is None else n, dtype=A.dtype)
     if B is not None:
@@ -158,7 +158,7 @@ def lobpcg(A, k=None, B=None, X=None, n=None, iK=None, niter=None, tol=None, lar
 # ------------------------------------------------------------------------------------- of the module torch._utils
 
 class ExceptionWrapper:
-    """An exception with its traceback, to be raised again elsewhere."""
+    """An exception with its traceback, to be raised in another thread or process."""
 
     def __init__(self, exc_info=None, where="in background"):
         import sys
@@ -167,7 +167,7 @@ class ExceptionWrapper:
         self.exc_msg = "".join(traceback.format_exception(kind, error, trace))
 
     def reraise(self):
-        """Raise one of the same type that tells of this one."""
+        """Raise an exception of the same type with the traceback."""
         message = f"Caught {self.exc_type.__name__} {self.where}.\n{self.exc_msg}"
         try:
             error = self.exc_type(message)
@@ -177,24 +177,24 @@ class ExceptionWrapper:
 
 
 def _flatten_dense_tensors(tensors):
-    """All elements of several tensors as one vector."""
+    """Concatenate the elements of several tensors to a vector."""
     return cygrad.cat([tensor.contiguous().view(-1) for tensor in tensors])
 
 
 def _unflatten_dense_tensors(flat, tensors):
-    """Return the parts of a vector, in the shapes of other tensors."""
+    """Split a vector into the shapes of other tensors."""
     parts = flat.split([tensor.numel() for tensor in tensors])
     return tuple(part.view_as(tensor) for part, tensor in zip(parts, tensors, strict=True))
 
 
 def _get_device_index(device, optional=False, allow_cpu=False):
-    """The number of a device; that of the CPU is -1."""
+    """Return the index of a device; -1 for the CPU."""
     device = cygrad.device(device)
     return -1 if device.type == "cpu" else device.index
 
 
 def _get_available_device_type():
-    """The kind of accelerator: none."""
+    """Return None: there is no accelerator."""
 
 
 def _rebuild_parameter(data, requires_grad, backward_hooks):

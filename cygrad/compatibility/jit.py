@@ -1,5 +1,5 @@
 """
-``jit``: programs run as they are, so what would compile them returns them unchanged, and says so once.
+``jit``: programs run eagerly; functions that would compile them return them unchanged, with one warning.
 """
 
 import contextlib
@@ -17,11 +17,11 @@ __all__ = [
 ]
 
 _told = set()
-_compiled = {}             # id -> weak reference: modules that have been given to `script` or `trace`
+_compiled = {}             # id -> weak reference of modules passed to `script` or `trace`
 
 
 def tell_once(name):
-    """Say once that something is returned as it is."""
+    """Warn once that programs are not compiled."""
     if name not in _told:
         _told.add(name)
         warnings.warn(f"{name}: nothing is compiled here; the function or module is returned as it is.", stacklevel=3)
@@ -46,7 +46,7 @@ def trace_module(mod, inputs, *args, **options):
 
 
 def _noted(obj):
-    """Remember that a module counts as compiled; it gets the method `save` of such modules."""
+    """Mark a module as compiled, and add the method `save`."""
     if _python_isinstance(obj, cygrad.nn.Module):
         if not hasattr(cygrad.nn.Module, "save"):
             cygrad.nn.Module.save = save
@@ -56,7 +56,7 @@ def _noted(obj):
 
 
 def _same(obj=None, *args, **options):
-    """The object itself; without one, a decorator that returns what it gets."""
+    """Return the object, or without one an identity decorator."""
     return (lambda function: function) if obj is None or not callable(obj) else obj
 
 
@@ -93,7 +93,7 @@ def fork(func, *args, **kwargs):
 
 
 def wait(future):
-    """The result of `fork`, which is there already."""
+    """Return the result of `fork`."""
     return future
 
 
@@ -107,26 +107,26 @@ set_fusion_strategy = onednn_fusion_enabled = enable_onednn_fusion = lambda *arg
 
 
 class _Compiled(type):
-    """Says also of modules that have been compiled, as far as anything is here, that they are scripted ones."""
+    """Metaclass whose instances include modules passed to `script` or `trace`."""
 
     def __instancecheck__(cls, instance):
         return super().__instancecheck__(instance) or (cls is ScriptModule and id(instance) in _compiled)
 
 
 class ScriptModule(cygrad.nn.Module, metaclass=_Compiled):
-    """A module; to make a subclass of it is to make one of `Module`."""
+    """A scripted module; subclasses are subclasses of `Module`."""
 
 
 class ScriptFunction:
-    """The type of compiled functions, of which there are none."""
+    """Type of compiled functions, without instances."""
 
 
 class ScriptMethod:
-    """The type of compiled methods, of which there are none."""
+    """Type of compiled methods, without instances."""
 
 
 class TracerWarning(Warning):
-    """A warning that tracing would give."""
+    """Warning category of tracing."""
 
     @staticmethod
     def ignore_lib_warnings():
@@ -146,5 +146,5 @@ def save(m, f, _extra_files=None):
 
 
 def load(f, map_location=None, _extra_files=None, _restore_shapes=False):
-    """Read what `save` has written. It runs code of the file: load only what you trust."""
+    """Read a file of `save`. It may run code: load only trusted files."""
     return cygrad.load(f, map_location=map_location, weights_only=False)

@@ -1,7 +1,7 @@
 """
-The types of tensors by dtype that PyTorch had before dtypes: ``FloatTensor`` and its like.
+PyTorch's legacy tensor types such as ``FloatTensor``.
 
-They make tensors of their dtype, and ``isinstance`` asks for it; there is only one type of tensors.
+They create tensors of their dtype, and ``isinstance`` checks the dtype.
 """
 
 from cygrad._core.arrays import dtype as dtypes
@@ -14,7 +14,7 @@ __all__ = list(TENSOR_TYPES)
 
 
 class TensorType(type):
-    """The type of these types: they are asked and called, and have no instances."""
+    """Metaclass of the legacy types, which have no instances."""
 
     def __instancecheck__(cls, instance):
         return isinstance(instance, Tensor) and instance.dtype is cls.dtype

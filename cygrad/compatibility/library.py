@@ -1,4 +1,4 @@
-"""``torch.library``: operators that programs define themselves, functions of Python with their own derivatives."""
+"""``torch.library``: custom operators, Python functions with their own derivatives."""
 
 import functools
 import inspect
@@ -15,14 +15,14 @@ OPERATORS = {}             # "namespace::name" -> CustomOpDef
 
 class CustomOpDef:
     """
-    An operator that a program defines.
+    A custom operator.
 
     Parameters
     ----------
     name : str
         Of the form ``namespace::name``.
     function : callable or None
-        What it computes; None until there is a kernel for it.
+        The kernel; None until it is registered.
     """
 
     def __init__(self, name, function=None):
@@ -37,11 +37,11 @@ class CustomOpDef:
         return self                               # an overload
 
     def register_autograd(self, backward, /, *, setup_context=None, lib=None):
-        """Give it the derivative ``backward(ctx, *grads)``; ``setup_context(ctx, inputs, output)`` keeps its needs."""
+        """Register ``backward(ctx, *grads)``; ``setup_context(ctx, inputs, output)`` saves tensors."""
         self.derivative, self.setup = backward, setup_context
 
     def register_kernel(self, device_types, func=None, /):
-        """Let a function compute it."""
+        """Register the kernel."""
         def kept(function):
             kinds = (device_types,) if isinstance(device_types, str) else device_types
             if kinds is None or "cpu" in kinds:
@@ -50,7 +50,7 @@ class CustomOpDef:
         return kept if func is None else kept(func)
 
     def register_fake(self, func=None, /):
-        """Note what shapes come out: nothing is traced here that would need it."""
+        """Accept a shape function and ignore it."""
         return (lambda function: function) if func is None else func
 
     register_vmap = register_torch_dispatch = register_fake
@@ -72,7 +72,7 @@ class CustomOpDef:
 
 
 class _Called(Function):
-    """A call of an operator that has a derivative."""
+    """A call of an operator with a derivative."""
 
     @staticmethod
     def forward(ctx, operator, names, *args):
@@ -91,7 +91,7 @@ class _Called(Function):
 
 
 def custom_op(name, fn=None, /, *, mutates_args=(), device_types=None, schema=None, tags=None):
-    """Make an operator of a function."""
+    """Define an operator by a function."""
     def made(function):
         OPERATORS[name] = CustomOpDef(name, function)
         return OPERATORS[name]
@@ -109,7 +109,7 @@ def _known(op):
 
 
 def define(qualname, schema=None, *, lib=None, tags=()):
-    """Name an operator that gets its function later."""
+    """Declare an operator without a kernel."""
     return _known(qualname)
 
 
@@ -127,7 +127,7 @@ impl_abstract = register_fake
 
 
 def impl(qualname, types, func=None, *, lib=None):
-    """Let a function compute an operator on some devices."""
+    """Register a kernel for some devices."""
     kinds = (types,) if isinstance(types, str) else tuple(types)
     wide = {"CPU": "cpu", "CompositeImplicitAutograd": "cpu", "CompositeExplicitAutograd": "cpu", "default": "cpu"}
     return _known(qualname).register_kernel(tuple(wide.get(kind, kind) for kind in kinds), func)
@@ -140,13 +140,13 @@ class Library:
         self.ns = ns
 
     def define(self, schema, alias_analysis="", *, tags=()):
-        """Name an operator by its signature, ``name(Tensor x) -> Tensor``."""
+        """Declare an operator by its signature, ``name(Tensor x) -> Tensor``."""
         name = schema.partition("(")[0].strip()
         define(f"{self.ns}::{name}")
         return name
 
     def impl(self, op_name, fn, dispatch_key="", **options):
-        """Let a function compute an operator; those for other devices and for tracing are left out."""
+        """Register a kernel; kernels for other devices and for tracing are ignored."""
         if dispatch_key in ("", "CPU", "CompositeImplicitAutograd", "CompositeExplicitAutograd"):
             impl(f"{self.ns}::{op_name}", "cpu", fn)
 
@@ -155,7 +155,7 @@ class Library:
 
 
 def opcheck(op, args, kwargs=None, **options):
-    """Call an operator, to see that it can be called."""
+    """Call an operator as a check."""
     op(*args, **(kwargs or {}))
     return {"test_schema": "SUCCESS"}
 
@@ -166,7 +166,7 @@ def wrap_triton(kernel):
 
 
 class _Namespace:
-    """The operators of a namespace, as attributes; those of ``aten`` are operators of the table, as far as they are."""
+    """Operators of a namespace as attributes; ``aten`` has operators of the table."""
 
     def __init__(self, name):
         self._name = name
@@ -175,7 +175,7 @@ class _Namespace:
         found = OPERATORS.get(f"{self._name}::{name}")
         if found is None and self._name == "aten" and not name.startswith("__"):
             found = getattr(operator_modes.ops.aten, name, None)
-            if found is None:                        # libraries keep tables of them: to call it is what is refused
+            if found is None:                        # libraries keep tables of them: refuse calls only
                 found = CustomOpDef(f"aten::{name}", getattr(cygrad, name, None))
         if found is None:
             raise AttributeError(f"torch.ops.{self._name}.{name} is not in cygrad: there is no operator of this name. "
@@ -194,7 +194,7 @@ class Operators:
         return _Namespace(name)
 
     def load_library(self, path):
-        """Refuse, as for a library that cannot be loaded."""
+        """Refuse to load a library."""
         raise OSError(f"{path}: extensions for PyTorch cannot be loaded by cygrad.")
 
 

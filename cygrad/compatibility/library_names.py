@@ -1,4 +1,4 @@
-"""Private names that libraries on top of PyTorch import: types to annotate with, questions, and small helpers."""
+"""Private names of PyTorch that libraries import: types for annotations, predicates, and helpers."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -19,7 +19,7 @@ np_str_obj_array_pattern = re.compile(r"[SaUO]")
 
 
 class _InfiniteConstantSampler:
-    """None, for ever."""
+    """An infinite sampler of None."""
 
     def __iter__(self):
         while True:
@@ -27,31 +27,31 @@ class _InfiniteConstantSampler:
 
 
 class _IterableDatasetStopIteration:
-    """What a worker sends when its part of a dataset is at its end."""
+    """Sent by a worker at the end of its iterable dataset."""
 
     def __init__(self, worker_id):
         self.worker_id = worker_id
 
 
 class _ResumeIteration:
-    """What a worker is sent to begin anew."""
+    """Sent to a worker to restart."""
 
     def __init__(self, seed=None):
         self.seed = seed
 
 
 def _generate_state(base_seed, worker_id):
-    """Four words for NumPy's generator in a worker."""
+    """Return four words that seed NumPy's generator in a worker."""
     return np.random.SeedSequence([worker_id, base_seed & 0xFFFFFFFF, base_seed >> 32]).generate_state(4)
 
 
 def collate_tensor_fn(batch, *, collate_fn_map=None):
-    """One tensor of the tensors of a batch."""
+    """Stack the tensors of a batch."""
     return cygrad.stack(list(batch))
 
 
 def collate(batch, *, collate_fn_map=None):
-    """`default_collate`, by functions of one's own for some types."""
+    """`default_collate` with functions for some types."""
     for kind, function in (collate_fn_map or {}).items():
         if isinstance(batch[0], kind):
             return function(batch, collate_fn_map=collate_fn_map)
@@ -63,25 +63,25 @@ default_collate_fn_map = {Tensor: collate_tensor_fn}
 
 # ------------------------------------------------------------------------------------------------- of torch.nn
 class Reduction:
-    """Numbers for the names of reductions."""
+    """Codes of reductions."""
 
     NAMES = ("none", "mean", "sum")
 
 
 def get_enum(reduction):
-    """Return the number of a reduction."""
+    """Return the code of a reduction."""
     if reduction not in Reduction.NAMES:
         raise ValueError(f"{reduction} is not a valid value for reduction")
     return Reduction.NAMES.index(reduction)
 
 
 def legacy_get_string(size_average, reduce, emit_warning=True):
-    """The name of a reduction, of the two switches that were used before."""
+    """Return the name of a reduction by the deprecated arguments."""
     return "none" if reduce is False else "sum" if size_average is False else "mean"
 
 
 def legacy_get_enum(size_average, reduce, emit_warning=True):
-    """The number of a reduction, of the two switches that were used before."""
+    """Return the code of a reduction by the deprecated arguments."""
     return get_enum(legacy_get_string(size_average, reduce))
 
 
@@ -91,7 +91,7 @@ DEFAULT_PROTOCOL = 2
 
 # ------------------------------------------------------------------------------------------ of torch.utils, torch._C
 def _group_tensors_by_device_and_dtype(tensorlistlist, with_indices=False):
-    """Lists of tensors that belong to each other, by the device and dtype of those in the first list."""
+    """Group lists of tensors by device and dtype of the first list."""
     groups = {}
     for place, tensor in enumerate(tensorlistlist[0]):
         key = (None, None) if tensor is None else (tensor.device, tensor.dtype)
@@ -104,7 +104,7 @@ def _group_tensors_by_device_and_dtype(tensorlistlist, with_indices=False):
 
 
 def _get_foreach_kernels_supported_devices():
-    """Devices whose functions of lists are worth while: none."""
+    """Return no devices with fused functions of lists."""
     return []
 
 
@@ -112,17 +112,17 @@ _get_fused_kernels_supported_devices = _get_foreach_kernels_supported_devices
 
 
 def _has_foreach_support(tensors, device):
-    """Whether functions of lists are worth while: they take the tensors one by one."""
+    """Return False: functions of lists are loops."""
     return False
 
 
 def _device_has_foreach_support(device):
-    """Whether functions of lists are worth while on a device: they take tensors one by one."""
+    """Return False: functions of lists are loops."""
     return False
 
 
 def is_batchedtensor(tensor):
-    """Whether a tensor stands for many in `vmap`."""
+    """Return whether a tensor is batched by `vmap`."""
     from cygrad.func.batched import Batched
     return isinstance(tensor, Batched)
 
@@ -148,12 +148,12 @@ def _is_alias_of(first, second):
 
 
 def _get_privateuse1_backend_name():
-    """The name of a device that is not there."""
+    """Return the name of the unavailable custom device."""
     return "privateuseone"
 
 
 def _element_size(dtype):
-    """How many bytes an element has."""
+    """Return the bytes of an element."""
     return dtype.itemsize
 
 
@@ -175,36 +175,36 @@ def _check_with(error_type, cond, message=None):
 
 
 def _convert_indices_from_coo_to_csr(input, size, *, out_int32=False):
-    """Where each row begins, of the sorted row of each element."""
+    """Convert sorted COO row indices to CSR row pointers."""
     counts = cygrad.bincount(input, minlength=size).cumsum(0)
     return cygrad.cat([counts.new_zeros(1), counts]).to(cygrad.int32 if out_int32 else cygrad.int64)
 
 
 def _convert_indices_from_csr_to_coo(crow_indices, col_indices, *, out_int32=False, transpose=False):
-    """The row and column of each element, of where each row begins."""
+    """Convert CSR row pointers to COO row and column indices."""
     rows = cygrad.repeat_interleave(cygrad.arange(crow_indices.numel() - 1), crow_indices.diff())
     pair = (col_indices, rows) if transpose else (rows, col_indices)
     return cygrad.stack([part.to(cygrad.int32 if out_int32 else cygrad.int64) for part in pair])
 
 
 def _softmax_backward_data(grad_output, output, dim, input_dtype=None):
-    """Return the gradient of softmax, of that of its output."""
+    """Return the gradient of softmax."""
     return output * (grad_output - (grad_output * output).sum(dim, keepdim=True))
 
 
 def _sample_dirichlet(concentration, generator=None):
-    """Samples of the Dirichlet distribution."""
+    """Draw samples of the Dirichlet distribution."""
     return cygrad.distributions.Dirichlet(concentration).sample()
 
 
 def _clipped_sigmoid(x):
-    """A sigmoid that is never 0 or 1."""
+    """Return the sigmoid, clipped to the open interval (0, 1)."""
     info = cygrad.finfo(x.dtype)
     return cygrad.sigmoid(x).clamp(info.tiny, 1.0 - info.eps)
 
 
 class _DecoratorContextManager:
-    """A block that decorates functions, too: each call is such a block."""
+    """A context manager that also decorates functions."""
 
     def __call__(self, function):
         import functools
@@ -216,12 +216,12 @@ class _DecoratorContextManager:
         return called
 
     def clone(self):
-        """Another one of this kind."""
+        """Return a new context manager."""
         return self.__class__()
 
 
 class _NoParamDecoratorContextManager(_DecoratorContextManager):
-    """One that decorates without parentheses, too."""
+    """A context manager that also decorates without parentheses."""
 
     def __new__(cls, function=None):
         made = super().__new__(cls)
@@ -229,11 +229,11 @@ class _NoParamDecoratorContextManager(_DecoratorContextManager):
 
 
 class UninitializedTensorMixin:
-    """The base of tensors without a shape, in annotations and questions."""
+    """Base of uninitialized tensors."""
 
 
 class WeakIdKeyDictionary(dict):
-    """A dict by the identity of its keys, which it keeps."""
+    """A dict by identity of its keys."""
 
     def __init__(self, items=()):
         super().__init__()
@@ -250,7 +250,7 @@ class WeakIdKeyDictionary(dict):
         return super().__contains__(id(key))
 
     def get(self, key, default=None):
-        """The value of a key, if it is there."""
+        """Return the value of a key, or a default."""
         return super().get(id(key), (None, default))[1]
 
 
@@ -261,25 +261,25 @@ _TensorsOrIterable = Iterable[Tensor]
 
 # ------------------------------------------------------------------------------------------- of torch.ao.quantization
 class QuantStub(cygrad.nn.Identity):
-    """Where a network would begin to be quantized: nothing is done."""
+    """Start of a quantized network; no effect."""
 
     def __init__(self, qconfig=None):
         super().__init__()
 
 
 class DeQuantStub(QuantStub):
-    """Where a network would end to be quantized: nothing is done."""
+    """End of a quantized network; no effect."""
 
 
 class FloatFunctional(cygrad.nn.Module):
-    """Arithmetic as a module, as networks write it that are to be quantized."""
+    """Arithmetic as a module, for networks to be quantized."""
 
     def __init__(self):
         super().__init__()
         self.activation_post_process = cygrad.nn.Identity()
 
     def forward(self, x):
-        """Refuse, as its methods are what is called."""
+        """Refuse: call the methods instead."""
         raise RuntimeError("FloatFunctional: call its methods, such as add() (got a call of the module).")
 
     def __getattr__(self, name):
@@ -293,7 +293,7 @@ class FloatFunctional(cygrad.nn.Module):
 
 # ------------------------------------------------------------------------------------------------- of torch._C
 class _Names(type):
-    """Classes whose attributes are their names."""
+    """Metaclass of classes whose attributes are their names."""
 
     def __getattr__(cls, name):
         if name.startswith("__"):
@@ -302,22 +302,22 @@ class _Names(type):
 
 
 class DispatchKey(metaclass=_Names):
-    """Names of ways of computing, of which there is one here."""
+    """Dispatch keys, without effect."""
 
 
 class DispatchKeySet(frozenset):
-    """Some of these names."""
+    """A set of dispatch keys."""
 
     def __new__(cls, *keys):
         return super().__new__(cls, keys)
 
     def has(self, key):
-        """Whether a name is among them."""
+        """Return whether the set has a key."""
         return key in self
 
 
 class _ExcludeDispatchKeyGuard:
-    """A block without some ways of computing: it changes nothing."""
+    """Exclude dispatch keys in a block; no effect."""
 
     def __init__(self, keys):
         self.keys = keys
@@ -332,19 +332,19 @@ class _ExcludeDispatchKeyGuard:
 # ------------------------------------------------------------------------------------- of torch.distributed.tensor
 @dataclass(frozen=True)
 class Shard:
-    """Says that parts of a tensor along a dimension lie on different machines."""
+    """Placement: a tensor is sharded along a dimension."""
 
     dim: int
 
 
 @dataclass(frozen=True)
 class Replicate:
-    """Says that a tensor lies on all machines."""
+    """Placement: a tensor is replicated."""
 
 
 @dataclass(frozen=True)
 class Partial:
-    """Says that a tensor is the sum of what lies on all machines."""
+    """Placement: a tensor is a pending sum over ranks."""
 
     reduce_op: str = "sum"
 
@@ -355,7 +355,7 @@ BroadcastingList1 = BroadcastingList2 = BroadcastingList3 = list
 
 # ----------------------------------------------------------------------------------------------- of torch.utils
 def has_triton(*args):
-    """Whether kernels can be compiled by Triton: no."""
+    """Return False: Triton is not used."""
     return False
 
 

@@ -8,7 +8,7 @@ from cygrad._core.arrays.dtype import get_default_dtype
 
 __all__ = ["finfo", "iinfo"]
 
-# Types that NumPy does not have: bits of the fraction, smallest and largest exponent, the largest fraction.
+# Types that NumPy lacks: bits of the fraction, smallest and largest exponent, largest fraction.
 OTHER = {
     "bfloat16": (7, -126, 127, 2 - 2**-7), "float8_e4m3fn": (3, -6, 8, 1.75), "float8_e5m2": (2, -14, 15, 1.75),
     "float8_e4m3fnuz": (3, -7, 7, 1.875), "float8_e5m2fnuz": (2, -15, 15, 1.75), "float8_e8m0fnu": (0, -127, 127, 1.0),
@@ -16,7 +16,7 @@ OTHER = {
 
 
 class _Limits:
-    """The common part of both."""
+    """Base class of `finfo` and `iinfo`."""
 
     def __repr__(self):
         shown = {name: value if isinstance(value, str) else f"{value:g}" for name, value in self.__dict__.items()}
@@ -32,7 +32,7 @@ class _Limits:
 
 class finfo(_Limits):
     """
-    The limits of a floating type; of a complex one those of its parts.
+    Limits of a floating dtype; of a complex dtype those of its parts.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class finfo(_Limits):
     min, max : float
         The smallest and the largest finite number.
     eps : float
-        From 1 to the next larger number.
+        Difference between 1 and the next larger number.
     smallest_normal, tiny : float
         The smallest positive normal number.
     bits : int
@@ -80,7 +80,7 @@ class finfo(_Limits):
 
 class iinfo(_Limits):
     """
-    The limits of an integer type.
+    Limits of an integer dtype.
 
     Parameters
     ----------

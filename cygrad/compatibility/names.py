@@ -1,7 +1,7 @@
 """
-Where the names are that only programs for PyTorch ask for, and what is said of those that are nowhere.
+Names that only PyTorch programs use, and the messages for missing names.
 
-`HOMES` lists names of the package's namespace; `cygrad.__getattr__` looks there last.
+`HOMES` lists names of the package's namespace, in which `cygrad.__getattr__` looks last.
 """
 
 import importlib
@@ -70,7 +70,7 @@ HOMES = {
                     (f"{_HERE}.internal", "=")),
     "SymInt": ("builtins", "int"),
     "SymFloat": ("builtins", "float"), "SymBool": ("builtins", "bool"),
-    # The forms of functions that PyTorch has at its top level, too, with the same parameters.
+    # Functions that PyTorch also has at its top level, with the same parameters.
     **dict.fromkeys((
         "adaptive_avg_pool1d", "adaptive_max_pool1d", "avg_pool1d", "bilinear", "binary_cross_entropy_with_logits",
         "channel_shuffle", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
@@ -79,7 +79,7 @@ HOMES = {
         "poisson_nll_loss", "prelu", "rms_norm", "rrelu", "threshold", "triplet_margin_loss",
         "selu_", "celu_", "rrelu_", "threshold_"), ("cygrad.nn.functional", "=")),
 }
-# What to do without a name: by the name or how it begins, the longest that fits.
+# Replacements of missing names, by the longest prefix.
 REASONS = {
     "": "It is not part of this library; docs/compatibility.md lists what is.",
     "quant": "There is no quantization: compute in float32.",
@@ -99,13 +99,13 @@ REASONS = {
 }
 
 
-# Types that programs mention in annotations and ask for with `isinstance`; to make one is an error.
+# Types for annotations and `isinstance`; instantiating one is an error.
 MENTIONED = {"Event", "Graph", "ListType", "Node", "PyTorchFileReader", "PyTorchFileWriter", "ScriptObject", "Stream",
              "TensorType", "Value"}
 
 
 def find(name):
-    """What a name of the namespace stands for that `cygrad` itself does not have; AttributeError if nothing does."""
+    """Return the object of a name that `cygrad` itself lacks; raise AttributeError if missing."""
     if name in HOMES:
         module, part = HOMES[name]
         module = importlib.import_module(module)
@@ -120,14 +120,14 @@ def find(name):
     return found
 
 
-# What NumPy and JAX call functions that have another name here.
+# Names of NumPy and JAX -> names here.
 ELSEWHERE = {"array": "tensor", "expand_dims": "unsqueeze", "power": "pow", "invert": "bitwise_not",
              "value_and_grad": "func.value_and_grad", "jit": "compile", "jacobian": "func.jacrev",
              "hessian": "func.hessian", "jacrev": "func.jacrev", "identity": "eye"}
 
 
 class UnknownName(AttributeError):
-    """A name of the namespace that does not exist; what was probably meant is looked for when the error is printed."""
+    """A missing name of the namespace; suggestions are computed when the error is printed."""
 
     def __str__(self):
         found = reason(self.name or "")
@@ -135,7 +135,7 @@ class UnknownName(AttributeError):
 
 
 def suggestion(name):
-    """The name that was probably meant, as a question; nothing if there is none."""
+    """Return a suggestion as a question, or an empty text."""
     package = importlib.import_module("cygrad")
     public = [known for known in {*dir(package), *HOMES} if not known.startswith("_")]
     close = [ELSEWHERE[name]] if name in ELSEWHERE else get_close_matches(name, public, 1, 0.75)
@@ -143,7 +143,7 @@ def suggestion(name):
 
 
 def _made(name):
-    """A function whose name says what it is made of; None if there is none."""
+    """Return a function that is created by its name, or None."""
     forms = f"{_HERE}.forms"
     for module in (f"{_HERE}.internal", f"{_HERE}.library_names") if name.startswith("_") else ():
         found = vars(importlib.import_module(module)).get(name)
@@ -157,6 +157,6 @@ def _made(name):
 
 
 def reason(path):
-    """What to do without something, a dotted path or the last name of one."""
+    """Return the replacement of a missing dotted path or name."""
     name = path.rpartition(".")[2]
     return REASONS[max((start for start in REASONS if name.startswith(start)), key=len)]

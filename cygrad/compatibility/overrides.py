@@ -1,4 +1,4 @@
-"""``overrides``: what libraries ask about classes that define ``__torch_function__``."""
+"""``overrides``: helpers for classes that define ``__torch_function__``."""
 
 import functools
 from contextlib import contextmanager
@@ -22,32 +22,32 @@ __all__ = [
 
 
 def has_torch_function(relevant_args):
-    """Whether the class of one of the arguments takes over functions: a subclass of Tensor, or another class."""
+    """Return whether an argument overrides functions by ``__torch_function__``."""
     return bool(asked_in_turn(relevant_args))
 
 
 def has_torch_function_unary(arg):
-    """Return the same of one argument."""
+    """Return whether one argument overrides functions."""
     return has_torch_function((arg,))
 
 
 def has_torch_function_variadic(*args):
-    """Return the same of several arguments."""
+    """Return whether one of several arguments overrides functions."""
     return has_torch_function(args)
 
 
 def handle_torch_function(public_api, relevant_args, *args, **kwargs):
-    """Let the arguments that take over functions compute this one, a subclass before its bases."""
+    """Call ``__torch_function__`` of the arguments, subclasses before their bases."""
     return call_override(public_api, relevant_args, args, kwargs)
 
 
 def is_tensor_like(inp):
-    """Whether an object is a Tensor or takes over functions of tensors."""
+    """Return whether an object is a Tensor or defines ``__torch_function__``."""
     return isinstance(inp, Tensor) or hasattr(inp, "__torch_function__")
 
 
 def is_tensor_method_or_property(func):
-    """Whether a function is one of the Tensor type."""
+    """Return whether a function is a method or property of Tensor."""
     return getattr(Tensor, getattr(func, "__name__", ""), None) is func
 
 
@@ -57,7 +57,7 @@ def resolve_name(f):
 
 
 def wrap_torch_function(dispatcher):
-    """Let a function be taken over by the arguments that ``dispatcher`` returns."""
+    """Dispatch a function on the arguments that ``dispatcher`` returns."""
     def wrap(function):
         @functools.wraps(function)
         def call(*args, **kwargs):
@@ -70,32 +70,31 @@ def wrap_torch_function(dispatcher):
 
 
 def get_ignored_functions():
-    """Functions that cannot be taken over."""
+    """Return the functions that cannot be overridden."""
     return set()
 
 
 def get_default_nowrap_functions():
-    """Functions whose results are no subclasses."""
+    """Return the functions that return plain tensors."""
     return set()
 
 
 def get_testing_overrides():
-    """Functions with dummies of the same signature: none are listed."""
+    """Return no functions with dummies of their signature."""
     return {}
 
 
 def get_overridable_functions():
-    """Functions by the module that they belong to: none are listed."""
+    """Return no functions by module."""
     return {}
 
 
 class TorchFunctionMode(TorchDispatchMode):
     """
-    The base of blocks that take over what is called on tensors.
+    Base class of modes that override functions of tensors in a block.
 
-    Programs define ``__torch_function__(func, types, args, kwargs)``; within it the block is not asked again. Where
-    this library stands in for PyTorch it is told of all public functions; else of operators, so that a function
-    composed of several is a call for each.
+    Subclasses define ``__torch_function__(func, types, args, kwargs)``, in which the mode is disabled. Under the
+    stand-in it gets all public functions, else operators, several for a composite function.
     """
 
     def __enter__(self):
@@ -123,11 +122,11 @@ class TorchFunctionMode(TorchDispatchMode):
         self.inner = None
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
-        """What a mode makes of a call."""
+        """Handle a call."""
         raise NotImplementedError(f"__torch_function__: {type(self).__name__} does not define it.")
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        """Hand an operator over, as the public function of its name where there is one."""
+        """Pass an operator on, as its public function if any."""
         public = None if func.changes else getattr(cygrad, func._row, None) or getattr(
             cygrad.nn.functional, func._row, None)
         if public is None:

@@ -1,7 +1,7 @@
 """
-Which module stands for a module of PyTorch that has another name here, or is spread over several.
+Modules of PyTorch that have another name here, or whose names are in several modules.
 
-`MODULES` names one; `GATHERED` lists where the names of a module are looked for that exists only for PyTorch.
+`MODULES` maps module to module; `GATHERED` lists the modules with the names of a module that exists only in PyTorch.
 """
 
 import importlib
@@ -12,7 +12,7 @@ from cygrad.compatibility.names import reason
 __all__ = ["FURTHER", "GATHERED", "MODULES", "among", "first_of", "home", "name_classes"]
 
 _HERE = "cygrad.compatibility"
-# The module, or "module:name" of one that is part of another.
+# PyTorch's module -> module, or "module:name" of an attribute.
 MODULES = {
     **{f"torch.{name}": f"{_HERE}.{name}" for name in (
         "amp", "backends", "compiler", "futures", "hub", "jit", "overrides", "testing", "torch_version", "version")},
@@ -49,7 +49,7 @@ MODULES = {
 }
 _LIBRARIES = f"{_HERE}.library_names"
 _NN = (f"{_HERE}.private", "cygrad.nn", "cygrad.nn.functional", "cygrad")
-# What programs find that look through a module of `torch.nn.modules`.
+# Names in the modules of `torch.nn.modules`.
 CLASSES = {
     "activation": "Threshold ReLU RReLU Hardtanh ReLU6 Sigmoid Hardsigmoid Tanh SiLU Mish Hardswish ELU CELU SELU GLU "
                   "GELU Hardshrink LeakyReLU LogSigmoid Softplus Softshrink MultiheadAttention PReLU Softsign "
@@ -118,7 +118,7 @@ GATHERED = {
     "torch.return_types": (f"{_HERE}.return_types",),
     "torch.utils._python_dispatch": (f"{_HERE}.overrides",), "torch._ops": (f"{_HERE}.overrides",),
 }
-# Where else the names of a module are looked for that is one of cygrad.
+# Further modules with the names of a module of cygrad.
 FURTHER = {
     "torch.nn.modules": _NN, **dict.fromkeys(("torch.distributed", "torch.profiler"), (f"{_HERE}.private",)),
     "torch.nn.functional": (f"{_HERE}.overrides", f"{_HERE}.internal", f"{_HERE}.forms", f"{_HERE}.private",
@@ -134,7 +134,7 @@ FURTHER = {
 
 
 class Gathered(ModuleType):
-    """A module whose names are those of other modules."""
+    """A module with the names of other modules."""
 
     def __init__(self, path, sources):
         super().__init__(path, f"What programs look for in {path}.")
@@ -155,7 +155,7 @@ class Gathered(ModuleType):
 
 
 def name_classes(path, module):
-    """Give the classes of a module that PyTorch spreads over several the paths that they have there."""
+    """Set ``__module__`` of classes to their paths in PyTorch."""
     if path == "torch.nn":
         homes = {name: f"{path}.modules.{home}" for home, names in CLASSES.items() for name in names.split()}
         homes |= {"Module": f"{path}.modules.module", **dict.fromkeys((
@@ -171,12 +171,12 @@ def name_classes(path, module):
 
 
 def among(sources, name):
-    """Whether one of these modules has a name."""
+    """Return whether one of these modules has a name."""
     return any(hasattr(importlib.import_module(source), name) for source in sources)
 
 
 def first_of(sources, path):
-    """What the first of these modules has under the last name of a path that has it; AttributeError if none does."""
+    """Return the object of a name in the first of these modules that has it, or raise AttributeError."""
     name = path.rpartition(".")[2]
     for source in sources:
         source = importlib.import_module(source)
@@ -190,7 +190,7 @@ _made = {}
 
 
 def home(path):
-    """The module for a path of torch, if it is in one of these tables."""
+    """Return the module for a path of torch in these tables."""
     if path in MODULES:
         module, _, part = MODULES[path].partition(":")
         module = importlib.import_module(module)

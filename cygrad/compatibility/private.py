@@ -1,4 +1,4 @@
-"""Names with an underscore that programs for PyTorch use all the same: base classes, mostly, by which they ask."""
+"""Private names of PyTorch that programs use, mostly base classes for `isinstance`."""
 
 import copy
 import os
@@ -31,14 +31,14 @@ _standard_gamma, _InverseTransform = gamma_samples.standard_gamma, transform._In
 
 
 class _Either(type):
-    """A question with `isinstance` that several classes answer."""
+    """Metaclass for `isinstance` checks of several classes."""
 
     def __instancecheck__(cls, instance):
         return isinstance(instance, cls.classes)
 
 
 class _DropoutNd(metaclass=_Either):
-    """Layers that leave elements or channels out."""
+    """Dropout layers."""
 
     classes = (_Dropout,)
 
@@ -50,13 +50,13 @@ class _ReflectionPadNd(metaclass=_Either):
 
 
 class _ReplicationPadNd(metaclass=_Either):
-    """Layers that pad with the elements at the edge."""
+    """Layers that pad by replication."""
 
     classes = (padding.ReplicationPad1d, padding.ReplicationPad2d, padding.ReplicationPad3d)
 
 
 def _ntuple(n, name="parse"):
-    """A function that repeats a number n times and makes a tuple of what is iterable."""
+    """Return a function that repeats a number n times and converts iterables to tuples."""
     def parse(value):
         return tuple(value) if hasattr(value, "__iter__") else (value,) * n
     parse.__name__ = name
@@ -72,13 +72,13 @@ def _reverse_repeat_tuple(values, n):
 
 
 def _list_with_default(sizes, defaults):
-    """Sizes, with those of `defaults` from the end for None."""
+    """Replace None in sizes by `defaults`, from the end."""
     return [default if size is None else size
             for size, default in zip(sizes, defaults[-len(sizes):], strict=True)]
 
 
 def factory_kwargs(kwargs):
-    """Those of the keyword arguments that factories take: device, dtype, memory_format."""
+    """Return the keyword arguments of factories: device, dtype, memory_format."""
     unknown = set(kwargs) - {"device", "dtype", "factory_kwargs", "memory_format"}
     if unknown:
         raise TypeError(f"factory_kwargs: unexpected keyword arguments (got {', '.join(sorted(unknown))}).")
@@ -91,23 +91,23 @@ class NonDynamicallyQuantizableLinear(cygrad.nn.Linear):
 
 
 def _standard_normal(shape, dtype, device=None):
-    """Numbers of the standard normal distribution."""
+    """Draw standard normal numbers."""
     return cygrad.randn(tuple(shape), dtype=dtype)
 
 
 def _sum_rightmost(value, dim):
-    """Summed over the last dimensions; 0: none."""
+    """Sum over the last `n` dimensions."""
     return sum_last(value, dim)
 
 
-# Types that programs annotate with.
+# Types for annotations.
 MAP_LOCATION = FILE_LIKE = Callable | str | os.PathLike | cygrad.device | dict | None
 ParamsT = _params_t = StateDict = object
 _IncompatibleKeys = namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])
 
 
 def _calculate_fan_in_and_fan_out(tensor):
-    """How many inputs and outputs an element of a weight's results has."""
+    """Return fan-in and fan-out of a weight."""
     if tensor.ndim < 2:
         raise ValueError("Fan in and fan out can not be computed for tensor with fewer than 2 dimensions")
     field = tensor[0, 0].numel()
@@ -115,7 +115,7 @@ def _calculate_fan_in_and_fan_out(tensor):
 
 
 def _calculate_correct_fan(tensor, mode):
-    """One of both, by its name."""
+    """Return fan-in or fan-out."""
     if mode.lower() not in ("fan_in", "fan_out"):
         raise ValueError(f"Mode {mode} not supported, please use one of ['fan_in', 'fan_out']")
     return _calculate_fan_in_and_fan_out(tensor)[mode.lower() == "fan_out"]
@@ -154,39 +154,39 @@ def _use_grad_for_differentiable(step):
 
 
 def _get_value(x):
-    """The number that a tensor holds."""
+    """Return the number in a tensor."""
     return x.item() if isinstance(x, cygrad.Tensor) else x
 
 
 def _dispatch_sqrt(x):
-    """The root of a number or of what a tensor holds."""
+    """Return the square root of a number or tensor."""
     return x.sqrt() if isinstance(x, cygrad.Tensor) else x ** 0.5
 
 
 def _default_to_fused_or_foreach(params, differentiable, use_fused=False):
-    """Which way of computing steps is taken: neither."""
+    """Return (False, False): steps are always fused."""
     return False, False
 
 
 def _get_capturable_supported_devices(supports_xla=True):
-    """Devices that replay graphs: none."""
+    """Return no devices with graph capture."""
     return []
 
 
 def noop_context_fn():
-    """Two blocks that change nothing."""
+    """Return two context managers without effect."""
     from contextlib import nullcontext
     return nullcontext(), nullcontext()
 
 
 def detach_variable(inputs):
-    """Return the tensors outside the graph, wanting gradients as before."""
+    """Detach the tensors, keeping requires_grad."""
     return tuple(part.detach().requires_grad_(part.requires_grad) if isinstance(part, cygrad.Tensor) else part
                  for part in inputs)
 
 
 def check_backward_validity(inputs):
-    """Nothing to check."""
+    """Check nothing."""
 
 
 # The iterators of data loaders.
@@ -200,19 +200,19 @@ class _BaseDataLoaderIter(metaclass=_Either):
 
 
 class _DatasetKind:
-    """What a dataset is."""
+    """Kinds of datasets."""
 
     Map, Iterable = 0, 1
 
 
 def set_checkpoint_early_stop(enable):
-    """A block that changes nothing: what is computed again ends when all is there that is needed."""
+    """Accept early stopping of checkpoints, which is the default."""
     from contextlib import nullcontext
     return nullcontext()
 
 
 def set_checkpoint_debug_enabled(enabled):
-    """Return a block that changes nothing."""
+    """Return a context manager without effect."""
     from contextlib import nullcontext
     return nullcontext()
 
@@ -229,19 +229,19 @@ is_nccl_available = is_ucc_available = is_xccl_available = is_torchelastic_launc
 
 
 def is_gloo_available():
-    """Yes: its name stands for the collectives that there are."""
+    """Return True: gloo stands for the available collectives."""
     return True
 
 
 def get_node_local_rank(fallback_rank=None):
-    """The number of this process on its machine, as the program that started it says."""
+    """Return the local rank set by the launcher."""
     if "LOCAL_RANK" in os.environ or fallback_rank is None:
         return int(os.environ["LOCAL_RANK"])
     return fallback_rank
 
 
 class Backend(str):
-    """The name of a way of communicating."""
+    """Name of a communication backend."""
 
     UNDEFINED, GLOO, NCCL, UCC, MPI, XCCL = "undefined", "gloo", "nccl", "ucc", "mpi", "xccl"
     backend_list = (UNDEFINED, GLOO, NCCL, UCC, MPI, XCCL)
@@ -256,30 +256,30 @@ emit_nvtx, emit_itt = placeholder("torch.autograd.profiler.emit_nvtx"), placehol
 
 
 def kineto_available():
-    """Whether `profile` can do what it can do."""
+    """Return True: `profile` is available."""
     return True
 
 
 def get_unsafe_globals_in_checkpoint(f):
-    """What a file needs besides tensors, which `load` says when it refuses."""
+    """Return no names; `load` reports disallowed globals in its error."""
     return []
 
 
 def apply_permutation(tensor, permutation, dim=1):
-    """Return the parts of a tensor along a dimension in another order."""
+    """Permute a tensor along a dimension."""
     return tensor.index_select(dim, permutation)
 
 
 def functional_datapipe(name, enable_df_api_tracing=False):
-    """A decorator that returns the class: data pipes are data sets here."""
+    """Return a decorator without effect: data pipes are data sets."""
     return lambda cls: cls
 
 
 def consume_prefix_in_state_dict_if_present(state_dict, prefix):
-    """Take a prefix such as "module." from the keys of a state dict that have it, in place."""
+    """Remove a prefix such as "module." from the keys of a state dict, in-place."""
     for names in (state_dict, getattr(state_dict, "_metadata", {})):
         for key in list(names):
-            # The metadata knows the module itself by the prefix without its dot.
+            # Metadata has the module itself under the prefix without its dot.
             if key.startswith(prefix) or (names is not state_dict and key == prefix.rstrip(".")):
                 names[key.removeprefix(prefix) if key.startswith(prefix) else ""] = names.pop(key)
 
@@ -297,7 +297,7 @@ def _none_or_dtype(input):
 
 
 def _canonical_mask(mask, mask_name, other_type, other_name, target_type, check_other=True):
-    """A mask of attention as numbers that are added: -inf where a bool mask is true."""
+    """Convert a bool mask of attention to an additive one: -inf where true."""
     if mask is None or mask.is_floating_point():
         return mask
     if mask.dtype != cygrad.bool:
@@ -311,7 +311,7 @@ def _in_projection(q, k, v, w_q, w_k, w_v, b_q=None, b_k=None, b_v=None):
 
 
 def _in_projection_packed(q, k, v, w, b=None):
-    """Queries, keys and values of attention, by the three parts of one weight."""
+    """Project queries, keys and values by the three parts of one weight."""
     biases = (None,) * 3 if b is None else b.chunk(3)
     return list(_in_projection(q, k, v, *w.chunk(3), *biases))
 
@@ -322,7 +322,7 @@ def _cubic_interpolate(x1, f1, g1, x2, f2, g2, bounds=None):
 
 
 def _strong_wolfe(obj_func, x, t, d, f, g, gtd, c1=1e-4, c2=0.9, tolerance_change=1e-9, max_ls=25):
-    """Return the value and gradient at the step that is found, the step, and the number of evaluations."""
+    """Return value and gradient at the found step, the step, and the number of evaluations."""
     if (c1, c2) != (line_search.SUFFICIENT, line_search.CURVATURE):
         raise NotImplementedError(f"_strong_wolfe: only c1=1e-4, c2=0.9 are supported (got {c1}, {c2}).")
 

@@ -1,4 +1,4 @@
-"""What libraries look for in ``torch.utils._pytree`` besides `cygrad.utils.pytree`: paths of leaves, and containers."""
+"""Further names of ``torch.utils._pytree``: key paths, and containers."""
 
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ Context = KeyEntry = PyTree = Any
 
 @dataclass(frozen=True)
 class SequenceKey:
-    """The place of a child in a list."""
+    """Index of a child in a sequence."""
 
     idx: int
 
@@ -28,7 +28,7 @@ class SequenceKey:
 
 @dataclass(frozen=True)
 class MappingKey:
-    """The key of a child in a dict."""
+    """Key of a child in a dict."""
 
     key: Any
 
@@ -42,7 +42,7 @@ class MappingKey:
 
 @dataclass(frozen=True)
 class GetAttrKey:
-    """The name of a child that is an attribute."""
+    """Name of a child that is an attribute."""
 
     name: str
 
@@ -93,22 +93,22 @@ def _tuple_unflatten(values, context):
 
 
 def is_structseq_instance(obj):
-    """Whether an object is a tuple with named entries that C code has made: none is here."""
+    """Return whether an object is a struct sequence of C."""
     return False
 
 
 def is_namedtuple_instance(obj):
-    """Whether an object is a named tuple."""
+    """Return whether an object is a named tuple."""
     return isinstance(obj, tuple) and hasattr(obj, "_fields")
 
 
 def tree_is_leaf(tree, is_leaf=None):
-    """Whether something is no container."""
+    """Return whether an object is a leaf."""
     return _kind(tree, is_leaf) is None
 
 
 def tree_leaves_with_path(tree, is_leaf=None):
-    """Leaves and their paths: pairs."""
+    """Return pairs of path and leaf."""
     kind = _kind(tree, is_leaf)
     if kind is None:
         return [((), tree)]
@@ -124,12 +124,12 @@ def tree_leaves_with_path(tree, is_leaf=None):
 
 
 def tree_flatten_with_path(tree, is_leaf=None):
-    """Leaves with their paths, and the rest of the tree."""
+    """Return pairs of path and leaf, and the spec."""
     return tree_leaves_with_path(tree, is_leaf), tree_flatten(tree, is_leaf)[1]
 
 
 def tree_map_with_path(func, tree, *rests, is_leaf=None):
-    """A tree of what a function of paths and leaves gives."""
+    """Map a function of path and leaf over a tree."""
     pairs, spec = tree_flatten_with_path(tree, is_leaf)
     others = [tree_leaves(rest, is_leaf) for rest in rests]
     return tree_unflatten([func(path, leaf, *rest) for (path, leaf), *rest in zip(pairs, *others, strict=True)], spec)
@@ -141,7 +141,7 @@ def keystr(path):
 
 
 def key_get(obj, path):
-    """What stands at a path."""
+    """Return the subtree at a path."""
     for key in path:
         obj = key.get(obj)
     return obj

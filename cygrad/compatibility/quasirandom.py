@@ -1,4 +1,4 @@
-"""``torch.quasirandom``: Sobol's sequence, whose numbers come from SciPy."""
+"""``torch.quasirandom``: Sobol sequences, computed by SciPy."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ __all__ = ["SobolEngine"]
 
 
 class _Bits(np.random.Generator):
-    """Random bits for SciPy from our own stream, in the order in which PyTorch draws them."""
+    """Random bits for SciPy from our stream, in PyTorch's order."""
 
     def __init__(self, seed):
         super().__init__(np.random.PCG64(0))
@@ -20,16 +20,16 @@ class _Bits(np.random.Generator):
 
 class SobolEngine:
     """
-    Points that fill a cube evenly.
+    Points of a Sobol sequence in the unit cube.
 
     Parameters
     ----------
     dimension : int
-        Of the cube, at most 21201.
+        Dimension of the cube, at most 21201.
     scramble : bool
-        Whether the points are moved at random.
+        Whether to scramble the points randomly.
     seed : int, optional
-        For that; a number of the default generator by default.
+        Seed of scrambling; default: drawn from the default generator.
     """
 
     MAXBIT, MAXDIM = 30, 21201
@@ -48,8 +48,8 @@ class SobolEngine:
         self._source = Sobol(dimension, scramble=scramble, bits=self.MAXBIT, rng=seed)
 
     def draw(self, n=1, out=None, dtype=None):
-        """Return the next `n` points, one in each row."""
-        parts = [n] if self.num_generated or not n else [1, n - 1]          # SciPy warns if it gives 3 first
+        """Return the next `n` points, one per row."""
+        parts = [n] if self.num_generated or not n else [1, n - 1]          # avoid SciPy's warning about powers of two
         points = np.concatenate([self._source.random(part) if part else np.empty((0, self.dimension))
                                  for part in parts])
         if not self.num_generated:                         # as in PyTorch, whose first point has the default dtype
@@ -67,13 +67,13 @@ class SobolEngine:
         return self.draw(2 ** m, out, dtype)
 
     def reset(self):
-        """Begin anew."""
+        """Restart the sequence."""
         self._source.reset()
         self.num_generated = 0
         return self
 
     def fast_forward(self, n):
-        """Leave `n` points out."""
+        """Skip `n` points."""
         self._source.fast_forward(n)
         self.num_generated += n
         return self

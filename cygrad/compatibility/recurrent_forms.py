@@ -1,4 +1,4 @@
-"""Recurrent layers and sums of segments as functions, with the parameters that PyTorch has at its top level."""
+"""Recurrent layers and segment reductions as functions, with the parameters of PyTorch's top level."""
 
 import cygrad
 from cygrad import nn
@@ -38,20 +38,20 @@ rnn_tanh, rnn_relu = (_layer(nn.RNN, f"rnn_{name}", nonlinearity=name) for name 
 
 def segment_reduce(data, reduce, *, lengths=None, indices=None, offsets=None, axis=0, unsafe=False, initial=None):
     """
-    Sums, means, products or extremes of parts that follow each other along a dimension.
+    Reduce consecutive segments along a dimension.
 
     Parameters
     ----------
     data : Tensor
     reduce : {"sum", "mean", "max", "min", "prod"}
     lengths, offsets : Tensor
-        The lengths of the parts, or where they begin and the last one ends: one of the two. They may have dimensions
-        before the last one, which are those of `data` before `axis`.
+        Lengths of the segments, or their starts and the end of the last one: one of the two. Dimensions before the last
+        one are those of `data` before `axis`.
     indices, unsafe : optional
         Without effect.
     axis : int
     initial : float, optional
-        What each part begins with.
+        Initial value of each segment.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""``torch.return_types``: the types of results that are named tuples, found by calling the functions."""
+"""``torch.return_types``: named tuples of results, found by calling the functions."""
 
 import cygrad
 

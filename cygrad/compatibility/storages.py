@@ -1,4 +1,4 @@
-"""Storages: the memory that tensors lie in, as one row of bytes or of elements."""
+"""Storages: the memory of tensors as bytes or elements."""
 
 import cygrad
 from cygrad import Tensor
@@ -6,22 +6,22 @@ from cygrad._core.arrays.dtype import library_name
 from cygrad._core.creation.creation import seen_as
 from cygrad.conversion import WITHOUT_NUMPY
 
-__all__ = [         # and the types of storages by dtype, which are made below
+__all__ = [         # and storage types by dtype, created below
     "Storage", "StorageBase", "TypedStorage", "UntypedStorage", "is_storage",
 ]
 
 
 class StorageBase:
     """
-    Memory as a row of elements, over which there is a tensor of one dimension.
+    Memory as a 1-dim tensor.
 
     Parameters
     ----------
     content : int or sequence, optional
-        How many elements, or their values.
+        Number of elements, or their values.
     """
 
-    _dtype = None                  # of the elements, where the type of storage has one
+    _dtype = None                  # of the elements, if the type has one
     is_cuda = is_sparse = is_hpu = False
 
     def __init__(self, content=0, *, dtype=None, device=None):
@@ -46,7 +46,7 @@ class StorageBase:
 
     @classmethod
     def from_file(cls, filename, shared=False, size=0, *, nbytes=0):
-        """The first `size` elements (of bytes: `nbytes`) of a file; `shared`: changes are written to it."""
+        """Map the first `size` elements (or `nbytes`) of a file; `shared`: write changes to the file."""
         return cls(cygrad.from_file(filename, shared, size or nbytes, dtype=cls._dtype))
 
     def _seen_as(self, dtype):
@@ -108,7 +108,7 @@ class StorageBase:
         return self._elements.element_size()
 
     def data_ptr(self):
-        """Where the memory begins."""
+        """Return the address of the memory."""
         return self._elements.data_ptr()
 
     def cpu(self):
@@ -116,26 +116,26 @@ class StorageBase:
         return self
 
     def is_shared(self):
-        """Whether other processes see the memory."""
+        """Return whether the memory is shared between processes."""
         return False
 
     def is_pinned(self, device=None):
-        """Whether an accelerator could read the memory: there is none."""
+        """Return False: there is no accelerator."""
         return False
 
     def copy_(self, source, non_blocking=None):
-        """Overwrite the elements with those of another storage; -> itself."""
+        """Copy the elements of another storage; -> self."""
         self._elements.copy_(source._elements)
         return self
 
     def fill_(self, value):
-        """Overwrite every element; -> itself."""
+        """Fill all elements; -> self."""
         self._elements.fill_(value)
         return self
 
 
 class UntypedStorage(StorageBase):
-    """Memory as bytes: what ``Tensor.untyped_storage()`` gives."""
+    """Memory as bytes, returned by ``Tensor.untyped_storage()``."""
 
     _dtype = cygrad.uint8
 
@@ -145,7 +145,7 @@ class UntypedStorage(StorageBase):
 
 
 class TypedStorage(StorageBase):
-    """Memory as elements of a dtype: what ``Tensor.storage()`` gives."""
+    """Memory as elements of a dtype, returned by ``Tensor.storage()``."""
 
     dtype = property(lambda self: self._elements.dtype, doc="Of the elements.")
 
@@ -175,7 +175,7 @@ Storage = TypedStorage
 
 def is_storage(obj):
     """
-    Whether an object is a storage.
+    Return whether an object is a storage.
 
     Examples
     --------

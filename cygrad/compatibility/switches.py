@@ -1,4 +1,4 @@
-"""Settings of PyTorch that choose between ways of computing of which there is only one here."""
+"""Settings of PyTorch that are accepted and ignored."""
 
 import warnings
 
@@ -15,7 +15,7 @@ __all__ = [
     "set_num_interop_threads", "set_warn_always", "use_deterministic_algorithms",
 ]
 
-# torch.utils.deterministic: whether `empty` fills what it gives. It does not; nothing that computes reads it.
+# torch.utils.deterministic: whether `empty` fills its result; ignored.
 fill_uninitialized_memory = True
 
 _settings = {"deterministic": False, "warn_only": False, "precision": "highest", "interop": None, "warn_always": False}
@@ -28,7 +28,7 @@ def use_deterministic_algorithms(mode, *, warn_only=False):
     Parameters
     ----------
     mode : bool
-        What `are_deterministic_algorithms_enabled` shall tell.
+        Result of `are_deterministic_algorithms_enabled`.
     warn_only : bool, default False
         What `is_deterministic_algorithms_warn_only_enabled` shall tell.
 
@@ -44,17 +44,17 @@ def use_deterministic_algorithms(mode, *, warn_only=False):
 
 
 def are_deterministic_algorithms_enabled():
-    """What `use_deterministic_algorithms` was told; algorithms are deterministic in any case."""
+    """Return the setting of `use_deterministic_algorithms`; all algorithms are deterministic."""
     return _settings["deterministic"]
 
 
 def is_deterministic_algorithms_warn_only_enabled():
-    """What `use_deterministic_algorithms` was told of warnings."""
+    """Return the setting of `warn_only` of `use_deterministic_algorithms`."""
     return _settings["warn_only"]
 
 
 def set_deterministic_debug_mode(debug_mode):
-    """The same wish as a word or number: "default" (0), "warn" (1), "error" (2)."""
+    """Set the mode as "default" (0), "warn" (1) or "error" (2)."""
     names = {"default": 0, "warn": 1, "error": 2}
     mode = names.get(debug_mode, debug_mode)
     if mode not in (0, 1, 2):
@@ -64,46 +64,46 @@ def set_deterministic_debug_mode(debug_mode):
 
 
 def get_deterministic_debug_mode():
-    """What `set_deterministic_debug_mode` was told, as a number."""
+    """Return the setting of `set_deterministic_debug_mode`, as a number."""
     return 0 if not _settings["deterministic"] else 1 if _settings["warn_only"] else 2
 
 
 def set_float32_matmul_precision(precision):
-    """Note how exact products have to be: they are computed in float32 in any case."""
+    """Accept a precision of float32 products, which always compute in float32."""
     if precision not in ("highest", "high", "medium"):
         raise RuntimeError(f"set_float32_matmul_precision: expected highest, high or medium (got {precision!r}).")
     _settings["precision"] = precision
 
 
 def get_float32_matmul_precision():
-    """What `set_float32_matmul_precision` was told."""
+    """Return the setting of `set_float32_matmul_precision`."""
     return _settings["precision"]
 
 
 def set_num_interop_threads(n):
-    """Note a number of threads; there is one team of them, see `set_num_threads`."""
+    """Accept a number of threads between operations; see `set_num_threads`."""
     if not isinstance(n, int) or n <= 0:
         raise RuntimeError(f"set_num_interop_threads: expected a positive integer (got {n!r}).")
     _settings["interop"] = n
 
 
 def get_num_interop_threads():
-    """What `set_num_interop_threads` was told; else the number of threads."""
+    """Return the setting of `set_num_interop_threads`, or the number of threads."""
     return _settings["interop"] or get_num_threads()
 
 
 def set_warn_always(b, /):
-    """Note whether warnings that come once shall come each time; here Python's own filters decide that."""
+    """Accept whether to repeat warnings, which Python's filters decide."""
     _settings["warn_always"] = bool(b)
 
 
 def is_warn_always_enabled():
-    """What `set_warn_always` was told."""
+    """Return the setting of `set_warn_always`."""
     return _settings["warn_always"]
 
 
 def set_flush_denormal(mode):
-    """Whether numbers below the normal ones could be computed as zero: they are computed exactly, so False."""
+    """Return False: subnormal numbers are not flushed to zero."""
     if mode:
         warnings.warn("set_flush_denormal: denormal numbers are computed exactly here; nothing was changed.",
                       stacklevel=2)
@@ -111,7 +111,7 @@ def set_flush_denormal(mode):
 
 
 def set_default_tensor_type(t, /):
-    """Set the default floating dtype by a type of tensors, as programs did before `set_default_dtype`."""
+    """Set the default floating dtype by a tensor type. Deprecated: use `set_default_dtype`."""
     name = t.rpartition(".")[2] if isinstance(t, str) else getattr(t, "__name__", "")
     dtype = t if isinstance(t, Dtype) else getattr(dtypes, TENSOR_TYPES.get(name, ""), None)
     if dtype is None or (isinstance(t, str) and ".cuda." in t):

@@ -1,4 +1,4 @@
-"""``utils.tensorboard``: a SummaryWriter over the tensorboard package, where that is installed."""
+"""``utils.tensorboard``: a SummaryWriter over the tensorboard package."""
 
 import time
 
@@ -10,7 +10,7 @@ __all__ = ["FileWriter", "SummaryWriter"]
 
 
 def _package():
-    """The parts of the tensorboard package that write files."""
+    """Import the writers of the tensorboard package."""
     try:
         from tensorboard.compat.proto.event_pb2 import Event
         from tensorboard.compat.proto.summary_pb2 import HistogramProto, Summary, SummaryMetadata
@@ -37,7 +37,7 @@ def _number(value):
 
 class SummaryWriter:
     """
-    Writes numbers, histograms and texts for TensorBoard.
+    Write numbers, histograms and texts for TensorBoard.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class SummaryWriter:
                 summary=summary(value=values)))
 
     def get_logdir(self):
-        """Where the files are."""
+        """Return the folder of the files."""
         return self.log_dir
 
     def add_scalar(self, tag, scalar_value, global_step=None, walltime=None, new_style=False, double_precision=False):
@@ -75,13 +75,13 @@ class SummaryWriter:
         self._write(self.log_dir, global_step, walltime, value)
 
     def add_scalars(self, main_tag, tag_scalar_dict, global_step=None, walltime=None):
-        """Write several numbers that belong into one picture."""
+        """Write several numbers for one plot."""
         for tag, number in tag_scalar_dict.items():
             value = self._proto[1].Value(tag=main_tag, simple_value=_number(number))
             self._write(f"{self.log_dir}/{main_tag.replace('/', '_')}_{tag}", global_step, walltime, value)
 
     def add_histogram(self, tag, values, global_step=None, bins="tensorflow", walltime=None, max_bins=None):
-        """Write how often which values occur."""
+        """Write a histogram."""
         values = _numbers(values).astype(np.float64).ravel()
         if not values.size:
             raise ValueError("add_histogram: expected at least one value (got an empty tensor).")
@@ -99,7 +99,7 @@ class SummaryWriter:
                     self._proto[1].Value(tag=f"{tag}/text_summary", metadata=metadata, tensor=tensor))
 
     def add_hparams(self, hparam_dict, metric_dict, hparam_domain_discrete=None, run_name=None, global_step=None):
-        """Write what a run was started with, as a text, and its results as numbers."""
+        """Write hyperparameters as text, and metrics as numbers."""
         self.add_text("hparams", "\n".join(f"{name}: {value}" for name, value in hparam_dict.items()), global_step)
         for name, value in metric_dict.items():
             self.add_scalar(name, value, global_step)
@@ -112,12 +112,12 @@ class SummaryWriter:
     add_pr_curve = add_custom_scalars = _refuse
 
     def flush(self):
-        """Write to the disk what waits."""
+        """Write pending events to disk."""
         for file in self._files.values():
             file.flush()
 
     def close(self):
-        """Write what waits, and close the files."""
+        """Write pending events, and close the files."""
         for file in self._files.values():
             file.close()
         self._files.clear()
@@ -135,5 +135,5 @@ def hparams(hparam_dict=None, metric_dict=None, hparam_domain_discrete=None):
 
 
 def FileWriter(*args, **options):
-    """The class of the tensorboard package that writes files."""
+    """Return the file writer of the tensorboard package."""
     return _package()[-1](*args, **options)

@@ -1,4 +1,4 @@
-"""Methods of Tensor that few programs need; `cygrad.tensor_methods` finds them here when they are first called."""
+"""Rarely used methods of Tensor, which `cygrad.tensor_methods` imports at their first call."""
 
 import math
 
@@ -52,13 +52,13 @@ def untyped_storage(self):
 
 def resize_(self, *sizes, memory_format=None):
     """
-    Give the tensor another shape, in row-major order, keeping the elements of its memory and adding what is missing.
+    Change the shape in-place, in row-major order, keeping the elements of the memory; new elements are uninitialized.
 
     Parameters
     ----------
     *sizes : int or tuple of int
     memory_format : memory_format, optional
-        Another order of the dimensions in memory.
+        Order of the dimensions in memory.
 
     Examples
     --------
@@ -194,7 +194,7 @@ def narrow_copy(self, dim, start, length):
     return cygrad.narrow_copy(self, dim, start, length)
 
 
-def __div__(self, other):  # names of Python 2 that PyTorch keeps, and libraries copy
+def __div__(self, other):  # Python 2 names that PyTorch keeps
     """``self / other``."""
     return self / other
 
@@ -430,7 +430,7 @@ def sparse_mask(self, mask):
 
 
 def _view_func(self, new_base):
-    """Return the view of another tensor that this one is of its base; None if it is no view, or of another base."""
+    """Return the view of another tensor that this tensor is of its base, or None."""
     base = self._base
     if base is None or (base.shape, base.stride(), base.dtype) != (new_base.shape, new_base.stride(), new_base.dtype):
         return None
@@ -441,7 +441,7 @@ _view_func_unsafe = _view_func
 
 
 def _rev_view_func_unsafe(self, new_view):
-    """Return the tensor of which another tensor is the view that this one is of its base."""
+    """Return the inverse view: the base of which another tensor would be this view."""
     base = self._base
     if self.dtype != base.dtype:
         return (cygrad.view_as_complex if base.is_complex() else cygrad.view_as_real)(new_view)

@@ -1,11 +1,11 @@
-"""For tests: `assert_close` compares results, `make_tensor` makes operands."""
+"""``torch.testing``: `assert_close` and `make_tensor`."""
 
 import cygrad
 from cygrad import Tensor
 
 __all__ = ["assert_allclose", "assert_close", "make_tensor"]
 
-# relative and absolute, by the narrower dtype of the two
+# rtol and atol, by the narrower dtype of the two
 TOLERANCES = {
     cygrad.float32: (1.3e-6, 1e-5), cygrad.complex64: (1.3e-6, 1e-5),
     cygrad.float64: (1e-7, 1e-7), cygrad.complex128: (1e-7, 1e-7),
@@ -21,15 +21,15 @@ def assert_close(actual, expected, *, allow_subclasses=True, rtol=None, atol=Non
     ----------
     actual, expected : Tensor, number, sequence or mapping
     rtol, atol : float, optional
-        Both or none; default by dtype.
+        Both or neither; default by dtype.
     equal_nan : bool, default False
-        Whether nan is close to nan.
+        Whether nan equals nan.
     check_dtype, check_stride : bool
-        Whether these have to be the same.
+        Whether they must be equal.
     allow_subclasses, check_device, check_layout : optional
-        There is one device and one layout.
+        Accepted and ignored.
     msg : str or callable, optional
-        Instead of the message, or made of it.
+        Replacement of the message, or function of it.
 
     Examples
     --------
@@ -90,27 +90,26 @@ def _compare(actual, expected, options, fail):
 
 
 def assert_allclose(actual, expected, rtol=None, atol=None, equal_nan=True, msg=""):
-    """`assert_close` without a look at dtypes, as it was named before."""
+    """`assert_close` without comparing dtypes. Deprecated."""
     assert_close(actual, expected, rtol=rtol, atol=atol, equal_nan=equal_nan, check_dtype=False, msg=msg or None)
 
 
 def make_tensor(*shape, dtype, device=None, low=None, high=None, requires_grad=False, noncontiguous=False,
                 exclude_zero=False, memory_format=None):
     """
-    A tensor with random elements.
+    Return a tensor with random elements.
 
     Parameters
     ----------
     *shape : int or tuple of int
     dtype : dtype
     low, high : number, optional
-        The elements are from `low` on and below `high`; default: from -9 to 9, of unsigned integers from 0, and of
-        int8 and uint8 below 10.
+        Range [low, high) of the elements; default: -9 to 9, unsigned integers from 0, int8 and uint8 below 10.
     requires_grad : bool, default False
     noncontiguous : bool, default False
-        Whether there are gaps between the elements.
+        Whether to leave gaps between elements.
     exclude_zero : bool, default False
-        Whether zeros are replaced by the smallest number above, or 1.
+        Whether to replace zeros by the smallest normal number or 1.
     device, memory_format : optional
         Without effect.
 

@@ -1,4 +1,4 @@
-"""The version of PyTorch whose interface is followed."""
+"""The version of PyTorch whose interface is implemented."""
 
 import re
 
@@ -6,7 +6,7 @@ __all__ = ["VERSION", "TorchVersion"]
 
 
 def _parts(version):
-    """The numbers of a version, and whether it is a final one."""
+    """Return the numbers of a version, and whether it is final."""
     if isinstance(version, (tuple, list)):
         version = ".".join(map(str, version))
     found = re.match(r"v?(\d+(?:\.\d+)*)(.*)", str(version).split("+")[0])
@@ -30,7 +30,7 @@ def _comparison(name):
 
 class TorchVersion(str):
     """
-    A version that is a text and compares like a version: with texts and with tuples of numbers.
+    A version string that compares as a version with strings and tuples of numbers.
 
     Examples
     --------

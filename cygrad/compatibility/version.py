@@ -1,4 +1,4 @@
-"""What a build of PyTorch says of itself: here, that it was made for no accelerator."""
+"""``torch.version``: a build without accelerators."""
 
 from cygrad.compatibility.torch_version import VERSION
 

@@ -47,8 +47,7 @@ def isend(tensor, dst=None, group=None, tag=0, group_dst=None):
 def _partner(group, operation, kind, rank, group_rank):
     other = group.rank_of(operation, rank, group_rank)
     if other == group.own_rank:
-        raise ValueError(f"A rank does not send to itself (got {group.own_global_rank} as {kind}, the rank of this "
-                         "process). "
+        raise ValueError(f"{operation}: a rank cannot send to itself (got {kind} {group.own_global_rank}). "
                          "Use clone() for a copy.")
     return other
 

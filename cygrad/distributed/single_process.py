@@ -14,7 +14,7 @@ DONE = _Done()
 
 
 class _Progress:
-    """Nothing needs progress."""
+    """Progress of requests, which are already complete."""
 
     def ask(self, request):
         return True

@@ -252,7 +252,7 @@ class independent(Constraint):
         found = self.base_constraint.check(value)
         n = self.reinterpreted_batch_ndims
         if found.ndim < n:
-            raise ValueError(f"Expected value.dim() >= {self.event_dim} but got {value.dim()}")
+            raise ValueError(f"independent: Expected value.dim() >= {self.event_dim} but got {value.dim()}")
         return found.reshape((*found.shape[:found.ndim - n], -1)).all(-1)
 
     def __repr__(self):

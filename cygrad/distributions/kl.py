@@ -229,7 +229,7 @@ def _gamma_log(p, q):
 
 
 def _gumbel_log(p, q):
-    """Of a normal number."""
+    """Return the expected logarithm of q for a normal p."""
     ratio = p.scale / q.scale
     mean = (p.loc - q.loc) / q.scale
     return -q.scale.log() - mean - (-mean + 0.5 * ratio.square()).exp()
@@ -240,7 +240,7 @@ def _poissons(p, q):
 
 
 def _poisson_log(p, q):
-    """Of 0 or 1, whose factorials are 1."""
+    """Return the expected logarithm of q for a Bernoulli p, whose log factorials are 0."""
     return cygrad.xlogy(p.probs, q.rate) - q.rate
 
 
@@ -342,7 +342,7 @@ def _absolute_mean(p, q):
 
 
 def _beta_log(p, q):
-    """Of a uniform number."""
+    """Return the expected logarithm of q for a uniform p."""
     low, high = 1 - p.low, 1 - p.high
     log_rest = (cygrad.xlogy(low, low) - cygrad.xlogy(high, high)) / (p.high - p.low) - 1
     return ((q.concentration1 - 1) * _log_mean(p) + (q.concentration0 - 1) * log_rest

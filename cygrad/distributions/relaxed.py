@@ -19,7 +19,8 @@ class _RelaxedLogits(Distribution):
 
     def __init__(self, temperature, probs, logits, event_dim, validate_args):
         if (probs is None) == (logits is None):
-            raise ValueError("Either `probs` or `logits` must be specified, but not both.")
+            raise ValueError(f"{type(self).__name__}: Either `probs` or `logits` must be specified, but not both (got "
+                             f"{'neither' if probs is None else 'both'}).")
         self._binary, self._given = event_dim == 0, "logits" if probs is None else "probs"
         given, = broadcast_all(logits if probs is None else probs)
         if not self._binary:

@@ -249,7 +249,8 @@ class CorrCholeskyTransform(Plain):
     def forward_shape(self, shape):
         n = round((0.25 + 2 * shape[-1]) ** 0.5 + 0.5)
         if n * (n - 1) // 2 != shape[-1]:
-            raise ValueError("Input is not a flattened lower-diagonal number")
+            raise ValueError("CorrCholeskyTransform: Input is not a flattened lower-diagonal number (got "
+                             f"{shape[-1]} elements, expected n (n - 1) / 2).")
         return (*shape[:-1], n, n)
 
     def inverse_shape(self, shape):

@@ -150,8 +150,8 @@ class MultivariateNormal(_Normal):
         self.loc = loc.expand((*batch, loc.shape[-1]))
         checked = self._validate_args if validate_args is None else validate_args
         if checked and not self.arg_constraints[name].check(matrix).all():
-            raise ValueError(f"Expected parameter {name} to satisfy the constraint {self.arg_constraints[name]!r}, "
-                             f"but found invalid values:\n{matrix}")
+            raise ValueError(f"{type(self).__name__}: Expected parameter {name} to satisfy the constraint "
+                             f"{self.arg_constraints[name]!r}, but found invalid values:\n{matrix}")
         self._given = name
         self._unbroadcasted_scale_tril = (matrix if name == "scale_tril" else cygrad.linalg.cholesky(matrix)
                                           if name == "covariance_matrix" else _factor_of_inverse(matrix))

@@ -21,7 +21,7 @@ def _tensor(operation, value):
 
 
 def _real_tensor(operation, value):
-    """The same, if it is not complex."""
+    """Refuse complex tensors."""
     value = _tensor(operation, value)
     if value.is_complex():
         raise RuntimeError(f"{operation}: expects a real input tensor (got {value.dtype}).")

@@ -1,10 +1,9 @@
 """
-Python's `multiprocessing`, with tensors that are not copied on their way to another process.
+Python's `multiprocessing`, with tensors in shared memory.
 
-All names of Python's module are here. A tensor that is sent to a process, by the arguments of a `Process` or through a
-`Queue`, is moved to memory that both see, and what one writes, the other reads; `share_memory_` does so immediately,
-and ``Module.share_memory`` for parameters that several processes train together (Hogwild training). Processes may be
-forked or spawned.
+Has all names of Python's module. Tensors in the arguments of a `Process` or in a `Queue` are moved to shared memory,
+not copied; `share_memory_` and ``Module.share_memory`` move them immediately, for example for Hogwild training.
+Processes may be forked or spawned.
 """
 
 import multiprocessing
@@ -54,7 +53,7 @@ def get_sharing_strategy():
 
 def set_sharing_strategy(new_strategy):
     """
-    Choose a way of sharing memory, of which there is one.
+    Set the sharing strategy; file descriptors are always used.
 
     Parameters
     ----------

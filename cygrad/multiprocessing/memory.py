@@ -1,7 +1,7 @@
 """
-Memory that several processes see: a file without a name, mapped by each of them and passed on by its descriptor.
+Shared memory: an unnamed file, mapped by each process and sent by its descriptor.
 
-It lives as long as a tensor lies in it, in whatever process.
+It lives as long as a tensor of any process uses it.
 """
 
 import mmap
@@ -22,12 +22,12 @@ _by_address = weakref.WeakValueDictionary()      # of its first byte -> Region
 
 class Region(mmap.mmap):
     """
-    A piece of shared memory.
+    A region of shared memory.
 
     Parameters
     ----------
     descriptor : int
-        Of the file; from now on it belongs to the region.
+        Descriptor of the file, owned by the region.
     size : int
         Bytes.
     """
@@ -53,7 +53,7 @@ class Region(mmap.mmap):
 
     @classmethod
     def opened(cls, descriptor, size):
-        """The one of a descriptor that another process has sent; mapped once, however often it is sent."""
+        """Return the region of a received descriptor; map each file once."""
         known = _by_file.get(_identity(descriptor))
         if known is None:
             return cls(descriptor, size)
@@ -67,34 +67,34 @@ class Region(mmap.mmap):
 
 
 def _identity(descriptor):
-    """What tells files apart, whatever the descriptor."""
+    """Return the identity of a file, which does not depend on the descriptor."""
     status = os.fstat(descriptor)
     return status.st_dev, status.st_ino
 
 
 def region_of(tensor):
-    """The region that a tensor lies in, or None."""
+    """Return the region of a tensor, or None."""
     if tensor.is_meta:
         return None
     return _by_address.get(tensor.data_ptr() - tensor.storage_offset() * tensor.element_size())
 
 
 def is_shared(tensor):
-    """Whether other processes may see the memory of a tensor."""
+    """Return whether the memory of a tensor is shared between processes."""
     return region_of(tensor) is not None
 
 
 def placed(region, dtype, size, stride, offset):
-    """A tensor over a region; `offset` in elements."""
+    """Return a tensor over a region; `offset` in elements."""
     flat = cygrad.from_numpy(region.bytes()[:len(region) // dtype.itemsize * dtype.itemsize]).view(dtype)
     return flat.as_strided(tuple(size), tuple(stride), offset).detach()
 
 
 def share(tensor):
     """
-    Move the memory of a tensor to where other processes can see it; -> the tensor.
+    Move the storage of a tensor to shared memory; -> the tensor.
 
-    All of the memory that it is a view of moves along. Other views of that stay where they are.
+    Other views of the storage keep the old memory.
     """
     if not isinstance(tensor, Tensor):
         raise TypeError(f"share_memory_: expected a Tensor (got {type(tensor).__name__}).")

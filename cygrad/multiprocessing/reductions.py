@@ -1,4 +1,4 @@
-"""How tensors are pickled for another process: by what describes them, and the descriptor of their shared memory."""
+"""Pickle tensors for another process: metadata, and the descriptor of the shared memory."""
 
 from multiprocessing import context, reduction
 
@@ -11,7 +11,7 @@ __all__ = ["reduce_tensor", "register"]
 
 
 def reduce_tensor(tensor):
-    """What a process sends of a tensor, after moving it to shared memory."""
+    """Reduce a tensor, after moving it to shared memory."""
     if tensor.requires_grad and not tensor.is_leaf:
         raise RuntimeError("multiprocessing: a tensor that an operation made and that requires grad cannot be sent to "
                            f"another process, its graph would be lost (got one made by {tensor.grad_fn.name()}). Use "
@@ -25,10 +25,10 @@ def reduce_tensor(tensor):
 
 
 def _passed_on(descriptor):
-    """Something that, pickled, gives the other process a descriptor of the same file."""
+    """Return an object that unpickles as a descriptor of the same file."""
     starting = context.get_spawning_popen()
     if starting is not None and starting.method == "spawn" and descriptor in starting._fds:
-        return starting.DupFd(descriptor)        # a second tensor in the same memory; to list it twice is an error
+        return starting.DupFd(descriptor)        # listing a descriptor twice is an error
     return reduction.DupFd(descriptor)
 
 
@@ -45,6 +45,6 @@ def _rebuild(cls, descriptor, length, dtype, size, stride, offset, requires_grad
 
 
 def register():
-    """Let Python's module send tensors so, from now on."""
+    """Register the reductions with Python's module."""
     for cls in (Tensor, Parameter):
         reduction.ForkingPickler.register(cls, reduce_tensor)

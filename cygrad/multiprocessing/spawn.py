@@ -1,4 +1,4 @@
-"""One function in several processes: `spawn`, and what comes of it if one of them fails."""
+"""Run a function in several processes: `spawn`, and errors of failed processes."""
 
 import multiprocessing
 import multiprocessing.connection
@@ -63,11 +63,11 @@ class ProcessExitedException(ProcessException):
 
 
 def _run(function, number, args, errors):
-    """What each process does."""
+    """Main function of each process."""
     try:
         function(number, *args)
     except KeyboardInterrupt:
-        pass                                     # the one that started us says so
+        pass                                     # the parent reports it
     except Exception:
         errors.put(traceback.format_exc())
         sys.exit(1)
@@ -93,29 +93,29 @@ class ProcessContext:
         self._left = {process.sentinel: number for number, process in enumerate(processes)}
 
     def pids(self):
-        """What the system calls them."""
+        """Return the process ids."""
         return [process.pid for process in self.processes]
 
     def join(self, timeout=None, grace_period=None):
         """
-        Wait for the next process to end, and end all others if it has failed.
+        Wait for the next process to exit, and terminate the others if it failed.
 
         Parameters
         ----------
         timeout : float, optional
-            Seconds to wait at most.
+            Maximum seconds to wait.
         grace_period : float, optional
-            Seconds that the others get to end by themselves, after one has failed.
+            Seconds in which the others may exit after a failure.
 
         Returns
         -------
         bool
-            Whether all have ended.
+            Whether all have exited.
 
         Raises
         ------
         ProcessRaisedException, ProcessExitedException
-            If one has failed.
+            If a process failed.
         """
         if not self._left:
             return True
@@ -183,9 +183,9 @@ def start_processes(fn, args=(), nprocs=1, join=True, daemon=False, start_method
     args : tuple
     nprocs : int, default 1
     join : bool, default True
-        Whether to wait until all have ended.
+        Whether to wait until all have exited.
     daemon : bool, default False
-        Whether the processes end with this one.
+        Whether to terminate the processes at the exit of this one.
     start_method : {"spawn", "fork", "forkserver"}
 
     Returns
@@ -204,7 +204,7 @@ def start_processes(fn, args=(), nprocs=1, join=True, daemon=False, start_method
 
 def spawn(fn, args=(), nprocs=1, join=True, daemon=False, start_method="spawn"):
     """
-    Run ``fn(number, *args)`` in several processes that begin anew; else as `start_processes`.
+    Run ``fn(number, *args)`` in several spawned processes; see `start_processes`.
 
     Parameters
     ----------

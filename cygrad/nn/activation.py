@@ -80,7 +80,7 @@ class Softsign(Plain):
 
 
 class Inplace(Module):
-    """A function whose only option is whether to write into its input; the subclass names it as `function`."""
+    """A function with the option `inplace`, named by `function`."""
 
     function: str
 
@@ -93,7 +93,7 @@ class Inplace(Module):
         return getattr(F, self.function)(input, inplace=self.inplace)
 
     def extra_repr(self):
-        """Shown if it writes into its input."""
+        """Show `inplace` if set."""
         return "inplace=True" if self.inplace else ""
 
 
@@ -115,7 +115,6 @@ class ReLU(Inplace):
     function = "relu"
 
     def forward(self, input):
-        """Apply the function."""
         return F.relu(input, self.inplace)
 
 
@@ -339,7 +338,7 @@ class Softplus(Module):
 
 
 class _AlongDimension(Module):
-    """A function along one dimension; the subclass names it as `function`."""
+    """A function along one dimension, named by `function`."""
 
     function: str
 

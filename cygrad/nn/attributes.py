@@ -49,7 +49,7 @@ class Attributes:
     _call_impl = _wrapped_call_impl = __call__       # programs that override `__call__` call it by this name
 
     def __getattr__(self, name):
-        """Look up a parameter, buffer or module; Python calls it only where a subclass defines this method, too."""
+        """Look up a parameter, buffer or module; called only if a subclass overrides this method."""
         values = self.__dict__
         for part in _PARTS:
             if name in values.get(part, ()):

@@ -10,7 +10,7 @@ __all__ = ["ModuleDict", "ModuleList", "Sequential"]
 
 
 class _Numbered(Module):
-    """Children named "0", "1", ...: the base of Sequential and ModuleList."""
+    """Base class of Sequential and ModuleList: children are named "0", "1", ..."""
 
     def __len__(self):
         return len(self._modules)

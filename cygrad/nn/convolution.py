@@ -229,7 +229,7 @@ class _ConvTranspose(_Convolution):
                          bias, padding_mode, device, dtype)
 
     def forward(self, input, output_size=None):
-        """Images, with or without a batch -> larger images; `output_size` chooses among the sizes that are possible."""
+        """Images, with or without a batch -> larger images; `output_size` selects among the possible sizes."""
         function = getattr(F, f"conv_transpose{self.dimensions}d")
         output_padding = self._output_padding(input, output_size)
         return function(input, self.weight, self.bias, self.stride, self.padding, output_padding, self.groups,

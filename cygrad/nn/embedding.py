@@ -129,7 +129,7 @@ class Embedding(_Table):
                            self.sparse)
 
     def extra_repr(self):
-        """Sizes, and the options that are not the default."""
+        """Return sizes and non-default options."""
         return self._options()
 
 
@@ -172,5 +172,5 @@ class EmbeddingBag(_Table):
                                self.mode, self.sparse, per_sample_weights, self.include_last_offset, self.padding_idx)
 
     def extra_repr(self):
-        """Sizes, and the options that are not the default."""
+        """Return sizes and non-default options."""
         return self._options(self.mode)

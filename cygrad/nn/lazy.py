@@ -56,8 +56,8 @@ def _initialize(module, args, kwargs):
     """Materialize before the first forward."""
     module.initialize_parameters(*args, **kwargs)
     if module.has_uninitialized_params():
-        raise RuntimeError(f"module {type(module).__name__} has not been fully initialized "
-                           "(initialize_parameters has left parameters without a shape).")
+        raise RuntimeError(f"{type(module).__name__}: module has not been fully initialized (initialize_parameters "
+                           "left parameters without a shape).")
     module._become()
 
 

@@ -197,7 +197,7 @@ class Module(Stateful, Attributes):
         return self
 
     def eval(self):
-        """The same as ``train(False)``; -> self."""
+        """Switch to evaluation mode: ``train(False)``; -> self."""
         return self.train(False)
 
     def requires_grad_(self, requires_grad=True):
@@ -428,8 +428,8 @@ class Module(Stateful, Attributes):
 
     def _register_backward(self, hook, full, prepend):
         if self._is_full_backward_hook is (not full):
-            raise RuntimeError("a module has backward hooks of the old kind or full ones (got both). "
-                               "Use full ones.")
+            raise RuntimeError(f"{type(self).__name__}: a module has full backward hooks or legacy ones (got both). "
+                               "Use register_full_backward_hook() for all.")
         return register(self._ensure_hooks().backward_after, (hook, full), prepend)
 
     @property

@@ -70,11 +70,9 @@ class _ConstantPad(_Pad):
         self.value = value
 
     def forward(self, input):
-        """Shape (..., sizes) -> the same with larger sizes; negative numbers crop."""
         return F.pad(input, self.padding, mode="constant", value=self.value)
 
     def extra_repr(self):
-        """Return the numbers."""
         return f"padding={self.padding}, value={self.value}"
 
 
@@ -87,7 +85,6 @@ class _ZeroPad(_ConstantPad):
         super().__init__(padding, 0.0)
 
     def extra_repr(self):
-        """Return the numbers."""
         return f"{self.padding}"
 
 

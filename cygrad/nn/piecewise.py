@@ -40,7 +40,7 @@ class Hardsigmoid(Inplace):
     function = "hardsigmoid"
 
     def extra_repr(self):
-        """Nothing."""
+        """Return no options."""
         return ""
 
 
@@ -59,7 +59,7 @@ class Hardswish(Inplace):
     function = "hardswish"
 
     def extra_repr(self):
-        """Nothing."""
+        """Return no options."""
         return ""
 
 
@@ -244,7 +244,7 @@ class PReLU(Module):
         return F.prelu(input, self.weight)
 
     def extra_repr(self):
-        """How many slopes."""
+        """Return the number of slopes."""
         return f"num_parameters={self.num_parameters}"
 
 

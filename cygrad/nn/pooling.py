@@ -47,7 +47,7 @@ class _MaxUnpool(Module):
         self.padding = spread(padding, n, name, "padding")
 
     def forward(self, input, indices, output_size=None):
-        """What pooling gave, and its places -> the larger array."""
+        """Results and indices of pooling -> the larger array."""
         function = getattr(F, f"max_unpool{self.dimensions}d")
         return function(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 

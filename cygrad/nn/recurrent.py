@@ -36,7 +36,7 @@ def check_integer(operation, **arguments):
 
 def _check_no_projection(proj_size):
     if proj_size:
-        raise ValueError(f"proj_size is an option of LSTM alone (got {proj_size}).")
+        raise ValueError(f"RNN, GRU: proj_size argument is only supported for LSTM (got {proj_size}).")
 
 
 class RNNBase(Module):

@@ -95,7 +95,7 @@ class Stateful:
         state.load_own(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
 
     def get_extra_state(self):
-        """What else `state_dict` is to keep of this module; goes together with `set_extra_state`."""
+        """Return further state for `state_dict`; requires `set_extra_state`."""
         raise RuntimeError("get_extra_state: the state has more than parameters and buffers, but "
                            f"{type(self).__name__} does not define this method.")
 
@@ -131,7 +131,7 @@ class Stateful:
         return _registered(self._ensure_state_hooks().saved, hook, (hook, False))
 
     def _register_state_dict_hook(self, hook):
-        """The same; what the hook returns replaces the dict."""
+        """Register a hook whose result replaces the dict."""
         return _registered(self._ensure_state_hooks().saved, hook, (hook, True))
 
     def register_load_state_dict_pre_hook(self, hook):
@@ -151,7 +151,7 @@ class Stateful:
         return _registered(self._ensure_state_hooks().before_load, hook, hook)
 
     def _register_load_state_dict_pre_hook(self, hook, with_module=False):
-        """The same; the hook gets the module only if `with_module`."""
+        """Register a hook, called with the module if `with_module`."""
         if with_module:
             return self.register_load_state_dict_pre_hook(hook)
         return _registered(self._ensure_state_hooks().before_load, hook, _WithoutModule(hook))

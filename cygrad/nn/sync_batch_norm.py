@@ -43,7 +43,6 @@ class SyncBatchNorm(_BatchNorm):
             raise ValueError(f"SyncBatchNorm: expected at least 2D input (got {input.ndim}D input).")
 
     def forward(self, input):
-        """Shape (batch, channels, ...) -> the same; in training the running statistics change."""
         if not (self.training and distributed.is_initialized() and distributed.get_world_size(self.process_group) > 1):
             return super().forward(input)
         self._check_input_dim(input)

@@ -34,7 +34,7 @@ def _is_causal(mask, hint):
 
 
 class _Layer(Module):
-    """What layers of encoders and decoders share: `normalizations` of them, each with a dropout."""
+    """Base of encoder and decoder layers: `normalizations`, each with a dropout."""
 
     def __init__(self, attentions, normalizations, d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps,
                  batch_first, norm_first, bias, device, dtype):

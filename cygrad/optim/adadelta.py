@@ -45,12 +45,10 @@ class Adadelta(Optimizer):
                                   "differentiable": differentiable})
 
     def check_options(self, group):
-        """Raise ValueError for invalid options."""
         check_not_negative(self, group, "lr", "eps", "weight_decay")
         if not 0 <= group["rho"] <= 1:
             raise ValueError(f"{type(self).__name__}: invalid rho (got {group['rho']}, expected in [0, 1]).")
 
     def update(self, group):
-        """Update the parameters of one group."""
         optimize.adadelta(group["params"], self.state, group["lr"], group["rho"], group["eps"],
                                  group["weight_decay"], group["maximize"])

@@ -46,7 +46,6 @@ class Adafactor(Optimizer):
                                   "weight_decay": weight_decay, "foreach": foreach, "maximize": maximize})
 
     def check_options(self, group):
-        """Raise ValueError for invalid options."""
         check_not_negative(self, group, "lr", "weight_decay")
         if group["beta2_decay"] > 0 or not group["d"] >= 1 or not all(eps is None or eps >= 0 for eps in group["eps"]):
             raise ValueError("Adafactor: beta2_decay must not be positive, d at least 1 and eps not negative (got "

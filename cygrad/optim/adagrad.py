@@ -54,10 +54,8 @@ class Adagrad(Optimizer):
         """No effect: threads share all memory."""
 
     def check_options(self, group):
-        """Raise ValueError for invalid options."""
         check_not_negative(self, group, "lr", "lr_decay", "weight_decay", "initial_accumulator_value", "eps")
 
     def update(self, group):
-        """Update the parameters of one group."""
         optimize.adagrad(group["params"], self.state, group["lr"], group["lr_decay"], group["weight_decay"],
                                 group["initial_accumulator_value"], group["eps"], group["maximize"])

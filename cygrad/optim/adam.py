@@ -51,7 +51,6 @@ class Adam(Optimizer):
                                   "decoupled_weight_decay": decoupled_weight_decay})
 
     def check_options(self, group):
-        """Raise ValueError for invalid options."""
         if isinstance(group["lr"], Tensor) and group["foreach"] and not group["capturable"]:
             raise ValueError(f"{type(self).__name__}: with foreach=True, lr must be a number (got a "
                              "Tensor). Pass a number, or leave foreach out.")
@@ -59,7 +58,6 @@ class Adam(Optimizer):
         check_betas(self, group)
 
     def update(self, group):
-        """Update the parameters of one group."""
         beta1, beta2 = group["betas"]
         optimize.adam(group["params"], self.state, group["lr"], beta1, beta2, group["eps"], group["weight_decay"],
                       group["amsgrad"], group["maximize"], group["decoupled_weight_decay"])

@@ -48,10 +48,8 @@ class ASGD(Optimizer):
                                   "capturable": capturable, "differentiable": differentiable})
 
     def check_options(self, group):
-        """Raise ValueError for invalid options."""
         check_not_negative(self, group, "lr", "weight_decay")
 
     def update(self, group):
-        """Update the parameters of one group."""
         optimize.asgd(group["params"], self.state, group["lr"], group["lambd"], group["alpha"], group["t0"],
                              group["weight_decay"], group["maximize"])

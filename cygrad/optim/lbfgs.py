@@ -66,7 +66,6 @@ class LBFGS(Optimizer):
                              "into one list.")
 
     def check_options(self, group):
-        """Raise ValueError for invalid options."""
         check_not_negative(self, group, "lr")
         if group["line_search_fn"] not in (None, "strong_wolfe"):
             raise RuntimeError(f"LBFGS: only 'strong_wolfe' is supported (got {group['line_search_fn']!r}).")

@@ -47,12 +47,10 @@ class RAdam(Optimizer):
                                   "foreach": foreach, "capturable": capturable, "differentiable": differentiable})
 
     def check_options(self, group):
-        """Raise ValueError for invalid options."""
         check_not_negative(self, group, "lr", "eps", "weight_decay")
         check_betas(self, group)
 
     def update(self, group):
-        """Update the parameters of one group."""
         beta1, beta2 = group["betas"]
         optimize.radam(group["params"], self.state, group["lr"], beta1, beta2, group["eps"], group["weight_decay"],
                        group["decoupled_weight_decay"], group["maximize"])

@@ -46,10 +46,8 @@ class RMSprop(Optimizer):
                                   "foreach": foreach, "capturable": capturable, "differentiable": differentiable})
 
     def check_options(self, group):
-        """Raise ValueError for invalid options."""
         check_not_negative(self, group, "lr", "eps", "weight_decay", "momentum", "alpha")
 
     def update(self, group):
-        """Update the parameters of one group."""
         optimize.rmsprop(group["params"], self.state, group["lr"], group["alpha"], group["eps"],
                                 group["weight_decay"], group["momentum"], group["centered"], group["maximize"])

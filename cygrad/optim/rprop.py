@@ -46,7 +46,6 @@ class Rprop(Optimizer):
                                   "foreach": foreach, "capturable": capturable, "differentiable": differentiable})
 
     def check_options(self, group):
-        """Raise ValueError for invalid options."""
         check_not_negative(self, group, "lr")
         shrink, grow = group["etas"]
         if not 0 < shrink < 1 < grow:
@@ -54,6 +53,5 @@ class Rprop(Optimizer):
                              "and one above 1).")
 
     def update(self, group):
-        """Update the parameters of one group."""
         optimize.rprop(group["params"], self.state, group["lr"], *group["etas"], *group["step_sizes"],
                               group["maximize"])

@@ -46,13 +46,11 @@ class SGD(Optimizer):
                                   "foreach": foreach, "differentiable": differentiable, "fused": fused})
 
     def check_options(self, group):
-        """Raise ValueError for invalid options."""
         check_not_negative(self, group, "lr", "momentum", "weight_decay")
         if group["nesterov"] and (group["momentum"] <= 0 or group["dampening"] != 0):
             raise ValueError(f"SGD: Nesterov momentum requires a momentum and zero dampening (got {group['momentum']} "
                              f"and {group['dampening']}).")
 
     def update(self, group):
-        """Update the parameters of one group."""
         optimize.sgd(group["params"], self.state, group["lr"], group["momentum"], group["dampening"],
                      group["weight_decay"], group["nesterov"], group["maximize"])

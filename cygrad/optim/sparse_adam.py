@@ -37,7 +37,6 @@ class SparseAdam(Optimizer):
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "maximize": maximize})
 
     def check_options(self, group):
-        """Raise ValueError for invalid options."""
         check_not_negative(self, group, "lr", "eps")
         check_betas(self, group)
 

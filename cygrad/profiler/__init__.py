@@ -1,8 +1,8 @@
 """
-How long operations and nodes take: `profile`, and `record_function` for parts of a program.
+Time of operations and nodes: `profile`, and `record_function` for parts of a program.
 
-Within a block of `profile` every operation of the thread is timed, and every node of its backwards, which then run one
-after the other on this thread. Outside of it operations look at one flag, and that is all.
+A block of `profile` times every operation of the thread, and every node of its backwards, which then run serially on
+this thread. Outside of it operations only test one flag.
 """
 
 from cygrad._core import public_dir as _public_dir

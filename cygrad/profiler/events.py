@@ -1,4 +1,4 @@
-"""What a profiler has seen: events, their averages by name, tables and traces."""
+"""Events of a profiler, their averages by name, tables and traces."""
 
 import json
 import os
@@ -15,7 +15,7 @@ UNITS = ((1e6, "s"), (1e3, "ms"), (1.0, "us"))
 
 
 def duration(microseconds):
-    """A time as text, in the unit that fits."""
+    """Format a time in a suitable unit."""
     for size, unit in UNITS:
         if abs(microseconds) >= size or unit == "us":
             return f"{microseconds / size:.3f}{unit}"
@@ -23,20 +23,20 @@ def duration(microseconds):
 
 class Event:
     """
-    One operation, node or marked part of a program.
+    An operation, node or marked range of a program.
 
     Attributes
     ----------
     name : str
     kind : {"operator", "node", "range"}
     start, end : float
-        Microseconds since the profiler began.
+        Microseconds since the start of the profiler.
     cpu_time, self_cpu_time : float
-        Microseconds, the second without those of events within it.
+        Microseconds, the second without nested events.
     input_shapes : list
-        Of the tensors that an operation got, where they are recorded.
+        Of the operands, if recorded.
     cpu_memory_usage : int
-        Bytes that were allocated and not freed, where that is recorded.
+        Bytes allocated and not freed, if recorded.
     cpu_parent : Event or None
     cpu_children : list of Event
 
@@ -62,14 +62,14 @@ class Event:
 
     @property
     def self_cpu_time(self):
-        """Microseconds without those of events within it."""
+        """Microseconds without nested events."""
         return self.cpu_time - sum(child.cpu_time for child in self.cpu_children)
 
     self_cpu_time_total = self_cpu_time
 
     @property
     def self_cpu_memory_usage(self):
-        """Bytes without those of events within it."""
+        """Bytes without nested events."""
         return self.cpu_memory_usage - sum(child.cpu_memory_usage for child in self.cpu_children)
 
     def __repr__(self):
@@ -78,7 +78,7 @@ class Event:
 
 class EventAverage:
     """
-    All events of one name.
+    Average of all events of one name.
 
     Attributes
     ----------
@@ -108,7 +108,7 @@ class EventAverage:
         property(lambda self: 0, doc="None: there is only the CPU."))
 
     def add(self, event):
-        """Take an event in."""
+        """Add an event."""
         self.count += event.count
         self.self_cpu_time_total += event.self_cpu_time_total
         self.cpu_memory_usage += event.cpu_memory_usage
@@ -116,7 +116,7 @@ class EventAverage:
         outer = event.cpu_parent
         while outer is not None and outer.name != event.name:
             outer = outer.cpu_parent
-        if outer is None:                        # within itself, it is counted already
+        if outer is None:                        # nested in an event of the same name: already counted
             self.cpu_time_total += event.cpu_time_total
 
     def __repr__(self):
@@ -124,7 +124,7 @@ class EventAverage:
                 f"cpu_time={duration(self.cpu_time)} count={self.count}>")
 
 
-# column -> its text for an average, and the share of everything that it has
+# column -> its text for an average, and its share of the total
 COLUMNS = {
     "Name": lambda row, total: row.key,
     "Self CPU %": lambda row, total: f"{100 * row.self_cpu_time_total / total:.2f}%",
@@ -158,17 +158,17 @@ class EventList(list):
 
     @property
     def self_cpu_time_total(self):
-        """Microseconds of all."""
+        """Total microseconds."""
         return sum(event.self_cpu_time_total for event in self)
 
     def key_averages(self, group_by_input_shape=False, group_by_stack_n=0, **options):
         """
-        The averages of events of one name.
+        Return the averages of events by name.
 
         Parameters
         ----------
         group_by_input_shape : bool, default False
-            Whether events with different shapes are kept apart.
+            Whether to separate events with different shapes.
 
         Returns
         -------
@@ -183,7 +183,7 @@ class EventList(list):
         return EventList(found.values(), with_memory=self._with_memory, with_shapes=group_by_input_shape)
 
     def total_average(self):
-        """The average of everything."""
+        """Return the average of all events."""
         total = EventAverage(Event("Total", "range", 0.0, None, []))
         for event in self:
             total.add(event) if isinstance(event, Event) else None
@@ -193,7 +193,7 @@ class EventList(list):
     def table(self, sort_by=None, row_limit=100, max_src_column_width=75, max_name_column_width=55,
               max_shapes_column_width=80, header=None, top_level_events_only=False, **options):
         """
-        The events as a text.
+        Return the events as a text table.
 
         Parameters
         ----------
@@ -205,7 +205,7 @@ class EventList(list):
         header : str, optional
         top_level_events_only : bool, default False
         max_src_column_width : optional
-            Without effect.
+            Accepted and ignored.
 
         Returns
         -------
@@ -234,7 +234,7 @@ class EventList(list):
         return self.table()
 
     def export_chrome_trace(self, path):
-        """Write the events as a file that ``chrome://tracing`` and Perfetto show."""
+        """Write a trace file for ``chrome://tracing`` and Perfetto."""
         trace = [{"ph": "X", "cat": event.kind, "name": event.name, "pid": os.getpid(), "tid": event.thread,
                   "ts": event.start, "dur": event.cpu_time, "args": {"Input Dims": event.input_shapes}}
                  for event in self]
@@ -247,27 +247,27 @@ def _cut(text, width):
 
 
 def _in_use():
-    """Bytes that tensors have."""
+    """Return the bytes of tensors in use."""
     stats = memory_stats()
     return stats["small_in_use"] + stats["large_in_use"]
 
 
 class Recorder:
-    """Gets to know of events, see ``set_recorder``."""
+    """Receiver of events; see ``set_recorder``."""
 
     def __init__(self, shapes=False, memory=False):
         self.events, self._open = [], []
         self._shapes, self._memory = shapes, memory
         self._start = time.perf_counter_ns()
-        # As operators are called in PyTorch's tables, where those of programs look for them.
+        # PyTorch's names, which programs look up in tables.
         self._prefix = "aten::" if library_name() == "torch" else ""
 
     def now(self):
-        """Microseconds since the beginning."""
+        """Return the microseconds since the start."""
         return (time.perf_counter_ns() - self._start) / 1000
 
     def begin(self, name, kind, arguments=()):
-        """Something begins."""
+        """Begin an event."""
         shapes = [list(value.shape) if isinstance(value, Tensor) else [] for value in arguments] if self._shapes else []
         parent = self._open[-1] if self._open else None
         event = Event(self._prefix + name if kind == "operator" else name, kind, 0.0, parent, shapes)
@@ -281,7 +281,7 @@ class Recorder:
         return event
 
     def end(self, event):
-        """It ends."""
+        """End the event."""
         event.end = self.now()
         if self._memory:
             event.cpu_memory_usage += _in_use()

@@ -1,4 +1,4 @@
-"""The blocks that are profiled, and which of their steps are recorded."""
+"""Profiled blocks, and schedules of recorded steps."""
 
 import enum
 import functools
@@ -65,18 +65,18 @@ def supported_activities():
 
 def schedule(*, wait, warmup, active, repeat=0, skip_first=0, skip_first_wait=0):
     """
-    Which steps are recorded: after `skip_first`, in each round `wait` and `warmup` are not, and `active` are.
+    Return a schedule of recorded steps: after `skip_first`, each cycle has `wait`, `warmup` and `active` steps.
 
     Parameters
     ----------
     wait, warmup, active : int
-        Steps of a round.
+        Steps of a cycle.
     repeat : int, default 0
-        Rounds; 0: no end.
+        Number of cycles; 0: unlimited.
     skip_first : int, default 0
-        Steps before the first round.
+        Steps before the first cycle.
     skip_first_wait : int, default 0
-        Whether the first round begins without waiting.
+        Whether the first cycle skips `wait`.
 
     Returns
     -------
@@ -113,13 +113,13 @@ def schedule(*, wait, warmup, active, repeat=0, skip_first=0, skip_first_wait=0)
 
 def tensorboard_trace_handler(dir_name, worker_name=None, use_gzip=False):
     """
-    A function for ``on_trace_ready`` that writes a trace to a folder.
+    Return a function for ``on_trace_ready`` that writes a trace to a folder.
 
     Parameters
     ----------
     dir_name : str
     worker_name : str, optional
-        How the files begin.
+        Prefix of the file names.
     use_gzip : bool, default False
         Whether they are compressed.
 
@@ -142,22 +142,22 @@ def tensorboard_trace_handler(dir_name, worker_name=None, use_gzip=False):
 
 class profile:
     """
-    A block whose operations and nodes are timed.
+    Context manager that times operations and nodes.
 
     Parameters
     ----------
     activities : iterable of ProfilerActivity, optional
-        There is only the CPU.
+        Only the CPU is available.
     schedule : callable, optional
-        Which steps are recorded, see `schedule`; `step` tells of their ends.
+        Recorded steps, see `schedule`; call `step` after each step.
     on_trace_ready : callable, optional
-        Called with the profiler when a round of steps is over.
+        Called with the profiler at the end of a cycle.
     record_shapes, profile_memory : bool, default False
-        Whether shapes of operands and bytes allocated are recorded.
+        Whether to record shapes of operands and allocated bytes.
     enabled : bool, default True
-        Otherwise nothing is done.
+        False: do nothing.
     with_stack, with_flops, with_modules, experimental_config, use_cuda, use_device, use_cpu, use_kineto : optional
-        Accepted and without effect.
+        Accepted and ignored.
 
     Examples
     --------
@@ -188,13 +188,13 @@ class profile:
     # ---- begin and end
 
     def start(self):
-        """Begin."""
+        """Start profiling."""
         if self.enabled:
             self._former = recorder()
             self._change(ProfilerAction.NONE, self.current_action)
 
     def stop(self):
-        """End."""
+        """Stop profiling."""
         if self.enabled:
             self._end_step()
             self._change(self.current_action, ProfilerAction.NONE)
@@ -208,7 +208,7 @@ class profile:
         return False
 
     def step(self):
-        """Say that a step of the program is over."""
+        """Mark the end of a step of the program."""
         self._end_step()
         former = self.current_action
         self.step_num += 1
@@ -223,7 +223,7 @@ class profile:
         self._step = None
 
     def _change(self, former, action):
-        """From what one step does to what the next one does."""
+        """Switch from the action of one step to that of the next."""
         recording = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
         over = former is ProfilerAction.RECORD_AND_SAVE or (former in recording and action not in recording)
         if over and self._recorder is not None:
@@ -237,30 +237,30 @@ class profile:
             self._recorder = Recorder(self.record_shapes, self.profile_memory)
             set_recorder(self._recorder)
 
-    # ---- what has been seen
+    # ---- results
 
     def events(self):
-        """All events, in the order in which they began."""
+        """Return all events, in the order of their starts."""
         return self._events
 
     function_events = property(events)
 
     def key_averages(self, group_by_input_shape=False, group_by_stack_n=0, **options):
-        """The averages of events of one name, see `EventList.key_averages`."""
+        """Return the averages of events by name; see `EventList.key_averages`."""
         return self._events.key_averages(group_by_input_shape)
 
     def total_average(self):
-        """The average of everything."""
+        """Return the average of all events."""
         return self._events.total_average()
 
     def table(self, sort_by=None, row_limit=100, **options):
-        """The events as a text, see `EventList.table`."""
+        """Return the events as a text table; see `EventList.table`."""
         return self._events.table(sort_by, row_limit, **options)
 
     self_cpu_time_total = property(lambda self: self._events.self_cpu_time_total, doc="Microseconds of all events.")
 
     def export_chrome_trace(self, path):
-        """Write the events as a file that ``chrome://tracing`` and Perfetto show; compressed if it ends in ``.gz``."""
+        """Write a trace file for ``chrome://tracing`` and Perfetto, compressed for the suffix ``.gz``."""
         path = os.fspath(path)
         if not path.endswith(".gz"):
             return self._events.export_chrome_trace(path)
@@ -272,7 +272,7 @@ class profile:
         os.remove(plain)
 
     def export_stacks(self, path, metric="self_cpu_time_total"):
-        """Write the events as the lines that make flame graphs: names from the outermost, and microseconds."""
+        """Write the stacks of events for flame graphs: names from the outermost, and microseconds."""
         with open(path, "w", encoding="utf-8") as file:
             for event in self._events:
                 names, outer = [], event
@@ -282,7 +282,7 @@ class profile:
                 file.write(f"{';'.join(reversed(names))} {int(event.self_cpu_time)}\n")
 
     def add_metadata(self, key, value):
-        """Without effect."""
+        """No effect."""
 
     add_metadata_json = preset_metadata_json = add_metadata
 
@@ -295,13 +295,13 @@ class profile:
 
 class record_function:
     """
-    A part of a program, as one event: a block, or a decorated function.
+    Context manager and decorator that records a part of a program as one event.
 
     Parameters
     ----------
     name : str
     args : str, optional
-        After the name.
+        Appended to the name.
 
     Examples
     --------
@@ -329,7 +329,7 @@ class record_function:
         return False
 
     def __call__(self, function):
-        """The function, each call of which is such an event."""
+        """Decorate a function, whose calls are recorded."""
         @functools.wraps(function)
         def recorded(*args, **options):
             with record_function(self.name, self.args):

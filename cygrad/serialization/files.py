@@ -86,7 +86,7 @@ class _Stream:
 
 
 class _SeekableStream(_Stream):
-    """The same for a file with positions."""
+    """A stream with seek and tell."""
 
     def __init__(self, file):
         super().__init__(file)

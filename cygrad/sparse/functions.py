@@ -280,7 +280,7 @@ def index_select(input, dim, index):
 
 
 def select(input, dim, index):
-    """One entry along a dimension with indices; dense if there are no others."""
+    """Select an entry along a sparse dimension; dense if it is the only one."""
     dim = _dimension("select", input, dim)
     size = input.shape[dim]
     if not -size <= index < size:

@@ -75,7 +75,7 @@ class Gather(Function):
 
     @staticmethod
     def backward(ctx, grad):
-        """What arrived, with the places that were read."""
+        """Return the incoming gradient with the indices that were read."""
         (index,) = ctx.saved_tensors
         places = cygrad.stack(cygrad.meshgrid(*map(cygrad.arange, index.shape), indexing="ij"))
         places[ctx.dim] = index

@@ -59,7 +59,7 @@ class SparseTensor(Tensor):
         return self._elements
 
     def _nnz(self):
-        """How many elements are there."""
+        """Return the number of stored elements."""
         return self._places.shape[1]
 
     def _need_coalesced(self, name):
@@ -84,11 +84,11 @@ class SparseTensor(Tensor):
         return cygrad.cat([counts.new_zeros(1), counts.cumsum(0)])
 
     def crow_indices(self):
-        """Where in the list of elements each row begins, and the last one ends."""
+        """Return the CSR row pointers."""
         return self._compressed("crow_indices", 0, CSR)
 
     def ccol_indices(self):
-        """Where in the list of elements each column begins, and the last one ends."""
+        """Return the CSC column pointers."""
         return self._compressed("ccol_indices", 1, CSC)
 
     def col_indices(self):
@@ -100,11 +100,11 @@ class SparseTensor(Tensor):
         return self._places[0]
 
     def sparse_dim(self):
-        """How many of the dimensions have indices."""
+        """Return the number of sparse dimensions."""
         return self._places.shape[0]
 
     def dense_dim(self):
-        """How many dimensions the values have besides."""
+        """Return the number of dense dimensions."""
         return self.ndim - self._places.shape[0]
 
     def is_coalesced(self):

@@ -63,7 +63,7 @@ def test_what_is_missing_is_skipped(monkeypatch):
         workloads.library("cygrad", 10 ** 6)
     with pytest.raises(NotImplementedError, match=r"has no nn\.NoSuchLayer"):
         workloads.needs(cygrad, "nn.Linear", "nn.NoSuchLayer")
-    monkeypatch.setenv("CYGRAD_BENCH_PEERS", "")
+    monkeypatch.setenv("CYGRAD_BENCH_OTHERS", "")
     with pytest.raises(NotImplementedError, match="not wanted"):
         workloads.library("torch")
 
@@ -174,7 +174,7 @@ def test_the_table_of_the_readme_has_ratios_in_one_direction():
     assert rows[3].endswith("| µs | 400 | 300 | **0.75** |  |")
 
 
-def test_the_table_without_peers():
+def test_the_table_without_other_libraries():
     alone = {"node-memory": LINES["node-memory"]}
     assert load("figures").table(alone).splitlines()[0] == "|  |  | cygrad, 1 |"
 

@@ -1,4 +1,4 @@
-"""What several tests of the core share."""
+"""Fixtures of the tests of the core."""
 
 import pytest
 
@@ -7,7 +7,7 @@ import cygrad
 
 @pytest.fixture(params=[1, 3])
 def threads(request):
-    """The test runs with that many threads: alone, and with company."""
+    """Run the test with that many threads."""
     former = cygrad.get_num_threads()
     cygrad.set_num_threads(request.param)
     yield request.param

@@ -17,7 +17,6 @@ class SharedHandle(RemovableHandle):
     """The handle of a global hook; without global hooks, calls have no overhead again."""
 
     def remove(self):
-        """Remove the hook."""
         super().remove()
         if not ALL_MODULES.any():
             Module._hooks = None

@@ -60,7 +60,7 @@ class DataParallel(Module):
 
 
 def _parts(device_ids):
-    """How many parts, or None."""
+    """Return the number of parts, or None."""
     if device_ids is None:
         return None
     n = len(device_ids) if isinstance(device_ids, (list, tuple, range)) else device_ids

@@ -196,7 +196,7 @@ param_to_hook_all_reduce, skip_all_reduce_unused_params : optional
         if not callable(hook):
             raise TypeError(f"register_comm_hook: Communication hook must be callable (got {type(hook).__name__}).")
         if self._reducer.hook is not None:
-            raise RuntimeError("register_comm_hook can only be called once (got a second hook). Make a new "
+            raise RuntimeError("register_comm_hook: can only be called once (got a second hook). Make a new "
                                "DistributedDataParallel.")
         self._reducer.hook = state, hook
 

@@ -89,7 +89,7 @@ class Orthogonal(Module):
         return cygrad.linalg.householder_product(vectors, scales) * signs.unsqueeze(-2)
 
     def right_inverse(self, value):
-        """What the matrix, or the orthogonal one next to it, is computed from."""
+        """Return the original of the matrix, or of the nearest orthogonal one."""
         if tuple(value.shape) != self.shape:
             raise ValueError(f"orthogonal: Expected a matrix or batch of matrices of shape {self.shape}. "
                              f"Got a tensor of shape {tuple(value.shape)}.")

@@ -74,7 +74,7 @@ class ParametrizationList(ModuleList):
     def __init__(self, modules, original, unsafe=False):
         modules = list(modules)
         if not modules:
-            raise ValueError("ParametrizationList requires one or more modules.")
+            raise ValueError("ParametrizationList: requires one or more modules (got none).")
         super().__init__(modules)
         self.unsafe = unsafe
         shape, dtype = original.shape, original.dtype
@@ -117,7 +117,7 @@ class ParametrizationList(ModuleList):
                                  f"{tuple(shape)}). Pass `unsafe=True` if it should.")
 
     def originals(self):
-        """What the tensor is computed from."""
+        """Return the original tensors."""
         return [self.original] if self.is_tensor else [getattr(self, f"original{n}") for n in range(self.ntensors)]
 
     def right_inverse(self, value):
@@ -130,15 +130,15 @@ class ParametrizationList(ModuleList):
                 value = module.right_inverse(value)
             values = [value] if self.is_tensor else value
             if not isinstance(values, Sequence) or len(values) != self.ntensors:
-                raise ValueError(f"'right_inverse' must return a sequence of tensors of length {self.ntensors} "
-                                 f"(got {type(value).__name__}).")
+                raise ValueError(f"parametrized tensor: 'right_inverse' must return a sequence of tensors of length "
+                                 f"{self.ntensors} (got {type(value).__name__}).")
             for number, (original, new) in enumerate(zip(self.originals(), values, strict=True)):
                 if not isinstance(new, Tensor):
-                    raise ValueError("'right_inverse' should return a sequence of tensors (got element "
-                                     f"{number} of type {type(new).__name__}).")
+                    raise ValueError("parametrized tensor: 'right_inverse' should return a sequence of tensors (got "
+                                     f"element {number} of type {type(new).__name__}).")
                 if original.dtype != new.dtype:
-                    raise ValueError(f"Tensor {number} returned by `right_inverse` has dtype {new.dtype} while "
-                                     f"`original{number}` has dtype {original.dtype}.")
+                    raise ValueError(f"parametrized tensor: Tensor {number} returned by `right_inverse` has another "
+                                     f"dtype than `original{number}` (got {new.dtype}, expected {original.dtype}).")
                 if original.shape == new.shape:
                     original.copy_(new)
                 else:
@@ -173,7 +173,7 @@ def _parametrized_class(module):
 
 
 def _property(name):
-    """What computes the tensor when it is read, and inverts when it is set."""
+    """Property that computes the tensor when read, and inverts when set."""
     def get(self):
         parametrization = self.parametrizations[name]
         if not getattr(_cache, "depth", 0):

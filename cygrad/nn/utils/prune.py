@@ -305,7 +305,7 @@ class RandomStructured(_Structured):
     """
 
     def kept(self, t, count):
-        """Which channels stay."""
+        """Return the mask of kept channels."""
         draws = cygrad.rand(t.shape[self.dim])
         return draws > draws.kthvalue(count).values
 
@@ -337,7 +337,7 @@ class LnStructured(_Structured):
         self.n = n
 
     def kept(self, t, count):
-        """Which channels stay."""
+        """Return the mask of kept channels."""
         others = [dim for dim in range(t.ndim) if dim != self.dim % t.ndim]
         norms = cygrad.norm(t, p=self.n, dim=others)
         kept = cygrad.zeros(t.shape[self.dim])
@@ -367,7 +367,7 @@ class CustomFromMask(BasePruningMethod):
         self.mask = mask
 
     def compute_mask(self, t, default_mask):
-        """Both masks together."""
+        """Return the product of both masks."""
         return default_mask * self.mask.to(default_mask.dtype)
 
 

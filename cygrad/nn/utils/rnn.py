@@ -55,7 +55,7 @@ class PackedSequence(_Packed):
         return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
 
     def to(self, *args, **kwargs):
-        """The same with another dtype of the elements; see ``Tensor.to``."""
+        """Convert the elements to another dtype; see ``Tensor.to``."""
         data = self.data.to(*args, **kwargs)
         return self if data is self.data else type(self)(data, *self[1:])
 

@@ -120,7 +120,7 @@ def remove_spectral_norm(module, name="weight"):
     """
     found = hooks_of(module, SpectralNorm, name)
     if not found:
-        raise ValueError(f"spectral_norm of '{name}' not found in {module}")
+        raise ValueError(f"remove_spectral_norm: spectral_norm of '{name}' not found in {module}")
     key, hook = found[0]
     with cygrad.no_grad():
         weight = hook.compute_weight(module, False).detach()

@@ -91,7 +91,7 @@ def remove_weight_norm(module, name="weight"):
     """
     found = hooks_of(module, WeightNorm, name)
     if not found:
-        raise ValueError(f"weight_norm of '{name}' not found in {module}")
+        raise ValueError(f"remove_weight_norm: weight_norm of '{name}' not found in {module}")
     key, hook = found[0]
     weight = hook.compute_weight(module).detach()
     for attribute in name, name + "_g", name + "_v":

@@ -146,9 +146,9 @@ class LRScheduler:
 
 
 def check_optimizer(optimizer):
-    """TypeError if it is something else."""
+    """Raise TypeError for other objects than optimizers."""
     if not isinstance(optimizer, Optimizer):
-        raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
+        raise TypeError(f"lr_scheduler: {type(optimizer).__name__} is not an Optimizer. Pass one of cygrad.optim.")
 
 
 def copied(value):

@@ -18,10 +18,10 @@ class _Combined(LRScheduler):
         optimizer = optimizer or schedulers[0].optimizer
         for number, scheduler in enumerate(schedulers):
             if not hasattr(scheduler, "optimizer"):
-                raise TypeError(f"{name} at index {number} should have `optimizer` as its attribute "
+                raise TypeError(f"{name}: scheduler at index {number} should have `optimizer` as its attribute "
                                 f"(got {type(scheduler).__name__}).")
             if isinstance(scheduler, ReduceLROnPlateau):
-                raise ValueError(f"{name} does not support `ReduceLROnPlateau` scheduler, whose step needs a measure "
+                raise ValueError(f"{name}: does not support `ReduceLROnPlateau` scheduler, whose step needs a metric "
                                  f"(got one at index {number}).")
             if scheduler.optimizer is not optimizer:
                 raise ValueError(f"{name}: all schedulers must belong to one optimizer "
@@ -40,7 +40,6 @@ class _Combined(LRScheduler):
         return {**super().state_dict(), "_schedulers": [scheduler.state_dict() for scheduler in self._schedulers]}
 
     def load_state_dict(self, state_dict):
-        """Load what `state_dict` returned."""
         saved = dict(state_dict)
         for scheduler, state in zip(self._schedulers, saved.pop("_schedulers"), strict=True):
             scheduler.load_state_dict(state)

@@ -41,7 +41,7 @@ class _Functions(LRScheduler):
         self.lr_lambdas = one_for_each_group("lr_lambda", optimizer, lr_lambda)
         for function in self.lr_lambdas:
             if not callable(function):
-                raise TypeError(f"lr_lambda must be callable (got {type(function).__name__}).")
+                raise TypeError(f"{type(self).__name__}: lr_lambda must be callable (got {type(function).__name__}).")
         super().__init__(optimizer, last_epoch)
 
     def state_dict(self):
