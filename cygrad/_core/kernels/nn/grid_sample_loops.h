@@ -201,18 +201,6 @@ static void NAME(grid_slopes)(const grid_t *g, const REAL *grid, int64_t begin, 
         sums = _mm256_blendv_ps(sums, more, there); \
     } while (0)
 #define STORE(to, sums) _mm256_storeu_ps(to, sums)
-#define PAIRS
-#define ARE_PAIRS(at, after) (_mm256_movemask_ps(_mm256_castsi256_ps(_mm256_or_si256(at, _mm256_xor_si256( \
-        _mm256_cmpeq_epi32(_mm256_add_epi32(at, _mm256_set1_epi32(1)), after), _mm256_set1_epi32(-1))))) == 0)
-#define ADD_PAIRS(sums, image, at, factor, next_factor) do { \
-        const __m256d low = _mm256_i32gather_pd((const double *)(image), _mm256_castsi256_si128(at), 4); \
-        const __m256d high = _mm256_i32gather_pd((const double *)(image), _mm256_extracti128_si256(at, 1), 4); \
-        const __m256d first = _mm256_permute2f128_pd(low, high, 0x20), last = _mm256_permute2f128_pd(low, high, 0x31); \
-        const __m256 even = _mm256_shuffle_ps(_mm256_castpd_ps(first), _mm256_castpd_ps(last), 0x88); \
-        const __m256 odd = _mm256_shuffle_ps(_mm256_castpd_ps(first), _mm256_castpd_ps(last), 0xdd); \
-        sums = _mm256_add_ps(sums, _mm256_mul_ps(_mm256_loadu_ps(factor), even)); \
-        sums = _mm256_add_ps(sums, _mm256_mul_ps(_mm256_loadu_ps(next_factor), odd)); \
-    } while (0)
 #else
 #define LANES 1
 #define LANES_OF(name) REAL name = 0
