@@ -9,8 +9,8 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 BUILD_REQUIRES := import tomllib; \
 	print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")
 
-.PHONY: build train test test-quick test-debug test-address programs fuzz stress bench bench-compare bench-publish \
-	lint stubtest docs clean
+.PHONY: build train test test-quick test-debug test-address test-clang programs fuzz stress bench bench-compare \
+	bench-publish lint stubtest docs clean
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -37,6 +37,12 @@ test-debug: $(VENV)/.extra-test
 test-address: $(VENV)/.extra-test
 	CYGRAD_SANITIZE=address $(BIN)/python -m build_tools.apart -m pytest -q -m "not resident" \
 		tests/core tests/behavior tests/fuzz
+
+# CLANG=clang-19 CLANGXX=clang++-19 names another version. It needs Clang's OpenMP runtime (libomp).
+CLANG   := clang
+CLANGXX := clang++
+test-clang: $(VENV)/.extra-test
+	CC=$(CLANG) CXX=$(CLANGXX) $(BIN)/python -m build_tools.apart -m pytest -q tests/core $(ARGS)
 
 # Threads under load, for minutes; `make test` has it in a short form. TIMES says how many times as long this is.
 TIMES := 20

@@ -4,9 +4,9 @@
 #undef PARTS
 #undef PART_LANES
 #define LANES (64 / (int)sizeof(REAL))
-#if defined(__AVX512F__)                             /* vectors of the processor: compilers keep wider ones in memory */
+#if SIMD_LEVEL == 2                                  /* vectors of the processor: compilers keep wider ones in memory */
 #define PARTS 1
-#elif defined(__AVX2__)
+#elif SIMD_LEVEL == 1
 #define PARTS 2
 #else
 #define PARTS 4
