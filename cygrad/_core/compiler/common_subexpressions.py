@@ -75,8 +75,7 @@ def key_of(program, operation):
     if operation.expression is not None:
         expression = operation.expression
         numbers = tuple([repr(plain(number)) for number in expression.constants])
-        code = tuple([(primitive, *operands) for primitive, operands in expression.code])
-        return tuple(expression.inputs), numbers, code, expression.result
+        return tuple(expression.inputs), numbers, id(expression.code), expression.result
     return (operation.operator.name, tuple(
         tuple(argument) if isinstance(argument, list) else ("number", repr(argument.plain))
         if hasattr(argument, "plain") else argument for argument in operation.arguments))

@@ -7,12 +7,14 @@ it, and `text.parse` reads that back.
 
 import re
 from bisect import bisect_left
+from itertools import count
 
 from cygrad._core.compiler.executable import forward_program, layout_of, number_everywhere, primitive_name
 
 # Limits of an element-wise program.
 MAX_INPUTS = 12
 MAX_REGISTERS = 48
+MOST_CODES = 10000                # kept at a time
 LARGE = 4096                      # elements from which reading memory matters
 
 PRODUCTS = ("mm", "matmul", "linear")          # operators that multiply by one matrix or its transpose
@@ -30,38 +32,61 @@ class Expression:
     def of(cls, operator, arguments):
         """Return the forward of an element-wise operator; None if these arguments are not element-wise."""
         n_inputs, numbers, code, result = forward_program(operator)
-        inputs, constants, positions = [], [], []
+        inputs, constants, pattern = [], [], []
         for argument in arguments[:n_inputs]:
             if isinstance(argument, int):
                 if argument not in inputs:
                     inputs.append(argument)
-                positions.append(("in", inputs.index(argument)))
+                pattern.append(inputs.index(argument))
             elif argument is None:
                 return None
             else:
                 constants.append(argument)
-                positions.append(("number", len(constants) - 1))
-        for number in numbers:
-            constants.append(number)
-            positions.append(("number", len(constants) - 1))
-        made = []
-        for primitive, out, operands in code:
-            made.append((primitive, [positions[operand] for operand in operands]))
-            positions.extend([None] * (out + 1 - len(positions)))
-            positions[out] = ("made", len(made) - 1)
-        return cls(inputs, constants, made, positions[result])
+                pattern.append(-1)
+        form = forms.get((operator, *pattern))
+        if form is None:
+            given = count()
+            positions = [("number", next(given)) if place < 0 else ("in", place) for place in pattern]
+            positions += [("number", next(given)) for _ in numbers]
+            made = []
+            for primitive, out, operands in code:
+                made.append((primitive, [positions[operand] for operand in operands]))
+                positions.extend([None] * (out + 1 - len(positions)))
+                positions[out] = ("made", len(made) - 1)
+            form = forms[operator, *pattern] = shared(made), positions[result]
+        return cls(inputs, [*constants, *numbers], *form)
 
     def with_inputs(self, others):
         """Inline expressions of inputs, by array number; return None if the result exceeds the limits."""
-        inputs, constants, code, known = {}, [], [], {}
+        # The first input comes last, where a chain in registers takes it over.
+        order, inputs, constants = [*reversed(others)], {}, []
+        key = [id(self.code), self.result, len(self.constants)]
+        for number in order:
+            other = others[number]
+            key += id(other.code), other.result, len(other.constants)
+            key += [inputs.setdefault(array, len(inputs)) for array in other.inputs]
+            constants += other.constants
+        key += [-1 - order.index(array) if array in others else inputs.setdefault(array, len(inputs))
+                for array in self.inputs]
+        constants += self.constants
+        key = tuple(key)
+        found = forms.get(key)
+        if found is None:
+            found = forms[key] = self._inlined(others, order), [self.code, *[other.code for other in others.values()]]
+        return None if found[0] is None else Expression([*inputs], constants, *found[0])
+
+    def _inlined(self, others, order):
+        """Return code and result with the expressions of inputs, in this order; None if they exceed the limits."""
+        inputs, code, known, n_constants = {}, [], {}, 0
 
         def add(expression, given):
             """Append the code of an expression, of which some inputs are `given`, and return its result."""
+            nonlocal n_constants
             positions = {("in", i): given[number] if number in given else ("in", inputs.setdefault(number, len(inputs)))
                          for i, number in enumerate(expression.inputs)}
             for i in range(len(expression.constants)):
-                positions["number", i] = "number", len(constants) + i
-            constants.extend(expression.constants)
+                positions["number", i] = "number", n_constants + i
+            n_constants += len(expression.constants)
             for i, (primitive, operands) in enumerate(expression.code):
                 operands = [positions[operand] for operand in operands]
                 position = known.setdefault((primitive, *operands), len(code))       # merges equal instructions
@@ -70,28 +95,33 @@ class Expression:
                     code.append((primitive, operands))
             return positions[expression.result]
 
-        # The first input comes last, where a chain in registers takes it over.
-        result = add(self, {number: add(others[number], {}) for number in reversed(others)})
-        if len(inputs) > MAX_INPUTS or len(inputs) + len(constants) + len(code) > MAX_REGISTERS:
+        result = add(self, {number: add(others[number], {}) for number in order})
+        if len(inputs) > MAX_INPUTS or len(inputs) + n_constants + len(code) > MAX_REGISTERS:
             return None
-        return Expression([*inputs], constants, code, result)
+        return shared(code), result
 
     def renamed(self, names):
         """Return the expression on renamed arrays, some of which may become one."""
         inputs = [names.get(number, number) for number in self.inputs]
         unique = list(dict.fromkeys(inputs))
+        if len(unique) == len(inputs):
+            return Expression(inputs, self.constants, self.code, self.result)
         positions = {("in", i): ("in", unique.index(number)) for i, number in enumerate(inputs)}
         code = [(primitive, [positions.get(operand, operand) for operand in operands])
                 for primitive, operands in self.code]
-        return Expression(unique, self.constants, code, positions.get(self.result, self.result))
+        return Expression(unique, self.constants, shared(code), positions.get(self.result, self.result))
 
     def assembled(self, make_constant):
         """Return the arguments of the compiled expression: n_inputs, constants, instructions, n_registers, result."""
-        first = {"in": 0, "number": len(self.inputs), "made": len(self.inputs) + len(self.constants)}
-        code = [(primitive, first["made"] + i, [first[space] + index for space, index in operands])
-                for i, (primitive, operands) in enumerate(self.code)]
-        return (len(self.inputs), [make_constant(number) for number in self.constants], code,
-                first["made"] + len(code), first[self.result[0]] + self.result[1])
+        key = "assembled", id(self.code), self.result, len(self.inputs), len(self.constants)
+        found = forms.get(key)
+        if found is None:
+            first = {"in": 0, "number": len(self.inputs), "made": len(self.inputs) + len(self.constants)}
+            code = [(primitive, first["made"] + i, [first[space] + index for space, index in operands])
+                    for i, (primitive, operands) in enumerate(self.code)]
+            made = code, first["made"] + len(code), first[self.result[0]] + self.result[1]
+            found = forms[key] = made, self.code
+        return len(self.inputs), [make_constant(number) for number in self.constants], *found[0]
 
     def text(self, name):
         """Return the expression as text; `name` maps an array number to its name."""
@@ -106,6 +136,19 @@ class Expression:
         for primitive, operands in self.code:
             shown.append(f"{primitive_name(primitive)}({', '.join(map(operand, operands))})")
         return operand(self.result)
+
+
+# Expressions that differ only in their arrays and numbers share their code, which is never modified. `forms` has what
+# was computed of codes, by their addresses, and keeps those alive.
+forms, codes = {}, {}
+
+
+def shared(code):
+    """Return the one list of these instructions."""
+    if len(codes) > MOST_CODES:
+        forms.clear()
+        codes.clear()
+    return codes.setdefault(repr(code), code)
 
 
 def plain(argument):

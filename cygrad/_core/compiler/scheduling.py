@@ -87,7 +87,7 @@ def critical_path(before, work, start, stop):
 def parallel_sections(program):
     """Return the ParallelSections of a Program."""
     work = [work_of(program, operation) for operation in program.operations]
-    if sum(work) < MIN_PARALLEL_WORK:
+    if sum(work) < MIN_PARALLEL_WORK or max(work) < MIN_MEAN_WORK:       # no section has this mean
         return []
     before, found = dependencies(program), []
     positions = [-1, *barriers(before), len(before)]

@@ -5,7 +5,7 @@ import re
 
 from cygrad._core.arrays.dtype import _dtype_by_name as dtype_by_name
 from cygrad._core.compiler.executable import layout, primitive_number
-from cygrad._core.compiler.program import CHANGES, Buffer, Expression, FusedLoop, Operation, Program
+from cygrad._core.compiler.program import CHANGES, Buffer, Expression, FusedLoop, Operation, Program, shared
 from cygrad._core.compiler.tracer import constant
 from cygrad._core.table.operator import find_operator
 
@@ -72,7 +72,8 @@ class Reader:
             constants.append(constant(plain(node)))
             return "number", len(constants) - 1
 
-        return Expression(inputs, constants, code, visit(node))
+        result = visit(node)
+        return Expression(inputs, constants, shared(code), result)
 
     def is_expression(self, node):
         return primitive_number(node.func.id) >= 0 and len(node.args) and not any(
