@@ -9,7 +9,7 @@ from cygrad._core.dispatch import tangents
 from cygrad._core.graph.boxing import Disabled, become
 from cygrad._core.table.operator import operators
 from cygrad.compatibility.storages import TypedStorage, UntypedStorage
-from cygrad.composite.out_forms import as_tensor_argument
+from cygrad.composite.out_forms import as_tensor_argument, spelled
 
 __all__ = ["METHODS"]
 
@@ -182,6 +182,7 @@ def new_empty_strided(self, size, stride, dtype=None, **options):
     return cygrad.empty_strided(size, stride, dtype=self.dtype if dtype is None else dtype, **options)
 
 
+@spelled
 def narrow_copy(self, dim, start, length):
     """Return a copy of a part along one dimension.
 

@@ -88,7 +88,7 @@ ctypedef struct matrix_batch_t:
     char *d
     int32_t *pivots
     int32_t *info         # one for each matrix, or NULL
-    int width             # `each` processes the matrices from i on, at most so many, and writes their info (0: one)
+    int width             # `each` processes up to this number of matrices from i on, and writes their info (0: one)
     int64_t count         # all matrices, set by run_batch
     int64_t scratch
     char job
