@@ -18,7 +18,8 @@ FILE = Path("table", "rows.marshal")
 # Keys of a row at run time.
 KEYS = ("name", "call", "arguments", "formulas", "forward", "kernel", "into", "results", "differentiable", "list",
         "view", "inplace", "out", "gradient", "node", "dtypes", "jvp", "moves", "mixed", "autocast", "zeros", "public",
-        "alias", "variadic", "overloads", "factors", "function", "method", "inplace_method")
+        "alias", "variadic", "overloads", "factors", "function", "method", "inplace_method", "vmap", "per_sample",
+        "numpy", "array_api")
 
 
 class TableError(ValueError):
@@ -58,7 +59,12 @@ def read_table(ops_dir: Path) -> dict[str, dict[str, dict]]:
                 if spelling in origin:
                     raise TableError(f"{path}: {name}: the name '{spelling}' is taken by {origin[spelling]}.")
                 origin[spelling] = f"'{name}' in {path.name}"
-    check_formulas({name: row for rows in families.values() for name, row in rows.items()})
+    rows = {name: row for family in families.values() for name, row in family.items()}
+    check_formulas(rows)
+    for name, row in rows.items():
+        if row["vmap"] is None:
+            raise TableError(f"{row['path']}: {name}: no rule for vmap follows from the row. Give it the key 'vmap': "
+                             f"{', '.join(signature.VMAP)}, 'family.function' or 'loop: why'.")
     return families
 
 

@@ -139,7 +139,8 @@ def short(name: str) -> str:
 def summary(value) -> str:
     """Return the first sentence of a docstring, on one line, for reStructuredText."""
     text = " ".join((inspect.getdoc(value) or "").strip().partition("\n\n")[0].split())
-    return re.sub(r"(?<!`)`([^`]+)`(?!`)", r"``\1``", text).replace("*", "\\*").replace("|", "\\|")
+    text = re.sub(r"(?<!`)`([^`]+)`(?!`)", r"``\1``", text)
+    return re.sub(r"(``.*?``)|([*|])", lambda found: found[1] or "\\" + found[2], text)
 
 
 @cache
@@ -158,7 +159,7 @@ def stem(name: str) -> str:
 
 
 def signature(value, bound: bool) -> str:
-    """Return the signature, of a method without `self`."""
+    """Return the signature, of a method without `self`. Constructors often differ from ``__new__``."""
     try:
         found = inspect.signature(value)
     except (TypeError, ValueError):
@@ -214,7 +215,8 @@ def entry(name: str, value) -> str:
     if name == "cygrad.Tensor":
         return ".. autoclass:: cygrad.Tensor\n\n   All members: :doc:`cygrad.Tensor.members`.\n\n"
     if inspect.isclass(value):
-        return f".. autoclass:: {name}\n   :members:\n   :undoc-members:\n\n"
+        shown = signature(value, False)
+        return f".. autoclass:: {name}{shown if shown != '(...)' else ''}\n   :members:\n   :undoc-members:\n\n"
     return f".. autofunction:: {name}\n\n"
 
 

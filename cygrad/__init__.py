@@ -24,6 +24,7 @@ finally:
             _gc.unfreeze()
         _gc.enable()
 
+from cygrad._core import COMPANIONS as _COMPANIONS
 from cygrad._core.arrays.dtype import (
     bfloat16, bool, complex32, complex64, complex128, dtype, float8_e4m3fn, float8_e4m3fnuz, float8_e5m2,
     float8_e5m2fnuz, float8_e8m0fnu, float16, float32, float64, get_default_dtype, int8, int16, int32, int64,
@@ -88,8 +89,8 @@ def __dir__():
     return sorted(name for name in {*globals(), *_LATE} - _INTERNAL if not name.startswith("_"))
 
 
-if "einops._backends" in _sys.modules:        # which would have imported it later
-    _importlib.import_module("cygrad.compatibility.einops_backend")
+for _name in _COMPANIONS.keys() & _sys.modules.keys():      # which would have imported them later
+    _importlib.import_module(_COMPANIONS[_name])
 if "IPython" in _sys.modules:
     printing.show_state_dicts(_sys.modules["IPython"].get_ipython())
 newaxis = None

@@ -218,7 +218,7 @@ def _row_text(values: np.ndarray, indent: int, summarize: bool, write) -> str:
     head, tail = _split_ends(values, summarize)
     texts = [write(value) for value in head.tolist()]
     if tail is not None:
-        texts += [" ..."] + [write(value) for value in tail.tolist()]
+        texts += [" ..." if head.size else "..."] + [write(value) for value in tail.tolist()]
     lines = [", ".join(texts[i : i + per_line]) for i in range(0, len(texts), per_line)]
     return "[" + (",\n" + " " * (indent + 1)).join(lines) + "]"
 
@@ -251,12 +251,6 @@ def _shortened(tensor):
     return tensor
 
 
-def _elements_text(values: np.ndarray, indent: int, summarize: bool) -> str:
-    shown = _edges(values) if summarize else values
-    write = _ComplexFormat(shown) if values.dtype.kind == "c" else _NumberFormat(shown)
-    return _nested_text(values, indent, summarize, write)
-
-
 def _remarks(tensor) -> list[str]:
     """Return the attributes printed after the elements, as far as they are not the defaults."""
     default = get_default_dtype()
@@ -271,20 +265,61 @@ def _remarks(tensor) -> list[str]:
         # There are no elements from which to see that they would be integers.
         if tensor.dtype is not default:
             remarks.append(f"dtype={tensor.dtype}")
-    elif not any(tensor.dtype is usual for usual in (default, default.to_complex(), int64, bool_dtype)):
-        remarks.append(f"dtype={tensor.dtype}")
+    else:
+        if not _options.edgeitems:
+            remarks.append(f"size={tuple(tensor.shape)}")
+        remarks += dtype_remarks(tensor)
+    remarks += history_remarks(tensor)
+    tangent = tangents.tangent(tensor)
+    if tangent is not None:
+        remarks.append(f"tangent={tangent}")
+    return remarks
+
+
+def dtype_remarks(tensor) -> list[str]:
+    """Return the dtype, unless elements are printed in a way that tells it."""
+    default = get_default_dtype()
+    usual = any(tensor.dtype is dtype for dtype in (default, default.to_complex(), int64, bool_dtype))
+    return [] if usual else [f"dtype={tensor.dtype}"]
+
+
+def history_remarks(tensor) -> list[str]:
+    """Return the node of a result, or whether a leaf requires grad."""
     try:
         maker = tensor.grad_fn and tensor.grad_fn.name().removesuffix("()")
     except RuntimeError:               # a view that lost its history by a change of its base
         maker = "Invalid"
     if maker is not None:
-        remarks.append(f"grad_fn=<{maker}>")
-    elif tensor.requires_grad:
-        remarks.append("requires_grad=True")
-    tangent = tangents.tangent(tensor)
-    if tangent is not None:
-        remarks.append(f"tangent={tangent}")
-    return remarks
+        return [f"grad_fn=<{maker}>"]
+    return ["requires_grad=True"] if tensor.requires_grad else []
+
+
+def elements_text(tensor, indent: int) -> str:
+    """Return the elements of a tensor in brackets that begin in column `indent`."""
+    if tensor.is_meta:
+        return "..."
+    summarize = tensor.numel() > _options.threshold
+    shown = tensor.detach()
+    values = elements(_shortened(shown) if summarize and tensor.dtype in _CONVERTED else shown)
+    if not values.size:
+        return "[]"
+    shown = _edges(values) if summarize else values
+    write = _ComplexFormat(shown) if values.dtype.kind == "c" else _NumberFormat(shown)
+    return _nested_text(values, indent, summarize, write)
+
+
+def with_remarks(text: str, indent: int, remarks: list[str], new_line: bool = False) -> str:
+    """Return the text of a tensor with attributes and a closing bracket, in lines of the width that is set."""
+    # The length of the last line, with the closing bracket and a space to spare.
+    used = len(text) - text.rfind("\n") + 1
+    for remark in remarks:
+        if new_line or used + len(remark) + 2 > _options.linewidth:
+            text += ",\n" + " " * indent + remark
+            used, new_line = indent + len(remark), False
+        else:
+            text += ", " + remark
+            used += len(remark) + 2
+    return text + ")"
 
 
 def tensor_repr(self) -> str:
@@ -306,24 +341,8 @@ def tensor_repr(self) -> str:
             [3.0000, 4.0000]], requires_grad=True)
     """
     name = type(self).__name__
-    prefix = "tensor(" if name in ("Tensor", "Parameter") else f"{name}("
-    summarize = self.numel() > _options.threshold
-    shown = self.detach()
-    if summarize and self.dtype in _CONVERTED and not self.is_meta:
-        shown = _shortened(shown)
-    values = None if self.is_meta else elements(shown)
-    text = prefix + ("..." if values is None else _elements_text(values, len(prefix), summarize) if values.size
-                     else "[]")
-    # The length of the last line, with the closing bracket and a space to spare.
-    used = len(text) - text.rfind("\n") + 1
-    for remark in _remarks(self):
-        if used + len(remark) + 2 > _options.linewidth:
-            text += ",\n" + " " * len(prefix) + remark
-            used = len(prefix) + len(remark)
-        else:
-            text += ", " + remark
-            used += len(remark) + 2
-    return text + ")"
+    prefix = "tensor(" if name in ("Tensor", "Parameter", "_BareBuffer") else f"{name}("
+    return with_remarks(prefix + elements_text(self, len(prefix)), len(prefix), _remarks(self))
 
 
 def tensor_format(self, spec: str) -> str:

@@ -15,13 +15,19 @@ from cygrad.composite import in_place
 __all__ = []
 
 
-def _late(name, module):
-    """A method that is loaded when it is first called: the one of this name in METHODS of a module."""
-    def method(self, *args, **options):
-        return import_module(module).METHODS[name](self, *args, **options)
-    method.__name__ = method.__qualname__ = name
-    method.__doc__ = f"``{name}`` of `{module}`."
-    return method
+class LateMethod:
+    """A method that is imported when it is first looked up: the one of this name in METHODS of a module."""
+
+    def __init__(self, name, module):
+        self.name, self.module = name, module
+
+    def __get__(self, tensor, cls=None):
+        method = import_module(self.module).METHODS[self.name]
+        if vars(Tensor)[self.name] is self:
+            install({self.name: method})
+        return method.__get__(tensor, cls)
+
+    __doc__ = property(lambda self: import_module(self.module).METHODS[self.name].__doc__)
 
 
 def _made_subclass(cls, **options):
@@ -61,6 +67,29 @@ _data = property(lambda self: type(self).__torch_function__(Tensor.data.__get__,
                  doc="The same memory outside the graph, with a version counter of its own.")
 
 
+def _strides(self):
+    """The steps of the dimensions in bytes, as NumPy counts them; `stride()` has elements.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.ones(2, 3).strides
+    (12, 4)
+    """
+    return tuple([step * self.itemsize for step in self.stride()])
+
+
+def _name(self):
+    """None: tensors have no names.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.ones(2).name is None
+    True
+    """
+
+
 FACTORIES = ("new_zeros", "new_ones", "new_empty", "new_full", "new_tensor")
 LATE = {
     "cygrad.compatibility.tensors": (
@@ -82,11 +111,9 @@ install({
     **operators.METHODS, **composite.METHODS, **composite.PROPERTIES, **linalg.METHODS, **random.METHODS,
     **conversion.METHODS, **tensor_type.METHODS, **edges.METHODS, **indexing.METHODS,
     **{name: getattr(factories, name) for name in FACTORIES},
-    **{name: _late(name, module) for module, names in LATE.items() for name in names},
+    **{name: LateMethod(name, module) for module, names in LATE.items() for name in names},
     "_grad": property(lambda self: self.grad, lambda self, value: setattr(self, "grad", value), doc="The gradient."),
-    "strides": property(lambda self: tuple([step * self.itemsize for step in self.stride()]),
-                        doc="The steps of the dimensions in bytes, as NumPy counts them; `stride()` has elements."),
-    "name": property(lambda self: None, doc="None: tensors have no names."),
+    "strides": property(_strides), "name": property(_name),
     "_cdata": property(id, doc="A number that no other tensor has as long as this one is there."),
     "__reversed__": lambda self: self.flip(0) if self.ndim else self,
     "_make_subclass": staticmethod(_make_subclass), "_make_wrapper_subclass": staticmethod(_make_wrapper_subclass),

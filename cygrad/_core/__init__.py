@@ -67,12 +67,13 @@ def late_attributes(package, late):
         if name not in late:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         module = import_module(f".{late[name]}", package)
-        return module if name == late[name] else getattr(module, name)
+        return module if name == late[name].strip(".") else getattr(module, name)
     return get, public_dir(package)
 
 
 # Modules of other libraries, and the module of cygrad that is imported after one of them.
-COMPANIONS = {"einops._backends": "cygrad.compatibility.einops_backend"}
+COMPANIONS = {"einops._backends": "cygrad.compatibility.einops_backend",
+              "matplotlib.colors": "cygrad.compatibility.matplotlib_colors"}
 
 
 def companion_spec(fullname, path):

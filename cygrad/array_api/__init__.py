@@ -74,6 +74,12 @@ def to_device(self, device, /, *, stream=None):
     Returns
     -------
     Tensor
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.ones(2).to_device("cpu")
+    tensor([1., 1.])
     """
     if stream is not None:
         raise ValueError(f"to_device: the CPU has no streams (got {stream!r}).")

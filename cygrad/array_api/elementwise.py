@@ -4,7 +4,7 @@ import numpy as np
 
 import cygrad
 from cygrad import Tensor
-from cygrad._core.table.operator import operators
+from cygrad._core.table.operator import Operator, operators
 from cygrad.array_api.naming import finished
 from cygrad.numpy_protocols import numerics
 from cygrad.numpy_protocols.arrays import cast, promoted
@@ -12,24 +12,12 @@ from cygrad.numpy_protocols.ufuncs import call
 
 __all__ = ["FUNCTIONS"]
 
-UNARY = """
-    abs acos acosh asin asinh atan atanh bitwise_invert ceil conj cos cosh exp expm1 floor isfinite isinf isnan log
-    log10 log1p log2 logical_not negative positive reciprocal signbit sin sinh sqrt square tan tanh trunc
-"""
-BINARY = """
-    add atan2 bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor copysign divide equal
-    greater greater_equal hypot less less_equal logaddexp logical_and logical_or logical_xor maximum
-    minimum multiply nextafter not_equal pow remainder subtract
-"""
 
-
-def _unary(name):
-    ufunc = getattr(np, name)
-    return lambda x, /: call(ufunc, x)
-
-
-def _binary(name):
-    ufunc = getattr(np, name)
+def _function(operator):
+    """Return the function of a row with the key `array_api`: its ufunc, with NumPy's promotion."""
+    name, ufunc = operator.row["array_api"], getattr(np, operator.row["numpy"][0])
+    if ufunc.nin == 1:
+        return lambda x, /: call(ufunc, x)
 
     def function(x1, x2, /):
         _check(name, x1, x2)
@@ -61,7 +49,8 @@ def _clip(x, /, min=None, max=None):
 
 
 FUNCTIONS = finished("cygrad.array_api", {
-    **{name: _unary(name) for name in UNARY.split()}, **{name: _binary(name) for name in BINARY.split()},
+    **{operator.row["array_api"]: _function(operator) for operator in vars(operators).values()
+       if isinstance(operator, Operator) and operator.row["array_api"] and not operator.is_inplace},
     "floor_divide": _floor_divide}, check=False) | finished("cygrad.array_api", {
     "sign": _sign, "round": _round, "clip": _clip, "real": lambda x, /: x.real if x.is_complex() else x.clone(),
     "imag": lambda x, /: x.imag if x.is_complex() else cygrad.zeros_like(x)})

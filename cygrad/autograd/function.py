@@ -204,7 +204,23 @@ def _by_position(cls, arguments, options):
 
 
 class InplaceFunction(Function):
-    """Base class of custom functions that modify arguments in place; an alias for older programs."""
+    """Base class of custom functions that modify arguments in place; an alias for older programs.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> class Double(cygrad.autograd.function.InplaceFunction):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         ctx.mark_dirty(x)
+    ...         return x.mul_(2)
+    ...
+    ...     @staticmethod
+    ...     def backward(ctx, grad):
+    ...         return 2 * grad
+    >>> Double.apply(cygrad.ones(2))
+    tensor([2., 2.])
+    """
 
 
 class DelayedError(Function):

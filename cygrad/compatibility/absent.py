@@ -92,17 +92,15 @@ KNOWN = {
                     lambda *args, **options: _same),
     "torch.onnx.register_custom_op_symbolic": lambda *args, **options: None,
     **dict.fromkeys(("torch.fx.wrap", "torch.distributed.rpc.api._require_initialized"), lambda function: function),
-    "torch.distributed.is_available": lambda: False, "torch.distributed.rpc.is_available": lambda: False,
-    "torch._C._distributed_rpc._is_current_rpc_agent_set": lambda: False,
-    "torch.distributed.autograd.is_available": lambda: False,
-    "torch.distributed.is_initialized": lambda: False, "torch.fx._symbolic_trace.is_fx_tracing": lambda: False,
-    "torch.onnx.is_in_onnx_export": lambda: False, "torch.fx.experimental.proxy_tensor.get_proxy_mode": lambda: None,
+    "torch.fx.experimental.proxy_tensor.get_proxy_mode": lambda: None,
 }
 _made = {}
 
 
 def _known(path, name):
-    """Return names that work in unavailable modules: quantization stubs and placements."""
+    """Return names that work in unavailable modules: predicates, quantization stubs and placements."""
+    if name.startswith(("is_", "_is_")):                   # nothing is fake, traced or exported here
+        return lambda *args, **options: False
     if ("quanti" in path and name in ("QuantStub", "DeQuantStub", "FloatFunctional")) or (
             "tensor" in path and name in ("Shard", "Replicate", "Partial")):
         import importlib

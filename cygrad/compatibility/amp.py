@@ -87,7 +87,15 @@ def is_autocast_available(device_type):
 
 
 def is_autocast_enabled(device_type="cpu"):
-    """Return whether this thread is in a block of `autocast`."""
+    """Return whether this thread is in a block of `autocast`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> with cygrad.autocast("cpu"):
+    ...     cygrad.is_autocast_enabled()
+    True
+    """
     return blocks.current() is not None and device_type == "cpu"
 
 

@@ -53,13 +53,19 @@ def dispatching(function, public=None):
     return functools.update_wrapper(call, function)
 
 
+def _is_own(attribute):
+    """Whether an attribute of Tensor is the library's; functions that programs have set ask nothing."""
+    code = attribute.fget if isinstance(attribute, property) else attribute
+    return not isinstance(code, FunctionType) or code.__globals__["__name__"].startswith("cygrad.")
+
+
 def dispatch_methods(cls):
     """Add methods and properties to a subclass of Tensor that call its ``__torch_function__``."""
     for name, attribute in list(vars(Tensor).items()):
         if name in METHODS or name in OWN or (name.startswith("__") and name not in SPECIAL):
             continue
         attribute = getattr(Tensor, name)
-        if getattr(cls, name) is not attribute:
+        if getattr(cls, name) is not attribute or not _is_own(attribute):
             continue
         if hasattr(attribute, "__set__"):
             setattr(cls, name, property(dispatching(attribute.__get__), dispatching(attribute.__set__)))

@@ -84,7 +84,14 @@ def while_loop(cond_fn, body_fn, carried_inputs):
 # ---------------------------------------------------------------------------------------- random counts
 
 def poisson(input, generator=None):
-    """Draw Poisson counts with these means."""
+    """Draw Poisson counts with these means.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.poisson(cygrad.zeros(3))
+    tensor([0., 0., 0.])
+    """
     counts = _drawn(generator, "poisson", input.dtype, input.shape, input.detach())
     return cygrad.where(cygrad.ones_like(counts, dtype=cygrad.bool), counts, input)      # zero gradient
 

@@ -16,7 +16,8 @@ __all__ = [
     "BaseTorchFunctionMode", "OpOverload", "OpOverloadPacket", "TorchDispatchMode", "TorchFunctionMode",
     "get_default_nowrap_functions", "get_ignored_functions", "get_overridable_functions", "get_testing_overrides",
     "handle_torch_function", "has_torch_function", "has_torch_function_unary", "has_torch_function_variadic",
-    "is_tensor_like", "is_tensor_method_or_property", "resolve_name", "wrap_torch_function",
+    "is_tensor_like", "is_tensor_method_or_property", "is_traceable_wrapper_subclass", "resolve_name",
+    "transform_subclass", "wrap_torch_function",
 ]
 
 
@@ -137,3 +138,17 @@ class TorchFunctionMode(TorchDispatchMode):
 
 
 BaseTorchFunctionMode = TorchFunctionMode
+
+
+def is_traceable_wrapper_subclass(t):
+    """Whether a tensor is of a class that wraps others and gives them by ``__tensor_flatten__``."""
+    kind = t if isinstance(t, type) else type(t)
+    return issubclass(kind, Tensor) and hasattr(kind, "__tensor_flatten__") and hasattr(kind, "__tensor_unflatten__")
+
+
+def transform_subclass(t, callback, outer_size=None, outer_stride=None):
+    """Return a tensor of the same class that wraps what ``callback(name, tensor)`` returns for each wrapped tensor."""
+    names, context = t.__tensor_flatten__()
+    wrapped = {name: callback(name, getattr(t, name)) for name in names}
+    return type(t).__tensor_unflatten__(wrapped, context, t.size() if outer_size is None else outer_size,
+                                        t.stride() if outer_stride is None else outer_stride)

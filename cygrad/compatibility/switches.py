@@ -31,6 +31,14 @@ def use_deterministic_algorithms(mode, *, warn_only=False):
         Result of `are_deterministic_algorithms_enabled`.
     warn_only : bool, default False
         Result of `is_deterministic_algorithms_warn_only_enabled`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.use_deterministic_algorithms(True)
+    >>> cygrad.are_deterministic_algorithms_enabled()
+    True
+    >>> cygrad.use_deterministic_algorithms(False)
     """
     _settings.update(deterministic=bool(mode), warn_only=bool(warn_only))
 

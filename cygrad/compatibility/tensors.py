@@ -15,17 +15,38 @@ __all__ = ["METHODS"]
 
 
 def new(self, *args, **options):
-    """Return a tensor of the same dtype, from sizes (uninitialized) or data."""
+    """Return a tensor of the same dtype, from sizes (uninitialized) or data.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.ones(2).new([1, 2])
+    tensor([1., 2.])
+    """
     return constructed(self.dtype, args, options, "new")
 
 
 def storage(self):
-    """Return the memory of the tensor as elements."""
+    """Return the memory of the tensor as elements.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.arange(4)[1:].storage().tolist()
+    [0, 1, 2, 3]
+    """
     return TypedStorage._of(self)
 
 
 def untyped_storage(self):
-    """Return the memory of the tensor as bytes."""
+    """Return the memory of the tensor as bytes.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.ones(2).untyped_storage().nbytes()
+    8
+    """
     return UntypedStorage._of(self)
 
 
@@ -67,37 +88,82 @@ def resize_(self, *sizes, memory_format=None):
 
 
 def resize_as_(self, tensor, memory_format=None):
-    """`resize_` to the shape of another tensor."""
+    """`resize_` to the shape of another tensor.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.arange(4).resize_as_(cygrad.ones(2, 2))
+    tensor([[0, 1],
+            [2, 3]])
+    """
     tensor = as_tensor_argument("resize_as_", "tensor", tensor)
     return resize_(self, tensor.shape, memory_format=memory_format)
 
 
 def share_memory_(self):
-    """Move the memory to shared memory; -> self. See `cygrad.multiprocessing`."""
+    """Move the memory to shared memory; -> self. See `cygrad.multiprocessing`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.ones(2).share_memory_().is_shared()
+    True
+    """
     from cygrad.multiprocessing import memory
     return memory.share(self)
 
 
 def is_shared(self):
-    """Return whether the memory is shared between processes."""
+    """Return whether the memory is shared between processes.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.ones(2).is_shared()
+    False
+    """
     from cygrad.multiprocessing import memory
     return memory.is_shared(self)
 
 
 def apply_(self, callable):
-    """Apply a Python function to each element, in-place (slow)."""
+    """Apply a Python function to each element, in-place (slow).
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.tensor([1.0, 2.0]).apply_(lambda value: value + 1)
+    tensor([2., 3.])
+    """
     return self.copy_(cygrad.tensor([callable(value) for value in self.flatten().tolist()]).view(self.shape))
 
 
 def map_(self, tensor, callable):
-    """Apply a Python function to the elements of two tensors, in-place (slow)."""
+    """Apply a Python function to the elements of two tensors, in-place (slow).
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.tensor([1.0, 2.0]).map_(cygrad.ones(2), lambda x, y: x - y)
+    tensor([0., 1.])
+    """
     other = as_tensor_argument("map_", "tensor", tensor).expand_as(self)
     pairs = zip(self.flatten().tolist(), other.flatten().tolist(), strict=True)
     return self.copy_(cygrad.tensor([callable(*pair) for pair in pairs]).view(self.shape))
 
 
 def as_subclass(self, cls):
-    """Return a differentiable view as a subclass, or as Tensor."""
+    """Return a differentiable view as a subclass, or as Tensor.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> class Image(cygrad.Tensor):
+    ...     pass
+    >>> type(cygrad.ones(2).as_subclass(Image)).__name__
+    'Image'
+    """
     if not isinstance(cls, type) or not issubclass(cls, Tensor):
         raise TypeError(f"as_subclass: expected a subclass of Tensor (got {cls!r}).")
     with Disabled():
@@ -105,12 +171,26 @@ def as_subclass(self, cls):
 
 
 def new_empty_strided(self, size, stride, dtype=None, **options):
-    """Return an uninitialized tensor of the same dtype with given strides; see `empty_strided`."""
+    """Return an uninitialized tensor of the same dtype with given strides; see `empty_strided`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.ones(2).new_empty_strided((2, 3), (1, 2)).stride()
+    (1, 2)
+    """
     return cygrad.empty_strided(size, stride, dtype=self.dtype if dtype is None else dtype, **options)
 
 
 def narrow_copy(self, dim, start, length):
-    """Return a copy of a part along one dimension."""
+    """Return a copy of a part along one dimension.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.arange(4).narrow_copy(0, 1, 2)
+    tensor([1, 2])
+    """
     return cygrad.narrow_copy(self, dim, start, length)
 
 
@@ -140,89 +220,212 @@ def __rdiv__(self, other):
 
 
 def dim_order(self, ambiguity_check=False):
-    """Return the dimensions by decreasing strides."""
+    """Return the dimensions by decreasing strides.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.ones(2, 3).t().dim_order()
+    (1, 0)
+    """
     return tuple(sorted(range(self.ndim), key=lambda dim: -self.stride(dim)))
 
 
 def to_dense(self, dtype=None, *, masked_grad=None):
-    """Return the tensor, which is dense."""
+    """Return the tensor, which is dense.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.ones(2).to_dense()
+    tensor([1., 1.])
+    """
     return self if dtype is None else self.to(dtype)
 
 
 def prelu(self, weight):
-    """``nn.functional.prelu``."""
+    """``nn.functional.prelu``.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.tensor([-2.0, 3.0]).prelu(cygrad.tensor(0.5))
+    tensor([-1.,  3.])
+    """
     return cygrad.nn.functional.prelu(self, weight)
 
 
 def record_stream(self, stream):
-    """No effect: the CPU has no streams."""
+    """No effect: the CPU has no streams.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.ones(2).record_stream(None)
+    """
 
 
 def is_distributed(self):
-    """Return False: there are no distributed tensors."""
+    """Return False: there are no distributed tensors.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.ones(2).is_distributed()
+    False
+    """
     return False
 
 
 def storage_type(self):
-    """Return the type of the storage."""
+    """Return the type of the storage.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.ones(2).storage_type().__name__
+    'TypedStorage'
+    """
     return type(self.storage())
 
 
 def map2_(self, x, y, callable):
-    """Apply a Python function to the elements of three tensors, in-place (slow)."""
+    """Apply a Python function to the elements of three tensors, in-place (slow).
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.tensor([1.0, 2.0]).map2_(cygrad.ones(2), cygrad.ones(2), lambda x, y, z: x + y + z)
+    tensor([3., 4.])
+    """
     x, y = (as_tensor_argument("map2_", name, part).expand_as(self) for name, part in (("x", x), ("y", y)))
     triples = zip(*(part.flatten().tolist() for part in (self, x, y)), strict=True)
     return self.copy_(cygrad.tensor([callable(*triple) for triple in triples]).view(self.shape))
 
 
 def module_load(self, other, assign=False):
-    """Return the tensor that a module assigns when it loads a state."""
+    """Return the tensor that a module assigns when it loads a state.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.zeros(2).module_load(cygrad.ones(2))
+    tensor([1., 1.])
+    """
     as_tensor_argument("module_load", "other", other)
     return other.detach() if assign else self.copy_(other).detach()
 
 
 def reinforce(self, reward):
-    """Refuse, as PyTorch does since version 0.4."""
+    """Refuse, as PyTorch does since version 0.4.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.ones(2).reinforce(1.0)
+    Traceback (most recent call last):
+        ...
+    RuntimeError: reinforce: it is no more. Use distributions, and their log_prob() in the loss.
+    """
     raise RuntimeError("reinforce: it is no more. Use distributions, and their log_prob() in the loss.")
 
 
 def to_sparse(self, sparse_dim=None, *, layout=None, blocksize=None, dense_dim=None):
-    """Convert to a sparse tensor; see `cygrad.sparse`."""
+    """Convert to a sparse tensor; see `cygrad.sparse`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.tensor([0.0, 2.0]).to_sparse().indices()
+    tensor([[1]])
+    """
     return cygrad.sparse.factories.from_dense(self, sparse_dim, layout=layout)
 
 
 def to_sparse_coo(self):
-    """Convert to a sparse COO tensor."""
+    """Convert to a sparse COO tensor.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.tensor([0.0, 2.0]).to_sparse_coo().values()
+    tensor([2.])
+    """
     return to_sparse(self)
 
 
 def to_sparse_csr(self, dense_dim=None):
-    """Convert a matrix to a sparse CSR tensor."""
+    """Convert a matrix to a sparse CSR tensor.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.tensor([[0.0, 2.0], [0.0, 3.0]]).to_sparse_csr().crow_indices()
+    tensor([0, 1, 2])
+    """
     return to_sparse(self, layout=cygrad.sparse_csr)
 
 
 def to_sparse_csc(self, dense_dim=None):
-    """Convert a matrix to a sparse CSC tensor."""
+    """Convert a matrix to a sparse CSC tensor.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.tensor([[0.0, 2.0], [0.0, 3.0]]).to_sparse_csc().ccol_indices()
+    tensor([0, 0, 2])
+    """
     return to_sparse(self, layout=cygrad.sparse_csc)
 
 
 def sparse_dim(self):
-    """Return 0, the number of sparse dimensions."""
+    """Return 0, the number of sparse dimensions.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.ones(2, 3).sparse_dim()
+    0
+    """
     return 0
 
 
 def dense_dim(self):
-    """Return the number of dimensions."""
+    """Return the number of dimensions.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.ones(2, 3).dense_dim()
+    2
+    """
     return self.ndim
 
 
 def const_data_ptr(self):
-    """``data_ptr()``."""
+    """``data_ptr()``.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> x = cygrad.ones(2)
+    >>> x.const_data_ptr() == x.data_ptr()
+    True
+    """
     return self.data_ptr()
 
 
 def sparse_mask(self, mask):
-    """Return the elements at the indices of a sparse tensor."""
+    """Return the elements at the indices of a sparse tensor.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> x = cygrad.tensor([[1.0, 2.0], [3.0, 4.0]])
+    >>> x.sparse_mask(cygrad.eye(2).to_sparse()).to_dense()
+    tensor([[1., 0.],
+            [0., 4.]])
+    """
     return cygrad.sparse.functions.sparse_mask(self, mask)
 
 

@@ -11,6 +11,7 @@ from cygrad._core.compiler.assembly import assemble
 from cygrad._core.compiler.lowering import lower
 from cygrad._core.compiler.variant import GraphTemplate, is_changed
 from cygrad._core.engine.engine import run_backward
+from cygrad._core.engine.plan import mark_unreached
 from cygrad.autograd import Function
 
 __all__ = ["Graph", "graph_reason"]
@@ -46,6 +47,10 @@ class Graph:
         if self.template.reason is not None:
             tracer.abort(self.template.reason)
             return
+        reached = self.template.reached()
+        if len(reached) < len(self.inputs):
+            self.inputs = [self.inputs[number] for number in reached]
+            self.template = GraphTemplate(tracer, roots, [trace.tensors[position] for position in self.inputs])
         self.ones = [cygrad.ones(root.shape, dtype=root.dtype) for root in roots]
         for one in self.ones:
             tracer.add_input(one)
@@ -114,6 +119,7 @@ class CompiledFunction(Function):
                      if position in graph.differentiable]
         if cygrad.is_grad_enabled() or any(gradient is None for gradient in gradients) or is_changed(ctx):
             found = graph.through_nodes(ctx, gradients, cygrad.is_grad_enabled())
+            mark_unreached(ctx, found)
         else:
             found = graph.backward.call([*ctx.saved_tensors, *[gradient.contiguous() for gradient in gradients]],
                                         graph.slots)

@@ -1,5 +1,6 @@
 """Counting and searching: histograms, buckets, runs of equal elements."""
 
+from cygrad._core.arrays.dtype import bool as bool_dtype
 from cygrad._core.arrays.dtype import float64, int64
 from cygrad._core.creation.creation import tensor
 from cygrad._core.creation.factories import arange, linspace, ones, zeros
@@ -169,16 +170,16 @@ def bincount(input, weights=None, minlength=0):
         raise RuntimeError(f"bincount: minlength must not be negative (got {minlength}).")
     if input.ndim != 1:
         raise RuntimeError(f"bincount: expected a vector (got shape {tuple(input.shape)}).")
-    if input.is_floating_point() or input.is_complex() or str(input.dtype).endswith("bool"):
+    if input.is_floating_point() or input.is_complex() or input.dtype is bool_dtype:
         raise NotImplementedError(f"bincount: expected integers (got {input.dtype}).")
+    if weights is None:
+        return operators.count_integers(input, minlength)
     if input.numel() == 0:
         return zeros(minlength, dtype=int64)
     low, high = int(operators.amin(input)), int(operators.amax(input))
     if low < 0:
         raise RuntimeError(f"bincount: numbers must not be negative (got {low}).")
     size = max(minlength, high + 1)
-    if weights is None:
-        return operators.index_add(zeros(size, dtype=int64), 0, input, ones(input.shape[0], dtype=int64))
     as_tensor_argument("bincount", "weights", weights)
     if tuple(weights.shape) != tuple(input.shape):
         raise RuntimeError(f"bincount: input and weights must have one shape (got {tuple(input.shape)} and "
@@ -240,12 +241,7 @@ def histc(input, bins=100, min=0, max=0, *, out=None):
         raise RuntimeError(f"histc: the number of bins must be positive (got {bins}).")
     values = operators.reshape(input.detach(), (input.numel(),))
     low, high = _limits("histc", values, min, max)
-    wide = operators.cast(values, float64)
-    inside = operators.logical_and(wide >= low, wide <= high)
-    wide = operators.masked_select(wide, inside)
-    places = operators.cast(operators.mul(operators.sub(wide, low), bins / (high - low)), int64)
-    counts = operators.index_add(zeros(bins, dtype=int64), 0, operators.clamp_max(places, bins - 1),
-                                 ones(places.shape[0], dtype=int64))
+    counts = operators.count_in_bins(values, bins, low, high)
     return into("histc", operators.cast(counts, input.dtype), out)
 
 

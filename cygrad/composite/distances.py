@@ -179,10 +179,11 @@ def renorm(input, p, dim, maxnorm, *, out=None):
         raise IndexError(f"renorm: dimension out of range (got {dim}, expected to be in [{-input.ndim}, "
                          f"{input.ndim - 1}]).")
     others = tuple(k for k in range(input.ndim) if k != dim % input.ndim)
-    norms = operators.norm(input, p, others, True)
+    wide = input.float() if input.dtype.itemsize < 4 else input          # rounded once, and its gradient, too
+    norms = operators.norm(wide, p, others, True)
     factor = operators.where(operators.gt(norms, maxnorm),
                              operators.mul(operators.reciprocal(operators.add(norms, 1e-7)), maxnorm), 1.0)
-    return into("renorm", operators.mul(input, factor), out)
+    return into("renorm", operators.mul(wide, factor).to(input.dtype), out)
 
 
 METHODS = {"dist": dist, "renorm": renorm, "renorm_": inplace(renorm)}

@@ -196,15 +196,15 @@ def _elsewhere(name):
         refuse(Device(name) if device is None else device, name)
 
     move.__name__ = move.__qualname__ = name
-    move.__doc__ = f"""Raise RuntimeError: there is no device {name}.
+    move.__doc__ = f"""Raise a RuntimeError: there is no device {name}.
 
     Examples
     --------
     >>> import cygrad
     >>> cygrad.tensor([1.]).{name}()
     Traceback (most recent call last):
-    RuntimeError: {name}: no such device (got '{name}', expected 'cpu'). This library computes on the CPU: choose the \
-device by cuda.is_available(), which is False here.
+    UnavailableDevice: {name}: no such device (got '{name}', expected 'cpu'). This library computes on the CPU: choose \
+the device by cuda.is_available(), which is False here.
     """
     return move
 

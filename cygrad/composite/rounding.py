@@ -40,9 +40,12 @@ def round(input, decimals=0, *, out=None):
         return operators.round(input) if out is None else operators.round(input, out=out)
     _check_decimals(input, decimals)
     scale = 10.0 ** abs(decimals)
-    if decimals > 0:
-        return operators.div(operators.round(operators.mul(input, scale)), scale, out=out)
-    return operators.mul(operators.round(operators.div(input, scale)), scale, out=out)
+    first, last = (operators.mul, operators.div) if decimals > 0 else (operators.div, operators.mul)
+    # Products of 16-bit floats are not exact enough.
+    wide = input.float() if input.dtype.itemsize < 4 else input
+    rounded = last(operators.round(first(wide, scale)), scale).to(input.dtype)
+    # Where the product overflows, there are no decimals to drop.
+    return operators.where(operators.isfinite(rounded), rounded, input.detach() if decimals > 0 else rounded, out=out)
 
 
 def round_(input, decimals=0):
@@ -68,9 +71,7 @@ def round_(input, decimals=0):
     if decimals == 0:
         return operators.round_(input)
     _check_decimals(input, decimals)
-    scale = 10.0 ** abs(decimals)
-    first, last = (operators.mul_, operators.div_) if decimals > 0 else (operators.div_, operators.mul_)
-    return last(operators.round_(first(input, scale)), scale)
+    return input.copy_(round(input, decimals))
 
 
 def _check_decimals(input, decimals):

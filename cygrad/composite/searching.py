@@ -59,6 +59,13 @@ def _where_method(self, condition, other):
     Returns
     -------
     Tensor
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> x = cygrad.tensor([1.0, -2.0])
+    >>> x.where(x > 0, 0.0)
+    tensor([1., 0.])
     """
     return operators.where(condition, self, other)
 

@@ -365,7 +365,14 @@ def _unique_slices(input, dim):
 # ---- transposes
 
 def _all_reversed(self):
-    """Reverse the order of the dimensions; for a matrix its transpose."""
+    """Reverse the order of the dimensions; for a matrix its transpose.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.ones(2, 3).T.shape
+    (3, 2)
+    """
     if self.ndim not in (0, 2):
         warn_user(f"T: reversing the dimensions of a tensor of shape {tuple(self.shape)} is deprecated. Use mT "
                   "for batches of matrices, or permute().")
@@ -373,7 +380,14 @@ def _all_reversed(self):
 
 
 def _matrix_transpose(self):
-    """Return the transposes of a batch of matrices."""
+    """Return the transposes of a batch of matrices.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.ones(5, 2, 3).mT.shape
+    (5, 3, 2)
+    """
     _check_matrices(self, "mT")
     return operators.matrix_transpose(self)
 
@@ -384,14 +398,29 @@ def _check_matrices(input, operation):
 
 
 def _adjoint(self):
-    """Return the conjugate transposes of a batch of matrices."""
+    """Return the conjugate transposes of a batch of matrices.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.tensor([[[1j, 2]]]).mH.shape
+    (1, 2, 1)
+    """
     _check_matrices(self, "mH")
     transposed = operators.matrix_transpose(self)
     return operators.conj(transposed) if self.is_complex() else transposed
 
 
 def _matrix_adjoint(self):
-    """Return the conjugate transpose of a matrix."""
+    """Return the conjugate transpose of a matrix.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.tensor([[1j, 2]]).H
+    tensor([[0.-1.j],
+            [2.-0.j]])
+    """
     if self.ndim not in (0, 2):
         raise RuntimeError(f"H: expected a matrix (got shape {tuple(self.shape)}). Use mH for batches of matrices.")
     return _adjoint(self) if self.ndim else operators.conj(self)
@@ -479,6 +508,18 @@ def imag(input):
     return operators.imag_view(input)
 
 
+def _imag(self):
+    """The imaginary parts; zeros for real elements, as of NumPy's arrays.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.tensor([1 + 2j]).imag
+    tensor([2.])
+    """
+    return imag(self) if self.is_complex() else self.new_zeros(self.shape)
+
+
 def _set_real(self, value):
     self.real.copy_(value if isinstance(value, Tensor) else self.real.new_tensor(value))
 
@@ -493,6 +534,5 @@ PROPERTIES = {
     "H": property(_matrix_adjoint),
     "mH": property(_adjoint),
     "real": property(real, _set_real),
-    "imag": property(lambda self: imag(self) if self.is_complex() else self.new_zeros(self.shape), _set_imag,
-                     doc="The imaginary parts; zeros for real elements, as of NumPy's arrays."),
+    "imag": property(_imag, _set_imag),
 }

@@ -88,6 +88,16 @@ def load(state_dict=None, *, checkpoint_id, process_group=None):
     ------
     RuntimeError
         On all ranks, if it could not be read.
+
+    Examples
+    --------
+    >>> from cygrad.distributed import checkpoint
+    >>> from cygrad import distributed
+    >>> distributed.init_process_group()
+    >>> checkpoint.save({"step": 3}, checkpoint_id="state.pt")
+    >>> checkpoint.load(checkpoint_id="state.pt")
+    {'step': 3}
+    >>> distributed.destroy_process_group()
     """
     def read():
         with open(checkpoint_id, "rb") as file:

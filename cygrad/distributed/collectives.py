@@ -35,6 +35,13 @@ def barrier(group=None, async_op=False, device_ids=None):
         touched before the handle's ``wait()`` has returned.
     device_ids : optional
         Accepted for programs that pass it.
+
+    Examples
+    --------
+    >>> from cygrad import distributed
+    >>> distributed.init_process_group()
+    >>> distributed.barrier()
+    >>> distributed.destroy_process_group()
     """
     group = own_group("barrier", group)
     return group and group.run("barrier", _barrier(group), async_op)
@@ -141,6 +148,17 @@ def reduce(tensor, dst=None, op=ReduceOp.SUM, group=None, async_op=False, group_
         See `all_reduce`.
     group_dst : int, optional
         The same as a rank in the group.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import distributed
+    >>> distributed.init_process_group()
+    >>> x = cygrad.ones(2)
+    >>> distributed.reduce(x, dst=0)
+    >>> x
+    tensor([1., 1.])
+    >>> distributed.destroy_process_group()
     """
     group = own_group("reduce", group)
     if group is None:
@@ -176,6 +194,17 @@ def all_gather(tensor_list, tensor, group=None, async_op=False):
         Where to: one for each rank, all like `tensor`.
     tensor : Tensor
         What this rank gives.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import distributed
+    >>> distributed.init_process_group()
+    >>> parts = [cygrad.empty(2)]
+    >>> distributed.all_gather(parts, cygrad.ones(2))
+    >>> parts
+    [tensor([1., 1.])]
+    >>> distributed.destroy_process_group()
     """
     group = own_group("all_gather", group)
     return group and group.run("all_gather", _all_gather(group, tensor_list, tensor), async_op, None, (tensor,))
@@ -256,6 +285,17 @@ def gather(tensor, gather_list=None, dst=None, group=None, async_op=False, group
         That rank, in the world; 0 if None.
     group_dst : int, optional
         The same as a rank in the group.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import distributed
+    >>> distributed.init_process_group()
+    >>> parts = [cygrad.empty(2)]
+    >>> distributed.gather(cygrad.ones(2), parts)
+    >>> parts
+    [tensor([1., 1.])]
+    >>> distributed.destroy_process_group()
     """
     group = own_group("gather", group)
     if group is None:
@@ -298,6 +338,17 @@ def scatter(tensor, scatter_list=None, src=None, group=None, async_op=False, gro
         That rank, in the world; 0 if None.
     group_src : int, optional
         The same as a rank in the group.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import distributed
+    >>> distributed.init_process_group()
+    >>> output = cygrad.empty(2)
+    >>> distributed.scatter(output, [cygrad.ones(2)])
+    >>> output
+    tensor([1., 1.])
+    >>> distributed.destroy_process_group()
     """
     group = own_group("scatter", group)
     if group is None:
@@ -332,6 +383,17 @@ def reduce_scatter(output, input_list, op=ReduceOp.SUM, group=None, async_op=Fal
         One for each rank, all like `output`.
     op, group, async_op : optional
         See `all_reduce`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import distributed
+    >>> distributed.init_process_group()
+    >>> output = cygrad.empty(2)
+    >>> distributed.reduce_scatter(output, [cygrad.ones(2)])
+    >>> output
+    tensor([1., 1.])
+    >>> distributed.destroy_process_group()
     """
     group = own_group("reduce_scatter", group)
     return group and group.run("reduce_scatter", _reduce_scatter(group, "reduce_scatter", output, input_list, op),
@@ -370,6 +432,17 @@ def reduce_scatter_tensor(output, input, op=ReduceOp.SUM, group=None, async_op=F
         The parts of all ranks one after the other along the first dimension, or along a new one before it.
     op, group, async_op : optional
         See `all_reduce`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import distributed
+    >>> distributed.init_process_group()
+    >>> output = cygrad.empty(2)
+    >>> distributed.reduce_scatter_tensor(output, cygrad.ones(2))
+    >>> output
+    tensor([1., 1.])
+    >>> distributed.destroy_process_group()
     """
     group = own_group("reduce_scatter_tensor", group)
     if group is None:
@@ -391,6 +464,17 @@ def all_to_all(output_tensor_list, input_tensor_list, group=None, async_op=False
         Where to: what rank *i* gives comes to place *i*. Sizes may differ.
     input_tensor_list : list of Tensor
         One for each rank.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import distributed
+    >>> distributed.init_process_group()
+    >>> outputs = [cygrad.empty(2)]
+    >>> distributed.all_to_all(outputs, [cygrad.ones(2)])
+    >>> outputs
+    [tensor([1., 1.])]
+    >>> distributed.destroy_process_group()
     """
     group = own_group("all_to_all", group)
     return group and group.run("all_to_all", _all_to_all(group, output_tensor_list, input_tensor_list), async_op,
@@ -420,6 +504,17 @@ def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=
         Where to.
     output_split_sizes, input_split_sizes : list of int, optional
         Sizes of the parts along the first dimension; equal ones if None.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import distributed
+    >>> distributed.init_process_group()
+    >>> output = cygrad.empty(2)
+    >>> distributed.all_to_all_single(output, cygrad.ones(2))
+    >>> output
+    tensor([1., 1.])
+    >>> distributed.destroy_process_group()
     """
     group = own_group("all_to_all_single", group)
     return group and group.run(

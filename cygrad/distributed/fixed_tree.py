@@ -37,6 +37,17 @@ def tree_all_reduce(tensor, group=None, async_op=False, *, form=None, factor=Non
     Returns
     -------
     Work or None
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import distributed
+    >>> distributed.init_process_group()
+    >>> x = cygrad.ones(2)
+    >>> distributed.tree_all_reduce(x, factor=0.5)
+    >>> x
+    tensor([0.5000, 0.5000])
+    >>> distributed.destroy_process_group()
     """
     group = own_group("tree_all_reduce", group)
     form = form or getattr(tensor, "dtype", None)

@@ -125,6 +125,17 @@ def broadcast(tensor, src=0, group=None):
     src : int, default 0
         The rank in the world.
     group : ProcessGroup, optional
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import distributed
+    >>> distributed.init_process_group()
+    >>> x = cygrad.ones(2, requires_grad=True)
+    >>> distributed.nn.broadcast(3 * x).sum().backward()
+    >>> x.grad
+    tensor([3., 3.])
+    >>> distributed.destroy_process_group()
     """
     return _Broadcast.apply(tensor, src, _group("broadcast", group, tensor))
 
@@ -142,6 +153,17 @@ def reduce(tensor, dst, op=ReduceOp.SUM, group=None):
     op : ReduceOp, default ReduceOp.SUM
         Or AVG.
     group : ProcessGroup, optional
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import distributed
+    >>> distributed.init_process_group()
+    >>> x = cygrad.ones(2, requires_grad=True)
+    >>> distributed.nn.reduce(3 * x, dst=0).sum().backward()
+    >>> x.grad
+    tensor([3., 3.])
+    >>> distributed.destroy_process_group()
     """
     if op not in LINEAR:
         raise ValueError(f"reduce: only sums and averages have a derivative here (got {op}). Use all_reduce.")
@@ -180,6 +202,18 @@ def all_to_all(output_tensor_list, input_tensor_list, group=None):
     Returns
     -------
     tuple of Tensor
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import distributed
+    >>> distributed.init_process_group()
+    >>> x = cygrad.ones(2, requires_grad=True)
+    >>> received, = distributed.nn.all_to_all([cygrad.empty(2)], [3 * x])
+    >>> received.sum().backward()
+    >>> x.grad
+    tensor([3., 3.])
+    >>> distributed.destroy_process_group()
     """
     group = _group("all_to_all", group, *_listed("all_to_all", "output_tensor_list", output_tensor_list),
                    *_listed("all_to_all", "input_tensor_list", input_tensor_list))
@@ -198,6 +232,17 @@ def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=
     output_split_sizes, input_split_sizes : list of int, optional
         Sizes of the parts; equal ones if None.
     group : ProcessGroup, optional
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import distributed
+    >>> distributed.init_process_group()
+    >>> x = cygrad.ones(2, requires_grad=True)
+    >>> distributed.nn.all_to_all_single(cygrad.empty(2), 3 * x).sum().backward()
+    >>> x.grad
+    tensor([3., 3.])
+    >>> distributed.destroy_process_group()
     """
     group = _group("all_to_all_single", group, output, input)
     parts = [tensor.split(collectives.split_sizes(tensor.shape, sizes, group.size(), name)) for tensor, sizes, name in
@@ -276,6 +321,17 @@ def reduce_scatter(output, input_list, op=ReduceOp.SUM, group=None):
     op : ReduceOp, default ReduceOp.SUM
         Or AVG.
     group : ProcessGroup, optional
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import distributed
+    >>> distributed.init_process_group()
+    >>> x = cygrad.ones(2, requires_grad=True)
+    >>> distributed.nn.reduce_scatter(cygrad.empty(2), [3 * x]).sum().backward()
+    >>> x.grad
+    tensor([3., 3.])
+    >>> distributed.destroy_process_group()
     """
     if op not in LINEAR:
         raise ValueError(f"reduce_scatter: only sums and averages have a derivative here (got {op}). Use all_to_all.")
@@ -299,6 +355,17 @@ def gather(tensor, dst=0, group=None):
     -------
     tuple of Tensor
         Zeros on the other ranks.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import distributed
+    >>> distributed.init_process_group()
+    >>> x = cygrad.ones(2, requires_grad=True)
+    >>> distributed.nn.gather(3 * x)[0].sum().backward()
+    >>> x.grad
+    tensor([3., 3.])
+    >>> distributed.destroy_process_group()
     """
     group = _group("gather", group, tensor)
     target = group.rank_of("gather", dst)
@@ -321,6 +388,17 @@ def scatter(tensors, src=0, group=None):
     src : int, default 0
         The rank in the world.
     group : ProcessGroup, optional
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import distributed
+    >>> distributed.init_process_group()
+    >>> x = cygrad.ones(2, requires_grad=True)
+    >>> distributed.nn.scatter([3 * x]).sum().backward()
+    >>> x.grad
+    tensor([3., 3.])
+    >>> distributed.destroy_process_group()
     """
     group = _group("scatter", group, *_listed("scatter", "tensors", tensors))
     if len(tensors) != group.size():
@@ -380,6 +458,16 @@ def send(tensor, dst, group=None, tag=0):
     Tensor
         Zero, without dimensions. Backward from here waits for the gradient, so add it to the loss, or call its
         ``backward()``.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import distributed
+    >>> distributed.init_process_group()
+    >>> x = cygrad.ones(2, requires_grad=True)
+    >>> if distributed.get_world_size() > 1 and distributed.get_rank() == 0:
+    ...     distributed.nn.send(x, dst=1).backward()
+    >>> distributed.destroy_process_group()
     """
     return _Send.apply(tensor, dst, _group("send", group, tensor), tag)
 
@@ -401,6 +489,15 @@ def recv(like, src, group=None, tag=0):
     -------
     Tensor
         It requires grad.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import distributed
+    >>> distributed.init_process_group()
+    >>> if distributed.get_world_size() > 1 and distributed.get_rank() == 1:
+    ...     distributed.nn.recv(cygrad.empty(2), src=0).sum().backward()
+    >>> distributed.destroy_process_group()
     """
     group = _group("recv", group, like)
     token = cygrad.zeros((), dtype=like.dtype, requires_grad=True)

@@ -72,6 +72,16 @@ def all_gather_object(object_list, obj, group=None):
     obj : object
         What this rank gives.
     group : ProcessGroup, optional
+
+    Examples
+    --------
+    >>> from cygrad import distributed
+    >>> distributed.init_process_group()
+    >>> objects = [None]
+    >>> distributed.all_gather_object(objects, {"loss": 0.5})
+    >>> objects
+    [{'loss': 0.5}]
+    >>> distributed.destroy_process_group()
     """
     group = own_group("all_gather_object", group)
     if group is not None:
@@ -111,6 +121,16 @@ def gather_object(obj, object_gather_list=None, dst=None, group=None, group_dst=
     group : ProcessGroup, optional
     group_dst : int, optional
         The same as a rank in the group.
+
+    Examples
+    --------
+    >>> from cygrad import distributed
+    >>> distributed.init_process_group()
+    >>> objects = [None]
+    >>> distributed.gather_object("loss", objects)
+    >>> objects
+    ['loss']
+    >>> distributed.destroy_process_group()
     """
     group = own_group("gather_object", group)
     if group is None:
@@ -150,6 +170,16 @@ def scatter_object_list(scatter_object_output_list, scatter_object_input_list=No
     group : ProcessGroup, optional
     group_src : int, optional
         The same as a rank in the group.
+
+    Examples
+    --------
+    >>> from cygrad import distributed
+    >>> distributed.init_process_group()
+    >>> objects = [None]
+    >>> distributed.scatter_object_list(objects, ["loss"])
+    >>> objects
+    ['loss']
+    >>> distributed.destroy_process_group()
     """
     group = own_group("scatter_object_list", group)
     if group is None:

@@ -26,6 +26,15 @@ def isend(tensor, dst=None, group=None, tag=0, group_dst=None):
     Returns
     -------
     Work
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import distributed
+    >>> distributed.init_process_group()
+    >>> if distributed.get_world_size() > 1 and distributed.get_rank() == 0:
+    ...     distributed.isend(cygrad.ones(2), dst=1).wait()
+    >>> distributed.destroy_process_group()
     """
     group = own_group("isend", group)
     if group is None:
@@ -68,6 +77,15 @@ def irecv(tensor, src=None, group=None, tag=0, group_src=None):
     Returns
     -------
     Work
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import distributed
+    >>> distributed.init_process_group()
+    >>> if distributed.get_world_size() > 1 and distributed.get_rank() == 1:
+    ...     distributed.irecv(cygrad.empty(2), src=0).wait()
+    >>> distributed.destroy_process_group()
     """
     group = own_group("irecv", group)
     return group and _receive(group, "irecv", tensor, src, group_src, tag)
@@ -105,7 +123,17 @@ class _WithStatus:
 
 
 def send(tensor, dst=None, group=None, tag=0, group_dst=None):
-    """Send a tensor to another rank, and wait until its memory may be reused; see `isend`."""
+    """Send a tensor to another rank, and wait until its memory may be reused; see `isend`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import distributed
+    >>> distributed.init_process_group()
+    >>> if distributed.get_world_size() > 1 and distributed.get_rank() == 0:
+    ...     distributed.send(cygrad.ones(2), dst=1)
+    >>> distributed.destroy_process_group()
+    """
     work = isend(tensor, dst, group, tag, group_dst)
     if work is not None:
         work.wait()
@@ -119,6 +147,15 @@ def recv(tensor, src=None, group=None, tag=0, group_src=None):
     -------
     int
         The rank in the world that has sent it, -1 if this process is not in the group.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import distributed
+    >>> distributed.init_process_group()
+    >>> if distributed.get_world_size() > 1 and distributed.get_rank() == 1:
+    ...     distributed.recv(cygrad.empty(2), src=0)
+    >>> distributed.destroy_process_group()
     """
     group = own_group("recv", group)
     if group is None:
@@ -142,6 +179,13 @@ class P2POp:
     tag : int, default 0
     group_peer : int, optional
         The other rank, in the group.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.distributed import P2POp, isend
+    >>> P2POp(isend, cygrad.ones(2), peer=1).peer
+    1
     """
 
     def __init__(self, op, tensor, peer=None, group=None, tag=0, group_peer=None):
@@ -162,6 +206,19 @@ def batch_isend_irecv(p2p_op_list):
     Returns
     -------
     list of Work
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import distributed
+    >>> distributed.init_process_group()
+    >>> if distributed.get_world_size() == 2:
+    ...     peer, x = 1 - distributed.get_rank(), cygrad.empty(2)
+    ...     messages = [distributed.P2POp(distributed.isend, cygrad.ones(2), peer),
+    ...                 distributed.P2POp(distributed.irecv, x, peer)]
+    ...     for work in distributed.batch_isend_irecv(messages):
+    ...         work.wait()
+    >>> distributed.destroy_process_group()
     """
     if not isinstance(p2p_op_list, (list, tuple)) or not all(isinstance(one, P2POp) for one in p2p_op_list):
         raise TypeError(f"batch_isend_irecv: expected a list of P2POp (got {p2p_op_list!r:.100}).")

@@ -38,6 +38,16 @@ class Work(Future):
         Whether there may be several steps.
     request : MPI.Request or Reduction, optional
         The first step's, if it has been started, and has been asked for a short time.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import distributed
+    >>> distributed.init_process_group()
+    >>> work = distributed.all_reduce(cygrad.ones(2), async_op=True)
+    >>> work.wait()
+    [tensor([1., 1.])]
+    >>> distributed.destroy_process_group()
     """
 
     def __init__(self, group, name, steps, partners=None, detail=None, several=False, request=None):

@@ -6,6 +6,7 @@ import sys
 import warnings
 
 from cygrad import get_num_threads, set_num_threads
+from cygrad._system import usable_cores
 from cygrad.distributed import faults, library, rendezvous, single_process
 from cygrad.distributed.debug import compared, debugging, same_everywhere
 from cygrad.distributed.errors import DistError
@@ -41,6 +42,14 @@ class ProcessGroup:
     roll : RollCall or None
     crowded : bool
         Whether there are more ranks on this machine than cores.
+
+    Examples
+    --------
+    >>> from cygrad import distributed
+    >>> distributed.init_process_group()
+    >>> distributed.group.WORLD.rank(), distributed.group.WORLD.size()
+    (0, 1)
+    >>> distributed.destroy_process_group()
     """
 
     def __init__(self, comm, ranks, number, timeout, roll, crowded):
@@ -189,18 +198,33 @@ class _GroupNames(type):
 
 
 class group(metaclass=_GroupNames):
-    """The default group, as ``group.WORLD``."""
+    """The default group, as ``group.WORLD``.
+
+    Examples
+    --------
+    >>> from cygrad import distributed
+    >>> distributed.init_process_group()
+    >>> distributed.group.WORLD.size()
+    1
+    >>> distributed.destroy_process_group()
+    """
 
 
 class GroupMember(metaclass=_GroupNames):
-    """Constants for groups in special cases."""
+    """Constants for groups in special cases.
+
+    Examples
+    --------
+    >>> from cygrad import distributed
+    >>> distributed.GroupMember.WORLD is None
+    True
+    """
 
     NON_GROUP_MEMBER = object()
 
 
 def is_available():
-    """
-    Return whether distributed jobs are supported: always, if only for one process.
+    """Return whether distributed jobs are supported: always, if only for one process.
 
     Examples
     --------
@@ -212,13 +236,19 @@ def is_available():
 
 
 def is_mpi_available():
-    """Return whether mpi4py is installed."""
+    """Return whether mpi4py is installed.
+
+    Examples
+    --------
+    >>> from cygrad import distributed
+    >>> distributed.is_mpi_available() in (True, False)
+    True
+    """
     return importlib.util.find_spec("mpi4py") is not None
 
 
 def is_initialized():
-    """
-    Return whether `init_process_group` has been called.
+    """Return whether `init_process_group` has been called.
 
     Examples
     --------
@@ -318,7 +348,7 @@ def _share_cores(comm):
     """Divide cores among the ranks of this machine; -> whether there are more ranks than cores."""
     from mpi4py import MPI
     node = comm.Split_type(MPI.COMM_TYPE_SHARED)
-    own = os.sched_getaffinity(0)
+    own = usable_cores()
     masks = node.allgather(sorted(own))
     node.Free()
     share = sum(1 / sum(core in mask for mask in masks) for core in own)
@@ -414,6 +444,14 @@ def destroy_process_group(group=None):
     Parameters
     ----------
     group : ProcessGroup, optional
+
+    Examples
+    --------
+    >>> from cygrad import distributed
+    >>> distributed.init_process_group()
+    >>> distributed.destroy_process_group()
+    >>> distributed.is_initialized()
+    False
     """
     found = member(group)
     if found is None:
@@ -431,8 +469,7 @@ def destroy_process_group(group=None):
 
 
 def get_rank(group=None):
-    """
-    Return this process's rank in a group, the whole world if None; -1 if it is not in it.
+    """Return this process's rank in a group, the whole world if None; -1 if it is not in it.
 
     Examples
     --------
@@ -447,28 +484,73 @@ def get_rank(group=None):
 
 
 def get_world_size(group=None):
-    """Return the number of ranks of a group, the whole world if None; -1 if this process is not in it."""
+    """Return the number of ranks of a group, the whole world if None; -1 if this process is not in it.
+
+    Examples
+    --------
+    >>> from cygrad import distributed
+    >>> distributed.init_process_group()
+    >>> distributed.get_world_size()
+    1
+    >>> distributed.destroy_process_group()
+    """
     found = member(group)
     return -1 if found is None else found.size()
 
 
 def get_backend(group=None):
-    """Return the name of the backend that `init_process_group` was given: "mpi" or "gloo"."""
+    """Return the name of the backend that `init_process_group` was given: "mpi" or "gloo".
+
+    Examples
+    --------
+    >>> from cygrad import distributed
+    >>> distributed.init_process_group()
+    >>> distributed.get_backend()
+    'mpi'
+    >>> distributed.destroy_process_group()
+    """
     inside("get_backend", group)
     return _World.backend
 
 
 def get_process_group_ranks(group=None):
-    """Return the members of a group, by their ranks in the world."""
+    """Return the members of a group, by their ranks in the world.
+
+    Examples
+    --------
+    >>> from cygrad import distributed
+    >>> distributed.init_process_group()
+    >>> distributed.get_process_group_ranks()
+    [0]
+    >>> distributed.destroy_process_group()
+    """
     return list(inside("get_process_group_ranks", group).ranks)
 
 
 def get_group_rank(group, global_rank):
-    """Return the rank in a group of a rank in the world."""
+    """Return the rank in a group of a rank in the world.
+
+    Examples
+    --------
+    >>> from cygrad import distributed
+    >>> distributed.init_process_group()
+    >>> distributed.get_group_rank(distributed.group.WORLD, 0)
+    0
+    >>> distributed.destroy_process_group()
+    """
     return inside("get_group_rank", group).rank_of("get_group_rank", global_rank)
 
 
 def get_global_rank(group, group_rank):
-    """Return the rank in the world of a rank in a group."""
+    """Return the rank in the world of a rank in a group.
+
+    Examples
+    --------
+    >>> from cygrad import distributed
+    >>> distributed.init_process_group()
+    >>> distributed.get_global_rank(distributed.group.WORLD, 0)
+    0
+    >>> distributed.destroy_process_group()
+    """
     found = inside("get_global_rank", group)
     return found.ranks[found.rank_of("get_global_rank", None, group_rank)]

@@ -6,7 +6,15 @@ __all__ = ["ConstraintRegistry", "biject_to", "transform_to"]
 
 
 class ConstraintRegistry:
-    """Factories of transforms by the class of the constraint."""
+    """Factories of transforms by the class of the constraint.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.distributions import biject_to, constraints
+    >>> biject_to(constraints.positive)(cygrad.zeros(2))
+    tensor([1., 1.])
+    """
 
     def __init__(self):
         self._makers = {}

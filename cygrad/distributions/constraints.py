@@ -35,7 +35,14 @@ class Constraint:
 
 
 class _Dependent(Constraint):
-    """A constraint that depends on the parameters of an instance."""
+    """A constraint that depends on the parameters of an instance.
+
+    Examples
+    --------
+    >>> from cygrad.distributions import constraints
+    >>> constraints.is_dependent(constraints.dependent)
+    True
+    """
 
     def __init__(self, *, is_discrete=NotImplemented, event_dim=NotImplemented):
         self._is_discrete, self._event_dim = is_discrete, event_dim
@@ -57,7 +64,14 @@ class _Dependent(Constraint):
 
 
 class _DependentProperty(property, _Dependent):
-    """A property whose value is a constraint; on the class, a dependent one."""
+    """A property whose value is a constraint; on the class, a dependent one.
+
+    Examples
+    --------
+    >>> from cygrad.distributions import Uniform
+    >>> Uniform(0.0, 2.0).support
+    Interval(lower_bound=0.0, upper_bound=2.0)
+    """
 
     def __init__(self, fn=None, *, is_discrete=NotImplemented, event_dim=NotImplemented):
         super().__init__(fn)
@@ -100,8 +114,7 @@ class _Bounded(Constraint):
 
 
 class interval(_Bounded):
-    """
-    Numbers from `lower_bound` to `upper_bound`, both included.
+    """Numbers from `lower_bound` to `upper_bound`, both included.
 
     Examples
     --------
@@ -116,8 +129,7 @@ class interval(_Bounded):
 
 
 class half_open_interval(_Bounded):
-    """
-    Numbers from `lower_bound` to `upper_bound`, the latter excluded.
+    """Numbers from `lower_bound` to `upper_bound`, the latter excluded.
 
     Examples
     --------
@@ -132,8 +144,7 @@ class half_open_interval(_Bounded):
 
 
 class integer_interval(_Bounded):
-    """
-    Integers from `lower_bound` to `upper_bound`, both included.
+    """Integers from `lower_bound` to `upper_bound`, both included.
 
     Examples
     --------
@@ -148,8 +159,7 @@ class integer_interval(_Bounded):
 
 
 class greater_than(_Bounded):
-    """
-    Numbers above `lower_bound`.
+    """Numbers above `lower_bound`.
 
     Examples
     --------
@@ -164,8 +174,7 @@ class greater_than(_Bounded):
 
 
 class greater_than_eq(_Bounded):
-    """
-    Numbers not below `lower_bound`.
+    """Numbers not below `lower_bound`.
 
     Examples
     --------
@@ -180,8 +189,7 @@ class greater_than_eq(_Bounded):
 
 
 class less_than(_Bounded):
-    """
-    Numbers below `upper_bound`.
+    """Numbers below `upper_bound`.
 
     Examples
     --------
@@ -252,7 +260,17 @@ class independent(Constraint):
 
 
 class MixtureSameFamilyConstraint(Constraint):
-    """Values in the constraint of the components, which have one dimension more."""
+    """Values in the constraint of the components, which have one dimension more.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.distributions import constraints
+    >>> inside = constraints.MixtureSameFamilyConstraint(constraints.positive)
+    >>> inside.check(cygrad.tensor([1.0, -1.0]).unsqueeze(-1))
+    tensor([[ True],
+            [False]])
+    """
 
     def __init__(self, base_constraint):
         self.base_constraint = base_constraint
@@ -275,8 +293,7 @@ class _Parts(Constraint):
 
 
 class cat(_Parts):
-    """
-    Concatenated parts of these lengths.
+    """Concatenated parts of these lengths.
 
     Examples
     --------

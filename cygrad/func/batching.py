@@ -1,63 +1,53 @@
 """
-How operators work on batches: for each row of the table a rule, derived from the row where it can be.
+How operators work on batches: by the rule that the key `vmap` of their row names.
 
-A rule gets a `Call`: the arguments, tensors of the batch having its entries in their first dimension, and gives the
-results in the same form. Four rules are general, and which of them holds is read from the row:
+A rule gets a `Call`: the arguments, tensors of the batch having its entries in their first dimension. It returns the
+results in the same form, or NotImplemented for arguments that it does not cover; then the entries are taken one by one.
 
-elementwise   the row has an element-wise formula: operands are aligned, so that broadcasting means the same;
-along_dims    it has arguments that count dimensions or sizes: these are counted from one further on;
-leading       it works on the last dimensions and takes any number before them;
-one_by_one    everything else, and always right: entry after entry, and the results stacked.
-
-`rules` has those of products, indices and layers. A rule that does not cover its arguments gives NotImplemented; then
-the entries are taken one by one.
+elementwise   operands are aligned, so that they broadcast as their entries would; the default of element-wise rows
+leading       the operator works on the last dimensions, with any number before them
+dims          arguments count dimensions or sizes: from one further on; the default of rows with such arguments
+scan          like dims, and a tensor without dimensions counts as one element
+new_dim       like dims, and the result has one dimension more
+folded        the first dimension counts independent images: the batch is merged with it
+planes        the last dimensions are an image: all dimensions before them are merged
+loop: ...     entry after entry, and the results stacked; the text says why
+family.name   a function in `_core/table/ops`, next to the rows of a family
 """
+
+from copy import copy
+from functools import cache
+from importlib import import_module
 
 from cygrad._core.arrays.dtype import promote_types
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.table.operator import Operator, operators
-from cygrad._core.table.signature import INT, INTS, TENSORS
+from cygrad._core.table.signature import DIMS, INT, INTS, TENSORS
 from cygrad.func.batched import Batched, entry, value_at
 
-__all__ = ["RULES", "Call", "aligned", "along_dims", "call", "leading", "one_by_one"]
+__all__ = ["Call", "call", "refuse_change", "row_function"]
 
-# Arguments that count dimensions, and those that are the shape of a result.
-DIMS = {"dim", "dims", "dim0", "dim1", "dim2", "dimension", "start_dim", "end_dim", "source", "destination"}
+# Arguments that are the shape of a result, and those whose number of sizes is that of the dimensions of an image.
 SHAPES = {"shape", "size"}
-# Rows that work on the last dimensions.
-LEADING = {
-    "adjoint", "alias", "cast", "clone", "contiguous", "distances", "identity_like", "imag_view",
-    "linalg_check_phase", "linalg_cholesky_ex", "linalg_cofactor", "linalg_cofactor_backward", "linalg_cofactor_second",
-    "linalg_det", "linalg_eig", "linalg_eigh", "linalg_eigvals", "linalg_eigvalsh", "linalg_geqrf", "linalg_inv_ex",
-    "linalg_lstsq", "linalg_lu_factor_ex", "linalg_matrix_exp", "linalg_permute_rows", "linalg_qr",
-    "linalg_slogdet", "linalg_solve_triangular", "linalg_solve_with", "linalg_svd", "linalg_svdvals",
-    "matrix_transpose", "one_hot", "positive", "real_view", "refuse_gradient", "tril", "triu", "underived",
-    "unknown_gradient", "view_as_complex", "view_as_real", "written",
-}
-RULES = {}               # name of a row -> its rule, where it cannot be derived
-_found = {}              # function -> its row and whether it modifies its first argument; after a call, the operation
+PLANES = ("n", "kernel_size", "output_size", "size")
+
+
+def row_function(path):
+    """Return the function next to the rows of a family that a row names as ``"family.name"``."""
+    family, _, name = path.partition(".")
+    return getattr(import_module(f"cygrad._core.table.ops.{family}"), name)
 
 
 class Operation:
     """A function of the table: its row, and the rule for batches."""
 
     def __init__(self, function, row, inplace):
-        from cygrad.func import rules  # noqa: F401  (fills RULES)
         self.function, self.inplace, self.name = function, inplace, row["name"]
         self.names, self.kinds, *_, by_name = zip(*row["arguments"], strict=True)
         self.positional = by_name.count(False)
-        self.list, self.view = row["list"], row["view"]
-        self.rule = RULES.get(self.name) or self.derived(row)
-
-    def derived(self, row):
-        """Derive the rule from the row."""
-        if row["forward"] is not None:
-            return elementwise
-        if self.name in LEADING:
-            return leading
-        if not DIMS.isdisjoint(self.names):
-            return along_dims
-        return one_by_one
+        rule = row["vmap"] or "loop: "
+        self.rule = (Call.one_by_one if rule.startswith("loop: ") else row_function(rule) if "." in rule
+                     else getattr(Call, rule))
 
     def __call__(self, arguments):
         """Return the function itself."""
@@ -84,12 +74,12 @@ class Call:
                 self.args.append(value if found is None else found)
 
     def tensors(self):
-        """Yield (index, tensor, is it batched?) of the arguments that are one tensor."""
+        """Return (index, tensor, is it batched?) of the arguments that are one tensor."""
         return [(place, value, self.batched[place]) for place, value in enumerate(self.args)
                 if isinstance(value, Tensor)]
 
     def rank(self, place):
-        """Number of dimensions of an entry."""
+        """Return the number of dimensions of an entry."""
         return self.args[place].ndim - self.batched[place]
 
     def shape(self, place):
@@ -97,30 +87,298 @@ class Call:
         shape = tuple(self.args[place].shape)
         return shape[1:] if self.batched[place] else shape
 
-    def spread(self, value, batched):
-        """Return a tensor with all entries in its first dimension."""
+    def sizes(self, place):
+        """Return an argument of type int[] as a tuple."""
+        return listed(self.args[place])
+
+    def is_empty(self):
+        """Return whether a tensor has no elements."""
+        return any(0 in value.shape for _, value, _ in self.tensors())
+
+    def spread(self, place):
+        """Return an argument with all entries in its first dimension."""
+        return self._spread(self.args[place], self.batched[place])
+
+    def _spread(self, value, batched):
         return value if batched else operators.expand(value, (self.size, *value.shape))
+
+    def _spread_list(self, place):
+        return [self._spread(*pair) for pair in zip(self.args[place], self.batched[place], strict=True)]
+
+    @staticmethod
+    def pad(value, batched, rank):
+        """Return a tensor whose entries have dimensions of size 1 in front of their own, `rank` of them in all."""
+        if not batched or value.ndim > rank:
+            return value
+        return operators.reshape(value, (value.shape[0], *[1] * (rank + 1 - value.ndim), *value.shape[1:]))
+
+    def padded(self, place, rank):
+        """Return an argument whose entries have dimensions of size 1 in front of their own."""
+        return self.pad(self.args[place], self.batched[place], rank)
+
+    @staticmethod
+    def counted(dims, rank):
+        """Return dimensions of an entry as those of the batch; None if one is out of range."""
+        found = [dim.__index__() for dim in listed(dims)]
+        if not all(-rank <= dim < rank for dim in found):
+            return None
+        found = [dim % rank + 1 for dim in found]
+        return tuple(found) if isinstance(dims, (list, tuple)) else found[0]
 
     def named(self, name):
         """Return the index of an argument."""
         return self.operation.names.index(name)
 
     def run(self, arguments=None):
-        """Return the operation itself."""
+        """Call the operator."""
         return self.operation(self.args if arguments is None else arguments)
 
+    def instead(self, operator):
+        """Return the call of another operator with the same arguments."""
+        other = copy(self)
+        other.operation = operation_of(operator)
+        return other
 
-MOST_NESTED = 64          # nested sequences, as everywhere
+    # ---- rules
+
+    def aligned(self):
+        """Return the arguments, with operands that broadcast as their entries would."""
+        tensors = self.tensors()
+        rank = max(self.rank(place) for place, _, _ in tensors)
+        arguments = list(self.args)
+        for place, _, _ in tensors:
+            arguments[place] = self.padded(place, rank)
+        return arguments
+
+    def elementwise(self):
+        """Align operands; 0-dim entries do not decide the dtype, as in single calls."""
+        arguments = self.aligned()
+        tensors = self.tensors()
+        if len({value.dtype for _, value, _ in tensors}) > 1:
+            wide = [value.dtype for place, value, _ in tensors if self.rank(place)]
+            if wide:
+                common = wide[0]
+                for dtype in wide[1:]:
+                    common = promote_types(common, dtype)
+                for place, value, batched in tensors:
+                    if batched and not self.rank(place) and kind(value.dtype) and kind(value.dtype) <= kind(common):
+                        arguments[place] = operators.cast(arguments[place], common)
+        return self.run(arguments)
+
+    def leading(self):
+        """Treat the batch as another leading dimension; operands get the same number of them."""
+        tensors = self.tensors()
+        if not tensors:
+            return self.run([self._spread_list(place) if isinstance(value, list) else value
+                             for place, value in enumerate(self.args)])
+        if len(tensors) == 1:
+            return self.run()
+        rank = max(self.rank(place) for place, _, _ in tensors)
+        arguments = list(self.args)
+        for place, _, _ in tensors:
+            wanted = rank - (self.operation.names[place] == "pivots")        # a vector for each matrix
+            arguments[place] = self.pad(self.spread(place), True, wanted)
+        return self.run(arguments)
+
+    def dims(self, scan=False, rank=None, shared=None):
+        """
+        Count dimensions from the one after the batch; shapes begin with the batch size.
+
+        Parameters
+        ----------
+        scan : bool
+            Whether the operator takes a 0-dim tensor as one element.
+        rank : int, optional
+            How many dimensions are counted: by default those of `shape`, or else of the first argument.
+        shared : int, optional
+            The index of an argument that must be the same for all entries.
+        """
+        operation, arguments = self.operation, list(self.args)
+        lifted = flat = None
+        if rank is None:
+            rank = self._counted_rank()
+        if rank is None or (shared is not None and self.batched[shared]):
+            return NotImplemented
+        keeps = "keepdim" in operation.names
+        if rank == 0:
+            if "shape" in operation.names or not (keeps or scan):
+                return NotImplemented
+            lifted, rank = True, 1
+        for place, (name, kind) in enumerate(zip(operation.names, operation.kinds, strict=True)):
+            value = arguments[place]
+            if place == shared:
+                continue
+            if kind == TENSORS:
+                if any(part is None for part in value) or len({part.ndim - batched for part, batched in zip(
+                        value, self.batched[place], strict=True)}) != 1:
+                    return NotImplemented
+                arguments[place] = self._spread_list(place)
+            elif isinstance(value, Tensor):
+                arguments[place] = self.spread(place)
+                if lifted:
+                    arguments[place] = operators.unsqueeze(arguments[place], 1)
+            elif name in DIMS and kind in (INT, INTS):
+                if value is None or (kind == INTS and keeps and len(listed(value)) == 0):
+                    if kind == INT or not keeps:
+                        flat = place
+                        continue
+                    value = tuple(range(rank))
+                arguments[place] = self.counted(value, rank)
+                if arguments[place] is None:
+                    return NotImplemented
+            elif name in SHAPES and kind == INTS:
+                arguments[place] = (self.size, *listed(value))
+        if flat is not None:
+            return self._flat(arguments, flat)
+        results = self.run(arguments)
+        return mapped(results, lambda result: operators.reshape(result, (self.size,))) if lifted else results
+
+    def scan(self):
+        """Count dimensions; a tensor without dimensions counts as one element."""
+        return self.dims(scan=True)
+
+    def new_dim(self):
+        """Count dimensions of a result that has one more than the first argument."""
+        rank = self._counted_rank()
+        return NotImplemented if rank is None else self.dims(rank=rank + 1)
+
+    def _counted_rank(self):
+        """Return how many dimensions an entry of the first argument has, or the shape that it comes from."""
+        if "shape" in self.operation.names:
+            return len(self.sizes(self.named("shape")))
+        first, batched = self.args[0], self.batched[0]
+        if isinstance(first, list):
+            if not first or first[0] is None:
+                return None
+            first, batched = first[0], batched[0]
+        return first.ndim - batched
+
+    def _flat(self, arguments, place):
+        """Count elements in row-major order, without a dimension."""
+        shape, kind = self.shape(0), self.operation.kinds[place]
+        arguments = [operators.reshape(value, (self.size, -1)) if isinstance(value, Tensor) else value
+                     for value in arguments]
+        arguments[place] = 1 if kind == INT else (1,)
+        keeps = "keepdim" in self.operation.names and arguments[self.named("keepdim")]
+        results = self.run(arguments)
+        if kind == INTS:
+            return operators.reshape(results, (self.size, *shape))
+        return operators.reshape(results, (self.size, *[1] * len(shape))) if keeps else results
+
+    def fold(self, place):
+        """Return an argument whose first dimension is merged with the batch."""
+        value = self.spread(place)
+        return operators.reshape(value, (value.shape[0] * value.shape[1], *value.shape[2:]))
+
+    def unfold(self, results):
+        """Return results whose first dimension is split into the batch and what was merged with it."""
+        return mapped(results, lambda result: operators.reshape(
+            result, (self.size, result.shape[0] // max(self.size, 1), *result.shape[1:])))
+
+    def folded(self):
+        """Merge the batch with the first dimension of all tensors."""
+        if self.is_empty():
+            return NotImplemented
+        for place, *_ in self.tensors():
+            self.args[place] = self.fold(place)
+        return self.unfold(self.run())
+
+    def planes(self):
+        """Run plane by plane: each plane of each entry is an image of one channel."""
+        names = self.operation.names
+        place = self.named(next(name for name in PLANES if name in names))
+        n = len(self.args[place]) if self.operation.kinds[place] == INTS else self.args[place]
+        arguments, lead = list(self.args), self.shape(0)[:self.rank(0) - n]
+        for place, value, _ in self.tensors():
+            value = self.spread(place)
+            if 0 in value.shape:
+                return NotImplemented
+            arguments[place] = operators.reshape(value, (-1, 1, *value.shape[value.ndim - n:]))
+        if "shape" in names:
+            place = self.named("shape")
+            shape = self.args[place]
+            if len(shape) != self.rank(0):
+                return NotImplemented
+            arguments[place] = (arguments[0].shape[0], 1, *shape[len(shape) - n:])
+        return mapped(self.run(arguments),
+                      lambda result: operators.reshape(result, (self.size, *lead, *result.shape[2:])))
+
+    def one_by_one(self):
+        """Run entry by entry, and stack the results."""
+        parts = []
+        for value, batched in zip(self.args, self.batched, strict=True):
+            if batched is True:
+                parts.append(operators.unbind(value, 0) if self.size else [value.new_zeros(tuple(value.shape)[1:])])
+            elif isinstance(batched, list) and any(batched):
+                entries = [operators.unbind(part, 0) if inside and self.size
+                           else [part.new_zeros(tuple(part.shape)[1:]) if inside else part] * max(self.size, 1)
+                           for part, inside in zip(value, batched, strict=True)]
+                parts.append([list(row) for row in zip(*entries, strict=True)])
+            else:
+                parts.append([value] * max(self.size, 1))
+        if self.operation.inplace:
+            if self.size:
+                views = [operators.select(self.args[0], 0, number) for number in range(self.size)]
+                for number, view in enumerate(views):
+                    self.operation([view, *[part[number] for part in parts[1:]]])
+            return None
+        rows = [self.operation(list(arguments)) for arguments in zip(*parts, strict=True)]
+        if not isinstance(rows[0], tuple):
+            return self._stacked(rows)
+        made = [self._stacked(column) for column in zip(*rows, strict=True)]
+        return type(rows[0])(*made) if hasattr(rows[0], "_fields") else tuple(made)
+
+    def _stacked(self, results):
+        """Return the results for all entries as one tensor."""
+        if results[0] is None:
+            return None
+        if not isinstance(results[0], Tensor):
+            if all(result == results[0] for result in results):
+                return results[0]
+            raise RuntimeError(f"vmap: {self.operation.name}: the result is no Tensor, and would depend on the entry "
+                               "of the batch. Data-dependent control flow is possible outside of vmap only.")
+        shapes = {tuple(result.shape) for result in results}
+        if len(shapes) > 1:
+            raise RuntimeError(f"vmap: {self.operation.name}: the shape of the result depends on values, and differs "
+                               f"between the entries of the batch (got {sorted(shapes)[:2]}). Such dynamic shapes are "
+                               "possible outside of vmap only.")
+        stacked = operators.stack(list(results), 0)
+        return stacked if self.size else operators.slice(stacked, 0, 0, 0, 1)
+
+
+def listed(value):
+    """Return an integer or a sequence of them as a tuple."""
+    return tuple(value) if isinstance(value, (list, tuple)) else (value,)
+
+
+def kind(dtype):
+    """bool, integer, real, complex: 0 to 3."""
+    if dtype.is_complex:
+        return 3
+    return 2 if dtype.is_floating_point else int(str(dtype).rpartition(".")[2] != "bool")
+
+
+def mapped(results, change):
+    """Apply a function to results of any structure."""
+    if isinstance(results, Tensor):
+        return change(results)
+    made = [mapped(result, change) for result in results]
+    return type(results)(*made) if hasattr(results, "_fields") else type(results)(made)
+
+
+@cache
+def _operation(function):
+    row = function.row if isinstance(function, Operator) else operators.index_put_into.row
+    return Operation(function, row, not isinstance(function, Operator) or function.is_inplace)
 
 
 def operation_of(function):
     """Return the `Operation` of a function of the table; None for others."""
-    found = _found.get(function)
-    if found is None and isinstance(function, Operator):
-        found = _found[function] = Operation(function, function.row, function.is_inplace)
-    elif found is None and function is operators.index_put_into_:
-        found = _found[function] = Operation(function, operators.index_put_into.row, True)
-    return found
+    is_row = isinstance(function, Operator) or function is operators.index_put_into_
+    return _operation(function) if is_row else None
+
+
+MOST_NESTED = 64          # nested sequences, as everywhere
 
 
 def top_level(arguments, depth=0):
@@ -144,25 +402,24 @@ def call(function, args, kwargs):
     out = kwargs.pop("out", None)
     operation = operation_of(function)
     if operation is None:
-        from cygrad.func.rules import BY_NAME
+        from cygrad.func.functions import FUNCTIONS
         arguments = [*args, *kwargs.values()]
         name = getattr(function, "__name__", "")
-        if name not in BY_NAME:
+        if name not in FUNCTIONS:
             raise NotImplementedError(f"vmap: {name or function!r} has no rule for batches. Call it outside of vmap.")
-        return BY_NAME[name](function, top_level(arguments), args, kwargs)
+        return FUNCTIONS[name](function, top_level(arguments), args, kwargs)
     arguments = [*args, *[kwargs[name] for name in operation.names[len(args):]]]
     level = top_level(arguments)
     found = Call(operation, level, arguments)
     if operation.inplace:
         if found.batched[0] is False:
-            refuse_change(operation.name, found)
-        results = operation.rule(found)
-        if results is NotImplemented:
-            one_by_one(found)
+            refuse_change(operation.name, level)
+        if operation.rule(found) is NotImplemented:
+            found.one_by_one()
         return arguments[0]
     results = operation.rule(found)
     if results is NotImplemented:
-        results = one_by_one(found)
+        results = found.one_by_one()
     wrapped = wrap(results, level)
     if out is None:
         return wrapped
@@ -173,10 +430,10 @@ def call(function, args, kwargs):
     return out.copy_(wrapped)
 
 
-def refuse_change(name, call):
+def refuse_change(name, level):
     """Refuse writing entries of a batch to an unbatched tensor."""
     raise RuntimeError(f"vmap: {name}_: what differs between the entries of a batch cannot be written inplace into a "
-                       f"tensor that is the same for all of them (got one for {call.size} entries). Use the form "
+                       f"tensor that is the same for all of them (got one for {level.size} entries). Use the form "
                        "without underscore, or make the tensor with new_zeros, zeros_like or clone of a batched one.")
 
 
@@ -188,207 +445,3 @@ def wrap(results, level):
         made = [wrap(result, level) for result in results]
         return type(results)(*made) if hasattr(results, "_fields") else tuple(made)
     return [wrap(result, level) for result in results] if isinstance(results, list) else results
-
-
-# ---- rules
-
-def padded(value, batched, rank, wanted):
-    """Add dimensions of size 1 in front of the entries of a tensor."""
-    if not batched or rank >= wanted:
-        return value
-    return operators.reshape(value, (value.shape[0], *[1] * (wanted - rank), *value.shape[1:]))
-
-
-def aligned(call, arguments=None):
-    """Align operands so that they broadcast as their entries would."""
-    tensors = call.tensors()
-    rank = max(call.rank(place) for place, _, _ in tensors)
-    arguments = list(call.args)
-    for place, value, batched in tensors:
-        arguments[place] = padded(value, batched, call.rank(place), rank)
-    return arguments
-
-
-def elementwise(call):
-    """Align operands; 0-dim entries do not decide the dtype, as in single calls."""
-    arguments = aligned(call)
-    tensors = call.tensors()
-    if len({value.dtype for _, value, _ in tensors}) > 1:
-        wide = [value.dtype for place, value, _ in tensors if call.rank(place)]
-        if wide:
-            common = wide[0]
-            for dtype in wide[1:]:
-                common = promote_types(common, dtype)
-            for place, value, batched in tensors:
-                if batched and not call.rank(place) and kind(value.dtype) and kind(value.dtype) <= kind(common):
-                    arguments[place] = operators.cast(arguments[place], common)
-    return call.run(arguments)
-
-
-def kind(dtype):
-    """bool, integer, real, complex: 0 to 3."""
-    if dtype.is_complex:
-        return 3
-    return 2 if dtype.is_floating_point else int(str(dtype).rpartition(".")[2] != "bool")
-
-
-def leading(call):
-    """Treat the batch as another leading dimension; operands get the same number of them."""
-    tensors = call.tensors()
-    if len(tensors) == 1:
-        return call.run()
-    rank = max(call.rank(place) for place, _, _ in tensors)
-    arguments = list(call.args)
-    for place, value, batched in tensors:
-        wanted = rank - (call.operation.names[place] == "pivots")        # a vector for each matrix
-        arguments[place] = padded(call.spread(value, batched), True, call.rank(place), wanted)
-    return call.run(arguments)
-
-
-def counted(dims, rank):
-    """Return dimensions of an entry as those of the batch; None if one is out of range."""
-    single = not isinstance(dims, (list, tuple))
-    found = [dim.__index__() for dim in ([dims] if single else dims)]
-    if not all(-rank <= dim < rank for dim in found):
-        return None
-    found = [dim % rank + 1 for dim in found]
-    return found[0] if single else tuple(found)
-
-
-def along_dims(call):
-    """Count dimensions from the one after the batch; shapes begin with the batch size."""
-    operation = call.operation
-    arguments = list(call.args)
-    lifted = flat = None
-    rank = _rank_of(call)
-    if rank is None:
-        return NotImplemented
-    keeps = "keepdim" in operation.names
-    if rank == 0:
-        if "shape" in operation.names or (not keeps and operation.name not in SCANS):
-            return NotImplemented
-        lifted, rank = True, 1
-    for place, (name, kind) in enumerate(zip(operation.names, operation.kinds, strict=True)):
-        value = arguments[place]
-        if kind == TENSORS:
-            if any(part is None for part in value):
-                return NotImplemented
-            ranks = {part.ndim - batched for part, batched in zip(value, call.batched[place], strict=True)}
-            if len(ranks) != 1:
-                return NotImplemented
-            arguments[place] = [call.spread(*pair) for pair in zip(value, call.batched[place], strict=True)]
-        elif isinstance(value, Tensor):
-            if name == "index" and operation.name.startswith("index"):       # of one dimension, regardless of self
-                if call.batched[place]:
-                    return NotImplemented
-                continue
-            arguments[place] = call.spread(value, call.batched[place])
-            if lifted:
-                arguments[place] = operators.unsqueeze(arguments[place], 1)
-        elif name in DIMS and kind in (INT, INTS):
-            if value is None or (kind == INTS and keeps and len(_listed(value)) == 0):
-                if kind == INT or operation.name == "roll":
-                    flat = place
-                    continue
-                value = tuple(range(rank)) if operation.name != "squeeze" else tuple(
-                    dim for dim, size in enumerate(call.shape(0)) if size == 1)
-            arguments[place] = counted(value, rank)
-            if arguments[place] is None:
-                return NotImplemented
-        elif name in SHAPES and kind == INTS and operation.name not in PARTS:
-            arguments[place] = (call.size, *_listed(value))
-    if flat is not None:
-        return _flat(call, arguments, flat)
-    results = call.run(arguments)
-    return _each(results, lambda result: operators.reshape(result, (call.size,))) if lifted else results
-
-
-# Rows whose results are 0-dim if the argument is; whose `size` is no shape; that add a dimension.
-SCANS = {"cumsum", "cumsum_reverse", "cumprod", "softmax", "log_softmax", "softmax_backward", "log_softmax_backward",
-         "cummax", "cummin", "logcumsumexp", "sort", "argsort", "flip"}
-PARTS = {"unfold", "fft_c2r", "fft_weigh"}
-ADDING = {"unsqueeze", "stack"}
-
-
-def _listed(value):
-    return tuple(value) if isinstance(value, (list, tuple)) else (value,)
-
-
-def _rank_of(call):
-    """
-    Return how many dimensions the call counts: those of an entry of the first argument, or of the shape it comes from.
-    """
-    names = call.operation.names
-    if "shape" in names and call.operation.name not in ("reshape", "scatter_backward"):
-        return len(_listed(call.args[call.named("shape")]))
-    first, batched = call.args[0], call.batched[0]
-    if isinstance(first, list):
-        if not first or first[0] is None:
-            return None
-        first, batched = first[0], batched[0]
-    return first.ndim - batched + (call.operation.name in ADDING)
-
-
-def _each(results, change):
-    """Apply a function to results of any structure."""
-    if isinstance(results, Tensor):
-        return change(results)
-    made = [_each(result, change) for result in results]
-    return type(results)(*made) if hasattr(results, "_fields") else type(results)(made)
-
-
-def _flat(call, arguments, place):
-    """Without a dimension, elements count in row-major order."""
-    shape = call.shape(0)
-    arguments = [operators.reshape(value, (call.size, -1)) if isinstance(value, Tensor) else value
-                 for value in arguments]
-    arguments[place] = 1 if call.operation.kinds[place] == INT else (1,)
-    keeps = "keepdim" in call.operation.names and arguments[call.named("keepdim")]
-    results = call.run(arguments)
-    if call.operation.name == "roll":
-        return operators.reshape(results, (call.size, *shape))
-    return operators.reshape(results, (call.size, *[1] * len(shape))) if keeps else results
-
-
-def one_by_one(call):
-    """Run entry by entry, and stack the results."""
-    parts = []
-    for value, batched in zip(call.args, call.batched, strict=True):
-        if batched is True:
-            parts.append(operators.unbind(value, 0) if call.size else [value.new_zeros(tuple(value.shape)[1:])])
-        elif isinstance(batched, list) and any(batched):
-            listed = [operators.unbind(part, 0) if inside and call.size
-                      else [part.new_zeros(tuple(part.shape)[1:]) if inside else part] * max(call.size, 1)
-                      for part, inside in zip(value, batched, strict=True)]
-            parts.append([list(entries) for entries in zip(*listed, strict=True)])
-        else:
-            parts.append([value] * max(call.size, 1))
-    if call.operation.inplace:
-        if call.size:
-            views = [operators.select(call.args[0], 0, number) for number in range(call.size)]
-            for number, view in enumerate(views):
-                call.operation([view, *[part[number] for part in parts[1:]]])
-        return None
-    rows = [call.operation(list(arguments)) for arguments in zip(*parts, strict=True)]
-    if not isinstance(rows[0], tuple):
-        return _stacked(call, rows)
-    made = [_stacked(call, column) for column in zip(*rows, strict=True)]
-    return type(rows[0])(*made) if hasattr(rows[0], "_fields") else tuple(made)
-
-
-def _stacked(call, results):
-    """Return the results for all entries as one tensor."""
-    if results[0] is None:
-        return None
-    if not isinstance(results[0], Tensor):
-        if all(result == results[0] for result in results):
-            return results[0]
-        raise RuntimeError(f"vmap: {call.operation.name}: the result is no Tensor, and would depend on the entry of "
-                           "the batch. Data-dependent control flow is possible outside of vmap only.")
-    shapes = {tuple(result.shape) for result in results}
-    if len(shapes) > 1:
-        raise RuntimeError(f"vmap: {call.operation.name}: the shape of the result depends on values, and differs "
-                           f"between the entries of the batch (got {sorted(shapes)[:2]}). Such dynamic shapes are "
-                           "possible outside of vmap only.")
-    stacked = operators.stack(list(results), 0)
-    return stacked if call.size else operators.slice(stacked, 0, 0, 0, 1)

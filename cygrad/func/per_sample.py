@@ -15,14 +15,13 @@ from cygrad._core.graph.node import AccumulateGrad
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.table.operator import operators
 from cygrad._core.table.signature import OPERAND, TENSOR, TENSORS
-from cygrad.func.per_sample_rules import PRODUCTS, RULES, product_of
+from cygrad.func.batching import row_function
 from cygrad.func.vmap import vmap
 
 __all__ = ["per_sample_grad"]
 
 # Arguments that are the same for all samples, whatever their shapes.
 SHARED = {"weight", "bias", "panels", "back"}
-OPERATORS = {name for name, _ in PRODUCTS}
 
 
 def per_sample_grad(losses, parameters):
@@ -73,7 +72,7 @@ def per_sample_grad(losses, parameters):
         raise RuntimeError("per_sample_grad: losses must be a Tensor of shape (n,) with a graph (got "
                            f"{tuple(losses.shape) if isinstance(losses, Tensor) else type(losses).__name__}). Use "
                            "reduction='none'.")
-    found = product_gradients(losses, parameters, OPERATORS)
+    found = product_gradients(losses, parameters)
     if found is None:
         with no_grad():
             uses = _Uses(losses, parameters)
@@ -121,7 +120,7 @@ class _Uses:
                 part = _parts(node, edge, gradient, like, self.count, products)
             total = part if total is None else total if part is None else total + part
         if products:
-            part = product_of(products)
+            part = _product_of(products)
             total = part if total is None else total + part
         return total
 
@@ -129,7 +128,7 @@ class _Uses:
 @cache
 def _differentiable(operator):
     """Return the indices of the arguments of edges; None if the operator mixes the samples of a batch."""
-    if "batch_norm" in operator.name or operator.row["list"] or TENSORS in [
+    if isinstance(operator.row["per_sample"], str) or operator.row["list"] or TENSORS in [
             kind for name, kind, *_ in operator.row["arguments"] if name in operator.formulas]:
         return None
     return [number for number, name in enumerate(operator.arguments) if name in operator.formulas]
@@ -147,8 +146,10 @@ def _used(node, edge):
     operator = node._operator() if isinstance(node, NativeNode) else None
     arguments = None if operator is None else _differentiable(operator)
     if arguments is None:
-        raise RuntimeError(f"per_sample_grad: {node.name()} has no gradients of single samples (got a parameter "
-                           "that it uses). Use vmap(grad(...)) of cygrad.func.")
+        rules = operator and operator.row["per_sample"]
+        raise RuntimeError(f"per_sample_grad: {node.name()} has no gradients of single samples"
+                           f"{': ' + rules if isinstance(rules, str) else ''} (got a parameter that it uses). Use "
+                           "vmap(grad(...)) of cygrad.func.")
     return operator, arguments[edge]
 
 
@@ -170,8 +171,8 @@ def _parts(node, edge, gradient, like, count, products):
     """Return the per-sample gradient of one use of a parameter; None if it was added to `products`."""
     operator, argument = _used(node, edge)
     dim = _dimension(node, operator, gradient, count)
-    found, use = _by_rule(node, operator, argument, gradient, like, dim), (operator.name, operator.arguments[argument])
-    if found is not None and use in PRODUCTS:
+    found = _by_rule(node, operator, argument, gradient, like, dim)
+    if isinstance(found, tuple):
         products.append(found)
         return None
     if found is not None:
@@ -198,22 +199,43 @@ def _parts(node, edge, gradient, like, count, products):
 
 
 def _by_rule(node, operator, argument, gradient, like, dim):
-    """Return the result of the rule for this use of a parameter; None without one, or if it does not apply."""
-    use = (operator.name, operator.arguments[argument])
+    """
+    Return the per-sample gradient by the rule that the row names for an argument; None without one, or if it does not
+    apply. The rule `outer` gives the factors of a product.
+    """
+    rule = (operator.row["per_sample"] or {}).get(operator.arguments[argument])
+    if rule is None:
+        return None
+    gradient = operators.movedim(gradient, dim, 0) if dim else gradient
 
     def saved(name):
         value = getattr(node, f"_saved_{name}")
         value = value.detach() if isinstance(value, Tensor) else value
         return operators.movedim(value, dim, 0) if dim and isinstance(value, Tensor) else value
 
-    if use in PRODUCTS:
+    if rule == "outer":
         values = saved("self")
-        gradient = operators.movedim(gradient, dim, 0) if dim else gradient
         fits = like.ndim == 2 and values.ndim == gradient.ndim > 1 and not gradient.is_complex()
         return (gradient, values) if fits else None
-    if use not in RULES:
-        return None
-    return RULES[use](operators.movedim(gradient, dim, 0) if dim else gradient, saved, like)
+    part = gradient if rule == "sum" else row_function(rule)(gradient, saved, like)
+    return None if part is None or part.ndim <= like.ndim else _summed(part, like)
+
+
+def _summed(part, like):
+    """Sum to the shape of a broadcast parameter, for each sample."""
+    shape = (1,) * (part.ndim - like.ndim) + tuple(like.shape)
+    dims = [dim for dim in range(1, part.ndim) if shape[dim] == 1 and part.shape[dim] != 1]
+    return (part.sum(dims, keepdim=True) if dims else part).reshape(part.shape[0], *like.shape)
+
+
+def _product_of(pairs):
+    """Sum the outer products of gradients (n, ..., out) and inputs (n, ..., in) over uses and steps: (n, out, in)."""
+    gradient, values = pairs[0]
+    if len(pairs) == 1 and gradient.ndim == 2:
+        return operators.matmul(gradient.unsqueeze(2), values.unsqueeze(1))
+    rows = [[part.reshape(part.shape[0], -1, part.shape[-1]) for part in pair] for pair in pairs]
+    gradient, values = (side[0] if len(side) == 1 else operators.cat(list(side), 1) for side in zip(*rows, strict=True))
+    return operators.matmul(gradient.mT, values)
 
 
 def _dimension(node, operator, gradient, count):

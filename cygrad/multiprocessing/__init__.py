@@ -28,8 +28,7 @@ __all__ = [
 
 
 def get_all_sharing_strategies():
-    """
-    Return the sharing strategies: file descriptors.
+    """Return the sharing strategies: file descriptors.
 
     Examples
     --------
@@ -41,8 +40,7 @@ def get_all_sharing_strategies():
 
 
 def get_sharing_strategy():
-    """
-    Return the sharing strategy.
+    """Return the sharing strategy.
 
     Examples
     --------
@@ -61,6 +59,11 @@ def set_sharing_strategy(new_strategy):
     ----------
     new_strategy : {"file_descriptor", "file_system"}
         Both are accepted; files have no name, so none is left in the file system.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.multiprocessing.set_sharing_strategy("file_system")
     """
     if new_strategy not in ("file_descriptor", "file_system"):
         raise ValueError(f"set_sharing_strategy: expected 'file_descriptor' or 'file_system' (got {new_strategy!r}).")

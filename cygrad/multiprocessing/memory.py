@@ -12,6 +12,7 @@ import numpy as np
 
 import cygrad
 from cygrad import Tensor
+from cygrad._system import unnamed_file
 
 __all__ = ["Region", "is_shared", "placed", "region_of", "share"]
 
@@ -42,7 +43,7 @@ class Region(mmap.mmap):
     @classmethod
     def new(cls, size):
         """Allocate zeroed memory of `size` bytes."""
-        descriptor = os.memfd_create("cygrad")
+        descriptor = unnamed_file()
         try:
             os.ftruncate(descriptor, max(size, 1))
             return cls(descriptor, max(size, 1))

@@ -12,7 +12,14 @@ __all__ = ["ProcessContext", "ProcessException", "ProcessExitedException", "Proc
 
 
 class ProcessException(Exception):
-    """A process has failed: its index is ``error_index``, its process id ``pid``."""
+    """A process has failed: its index is ``error_index``, its process id ``pid``.
+
+    Examples
+    --------
+    >>> from cygrad.multiprocessing import ProcessException
+    >>> ProcessException("failed", error_index=1, pid=10).error_index
+    1
+    """
 
     def __init__(self, msg, error_index, pid):
         super().__init__(msg)
@@ -23,11 +30,32 @@ class ProcessException(Exception):
 
 
 class ProcessRaisedException(ProcessException):
-    """A process has raised an exception; the message is its traceback."""
+    """A process has raised an exception; the message is its traceback.
+
+    Examples
+    --------
+    >>> from cygrad.multiprocessing import ProcessRaisedException, start_processes
+    >>> try:
+    ...     start_processes(len, start_method="fork")
+    ... except ProcessRaisedException as error:
+    ...     print(error.error_index)
+    0
+    """
 
 
 class ProcessExitedException(ProcessException):
-    """A process has exited with a nonzero code, or by a signal."""
+    """A process has exited with a nonzero code, or by a signal.
+
+    Examples
+    --------
+    >>> import os
+    >>> from cygrad.multiprocessing import ProcessExitedException, start_processes
+    >>> try:
+    ...     start_processes(os._exit, nprocs=2, start_method="fork")
+    ... except ProcessExitedException as error:
+    ...     print(error.exit_code)
+    1
+    """
 
     def __init__(self, msg, error_index, error_pid, exit_code, signal_name=None):
         super().__init__(msg, error_index, error_pid)
@@ -46,7 +74,18 @@ def _run(function, number, args, errors):
 
 
 class ProcessContext:
-    """Processes of `start_processes`."""
+    """Processes of `start_processes`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> import time
+    >>> context = cygrad.multiprocessing.start_processes(time.sleep, nprocs=2, join=False, start_method="fork")
+    >>> len(context.pids())
+    2
+    >>> while not context.join():
+    ...     pass
+    """
 
     def __init__(self, processes, errors):
         self.processes = processes
@@ -121,7 +160,16 @@ class ProcessContext:
 
 
 class SpawnContext(ProcessContext):
-    """Processes of `spawn`."""
+    """Processes of `spawn`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> import operator
+    >>> context = cygrad.multiprocessing.spawn(operator.add, (1,), nprocs=1, join=False)
+    >>> context.join()
+    True
+    """
 
 
 def start_processes(fn, args=(), nprocs=1, join=True, daemon=False, start_method="spawn"):
@@ -144,6 +192,12 @@ def start_processes(fn, args=(), nprocs=1, join=True, daemon=False, start_method
     -------
     ProcessContext or None
         None after waiting.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> import operator
+    >>> cygrad.multiprocessing.start_processes(operator.add, (1,), nprocs=2, start_method="fork")
     """
     return _start(ProcessContext, fn, args, nprocs, join, daemon, start_method)
 
@@ -161,6 +215,12 @@ def spawn(fn, args=(), nprocs=1, join=True, daemon=False, start_method="spawn"):
     Returns
     -------
     SpawnContext or None
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> import operator
+    >>> cygrad.multiprocessing.spawn(operator.add, (1,), nprocs=2)
     """
     return _start(SpawnContext, fn, args, nprocs, join, daemon, start_method)
 

@@ -77,7 +77,7 @@ class Buffer(Tensor):
     ...         super().__init__()
     ...         self.total = nn.Buffer(cygrad.zeros(2))
     >>> dict(Mean().named_buffers())
-    {'total': _BareBuffer([0., 0.])}
+    {'total': tensor([0., 0.])}
     """
 
     __torch_function__ = disabled_torch_function

@@ -12,7 +12,7 @@ import numpy as np
 
 import cygrad
 from cygrad import Tensor, composite, special
-from cygrad._core.table.operator import operators
+from cygrad._core.table.operator import Operator, operators
 from cygrad.numpy_protocols.arrays import (
     NUMBERS,
     NotNumeric,
@@ -28,17 +28,6 @@ from cygrad.numpy_protocols.arrays import (
 from cygrad.numpy_protocols.outputs import write
 
 __all__ = ["SLOTS", "UFUNCS", "call", "general", "row_of"]
-
-# Ufuncs with the same name here; and the others, with their names here.
-_NAMES = """
-    absolute:abs add arccos:acos arccosh:acosh arcsin:asin arcsinh:asinh arctan:atan arctan2:atan2 arctanh:atanh
-    bitwise_and bitwise_or bitwise_xor ceil conjugate:conj copysign cos cosh deg2rad degrees:rad2deg divide:div
-    equal:eq exp exp2 expm1 fabs:abs float_power:pow_tensor floor floor_divide fmax fmin fmod gcd greater:gt
-    greater_equal:ge heaviside hypot invert:bitwise_not isfinite isinf isnan lcm left_shift less:lt less_equal:le log
-    log10 log1p log2 logaddexp logaddexp2 logical_and logical_not logical_or logical_xor maximum minimum
-    multiply:mul negative:neg nextafter not_equal:ne positive:clone power:pow_tensor rad2deg radians:deg2rad remainder
-    right_shift rint:round signbit sin sinh sqrt square subtract:sub tan tanh trunc
-"""
 
 
 def _cbrt(x):
@@ -74,10 +63,10 @@ def _vecdot(x, y):
     return cast((cygrad.conj(x) * y).sum(-1), x.dtype)
 
 
-# Functions of Tensors that have the dtypes NumPy promotes to.
+# Functions of Tensors that have the dtypes NumPy promotes to: rows with the key `numpy`, and what is composed of rows.
 UFUNCS = {
-    **{getattr(np, theirs): getattr(operators, ours or theirs) for theirs, _, ours in
-       (names.partition(":") for names in _NAMES.split())},
+    **{getattr(np, name): operator for operator in vars(operators).values() if isinstance(operator, Operator)
+       and not operator.is_inplace for name in operator.row["numpy"]},
     np.sign: _sign, np.cbrt: _cbrt, np.divmod: _divmod, np.modf: _modf, np.reciprocal: _reciprocal, np.vecdot: _vecdot,
     np.matmul: _matmul,
     np.frexp: composite.FUNCTIONS["frexp"], np.ldexp: composite.FUNCTIONS["ldexp"],

@@ -11,7 +11,7 @@ __all__ = ["OptimizerHooks", "hooked", "register_optimizer_step_post_hook", "reg
 class OptimizerHooks:
     """The hooks of an optimizer: a dict for each kind, in the order of calls."""
 
-    __slots__ = ("after_load", "after_step", "before_load", "before_save", "before_step", "saved")    # kinds
+    __slots__ = ("after_load", "after_step", "before_load", "before_save", "before_step", "saved")     # read by guards
 
     def __init__(self):
         self.before_step, self.after_step = {}, {}

@@ -39,6 +39,15 @@ class Event:
         Bytes allocated and not freed, if recorded.
     cpu_parent : Event or None
     cpu_children : list of Event
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.profiler import profile
+    >>> with profile() as p:
+    ...     x = cygrad.ones(2).exp()
+    >>> [event.name for event in p.events()]
+    ['exp']
     """
 
     def __init__(self, name, kind, start, parent, shapes):
@@ -77,6 +86,15 @@ class EventAverage:
     count : int
     cpu_time_total, self_cpu_time_total, cpu_time : float
         Microseconds of all, of all without nested events, and the average.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.profiler import profile
+    >>> with profile() as p:
+    ...     x = cygrad.ones(2).exp().exp()
+    >>> {average.key: average.count for average in p.key_averages()}
+    {'exp': 2}
     """
 
     def __init__(self, event):
@@ -122,7 +140,17 @@ COLUMNS = {
 
 
 class EventList(list):
-    """A list of events or averages that prints as a table."""
+    """A list of events or averages that prints as a table.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.profiler import profile
+    >>> with profile() as p:
+    ...     x = cygrad.ones(2).exp()
+    >>> "Self CPU" in p.key_averages().table(sort_by="cpu_time_total")
+    True
+    """
 
     def __init__(self, events=(), *, with_memory=False, with_shapes=False):
         super().__init__(events)

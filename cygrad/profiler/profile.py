@@ -13,8 +13,7 @@ __all__ = ["ProfilerAction", "ProfilerActivity", "ProfilerState", "profile", "re
 
 
 class ProfilerActivity(enum.Enum):
-    """
-    Profiled devices: only the CPU.
+    """Profiled devices: only the CPU.
 
     Examples
     --------
@@ -27,14 +26,20 @@ class ProfilerActivity(enum.Enum):
 
 
 class ProfilerState(enum.Enum):
-    """States of the profiler, for compatibility."""
+    """States of the profiler, for compatibility.
+
+    Examples
+    --------
+    >>> from cygrad.profiler import ProfilerState
+    >>> ProfilerState.CPU.name
+    'CPU'
+    """
 
     Disabled, CPU, CUDA, NVTX, ITT, PRIVATEUSE1, KINETO = range(7)
 
 
 class ProfilerAction(enum.Enum):
-    """
-    Actions in a step: none, warm-up, recording, and recording followed by ``on_trace_ready``.
+    """Actions in a step: none, warm-up, recording, and recording followed by ``on_trace_ready``.
 
     Examples
     --------
@@ -47,8 +52,7 @@ class ProfilerAction(enum.Enum):
 
 
 def supported_activities():
-    """
-    Return the supported activities: the CPU.
+    """Return the supported activities: the CPU.
 
     Examples
     --------
@@ -118,6 +122,16 @@ def tensorboard_trace_handler(dir_name, worker_name=None, use_gzip=False):
         Prefix of the file names.
     use_gzip : bool, default False
         Whether to compress the files.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> import os
+    >>> from cygrad.profiler import profile, tensorboard_trace_handler
+    >>> with profile(on_trace_ready=tensorboard_trace_handler("traces", "worker")):
+    ...     x = cygrad.ones(2).exp()
+    >>> len(os.listdir("traces"))
+    1
     """
     def write(profiler):
         os.makedirs(dir_name, exist_ok=True)

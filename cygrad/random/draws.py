@@ -13,6 +13,7 @@ import numpy as np
 from cygrad._core.creation.creation import from_numpy
 from cygrad.random.generator import noting
 
+FEW = 2048                    # weights that are sorted all
 # Mantissa bits of floating dtypes: integers up to 2**bits are exact.
 DIGITS = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
 # Numbers of other dtypes are drawn in these and rounded.
@@ -114,6 +115,7 @@ def integers(generator, shape, dtype, low, high):
     return np.asarray(array).astype(dtype, copy=False).reshape(shape)
 
 
+@functools.cache
 def limits(dtype):
     """Return the range of integers that the dtype of a tensor represents exactly, both ends included."""
     if dtype.name == "bool":
@@ -134,7 +136,8 @@ def bernoulli(generator, probabilities, shape, dtype):
 @_by_algorithm
 def permutation(generator, n, dtype):
     """The integers below n in random order."""
-    return generator.permutation(n).astype(dtype, copy=False)
+    numbers = generator.permutation(n)
+    return numbers if numbers.dtype == dtype else numbers.astype(dtype)
 
 
 @_by_algorithm
@@ -153,5 +156,10 @@ def weighted(generator, weights, n, replacement):
         # The n first of independent waiting times: the same as drawing one after the other.
         with np.errstate(divide="ignore"):
             times = exponential(generator, rows.shape, np.float64) / rows
-        found = np.argsort(times, axis=1, kind="stable")[:, :n]
+        if rows.size < FEW:
+            found = np.argsort(times, axis=1, kind="stable")[:, :n]
+        else:                              # the first n alone, then in order
+            first = np.argpartition(times, n - 1, axis=1)[:, :n]
+            order = np.argsort(np.take_along_axis(times, first, 1), axis=1, kind="stable")
+            found = np.take_along_axis(first, order, 1)
     return found.astype(np.int64).reshape((*weights.shape[:-1], n))

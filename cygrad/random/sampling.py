@@ -403,12 +403,12 @@ def multinomial(input, num_samples, replacement=False, *, generator=None, out=No
         raise RuntimeError(f"multinomial: cannot draw {num_samples} different positions of {weights.shape[-1]}.")
     if not (np.isfinite(weights) & (weights >= 0)).all():
         raise RuntimeError("multinomial: weights must be finite and not negative.")
-    possible = (weights > 0).sum(-1)
-    if (possible == 0).any():
+    possible = (weights > 0).sum(-1).min(initial=weights.shape[-1])
+    if possible == 0:
         raise RuntimeError("multinomial: the weights of a row add up to zero.")
-    if not replacement and (possible < num_samples).any():
-        raise RuntimeError(f"multinomial: cannot draw {num_samples} different positions where only {possible.min()} "
-                           "have a weight.")
+    if not replacement and possible < num_samples:
+        raise RuntimeError(f"multinomial: cannot draw {num_samples} different positions where only {possible} have a "
+                           "weight.")
     array = draws.weighted(chosen(generator, "multinomial"), weights, num_samples, replacement)
     return _finished(array, int64, out, False)
 

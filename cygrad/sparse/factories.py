@@ -20,7 +20,7 @@ def _parts(indices, values, dtype, requires_grad):
 
 
 @on_device
-def sparse_coo_tensor(indices, values=None, size=None, *, dtype=None, device=None, pin_memory=False,
+def sparse_coo_tensor(indices=None, values=None, size=None, *, dtype=None, device=None, pin_memory=False,
                       requires_grad=False, check_invariants=None, is_coalesced=None, layout=None):
     """
     Return a sparse tensor from a list of indices.
@@ -32,7 +32,8 @@ def sparse_coo_tensor(indices, values=None, size=None, *, dtype=None, device=Non
     values : Tensor or sequence of shape (elements, ...)
         Further dimensions of the values are dimensions of the tensor.
     size : sequence of int, optional
-        Default: as large as the indices need. ``sparse_coo_tensor(size)`` is a tensor of zeros.
+        Default: as large as the indices need. ``sparse_coo_tensor(size)`` and ``sparse_coo_tensor(size=size)`` are
+        tensors of zeros.
     dtype : dtype, optional
     requires_grad : bool, default False
     is_coalesced : bool, optional
@@ -56,8 +57,10 @@ def sparse_coo_tensor(indices, values=None, size=None, *, dtype=None, device=Non
     tensor([[0., 0., 3.],
             [4., 0., 0.]])
     """
+    if indices is None and (size is None or values is not None):
+        raise TypeError("sparse_coo_tensor: expected indices with values, or a size (got neither).")
     if values is None:
-        size = tuple(indices)
+        size = tuple(size if indices is None else indices)
         indices = cygrad.zeros(len(size), 0, dtype=cygrad.int64)
         values = cygrad.zeros(0, dtype=dtype)
     (indices,), values = _parts([indices], values, dtype, requires_grad)
@@ -138,8 +141,7 @@ def sparse_csr_tensor(crow_indices, col_indices, values, size=None, *, dtype=Non
 @on_device
 def sparse_csc_tensor(ccol_indices, row_indices, values, size=None, *, dtype=None, device=None, pin_memory=False,
                       requires_grad=False, check_invariants=None, layout=None):
-    """
-    Return a sparse matrix sorted by columns; see `sparse_csr_tensor`.
+    """Return a sparse matrix sorted by columns; see `sparse_csr_tensor`.
 
     Examples
     --------
@@ -153,8 +155,7 @@ def sparse_csc_tensor(ccol_indices, row_indices, values, size=None, *, dtype=Non
 
 def sparse_compressed_tensor(compressed_indices, plain_indices, values, size=None, *, dtype=None, layout=None,
                              **options):
-    """
-    Return a sparse matrix of the layout ``sparse_csr`` or ``sparse_csc``.
+    """Return a sparse matrix of the layout ``sparse_csr`` or ``sparse_csc``.
 
     Examples
     --------
@@ -170,7 +171,16 @@ def sparse_compressed_tensor(compressed_indices, plain_indices, values, size=Non
 
 
 def sparse_bsr_tensor(*args, **options):
-    """Raise: block layouts are not supported."""
+    """Raise: block layouts are not supported.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.sparse.sparse_bsr_tensor([0, 1], [0], [[[1.0]]])
+    Traceback (most recent call last):
+        ...
+    NotImplementedError: sparse_bsr_tensor: block sparse layouts are not supported. Use sparse_csr_tensor.
+    """
     raise NotImplementedError("sparse_bsr_tensor: block sparse layouts are not supported. Use sparse_csr_tensor.")
 
 

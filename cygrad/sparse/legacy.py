@@ -26,8 +26,15 @@ def _type(name, dtype):
         if len(args) == 1 and not hasattr(args[0], "ndim"):
             return sparse_coo_tensor(args[0], dtype=dtype)
         return sparse_coo_tensor(*args, dtype=dtype)
-    return _OfDtype(name, (), {"__new__": new, "_dtype": dtype, "__doc__": f"Sparse tensors of {dtype.name}.",
-                               "__module__": __name__})
+    doc = f"""Sparse tensors of {dtype.name}.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.sparse.{name}(2, 3).dtype
+    {dtype}
+    """
+    return _OfDtype(name, (), {"__new__": new, "_dtype": dtype, "__doc__": doc, "__module__": __name__})
 
 
 FloatTensor, DoubleTensor = _type("FloatTensor", cygrad.float32), _type("DoubleTensor", cygrad.float64)
@@ -37,7 +44,14 @@ ByteTensor = _type("ByteTensor", cygrad.uint8)
 
 
 class check_sparse_tensor_invariants(contextlib.ContextDecorator):
-    """Whether indices are checked: they always are."""
+    """Whether indices are checked: they always are.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.sparse.check_sparse_tensor_invariants.is_enabled()
+    True
+    """
 
     def __init__(self, enable=True):
         pass

@@ -5,6 +5,7 @@ import math
 import cygrad
 from cygrad import Tensor
 from cygrad._core.graph.tensor_type import make_subclass
+from cygrad.printing import dtype_remarks, elements_text, history_remarks, with_remarks
 
 __all__ = ["SparseTensor", "made"]
 
@@ -304,13 +305,13 @@ class SparseTensor(Tensor):
         parts = [("indices", self._places)] if self._layout is COO else [
             ("crow_indices", self.crow_indices()), ("col_indices", self._places[1])] if self._layout is CSR else [
             ("ccol_indices", self.ccol_indices()), ("row_indices", self._places[0])]
-        text = ",\n       ".join(f"{name}={_content(part, 8 + len(name))}"
-                                for name, part in [*parts, ("values", self._elements.detach())])
-        text += f",\n       size={tuple(self.shape)}, nnz={self._nnz()}"
-        if self.dtype not in (cygrad.get_default_dtype(), cygrad.int64, cygrad.bool):
-            text += f", dtype={self.dtype}"
-        text += f", layout={self._layout}"
-        return f"tensor({text}{', requires_grad=True' if self.requires_grad and self.is_leaf else ''})"
+        texts = []
+        for name, part in [*parts, ("values", self._elements.detach())]:
+            size = "" if part.numel() else f", size={tuple(part.shape)}"
+            texts.append(f"{name}=tensor({elements_text(part, 15 + len(name))}{size})")
+        remarks = [f"size={tuple(self.shape)}", f"nnz={self._nnz()}", *dtype_remarks(self), f"layout={self._layout}",
+                   *history_remarks(self)]
+        return with_remarks("tensor(" + ",\n       ".join(texts), 7, remarks, self._layout is COO)
 
     __str__ = __repr__
 
@@ -324,11 +325,6 @@ class SparseTensor(Tensor):
         if name in OPERATIONS:
             return OPERATIONS[name](*args, **(kwargs or {}))
         return elementwise(func, name, *args, **(kwargs or {}))
-
-
-def _content(tensor, indent):
-    """Format a dense tensor from a column on."""
-    return repr(tensor).replace("\n", "\n" + " " * indent)
 
 
 def _converter(dtype, name):

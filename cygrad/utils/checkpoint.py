@@ -42,7 +42,14 @@ __all__ = [
 
 
 class CheckpointError(RuntimeError):
-    """Raised if recomputation differs from the forward."""
+    """Raised if recomputation differs from the forward.
+
+    Examples
+    --------
+    >>> from cygrad.utils.checkpoint import CheckpointError
+    >>> issubclass(CheckpointError, RuntimeError)
+    True
+    """
 
 
 class _Choices(threading.local):
@@ -85,7 +92,16 @@ def set_checkpoint_early_stop(enable):
 
 
 def set_checkpoint_debug_enabled(enabled):
-    """Set whether checkpoints in a block record where tensors were saved; None: by their `debug`."""
+    """Set whether checkpoints in a block record where tensors were saved; None: by their `debug`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.utils.checkpoint import checkpoint, set_checkpoint_debug_enabled
+    >>> x = cygrad.ones(2, requires_grad=True)
+    >>> with set_checkpoint_debug_enabled(True):
+    ...     checkpoint(cygrad.exp, x, use_reentrant=False).sum().backward()
+    """
     return _chosen("debug", enabled)
 
 
@@ -130,12 +146,26 @@ class GraphExecGroup:
 
 
 def noop_context_fn():
-    """The default of `context_fn`: two contexts that do nothing."""
+    """The default of `context_fn`: two contexts that do nothing.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> len(cygrad.utils.checkpoint.noop_context_fn())
+    2
+    """
     return contextlib.nullcontext(), contextlib.nullcontext()
 
 
 class DefaultDeviceType:
-    """The default device type of checkpoints: the CPU."""
+    """The default device type of checkpoints: the CPU.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.utils.checkpoint.DefaultDeviceType.get_device_type()
+    'cpu'
+    """
 
     @staticmethod
     def set_device_type(device="cpu"):
@@ -148,16 +178,36 @@ class DefaultDeviceType:
 
 
 def get_device_states(*args):
-    """Return the states of other devices' generators: none."""
+    """Return the states of other devices' generators: none.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.utils.checkpoint.get_device_states(cygrad.ones(2))
+    ([], [])
+    """
     return [], []
 
 
 def set_device_states(devices, states, *, device_type=None):
-    """Without effect: there are no other devices."""
+    """Without effect: there are no other devices.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.utils.checkpoint.set_device_states([], [])
+    """
 
 
 def detach_variable(inputs):
-    """Detach the tensors of a tuple; return other values as they are."""
+    """Detach the tensors of a tuple; return other values as they are.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.utils.checkpoint.detach_variable((cygrad.ones(2, requires_grad=True).exp(), 3))
+    (tensor([2.7183, 2.7183], requires_grad=True), 3)
+    """
     if not isinstance(inputs, tuple):
         raise RuntimeError(f"detach_variable: only a tuple of tensors is supported (got {type(inputs).__name__}).")
     return tuple(value.detach().requires_grad_(value.requires_grad) if isinstance(value, Tensor) else value
@@ -165,7 +215,13 @@ def detach_variable(inputs):
 
 
 def check_backward_validity(inputs):
-    """Warn if none of the values is a Tensor that requires grad."""
+    """Warn if none of the values is a Tensor that requires grad.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.utils.checkpoint.check_backward_validity([cygrad.ones(2, requires_grad=True)])
+    """
     if not any(isinstance(value, Tensor) and value.requires_grad for value in inputs):
         warn_user("checkpoint: no input requires grad, so nothing will get a gradient through it.")
 

@@ -7,6 +7,7 @@ which runs its formulas as operators there.
 
 import importlib
 from contextlib import contextmanager
+from operator import add, is_
 
 from cygrad import Tensor
 from cygrad._core.dispatch.operator_modes import call_precomputed, push_user_mode, set_user_mode
@@ -15,12 +16,43 @@ from cygrad._core.table.operator import operators
 __all__ = ["OperatorMode", "Overload", "ops"]
 
 # Rows of the table -> PyTorch's operators with other names.
-_NAMES = {"cast": "_to_copy", "softmax": "_softmax", "log_softmax": "_log_softmax", "layer_norm": "native_layer_norm",
+_NAMES = {"cast": "_to_copy", "convolution_input_backward": "convolution", "reshape": "view",
+          "softmax": "_softmax", "log_softmax": "_log_softmax", "layer_norm": "native_layer_norm",
           "group_norm": "native_group_norm", "batch_norm": "native_batch_norm", "dropout": "native_dropout",
           "scaled_dot_product_attention": "_scaled_dot_product_flash_attention_for_cpu",
           **dict.fromkeys(("conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"),
                           "convolution")}
+# Rows whose arguments PyTorch has in another order -> arguments as there, and back.
+_ARGUMENTS = {
+    "linear": (lambda input, weight, *bias: (*bias, input, weight.t()),
+               lambda *args: (args[-2], args[-1].t(), *args[:-2])),
+    "convolution": (
+        lambda input, weight, bias, stride, padding, dilation, groups: (
+            input, weight, bias, *_per_dimension(input, stride, padding, dilation), False, [0] * (input.ndim - 2),
+            groups),
+        lambda *args: (*args[:6], args[8])),
+    "convolution_input_backward": (
+        lambda input, weight, bias, shape, stride, padding, dilation, groups: (
+            input, weight, bias, *_per_dimension(input, stride, padding, dilation), True,
+            [size - full for size, full in zip(
+                shape[2:], _transposed(input, weight, stride, padding, dilation), strict=True)], groups),
+        lambda input, weight, bias, stride, padding, dilation, transposed, output_padding, groups: (
+            input, weight, bias, [input.shape[0], weight.shape[1] * groups, *map(
+                add, _transposed(input, weight, stride, padding, dilation), output_padding)],
+            stride, padding, dilation, groups)),
+}
 _PRODUCTS = {(1, 1): "dot", (2, 1): "mv", (2, 2): "mm"}
+
+
+def _per_dimension(input, *options):
+    """Options of a convolution, each with a number for every dimension of the images."""
+    return [[value] * (input.ndim - 2) if isinstance(value, int) else list(value) for value in options]
+
+
+def _transposed(input, weight, *options):
+    """The sizes that a transposed convolution makes without output padding."""
+    return [(size - 1) * stride - 2 * padding + dilation * (kernel - 1) + 1 for size, kernel, stride, padding, dilation
+            in zip(input.shape[2:], weight.shape[2:], *_per_dimension(input, *options), strict=True)]
 
 
 def _name(name, arguments):
@@ -89,15 +121,23 @@ class Call(Overload):
     def __init__(self, name, arguments, out, inplace):
         super().__init__(_name(name, arguments) + "_" * inplace)
         self._row, self._options = name, {} if out is None else {"out": out}
+        self._own = tuple(arguments)
+        self.arguments = _ARGUMENTS[name][0](*arguments) if name in _ARGUMENTS else self._own
         self.changes = inplace or out is not None               # an earlier attribute
 
     def _function(self):
         function = getattr(Tensor, f"{self._row}_") if self._name.endswith("_") else getattr(operators, self._row)
-        return (lambda *args, **kwargs: function(*args, **self._options, **kwargs)) if self._options else function
+        return (lambda *args, **kwargs: function(*self._ordered(args), **self._options, **kwargs))
+
+    def _ordered(self, args):
+        """Arguments as the row has them; those of the call itself without a conversion."""
+        if args is self.arguments or (len(args) == len(self.arguments) and all(map(is_, args, self.arguments))):
+            return self._own
+        return _ARGUMENTS[self._row][1](*args) if self._row in _ARGUMENTS else args
 
     def given(self, results, args, kwargs):
         """Record the call with these results (a tuple of tensors) instead of computing them."""
-        return call_precomputed(self._row, results, getattr(operators, self._row), args, kwargs)
+        return call_precomputed(self._row, results, getattr(operators, self._row), self._ordered(args), kwargs)
 
 
 class Packet:
@@ -180,8 +220,17 @@ class OperatorMode:
         while arguments and arguments[-1] is None:
             arguments.pop()
         options = {key: value for key, value in options.items() if value is not None}
+        if name == "linear" and arguments[0].ndim > 2:                  # PyTorch multiplies two matrices
+            input, *parameters = arguments
+            rows = self._handle("reshape", [input, [-1, input.shape[-1]]], {}, None, False)
+            rows = self._handle("linear", [rows, *parameters], {}, None, False)
+            return self._handle("view", [rows, [*input.shape[:-1], rows.shape[-1]]], {}, out, False)
         types = tuple(dict.fromkeys(type(value) for value in arguments if isinstance(value, Tensor)))
-        return self.__torch_dispatch__(Call(name, arguments, out, inplace), types, tuple(arguments), options)
+        call = Call(name, arguments, out, inplace)
+        try:
+            return self.__torch_dispatch__(call, types, call.arguments, options)
+        finally:
+            call.arguments = call._own = ()                 # modes keep calls as keys; tensors are not kept with them
 
     @contextmanager
     def _suspended(self):

@@ -39,7 +39,18 @@ SUPPORTED_NODES[namedtuple] = _NAMED_TUPLE
 
 
 def register_pytree_node(cls, flatten_fn, unflatten_fn, **options):
-    """Register a class as a container; ``flatten_fn(node) -> children, context`` and back."""
+    """Register a class as a container; ``flatten_fn(node) -> children, context`` and back.
+
+    Examples
+    --------
+    >>> from cygrad.utils.pytree import register_pytree_node, tree_leaves
+    >>> class Pair:
+    ...     def __init__(self, first, second):
+    ...         self.first, self.second = first, second
+    >>> register_pytree_node(Pair, lambda pair: ([pair.first, pair.second], None), lambda parts, _: Pair(*parts))
+    >>> tree_leaves({"a": Pair(1, 2)})
+    [1, 2]
+    """
     SUPPORTED_NODES[cls] = NodeDef(flatten_fn, unflatten_fn)
 
 
@@ -47,7 +58,15 @@ _register_pytree_node = register_pytree_node
 
 
 class TreeSpec:
-    """The structure of a tree without its leaves."""
+    """The structure of a tree without its leaves.
+
+    Examples
+    --------
+    >>> from cygrad.utils.pytree import tree_structure
+    >>> spec = tree_structure([1, {"a": 2}])
+    >>> spec.num_leaves, spec.unflatten([5, 6])
+    (2, [5, {'a': 6}])
+    """
 
     def __init__(self, type, context, children_specs):
         self.type, self.context, self.children_specs = type, context, children_specs
@@ -76,7 +95,14 @@ class TreeSpec:
 
 
 def LeafSpec():
-    """Return the spec of a single leaf."""
+    """Return the spec of a single leaf.
+
+    Examples
+    --------
+    >>> from cygrad.utils.pytree import LeafSpec
+    >>> LeafSpec()
+    *
+    """
     return TreeSpec(None, None, [])
 
 
@@ -94,8 +120,7 @@ def _kind(node, is_leaf):
 
 
 def tree_flatten(tree, is_leaf=None):
-    """
-    Return the leaves of a tree from left to right, and its structure.
+    """Return the leaves of a tree from left to right, and its structure.
 
     Examples
     --------
@@ -127,8 +152,7 @@ def tree_flatten(tree, is_leaf=None):
 
 
 def tree_unflatten(leaves, treespec):
-    """
-    Return the tree of a spec with these leaves.
+    """Return the tree of a spec with these leaves.
 
     Examples
     --------
@@ -157,8 +181,7 @@ def tree_unflatten(leaves, treespec):
 
 
 def tree_leaves(tree, is_leaf=None):
-    """
-    Return the leaves of a tree from left to right.
+    """Return the leaves of a tree from left to right.
 
     Examples
     --------
@@ -171,8 +194,7 @@ def tree_leaves(tree, is_leaf=None):
 
 
 def tree_iter(tree, is_leaf=None):
-    """
-    Return an iterator over the leaves.
+    """Return an iterator over the leaves.
 
     Examples
     --------
@@ -185,8 +207,7 @@ def tree_iter(tree, is_leaf=None):
 
 
 def tree_structure(tree, is_leaf=None):
-    """
-    Return the structure of a tree.
+    """Return the structure of a tree.
 
     Examples
     --------
@@ -199,8 +220,7 @@ def tree_structure(tree, is_leaf=None):
 
 
 def tree_map(func, tree, *rests, is_leaf=None):
-    """
-    Map a function over the leaves, and over those at the same positions of other trees.
+    """Map a function over the leaves, and over those at the same positions of other trees.
 
     Examples
     --------
@@ -228,8 +248,7 @@ def _leaves_at(tree, spec):
 
 
 def tree_map_(func, tree, *rests, is_leaf=None):
-    """
-    Call a function for each leaf; -> the tree.
+    """Call a function for each leaf; -> the tree.
 
     Examples
     --------
@@ -244,8 +263,7 @@ def tree_map_(func, tree, *rests, is_leaf=None):
 
 
 def tree_map_only(type_or_types, func=None, tree=None, is_leaf=None):
-    """
-    Map a function over the leaves of a type, or that satisfy a condition.
+    """Map a function over the leaves of a type, or that satisfy a condition.
 
     Examples
     --------
@@ -260,8 +278,7 @@ def tree_map_only(type_or_types, func=None, tree=None, is_leaf=None):
 
 
 def tree_all(pred, tree, is_leaf=None):
-    """
-    Return whether a condition holds for all leaves.
+    """Return whether a condition holds for all leaves.
 
     Examples
     --------
@@ -274,8 +291,7 @@ def tree_all(pred, tree, is_leaf=None):
 
 
 def tree_any(pred, tree, is_leaf=None):
-    """
-    Return whether a condition holds for a leaf.
+    """Return whether a condition holds for a leaf.
 
     Examples
     --------

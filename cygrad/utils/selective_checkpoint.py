@@ -19,6 +19,12 @@ class CheckpointPolicy(enum.Enum):
 
     The forms MUST and PREFER mean the same here. There is no other device to offload to, so a result to be offloaded
     is kept.
+
+    Examples
+    --------
+    >>> from cygrad.utils.checkpoint import CheckpointPolicy
+    >>> CheckpointPolicy.MUST_SAVE
+    <CheckpointPolicy.MUST_SAVE: 0>
     """
 
     MUST_SAVE = 0
@@ -42,6 +48,12 @@ class SelectiveCheckpointContext:
         Whether the checkpoint computes again. Policies are asked the first time only, so it is False.
     op_output
         What the operator has returned.
+
+    Examples
+    --------
+    >>> from cygrad.utils.checkpoint import SelectiveCheckpointContext
+    >>> SelectiveCheckpointContext(is_recompute=False).is_recompute
+    False
     """
 
     def __init__(self, *, is_recompute, op_output=None):

@@ -467,6 +467,16 @@ def test_in_place_views():
 
 
 @pytest.mark.guarantee("B5")
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_signs_of_zeros_of_gradients_through_in_place_views(create_graph):
+    x = leaf([1.0, 2.0, 3.0])
+    y = x * 1
+    y[1:].mul_(2)
+    (g,) = grad((y * cygrad.tensor([-0.0, -0.0, 0.0])).sum(), x, create_graph=create_graph)
+    assert cygrad.signbit(g).tolist() == [True, True, False]
+
+
+@pytest.mark.guarantee("B5")
 def test_saved_value_detached_since():
     x = leaf(3.0)
     a = x * 2

@@ -160,3 +160,52 @@ def test_questions():
         cygrad.zeros_like(cygrad.zeros(2, 3), memory_format=cygrad.channels_last)
     with pytest.raises(TypeError, match="unsupported memory format"):
         cygrad.zeros_like(x, memory_format="diagonal")
+
+
+SHAPE_CHANGES = {"t_": lambda g: g.t_(), "resize_": lambda g: g.resize_(6), "unsqueeze_": lambda g: g.unsqueeze_(0),
+                 "set_": lambda g: g.set_(cygrad.ones(3, 2)), "data": lambda g: setattr(g, "data", cygrad.ones(3, 2))}
+
+
+@pytest.mark.parametrize("retained", [False, True])
+@pytest.mark.parametrize("name", SHAPE_CHANGES)
+def test_a_gradient_keeps_the_shape_that_an_in_place_operation_gives_it(name, retained):
+    leaf = cygrad.ones(2, 3, requires_grad=True)
+    tensor = leaf * 1 if retained else leaf
+    tensor.retain_grad()
+    (tensor * 2).sum().backward(retain_graph=True)
+    expected = tensor.grad.clone()
+    SHAPE_CHANGES[name](expected)
+    SHAPE_CHANGES[name](tensor.grad)
+    assert tensor.grad.tolist() == expected.tolist()
+    if not (retained and name == "unsqueeze_"):                # a retained gradient is added with broadcasting
+        with pytest.raises(RuntimeError, match="shape"):
+            (tensor * 2).sum().backward()
+        assert tensor.grad.tolist() == expected.tolist()
+
+
+def test_a_transposed_square_gradient_accumulates():
+    x = cygrad.arange(4.0).reshape(2, 2).requires_grad_()
+    (x * x).sum().backward()
+    x.grad.t_()
+    (x * x).sum().backward()
+    assert x.grad.tolist() == [[0, 6], [6, 12]]
+
+
+@pytest.mark.parametrize("place", ["tensor", "prehook", "posthook"])
+@pytest.mark.parametrize("leaf", [True, False])
+def test_hooks_must_not_change_the_shape_of_a_gradient(place, leaf):
+    def turn(*gradients):
+        (gradients[0][0] if isinstance(gradients[0], tuple) else gradients[0]).t_()
+
+    x = cygrad.ones(3, 1, requires_grad=True)
+    y = x * x
+    if place == "tensor":
+        (x if leaf else y).register_hook(turn)
+    elif place == "prehook":
+        node = y.grad_fn.next_functions[0][0] if leaf else y.grad_fn
+        node.register_prehook(turn)
+    else:
+        y.grad_fn.register_hook(turn)
+    with pytest.raises(RuntimeError, match="changed the shape of a gradient in place"):
+        (y * y).sum().backward()
+    assert x.grad is None

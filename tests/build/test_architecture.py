@@ -14,7 +14,7 @@ SOURCES = {".py", ".pyx", ".pxd", ".h"}
 # The layers of Python packages, bottom first. The namespace of the package is the last thing below nn, optim and utils,
 # which are written as a user would write them.
 LAYERS = [
-    {"_core", "config"},
+    {"_core", "_system", "config"},
     {"operators"},
     {"autograd", "composite", "conversion", "fft", "linalg", "printing", "random"},
     {"special", "tensor_methods"},

@@ -40,13 +40,13 @@ def documented():
 
     for module in modules():
         add(module.__name__, module)
-        for name, thing in vars(module).items():
+        for name, thing in list(vars(module).items()):
             home = getattr(thing, "__module__", None) or ""
             if name.startswith("_") or not home.startswith("cygrad") or inspect.ismodule(thing):
                 continue
             add(f"{module.__name__}.{name}", thing)
             if isinstance(thing, type):
-                for member, value in vars(thing).items():
+                for member, value in list(vars(thing).items()):
                     if not member.startswith("__"):
                         add(f"{module.__name__}.{name}.{member}", getattr(value, "fget", value))
     return found

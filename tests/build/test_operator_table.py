@@ -2,6 +2,9 @@
 
 import marshal
 import math
+import shutil
+import subprocess
+import sys
 
 import pytest
 
@@ -39,6 +42,7 @@ alias = ["multiply_scaled"]
 
 [put]
 call = "put(Tensor self, Tensor index)"
+vmap = "leading"
 kernel = "put_copy"
 into = "put_into"
 function = false
@@ -68,11 +72,13 @@ view = true
 
 [view]
 call = "view(Tensor self, int[] size)"
+vmap = "leading"
 function = false
 method = true
 
 [reshape]
 call = "reshape(Tensor self, int[] shape)"
+vmap = "leading"
 variadic = true
 view = true
 
@@ -192,6 +198,12 @@ def test_kinks(ops):
     ('[a]\ncall = "a(Tensor self)"\nself = "grad * b(self)"', "unknown operator 'b'"),
     ('[a]\ncall = "a(Tensor self)"\nself = "grad *"', "invalid syntax"),
     ('[a]\ncall = "a(Tensor self)"\nforward = "b + 1"', "unknown name 'b'"),
+    ('[a]\ncall = "a(Tensor self)"', "no rule for vmap follows from the row"),
+    ('[a]\ncall = "a(Tensor self)"\nvmap = "loop"', "'vmap' is an unknown rule .got 'loop'"),
+    ('[a]\ncall = "a(Tensor self)"\nper_sample = { self = "sum" }', "expected an argument with a formula"),
+    ('[a]\ncall = "a(Tensor self)"\nself = "grad"\nper_sample = { self = "all" }', "got self = 'all'"),
+    ('[a]\ncall = "a(Tensor self, int n)"\nnumpy = ["add"]', "the row takes tensors only"),
+    ('[a]\ncall = "a(Tensor self)"\narray_api = "add"', "'array_api' needs 'numpy'"),
     ('[mul]\ncall = "mul(Tensor self)"', "the name 'mul' is taken by 'mul' in arithmetic.toml"),
     ('[a]\ncall = "a(Tensor self)"\nalias = ["mul_"]', "the name 'mul_' is taken by"),
     ("a = 1", "'a' stands outside of a row"),
@@ -202,3 +214,83 @@ def test_mistakes_name_file_and_row(ops, row, message):
     with pytest.raises(operator_table.TableError, match=message) as info:
         operator_table.compiled(ops)
     assert "family.toml" in str(info.value)
+
+
+# A row that no code or document mentions; NumPy's ufunc of this name has no counterpart here.
+NEW = '''
+[soft_abs]
+call = "soft_abs(Tensor self)"
+forward = "sqrt(square(self) + 1) - 1"
+self = "grad * self / (result + 1)"
+inplace = true
+out = true
+alias = ["smooth_abs"]
+numpy = ["spacing"]
+array_api = "soft_abs"
+kink = "none, as it is smooth"
+returns = "Of the same shape and type."
+doc = """
+The root of one plus the square of each element, less one.
+
+Examples
+--------
+>>> import cygrad
+>>> cygrad.soft_abs(cygrad.tensor([0.0]))
+tensor([0.])
+"""
+'''
+USES = """
+import inspect, pathlib, pickle, sys
+
+read = pathlib.Path.read_bytes
+pathlib.Path.read_bytes = lambda path: read(pathlib.Path(sys.argv[1]) if path.name == "rows.marshal" else path)
+
+import numpy as np
+
+import cygrad
+from cygrad import array_api
+from cygrad.func import grad, jvp, vmap
+
+values = np.array([[-2.0, 0.0, 1.5], [0.5, 3.0, -1.0]])
+expected, slope = np.sqrt(values ** 2 + 1) - 1, values / np.sqrt(values ** 2 + 1)
+x = cygrad.tensor(values)
+
+
+def same(found, expected):
+    np.testing.assert_allclose(found.detach().numpy(), expected, rtol=1e-12)
+
+
+for function in (cygrad.soft_abs, cygrad.smooth_abs, cygrad.Tensor.soft_abs, vmap(cygrad.soft_abs), np.spacing,
+                 array_api.soft_abs, pickle.loads(pickle.dumps(cygrad.soft_abs)), cygrad.compile(cygrad.soft_abs)):
+    same(function(x), expected)
+    same(function(x.clone().requires_grad_()), expected)
+same(cygrad.soft_abs_(x.clone()), expected)
+same(x.clone().soft_abs_(), expected)
+same(cygrad.soft_abs(x, out=cygrad.empty(2, 3, dtype=x.dtype)), expected)
+same(cygrad.soft_abs(input=x), expected)
+same(jvp(cygrad.soft_abs, (x,), (cygrad.ones_like(x),))[1], slope)
+same(vmap(vmap(grad(cygrad.soft_abs)))(x), slope)
+same(vmap(vmap(grad(grad(cygrad.soft_abs))))(x), (values ** 2 + 1) ** -1.5)
+leaf = x.clone().requires_grad_()
+(leaf * 1).soft_abs_().sum().backward()
+same(leaf.grad, slope)
+assert np.spacing(np.float32(1)) and array_api.soft_abs(array_api.asarray([1.0])).dtype == cygrad.float32
+assert "soft_abs" in array_api.__all__ and {"soft_abs", "smooth_abs"} <= set(dir(cygrad))
+assert cygrad.soft_abs.__doc__.startswith("The root of one plus the square of each element, less one.")
+assert "Written to instead." in cygrad.soft_abs.__doc__
+assert str(inspect.signature(cygrad.soft_abs)) == "(input, *, out=None)"
+"""
+
+
+def test_a_row_is_all_that_a_new_operator_needs(tmp_path):
+    directory = tmp_path / "ops"
+    shutil.copytree(operator_table.TABLE / "ops", directory)
+    with open(directory / "exponential.toml", "a") as file:
+        file.write(NEW)
+    table = tmp_path / "table"
+    table.write_bytes(operator_table.compiled(directory))
+    subprocess.run([sys.executable, "-c", USES, str(table)], check=True, cwd=operator_table.TABLE.parents[2])
+    hints, _ = table_documents.types(directory)
+    assert hints["soft_abs"]["return"] == hints["soft_abs_"]["return"] == "Tensor"
+    assert "| [`soft_abs`](reference/cygrad.soft_abs.rst), `smooth_abs` |" in table_documents.documentation(directory)
+    assert "| `soft_abs` |" in table_documents.kinks(directory)

@@ -316,3 +316,43 @@ def test_a_loader_says_whether_its_data_set_is_a_stream():
         def __len__(self):
             return 5
     assert [batch.tolist() for batch in Loader(Numbers(), batch_size=2)] == [[0, 1], [2, 3], [4]]
+
+
+def test_wrapper_subclasses_are_recognized_and_transformed(tmp_path):
+    printed = run(tmp_path, """
+        import torch
+        from torch.utils._python_dispatch import is_traceable_wrapper_subclass, transform_subclass
+        class Pair(torch.Tensor):
+            @staticmethod
+            def __new__(cls, first, second):
+                pair = torch.Tensor._make_wrapper_subclass(cls, first.shape, dtype=first.dtype)
+                pair.first, pair.second = first, second
+                return pair
+            def __tensor_flatten__(self):
+                return ["first", "second"], "context"
+            @staticmethod
+            def __tensor_unflatten__(inner, context, size, stride):
+                print(context, size, stride)
+                return Pair(**inner)
+        pair = Pair(torch.ones(2), torch.zeros(2))
+        print(is_traceable_wrapper_subclass(pair), is_traceable_wrapper_subclass(torch.ones(2)))
+        double = transform_subclass(pair, lambda name, part: part + len(name))
+        print(type(double).__name__, double.first.tolist(), double.second.tolist())
+        """)
+    assert printed == "True False\ncontext torch.Size([2]) (1,)\nPair [6.0, 6.0] [6.0, 6.0]\n"
+
+
+def test_predicates_of_what_is_absent_answer_false(tmp_path):
+    printed = run(tmp_path, """
+        import torch
+        from torch._subclasses.fake_tensor import FakeTensor, is_fake
+        x = torch.ones(1)
+        print(is_fake(x), isinstance(x, FakeTensor), torch.onnx.is_in_onnx_export(),
+              torch.fx._symbolic_trace.is_fx_tracing())
+        for error in (RuntimeError, AssertionError):
+            try:
+                x.to("cuda")
+            except error as caught:
+                print(str(caught).partition(" (")[0])
+        """)
+    assert printed == "False False False False\nto: no such device\nto: no such device\n"

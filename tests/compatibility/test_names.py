@@ -114,7 +114,7 @@ def test_gradients_of_convolutions(n):
     data, weight = rng.normal(size=(2, 4, *sizes)), rng.normal(size=(6, 2, *[3] * n))
     result = f"T.nn.functional.conv{n}d(x, w, None, 2, 1, 1, 2)"
     same(f"T.nn.grad.conv{n}d_input(x.shape, w, {result}, 2, 1, 1, 2)", x=data, w=weight)
-    same(f"T.nn.grad.conv{n}d_weight(x, w.shape, {result}, 2, 1, 1, 2)", x=data, w=weight)
+    same(f"T.nn.functional.grad.conv{n}d_weight(x, w.shape, {result}, 2, 1, 1, 2)", x=data, w=weight)
 
 
 def test_fusing_layers_with_batch_norms():

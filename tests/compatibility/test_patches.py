@@ -128,3 +128,57 @@ def test_packets_of_operators_are_keys_and_norms_take_their_first_argument_by_na
     x = cygrad.tensor([[3.0, 4.0]])
     for norm in (cygrad.linalg.norm, cygrad.linalg.vector_norm, cygrad.linalg.matrix_norm):
         assert norm(input=x).item() == 5.0
+
+
+def test_methods_that_programs_add_to_the_tensor_type_do_not_ask_subclasses(tmp_path):
+    printed = run(tmp_path, """
+        import torch
+        def marked(self, other):
+            self.mark = type(other).__name__
+            return self
+        torch.Tensor.marked = marked
+        torch.Tensor.plain = property(lambda self: type(self).__name__)
+        class Refusing(torch.Tensor):
+            @classmethod
+            def __torch_function__(cls, function, types, args=(), kwargs=None):
+                if not all(issubclass(cls, kind) for kind in types):
+                    return NotImplemented
+                return super().__torch_function__(function, types, args, kwargs)
+        class First(Refusing): pass
+        class Second(Refusing): pass
+        first, second = torch.ones(2).as_subclass(First), torch.zeros(2).as_subclass(Second)
+        print(first.marked(second).mark, first.plain, first.as_subclass(Second).plain)
+        """)
+    assert printed == "Second First Second\n"
+
+
+def test_arguments_of_products_and_convolutions_are_those_of_pytorch(tmp_path):
+    printed = run(tmp_path, """
+        import torch
+        from torch.utils._python_dispatch import TorchDispatchMode
+        class Shapes(TorchDispatchMode):
+            def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+                if func.overloadpacket in (torch.ops.aten.addmm, torch.ops.aten.mm, torch.ops.aten.convolution):
+                    print(func, *(tuple(value.shape) if isinstance(value, torch.Tensor) else value for value in args))
+                    args = [value * 2 if isinstance(value, torch.Tensor) else value for value in args]
+                return func(*args, **(kwargs or {}))
+        ones = torch.ones
+        for bias in (ones(4), None):
+            with Shapes():
+                given = torch.nn.functional.linear(ones(2, 5, 3), ones(4, 3), bias)
+            print(tuple(given.shape), given.mean().item())
+        for call in (lambda: torch.conv2d(ones(1, 2, 5, 5), ones(4, 2, 3, 3), ones(4), padding=1),
+                     lambda: torch.conv_transpose2d(ones(1, 2, 5, 5), ones(2, 4, 3, 3), stride=2, output_padding=1)):
+            with Shapes():
+                given = call()
+            print(tuple(given.shape), given.mean().item() > 2 * call().mean().item())
+        """)
+    assert printed == """aten.addmm.default (4,) (10, 3) (3, 4)
+(2, 5, 4) 14.0
+aten.mm.default (10, 3) (3, 4)
+(2, 5, 4) 12.0
+aten.convolution.default (1, 2, 5, 5) (4, 2, 3, 3) (4,) [1, 1] [1, 1] [1, 1] False [0, 0] 1
+(1, 4, 5, 5) True
+aten.convolution.default (1, 2, 5, 5) (2, 4, 3, 3) None [2, 2] [0, 0] [1, 1] True [1, 1] 1
+(1, 4, 12, 12) True
+"""

@@ -288,3 +288,27 @@ def test_hooks_are_called_once_in_a_backward_of_some_results(leaf):
         return gradients
 
     assert run(True) == run(False)
+
+
+@pytest.mark.parametrize("used", [0, 1, 2])
+@pytest.mark.parametrize("scale", [None, 3])
+def test_hooks_of_parameters_without_a_path_are_not_called(used, scale):
+    def run(compiled):
+        leaves = [cygrad.ones(3, requires_grad=True) for _ in range(3)]
+        calls = []
+
+        def function(x, *weights):
+            unused = weights[2] * x
+            return (weights[0] * x).sum(), weights[1] * unused.detach(), x * 1
+
+        step = cygrad.compile(function) if compiled else function
+        for turn in range(5):
+            weights = [leaf if scale is None else leaf * scale for leaf in leaves]
+            x = cygrad.ones(3, requires_grad=True)
+            for number, tensor in enumerate((*weights, *(leaves if turn == 2 else ()))):
+                if scale or turn == 2:
+                    tensor.register_hook(lambda grad, number=number: calls.append((turn, number, grad.tolist())))
+            step(x, *weights)[used].sum().backward()
+        return sorted(calls), [leaf.grad for leaf in leaves if leaf.grad is not None]
+
+    assert repr(run(True)) == repr(run(False))

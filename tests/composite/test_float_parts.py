@@ -218,3 +218,35 @@ def test_heaviside_needs_one_dtype(other):
     for call in (cygrad.heaviside, cygrad.Tensor.heaviside_):
         with pytest.raises(RuntimeError, match="heaviside: input and values must have one dtype"):
             call(x, values.to(other))
+
+
+@pytest.mark.parametrize("dtype", [cygrad.float16, cygrad.bfloat16, cygrad.float32, cygrad.float64])
+def test_rounding_to_decimals_keeps_the_nearest_number_of_the_dtype(dtype):
+    x = cygrad.tensor([52.46875, -57.75, 94.9375, 89.0625, 0.3, float("inf"), -float("inf")], dtype=dtype)
+    expected = cygrad.tensor([round(value, 1) if abs(value) < 100 else value for value in x.tolist()], dtype=dtype)
+    assert cygrad.equal(x.round(decimals=1), expected)
+    assert cygrad.equal(x.clone().round_(decimals=1), expected)
+    out = cygrad.empty(0, dtype=dtype)
+    assert cygrad.round(x, decimals=1, out=out) is out and cygrad.equal(out, expected)
+
+
+@pytest.mark.parametrize(("dtype", "large"), [(cygrad.float32, 3e38), (cygrad.float64, 1e308), (cygrad.bfloat16, 3e38)])
+def test_rounding_to_decimals_keeps_large_numbers(dtype, large):
+    x = cygrad.tensor([large, -large], dtype=dtype, requires_grad=True)
+    rounded = x.round(decimals=3)
+    assert cygrad.equal(rounded, x)
+    rounded.sum().backward()
+    assert x.grad.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(("dtype", "epsilon"), [(cygrad.float16, 2.0**-11), (cygrad.bfloat16, 2.0**-8)])
+def test_renorm_of_short_floats_is_rounded_once(dtype, epsilon):
+    x = cygrad.linspace(0.05, 0.95, 64).reshape(4, 16).to(dtype).requires_grad_()
+    exact = x.detach().double().requires_grad_()
+    weights = cygrad.linspace(0.5, 1.5, 64).reshape(4, 16).to(dtype)
+    for leaf, factors in ((x, weights), (exact, weights.double())):
+        leaf.renorm(2, 0, 0.5).backward(factors)
+    found, expected = x.renorm(2, 0, 0.5).detach(), exact.renorm(2, 0, 0.5).detach()
+    assert found.dtype is dtype
+    assert ((found.double() - expected).abs() <= 1.01 * epsilon * expected).all()
+    assert ((x.grad.double() - exact.grad).abs() <= 1.1 * epsilon * exact.grad.abs() + 1e-6).all()

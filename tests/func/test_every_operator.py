@@ -172,8 +172,17 @@ def test_several_vectors_at_once_are_those_one_by_one(name):
                 compare_vectors(name, number, cygrad.complex128)
 
 
-def test_rules_are_those_of_rows():
-    """A row that got another name would lose its rule, and be taken entry by entry."""
-    from cygrad.func import batching, rules
-    named = {*batching.RULES, *batching.LEADING, *batching.SCANS, *batching.PARTS, *batching.ADDING, *rules.PLANES}
-    assert not {name for name in named if name not in ROWS}
+@pytest.mark.parametrize("name", sorted(ROWS))
+def test_every_row_has_a_rule_for_batches(name):
+    """A kind, a function next to the family, or entry by entry with the reason; the same for per-sample gradients."""
+    from cygrad._core.table.operator import operators
+    from cygrad._core.table.signature import PER_SAMPLE, VMAP
+    from cygrad.func.batching import row_function
+    row = getattr(operators, name).row
+    kind, _, reason = row["vmap"].partition(": ")
+    assert kind in VMAP or (kind == "loop" and len(reason.split()) > 2) or callable(row_function(kind))
+    rules = row["per_sample"]
+    if isinstance(rules, str):
+        assert len(rules.split()) > 2
+    else:
+        assert all(rule in PER_SAMPLE or callable(row_function(rule)) for rule in (rules or {}).values())

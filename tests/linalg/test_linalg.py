@@ -258,6 +258,26 @@ def test_same_bits_for_any_number_of_threads():
 
 # ---- names of the package itself
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [1, 2, 4, 7, 8])
+def test_batches_of_small_matrices_equal_single_ones(n, dtype):
+    values = random_array(37, n, n, dtype=dtype)
+    values[3], values[5, :, 0], values[6, 0] = 0, 0, np.nan
+    sides = random_array(37, n, 11, dtype=dtype)
+    factors = linalg.lu_factor_ex(cygrad.from_numpy(values))
+    for adjoint_ in (False, True):
+        found = linalg.lu_solve(*factors[:2], cygrad.from_numpy(sides), adjoint=adjoint_).numpy()
+        single = [linalg.lu_solve(LU, pivots, cygrad.tensor(b), adjoint=adjoint_).numpy()
+                  for LU, pivots, b in zip(*factors[:2], sides, strict=True)]
+        np.testing.assert_array_equal(found, single)
+        assert np.allclose((values[8:].swapaxes(1, 2) if adjoint_ else values[8:]) @ found[8:], sides[8:],
+                           rtol=1e-2 if dtype == np.float32 else 1e-8, atol=1e-2 if dtype == np.float32 else 1e-8)
+    for k, matrix in enumerate(values):
+        for ours, one in zip(factors, linalg.lu_factor_ex(cygrad.tensor(matrix)), strict=True):
+            np.testing.assert_array_equal(ours.numpy()[k], one.numpy())
+    assert factors.info.tolist()[:7] == [0, 0, 0, 1, 0, 1, 0]
+
+
 @pytest.mark.parametrize("name", ["cholesky", "qr", "svd", "lu", "lu_solve", "triangular_solve", "pinverse", "inverse",
                                   "orgqr", "ormqr"])
 def test_older_names(name):

@@ -266,3 +266,13 @@ def test_same_bits_for_any_number_of_threads():
             found.append([output.detach(), query.grad.clone()])
     for other in found[1:]:
         assert all(cygrad.equal(mine, theirs) for mine, theirs in zip(found[0], other, strict=True))
+
+
+@pytest.mark.parametrize(("dtype", "epsilon"), [(cygrad.float16, 2.0**-11), (cygrad.bfloat16, 2.0**-8)])
+def test_attention_of_short_floats_is_rounded_once(dtype, epsilon):
+    generator = np.random.default_rng(5)
+    parts = [cygrad.tensor(generator.uniform(0, 3, (2, 4, 32, 16)), dtype=dtype) for _ in range(3)]
+    exact = F.scaled_dot_product_attention(*[part.double() for part in parts])
+    found = F.scaled_dot_product_attention(*parts)
+    assert found.dtype is dtype
+    assert ((found.double() - exact).abs() <= 1.01 * epsilon * exact).all()

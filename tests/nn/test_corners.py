@@ -2,12 +2,14 @@
 
 import copy
 
+import numpy as np
 import pytest
 
 import cygrad
 from cygrad import nn
 from cygrad.nn import functional as F
 from cygrad.optim import NAdam
+from tests.reference import torch
 
 IMAGES = cygrad.arange(2 * 4 * 6 * 6.0).view(2, 4, 6, 6)
 VOLUMES = cygrad.arange(2 * 4 * 4 * 4 * 4.0).view(2, 4, 4, 4, 4)
@@ -115,6 +117,22 @@ def test_halves_of_uint8_images_are_rounded_up():
     x = cygrad.tensor([[[[1, 2], [3, 4]]]], dtype=cygrad.uint8)
     assert F.interpolate(x, size=(1, 1), mode="bilinear").tolist() == [[[[3]]]]        # 2.5
     assert F.interpolate(255 * cygrad.ones_like(x), size=(5, 3), mode="bicubic").unique().tolist() == [255]
+
+
+@pytest.mark.parametrize("antialias", [False, True])
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+def test_uint8_images_are_resized_as_by_pytorch(mode, antialias):
+    generator = np.random.default_rng(3)
+    differing = total = 0
+    for _ in range(20):
+        (*old, height, width), options = generator.integers(1, 20, 4), {"mode": mode, "antialias": antialias}
+        image = generator.integers(0, 256, (1, 3, *old), dtype=np.uint8)
+        size = (int(height), int(width))
+        difference = F.interpolate(cygrad.tensor(image), size=size, **options).numpy().astype(int) - (
+            torch.nn.functional.interpolate(torch.tensor(image), size=size, **options).numpy())
+        assert abs(difference).max() <= 2                     # PyTorch rounds the weights, too
+        differing, total = differing + (difference != 0).sum(), total + difference.size
+    assert differing < 0.03 * total
 
 
 def test_extra_state_goes_to_modules_that_can_take_it():

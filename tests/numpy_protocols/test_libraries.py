@@ -1,5 +1,8 @@
 """Libraries of the PyData stack take Tensors as they take arrays: matplotlib, pandas, scikit-learn, xarray."""
 
+import subprocess
+import sys
+
 import matplotlib as mpl
 import numpy as np
 import pytest
@@ -63,6 +66,28 @@ def test_bars_have_the_heights_of_the_tensor():
     bars = ax.bar(X, Y)
     np.testing.assert_allclose([bar.get_height() for bar in bars], Y.numpy())
     plt.close(figure)
+
+
+def test_colors_are_taken_from_tensors_as_they_are_at_the_call():
+    color = cygrad.tensor([1.0, 0.5, 0.0])
+    assert mpl.colors.to_rgba(color) == (1.0, 0.5, 0.0, 1.0)
+    color.zero_()
+    assert mpl.colors.to_rgba(color, alpha=0.5) == (0.0, 0.0, 0.0, 0.5)
+    figure, ax = plt.subplots()
+    bars = ax.bar(X, Y, color=cygrad.eye(5, 3), edgecolor=color)
+    line, = ax.plot(X, Y, color=color)
+    assert bars[1].get_facecolor() == (0.0, 1.0, 0.0, 1.0) and line.get_color() is color
+    figure.canvas.draw()
+    plt.close(figure)
+    with pytest.raises(ValueError, match="RGBA"):
+        mpl.colors.to_rgba(cygrad.ones(2))
+
+
+@pytest.mark.parametrize("first", ["cygrad", "matplotlib.colors"])
+def test_colors_work_whichever_library_is_imported_first(first):
+    second = {"cygrad": "matplotlib.colors", "matplotlib.colors": "cygrad"}[first]
+    code = f"import {first}, {second}; assert matplotlib.colors.to_hex(cygrad.tensor([1, 0, 0])) == '#ff0000'"
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_frames_are_made_of_tensors_in_their_dtype():

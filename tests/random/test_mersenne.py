@@ -54,6 +54,14 @@ EXACT = {
     "multinomial": lambda t: t.multinomial(t.tensor(WEIGHTS), 1),
     "multinomial without replacement": lambda t: t.multinomial(t.tensor(WEIGHTS), 3),
     "multinomial with replacement": lambda t: t.multinomial(t.tensor(WEIGHTS), 8, replacement=True),
+    **{f"poisson {dtype}": lambda t, dtype=dtype: t.poisson(t.tensor(
+        [[0.0, 0.5, 9.99, 10.0, 50.0, 1e6]] * 200, dtype=getattr(t, dtype))) for dtype in ("float32", "float64")},
+    **{f"binomial {dtype}": lambda t, dtype=dtype: t.binomial(*t.tensor(
+        [[[5.0, 10, 0, 7, 7, 20, 100, 100, 1000, 1e5, 1e6, 40]] * 200,
+         [[0.3, 0.9, 0.3, 0.0, 1.0, 0.5, 0.4, 0.7, 0.03, 0.3, 0.7, 0.999]] * 200], dtype=getattr(t, dtype)))
+       for dtype in ("float32", "float64")},
+    "samples of Poisson and Binomial": lambda t: t.distributions.Poisson(t.tensor([1.0, 20.0])).sample((9,))
+    + t.distributions.Binomial(10, t.tensor([0.1, 0.8])).sample((9,)),
     "dropout": lambda t: t.nn.functional.dropout(t.ones(50, 20), 0.3),
     "dropout of nothing": lambda t: t.nn.functional.dropout(t.ones(50, 20), 0.0),
     "dropout of all": lambda t: t.nn.functional.dropout(t.ones(50, 20), 1.0),

@@ -45,4 +45,4 @@ SAMPLES = {
         ),
     ],
 }
-HELPERS = {"unique_dim": "unique"}
+HELPERS = {"count_in_bins": "histc", "count_integers": "bincount", "unique_dim": "unique"}

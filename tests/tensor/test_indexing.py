@@ -404,3 +404,18 @@ def test_what_a_small_index_leaves_out_has_the_gradient_zero(name, index):
         return x.scatter_reduce(0, index, source, name)
     assert cygrad.autograd.gradcheck(function, [x, source], check_forward_ad=True)
     assert cygrad.autograd.gradgradcheck(function, [x, source])
+
+
+@pytest.mark.parametrize("key", [[0, 2], [True, False, True], slice(0, 2)])
+def test_assigned_values_may_have_leading_dimensions_of_size_1(key):
+    x, values = cygrad.zeros(3, requires_grad=True), cygrad.ones(1, 1, 2, requires_grad=True)
+    y = x.clone()
+    y[cygrad.tensor(key) if isinstance(key, list) else key] = values
+    (y * y).sum().backward()
+    assert y.sum() == 2 and values.grad.tolist() == [[[2.0, 2.0]]] and x.grad.tolist() == [0.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("accumulate", [False, True])
+def test_index_put_refuses_values_of_more_dimensions(accumulate):
+    with pytest.raises(RuntimeError, match="index_put"):
+        cygrad.zeros(3).index_put((cygrad.tensor([0, 2]),), cygrad.ones(1, 2), accumulate)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import cygrad
+from cygrad._core.arrays.dtype import set_library_name
 from tests.reference import torch
 
 
@@ -139,3 +140,31 @@ def test_options():
     assert cygrad.get_printoptions() == before
     with pytest.raises(ValueError, match="set_printoptions: unknown profile"):
         cygrad.set_printoptions(profile="long")
+
+
+OPTIONS = [{}, {"precision": 2}, {"linewidth": 40}, {"linewidth": 10}, {"threshold": 5, "edgeitems": 2},
+           {"edgeitems": 0, "threshold": 2}, {"sci_mode": True}, {"profile": "short"}]
+KINDS = {
+    "coo": lambda t: t.eye(3).to_sparse(), "csr": lambda t: t.eye(30).to_sparse_csr(),
+    "csc": lambda t: t.eye(3).to_sparse_csc(), "double": lambda t: t.eye(3, dtype=t.float64).to_sparse(),
+    "empty": lambda t: t.sparse_coo_tensor(size=(2, 3)), "leaf": lambda t: t.eye(3).to_sparse().requires_grad_(),
+    "result": lambda t: t.eye(3).to_sparse().requires_grad_() * 2,
+    "hybrid": lambda t: t.sparse_coo_tensor(t.tensor([[0, 1]]), t.ones(2, 2, 2), (2, 2, 2)),
+    "dense": lambda t: t.arange(40.0).reshape(2, 20) / 3, "scalar": lambda t: t.tensor(1 / 3),
+    "short": lambda t: t.tensor([1 / 3, 2.0], dtype=t.bfloat16), "integers": lambda t: t.arange(40),
+    "buffer": lambda t: t.nn.Buffer(t.ones(2)),
+}
+
+
+@pytest.mark.filterwarnings("ignore:Sparse")
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_tensor_obeys_the_options(kind, options):
+    torch.set_printoptions(**options)
+    cygrad.set_printoptions(**options)
+    set_library_name("torch")                          # its length decides where lines end
+    try:
+        ours = repr(KINDS[kind](cygrad))
+    finally:
+        set_library_name("cygrad")
+    assert ours == repr(KINDS[kind](torch))

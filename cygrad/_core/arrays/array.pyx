@@ -780,11 +780,15 @@ def as_device(place, str operation not None):
     return device(place)
 
 
+class UnavailableDevice(RuntimeError, AssertionError):
+    """The error for a device that is not there; PyTorch raises the one or the other, and programs catch either."""
+
+
 def refuse(place, str operation not None):
     """Raise the error for an unavailable device."""
     asked = "backends.mps" if str(place).startswith("mps") else "cuda"
-    raise RuntimeError(f"{operation}: no such device (got {str(place)!r}, expected 'cpu'). This library computes on "
-                       f"the CPU: choose the device by {asked}.is_available(), which is False here.")
+    raise UnavailableDevice(f"{operation}: no such device (got {str(place)!r}, expected 'cpu'). This library computes "
+                            f"on the CPU: choose the device by {asked}.is_available(), which is False here.")
 
 
 cdef int meta_place(object place, str operation) except -1:
@@ -833,13 +837,27 @@ class _Name:
 
 
 class layout(_Name):
-    """The layout of a tensor. All tensors are ``strided``; the other names exist for comparisons."""
+    """The layout of a tensor. All tensors are ``strided``; the other names exist for comparisons.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.ones(2).layout is cygrad.strided
+    True
+    """
 
     __slots__ = ()
 
 
 class memory_format(str):
-    """The order of dimensions in memory: ``contiguous_format``, ``channels_last``, ..."""
+    """The order of dimensions in memory: ``contiguous_format``, ``channels_last``, ...
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.ones(1, 2, 3, 3).to(memory_format=cygrad.channels_last).stride()
+    (18, 1, 6, 2)
+    """
 
     # A str, because operators take text arguments.
     __repr__ = __str__ = lambda self: f"{library_name()}.{self[:]}"

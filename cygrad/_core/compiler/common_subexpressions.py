@@ -3,7 +3,7 @@
 from collections import Counter
 
 from cygrad._core.compiler.executable import number_everywhere, primitive_name
-from cygrad._core.compiler.program import LARGE
+from cygrad._core.compiler.program import LARGE, plain
 
 # Primitives as fast as reading memory.
 CHEAP = frozenset(("add", "sub", "mul", "neg", "square"))
@@ -74,9 +74,9 @@ def key_of(program, operation):
     """Return a key that is equal for equal operations."""
     if operation.expression is not None:
         expression = operation.expression
-        numbers = tuple(repr(number.plain if hasattr(number, "plain") else number)
-                        for number in expression.constants)
-        return (tuple(expression.inputs), numbers, repr(expression.code), expression.result)
+        numbers = tuple([repr(plain(number)) for number in expression.constants])
+        code = tuple([(primitive, *operands) for primitive, operands in expression.code])
+        return tuple(expression.inputs), numbers, code, expression.result
     return (operation.operator.name, tuple(
         tuple(argument) if isinstance(argument, list) else ("number", repr(argument.plain))
         if hasattr(argument, "plain") else argument for argument in operation.arguments))

@@ -1,6 +1,7 @@
 """Expression fusion: evaluate element-wise operations in their only reader, element-wise or a sum."""
 
-from cygrad._core.compiler.reduction_fusion import summed_layout
+from cygrad._core.compiler.executable import layout_of
+from cygrad._core.compiler.program import plain
 
 __all__ = ["fuse_expressions"]
 
@@ -55,3 +56,24 @@ def is_fusable(program, operation, number, source, position):
     if program.arrays[number].shape != program.arrays[operation.results[0] if target is None else target].shape:
         return False
     return target is None or all(program.arrays[read].buffer != program.arrays[target].buffer for read in inputs)
+
+
+def summed_layout(program, operation):
+    """
+    Return the keepdim layout of a sum.
+
+    Return None if the operation is not a sum, reduces nothing, or changes the dtype.
+    """
+    if operation.kind != "kernel" or operation.operator.name not in ("sum_to", "sum"):
+        return None
+    result, source = program.arrays[operation.results[0]], program.arrays[operation.arguments[0]]
+    if operation.operator.name == "sum_to":
+        return result
+    dims = plain(operation.arguments[1])
+    dims = range(len(source.shape)) if dims in (None, (), []) else [dims] if isinstance(dims, int) else dims
+    reduced = {dim % max(len(source.shape), 1) for dim in dims}
+    kept = tuple([1 if dim in reduced else size for dim, size in enumerate(source.shape)])
+    if kept == source.shape or source.numel == 0 or result.dtype is not source.dtype or not (
+            source.dtype.is_floating_point and result.contiguous):
+        return None
+    return result if result.shape == kept else layout_of(result, kept)

@@ -17,7 +17,7 @@ LARGE = 4096                      # elements from which reading memory matters
 
 PRODUCTS = ("mm", "matmul", "linear")          # operators that multiply by one matrix or its transpose
 
-__all__ = ["LARGE", "PRODUCTS", "Buffer", "Expression", "FusedLoop", "Operation", "Program"]
+__all__ = ["LARGE", "PRODUCTS", "Buffer", "Expression", "FusedLoop", "Operation", "Program", "plain"]
 
 
 class Expression:
@@ -110,7 +110,7 @@ class Expression:
 
 def plain(argument):
     """Return the Python value of an argument that is not an array."""
-    return argument.plain if hasattr(argument, "plain") else argument
+    return getattr(argument, "plain", argument)
 
 
 def renamed(value, names):

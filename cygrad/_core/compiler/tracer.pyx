@@ -93,7 +93,7 @@ cdef int copy_to_layout(array_t **array, const array_t *layout) noexcept nogil:
 # --------------------------------------------------------------------------------------------------------------- tracer
 
 # Operators whose result shapes depend on tensor values.
-DATA_DEPENDENT = frozenset(("masked_select", "nonzero", "unique", "unique_dim"))
+DATA_DEPENDENT = frozenset(("count_integers", "masked_select", "nonzero", "unique", "unique_dim"))
 
 
 @cython.binding(False)

@@ -112,6 +112,10 @@ cdef class GraphTemplate:
                     stack.append(<object>node.c.edges[i].node.object)
         return sorted(seen.values(), key=lambda node: (<Node>node).c.sequence_nr)
 
+    def reached(self):
+        """Return the numbers of the inputs that edges lead to."""
+        return sorted({-1 - edge[0] for edges in self.edges for edge in edges if edge is not None and edge[0] < 0})
+
     cdef int add(self, object tracer, Node original, dict numbers, dict ends) except -1:
         """Add the template of a node."""
         cdef Node node = _like(original)
@@ -701,10 +705,21 @@ cdef Tensor _recorded_view(tuple model, int view_kind, Tensor base):
     """Return the view of `base` that the traced view is of its own base."""
     cdef Tensor view
     layout, recorded = model
+    shape, strides, offset = layout
+    dims = _permutation(base, shape, strides, offset)
     with set_grad_enabled(recorded):
-        view = <Tensor>operators.as_strided(base, *layout)
+        # The gradient of a permuted view is permuted, that of as_strided is not.
+        view = <Tensor>(operators.as_strided(base, *layout) if dims is None else operators.permute(base, dims))
     view.view_kind = view_kind
     return view
+
+
+cdef list _permutation(object base, shape, strides, offset):
+    """Return the dimensions of the base in the order of a view that permutes them; None for other views."""
+    cdef list given = list(zip(base.shape, base.stride())), wanted = list(zip(shape, strides))
+    if offset != base.storage_offset() or sorted(given) != sorted(wanted) or len(set(given)) < len(given) or given == wanted:
+        return None
+    return [given.index(entry) for entry in wanted]
 
 
 cdef inline bint _has_accumulator_hooks(Tensor tensor) noexcept:

@@ -838,6 +838,8 @@ cdef extern from "creation/mt19937.h" nogil:
     void mt_integers(mt19937_t *mt, int64_t *out, int64_t n, uint64_t range, int64_t base, int wide)
     void mt_permutation(mt19937_t *mt, int64_t *out, int64_t n, int wide)
     void mt_exponential(mt19937_t *mt, double *out, int64_t n, double rate)
+    void mt_poisson(mt19937_t *mt, double *out, int64_t n, const double *rates)
+    void mt_binomial(mt19937_t *mt, double *out, int64_t n, const double *counts, const double *p, int single)
     void mt_normal_float(mt19937_t *mt, float *out, int64_t n, float mean, float std)
     void mt_normal_double(mt19937_t *mt, double *out, int64_t n, double mean, double std)
 
@@ -903,6 +905,23 @@ cdef class RandomStream:
         with nogil:
             if out.shape[0]:
                 mt_exponential(&self.mt, &out[0], out.shape[0], rate)
+
+    def poisson(self, double[::1] out, double[::1] rates):
+        """Fill with Poisson counts, one for each rate."""
+        if out.shape[0] != rates.shape[0]:
+            raise ValueError(f"poisson: expected {out.shape[0]} rates (got {rates.shape[0]}).")
+        with nogil:
+            if out.shape[0]:
+                mt_poisson(&self.mt, &out[0], out.shape[0], &rates[0])
+
+    def binomial(self, double[::1] out, double[::1] counts, double[::1] chances, bint single):
+        """Fill with numbers of successes; `single` if the parameters are rounded to float32."""
+        if not out.shape[0] == counts.shape[0] == chances.shape[0]:
+            raise ValueError(f"binomial: expected {out.shape[0]} counts and probabilities (got {counts.shape[0]} and "
+                             f"{chances.shape[0]}).")
+        with nogil:
+            if out.shape[0]:
+                mt_binomial(&self.mt, &out[0], out.shape[0], &counts[0], &chances[0], single)
 
     def integers(self, int64_t[::1] out, low, high, bint wide):
         """Fill with integers in [low, high), of one word each, or of two if `wide`."""

@@ -92,6 +92,90 @@ static void mt_exponential(mt19937_t *mt, double *out, int64_t n, double rate) {
     }
 }
 
+/* ---- counts: transformed rejection (PTRS and BTRS of Hoermann, 1993), products or waiting times for small means */
+
+static double mt_poisson_count(mt19937_t *mt, double rate) {
+    if (rate == 0)                    /* draws nothing, as there */
+        return 0;
+    if (rate < 10) {
+        double end = exp(-rate), product = mt_double(mt), count = 0;
+        for (; product > end; product *= mt_double(mt))
+            count++;
+        return count;
+    }
+    double root = sqrt(rate), b = 0.931 + 2.53 * root, a = -0.059 + 0.02483 * b;
+    double scale = 1.1239 + 1.1328 / (b - 3.4), accepted = 0.9277 - 3.6224 / (b - 2);
+    for (;;) {
+        double u = mt_double(mt) - 0.5, v = mt_double(mt), us = 0.5 - fabs(u);
+        double k = floor((2 * a / us + b) * u + rate + 0.43);
+        if (us >= 0.07 && v <= accepted)
+            return k;
+        if (k < 0 || (us < 0.013 && v > us))
+            continue;
+        if (log(v) + log(scale) - log(a / (us * us) + b) <= -rate + k * log(rate) - lgamma(k + 1))
+            return k;
+    }
+}
+
+static void mt_poisson(mt19937_t *mt, double *out, int64_t n, const double *rates) {
+    for (int64_t i = 0; i < n; i++)
+        out[i] = mt_poisson_count(mt, rates[i]);
+}
+
+/* What Stirling's formula for log k! leaves. */
+static double mt_stirling_rest(double k) {
+    static const double rest[] = {
+        0.0810614667953272, 0.0413406959554092, 0.0276779256849983, 0.02079067210376509, 0.0166446911898211,
+        0.0138761288230707, 0.0118967099458917, 0.0104112652619720, 0.00925546218271273, 0.00833056343336287};
+    if (k < 10)
+        return rest[k > 0 ? (int)k : 0];
+    double square = (k + 1) * (k + 1);
+    return (1.0 / 12 - (1.0 / 360 - 1.0 / 1260 / square) / square) / (k + 1);
+}
+
+/* With `mean`, n p as the dtype of the tensor rounds it, and p at most 1/2. */
+static double mt_successes(mt19937_t *mt, double n, double p, double mean) {
+    if (mean < 10) {
+        double waited = 0, count = -1;
+        do {
+            waited += ceil(log(mt_double(mt)) / log1p(-p));
+            count++;
+        } while (waited <= n);
+        return count;
+    }
+    double std = sqrt(n * p * (1 - p)), b = 1.15 + 2.53 * std, a = -0.0873 + 0.0248 * b + 0.01 * p;
+    double accepted = 0.92 - 4.2 / b, odds = p / (1 - p), scale = (2.83 + 5.1 / b) * std, m = floor((n + 1) * p);
+    for (;;) {
+        double u = mt_double(mt) - 0.5, v = mt_double(mt), us = 0.5 - fabs(u);
+        double k = floor((2 * a / us + b) * u + (mean + 0.5));
+        if (us >= 0.07 && v <= accepted)
+            return k;
+        if (k < 0 || k > n)
+            continue;
+        if (log(v * scale / (a / (us * us) + b))
+                <= (m + 0.5) * log((m + 1) / (odds * (n - m + 1))) + (n + 1) * log((n - m + 1) / (n - k + 1))
+                + (k + 0.5) * log(odds * (n - k + 1) / (k + 1)) + mt_stirling_rest(m) + mt_stirling_rest(n - m)
+                - mt_stirling_rest(k) - mt_stirling_rest(n - k))
+            return k;
+    }
+}
+
+static double mt_binomial_count(mt19937_t *mt, double n, double p, int single) {
+    if (!(n > 0 && p > 0))
+        return isnan(p) ? p : 0;
+    if (p >= 1)
+        return n;
+    double small = p <= 0.5 ? p : single ? (double)(1.0f - (float)p) : 1 - p;
+    double mean = single ? (double)((float)n * (float)small) : n * small;
+    double count = mt_successes(mt, n, small, mean);
+    return p <= 0.5 ? count : n - count;
+}
+
+static void mt_binomial(mt19937_t *mt, double *out, int64_t n, const double *counts, const double *p, int single) {
+    for (int64_t i = 0; i < n; i++)
+        out[i] = mt_binomial_count(mt, counts[i], p[i], single);
+}
+
 /* ---- normal */
 
 /* One at a time, in double precision: for few numbers. */

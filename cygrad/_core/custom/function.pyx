@@ -58,7 +58,25 @@ cdef extern from "Python.h":
 
 @cython.binding(False)      # methods check the type of self
 cdef class FunctionNode(Node):
-    """The node of a custom function: the ``ctx`` of its static methods."""
+    """The node of a custom function: the ``ctx`` of its static methods.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> class Square(cygrad.autograd.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         ctx.save_for_backward(x)
+    ...         return x * x
+    ...
+    ...     @staticmethod
+    ...     def backward(ctx, grad):
+    ...         x, = ctx.saved_tensors
+    ...         return 2 * x * grad
+    >>> x = cygrad.tensor(3.0, requires_grad=True)
+    >>> cygrad.autograd.grad(Square.apply(x), x)
+    (tensor(6.),)
+    """
 
     def __cinit__(self):
         self.materialize = True

@@ -107,7 +107,6 @@ def equal_parts(input, number, dim, bint parts):
 def transposing(otherwise):
     """Getter of `T`: the transpose of a matrix, and `otherwise(self)` for everything else."""
     def transposed(self):
-        """The dimensions in reverse order; for a matrix its transpose."""
         global _transpose_all
         cdef frame_t frame
         if not is_usual(<PyObject *>self) or (<Tensor>self).array.ndim != 2:
@@ -116,6 +115,7 @@ def transposing(otherwise):
             _transpose_all = table["transpose_all"]
         begin_frame(&frame, <Tensor>self, 0)
         return call_boxed(_transpose_all, &frame, None, NULL)
+    transposed.__doc__ = otherwise.__doc__
     return transposed
 
 

@@ -499,6 +499,12 @@ cdef int setitem(Tensor self, object key, object value) except -1:
         self.copy_(target.flip(tuple(dims)))
         return 0
     target = _basic_view(self, entries, indices)
+    i = 0
+    while i < source.array.ndim - (0 if indices else target.array.ndim) and source.array.shape[i] == 1:
+        i += 1
+    if i:
+        # Drop leading dimensions of size 1: an assignment may have more of them than the target.
+        source = source.reshape(tuple(source.shape)[i:])
     if indices:
         # An assignment casts like copy_, except that it refuses to drop imaginary parts.
         if is_complex(source.array.dtype) and not is_complex(self.array.dtype) and self.array.dtype != BOOL \
@@ -509,12 +515,6 @@ cdef int setitem(Tensor self, object key, object value) except -1:
             source = source.to(self.dtype)
         _put(target, indices, source, False)
         return 0
-    i = 0
-    while source.array.ndim - i > target.array.ndim and source.array.shape[i] == 1:
-        i += 1
-    if i:
-        # Drop leading dimensions of size 1 that the target lacks.
-        source = source.reshape(tuple(source.shape)[i:])
     target.copy_(source)
     return 0
 

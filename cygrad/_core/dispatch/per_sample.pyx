@@ -33,16 +33,17 @@ ctypedef struct use_t:
     node_t *leaf              # NULL: not in the plan
 
 
-def product_gradients(Tensor losses not None, list parameters not None, products):
+def product_gradients(Tensor losses not None, list parameters not None):
     """
     Return the gradients of the loss of each sample if each parameter is used by at most one product of rows.
+
+    That is an operator with the key ``per_sample = { weight = "outer", ... }``: it multiplies rows by a matrix
+    `weight`, transposed, and adds a vector `bias`.
 
     Parameters
     ----------
     losses : Tensor of shape (n,)
     parameters : list of Tensor
-    products : container of str
-        Names of the operators that multiply rows by a matrix `weight`, transposed, and add a vector `bias`.
 
     Returns
     -------
@@ -68,7 +69,7 @@ def product_gradients(Tensor losses not None, list parameters not None, products
         status = plan_build(&plan, &root.c, 1)
         try:
             check(status)
-            if plan.any_python or not _find_uses(&plan, parameters, uses, products):
+            if plan.any_python or not _find_uses(&plan, parameters, uses):
                 return None
             for i in range(n):
                 targets[i] = root.c if uses[i].item == NULL else uses[i].item.node
@@ -107,7 +108,7 @@ cdef array_t *_ones(const array_t *like) except NULL:
     return array
 
 
-cdef bint _find_uses(plan_t *plan, list parameters, use_t *uses, object products) except -1:
+cdef bint _find_uses(plan_t *plan, list parameters, use_t *uses) except -1:
     """Find the edges that lead to the parameters; False if several do, or one of another operator."""
     cdef Py_ssize_t number, n = len(parameters)
     cdef int64_t k
@@ -135,10 +136,15 @@ cdef bint _find_uses(plan_t *plan, list parameters, use_t *uses, object products
             for number in range(n):
                 if uses[number].leaf == leaf:
                     if uses[number].item != NULL or item.node.op == NULL or (
-                            (<Operator>item.node.op.object).name not in products):
+                            not _is_product(<Operator>item.node.op.object)):
                         return False
                     uses[number].item, uses[number].edge = item, edge
     return True
+
+
+cdef bint _is_product(Operator operator) except -1:
+    rules = operator.row["per_sample"]
+    return isinstance(rules, dict) and rules.get("weight") == "outer"
 
 
 cdef list _gradients(plan_t *plan, list parameters, use_t *uses, int64_t count):

@@ -183,6 +183,7 @@ cdef bint same_place(const array_t *a, const array_t *b) noexcept nogil:
 # -------------------------------------------------------------------------------------------------------------- copying
 
 cdef extern from "simd/word_moves.h" nogil:
+    void copy_rows(const char *source, int64_t source_step, char *out, int64_t out_step, int64_t nbytes, int64_t rows)
     void turn_words(const char *source, int64_t source_step, char *out, int64_t out_step, int64_t rows, int64_t columns)
     void turn_doubles(const char *source, int64_t source_step, char *out, int64_t out_step, int64_t rows,
                       int64_t columns)
@@ -226,16 +227,14 @@ cdef void _copy_block(copy_t *copy, char *to, char *source, int64_t rows, int64_
     cdef int64_t steps[2]
     cdef int64_t row, count = columns, times = rows
     cdef int inner = 0, outer = copy.other
+    if copy.loop == copy.move and copy.nest.strides[1][0] == copy.size == copy.nest.strides[0][0]:
+        copy_rows(source, copy.nest.strides[1][outer], to, copy.nest.strides[0][outer], columns * copy.size, rows)
+        return
     if columns < SHORT_ROW and rows > columns:
         inner, outer = copy.other, 0
         count, times = rows, columns
     steps[0] = copy.nest.strides[1][inner]
     steps[1] = copy.nest.strides[0][inner]
-    if copy.loop == copy.move and steps[0] == copy.size == steps[1]:
-        for row in range(times):
-            memcpy(to + row * copy.nest.strides[0][outer], source + row * copy.nest.strides[1][outer],
-                   count * copy.size)
-        return
     for row in range(times):
         pointers[0] = source + row * copy.nest.strides[1][outer]
         pointers[1] = to + row * copy.nest.strides[0][outer]

@@ -5,13 +5,21 @@
 #include <stdint.h>
 #include <string.h>
 #include "simd/target_clones.h"
+#include "simd/word_moves.h"
 
+/* Whole vectors, as long as those of a row that reach into the next one stay within the buffer. */
 #define FILL_ROWS(type)                                                                                     \
     TARGET_CLONES static void fill_rows_##type(type *to, const char *data, int64_t stride, int64_t length,   \
                                               int64_t rows) {                                               \
-        for (int64_t row = 0; row < rows; row++, to += length) {                                            \
-            type value = *(const type *)(data + row * stride);                                              \
-            for (int64_t i = 0; i < length; i++)                                                            \
+        enum { LANES = 64 / sizeof(type) };                                                                 \
+        const int64_t whole = (length + LANES - 1) / LANES * LANES;                                          \
+        for (; rows > 0; rows--, to += length, data += stride) {                                            \
+            const type value = *(const type *)data;                                                         \
+            int64_t i = 0;                                                                                  \
+            for (; rows * length >= whole && i < length; i += LANES)                                        \
+                for (int k = 0; k < LANES; k++)                                                             \
+                    to[i + k] = value;                                                                      \
+            for (; i < length; i++)                                                                         \
                 to[i] = value;                                                                              \
         }                                                                                                   \
     }
@@ -22,16 +30,8 @@ FILL_ROWS(uint64_t)
  * of one number (0); returns 0 if it cannot. */
 static inline int repeat_rows(char *to, const char *data, int64_t size, int64_t step, int64_t stride, int64_t length,
                               int64_t rows) {
-    int64_t done, count, bytes = length * size;
-    if (step == size && stride == 0) {
-        memcpy(to, data, bytes);
-        for (done = 1; done < rows; done += count) {
-            count = done < rows - done ? done : rows - done;
-            memcpy(to + done * bytes, to, count * bytes);
-        }
-    } else if (step == size) {
-        for (done = 0; done < rows; done++)
-            memcpy(to + done * bytes, data + done * stride, bytes);
+    if (step == size) {
+        copy_rows(data, stride, to, length * size, length * size, rows);
     } else if (step == 0 && size == 4) {
         fill_rows_uint32_t((uint32_t *)to, data, stride, length, rows);
     } else if (step == 0 && size == 8) {

@@ -16,8 +16,8 @@ from cygrad._core.engine.node_run cimport (
     wanted_arguments, worth_a_team,
 )
 from cygrad._core.engine.plan cimport (
-    call_back, callbacks, item_t, plan_build, plan_capture, plan_capturing, plan_find, plan_free, plan_restrict,
-    plan_stop, plan_t,
+    UNREACHED, call_back, callbacks, item_t, plan_build, plan_capture, plan_capturing, plan_find, plan_free,
+    plan_restrict, plan_stop, plan_t,
 )
 from cygrad._core.graph.boxing cimport is_entry
 from cygrad._core.graph.edges cimport (
@@ -272,6 +272,8 @@ cdef class GraphTask:
         cdef list results
         cdef int i
         self.plan.current = c
+        if item.python & UNREACHED and not any([grad is not None for grad in grads]):
+            return 0
         if self.direct and item.captured:          # hooks are called where the gradient arrives at the input
             return self.capture(item, grads)
         if hooks is not None and hooks.fitted:
@@ -294,7 +296,12 @@ cdef class GraphTask:
         elif c.gradient != NULL and _hand_over(c, grads):
             results = []
         elif c.gradient == NULL and self.recorded or c.backward == NULL or c.python & HAS_PACKED_TENSORS:
-            results = node.apply(grads, self.keep, self.recorded, wanted_arguments(&self.plan, item))
+            try:
+                results = node.apply(grads, self.keep, self.recorded, wanted_arguments(&self.plan, item))
+            except RuntimeError as error:
+                if c.backward != NULL and type(error) is RuntimeError and node.name() not in str(error):
+                    error.args = (f"{node.name()}: {error}",)          # as _name_node() does for a native backward
+                raise
         else:
             results = self.run_native(item, grads)
         if hooks is not None and hooks.accumulated and c.gradient != NULL:

@@ -132,7 +132,7 @@ cdef void _name_node(const node_t *node) noexcept nogil:
     cdef const char *name = node_name(node)
     memcpy(text, message(), MESSAGE)
     if strstr(text, name) == NULL:
-        snprintf(message(), MESSAGE, b"%s: %s", name, text)
+        snprintf(message(), MESSAGE, b"%s%s%s", name, b"" if text[0] == b":" else b": ", text)
 
 
 cdef uint32_t wanted_arguments(plan_t *plan, const item_t *item) noexcept nogil:

@@ -9,6 +9,7 @@ from cygrad._core.graph.node cimport node_t
 cdef enum:
     WEIGHT = 1 << 12
     MOST_WEIGHT = 127
+    UNREACHED = 2             # in item_t.python: no gradient may arrive, and then its hooks are not called
 
 # Half a cache line, because plans of large graphs exceed the caches.
 ctypedef struct item_t:

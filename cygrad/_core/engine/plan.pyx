@@ -6,14 +6,14 @@ atomic exchange); a node that another thread's backward has claimed is looked up
 decreasing sequence number; an AccumulateGrad comes right after the last node that sends it a gradient.
 """
 
-from libc.stdint cimport INT32_MAX, INT64_MAX, int32_t, int64_t
+from libc.stdint cimport INT32_MAX, INT64_MAX, int32_t, int64_t, uint64_t
 from libc.stdio cimport snprintf
 from libc.stdlib cimport calloc, free, malloc, qsort, realloc
 from libc.string cimport memset
 from cygrad._core.arrays.array cimport array_t, release, retain
 from cygrad._core.graph.node cimport Hooks, Node, node_t
 from cygrad._core.memory.atomic cimport atomic_add, atomic_claim, atomic_load, atomic_store
-from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, check, message
+from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, check, message, unlikely
 
 
 # ----------------------------------------------------------------------------------------------------------------- plan
@@ -117,20 +117,23 @@ cdef item_t *plan_find(plan_t *plan, node_t *node) noexcept nogil:
     return &plan.items[index] if index >= 0 else NULL
 
 
-cdef int64_t _add(plan_t *plan, node_t *node) noexcept nogil:
+cdef int _grow(plan_t *plan) noexcept nogil:
+    cdef int64_t capacity = 2 * plan.capacity if plan.capacity else 32
+    cdef item_t *items = <item_t *>realloc(plan.items, capacity * sizeof(item_t))
+    if items == NULL:
+        return _no_memory()
+    plan.items, plan.capacity = items, capacity
+    return OK
+
+
+cdef inline int64_t _add(plan_t *plan, node_t *node) noexcept nogil:
     """Return the item of a node, created if it is new; -1 without memory. Reads all that the plan needs of a node."""
     cdef int64_t index = _find(plan, node)
-    cdef item_t *items
     cdef item_t *item
     if index >= 0:
         return index
-    if plan.n_items == plan.capacity:
-        plan.capacity = 2 * plan.capacity if plan.capacity else 32
-        items = <item_t *>realloc(plan.items, plan.capacity * sizeof(item_t))
-        if items == NULL:
-            _no_memory()
-            return -1
-        plan.items = items
+    if unlikely(plan.n_items == plan.capacity) and _grow(plan) != OK:
+        return -1
     index = plan.n_items
     plan.n_items += 1
     item = &plan.items[index]
@@ -150,12 +153,11 @@ cdef int64_t _add(plan_t *plan, node_t *node) noexcept nogil:
         plan.last_nr = node.sequence_nr
     plan.n_buffers += node.n_outputs
     plan.work += node.work
-    item.weight = <int8_t>min(node.work // WEIGHT, <int64_t>MOST_WEIGHT)
+    item.weight = <int8_t>min(<uint64_t>node.work // WEIGHT, <uint64_t>MOST_WEIGHT)
     plan.any_python |= item.python
-    if atomic_claim(&node.task, 0, plan.id):
-        node.index = index
-    elif _table_insert(plan, node, index) != OK:
-        return -1
+    if unlikely(not atomic_claim(&node.task, 0, plan.id)):
+        return index if _table_insert(plan, node, index) == OK else -1
+    node.index = index
     return index
 
 
@@ -508,6 +510,27 @@ def accumulates(Node node not None):
         return False
     item = plan_find(plan, node.c)
     return item != NULL and item.needed != 0 and item.executed != 0 and item.captured == 0
+
+
+def mark_unreached(Node node not None, list gradients not None):
+    """Skip, in the innermost backward of this thread, hooks of what only the None entries of `gradients` lead to."""
+    cdef plan_t *plan
+    cdef item_t *item
+    cdef int i
+    cdef set seen = set()
+    if plans_of_thread(&plan, 1) == 0:
+        return
+    cdef list stack = [<object>node.c.edges[i].node.object for i in range(node.c.n_edges)
+                       if gradients[i] is None and node.c.edges[i].node != NULL]
+    while stack:
+        node = stack.pop()
+        item = plan_find(plan, node.c)
+        if item == NULL or node in seen:
+            continue
+        seen.add(node)
+        if item.python:
+            item.python |= UNREACHED
+        stack += [<object>node.c.edges[i].node.object for i in range(node.c.n_edges) if node.c.edges[i].node != NULL]
 
 
 def restricted():

@@ -47,6 +47,14 @@ class GradientEdge(namedtuple("GradientEdge", ["node", "output_nr", "ownership_t
     output_nr : int
     ownership_token : object or None
         What `get_gradient_edge` knows of the tensor besides; it also keeps the node.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.autograd.graph import get_gradient_edge
+    >>> edge = get_gradient_edge(cygrad.ones(2, requires_grad=True).exp())
+    >>> edge.node.name(), edge.output_nr
+    ('ExpBackward0', 0)
     """
 
     __slots__ = ()
@@ -250,30 +258,54 @@ cdef object fit_gradients(Node node, Hooks hooks, list grads):
         grads[output_nr] = fit_recorded(meta.array, gradient)
 
 
+cdef tuple _shape(object grad):
+    cdef array_t *array
+    cdef int i
+    if grad is None:
+        return None
+    array = (<Tensor>grad).array
+    return tuple([array.shape[i] for i in range(array.ndim)])
+
+
+cdef int _check_shapes(Node node, str kind, list grads, list shapes) except -1:
+    """Refuse a gradient whose shape a hook has changed in place (``grad.t_()``)."""
+    for grad, shape in zip(grads, shapes, strict=True):
+        if _shape(grad) != shape and grad is not None:
+            raise RuntimeError(f"{kind}: a hook of {node.name()} changed the shape of a gradient in place (got "
+                               f"{_shape(grad)}, expected {shape}). Return a new tensor of that shape.")
+    return 0
+
+
 cdef object call_tensor_hooks(Node node, Hooks hooks, list grads):
+    cdef list shapes = [_shape(grad) for grad in grads]
     for output_nr, registered in list(hooks.tensor.items()):
         for hook in list(registered.values()):
             data_escapes()
             result = hook(grads[output_nr])
             if result is not None:
                 grads[output_nr] = _replacement(node, "register_hook", result, grads[output_nr])
+    _check_shapes(node, "register_hook", grads, shapes)
 
 
 cdef list call_prehooks(Node node, Hooks hooks, list grads):
+    cdef list shapes = [_shape(grad) for grad in grads]
     for hook in list(hooks.before.values()):
         data_escapes()
         result = hook(tuple(grads))
         if result is not None:
             grads = _replacements(node, "register_prehook", result, grads)
+    _check_shapes(node, "register_prehook", grads, shapes)
     return grads
 
 
 cdef list call_posthooks(Node node, Hooks hooks, list results, list grads):
+    cdef list shapes = [_shape(grad) for grad in results]
     for hook in list(hooks.after.values()):
         data_escapes()
         replaced = hook(tuple(results), tuple(grads))
         if replaced is not None:
             results = _replacements(node, "register_hook", replaced, results)
+    _check_shapes(node, "register_hook", results, shapes)
     return results
 
 
@@ -329,7 +361,16 @@ cdef object call_accumulated(Hooks hooks, object leaf):
 # Hooks of tensors, and retained gradients of non-leaves: methods of Tensor.
 
 def retains_grad(Tensor self not None):
-    """Whether backward will retain the gradient of this non-leaf."""
+    """Whether backward will retain the gradient of this non-leaf.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> x = 2 * cygrad.ones(2, requires_grad=True)
+    >>> x.retain_grad()
+    >>> x.retains_grad
+    True
+    """
     cdef Node node = self.node
     if node is None or node.hooks is None:
         return False
@@ -338,7 +379,18 @@ def retains_grad(Tensor self not None):
 
 
 def retain_grad(Tensor self not None):
-    """Retain the gradient of this non-leaf in ``.grad`` during backward (no-op for a leaf)."""
+    """Retain the gradient of this non-leaf in ``.grad`` during backward (no-op for a leaf).
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> x = cygrad.ones(2, requires_grad=True)
+    >>> y = 2 * x
+    >>> y.retain_grad()
+    >>> (y * y).sum().backward()
+    >>> y.grad
+    tensor([4., 4.])
+    """
     cdef Node node
     if self.node is None and self.view_kind in (NO_GRAD_VIEW, INFERENCE_VIEW) and self.requires_grad:
         return                      # a leaf, also if its base was modified since
@@ -402,6 +454,14 @@ def register_post_accumulate_grad_hook(Tensor self not None, hook):
     ------
     RuntimeError
         If the tensor is not a leaf that requires grad.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> x = cygrad.ones(2, requires_grad=True)
+    >>> handle = x.register_post_accumulate_grad_hook(lambda leaf: print(leaf.grad))
+    >>> x.sum().backward()
+    tensor([1., 1.])
     """
     if not callable(hook):
         raise TypeError("register_post_accumulate_grad_hook: the hook must be callable "

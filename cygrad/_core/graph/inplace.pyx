@@ -381,19 +381,18 @@ cdef class CopySlices(Node):
             shape, strides = _as_pairs(shape, strides)
             offset *= 2
         inside = _places(base_shape, base_strides, shape, strides, offset)
-        mask = np.zeros(int(np.prod(base_shape, dtype=np.int64)), dtype=bool)
-        mask[inside] = True
         places = as_tensor(inside, "CopySlices")
         flat = operators.reshape(whole, (-1,))
         region = operators.reshape(operators.index_select(flat, 0, places), shape)
         region = operators.view_as_complex(region) if slice_in_pairs else region
         cdef list gradients = (<Node>self.payload).apply(
             [_as_dtype(region, <int>kept[VIEW_DTYPE].value.of.integer)], keep, recorded, ALL_ARGUMENTS)
-        outside = operators.masked_fill(flat, as_tensor(mask, "CopySlices"), 0)
-        if gradients[0] is not None:
+        if gradients[0] is None:
+            outside = operators.scatter(flat, 0, places, 0)
+        else:
             inner = _as_dtype(gradients[0], <int>kept[DTYPE].value.of.integer)
             inner = operators.view_as_real(inner) if slice_in_pairs else inner
-            outside = operators.index_add(outside, 0, places, operators.reshape(inner, (-1,)))
+            outside = operators.scatter(flat, 0, places, operators.reshape(inner, (-1,)))
         outside = operators.reshape(outside, base_shape)
         gradients[0] = operators.view_as_complex(outside) if base_in_pairs else outside
         if self.c.edges[0].node == NULL:

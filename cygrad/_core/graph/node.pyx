@@ -380,6 +380,13 @@ cdef class Node:
     A node of the graph, which backward runs.
 
     Users meet nodes as ``tensor.grad_fn`` and follow them by `next_functions`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> y = cygrad.ones(2, requires_grad=True).exp().sum()
+    >>> y.grad_fn.name(), y.grad_fn.next_functions[0][0].name()
+    ('SumBackward0', 'ExpBackward0')
     """
 
     def __init__(self, *arguments, **options):

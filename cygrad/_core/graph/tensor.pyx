@@ -174,18 +174,18 @@ cdef void replace_array(Tensor tensor, array_t *array) noexcept:
         replaced.tensor = NULL
     unlock_lending(replaced)
     if (replaced.count > 1 and (tensor.untracked == GRADIENT or tensor.node is None and not tensor.leaf_requires_grad)
-            and replaced.dtype == array.dtype and same_shape(replaced, array)):
+            and replaced.dtype == array.dtype):
         _replace_gradient(tensor, replaced)
     release(replaced)
 
 
 cdef void _replace_gradient(Tensor gradient, const array_t *replaced):
-    """Let the leaf of which this is the ``.grad`` accumulate into its new memory (``x.grad.data = t``)."""
+    """Let the leaf of which this is the ``.grad`` have its new memory or shape (``x.grad.data = t``)."""
     import gc                                # here: few programs need it
     for leaf in gc.get_referrers(gradient):
         if (isinstance(leaf, Tensor) and (<Tensor>leaf).grad_tensor is gradient and (<Tensor>leaf).gradient != NULL
                 and (<Tensor>leaf).gradient.value == replaced):
-            (<object>Tensor).grad.__set__(leaf, gradient)
+            _replace(leaf, gradient, True, NULL, 0)
 
 
 cdef object adopt(Tensor self, Tensor source, bint keep_version):
@@ -564,17 +564,38 @@ cdef class Tensor:
 
     @property
     def shape(self):
-        """Sizes of the dimensions, a `Size`, which is a tuple."""
+        """Sizes of the dimensions, a `Size`, which is a tuple.
+
+        Examples
+        --------
+        >>> import cygrad
+        >>> cygrad.ones(2, 3).shape
+        (2, 3)
+        """
         return size_of(self.array)
 
     @property
     def dtype(self):
-        """The `cygrad.dtype` of the elements."""
+        """The `cygrad.dtype` of the elements.
+
+        Examples
+        --------
+        >>> import cygrad
+        >>> cygrad.ones(2).dtype
+        cygrad.float32
+        """
         return dtype_object(self.array.dtype)
 
     @property
     def ndim(self):
-        """Number of dimensions."""
+        """Number of dimensions.
+
+        Examples
+        --------
+        >>> import cygrad
+        >>> cygrad.ones(2, 3).ndim
+        2
+        """
         return self.array.ndim
 
     def __len__(self):
@@ -586,7 +607,14 @@ cdef class Tensor:
 
     @property
     def requires_grad(self):
-        """Whether gradients are computed for this tensor."""
+        """Whether gradients are computed for this tensor.
+
+        Examples
+        --------
+        >>> import cygrad
+        >>> cygrad.ones(2).requires_grad
+        False
+        """
         return requires_grad(self) or (self.base is not None and requires_grad(self.base))
 
     @requires_grad.setter
@@ -621,23 +649,56 @@ cdef class Tensor:
 
     @property
     def is_leaf(self):
-        """Whether no recorded operation created this tensor."""
+        """Whether no recorded operation created this tensor.
+
+        Examples
+        --------
+        >>> import cygrad
+        >>> x = cygrad.ones(2, requires_grad=True)
+        >>> x.is_leaf, (2 * x).is_leaf
+        (True, False)
+        """
         return grad_fn_of(self) is None
 
     @property
     def grad_fn(self):
-        """The graph node that created this tensor, or None for leaves."""
+        """The graph node that created this tensor, or None for leaves.
+
+        Examples
+        --------
+        >>> import cygrad
+        >>> x = cygrad.ones(2, requires_grad=True)
+        >>> (2 * x).grad_fn.name()
+        'MulBackward0'
+        """
         return grad_fn_of(self)
 
     @property
     def output_nr(self):
-        """Index of this tensor among the outputs of ``grad_fn``."""
+        """Index of this tensor among the outputs of ``grad_fn``.
+
+        Examples
+        --------
+        >>> import cygrad
+        >>> x = cygrad.ones(2, requires_grad=True)
+        >>> [part.output_nr for part in x.unbind()]
+        [0, 1]
+        """
         grad_fn_of(self)
         return self.output_nr
 
     @property
     def grad(self):
-        """The accumulated gradient, a tensor or None; only leaves and `retain_grad` tensors have one."""
+        """The accumulated gradient, a tensor or None; only leaves and `retain_grad` tensors have one.
+
+        Examples
+        --------
+        >>> import cygrad
+        >>> x = cygrad.ones(2, requires_grad=True)
+        >>> (2 * x).sum().backward()
+        >>> x.grad
+        tensor([2., 2.])
+        """
         return gradient_of(self)
 
     @grad.setter
@@ -667,6 +728,13 @@ cdef class Tensor:
         Returns
         -------
         Tensor
+
+        Examples
+        --------
+        >>> import cygrad
+        >>> x = cygrad.ones(2, requires_grad=True)
+        >>> x.detach()
+        tensor([1., 1.])
         """
         cdef array_t *own = self.array
         cdef Tensor tensor = wrap_view(array_view(own, own.dtype, own.ndim, own.shape, own.strides, 0), self)
@@ -701,7 +769,16 @@ cdef class Tensor:
 
     @property
     def data(self):
-        """The same memory outside the graph, with a new version counter."""
+        """The same memory outside the graph, with a new version counter.
+
+        Examples
+        --------
+        >>> import cygrad
+        >>> x = cygrad.ones(2, requires_grad=True)
+        >>> x.data -= 1
+        >>> x
+        tensor([0., 0.], requires_grad=True)
+        """
         cdef Tensor tensor = self.detach()
         tensor.untracked = DATA
         if tensor.array.version != NULL:

@@ -183,14 +183,28 @@ cdef int _dimension(Tensor tensor, object dim, str operation) except -1:
 
 
 def size(Tensor self not None, dim=None):
-    """Sizes of the dimensions as a tuple, or the size of dimension `dim`."""
+    """Sizes of the dimensions as a tuple, or the size of dimension `dim`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.ones(2, 3).size(), cygrad.ones(2, 3).size(-1)
+    ((2, 3), 3)
+    """
     if dim is None:
         return self.shape
     return self.array.shape[_dimension(self, dim, "size")]
 
 
 def stride(Tensor self not None, dim=None):
-    """Strides in elements as a tuple, or that of dimension `dim`."""
+    """Strides in elements as a tuple, or that of dimension `dim`.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.ones(2, 3).stride(), cygrad.ones(2, 3).stride(0)
+    ((3, 1), 3)
+    """
     cdef int i
     if is_meta(self.array):            # a meta tensor shows the strides of an ordinary one
         strides = [math.prod([max(n, 1) for n in self.shape[i + 1:]]) for i in range(self.array.ndim)]
@@ -201,7 +215,14 @@ def stride(Tensor self not None, dim=None):
 
 
 def storage_offset(Tensor self not None):
-    """Offset of the first element in the storage, in elements."""
+    """Offset of the first element in the storage, in elements.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.arange(4)[1:].storage_offset()
+    1
+    """
     return (self.array.data - self.array.storage.data) // itemsize(self.array.dtype)
 
 
@@ -211,33 +232,76 @@ def _storage_nbytes(Tensor self not None):
 
 
 def data_ptr(Tensor self not None):
-    """Address of the first element."""
+    """Address of the first element.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> x = cygrad.ones(2)
+    >>> x[1:].data_ptr() - x.data_ptr()
+    4
+    """
     data_escapes()                          # code that has the address may write there
     return 0 if is_meta(self.array) else <size_t>self.array.data
 
 
 def dim(Tensor self not None):
-    """Number of dimensions."""
+    """Number of dimensions.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.ones(2, 3).dim()
+    2
+    """
     return self.array.ndim
 
 
 def numel(Tensor self not None):
-    """Number of elements."""
+    """Number of elements.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.ones(2, 3).numel()
+    6
+    """
     return self.array.size
 
 
 def element_size(Tensor self not None):
-    """Bytes per element."""
+    """Bytes per element.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.ones(2).element_size()
+    4
+    """
     return itemsize(self.array.dtype)
 
 
 def nbytes(Tensor self not None):
-    """Bytes of all elements."""
+    """Bytes of all elements.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.ones(2, 3).nbytes
+    24
+    """
     return self.array.size * itemsize(self.array.dtype)
 
 
 def is_contiguous(Tensor self not None, memory_format=_contiguous):
-    """Whether the tensor is contiguous, in row-major order or in a memory format."""
+    """Whether the tensor is contiguous, in row-major order or in a memory format.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.ones(2, 3).t().is_contiguous()
+    False
+    """
     if memory_format is _contiguous:
         return bool(self.array.contiguous) or is_meta(self.array)
     if memory_format not in _CHANNELS_LAST:
@@ -249,13 +313,39 @@ def is_contiguous(Tensor self not None, memory_format=_contiguous):
 
 
 def _device(Tensor self not None):
-    """The device of the tensor."""
+    """The device of the tensor.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.ones(2).device
+    device(type='cpu')
+    """
     return META if is_meta(self.array) else CPU
 
 
 def has_no_elements(Tensor self not None):
-    """Whether the tensor is on the ``meta`` device."""
+    """Whether the tensor is on the ``meta`` device.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.ones(2, device="meta").is_meta
+    True
+    """
     return bool(is_meta(self.array))
+
+
+def has_elements(Tensor self not None):
+    """Whether the elements are in the CPU's memory.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.ones(2).is_cpu
+    True
+    """
+    return not is_meta(self.array)
 
 
 def placed(Tensor self not None, bint meta):
@@ -269,12 +359,26 @@ def placed(Tensor self not None, bint meta):
 
 
 def is_floating_point(Tensor self not None):
-    """Whether the dtype is float32 or float64."""
+    """Whether the dtype is float32 or float64.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.ones(2).is_floating_point()
+    True
+    """
     return bool(is_floating(self.array.dtype))
 
 
 def has_complex_elements(Tensor self not None):
-    """Whether the dtype is complex64 or complex128."""
+    """Whether the dtype is complex64 or complex128.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.tensor([1j]).is_complex()
+    True
+    """
     return bool(is_complex(self.array.dtype))
 
 
@@ -296,12 +400,27 @@ def _is_view(Tensor self not None):
 
 
 def is_inference(Tensor self not None):
-    """Whether the tensor was created in inference mode."""
+    """Whether the tensor was created in inference mode.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> with cygrad.inference_mode():
+    ...     cygrad.ones(2).is_inference()
+    True
+    """
     return self.array.version == NULL
 
 
 def _get_device(Tensor self not None):
-    """The index of the device: -1 for the CPU."""
+    """The index of the device: -1 for the CPU.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> cygrad.ones(2).get_device()
+    -1
+    """
     return -1
 
 
@@ -327,7 +446,7 @@ METHODS = {
     "device": property(_device),
     "is_meta": property(has_no_elements),
     "layout": STRIDED,
-    "is_cpu": property(lambda self: not has_no_elements(self), doc="Whether the elements are in the CPU's memory."),
+    "is_cpu": property(has_elements),
     "get_device": _get_device,
     **dict.fromkeys(("is_cuda", "is_hpu", "is_ipu", "is_maia", "is_mkldnn", "is_mps", "is_mtia", "is_nested",
                      "is_quantized", "is_sparse", "is_sparse_csr", "is_vulkan", "is_xla", "is_xpu"), False),

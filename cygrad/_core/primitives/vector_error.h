@@ -36,8 +36,8 @@ INLINE double NAME(small_error_function)(double x) {
     p = MULTIPLY_ADD(z, p, -0.02686617064323777);
     p = MULTIPLY_ADD(z, p, 0.11283791670945006);
     p = MULTIPLY_ADD(z, p, -0.37612638903183543);
-    p = MULTIPLY_ADD(z, p, 1.1283791670955126);
-    return x * p;
+    p = MULTIPLY_ADD(z, p, 0.1283791670955126);             /* erf(x) / x - 1: adding x last rounds once */
+    return MULTIPLY_ADD(x, p, x);
 }
 
 /* exp(a * a) erfc(a) for 0 <= a <= 27.5: 1 / (1 + 2a) times a function that hardly varies, over
@@ -110,8 +110,8 @@ INLINE float NAME(small_error_function)(float x) {
     p = MULTIPLY_ADD(z, p, -0.02686535976608023403f);
     p = MULTIPLY_ADD(z, p, 0.1128378141581257569f);
     p = MULTIPLY_ADD(z, p, -0.3761263840715242634f);
-    p = MULTIPLY_ADD(z, p, 1.12837916705601751f);
-    return x * p;
+    p = MULTIPLY_ADD(z, p, 0.12837916705601751f);
+    return MULTIPLY_ADD(x, p, x);
 }
 
 INLINE float NAME(error_function)(float x) {

@@ -1,17 +1,27 @@
 /* Sums and maxima of contiguous elements, in lanes that are combined in the same order on all processors. Part of a
  * header that simd_targets.h compiles. */
 #undef LANES
+#undef PARTS
+#undef PART_LANES
 #define LANES (64 / (int)sizeof(REAL))
+#if defined(__AVX512F__)                             /* vectors of the processor: compilers keep wider ones in memory */
+#define PARTS 1
+#elif defined(__AVX2__)
+#define PARTS 2
+#else
+#define PARTS 4
+#endif
+#define PART_LANES (LANES / PARTS)
 #define SUMMED 2048                                  /* elements that are summed in the precision of the type */
 
-typedef REAL NAME(lanes_t) __attribute__((vector_size(64)));
-typedef REAL NAME(unaligned_t) __attribute__((vector_size(64), aligned(sizeof(REAL)), may_alias));
+typedef REAL NAME(part_t) __attribute__((vector_size(64 / PARTS)));
+typedef REAL NAME(unaligned_t) __attribute__((vector_size(64 / PARTS), aligned(sizeof(REAL)), may_alias));
 
 typedef REAL NAME(half_t) __attribute__((vector_size(32)));
 typedef REAL NAME(quarter_t) __attribute__((vector_size(16)));
 
 /* Add the lanes as a balanced tree. */
-INLINE double NAME(joined)(const NAME(lanes_t) *lanes) {
+INLINE double NAME(joined)(const NAME(part_t) *lanes) {
     NAME(half_t) halves[2];
     NAME(quarter_t) quarters[2];
     memcpy(halves, lanes, sizeof halves);
@@ -30,22 +40,19 @@ INLINE double NAME(sum_of)(const REAL *a, const REAL *b, int64_t n) {
     double total = 0;
     for (int64_t begin = 0; begin < n; begin += SUMMED) {
         const int64_t end = n - begin < SUMMED ? n : begin + SUMMED;
-        NAME(lanes_t) first = {0}, second = {0};
+        NAME(part_t) sums[2 * PARTS] = {{0}};
         int64_t i = begin;
-        for (; i + 2 * LANES <= end; i += 2 * LANES) {
-            NAME(lanes_t) x = *(const NAME(unaligned_t) *)(a + i), y = *(const NAME(unaligned_t) *)(a + i + LANES);
-            if (b) {
-                x *= *(const NAME(unaligned_t) *)(b + i);
-                y *= *(const NAME(unaligned_t) *)(b + i + LANES);
+        for (; i + 2 * LANES <= end; i += 2 * LANES)
+            for (int k = 0; k < 2 * PARTS; k++) {
+                const NAME(part_t) x = *(const NAME(unaligned_t) *)(a + i + k * PART_LANES);
+                sums[k] += b ? x * *(const NAME(unaligned_t) *)(b + i + k * PART_LANES) : x;
             }
-            first += x;
-            second += y;
-        }
         double rest = 0;
         for (; i < end; i++)
             rest += b ? a[i] * b[i] : a[i];
-        first += second;
-        total += NAME(joined)(&first) + rest;
+        for (int k = 0; k < PARTS; k++)
+            sums[k] += sums[PARTS + k];
+        total += NAME(joined)(sums) + rest;
     }
     return total;
 }
@@ -57,7 +64,7 @@ INLINE double NAME(sum_of)(const REAL *a, const REAL *b, int64_t n) {
         const mask_t keep = (mask_t)(*largest > other); \
         *largest = (NAME(vector_t))(((mask_t)*largest & keep) | ((mask_t)other & ~keep)); \
     }
-ENLARGE(lanes_t, 64)
+ENLARGE(part_t, 64 / PARTS)
 ENLARGE(half_t, 32)
 ENLARGE(quarter_t, 16)
 #undef ENLARGE
@@ -67,17 +74,19 @@ INLINE REAL NAME(largest)(const REAL *x, int64_t n) {
     REAL largest = -(REAL)INFINITY;
     int64_t i = 0;
     if (n >= LANES) {
-        NAME(lanes_t) first = *(const NAME(unaligned_t) *)x, second = first;
+        NAME(part_t) best[2 * PARTS], part;
         NAME(half_t) halves[2];
         NAME(quarter_t) quarters[2];
-        for (; i + 2 * LANES <= n; i += 2 * LANES) {
-            const NAME(lanes_t) one = *(const NAME(unaligned_t) *)(x + i);
-            const NAME(lanes_t) other = *(const NAME(unaligned_t) *)(x + i + LANES);
-            NAME(enlarge_lanes_t)(&first, &one);
-            NAME(enlarge_lanes_t)(&second, &other);
-        }
-        NAME(enlarge_lanes_t)(&first, &second);
-        memcpy(halves, &first, sizeof halves);
+        for (int k = 0; k < 2 * PARTS; k++)
+            best[k] = *(const NAME(unaligned_t) *)(x + k % PARTS * PART_LANES);
+        for (; i + 2 * LANES <= n; i += 2 * LANES)
+            for (int k = 0; k < 2 * PARTS; k++) {
+                part = *(const NAME(unaligned_t) *)(x + i + k * PART_LANES);
+                NAME(enlarge_part_t)(&best[k], &part);
+            }
+        for (int k = 0; k < PARTS; k++)
+            NAME(enlarge_part_t)(&best[k], &best[PARTS + k]);
+        memcpy(halves, best, sizeof halves);
         NAME(enlarge_half_t)(&halves[0], &halves[1]);
         memcpy(quarters, halves, sizeof quarters);
         NAME(enlarge_quarter_t)(&quarters[0], &quarters[1]);

@@ -1,4 +1,5 @@
-/* Copies by SIMD shuffles: reversed rows and transposed matrices. */
+/* Copies of short rows, for which calls of memcpy take longer than the move, and copies that need SIMD shuffles: rows
+ * backwards, and transposed matrices. */
 #ifndef CYGRAD_WORD_MOVES_H
 #define CYGRAD_WORD_MOVES_H
 
@@ -6,6 +7,33 @@
 #include <string.h>
 #include "simd/target_clones.h"
 #include "simd/shuffle.h"
+
+/* Copy rows of `bytes`, `source_step` and `out_step` bytes apart; the last vector of a row overlaps the one before. */
+#define MOVE_ROWS(width)                                                                                              \
+    for (int64_t row = 0; row < rows; row++, source += source_step, out += out_step) {                               \
+        for (int64_t i = 0; i + width < bytes; i += width)                                                            \
+            __builtin_memcpy(out + i, source + i, width);                                                             \
+        __builtin_memcpy(out + bytes - width, source + bytes - width, width);                                         \
+    }
+TARGET_CLONES static void copy_rows(const char *source, int64_t source_step, char *out, int64_t out_step, int64_t bytes,
+                                    int64_t rows) {
+    if (bytes > 1024)
+        for (int64_t row = 0; row < rows; row++)
+            memcpy(out + row * out_step, source + row * source_step, (size_t)bytes);
+    else if (bytes >= 64)
+        MOVE_ROWS(64)
+    else if (bytes >= 16)
+        MOVE_ROWS(16)
+    else if (bytes >= 8)
+        MOVE_ROWS(8)
+    else if (bytes >= 4)
+        MOVE_ROWS(4)
+    else
+        for (int64_t row = 0; row < rows; row++)
+            for (int64_t i = 0; i < bytes; i++)
+                out[row * out_step + i] = source[row * source_step + i];
+}
+#undef MOVE_ROWS
 
 /* out[i] = last[-i] */
 #define BACKWARDS(name, word)                                                          \

@@ -20,14 +20,14 @@ PREFIX = "operator_"
 # Parameters whose names no argument of an operator has.
 GRADS, SAVED = ".grads", ".saved"
 SCALAR = "scalar_"            # the same operators on numbers
+NUMBERS = (bool, int, float, complex)
 NAMES = {"__builtins__": {}, PREFIX + "len": len, **CONSTANTS,
          **{SCALAR + name: function for name, function in SCALARS.items()}}
 
 
 def attribute(value, name):
     """`x.numel`, `x.numel()`, `x.strides`, `x.stride()`: formulas do not distinguish methods and properties."""
-    name = SYNONYMS.get(name, name)
-    if isinstance(value, (bool, int, float, complex)):      # like a 0-dim tensor
+    if isinstance(value, NUMBERS):      # like a 0-dim tensor
         return {"shape": (), "strides": (), "ndim": 0, "numel": 1, "storage_offset": 0,
                 "is_complex": isinstance(value, complex)}[name]
     found = value.stride if name == "strides" and not hasattr(value, "strides") else getattr(value, name)
@@ -40,8 +40,9 @@ def on_operands(functions, function, *values):
 
     Unlike Python's own arithmetic it gives inf and nan where the element-wise operator does.
     """
-    if not all(isinstance(value, (bool, int, float, complex)) for value in values):
-        return function(*values)
+    for value in values:
+        if not isinstance(value, NUMBERS):
+            return function(*values)
     widest = complex if any(isinstance(value, complex) for value in values) else float
     with functions["suspend_tracing"]():
         return function(*[functions["tensor"](np.asarray(value, widest)) for value in values]).item()
@@ -54,7 +55,8 @@ def sizes(tensors, dim):
 
 def conj(conjugate, value):
     """Conjugate without copying real tensors, because formulas conjugate regardless of the dtype."""
-    return conjugate(value) if attribute(value, "is_complex") else value
+    is_complex = isinstance(value, complex) if isinstance(value, NUMBERS) else value.dtype.is_complex
+    return conjugate(value) if is_complex else value
 
 
 NAMES |= {PREFIX + "sizes": sizes, "attribute of": attribute}
@@ -92,7 +94,8 @@ class Renamer(ast.NodeTransformer):
 
     def visit_Attribute(self, node):
         self.generic_visit(node)
-        return call(node, "attribute of", [node.value, ast.copy_location(ast.Constant(node.attr), node)])
+        name = SYNONYMS.get(node.attr, node.attr)
+        return call(node, "attribute of", [node.value, ast.copy_location(ast.Constant(name), node)])
 
     def visit_Name(self, node):
         return node

@@ -21,10 +21,17 @@ KEYS = {
     "view": bool, "gradient": bool, "results": list, "differentiable": list, "list": bool, "method": bool,
     "function": bool, "name": str, "jvp": str, "kink": str, "node": str, "variadic": bool,
     "dtypes": str, "into": str, "inplace_method": bool, "internal": bool, "moves": bool, "mixed": bool,
-    "autocast": str, "zeros": bool, "overloads": dict,
+    "autocast": str, "zeros": bool, "overloads": dict, "vmap": str, "per_sample": (dict, str), "numpy": list,
+    "array_api": str,
 }
 # Rules of forward mode (tangent_rules).
 JVP = ("linear", "as_strided", "index_put", "elementwise", "transpose")
+# Rules of vmap (func.batching), and of gradients of single samples (func.per_sample); others are functions in ops.
+VMAP = ("elementwise", "leading", "dims", "scan", "new_dim", "folded", "planes")
+PER_SAMPLE = ("outer", "sum")
+RULE = re.compile(r"[a-z_]+\.[a-z_]+")
+# Arguments that count dimensions.
+DIMS = {"dim", "dims", "dim0", "dim1", "dim2", "dimension", "start_dim", "end_dim", "source", "destination"}
 DTYPES = ("bool", "integer", "real", "complex")
 CALL = re.compile(r"\s*([A-Za-z_]\w*)\s*\((.*)\)\s*", re.DOTALL)
 ARGUMENT = re.compile(r"(?P<type>[A-Za-z|]+)(?P<optional>\?)?(?P<list>\[\])?(?P<optional_list>\?)?"
@@ -177,7 +184,8 @@ def _parse_row(row: dict, name: str | None, helpers: dict | None) -> dict:
         "moves": row.get("moves", row.get("view", False)), "mixed": row.get("mixed", False),
         "autocast": row.get("autocast"), "zeros": row.get("zeros", False),
         "public": public, "alias": tuple(row.get("alias", ())), "variadic": row.get("variadic", False),
-        "overloads": row.get("overloads"), **_places(row, arguments),
+        "overloads": row.get("overloads"), "vmap": _vmap(row, arguments), "per_sample": _per_sample(row, formulas),
+        **_foreign_names(row, arguments), **_places(row, arguments),
     }
 
 
@@ -227,6 +235,38 @@ def _jvp(row: dict) -> str:
     if rule not in JVP:
         raise RowError(f"'jvp' is an unknown rule (got {rule!r}, expected one of {', '.join(JVP)})")
     return rule
+
+
+def _vmap(row: dict, arguments: tuple[Argument, ...]) -> str | None:
+    """Return the rule of vmap; None if the row names none and none follows from the rest of it."""
+    usual = "elementwise" if "forward" in row else (
+        "dims" if any(argument.name in DIMS for argument in arguments) else None)
+    rule = row.get("vmap", usual)
+    if rule is not None and rule not in VMAP and not RULE.fullmatch(rule) and not rule.startswith("loop: "):
+        raise RowError(f"'vmap' is an unknown rule (got {rule!r}, expected one of {', '.join(VMAP)}, 'family.function' "
+                       "or 'loop: why')")
+    return rule
+
+
+def _per_sample(row: dict, formulas: dict) -> dict | str | None:
+    """Return the rules of per-sample gradients by argument, or why there are none; None: by the formula alone."""
+    rules = row.get("per_sample")
+    for name, rule in rules.items() if isinstance(rules, dict) else ():
+        if name not in formulas or (rule not in PER_SAMPLE and not RULE.fullmatch(rule)):
+            raise RowError(f"'per_sample' has an unknown argument or rule (got {name} = {rule!r}, expected an argument "
+                           f"with a formula, and one of {', '.join(PER_SAMPLE)} or 'family.function')")
+    return rules
+
+
+def _foreign_names(row: dict, arguments: tuple[Argument, ...]) -> dict:
+    """Return the NumPy ufuncs that the operator computes, and its name in the array API standard."""
+    names = tuple(row.get("numpy", ()))
+    operands = [argument for argument in arguments if argument.required]
+    if names and not all(argument.kind in (TENSOR, OPERAND) for argument in operands):
+        raise RowError("'numpy' names ufuncs: the row takes tensors only")
+    if "array_api" in row and not names:
+        raise RowError("'array_api' needs 'numpy', whose promotion the function has")
+    return {"numpy": names, "array_api": row.get("array_api")}
 
 
 def _dtypes(text: str) -> tuple[str, ...]:

@@ -8,7 +8,17 @@ __all__ = ["Join", "JoinHook", "Joinable"]
 
 
 class JoinHook:
-    """Run the collectives of a rank without inputs."""
+    """Run the collectives of a rank without inputs.
+
+    Examples
+    --------
+    >>> from cygrad.distributed.algorithms.join import JoinHook
+    >>> class Report(JoinHook):
+    ...     def post_hook(self, is_last_joiner):
+    ...         print("done")
+    >>> Report().post_hook(True)
+    done
+    """
 
     def main_hook(self):
         """Take part in the collectives of one iteration of the others."""
@@ -18,7 +28,15 @@ class JoinHook:
 
 
 class Joinable:
-    """Base class of objects that communicate in each iteration, and can do so without inputs."""
+    """Base class of objects that communicate in each iteration, and can do so without inputs.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad.distributed.algorithms.join import Joinable
+    >>> issubclass(cygrad.nn.parallel.DistributedDataParallel, Joinable)
+    True
+    """
 
     joining = None               # the open Join, which this object notifies of iterations
 

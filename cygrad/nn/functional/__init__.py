@@ -128,4 +128,5 @@ from cygrad.nn.functional.resampling import (
 )
 
 __getattr__, __dir__ = _late_attributes(__name__, dict.fromkeys(
-    (f"fractional_max_pool{n}d{suffix}" for n in (2, 3) for suffix in ("", "_with_indices")), "fractional_pooling"))
+    (f"fractional_max_pool{n}d{suffix}" for n in (2, 3) for suffix in ("", "_with_indices")), "fractional_pooling")
+    | {"grad": ".grad"})

@@ -79,10 +79,14 @@ def _attend(query, key, value, mask, dropout_p, causal, scale):
     """Return the result, and the weights."""
     if mask is not None and mask.dtype == cygrad.float32 and query.dtype == cygrad.float64:
         mask = mask.to(query.dtype)
+    dtype = query.dtype
+    if dtype.itemsize < 4:                # rounded once, not after each step
+        query, key, value = query.float(), key.float(), value.float()
+        mask = mask if mask is None or mask.dtype == cygrad.bool else mask.float()
     weights = _weights(_matmul(query, key.transpose(-2, -1)), mask, scale, causal)
     if dropout_p > 0:
         weights = dropout(weights, dropout_p)
-    return _matmul(weights, value), weights
+    return _matmul(weights, value).to(dtype), weights.to(dtype)
 
 
 def multi_head_attention_forward(query, key, value, embed_dim_to_check, num_heads, in_proj_weight, in_proj_bias, bias_k,

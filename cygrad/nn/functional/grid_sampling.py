@@ -74,26 +74,25 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
     if padding_mode not in PADDINGS:
         raise ValueError(f"grid_sample: unknown padding_mode (got {padding_mode!r}, expected "
                          "'zeros', 'border' or 'reflection').")
-    if input.ndim not in (4, 5) or input.ndim != grid.ndim:
+    shape, points = tuple(input.shape), tuple(grid.shape)
+    n = len(shape) - 2
+    if n not in (2, 3) or len(points) != len(shape):
         raise RuntimeError("grid_sample: input and grid must both have four dimensions, or both five (got shapes "
-                           f"{input.shape} and {grid.shape}).")
-    n = input.ndim - 2
-    if input.shape[0] != grid.shape[0] or grid.shape[-1] != n:
+                           f"{shape} and {points}).")
+    if shape[0] != points[0] or points[-1] != n:
         raise RuntimeError(f"grid_sample: expected grid of the same batch size, and size {n} in the last dimension "
-                           f"(got input with shape {input.shape} and grid with shape {grid.shape}).")
+                           f"(got input with shape {shape} and grid with shape {points}).")
     if input.dtype is not grid.dtype or not input.dtype.is_floating_point:
         raise RuntimeError(f"grid_sample: expected input and grid to have the same floating type (got {input.dtype} "
                            f"and {grid.dtype}). Convert one of them.")
-    if 0 in input.shape[2:]:
-        raise RuntimeError("grid_sample: the images have no elements (got shape "
-                           f"{input.shape}).")
+    if 0 in shape[2:]:
+        raise RuntimeError(f"grid_sample: the images have no elements (got shape {shape}).")
     if mode == "bicubic" and n != 2:
         raise RuntimeError("grid_sample: bicubic interpolation only supports 4D input.")
     align_corners = _aligned("grid_sample", align_corners)
-    sizes, points = input.shape[2:], grid.shape[1:-1]
-    places, weights = operators.grid_taps(grid.flatten(1, -2), sizes, MODES.index(mode),
-                                             PADDINGS.index(padding_mode), align_corners, (0, 0, 0))
-    return operators.gather_weighted(input.flatten(2), places, weights).reshape(*input.shape[:2], *points)
+    places, weights = operators.grid_taps(grid.flatten(1, -2), shape[2:], MODES.index(mode),
+                                          PADDINGS.index(padding_mode), align_corners, (0, 0, 0))
+    return operators.gather_weighted(input.flatten(2), places, weights).reshape(shape[:2] + points[1:-1])
 
 
 def affine_grid(theta, size, align_corners=None):

@@ -39,7 +39,7 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corne
     ----------
     input : Tensor
         Floating point, or uint8, of shape (batch, channels, ...) with one to three more dimensions. uint8 is rounded
-        to the nearest.
+        to the nearest after each dimension.
     size : int or tuple of int, optional
         The new size.
     scale_factor : float or tuple of float, optional
@@ -79,7 +79,8 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corne
                          f"{' | '.join(_WITH_CORNERS)} (got mode {mode!r}).")
     n = as_tensor_argument("interpolate", "input", input).ndim - 2
     if n < 1:
-        raise ValueError(f"interpolate: expected input of shape (batch, channels, ...) (got shape {input.shape}).")
+        raise NotImplementedError("interpolate: expected input of shape (batch, channels, ...) (got shape "
+                                  f"{tuple(input.shape)}).")
     if (size is None) == (scale_factor is None):
         raise ValueError("interpolate: expected size or scale_factor (got "
                          f"{'both' if size is not None else 'none'}).")
@@ -108,8 +109,13 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corne
     given = {} if scales is None else {name: float(scale) for name, scale in zip(names, scales, strict=True)}
     if input.dtype is not cygrad.uint8:
         return _resample(input, sizes, kernel_mode, bool(align_corners), bool(antialias), **given)
-    found = _resample(input.float(), sizes, kernel_mode, bool(align_corners), bool(antialias), **given)
-    return (found + 0.5).floor().clamp(0, 255).to(cygrad.uint8)      # whole numbers are exact: nearest keeps them
+    found, reached = input.float(), list(input.shape[2:])
+    for dim in reversed(range(n)):              # PyTorch rounds after each dimension, the last one first
+        reached[dim] = sizes[dim]
+        scale = {name: factor for name, factor in given.items() if name == names[dim]}
+        found = _resample(found, tuple(reached), kernel_mode, bool(align_corners), bool(antialias), **scale)
+        found = (found + 0.5).floor().clamp(0, 255)
+    return found.to(cygrad.uint8)
 
 
 def upsample(input, size=None, scale_factor=None, mode="nearest", align_corners=None):
@@ -179,12 +185,12 @@ def pixel_shuffle(input, upscale_factor):
              [2, 3]]])
     """
     as_tensor_argument("pixel_shuffle", "input", input)
-    r = upscale_factor
-    if input.ndim < 3 or r < 1 or input.shape[-3] % (r * r):
+    r, shape = upscale_factor, tuple(input.shape)
+    if len(shape) < 3 or r < 1 or shape[-3] % (r * r):
         raise RuntimeError("pixel_shuffle: expected input with at least 3 dimensions and a number of channels "
                            "divisible by the square of upscale_factor, which is positive (got shape "
-                           f"{input.shape} and {r}).")
-    *batch, channels, height, width = input.shape
+                           f"{shape} and {r}).")
+    batch, (channels, height, width) = shape[:-3], shape[-3:]
     n, channels = len(batch), channels // (r * r)
     parts = operators.permute(operators.reshape(input, (*batch, channels, r, r, height, width)),
                               (*range(n + 1), n + 3, n + 1, n + 4, n + 2))

@@ -159,6 +159,15 @@ def clip_grad_value_(parameters, clip_value, foreach=None):
 
 
 def clip_grad_norm(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
-    """`clip_grad_norm_`, as it was once called."""
+    """`clip_grad_norm_`, as it was once called.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> x = cygrad.nn.Parameter(cygrad.zeros(2))
+    >>> x.grad = cygrad.tensor([3.0, 4.0])
+    >>> cygrad.nn.utils.clip_grad_norm_(x, 1.0)
+    tensor(5.)
+    """
     warn_user("clip_grad_norm: deprecated. Use clip_grad_norm_.", FutureWarning)
     return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite)

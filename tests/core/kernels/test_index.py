@@ -130,7 +130,7 @@ def test_index_put_values():
     same(array[:, 1], np.full(2, 2.5))
     call("index_put_into", array, [I([0, 0, 0]), I([0, 0, 0])], I([1.0, 2.0, 3.0]), False)
     assert array[0, 0] == 3.0
-    call("index_put_into", array, [I([1])], numbers((1, 1, 1, 3)), False)
+    call("index_put_into", array, [I([1])], numbers((1, 3)), False)
     same(array[1], numbers((3,)))
 
 

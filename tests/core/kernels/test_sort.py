@@ -95,8 +95,8 @@ def test_unique_dim(dtype):
 @pytest.mark.parametrize("dtype", REAL[1:])
 @pytest.mark.parametrize("right", [False, True])
 def test_searchsorted(dtype, right):
-    for row_shape, value_shape in (((50,), (7, 3)), ((50,), ()), ((2, 3, 20), (2, 3, 9)), ((0,), (4,)),
-                                   ((5,), (0,))):
+    for row_shape, value_shape in (((50,), (7, 3)), ((50,), ()), ((1000,), (600,)), ((2, 3, 20), (2, 3, 9)),
+                                   ((0,), (4,)), ((5,), (0,))):
         rows = np.sort(numbers(row_shape, dtype), axis=-1)
         values = numbers(value_shape, dtype)
         for narrow in (False, True):
@@ -104,7 +104,26 @@ def test_searchsorted(dtype, right):
             same(call_kernel("searchsorted", rows, values, right, narrow)[0], theirs)
 
 
+@pytest.mark.parametrize("n", [0, 1, 7, 1000, 5000])
+@pytest.mark.parametrize("high", [1, 100, 3000])
+def test_counts_of_integers_and_bins(n, high):
+    rng = np.random.default_rng(n)
+    for dtype in ("uint8", "int32", "int64"):
+        x = rng.integers(0, min(high, 256), n).astype(dtype)
+        for least in (0, 4000):
+            same(call_kernel("count_integers", x, least)[0], torch.bincount(as_torch(x), minlength=least))
+    for dtype in ("float32", "float64"):
+        x = rng.standard_normal(n).astype(dtype)
+        x[::5], x[1::9] = np.nan, np.inf
+        inside = x[(x >= -2) & (x <= 1)].astype(float)
+        bins = np.minimum(((inside + 2) * (high / 3)).astype(int), high - 1)
+        np.testing.assert_array_equal(call_kernel("count_in_bins", x, high, -2.0, 1.0)[0],
+                                      np.bincount(bins, minlength=high))
+
+
 @pytest.mark.parametrize(("name", "arguments", "error", "text"), [
+    ("count_integers", (np.array([2, -1]), 0), RuntimeError, "bincount: numbers must not be negative"),
+    ("count_integers", (np.array([2**63 - 1]), 0), RuntimeError, "bincount: too many elements"),
     ("sort", (np.ones(3, complex), 0, False, False), RuntimeError, "sort: complex numbers have no order"),
     ("argsort", (np.ones(3), 1, False), IndexError, "argsort: dimension out of range"),
     ("topk", (np.ones(3), 4, 0, True, True), RuntimeError, "topk: selected index k out of range"),

@@ -3,34 +3,42 @@
 #ifndef CYGRAD_BAG_PARTS
 #define CYGRAD_BAG_PARTS
 #include "simd/fetch.h"
-enum { PART = 64, COLUMNS = 256 };
+enum { MEMBERS = 64, COLUMNS = 256 };
 #endif
 
 #include "simd/vector_functions.h"
 #include "simd/lane_sums.h"
 
-/* out = the sum of some rows (and `out`), several lanes at a time, so that sums stay in registers. */
-INLINE void NAME(add_rows)(const REAL *const *rows, const REAL *factors, int n, int64_t m, REAL *out, int weighted,
-                          int more) {
+/* out = the sum of n rows (and `out`), several lanes at a time, so that sums stay in registers. */
+INLINE void NAME(add_rows)(const char *table, const int64_t *offsets, const REAL *factors, int64_t n, int64_t m,
+                          REAL *out, int more) {
     int64_t c = 0;
     for (; c + 4 * LANES <= m; c += 4 * LANES) {
-        NAME(lanes_t) sums[4] = {{0}};
-        for (int r = 0; r < n; r++) {
-            const NAME(unaligned_t) *row = (const NAME(unaligned_t) *)(rows[r] + c);
-            for (int k = 0; k < 4; k++)
-                sums[k] += weighted ? (NAME(lanes_t))row[k] * factors[r] : (NAME(lanes_t))row[k];
+        NAME(part_t) sums[4 * PARTS] = {{0}};
+        for (int64_t r = 0; r < n; r++) {
+            if (offsets[r] < 0)
+                continue;
+            const REAL *row = (const REAL *)(table + offsets[r]) + c;
+            for (int k = 0; k < 4 * PARTS; k++) {
+                const NAME(part_t) x = *(const NAME(unaligned_t) *)(row + k * PART_LANES);
+                sums[k] += factors ? x * factors[r] : x;
+            }
         }
-        for (int k = 0; k < 4; k++) {
-            NAME(unaligned_t) *whole = (NAME(unaligned_t) *)(out + c) + k;
-            *whole = more ? (NAME(lanes_t))(*whole + sums[k]) : sums[k];
+        for (int k = 0; k < 4 * PARTS; k++) {
+            NAME(unaligned_t) *whole = (NAME(unaligned_t) *)(out + c + k * PART_LANES);
+            *whole = more ? (NAME(part_t))(*whole + sums[k]) : sums[k];
         }
     }
     if (c < m) {
         const int64_t rest = m - c;
         REAL sums[4 * LANES] = {0};
-        for (int r = 0; r < n; r++)
+        for (int64_t r = 0; r < n; r++) {
+            if (offsets[r] < 0)
+                continue;
+            const REAL *row = (const REAL *)(table + offsets[r]) + c;
             for (int64_t j = 0; j < rest; j++)
-                sums[j] += weighted ? rows[r][c + j] * factors[r] : rows[r][c + j];
+                sums[j] += factors ? row[j] * factors[r] : row[j];
+        }
         for (int64_t j = 0; j < rest; j++)
             out[c + j] = more ? out[c + j] + sums[j] : sums[j];
     }
@@ -39,27 +47,17 @@ INLINE void NAME(add_rows)(const REAL *const *rows, const REAL *factors, int n, 
 /* out = the sum or mean of `count` rows, times their factors unless NULL. */
 static void NAME(bag_sum)(const char *table, const int64_t *offsets, const REAL *factors, int64_t count, int64_t m,
                           int mean, REAL *out) {
-    const REAL *rows[PART];
-    REAL chosen[PART];
     int64_t members = 0;
-    for (int64_t i = 0; i == 0 || i < count;) {
-        const int more = i > 0;
-        int n = 0;
-        for (; i < count && n < PART; i++) {
-            if (offsets[i] < 0)
-                continue;
-            rows[n] = (const REAL *)(table + offsets[i]);
-            chosen[n++] = factors ? factors[i] : 1;
-        }
-        members += n;
+    for (int64_t i = 0; i == 0 || i < count; i += MEMBERS) {
+        const int64_t n = count - i < MEMBERS ? count - i : MEMBERS;
         if (factors)
-            NAME(add_rows)(rows, chosen, n, m, out, 1, more);
+            NAME(add_rows)(table, offsets + i, factors + i, n, m, out, i > 0);
         else
-            NAME(add_rows)(rows, chosen, n, m, out, 0, more);
-        if (count == 0)
-            break;
+            NAME(add_rows)(table, offsets + i, NULL, n, m, out, i > 0);
     }
-    if (mean && members > 1)
+    for (int64_t i = 0; mean && i < count; i++)
+        members += offsets[i] >= 0;
+    if (members > 1)
         for (int64_t c = 0; c < m; c++)
             out[c] /= members;
 }

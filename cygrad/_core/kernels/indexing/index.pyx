@@ -10,7 +10,7 @@ from libc.stdint cimport int16_t, int32_t, int64_t, int8_t, uint64_t, uint8_t
 from libc.stdio cimport snprintf
 from libc.string cimport memcpy, memset
 from cygrad._core.arrays.array cimport (
-    ARRAY, COMPLEX, INTEGER, MAX_DIMS, NOTHING, array_empty, array_empty_like, array_t, array_view, is_number,
+    ARRAY, COMPLEX, INTEGER, MAX_DIMS, NOTHING, array_empty, array_empty_like, array_t, is_number,
     register_kernel, release, retain, set_array, shape_text, share_memory, value_t,
 )
 from cygrad._core.arrays.dtype cimport BOOL, INT64, UINT8, dtype_name, is_complex, is_integral, itemsize
@@ -481,7 +481,7 @@ cdef int _dense_values(array_t *self, const value_t *values, const index_plan_t 
     """Return the values, contiguous, in the result's shape and without memory shared with `self`."""
     cdef array_t *source = NULL
     cdef array_t *view = NULL
-    cdef int extra = 0, status
+    cdef int status
     if values.kind == ARRAY and values.of.array.dtype != self.dtype:
         snprintf(message(), MESSAGE, b"index_put: dtypes differ (got values of %s, expected %s). Convert the "
                  b"values first.",
@@ -493,14 +493,6 @@ cdef int _dense_values(array_t *self, const value_t *values, const index_plan_t 
         status = scalar_array(b"index_put", values, self.dtype, &source)
         if status != OK:
             return status
-    # Drop leading dimensions of size 1.
-    while source.ndim - extra > plan.ndim and source.shape[extra] == 1:
-        extra += 1
-    view = array_view(source, source.dtype, source.ndim - extra, source.shape + extra, source.strides + extra, 0)
-    release(source)
-    if view == NULL:
-        return MEMORY_ERROR
-    source = view
     status = expanded(b"index_put", source, plan.ndim, plan.shape, &view)
     release(source)
     if status != OK:

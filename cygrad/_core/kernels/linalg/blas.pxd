@@ -38,9 +38,12 @@ cdef bint reads_in_place() noexcept nogil
 # Each returns LAPACK's info. The leading dimension of a matrix is the number of its rows, so all sizes must be at least
 # 1. Routines that need scratch memory return the number of bytes if `scratch` is NULL, and read only the sizes.
 cdef int potrf(int dtype, char uplo, int n, void *a) noexcept nogil
-cdef int getrf(int dtype, int m, int n, void *a, int32_t *pivots) noexcept nogil
-cdef void getrs(int dtype, char trans, int n, int k, const void *lu, const int32_t *pivots, void *b) noexcept nogil
-# b (m x n) becomes op(a)^-1 b for side 'L', b op(a)^-1 for 'R'; `a` is triangular, `lda` the stride of its columns.
+# getrf and getrs take `count` consecutive matrices, at most lu_width; getrf writes an info for each, unless it is NULL.
+cdef int lu_width(int dtype, int m, int n) noexcept nogil
+cdef void getrf(int dtype, int count, int m, int n, void *a, int32_t *pivots, int32_t *info) noexcept nogil
+cdef void getrs(int dtype, int count, char trans, int n, int k, const void *lu, const int32_t *pivots,
+                void *b) noexcept nogil
+# b (m x n) becomes op(a)^-1 b for side 'L', b op(a)^-1 for 'R'; `a` is triangular, `lda` the step between its columns.
 cdef void trsm(int dtype, char side, char uplo, char trans, char diag, int m, int n, const void *a, int lda,
                void *b) noexcept nogil
 # Factor a symmetric or Hermitian matrix, given by its lower triangle, as L D L^T or L D L^H; solve with the factors.
@@ -67,7 +70,9 @@ cdef int64_t lstsq(int dtype, char driver, int m, int n, int k, void *a, void *b
 
 # ------------------------------------------------------------------------------------------------------- lapack batches
 
-# Process matrix `i` of a batch; return LAPACK's info. `scratch` has task.scratch bytes.
+# Batches of matrices for LAPACK: checked arguments, copies in column order, and loops over matrices on the team.
+
+# Process matrix `i` of a batch, or a group from it on; returns LAPACK's info. `scratch` is memory of task.scratch bytes.
 ctypedef int (*each_t)(matrix_batch_t *task, int64_t i, char *scratch) noexcept nogil
 
 # The matrices of a call: dtype, sizes, data of each operand, and parameters of the function for one matrix.
@@ -82,7 +87,9 @@ ctypedef struct matrix_batch_t:
     char *c
     char *d
     int32_t *pivots
-    int32_t *info         # of each matrix, or NULL
+    int32_t *info         # one for each matrix, or NULL
+    int width             # `each` processes the matrices from i on, at most so many, and writes their info (0: one)
+    int64_t count         # all matrices, set by run_batch
     int64_t scratch
     char job
     char trans

@@ -207,8 +207,9 @@ cdef extern from "kernels/linalg/lapack_routines.h" nogil:
     void (*lapack_before)() noexcept nogil
     void (*lapack_after)() noexcept nogil
     int lapack_potrf(int dtype, char uplo, int n, void *a)
-    int lapack_getrf(int dtype, int m, int n, void *a, int32_t *pivots)
-    void lapack_getrs(int dtype, char trans, int n, int k, const void *lu, const int32_t *pivots, void *b)
+    int lapack_width(int dtype, int m, int n)
+    void lapack_getrf(int dtype, int count, int m, int n, void *a, int32_t *pivots, int32_t *info)
+    void lapack_getrs(int dtype, int count, char trans, int n, int k, const void *lu, const int32_t *pivots, void *b)
     void lapack_trsm(int dtype, char side, char uplo, char trans, char diag, int m, int n, const void *a, int lda,
                      void *b)
     int64_t lapack_sytrf(int dtype, int hermitian, int n, void *a, int32_t *pivots, void *scratch, int64_t size,
@@ -232,14 +233,20 @@ cdef int potrf(int dtype, char uplo, int n, void *a) noexcept nogil:
     return lapack_potrf(dtype, uplo, n, a)
 
 
-cdef int getrf(int dtype, int m, int n, void *a, int32_t *pivots) noexcept nogil:
-    """Replace a by its LU factors with row exchanges."""
-    return lapack_getrf(dtype, m, n, a, pivots)
+cdef int lu_width(int dtype, int m, int n) noexcept nogil:
+    """Return how many consecutive matrices getrf and getrs take at most."""
+    return lapack_width(dtype, m, n)
 
 
-cdef void getrs(int dtype, char trans, int n, int k, const void *lu, const int32_t *pivots, void *b) noexcept nogil:
-    """Solve with the factors of getrf."""
-    lapack_getrs(dtype, trans, n, k, lu, pivots, b)
+cdef void getrf(int dtype, int count, int m, int n, void *a, int32_t *pivots, int32_t *info) noexcept nogil:
+    """Compute triangular factors with exchanges of rows, in the place of a."""
+    lapack_getrf(dtype, count, m, n, a, pivots, info)
+
+
+cdef void getrs(int dtype, int count, char trans, int n, int k, const void *lu, const int32_t *pivots,
+                void *b) noexcept nogil:
+    """Solve with what getrf has given."""
+    lapack_getrs(dtype, count, trans, n, k, lu, pivots, b)
 
 
 cdef void trsm(int dtype, char side, char uplo, char trans, char diag, int m, int n, const void *a, int lda,
@@ -424,17 +431,17 @@ cdef void _run_piece(void *context, int64_t begin, int64_t end) noexcept nogil:
     """Process matrices begin..end with one scratch memory."""
     cdef matrix_batch_t *task = <matrix_batch_t *>context
     cdef char *scratch = NULL
-    cdef int64_t i
     cdef int info
     if task.scratch:
         scratch = <char *>malloc(task.scratch)
         if scratch == NULL:
             atomic_store(&task.failed, <int64_t>1)
             return
-    for i in range(begin, end):
-        info = task.each(task, i, scratch)
-        if task.info != NULL:
-            task.info[i] = info
+    while begin < end:
+        info = task.each(task, begin, scratch)
+        if task.info != NULL and task.width == 1:
+            task.info[begin] = info
+        begin += task.width
     if scratch != NULL:
         free(scratch)
 
@@ -443,8 +450,12 @@ cdef int run_batch(matrix_batch_t *task, int64_t count, double work) noexcept no
     """Process all matrices, in chunks that depend only on their size."""
     cdef int64_t grain = 1
     task.failed = 0
+    task.count = count
+    if task.width == 0:
+        task.width = 1
     if work < PIECE:
         grain = <int64_t>(PIECE / (work if work > 100 else 100)) + 1
+    grain = (grain + task.width - 1) // task.width * task.width
     parallel_for(_run_piece, task, count, grain)
     if task.failed:
         snprintf(message(), MESSAGE, b"out of memory for a scratch of %lld bytes", <long long>task.scratch)

@@ -328,8 +328,8 @@ cdef int _exponential(matrix_batch_t *task, int64_t i, char *scratch) noexcept n
     memcpy(a, even, nbytes)
     _add(dtype, a, other, 1, n)
     _add(dtype, even, other, -1, n)
-    getrf(dtype, task.n, task.n, even, pivots)
-    getrs(dtype, b"N", task.n, task.n, even, pivots, a)
+    getrf(dtype, 1, task.n, task.n, even, pivots, NULL)
+    getrs(dtype, 1, b"N", task.n, task.n, even, pivots, a)
     for k in range(squarings):
         _product(dtype, a, a, other, n)
         memcpy(a, other, nbytes)

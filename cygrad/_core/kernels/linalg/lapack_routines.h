@@ -125,28 +125,39 @@ static inline int lapack_potrf(int dtype, char uplo, int n, void *a)
     return info;
 }
 
-enum { SMALL = 8 };            /* rows and columns up to which LAPACK is not called */
+enum { SMALL = 8, SMALL_WIDTH = 16 };   /* rows and columns up to which LAPACK is not called; matrices of one call */
 #define LOOPS "kernels/linalg/small_factors.h"
-#include "simd/float_and_double.h"
+#include "simd/simd_targets.h"
+#undef LOOPS
 
-static inline int lapack_getrf(int dtype, int m, int n, void *a, int *pivots)
+/* The number of matrices that one call of getrf or getrs takes at most. */
+static inline int lapack_width(int dtype, int m, int n)
 {
-    int info = 0;
-    if (m <= SMALL && n <= SMALL && !lapack_complex(dtype))
-        return dtype == LAPACK_S ? small_getrf_float(m, n, (float *)a, pivots)
-                                 : small_getrf_double(m, n, (double *)a, pivots);
-    LAPACK_CALL(getrf, &m, &n, a, &m, pivots, &info)
-    return info;
+    return m <= SMALL && n <= SMALL && !lapack_complex(dtype) ? SMALL_WIDTH : 1;
 }
 
-static inline void lapack_getrs(int dtype, char trans, int n, int k, const void *lu, const int *pivots, void *b)
+static inline void lapack_getrf(int dtype, int count, int m, int n, void *a, int *pivots, int *info)
 {
+    typedef void (*small_t)(int count, int m, int n, void *a, int *pivots, int *info);
+    static const small_t small[SIMD_TARGETS][2] = SIMD_VARIANTS(small_getrf);
+    int failed = 0;
+    if (lapack_width(dtype, m, n) > 1) {
+        small[simd_target()][dtype == LAPACK_D](count, m, n, a, pivots, info);
+        return;
+    }
+    LAPACK_CALL(getrf, &m, &n, a, &m, pivots, &failed)
+    if (info)
+        *info = failed;
+}
+
+static inline void lapack_getrs(int dtype, int count, char trans, int n, int k, const void *lu, const int *pivots,
+                                void *b)
+{
+    typedef void (*small_t)(int count, int transposed, int n, int k, const void *a, const int *pivots, void *b);
+    static const small_t small[SIMD_TARGETS][2] = SIMD_VARIANTS(small_getrs);
     int info = 0;
-    if (n <= SMALL && !lapack_complex(dtype)) {
-        if (dtype == LAPACK_S)
-            small_getrs_float(trans != 'N', n, k, (const float *)lu, pivots, (float *)b);
-        else
-            small_getrs_double(trans != 'N', n, k, (const double *)lu, pivots, (double *)b);
+    if (lapack_width(dtype, n, n) > 1) {
+        small[simd_target()][dtype == LAPACK_D](count, trans != 'N', n, k, lu, pivots, b);
         return;
     }
     LAPACK_CALL(getrs, &trans, &n, &k, lu, &n, pivots, b, &n, &info, 1)

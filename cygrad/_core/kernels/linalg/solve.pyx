@@ -13,8 +13,8 @@ from cygrad._core.elementwise.copying cimport as_contiguous, as_copy
 from cygrad._core.kernels.arguments cimport array_argument, array_result, new_zeros, text_argument
 from cygrad._core.kernels.linalg.blas cimport (
     all_finite, batch_count, blas_scalar_t, check_pair, gemm, gesdd, getrf, getrs, heevd, in_columns, lstsq,
-    matrix_argument, matrix_batch_t, new_batch, release_all, run_batch, square_argument, sytrf, sytrs, trsm, turn,
-    turned, turned_result,
+    lu_width, matrix_argument, matrix_batch_t, new_batch, release_all, run_batch, square_argument, sytrf, sytrs, trsm,
+    turn, turned, turned_result,
 )
 from cygrad._core.kernels.linalg.matrix_elements cimport (
     conjugate, fill_nan, number_at, put_number, scale, set_identity, times,
@@ -27,9 +27,10 @@ from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, 
 # ---- factors
 
 cdef int _factor(matrix_batch_t *task, int64_t i, char *scratch) noexcept nogil:
-    """Replace a matrix by its LU factors."""
-    return getrf(task.dtype, task.m, task.n, task.a + i * task.m * task.n * itemsize(task.dtype),
-                 task.pivots + i * min(task.m, task.n))
+    """Triangular factors in the place of the matrices."""
+    getrf(task.dtype, <int>min(task.width, task.count - i), task.m, task.n,
+          task.a + i * task.m * task.n * itemsize(task.dtype), task.pivots + i * min(task.m, task.n), task.info + i)
+    return task.info[i]
 
 
 cdef int linalg_lu_factor_ex_kernel(const value_t *arguments, value_t *results) noexcept nogil:
@@ -48,6 +49,7 @@ cdef int linalg_lu_factor_ex_kernel(const value_t *arguments, value_t *results) 
     status = status or new_zeros(b"linalg.lu_factor", INT32, input.ndim - 2, input.shape, &made[2])
     if status == OK and input.size:
         task.each, task.dtype, task.m, task.n = _factor, input.dtype, <int>m, <int>n
+        task.width = lu_width(task.dtype, task.m, task.n)
         task.a, task.pivots, task.info = made[0].data, <int32_t *>made[1].data, <int32_t *>made[2].data
         status = run_batch(&task, batch_count(input), <double>m * n * min(m, n))
     status = status or turn(&made[0])
@@ -128,10 +130,10 @@ cdef int _check_pivots(const array_t *matrices, const array_t *pivots) noexcept 
 # ---- solutions
 
 cdef int _solve(matrix_batch_t *task, int64_t i, char *scratch) noexcept nogil:
-    """Solve for one matrix of right-hand sides with given factors."""
+    """Matrices of right-hand sides, with factors that are there."""
     cdef int64_t size = itemsize(task.dtype)
-    getrs(task.dtype, task.trans, task.n, task.k, task.a + i * task.n * task.n * size, task.pivots + i * task.n,
-          task.b + i * task.n * task.k * size)
+    getrs(task.dtype, <int>min(task.width, task.count - i), task.trans, task.n, task.k,
+          task.a + i * task.n * task.n * size, task.pivots + i * task.n, task.b + i * task.n * task.k * size)
     return 0
 
 
@@ -167,7 +169,7 @@ cdef int linalg_solve_with_kernel(const value_t *arguments, value_t *results) no
     if made[0] == NULL or made[1] == NULL:
         status = MEMORY_ERROR
     if status == OK and other.size:
-        task.each, task.dtype = _solve, other.dtype
+        task.each, task.dtype, task.width = _solve, other.dtype, lu_width(other.dtype, task.n, task.n)
         task.trans = b"N" if not is_true(&arguments[4]) else b"C"
         task.a, task.b, task.pivots = made[1].data, made[2].data, <int32_t *>made[0].data
         for i in range(made[0].size):
@@ -186,12 +188,14 @@ cdef int linalg_solve_with_kernel(const value_t *arguments, value_t *results) no
 
 
 cdef int _invert(matrix_batch_t *task, int64_t i, char *scratch) noexcept nogil:
-    """Compute the inverse by LU factors."""
-    cdef int64_t at = i * task.n * task.n * itemsize(task.dtype)
-    cdef int info = getrf(task.dtype, task.n, task.n, task.a + at, <int32_t *>scratch)
-    set_identity(task.dtype, task.b + at, task.n, task.n)
-    getrs(task.dtype, b"N", task.n, task.n, task.a + at, <int32_t *>scratch, task.b + at)
-    return info
+    """The inverses, by the factors."""
+    cdef int64_t nbytes = task.n * task.n * itemsize(task.dtype), at = i * nbytes
+    cdef int j, count = <int>min(task.width, task.count - i)
+    getrf(task.dtype, count, task.n, task.n, task.a + at, <int32_t *>scratch, task.info + i)
+    for j in range(count):
+        set_identity(task.dtype, task.b + at + j * nbytes, task.n, task.n)
+    getrs(task.dtype, count, b"N", task.n, task.n, task.a + at, <int32_t *>scratch, task.b + at)
+    return task.info[i]
 
 
 cdef int linalg_inv_ex_kernel(const value_t *arguments, value_t *results) noexcept nogil:
@@ -209,7 +213,8 @@ cdef int linalg_inv_ex_kernel(const value_t *arguments, value_t *results) noexce
     status = in_columns(input, &made[0]) or new_batch(input, 0, input.dtype, -1, -1, &made[1])
     status = status or new_zeros(b"linalg.inv", INT32, input.ndim - 2, input.shape, &made[2])
     if status == OK and input.size:
-        task.each, task.dtype, task.n, task.scratch = _invert, input.dtype, <int>n, n * sizeof(int)
+        task.each, task.dtype, task.n, task.width = _invert, input.dtype, <int>n, lu_width(input.dtype, <int>n, <int>n)
+        task.scratch = task.width * n * sizeof(int)
         task.a, task.b, task.info = made[0].data, made[1].data, <int32_t *>made[2].data
         status = run_batch(&task, batch_count(input), 3.0 * n * n * n)
     status = status or turn(&made[1])
@@ -634,7 +639,7 @@ cdef int _det(matrix_batch_t *task, int64_t i, char *scratch) noexcept nogil:
     cdef blas_scalar_t number, sign = _scalar(1, 0)
     cdef double size, total = 0
     if n:
-        getrf(task.dtype, task.n, task.n, a, pivots)
+        getrf(task.dtype, 1, task.n, task.n, a, pivots, NULL)
     if task.c == NULL:
         put_number(task.dtype, task.b, i, _determinant(task.dtype, a, pivots, n))
         return 0
@@ -728,10 +733,10 @@ cdef blas_scalar_t _decompose(matrix_batch_t *task, decomposed_t *parts, char *a
     gesdd(task.dtype, b"S", task.n, task.n, a, parts.s, parts.u, parts.vh, parts.rest,
           task.scratch - (parts.rest - parts.u), &info)
     memcpy(parts.own, parts.u, nbytes)
-    getrf(task.dtype, task.n, task.n, parts.own, parts.pivots)
+    getrf(task.dtype, 1, task.n, task.n, parts.own, parts.pivots, NULL)
     product = _determinant(task.dtype, parts.own, parts.pivots, task.n)
     memcpy(parts.own, parts.vh, nbytes)
-    getrf(task.dtype, task.n, task.n, parts.own, parts.pivots)
+    getrf(task.dtype, 1, task.n, task.n, parts.own, parts.pivots, NULL)
     return times(product, _determinant(task.dtype, parts.own, parts.pivots, task.n))
 
 
@@ -749,7 +754,7 @@ cdef int _cofactor(matrix_batch_t *task, int64_t i, char *scratch) noexcept nogi
         fill_nan(dtype, b, n * n)
         return 0
     memcpy(parts.own, a, nbytes)
-    getrf(dtype, task.n, task.n, parts.own, parts.pivots)
+    getrf(dtype, 1, task.n, task.n, parts.own, parts.pivots, NULL)
     for j in range(n):
         number = number_at(dtype, parts.own, j * (n + 1))
         size = hypot(number.real, number.imag)
@@ -759,7 +764,7 @@ cdef int _cofactor(matrix_batch_t *task, int64_t i, char *scratch) noexcept nogi
         number = _determinant(dtype, parts.own, parts.pivots, n)
         if isfinite(number.real) and isfinite(number.imag):
             set_identity(dtype, b, n, n)
-            getrs(dtype, b"N", task.n, task.n, parts.own, parts.pivots, b)
+            getrs(dtype, 1, b"N", task.n, task.n, parts.own, parts.pivots, b)
             scale(dtype, b, n * n, number)
             conjugate(dtype, b, n * n)
             return 0

@@ -165,6 +165,20 @@ static void NAME(grid_slopes)(const grid_t *g, const REAL *grid, int64_t begin, 
         sums = _mm512_mask_add_ps(sums, there, sums, _mm512_mul_ps(_mm512_loadu_ps(factor), chosen)); \
     } while (0)
 #define STORE(to, sums) _mm512_storeu_ps(to, sums)
+/* Two neighbors in one load: half as many loads, in the same order of sums. */
+#define PAIRS
+#define ARE_PAIRS(at, after) (_mm512_movepi32_mask(at) == 0 && _mm512_cmpneq_epi32_mask( \
+        _mm512_add_epi32(at, _mm512_set1_epi32(1)), after) == 0)
+#define ADD_PAIRS(sums, image, at, factor, next_factor) do { \
+        const __m512 low = _mm512_castsi512_ps(_mm512_i32gather_epi64(_mm512_castsi512_si256(at), image, 4)); \
+        const __m512 high = _mm512_castsi512_ps(_mm512_i32gather_epi64(_mm512_extracti64x4_epi64(at, 1), image, 4)); \
+        const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30); \
+        const __m512i odd = _mm512_add_epi32(even, _mm512_set1_epi32(1)); \
+        sums = _mm512_add_ps(sums, _mm512_mul_ps(_mm512_loadu_ps(factor), \
+                                                 _mm512_permutex2var_ps(low, even, high))); \
+        sums = _mm512_add_ps(sums, _mm512_mul_ps(_mm512_loadu_ps(next_factor), \
+                                                 _mm512_permutex2var_ps(low, odd, high))); \
+    } while (0)
 #elif defined(__AVX2__) && DOUBLE
 #define LANES 4
 #define LANES_OF(name) __m256d name = _mm256_setzero_pd()
@@ -187,6 +201,18 @@ static void NAME(grid_slopes)(const grid_t *g, const REAL *grid, int64_t begin, 
         sums = _mm256_blendv_ps(sums, more, there); \
     } while (0)
 #define STORE(to, sums) _mm256_storeu_ps(to, sums)
+#define PAIRS
+#define ARE_PAIRS(at, after) (_mm256_movemask_ps(_mm256_castsi256_ps(_mm256_or_si256(at, _mm256_xor_si256( \
+        _mm256_cmpeq_epi32(_mm256_add_epi32(at, _mm256_set1_epi32(1)), after), _mm256_set1_epi32(-1))))) == 0)
+#define ADD_PAIRS(sums, image, at, factor, next_factor) do { \
+        const __m256d low = _mm256_i32gather_pd((const double *)(image), _mm256_castsi256_si128(at), 4); \
+        const __m256d high = _mm256_i32gather_pd((const double *)(image), _mm256_extracti128_si256(at, 1), 4); \
+        const __m256d first = _mm256_permute2f128_pd(low, high, 0x20), last = _mm256_permute2f128_pd(low, high, 0x31); \
+        const __m256 even = _mm256_shuffle_ps(_mm256_castpd_ps(first), _mm256_castpd_ps(last), 0x88); \
+        const __m256 odd = _mm256_shuffle_ps(_mm256_castpd_ps(first), _mm256_castpd_ps(last), 0xdd); \
+        sums = _mm256_add_ps(sums, _mm256_mul_ps(_mm256_loadu_ps(factor), even)); \
+        sums = _mm256_add_ps(sums, _mm256_mul_ps(_mm256_loadu_ps(next_factor), odd)); \
+    } while (0)
 #else
 #define LANES 1
 #define LANES_OF(name) REAL name = 0
@@ -199,6 +225,19 @@ static void NAME(gather_weighted)(const REAL *images, const int32_t *places, con
                                   int64_t size, int64_t taps, int64_t points, REAL *out) {
     for (int64_t begin = 0; begin < points; begin += GRID_BLOCK) {
         const int64_t end = points - begin < GRID_BLOCK ? points : begin + GRID_BLOCK;
+#if defined(PAIRS)
+        /* Bit k: taps k and k + 1 read neighbors for all lanes. */
+        uint64_t next_to[GRID_BLOCK / LANES];
+        for (int64_t i = begin; i + LANES <= end; i += LANES) {
+            uint64_t found = 0;
+            for (int64_t k = 0; k + 1 < taps && k < 64; k++) {
+                PLACES_OF(at, places + k * points + i);
+                PLACES_OF(after, places + (k + 1) * points + i);
+                found |= (uint64_t)ARE_PAIRS(at, after) << k;
+            }
+            next_to[(i - begin) / LANES] = found;
+        }
+#endif
         for (int64_t channel = 0; channel < channels; channel++) {
             const REAL *image = images + channel * size;
             int64_t i = begin;
@@ -206,6 +245,13 @@ static void NAME(gather_weighted)(const REAL *images, const int32_t *places, con
                 LANES_OF(sums);
                 for (int64_t k = 0; k < taps; k++) {
                     PLACES_OF(at, places + k * points + i);
+#if defined(PAIRS)
+                    if (next_to[(i - begin) / LANES] >> k & 1) {
+                        ADD_PAIRS(sums, image, at, weights + k * points + i, weights + (k + 1) * points + i);
+                        k++;
+                        continue;
+                    }
+#endif
                     ADD_CHOSEN(sums, image, at, weights + k * points + i);
                 }
                 STORE(out + channel * points + i, sums);
@@ -257,5 +303,8 @@ static void NAME(gather_products)(const REAL *grad, const REAL *images, const in
 #undef LANES_OF
 #undef PLACES_OF
 #undef ADD_CHOSEN
+#undef PAIRS
+#undef ARE_PAIRS
+#undef ADD_PAIRS
 #undef STORE
 #undef ROUND_DOWN

@@ -9,19 +9,19 @@ INLINE double NAME(line_squares)(const REAL *x, int64_t n, REAL shift) {
     double total = 0;
     for (int64_t begin = 0; begin < n; begin += SUMMED) {
         const int64_t end = n - begin < SUMMED ? n : begin + SUMMED;
-        NAME(lanes_t) first = {0}, second = {0};
+        NAME(part_t) sums[2 * PARTS] = {{0}};
         int64_t i = begin;
-        for (; i + 2 * LANES <= end; i += 2 * LANES) {
-            const NAME(lanes_t) a = *(const NAME(unaligned_t) *)(x + i) - shift;
-            const NAME(lanes_t) b = *(const NAME(unaligned_t) *)(x + i + LANES) - shift;
-            first += a * a;
-            second += b * b;
-        }
+        for (; i + 2 * LANES <= end; i += 2 * LANES)
+            for (int k = 0; k < 2 * PARTS; k++) {
+                const NAME(part_t) a = *(const NAME(unaligned_t) *)(x + i + k * PART_LANES) - shift;
+                sums[k] += a * a;
+            }
         double rest = 0;
         for (; i < end; i++)
             rest += (x[i] - shift) * (x[i] - shift);
-        first += second;
-        total += NAME(joined)(&first) + rest;
+        for (int k = 0; k < PARTS; k++)
+            sums[k] += sums[PARTS + k];
+        total += NAME(joined)(sums) + rest;
     }
     return total;
 }
@@ -31,29 +31,28 @@ INLINE void NAME(line_products)(const REAL *grad, const REAL *x, const REAL *wei
                                 double *product) {
     for (int64_t begin = 0; begin < n; begin += SUMMED) {
         const int64_t end = n - begin < SUMMED ? n : begin + SUMMED;
-        NAME(lanes_t) sums = {0}, products = {0}, more = {0}, others = {0};
+        NAME(part_t) sums[2 * PARTS] = {{0}}, products[2 * PARTS] = {{0}};
         int64_t i = begin;
-        for (; i + 2 * LANES <= end; i += 2 * LANES) {
-            NAME(lanes_t) a = *(const NAME(unaligned_t) *)(grad + i), b = *(const NAME(unaligned_t) *)(grad + i + LANES);
-            if (weight) {
-                a *= *(const NAME(unaligned_t) *)(weight + i);
-                b *= *(const NAME(unaligned_t) *)(weight + i + LANES);
+        for (; i + 2 * LANES <= end; i += 2 * LANES)
+            for (int k = 0; k < 2 * PARTS; k++) {
+                NAME(part_t) a = *(const NAME(unaligned_t) *)(grad + i + k * PART_LANES);
+                if (weight)
+                    a *= *(const NAME(unaligned_t) *)(weight + i + k * PART_LANES);
+                sums[k] += a;
+                products[k] += a * (*(const NAME(unaligned_t) *)(x + i + k * PART_LANES) - shift);
             }
-            sums += a;
-            more += b;
-            products += a * (*(const NAME(unaligned_t) *)(x + i) - shift);
-            others += b * (*(const NAME(unaligned_t) *)(x + i + LANES) - shift);
-        }
         double rest = 0, slope = 0;
         for (; i < end; i++) {
             const REAL value = weight ? grad[i] * weight[i] : grad[i];
             rest += value;
             slope += value * (x[i] - shift);
         }
-        sums += more;
-        products += others;
-        *sum += NAME(joined)(&sums) + rest;
-        *product += NAME(joined)(&products) + slope;
+        for (int k = 0; k < PARTS; k++) {
+            sums[k] += sums[PARTS + k];
+            products[k] += products[PARTS + k];
+        }
+        *sum += NAME(joined)(sums) + rest;
+        *product += NAME(joined)(products) + slope;
     }
 }
 

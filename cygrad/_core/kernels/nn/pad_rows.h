@@ -29,14 +29,14 @@ static void pad_rows(const pad_rows_t *p, int64_t begin, int64_t end) {
     const int last = p->ndim - 1;
     const int64_t length = p->shape[last], *index = p->index[last];
     char *out = p->result + begin * length * p->bytes;
+    int64_t position[64], rest = begin;
+    const char *in = p->source;
+    for (int dim = last - 1; dim >= 0; dim--) {
+        position[dim] = rest % p->shape[dim];
+        rest /= p->shape[dim];
+        in += p->index[dim][position[dim]] * p->steps[dim];
+    }
     for (int64_t row = begin; row < end; row++, out += length * p->bytes) {
-        const char *in = p->source;
-        int64_t rest = row;
-        for (int dim = last - 1; dim >= 0; dim--) {
-            const int64_t place = rest % p->shape[dim];
-            rest /= p->shape[dim];
-            in += p->index[dim][place] * p->steps[dim];
-        }
         if (p->count)
             memcpy(out + p->first * p->bytes, in + index[p->first] * p->bytes, (size_t)(p->count * p->bytes));
         switch (p->bytes) {
@@ -45,6 +45,13 @@ static void pad_rows(const pad_rows_t *p, int64_t begin, int64_t end) {
         case 4: PAD_ENDS(uint32_t); break;
         case 8: PAD_ENDS(uint64_t); break;
         default: PAD_ENDS(pad_pair_t); break;
+        }
+        for (int dim = last - 1; dim >= 0; dim--) {            /* the next row */
+            const int64_t before = p->index[dim][position[dim]];
+            position[dim] = position[dim] + 1 < p->shape[dim] ? position[dim] + 1 : 0;
+            in += (p->index[dim][position[dim]] - before) * p->steps[dim];
+            if (position[dim])
+                break;
         }
     }
 }

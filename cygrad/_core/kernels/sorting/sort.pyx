@@ -4,13 +4,15 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdio cimport snprintf
 from libc.string cimport memcpy
 from cygrad._core.arrays.array cimport (
-    MAX_DIMS, NOTHING, array_empty, array_empty_like, array_t, array_view, is_true, register_kernel, release, set_array,
-    shape_text, value_t,
+    MAX_DIMS, NOTHING, array_empty, array_empty_like, array_t, array_view, as_real, is_true, register_kernel, release,
+    set_array, shape_text, value_t,
 )
 from cygrad._core.arrays.dtype cimport FLOAT32, FLOAT64, INT32, INT64, dtype_name, is_complex, is_floating, itemsize
 from cygrad._core.elementwise.copying cimport as_contiguous, copy_into
 from cygrad._core.elementwise.rows cimport rows_along, rows_t
-from cygrad._core.kernels.arguments cimport array_argument, integer_argument, new_array, optional_integer, wrap_dim
+from cygrad._core.kernels.arguments cimport (
+    array_argument, array_result, integer_argument, new_array, new_zeros, optional_integer, wrap_dim,
+)
 from cygrad._core.memory.errors cimport INDEX_ERROR, MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, OK, RUNTIME_ERROR, message
 from cygrad._core.memory.storage cimport allocate, deallocate
 from cygrad._core.threads.parallel cimport parallel_for
@@ -30,13 +32,19 @@ cdef extern from "kernels/sorting/sort_loops.h" nogil:
     int equal_entries(const sort_entry_t *entries, int64_t n)
     void sort_entries_unstably(sort_entry_t *entries, int64_t n)
     void select_entries_unstably(sort_entry_t *entries, int64_t n, int64_t k, int sorted)
-    int64_t insertion_point(int dtype, const char *row, int64_t n, const char *value, int right)
+    void insertion_points(int dtype, const char *row, int64_t n, const char *values, int64_t count, int right,
+                          int64_t *out)
+    void range_of(const int64_t *values, int64_t n, int64_t *smallest, int64_t *largest)
+    void count_integers(const int64_t *values, int64_t n, int64_t bins, int64_t *counts)
+    void count_in_bins(int dtype, const void *values, int64_t n, double low, double high, int64_t bins,
+                       int64_t *counts)
 
 cdef enum:
     PIECE = 4096           # elements in a chunk of a parallel loop
     FEW = 256              # longest rows sorted by comparisons
     DIGITS = 32768
-    SMALL = 16             # longest rows for which PyTorch's unstable sort is stable
+    SEARCHED = 256         # values of one call
+    SMALL = 16             # up to here PyTorch's unstable sort is a stable one
 
 cdef enum order_t:         # order of equal elements
     BY_INDEX
@@ -403,15 +411,19 @@ ctypedef struct search_t:
 
 cdef void _search_body(void *context, int64_t begin, int64_t end) noexcept nogil:
     cdef search_t *search = <search_t *>context
-    cdef int64_t i, found, row
-    for i in range(begin, end):
-        row = 0 if search.single else i // search.m
-        found = insertion_point(search.dtype, search.rows + row * search.n * search.item, search.n,
-                                search.values + i * search.item, search.right)
-        if search.wide != NULL:
-            search.wide[i] = found
-        else:
-            search.narrow[i] = <int32_t>found
+    cdef int64_t[SEARCHED] places
+    cdef int64_t *out
+    cdef int64_t i, row, count
+    while begin < end:
+        row = 0 if search.single else begin // search.m
+        count = min(end if search.single else min(end, (row + 1) * search.m), begin + SEARCHED) - begin
+        out = search.wide + begin if search.wide != NULL else places
+        insertion_points(search.dtype, search.rows + row * search.n * search.item, search.n,
+                         search.values + begin * search.item, count, search.right, out)
+        if search.wide == NULL:
+            for i in range(count):
+                search.narrow[begin + i] = <int32_t>places[i]
+        begin += count
 
 
 cdef int _check_search(const array_t *rows, const array_t *values, bint narrow) noexcept nogil:
@@ -474,6 +486,55 @@ cdef int searchsorted_kernel(const value_t *arguments, value_t *results) noexcep
     return status
 
 
+# ---- counts
+
+cdef int count_integers_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """count_integers(self, minlength): how often each integer from 0 on occurs."""
+    cdef array_t *self
+    cdef array_t *counts = NULL
+    cdef int64_t size, least = 0, most = -1
+    cdef int status = array_argument(b"bincount", b"input", &arguments[0], &self)
+    status = status or integer_argument(b"bincount", b"minlength", &arguments[1], &size)
+    if status != OK:
+        return status
+    self = as_contiguous(self, INT64)
+    if self == NULL:
+        return MEMORY_ERROR
+    if self.size:
+        range_of(<int64_t *>self.data, self.size, &least, &most)
+    if least < 0:
+        snprintf(message(), MESSAGE, b"bincount: numbers must not be negative (got %lld).", <long long>least)
+        status = RUNTIME_ERROR
+    size = max(size, min(most, <int64_t>1 << 62) + 1)
+    status = status or new_zeros(b"bincount", INT64, 1, &size, &counts)
+    if status == OK:
+        count_integers(<int64_t *>self.data, self.size, size, <int64_t *>counts.data)
+    release(self)
+    return array_result(counts, &results[0]) if status == OK else status
+
+
+cdef int count_in_bins_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """count_in_bins(self, bins, low, high): how many elements are in each of the equal bins."""
+    cdef array_t *self
+    cdef array_t *counts = NULL
+    cdef int64_t bins
+    cdef int status = array_argument(b"histc", b"input", &arguments[0], &self)
+    status = status or integer_argument(b"histc", b"bins", &arguments[1], &bins)
+    status = status or new_zeros(b"histc", INT64, 1, &bins, &counts)
+    if status != OK:
+        return status
+    self = as_contiguous(self, FLOAT32 if self.dtype == FLOAT32 else FLOAT64)
+    if self == NULL:
+        release(counts)
+        return MEMORY_ERROR
+    count_in_bins(self.dtype, self.data, self.size, as_real(&arguments[2]), as_real(&arguments[3]), bins,
+                  <int64_t *>counts.data)
+    release(self)
+    return array_result(counts, &results[0])
+
+
+register_kernel("count_integers", count_integers_kernel)
+register_kernel("count_in_bins", count_in_bins_kernel)
 register_kernel("sort", sort_kernel)
 register_kernel("argsort", argsort_kernel)
 register_kernel("topk", topk_kernel)
@@ -543,6 +604,9 @@ cdef int64_t _chosen(const order_statistic_t *work, const char *row, sort_entry_
         if nans and (work.choice == MEDIAN or nans == n):
             return first
         k = (n - nans - 1) // 2
+    if work.choice == KTH and k < SMALL:
+        select_entries(work.dtype, row, work.rows.inner, n, False, k + 1, entries)
+        return entries[k].index
     make_entries(work.dtype, row, work.rows.inner, n, False, entries)
     return _most_frequent(entries, n) if work.choice == MODE else nth_index(entries, n, k)
 

@@ -1,6 +1,7 @@
 // Sorting of rows by unsigned keys: one order for all dtypes, and digits to sort by.
 
 #include "kernels/sorting/sort_loops.h"
+#include "simd/target_clones.h"
 
 #include <string.h>
 #include <algorithm>
@@ -39,18 +40,54 @@ template <class T> void entries_of(const char *data, int64_t stride, int64_t n, 
     for (int64_t i = 0; i < n; i++) entries[i] = sort_entry_t{key_of(p[i * stride]) ^ turn, i};
 }
 
-// As PyTorch does it: by comparisons that are false for nan.
-template <class T> int64_t search(const char *row, int64_t n, const char *value, int right) {
-    const T *p = (const T *)row;
-    T x;
-    memcpy(&x, value, sizeof x);
-    int64_t low = 0, high = n;
-    while (low < high) {
-        int64_t middle = low + (high - low) / 2;
-        if (right ? !(p[middle] > x) : !(p[middle] >= x)) low = middle + 1;
-        else high = middle;
+// Does the insertion point come after the element? As in PyTorch, comparisons with nan are false.
+template <class T, bool RIGHT> inline int64_t is_after(T element, T x) {
+    return RIGHT ? !(element > x) : !(element >= x);
+}
+
+// Several searches at a time, without branches: the processor overlaps them and predicts nothing.
+template <class T, bool RIGHT>
+void search(const char *row, int64_t n, const char *values, int64_t count, int64_t *out) {
+    enum { TOGETHER = 8 };
+    const T *p = (const T *)row, *x = (const T *)values;
+    int64_t i = 0;
+    for (; n && p[n - 1] == p[n - 1] && i + TOGETHER <= count; i += TOGETHER, x += TOGETHER) {
+        int64_t low[TOGETHER] = {0};
+        for (int64_t length = n, half; length > 1; length -= half) {
+            half = length / 2;
+            for (int k = 0; k < TOGETHER; k++) low[k] += half & -is_after<T, RIGHT>(p[low[k] + half - 1], x[k]);
+        }
+        for (int k = 0; k < TOGETHER; k++) out[i + k] = low[k] + is_after<T, RIGHT>(p[low[k]], x[k]);
     }
-    return low;
+    for (; i < count; i++, x++) {           // where nan is in the row, its position depends on the elements compared
+        int64_t low = 0, high = n;
+        while (low < high) {
+            const int64_t middle = low + (high - low) / 2;
+            if (is_after<T, RIGHT>(p[middle], *x)) low = middle + 1;
+            else high = middle;
+        }
+        out[i] = low;
+    }
+}
+
+// Add 1 to the count of each place but negative ones. Equal neighbors would wait for each other's store: four counts.
+template <class F> void count_places(int64_t n, int64_t bins, int64_t *counts, F place) {
+    enum { FEW = 1024 };
+    int64_t apart[4][FEW], i = 0;
+    if (bins <= FEW && n >= 4 * bins) {
+        for (auto &part : apart) memset(part, 0, bins * sizeof *part);
+        for (; i + 4 <= n; i += 4)
+            for (int k = 0; k < 4; k++) {
+                const int64_t at = place(i + k);
+                if (at >= 0) apart[k][at]++;
+            }
+        for (int64_t bin = 0; bin < bins; bin++)
+            counts[bin] += (apart[0][bin] + apart[1][bin]) + (apart[2][bin] + apart[3][bin]);
+    }
+    for (; i < n; i++) {
+        const int64_t at = place(i);
+        if (at >= 0) counts[at]++;
+    }
 }
 
 bool before(const sort_entry_t &a, const sort_entry_t &b) {
@@ -125,10 +162,30 @@ void make_entries(int dtype, const char *data, int64_t stride, int64_t n, int de
 #undef CALL
 }
 
-int64_t insertion_point(int dtype, const char *row, int64_t n, const char *value, int right) {
-#define CALL(T) return search<T>(row, n, value, right)
+void insertion_points(int dtype, const char *row, int64_t n, const char *values, int64_t count, int right,
+                      int64_t *out) {
+#define CALL(T) return (right ? search<T, true> : search<T, false>)(row, n, values, count, out)
     FOR_DTYPE(CALL)
 #undef CALL
+}
+
+TARGET_CLONES void range_of(const int64_t *values, int64_t n, int64_t *smallest, int64_t *largest) {
+    int64_t low = std::numeric_limits<int64_t>::max(), high = std::numeric_limits<int64_t>::min();
+    for (int64_t i = 0; i < n; i++) low = std::min(low, values[i]), high = std::max(high, values[i]);
+    *smallest = low, *largest = high;
+}
+
+void count_integers(const int64_t *values, int64_t n, int64_t bins, int64_t *counts) {
+    count_places(n, bins, counts, [=](int64_t i) { return values[i]; });
+}
+
+void count_in_bins(int dtype, const void *values, int64_t n, double low, double high, int64_t bins, int64_t *counts) {
+    const double scale = bins / (high - low);
+    const auto place = [=](double x) {
+        return x >= low && x <= high ? std::min(int64_t((x - low) * scale), bins - 1) : -1;
+    };
+    if (dtype == 6) count_places(n, bins, counts, [=](int64_t i) { return place(((const float *)values)[i]); });
+    else count_places(n, bins, counts, [=](int64_t i) { return place(((const double *)values)[i]); });
 }
 
 void sort_entries(sort_entry_t *entries, sort_entry_t *spare, int64_t n) {

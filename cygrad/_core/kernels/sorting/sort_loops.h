@@ -26,8 +26,15 @@ int equal_entries(const sort_entry_t *entries, int64_t n);
 void sort_entries_unstably(sort_entry_t *entries, int64_t n);
 // Move the `k` smallest to the front, in order if `sorted`; ties as in PyTorch's topk.
 void select_entries_unstably(sort_entry_t *entries, int64_t n, int64_t k, int sorted);
-// Return the insertion point of `value` in a sorted row: before (or, `right`, after) equal elements.
-int64_t insertion_point(int dtype, const char *row, int64_t n, const char *value, int right);
+// Insertion points of values in a sorted row: before (or, `right`, after) their equals.
+void insertion_points(int dtype, const char *row, int64_t n, const char *values, int64_t count, int right,
+                      int64_t *out);
+// The smallest and the largest of n > 0 integers.
+void range_of(const int64_t *values, int64_t n, int64_t *smallest, int64_t *largest);
+// Add how often each integer in [0, bins) occurs; all are in that range.
+void count_integers(const int64_t *values, int64_t n, int64_t bins, int64_t *counts);
+// Add how many float32 or float64 numbers are in each of the equal bins of [low, high].
+void count_in_bins(int dtype, const void *values, int64_t n, double low, double high, int64_t bins, int64_t *counts);
 
 #ifdef __cplusplus
 }

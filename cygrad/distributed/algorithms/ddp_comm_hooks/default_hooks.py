@@ -21,6 +21,19 @@ def allreduce_hook(process_group, bucket):
     Returns
     -------
     Future
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import distributed, nn
+    >>> from cygrad.distributed.algorithms.ddp_comm_hooks import default_hooks
+    >>> distributed.init_process_group()
+    >>> model = nn.parallel.DistributedDataParallel(nn.Linear(2, 1))
+    >>> model.register_comm_hook(None, default_hooks.allreduce_hook)
+    >>> model(cygrad.ones(1, 2)).sum().backward()
+    >>> model.module.weight.grad
+    tensor([[1., 1.]])
+    >>> distributed.destroy_process_group()
     """
     group = member(process_group)
     work = all_reduce(bucket.buffer(), group=group, async_op=True, detail=bucket.told)
@@ -55,6 +68,19 @@ def bf16_compress_hook(process_group, bucket):
     Returns
     -------
     Future
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import distributed, nn
+    >>> from cygrad.distributed.algorithms.ddp_comm_hooks import default_hooks
+    >>> distributed.init_process_group()
+    >>> model = nn.parallel.DistributedDataParallel(nn.Linear(2, 1))
+    >>> model.register_comm_hook(None, default_hooks.bf16_compress_hook)
+    >>> model(cygrad.ones(1, 2)).sum().backward()
+    >>> model.module.weight.grad
+    tensor([[1., 1.]])
+    >>> distributed.destroy_process_group()
     """
     return _compressed(process_group, bucket, cygrad.bfloat16)
 
@@ -71,6 +97,19 @@ def fp16_compress_hook(process_group, bucket):
     Returns
     -------
     Future
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import distributed, nn
+    >>> from cygrad.distributed.algorithms.ddp_comm_hooks import default_hooks
+    >>> distributed.init_process_group()
+    >>> model = nn.parallel.DistributedDataParallel(nn.Linear(2, 1))
+    >>> model.register_comm_hook(None, default_hooks.fp16_compress_hook)
+    >>> model(cygrad.ones(1, 2)).sum().backward()
+    >>> model.module.weight.grad
+    tensor([[1., 1.]])
+    >>> distributed.destroy_process_group()
     """
     return _compressed(process_group, bucket, cygrad.float16)
 
@@ -84,10 +123,38 @@ def _wrapped(hook, form):
 
 
 def bf16_compress_wrapper(hook):
-    """Return a hook that rounds gradients to bfloat16 before another hook."""
+    """Return a hook that rounds gradients to bfloat16 before another hook.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import distributed, nn
+    >>> from cygrad.distributed.algorithms.ddp_comm_hooks import default_hooks
+    >>> distributed.init_process_group()
+    >>> model = nn.parallel.DistributedDataParallel(nn.Linear(2, 1))
+    >>> model.register_comm_hook(None, default_hooks.bf16_compress_wrapper(default_hooks.allreduce_hook))
+    >>> model(cygrad.ones(1, 2)).sum().backward()
+    >>> model.module.weight.grad
+    tensor([[1., 1.]])
+    >>> distributed.destroy_process_group()
+    """
     return _wrapped(hook, cygrad.bfloat16)
 
 
 def fp16_compress_wrapper(hook):
-    """Return a hook that rounds gradients to float16 before another hook."""
+    """Return a hook that rounds gradients to float16 before another hook.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import distributed, nn
+    >>> from cygrad.distributed.algorithms.ddp_comm_hooks import default_hooks
+    >>> distributed.init_process_group()
+    >>> model = nn.parallel.DistributedDataParallel(nn.Linear(2, 1))
+    >>> model.register_comm_hook(None, default_hooks.fp16_compress_wrapper(default_hooks.allreduce_hook))
+    >>> model(cygrad.ones(1, 2)).sum().backward()
+    >>> model.module.weight.grad
+    tensor([[1., 1.]])
+    >>> distributed.destroy_process_group()
+    """
     return _wrapped(hook, cygrad.float16)

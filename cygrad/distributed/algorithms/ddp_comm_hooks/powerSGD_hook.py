@@ -42,6 +42,17 @@ class PowerSGDState:
         Accepted for programs that pass it; `compression_stats` tells at any time.
     batch_tensors_with_same_shape : bool, default False
         Accepted likewise: all thin matrices of a bucket travel together anyway.
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import distributed, nn
+    >>> from cygrad.distributed.algorithms.ddp_comm_hooks.powerSGD_hook import PowerSGDState, powerSGD_hook
+    >>> distributed.init_process_group()
+    >>> model = nn.parallel.DistributedDataParallel(nn.Linear(2, 1))
+    >>> model.register_comm_hook(PowerSGDState(None, start_powerSGD_iter=2), powerSGD_hook)
+    >>> model(cygrad.ones(1, 2)).sum().backward()
+    >>> distributed.destroy_process_group()
     """
 
     def __init__(self, process_group, matrix_approximation_rank=1, start_powerSGD_iter=1000, min_compression_rate=2,
@@ -110,6 +121,17 @@ def powerSGD_hook(state, bucket):
     Returns
     -------
     Future
+
+    Examples
+    --------
+    >>> import cygrad
+    >>> from cygrad import distributed, nn
+    >>> from cygrad.distributed.algorithms.ddp_comm_hooks.powerSGD_hook import PowerSGDState, powerSGD_hook
+    >>> distributed.init_process_group()
+    >>> model = nn.parallel.DistributedDataParallel(nn.Linear(2, 1))
+    >>> model.register_comm_hook(PowerSGDState(None, start_powerSGD_iter=2), powerSGD_hook)
+    >>> model(cygrad.ones(1, 2)).sum().backward()
+    >>> distributed.destroy_process_group()
     """
     if state.iter < state.start_powerSGD_iter:
         state.iter += bucket.is_last()
