@@ -72,7 +72,7 @@ cdef int64_t lstsq(int dtype, char driver, int m, int n, int k, void *a, void *b
 
 # Batches of matrices for LAPACK: checked arguments, copies in column order, and loops over matrices on the team.
 
-# Process matrix `i` of a batch, or a group from it on; returns LAPACK's info. `scratch` is memory of task.scratch bytes.
+# Process matrix `i` of a batch, or a group from it on; return LAPACK's info. `scratch` has task.scratch bytes.
 ctypedef int (*each_t)(matrix_batch_t *task, int64_t i, char *scratch) noexcept nogil
 
 # The matrices of a call: dtype, sizes, data of each operand, and parameters of the function for one matrix.
@@ -88,7 +88,7 @@ ctypedef struct matrix_batch_t:
     char *d
     int32_t *pivots
     int32_t *info         # one for each matrix, or NULL
-    int width             # `each` processes the matrices from i on, at most so many, and writes their info (0: one)
+    int width             # `each` processes up to `width` matrices from i on and writes their info (0: one matrix)
     int64_t count         # all matrices, set by run_batch
     int64_t scratch
     char job
