@@ -23,7 +23,7 @@ _NAMES = {"cast": "_to_copy", "convolution_input_backward": "convolution", "resh
           **dict.fromkeys(("conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"),
                           "convolution")}
 # Rows whose arguments PyTorch has in another order -> arguments as there, and back.
-_ARGUMENTS = {
+_ARGUMENTS: dict[str, tuple] = {
     "linear": (lambda input, weight, *bias: (*bias, input, weight.t()),
                lambda *args: (args[-2], args[-1].t(), *args[:-2])),
     "convolution": (
