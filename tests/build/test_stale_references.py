@@ -48,8 +48,9 @@ C_TOKENS = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.DOTALL)
 TOKENS = re.compile(r"""\"{3}(?:\\.|[^\\])*?\"{3}|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|#[^\n]*""", re.DOTALL)
 # Names of other software, and placeholders.
 ELSEWHERE = {
-    "AsStridedBackward", "CompiledFunctionBackward", "EdgeIndex", "LogSoftmaxBackward0", "OPENBLAS_CORETYPE", "Queue",
-    "_input_metadata", "critical", "custom_vjp", "defvjp", "functorch", "grad_dtype", "grainsize", "graphviz",
+    "AsStridedBackward", "CompiledFunctionBackward", "EdgeIndex", "LogSoftmaxBackward0", "OPENBLAS_CORETYPE",
+    "PermuteBackward", "Queue", "_input_metadata", "critical", "custom_vjp", "defvjp", "functorch", "grad_dtype",
+    "grainsize", "graphviz",
     "incompatible_keys", "lax", "name_", "new_", "omp_lock_t", "openmpi", "priority", "pydot", "scan", "t1",
     "taskgroup", "taskloop", "taskyield"}
 

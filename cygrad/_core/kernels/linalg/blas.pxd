@@ -72,7 +72,7 @@ cdef int64_t lstsq(int dtype, char driver, int m, int n, int k, void *a, void *b
 
 # Batches of matrices for LAPACK: checked arguments, copies in column order, and loops over matrices on the team.
 
-# Process matrix `i` of a batch, or a group from it on; returns LAPACK's info. `scratch` is memory of task.scratch bytes.
+# Process matrix `i` of a batch, or a group from it on; return LAPACK's info. `scratch` has task.scratch bytes.
 ctypedef int (*each_t)(matrix_batch_t *task, int64_t i, char *scratch) noexcept nogil
 
 # The matrices of a call: dtype, sizes, data of each operand, and parameters of the function for one matrix.
