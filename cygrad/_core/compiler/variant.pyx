@@ -717,7 +717,8 @@ cdef Tensor _recorded_view(tuple model, int view_kind, Tensor base):
 cdef list _permutation(object base, shape, strides, offset):
     """Return the dimensions of the base in the order of a view that permutes them; None for other views."""
     cdef list given = list(zip(base.shape, base.stride())), wanted = list(zip(shape, strides))
-    if offset != base.storage_offset() or sorted(given) != sorted(wanted) or len(set(given)) < len(given) or given == wanted:
+    if given == wanted or offset != base.storage_offset() or len(set(given)) < len(given) or (
+            sorted(given) != sorted(wanted)):
         return None
     return [given.index(entry) for entry in wanted]
 
