@@ -199,7 +199,7 @@ def tensor_text(cls: type, table: dict[str, dict[str, str]]) -> str:
         "    def __setitem__(self, key: Any, value: Any, /) -> None: ...",
         "    def __array__(self, dtype: Any = None, copy: _bool | None = None) -> _numpy.ndarray: ...",
         "    def __array_namespace__(self, *, api_version: str | None = None) -> Any: ...",
-        "    def __rdiv__(self, *args: Any, **options: Any) -> Any: ...",
+        "    def __rdiv__(self, other: Any) -> Tensor: ...",
         "    def __array_ufunc__(self, ufunc: _numpy.ufunc, method: str, *inputs: Any, **options: Any) -> Any: ...",
         "    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any: ...",
         "    @property\n    def __array_interface__(self) -> dict[str, Any]: ...",

@@ -79,7 +79,7 @@ def _strides(self):
     return tuple([step * self.itemsize for step in self.stride()])
 
 
-def _name(self):
+def _no_name(self):
     """None: tensors have no names.
 
     Examples
@@ -113,7 +113,7 @@ install({
     **{name: getattr(factories, name) for name in FACTORIES},
     **{name: LateMethod(name, module) for module, names in LATE.items() for name in names},
     "_grad": property(lambda self: self.grad, lambda self, value: setattr(self, "grad", value), doc="The gradient."),
-    "strides": property(_strides), "name": property(_name),
+    "strides": property(_strides), "name": property(_no_name),
     "_cdata": property(id, doc="A number that no other tensor has as long as this one is there."),
     "__reversed__": lambda self: self.flip(0) if self.ndim else self,
     "_make_subclass": staticmethod(_make_subclass), "_make_wrapper_subclass": staticmethod(_make_wrapper_subclass),
