@@ -7,10 +7,11 @@ another package, and thread settings of one would affect the other.
 import os
 import sys
 from importlib.metadata import distribution, version
+from importlib.util import find_spec
 from pathlib import Path
 
-import scipy_openblas32
-
+# Its import would load the library, which a build for another processor cannot.
+UPSTREAM_PACKAGE = Path(find_spec("scipy_openblas32").origin).parent
 UPSTREAM = "libscipy_openblas.so"
 # As long as the upstream name, so that the SONAME can be overwritten without an ELF tool. threadpoolctl does not know
 # the name, on purpose: calls use one thread, which a limit for NumPy must not raise.
@@ -21,7 +22,7 @@ SYMBOL_PREFIX = "scipy_"
 
 
 def include_dir() -> str:
-    return scipy_openblas32.get_include_dir()
+    return str(UPSTREAM_PACKAGE / "include")
 
 
 def facts() -> dict[str, str]:
@@ -40,7 +41,7 @@ def license_text() -> str:
 
 def copy_to(directory: Path) -> Path:
     """Copy the renamed library to `directory`, unless it is there."""
-    upstream = Path(scipy_openblas32.get_lib_dir(), UPSTREAM)
+    upstream = UPSTREAM_PACKAGE / "lib" / UPSTREAM
     if not upstream.exists():
         raise RuntimeError(
             f"OpenBLAS: no {UPSTREAM} in {upstream.parent} (platform {sys.platform}). "
