@@ -14,7 +14,7 @@ from cygrad._core.compiler.layout_assignment import assign_layouts
 from cygrad._core.compiler.loop_fusion import fuse_loops
 from cygrad._core.compiler.product_accumulation import accumulate_products
 from cygrad._core.compiler.product_merging import merge_products
-from cygrad._core.compiler.text import parse
+from tests.compiling.program_text import parse
 from tests.compiling.random_functions import numbers, random_function
 
 

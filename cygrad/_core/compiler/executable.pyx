@@ -87,16 +87,6 @@ def primitive_name(int number):
     return _checked_primitive(number).name.decode()
 
 
-def primitive_number(str name not None):
-    """Return the index of a primitive, or -1 if there is none of that name."""
-    cdef int number
-    encoded = name.encode()
-    for number in range(MAX_PRIMITIVES):
-        if primitives[number].name != NULL and primitives[number].name == encoded:
-            return number
-    return -1
-
-
 def primitive_cost(int number):
     """Return the cost of a primitive per element, in additions."""
     return _checked_primitive(number).cost

@@ -2,7 +2,7 @@
 The representation of a compiled function: operations on numbered arrays over buffers.
 
 `lowering` makes a `Program` of a trace and runs the passes, `assembly` turns it into an `Executable`. `print` shows
-it, and `text.parse` reads that back.
+it; the tests read that back.
 """
 
 import re
@@ -14,7 +14,7 @@ from cygrad._core.compiler.executable import forward_program, layout_of, number_
 # Limits of an element-wise program.
 MAX_INPUTS = 12
 MAX_REGISTERS = 48
-MOST_CODES = 10000                # kept at a time
+MOST_FORMS = 20000                # kept at a time, with the codes
 LARGE = 4096                      # elements from which reading memory matters
 
 PRODUCTS = ("mm", "matmul", "linear")          # operators that multiply by one matrix or its transpose
@@ -145,7 +145,7 @@ forms, codes = {}, {}
 
 def shared(code):
     """Return the one list of these instructions."""
-    if len(codes) > MOST_CODES:
+    if len(codes) + len(forms) > MOST_FORMS:
         forms.clear()
         codes.clear()
     return codes.setdefault(repr(code), code)
@@ -221,7 +221,6 @@ class Operation:
             return f"{type(self.step.optimizer).__name__}.step({', '.join(groups)})"
         operator = self.kind.removesuffix("_into") if self.operator is None else self.operator.name
         return f"{operator}({', '.join(map(shown, self.arguments))})"
-
 
     def line(self, name, layout=None):
         """Return the operation with its results as text; `layout` maps an array number to that of its layout."""
