@@ -454,7 +454,7 @@ def reaches(Node node not None):
     bool
         False outside of backward.
     """
-    cdef plan_t *plan
+    cdef plan_t *plan = NULL
     cdef item_t *item
     if plans_of_thread(&plan, 1) == 0:
         return False
@@ -464,7 +464,7 @@ def reaches(Node node not None):
 
 def current_node():
     """Return the node for which the innermost backward of this thread runs Python code, or None."""
-    cdef plan_t *plan
+    cdef plan_t *plan = NULL
     if plans_of_thread(&plan, 1) == 0 or plan.current == NULL:
         return None
     return <Node>plan.current.object
@@ -472,7 +472,7 @@ def current_node():
 
 def current_order():
     """Return the nodes that the innermost backward of this thread runs, in order; None outside of backward."""
-    cdef plan_t *plan
+    cdef plan_t *plan = NULL
     cdef int64_t i
     if plans_of_thread(&plan, 1) == 0:
         return None
@@ -484,7 +484,7 @@ def captures():
     """
     Return whether the innermost backward of this thread returns gradients, as `grad` does, instead of accumulating.
     """
-    cdef plan_t *plan
+    cdef plan_t *plan = NULL
     return plans_of_thread(&plan, 1) > 0 and plan.captured != NULL
 
 
@@ -502,7 +502,7 @@ def accumulates(Node node not None):
     bool
         False outside of backward.
     """
-    cdef plan_t *plan
+    cdef plan_t *plan = NULL
     cdef item_t *item
     cdef Hooks hooks = node.hooks
     if node.c.gradient == NULL or plans_of_thread(&plan, 1) == 0 or (hooks is not None and (
@@ -514,7 +514,7 @@ def accumulates(Node node not None):
 
 def mark_unreached(Node node not None, list gradients not None):
     """Skip, in the innermost backward of this thread, hooks of what only the None entries of `gradients` lead to."""
-    cdef plan_t *plan
+    cdef plan_t *plan = NULL
     cdef item_t *item
     cdef int i
     cdef set seen = set()
@@ -585,7 +585,7 @@ def queue_callback(callback):
     >>> (x * 3).sum().backward()
     gradient: tensor([3., 3.])
     """
-    cdef plan_t *plan
+    cdef plan_t *plan = NULL
     if not callable(callback):
         raise TypeError(f"queue_callback: the callback must be callable (got {type(callback).__name__}).")
     if plans_of_thread(&plan, 1) == 0:
