@@ -349,6 +349,7 @@ def test_interrupts_of_the_constructor_leave_no_worker(context):
     """At whatever point Ctrl-C comes: while workers are started, before the iterator is there, while it is closed."""
     done = subprocess.run([sys.executable, "-c", f"""
 import _thread, gc, multiprocessing, os, random, signal, threading, time
+import numpy.random            # loaded late by NumPy, where an interrupt turns into an ImportError
 import cygrad
 from cygrad.utils.data import DataLoader, TensorDataset
 signal.signal(signal.SIGINT, signal.default_int_handler)      # it is ignored in what a script starts in the background
