@@ -33,6 +33,8 @@ def _load():
                 METHODS[name] = OperatorMethod(function, name)
             if row["inplace_method"]:
                 METHODS[f"{name}_"] = OperatorMethod(getattr(operators, row["name"] + "_"), f"{name}_")
+            if row["inplace_function"]:
+                FUNCTIONS[f"{name}_"] = getattr(operators, row["name"] + "_")
 
 
 _load()

@@ -10,7 +10,6 @@ from cygrad._core.engine.engine import tensor_backward
 from cygrad._core.graph import boxing, edges, tensor_type
 from cygrad._core.graph.tensor import Tensor, install
 from cygrad._core.graph.tensor_type import make_subclass
-from cygrad.composite import in_place
 
 __all__ = []
 
@@ -122,5 +121,3 @@ install({
     "__torch_function__": classmethod(boxing.torch_function),
     "backward": tensor_backward, "__repr__": printing.tensor_repr, "__format__": printing.tensor_format,
 })
-for _name, _function in in_place.FUNCTIONS.items():         # their signatures are those of the methods
-    _function.__wrapped__ = getattr(Tensor, _name)

@@ -7,7 +7,7 @@ operators of the same name.
 
 import sys
 
-from cygrad._core.dispatch.indexing import index_put, index_put_
+from cygrad._core.dispatch.indexing import fill_, index_put, index_put_, zero_
 from cygrad.composite import (
     arithmetic,
     calculus,
@@ -21,7 +21,6 @@ from cygrad.composite import (
     gamma,
     geometry,
     grids,
-    in_place,
     indexing,
     log_sums,
     predicates,
@@ -53,7 +52,7 @@ FUNCTIONS = {
     for name in module.__all__
     if name not in ("METHODS", "PROPERTIES") and not name.endswith("_")
 }
-FUNCTIONS |= {"index_put": index_put, **in_place.FUNCTIONS}
+FUNCTIONS |= {"fill_": fill_, "index_put": index_put, "zero_": zero_}
 
 
 def _methods(module):
@@ -64,5 +63,6 @@ def _methods(module):
 
 METHODS = {name: function for module in _MODULES for name, function in _methods(module).items()}
 METHODS |= {"index_put": index_put, "index_put_": index_put_}
+FUNCTIONS |= {name: METHODS[name] for name in ("clamp_", "clip_", "logit_", "nan_to_num_", "round_")}
 FUNCTIONS, METHODS = all_spelled(FUNCTIONS), all_spelled(METHODS)
 PROPERTIES = shapes.PROPERTIES

@@ -46,7 +46,7 @@ from cygrad._core.table.operator cimport (
 )
 
 import numpy as np
-import sys
+from cygrad._core.graph.operation_names import called_operation
 from cygrad._core.table.operator import operators
 
 
@@ -129,36 +129,15 @@ def follows_standard(Tensor tensor not None):
 
 # Error messages of shared kernels and programs begin with the operation that was called.
 
-# Modules whose functions call user functions: transforms and dispatchers are not the operation that failed.
-_CALLERS = ("cygrad.func.", "cygrad.compiling.", "cygrad.utils.", "cygrad.autograd.", "cygrad._core.")
-
-
 cdef int check_operation(int status, str operation, bint inplace) except -1:
     cdef bytes text
     if status == OK:
         return 0
     if message()[0] == b":":
         text = <bytes>message()
-        name = (_public_caller() or (operation + "_" if inplace else operation)).encode()
+        name = called_operation(operation + "_" if inplace else operation).encode()
         snprintf(message(), MESSAGE, b"%s%s", <char *>name, <char *>text)
     return check(status)
-
-
-cdef object _public_caller():
-    """Return the outermost public function of the package that user code called; None for an operator of the table."""
-    frame, found = sys._getframe(), None
-    while frame is not None:
-        module = frame.f_globals.get("__name__") or ""
-        if not module.startswith("cygrad."):
-            break
-        name = frame.f_code.co_name
-        if not module.startswith(_CALLERS):
-            if name in frame.f_globals.get("__all__", ()) or name in frame.f_globals.get("rows", ()):
-                found = name
-            elif module.startswith("cygrad.distributions.") and not name.startswith("_"):
-                found = frame.f_code.co_qualname
-        frame = frame.f_back
-    return found
 
 
 # ------------------------------------------------------------------------------------------------------------ execution
@@ -513,7 +492,7 @@ cdef object call_inplace(Operator operator, PyObject **arguments):
     if unlikely(thread_state().modes & CALL_MODES):
         return handle_call(operator, arguments, None, True)
     if not isinstance(<object>arguments[0], Tensor):
-        raise TypeError(f"{operator.name}_: can only modify a Tensor in place (got "
+        raise TypeError(f"{called_operation(operator.name + '_')}: can only modify a Tensor in place (got "
                         f"{type(<object>arguments[0]).__name__}).")
     tensor = <Tensor>arguments[0]
     # Values, version and history change one after the other, and those of a view's base with them: without a GIL, other
@@ -602,8 +581,8 @@ cdef int _check_cast(Operator operator, frame_t *frame, Tensor tensor) except -1
         check(-result)
     if category(result) > category(tensor.array.dtype):
         names = dtype_name(result).decode(), dtype_name(tensor.array.dtype).decode()
-        raise RuntimeError(f"{operator.name}_: the result type {names[0]} can't be cast to the desired output type "
-                           f"{names[1]}. Use the form without underscore.")
+        raise RuntimeError(f"{called_operation(operator.name + '_')}: the result type {names[0]} can't be cast to the "
+                           f"desired output type {names[1]}. Use the form without underscore.")
     if not operator.descriptor.flags & NO_GRADIENT and is_complex(tensor.array.dtype) and not is_complex(result):
         raise RuntimeError(f"{operator.name}_: in-place {operator.name} is not supported for complex tensors (got a "
                            f"{dtype_name(tensor.array.dtype).decode()} tensor). Use the form without underscore.")

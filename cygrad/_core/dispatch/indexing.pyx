@@ -693,7 +693,7 @@ def copy_(Tensor input not None, src, non_blocking=False):
     return input
 
 
-def fill_(Tensor input not None, value):
+def fill_(input, value):
     """
     Overwrite every element with one value.
 
@@ -716,10 +716,19 @@ def fill_(Tensor input not None, value):
     >>> cygrad.zeros(2).fill_(3)
     tensor([3., 3.])
     """
+    return _fill(input, value, "fill_")
+
+
+cdef Tensor _fill(given, value, str operation):
     cdef value_t number
-    cdef array_t *array = input.array
+    cdef Tensor input
+    cdef array_t *array
     cdef array_t *held
     cdef int status
+    if not isinstance(given, Tensor):
+        raise TypeError(f"{operation}: argument 'input' must be a Tensor (got {type(given).__name__}).")
+    input = <Tensor>given
+    array = input.array
     if isinstance(value, Tensor) or not box_number(value, &number):
         value = as_tensor(value, "fill_")
         if value.ndim:
@@ -730,12 +739,11 @@ def fill_(Tensor input not None, value):
                            f"{dtype_name(array.dtype).decode()}).")
     if is_meta(array):
         return call_override(fill_, (input,), (input, value), {}) if is_entry(input) else input
-    if grad_enabled() and input.requires_grad:
-        return _recorded_copy(input, tensor_from(value, array.dtype, "fill_"))
-    if thread_state().modes & EXCEPT_AUTOCAST:
+    if grad_enabled() and input.requires_grad or thread_state().modes & EXCEPT_AUTOCAST:
+        check_inplace(input, operation, True)
         _recorded_copy(_each_element_once(input), tensor_from(value, array.dtype, "fill_"))
         return input
-    check_inplace(input, "fill_", False)
+    check_inplace(input, operation, False)
     held = _without_repetitions(array)
     if array.size < LARGE:
         status = fill(held, &number)
@@ -773,7 +781,7 @@ cdef Tensor _each_element_once(Tensor input):
     return input
 
 
-def zero_(Tensor input not None):
+def zero_(input):
     """
     Overwrite every element with zero.
 
@@ -788,7 +796,7 @@ def zero_(Tensor input not None):
     >>> cygrad.ones(2).zero_()
     tensor([0., 0.])
     """
-    return fill_(input, 0)
+    return _fill(input, 0, "zero_")
 
 
 @cython.critical_section             # memory, base and version change one after the other

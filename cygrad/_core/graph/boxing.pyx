@@ -31,6 +31,7 @@ from cygrad._core.table.operator cimport (
 import importlib
 import numpy as np
 import operator as _python_operator
+from cygrad._core.graph.operation_names import called_operation
 from cygrad._core.table.operator import operators
 
 
@@ -260,8 +261,8 @@ _of_numbers = frozenset(["add", "add_scaled", "sub", "sub_scaled", "mul", "div",
 
 cdef int _check_numbers(Operator operator) except -1:
     if operator.name not in _of_numbers:
-        raise TypeError(f"{operator.name}: expected a Tensor among the arguments (got only numbers). Convert "
-                        "one with tensor().")
+        raise TypeError(f"{called_operation(operator.name)}: expected a Tensor among the arguments (got only numbers). "
+                        "Convert one with tensor().")
     return 0
 
 
@@ -397,8 +398,8 @@ cdef list _box_tensors(Operator operator, const argument_t *argument, object giv
                 overridden[0] = True
                 continue
             if not isinstance(item, np.ndarray):
-                raise TypeError(f"{operator.name}: argument '{_public_name(argument)}' must hold Tensors "
-                                f"(got {type(item).__name__} at position {i}).")
+                raise TypeError(f"{called_operation(operator.name)}: argument '{_public_name(argument)}' must hold "
+                                f"Tensors (got {type(item).__name__} at position {i}).")
             item = as_tensor(item, operator.name)
         elif not is_plain(item) and overrides(item):
             overridden[0] = True
@@ -497,7 +498,7 @@ cdef str _public_name(const argument_t *argument):
 
 cdef object _type_error(Operator operator, const argument_t *argument, object given):
     expected = _expected[argument.kind] + (" or None" if argument.optional else "")
-    return TypeError(f"{operator.name}: argument '{_public_name(argument)}' must be {expected} "
+    return TypeError(f"{called_operation(operator.name)}: argument '{_public_name(argument)}' must be {expected} "
                      f"(got {type(given).__name__}).")
 
 

@@ -32,6 +32,7 @@ from cygrad._core.memory.atomic cimport atomic_increment, atomic_store
 from cygrad._core.memory.errors cimport MEMORY_ERROR, OK, check
 from cygrad._core.memory.storage cimport storage_new, storage_t
 
+from cygrad._core.graph.operation_names import called_operation
 from cygrad._core.table.operator import operators
 import numpy as np
 
@@ -50,30 +51,30 @@ cdef int check_inplace(Tensor tensor, str operation, bint recorded) except -1:
         before_change(tensor)
     if is_inference(tensor):
         if not thread_state().inference:
-            raise RuntimeError(f"{operation}: an inference tensor cannot be modified in place outside inference mode "
+            raise RuntimeError(f"{called_operation(operation)}: an inference tensor cannot be modified in place outside inference mode "
                                f"(got a {describe(tensor)}). Make a normal one with clone().")
         return 0
     if tensor.array.storage != NULL and not tensor.array.storage.writable:
-        raise RuntimeError(f"{operation}: the memory is read-only (got a {describe(tensor)} over a read-only buffer). "
+        raise RuntimeError(f"{called_operation(operation)}: the memory is read-only (got a {describe(tensor)} over a read-only buffer). "
                            "Use clone() first.")
     if grad_enabled() and tensor.leaf_requires_grad and tensor.node is None:
-        raise RuntimeError(f"{operation}: a leaf that requires grad cannot be modified in place (got a "
+        raise RuntimeError(f"{called_operation(operation)}: a leaf that requires grad cannot be modified in place (got a "
                            f"{describe(tensor)}). Do it under no_grad(), or on a clone().")
     if base is not None and grad_enabled() and (recorded or requires_grad(base) or requires_grad(tensor)):
         if requires_grad(tensor) and not requires_grad(base) and base.untracked == DETACHED_IN_PLACE:
-            raise RuntimeError(f"{operation}: this view cannot be changed in place, because detach_() has detached "
+            raise RuntimeError(f"{called_operation(operation)}: this view cannot be changed in place, because detach_() has detached "
                                f"its base from the graph (got a {describe(tensor)}). Make the view again.")
         if base.node is None and (base.leaf_requires_grad or tensor.node is not None):
-            raise RuntimeError(f"{operation}: a view of a leaf that requires grad cannot be modified in place (got a "
+            raise RuntimeError(f"{called_operation(operation)}: a view of a leaf that requires grad cannot be modified in place (got a "
                                f"{describe(tensor)}, view of a {describe(base)}). Do it under no_grad(), or on a "
                                "clone().")
         if tensor.view_kind > DIFFERENTIABLE_VIEW:
-            raise RuntimeError(f"{operation}: this view cannot be modified in place, because "
+            raise RuntimeError(f"{called_operation(operation)}: this view cannot be modified in place, because "
                                f"{_restricted[tensor.view_kind]} (got a {describe(tensor)}).")
         if tensor.view_kind == DIFFERENTIABLE_VIEW:
             _place_in(base.array, tensor.array, operation)   # raises before anything is modified
-    if overlaps_itself(tensor.array) and operation != "fill_":          # writes the same everywhere
-        raise RuntimeError(f"{operation}: several elements of the tensor share memory (got a "
+    if overlaps_itself(tensor.array) and operation not in ("fill_", "zero_"):          # writes the same everywhere
+        raise RuntimeError(f"{called_operation(operation)}: several elements of the tensor share memory (got a "
                            f"{describe(tensor)} with strides {tensor.stride()}). Use clone() before modifying it.")
     return 0
 

@@ -83,3 +83,18 @@ def completed(doc, code, meanings, returns):
     if returns and f"{start}Returns\n" not in tail:
         head += f"{start}Returns{start}-------{start}" + returns.replace("\n", start) + "\n"
     return head + tail
+
+
+def inplace_docstring(row: dict) -> str:
+    """Return the docstring of the in-place form of an operator."""
+    public, arguments = row["public"], row["arguments"]
+    others = ", ".join([argument[0] for argument in arguments[1:]])
+    text = (f"In-place version of `{public}`.\n\nParameters\n----------\ninput : Tensor\n    Changed.\n"
+            + (f"{others} : optional\n    As in `{public}`.\n" if others else "")
+            + "\nReturns\n-------\nTensor\n    `input` itself.\n")
+    if row["inplace_function"]:
+        required = ", ".join(["x"] * sum([argument[3] for argument in arguments]))
+        number = "0.5" if "real" in row["dtypes"] else "2"
+        text += (f"\nExamples\n--------\n>>> import cygrad\n>>> x = cygrad.tensor([{number}])\n"
+                 f">>> cygrad.{public}_({required}) is x\nTrue\n")
+    return text

@@ -114,7 +114,8 @@ cdef class Operator:
     @property
     def __doc__(self):
         if self.call_kind == CALL_INPLACE:
-            return f"In-place version of `{_row_of(self)['public']}`."
+            from cygrad._core.table.docstrings import inplace_docstring
+            return inplace_docstring(_row_of(self))
         return docstring_of(self.name)
 
     @property

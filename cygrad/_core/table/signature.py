@@ -17,7 +17,7 @@ MAX_ARGUMENTS, MAX_RESULTS = 12, 4
 
 # Keys of a row; every other key is a derivative formula of the argument of that name.
 KEYS = {
-    "call": str, "forward": str, "kernel": str, "inplace": bool, "out": bool, "alias": list, "doc": str, "returns": str,
+    "call": str, "forward": str, "kernel": str, "inplace": (bool, str), "out": bool, "alias": list, "doc": str, "returns": str,
     "view": bool, "gradient": bool, "results": list, "differentiable": list, "list": bool, "method": bool,
     "function": bool, "name": str, "jvp": str, "kink": str, "node": str, "variadic": bool,
     "dtypes": str, "into": str, "inplace_method": bool, "internal": bool, "moves": bool, "mixed": bool,
@@ -160,6 +160,8 @@ def _parse_row(row: dict, name: str | None, helpers: dict | None) -> dict:
         raise RowError("'forward' and 'kernel' exclude each other")
     if row.get("gradient") is False and formulas:
         raise RowError("'gradient = false' with derivative formulas")
+    if row.get("inplace", False) not in (True, False, "function"):
+        raise RowError(f"'inplace' is true, false or \"function\" (got {row['inplace']!r})")
     if row.get("inplace") and (not arguments or (arguments[0].kind != TENSOR and arguments[0].kind != OPERAND)):
         raise RowError("'inplace = true' needs a Tensor as first argument")
     if "into" in row and ("forward" in row or not arguments or arguments[0].kind != TENSOR):
@@ -178,7 +180,7 @@ def _parse_row(row: dict, name: str | None, helpers: dict | None) -> dict:
         "name": called, "call": row["call"], "arguments": arguments, "formulas": formulas,
         "forward": row.get("forward"), "kernel": row.get("kernel", called), "into": row.get("into"),
         "results": tuple(results), "differentiable": tuple(differentiable), "list": row.get("list", False),
-        "view": row.get("view", False), "inplace": row.get("inplace", False), "out": row.get("out", False),
+        "view": row.get("view", False), "inplace": bool(row.get("inplace")), "out": row.get("out", False),
         "gradient": row.get("gradient", True), "node": row.get("node") or node_name(called),
         "dtypes": _dtypes(row.get("dtypes", "all")), "jvp": _jvp(row),
         "moves": row.get("moves", row.get("view", False)), "mixed": row.get("mixed", False),
@@ -198,8 +200,9 @@ def _places(row: dict, arguments: tuple[Argument, ...]) -> dict:
     if function and len(positional) == 3 and all(argument.kind in (TENSOR, OPERAND) for argument in positional):
         factors = tuple(argument.name for argument in arguments
                         if argument.keyword_only and argument.name in ("alpha", "beta", "value"))
-    inplace_method = row.get("inplace", False) and (method or row.get("inplace_method", False))
-    return {"function": function, "method": method, "inplace_method": inplace_method, "factors": factors}
+    inplace_method = bool(row.get("inplace")) and (method or row.get("inplace_method", False))
+    return {"function": function, "method": method, "inplace_method": inplace_method, "factors": factors,
+            "inplace_function": row.get("inplace") == "function"}
 
 
 # NumPy's names of parameters, and the table's name of the first argument.

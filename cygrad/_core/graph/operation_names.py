@@ -1,0 +1,25 @@
+"""The operation that the user called, for error messages."""
+
+import sys
+
+__all__ = ["called_operation"]
+
+# Modules whose functions call user functions: transforms and dispatchers are not the operation that failed.
+CALLERS = ("cygrad.func.", "cygrad.compiling.", "cygrad.utils.", "cygrad.autograd.", "cygrad._core.")
+
+
+def called_operation(operator):
+    """Return the outermost public function of the package on the stack; `operator` where user code called that."""
+    frame = sys._getframe()
+    while frame is not None:
+        module = frame.f_globals.get("__name__") or ""
+        if not module.startswith("cygrad."):
+            break
+        name = frame.f_code.co_name
+        if not module.startswith(CALLERS):
+            if name in frame.f_globals.get("__all__", ()) or name in frame.f_globals.get("rows", ()):
+                operator = name
+            elif module.startswith("cygrad.distributions.") and not name.startswith("_"):
+                operator = frame.f_code.co_qualname
+        frame = frame.f_back
+    return operator
