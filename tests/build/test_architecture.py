@@ -26,7 +26,7 @@ LAYERS = [
 ]
 # What the build reads before anything is compiled.
 TABLE_READERS = {f"table.{name}" for name in (
-    "expansion", "formula", "layout", "lowering", "recorded", "signature")}
+    "expansion", "expression", "formula", "layout", "lowering", "recorded", "signature")}
 # Pairs of modules, the first of which is only loaded by the second so that one import brings both.
 LOADED_WITH = {}
 WITH_GIL = {

@@ -1,25 +1,21 @@
 """The text form of a Program: read back what `print` shows."""
 
 import ast
-import contextlib
-import itertools
 import re
 
 from cygrad._core.arrays.dtype import _dtype_by_name as dtype_by_name
-from cygrad._core.compiler.executable import layout, primitive_name
-from cygrad._core.compiler.program import CHANGES, Buffer, Expression, FusedLoop, Operation, Program, shared
+from cygrad._core.compiler.executable import layout
+from cygrad._core.compiler.program import CHANGES, Buffer, FusedLoop, Operation, Program
 from cygrad._core.compiler.tracer import constant
+from cygrad._core.primitives.primitive_table import names as primitive_names
+from cygrad._core.table.expression import Expression, shared
 from cygrad._core.table.operator import find_operator
 
-PRIMITIVES = {}                   # name -> index
+PRIMITIVES = frozenset(primitive_names())
 INPUTS = ("tensor", "gradient", "constant")
 ARRAY = re.compile(r"%(\w+)(?:: (\w+)(\[.*?\])(?: strides (\[.*?\]))?)?$")
 
 __all__ = ["parse"]
-
-with contextlib.suppress(IndexError):
-    for number in itertools.count():
-        PRIMITIVES[primitive_name(number)] = number
 
 
 class Reader:
@@ -69,7 +65,7 @@ class Reader:
         def visit(node):
             if isinstance(node, ast.Call):
                 operands = [visit(argument) for argument in node.args]
-                code.append((PRIMITIVES[node.func.id], operands))
+                code.append((node.func.id, operands))
                 return "made", len(code) - 1
             if isinstance(node, ast.Name) and (node.id.startswith("array_") or node.id in (names or ())):
                 number = names[node.id] if names and node.id in names else self.number(node.id[6:])

@@ -4,6 +4,7 @@ from functools import partial
 
 from cygrad._core.compiler.executable import Executable
 from cygrad._core.compiler.scheduling import parallel_sections
+from cygrad._core.table.expression import forms
 
 __all__ = ["assemble"]
 
@@ -62,12 +63,12 @@ def assemble(program, positions, make_constant):
             made["arguments"] = []
             made["updates"] = [update(own, slot) for own in operation.arguments]
         elif operation.expression is not None:
-            made["expression"] = operation.expression.assembled(make_constant)
+            made["expression"] = assembled(operation.expression, make_constant)
             made["arguments"] = [slot(number) for number in operation.expression.inputs]
         else:
             made["arguments"] = [argument(value) for value in operation.arguments]
         if operation.kind == "fused_loop":
-            made["fused_loop"] = (operation.n_operands, [(expression.assembled(make_constant), inputs, out)
+            made["fused_loop"] = (operation.n_operands, [(assembled(expression, make_constant), inputs, out)
                                                          for expression, inputs, out in operation.stages])
         touched = [*operation.uses(), *[number for number in operation.results if number >= 0]]
         if operation.target is not None:
@@ -89,6 +90,15 @@ def assemble(program, positions, make_constant):
     mark_touched(program, operations, slots, sections)
     return Executable(traced, inputs, *arrange_views(program, operations, views, inputs), operations, sections), {
         number: outgoing.get(program.names.get(number, number)) for number in {*program.names, *outgoing}}
+
+
+def assembled(expression, make_constant):
+    """Return the arguments of the compiled expression: n_inputs, constants, instructions, result."""
+    key = "registers", id(expression.code), expression.result, len(expression.inputs), len(expression.constants)
+    found = forms.get(key)
+    if found is None:
+        found = forms[key] = expression.registers(), expression.code
+    return len(expression.inputs), [make_constant(number) for number in expression.constants], *found[0]
 
 
 def update(own, slot):

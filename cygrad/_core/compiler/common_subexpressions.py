@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from cygrad._core.compiler.executable import number_everywhere, primitive_name
+from cygrad._core.compiler.executable import number_everywhere
 from cygrad._core.compiler.program import LARGE, plain
 
 # Primitives as fast as reading memory.
@@ -66,7 +66,7 @@ def equal_results(program, operation, other):
 def is_cheap(program, operation):
     """Is recomputing it at each reader faster than reading it from memory?"""
     return (operation.expression is not None and len(operation.expression.code) == 1
-            and primitive_name(operation.expression.code[0][0]) in CHEAP
+            and operation.expression.code[0][0] in CHEAP
             and program.arrays[operation.results[0]].numel >= LARGE)
 
 

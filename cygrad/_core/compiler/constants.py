@@ -1,6 +1,6 @@
 """Constants: copy those that change, compute with the others while tracing."""
 
-from cygrad._core.compiler.executable import number_everywhere, primitive_name
+from cygrad._core.compiler.executable import number_everywhere
 from cygrad._core.compiler.program import LARGE, Operation
 
 __all__ = ["copy_constants", "fold_constants", "remove_unit_factors"]
@@ -49,7 +49,7 @@ def other_factor(program, operation):
     """Return the other factor of a multiplication by one; None for other operations."""
     expression = operation.expression
     if operation.kind != "evaluate" or (len(expression.code), len(expression.inputs)) != (1, 2) or (
-            expression.constants or primitive_name(expression.code[0][0]) != "mul"
+            expression.constants or expression.code[0][0] != "mul"
             or not program.is_sole_array(operation.results[0])):
         return None
     result = program.arrays[operation.results[0]]

@@ -18,7 +18,7 @@ cdef enum:
 
 cdef class Expression:
     cdef program_t program
-    cdef list numbers
+    cdef list keep
 
 cdef class FusedLoop:
     cdef int32_t n_stages, n_arguments, n_results, n_operands

@@ -20,7 +20,7 @@ from cygrad._core.compiler.guards cimport free_frame, new_frame, run_frame_t
 from cygrad._core.compiler.tracer cimport (
     Constant, Step, TracedArray, array_of, copy_to_layout, empty_with_layout, has_layout, view_as_layout,
 )
-from cygrad._core.elementwise.elementwise cimport copy_into, evaluate, forget, instruction_t, program_t
+from cygrad._core.elementwise.elementwise cimport copy_into, evaluate, forget, program_t
 from cygrad._core.elementwise.program cimport MAX_INPUTS
 from cygrad._core.elementwise.tiles cimport (
     discard, fused_loop_t, fused_operand_t, fused_stage_t, run_fused_loop, specialize, specialized_t,
@@ -33,9 +33,8 @@ from cygrad._core.memory.atomic cimport atomic_decrement, atomic_increment, atom
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, check, message
 from cygrad._core.memory.storage cimport storage_t, version_t
 from cygrad._core.optimizers.optimize cimport ADAM_RULE, ROLES, adam_factors, release_work, run_updates, update_t
-from cygrad._core.primitives.primitive_table cimport (
-    MAX_ARITY, MAX_PRIMITIVES, number_to_cell, primitive_t, primitives,
-)
+from cygrad._core.primitives.primitive_table cimport MAX_ARITY, number_to_cell, primitive, primitives
+from cygrad._core.table.interpreter cimport set_instructions
 from cygrad._core.table.operator cimport MAX_RESULTS, Operator
 from cygrad._core.threads.parallel cimport run_tasks, thread_limit
 
@@ -61,7 +60,7 @@ def forward_program(Operator operator not None):
     """
     Return the forward of an element-wise operator: n_inputs, constants, instructions, register of the result.
 
-    Instructions are (primitive, register, registers of the operands).
+    Instructions are (name of a primitive, register, registers of the operands).
     """
     cdef program_t *program
     cdef int i, k
@@ -70,26 +69,15 @@ def forward_program(Operator operator not None):
     if program == NULL:
         return None
     constants = tuple([plain_object(&program.constants[i]) for i in range(program.n_constants)])
-    code = tuple([(program.code[i].primitive, program.code[i].out,
+    code = tuple([(primitives[program.code[i].primitive].name.decode(), program.code[i].out,
                    tuple([program.code[i].inputs[k] for k in range(MAX_ARITY) if program.code[i].inputs[k] >= 0]))
                   for i in range(program.n_instructions)])
     return program.n_inputs, constants, code, program.result
 
 
-cdef primitive_t *_checked_primitive(int number) except NULL:
-    if not 0 <= number < MAX_PRIMITIVES or primitives[number].name == NULL:
-        raise IndexError(f"primitive_name: unknown index (got {number}).")
-    return &primitives[number]
-
-
-def primitive_name(int number):
-    """Return the name of a primitive."""
-    return _checked_primitive(number).name.decode()
-
-
-def primitive_cost(int number):
+def primitive_cost(str name not None):
     """Return the cost of a primitive per element, in additions."""
-    return _checked_primitive(number).cost
+    return primitives[primitive(name)].cost
 
 
 def number_everywhere(TracedArray traced not None):
@@ -151,29 +139,17 @@ def debug_build():
 cdef class Expression:
     """Owns an element-wise program."""
 
-    def __cinit__(self, int n_inputs, list constants, list code, int n_registers, int result):
-        cdef int i, k
+    def __cinit__(self, int n_inputs, list constants, list code, int result):
+        cdef int i
         cdef Constant number
         memset(&self.program, 0, sizeof(program_t))
-        self.numbers = constants
-        self.program.n_inputs, self.program.n_constants = n_inputs, len(constants)
-        self.program.n_instructions, self.program.n_registers = len(code), n_registers
-        self.program.result = result
-        self.program.constants = <value_t *>calloc(len(constants) + 1, sizeof(value_t))
-        self.program.code = <instruction_t *>calloc(len(code) + 1, sizeof(instruction_t))
-        if self.program.constants == NULL or self.program.code == NULL:
-            raise MemoryError("compile: no memory for an element-wise program")
+        self.keep = [constants]
+        set_instructions(&self.program, n_inputs, len(constants), code, result, self.keep)
         for i, number in enumerate(constants):
             self.program.constants[i] = number.value
-        for i, (primitive, out, inputs) in enumerate(code):
-            self.program.code[i].primitive, self.program.code[i].out = primitive, out
-            for k in range(MAX_ARITY):
-                self.program.code[i].inputs[k] = inputs[k] if k < len(inputs) else -1
 
     def __dealloc__(self):
         forget(&self.program)
-        free(self.program.constants)
-        free(self.program.code)
 
 
 @cython.final
@@ -406,9 +382,9 @@ cdef int32_t *_numbers(list numbers) except NULL:
 
 cdef Expression _expression(dict known, tuple made):
     """Return the Expression of these arguments; equal ones share one object, for the caches."""
-    n_inputs, constants, code, n_registers, result = made
+    n_inputs, constants, code, result = made
     key = (n_inputs, tuple([(type(constant.plain), repr(constant.plain)) for constant in constants]),
-           tuple([(primitive, out, *inputs) for primitive, out, inputs in code]), n_registers, result)
+           tuple([(name, out, *inputs) for name, out, inputs in code]), result)
     if key not in known:
         known[key] = Expression(*made)
     return known[key]

@@ -17,7 +17,7 @@ from cygrad._core.compiler.layout_assignment import assign_layouts
 from cygrad._core.compiler.loop_fusion import fuse_loops
 from cygrad._core.compiler.product_accumulation import accumulate_products
 from cygrad._core.compiler.product_merging import merge_products
-from cygrad._core.compiler.program import Expression, Operation, Program
+from cygrad._core.compiler.program import Operation, Program, expression_of
 
 # Functions that rewrite a Program, in the order in which they run.
 PASSES = (copy_constants, remove_dead, fold_constants, remove_unit_factors, merge_equal, remove_copies, remove_dead,
@@ -64,7 +64,7 @@ def operation_of(step):
     if step.kind == "draw":
         return Operation("draw", (), step.results, step=step)
     elementwise = step.operator.forward is not None or forward_program(step.operator) is not None
-    expression = Expression.of(step.operator, step.arguments) if elementwise else None
+    expression = expression_of(step.operator, step.arguments) if elementwise else None
     if step.kind == "call":
         if expression is not None:
             return Operation("evaluate", (), step.results, expression=expression, operator=step.operator)

@@ -9,146 +9,42 @@ import re
 from bisect import bisect_left
 from itertools import count
 
-from cygrad._core.compiler.executable import forward_program, layout_of, number_everywhere, primitive_name
+from cygrad._core.compiler.executable import forward_program, layout_of, number_everywhere
+from cygrad._core.table.expression import Expression, forms, shared
 
-# Limits of an element-wise program.
-MAX_INPUTS = 12
-MAX_REGISTERS = 48
-MOST_FORMS = 20000                # kept at a time, with the codes
 LARGE = 4096                      # elements from which reading memory matters
 
 PRODUCTS = ("mm", "matmul", "linear")          # operators that multiply by one matrix or its transpose
 
-__all__ = ["LARGE", "PRODUCTS", "Buffer", "Expression", "FusedLoop", "Operation", "Program", "plain"]
+__all__ = ["LARGE", "PRODUCTS", "Buffer", "FusedLoop", "Operation", "Program", "expression_of", "plain"]
 
 
-class Expression:
-    """Element-wise expression: input arrays, constants, and instructions on (space, index)."""
-
-    def __init__(self, inputs, constants, code, result):
-        self.inputs, self.constants, self.code, self.result = inputs, constants, code, result
-
-    @classmethod
-    def of(cls, operator, arguments):
-        """Return the forward of an element-wise operator; None if these arguments are not element-wise."""
-        n_inputs, numbers, code, result = forward_program(operator)
-        inputs, constants, pattern = [], [], []
-        for argument in arguments[:n_inputs]:
-            if isinstance(argument, int):
-                if argument not in inputs:
-                    inputs.append(argument)
-                pattern.append(inputs.index(argument))
-            elif argument is None:
-                return None
-            else:
-                constants.append(argument)
-                pattern.append(-1)
-        form = forms.get((operator, *pattern))
-        if form is None:
-            given = count()
-            positions = [("number", next(given)) if place < 0 else ("in", place) for place in pattern]
-            positions += [("number", next(given)) for _ in numbers]
-            made = []
-            for primitive, out, operands in code:
-                made.append((primitive, [positions[operand] for operand in operands]))
-                positions.extend([None] * (out + 1 - len(positions)))
-                positions[out] = ("made", len(made) - 1)
-            form = forms[operator, *pattern] = shared(made), positions[result]
-        return cls(inputs, [*constants, *numbers], *form)
-
-    def with_inputs(self, others):
-        """Inline expressions of inputs, by array number; return None if the result exceeds the limits."""
-        # The first input comes last, where a chain in registers takes it over.
-        order, inputs, constants = [*reversed(others)], {}, []
-        key = [id(self.code), self.result, len(self.constants)]
-        for number in order:
-            other = others[number]
-            key += id(other.code), other.result, len(other.constants)
-            key += [inputs.setdefault(array, len(inputs)) for array in other.inputs]
-            constants += other.constants
-        key += [-1 - order.index(array) if array in others else inputs.setdefault(array, len(inputs))
-                for array in self.inputs]
-        constants += self.constants
-        key = tuple(key)
-        found = forms.get(key)
-        if found is None:
-            found = forms[key] = self._inlined(others, order), [self.code, *[other.code for other in others.values()]]
-        return None if found[0] is None else Expression([*inputs], constants, *found[0])
-
-    def _inlined(self, others, order):
-        """Return code and result with the expressions of inputs, in this order; None if they exceed the limits."""
-        inputs, code, known, n_constants = {}, [], {}, 0
-
-        def add(expression, given):
-            """Append the code of an expression, of which some inputs are `given`, and return its result."""
-            nonlocal n_constants
-            positions = {("in", i): given[number] if number in given else ("in", inputs.setdefault(number, len(inputs)))
-                         for i, number in enumerate(expression.inputs)}
-            for i in range(len(expression.constants)):
-                positions["number", i] = "number", n_constants + i
-            n_constants += len(expression.constants)
-            for i, (primitive, operands) in enumerate(expression.code):
-                operands = [positions[operand] for operand in operands]
-                position = known.setdefault((primitive, *operands), len(code))       # merges equal instructions
-                positions["made", i] = "made", position
-                if position == len(code):
-                    code.append((primitive, operands))
-            return positions[expression.result]
-
-        result = add(self, {number: add(others[number], {}) for number in order})
-        if len(inputs) > MAX_INPUTS or len(inputs) + n_constants + len(code) > MAX_REGISTERS:
+def expression_of(operator, arguments):
+    """Return the forward of an element-wise operator; None if these arguments are not element-wise."""
+    n_inputs, numbers, code, result = forward_program(operator)
+    inputs, constants, pattern = [], [], []
+    for argument in arguments[:n_inputs]:
+        if isinstance(argument, int):
+            if argument not in inputs:
+                inputs.append(argument)
+            pattern.append(inputs.index(argument))
+        elif argument is None:
             return None
-        return shared(code), result
-
-    def renamed(self, names):
-        """Return the expression on renamed arrays, some of which may become one."""
-        inputs = [names.get(number, number) for number in self.inputs]
-        unique = list(dict.fromkeys(inputs))
-        if len(unique) == len(inputs):
-            return Expression(inputs, self.constants, self.code, self.result)
-        positions = {("in", i): ("in", unique.index(number)) for i, number in enumerate(inputs)}
-        code = [(primitive, [positions.get(operand, operand) for operand in operands])
-                for primitive, operands in self.code]
-        return Expression(unique, self.constants, shared(code), positions.get(self.result, self.result))
-
-    def assembled(self, make_constant):
-        """Return the arguments of the compiled expression: n_inputs, constants, instructions, n_registers, result."""
-        key = "assembled", id(self.code), self.result, len(self.inputs), len(self.constants)
-        found = forms.get(key)
-        if found is None:
-            first = {"in": 0, "number": len(self.inputs), "made": len(self.inputs) + len(self.constants)}
-            code = [(primitive, first["made"] + i, [first[space] + index for space, index in operands])
-                    for i, (primitive, operands) in enumerate(self.code)]
-            made = code, first["made"] + len(code), first[self.result[0]] + self.result[1]
-            found = forms[key] = made, self.code
-        return len(self.inputs), [make_constant(number) for number in self.constants], *found[0]
-
-    def text(self, name):
-        """Return the expression as text; `name` maps an array number to its name."""
-        shown = []
-
-        def operand(position):
-            space, index = position
-            if space == "in":
-                return name(self.inputs[index])
-            return repr(plain(self.constants[index])) if space == "number" else shown[index]
-
-        for primitive, operands in self.code:
-            shown.append(f"{primitive_name(primitive)}({', '.join(map(operand, operands))})")
-        return operand(self.result)
-
-
-# Expressions that differ only in their arrays and numbers share their code, which is never modified. `forms` has what
-# was computed of codes, by their addresses, and keeps those alive.
-forms, codes = {}, {}
-
-
-def shared(code):
-    """Return the one list of these instructions."""
-    if len(codes) + len(forms) > MOST_FORMS:
-        forms.clear()
-        codes.clear()
-    return codes.setdefault(repr(code), code)
+        else:
+            constants.append(argument)
+            pattern.append(-1)
+    form = forms.get((operator, *pattern))
+    if form is None:
+        given = count()
+        positions = [("number", next(given)) if place < 0 else ("in", place) for place in pattern]
+        positions += [("number", next(given)) for _ in numbers]
+        made = []
+        for primitive, out, operands in code:
+            made.append((primitive, [positions[operand] for operand in operands]))
+            positions.extend([None] * (out + 1 - len(positions)))
+            positions[out] = ("made", len(made) - 1)
+        form = forms[operator, *pattern] = shared(made), positions[result]
+    return Expression(inputs, [*constants, *numbers], *form)
 
 
 def plain(argument):
@@ -403,7 +299,7 @@ class Program:
         """Is it the sum of two arrays, possibly broadcast?"""
         expression = operation.expression
         return (operation.kind == "evaluate" and len(expression.code) == 1 and len(expression.inputs) == 2
-                and not expression.constants and primitive_name(expression.code[0][0]) == "add")
+                and not expression.constants and expression.code[0][0] == "add")
 
     def is_sum_of_two(self, operation):
         """Is it the sum of two arrays of the layout of the result?"""
@@ -478,8 +374,7 @@ class Program:
                     stage[0] for stage in operation.stages]:
                 if expression is None:
                     continue
-                check(len(expression.inputs) <= MAX_INPUTS and len(expression.inputs) + len(expression.constants)
-                      + len(expression.code) <= MAX_REGISTERS, f"an expression is too large: {line}")
+                check(expression.fits(), f"an expression is too large: {line}")
                 check(all(space != "made" or index < position for position, (_, operands) in enumerate(expression.code)
                           for space, index in operands), f"an expression reads a later value: {line}")
             if operation.kind == "evaluate":

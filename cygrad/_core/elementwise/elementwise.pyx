@@ -23,10 +23,7 @@ from libc.stdint cimport uintptr_t
 from libc.stdio cimport snprintf
 # Importing these modules fills the table of primitives.
 import cygrad._core.primitives.typed_loops  # noqa: F401  # no-cython-lint
-import cygrad._core.primitives.typed_loops  # noqa: F401  # no-cython-lint
-import cygrad._core.primitives.typed_loops  # noqa: F401  # no-cython-lint
 import cygrad._core.primitives.special_loops  # noqa: F401  # no-cython-lint
-import cygrad._core.primitives.typed_loops  # noqa: F401  # no-cython-lint
 
 cdef enum:
     SMALL = 16384         # bytes of temporaries on the stack in the fast path

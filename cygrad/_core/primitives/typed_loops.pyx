@@ -698,14 +698,9 @@ _register_power_loops()
 
 # -------------------------------------------------------------------------------------------------------- complex loops
 
-# Primitives of complex numbers that NumPy has not, and those that take numbers apart or put them together.
-#
-# Importing this module enters its loops in the table of `loops`, after those of `typed_loops`. The last parameter of a
-# loop is the `data` of loop_t; where a loop has no use for it, its pointer type tells the compiler which element type
-# is meant.
-
-# The same functions of real numbers.
-import cygrad._core.primitives.typed_loops  # noqa: F401  # no-cython-lint
+# Primitives of complex numbers that NumPy has not, and those that take numbers apart or put them together. The last
+# parameter of a loop is the `data` of loop_t; where a loop has no use for it, its pointer type tells the compiler which
+# element type is meant.
 
 cdef extern from "<complex.h>" nogil:
     double carg(double complex)

@@ -121,5 +121,7 @@ cdef const char *text(str string, list keep) except NULL
 # Return the program that applies one primitive to its inputs in order.
 cdef program_t *primitive_program(str name, int n_inputs, list keep) except NULL
 # From lowering.Program and lowering.Code.
-cdef program_t *assemble_program(object program, list keep) except NULL
+cdef program_t *assemble_program(object expression, list keep) except NULL
+cdef int set_instructions(program_t *program, int n_inputs, int n_constants, list code, int result,
+                          list keep) except -1
 cdef code_t *assemble_code(object code, str title, list keep) except NULL

@@ -685,30 +685,37 @@ cdef program_t *primitive_program(str name, int n_inputs, list keep) except NULL
     return program
 
 
-cdef program_t *assemble_program(object program, list keep) except NULL:
+cdef program_t *assemble_program(object expression, list keep) except NULL:
+    """Return an Expression on registers; its memory lives as long as `keep`."""
     cdef program_t *result = <program_t *>_memory(sizeof(program_t), keep)
+    cdef int k
+    code, last = expression.registers()
+    set_instructions(result, len(expression.inputs), len(expression.constants), code, last, keep)
+    for k, constant in enumerate(expression.constants):
+        constant_value(constant, &result.constants[k], keep)
+    return result
+
+
+cdef int set_instructions(program_t *program, int n_inputs, int n_constants, list code, int result,
+                          list keep) except -1:
+    """Set a program, apart from its constants, to what `Expression.registers` returns."""
     cdef instruction_t *instruction
     cdef int k, i, index
-    result.n_inputs = program.n_inputs
-    result.n_constants = len(program.constants)
-    result.n_instructions = len(program.instructions)
-    result.n_registers = program.n_registers
-    result.result = program.result
-    result.constants = <value_t *>_memory(result.n_constants * sizeof(value_t), keep)
-    for k, constant in enumerate(program.constants):
-        constant_value(constant, &result.constants[k], keep)
-    result.code = <instruction_t *>_memory(result.n_instructions * sizeof(instruction_t), keep)
-    for k, (name, out, inputs) in enumerate(program.instructions):
+    program.n_inputs, program.n_constants, program.n_instructions = n_inputs, n_constants, len(code)
+    program.n_registers, program.result = n_inputs + n_constants + program.n_instructions, result
+    program.constants = <value_t *>_memory(n_constants * sizeof(value_t), keep)
+    program.code = <instruction_t *>_memory(program.n_instructions * sizeof(instruction_t), keep)
+    for k, (name, out, inputs) in enumerate(code):
         index = primitive(name)
         if primitive_arity(index) != len(inputs):
             raise ValueError(f"formula: the primitive '{name}' has {primitive_arity(index)} operands "
                              f"(got {len(inputs)})")
-        instruction = &result.code[k]
+        instruction = &program.code[k]
         instruction.primitive = <int16_t>index
         instruction.out = out
         for i in range(MAX_ARITY):
             instruction.inputs[i] = inputs[i] if i < len(inputs) else -1
-    return result
+    return 0
 
 
 cdef code_t *assemble_code(object code, str title, list keep) except NULL:

@@ -11,6 +11,7 @@ first computes it, the others find it there, and the last one may take it, as wi
 
 from typing import NamedTuple
 
+from .expression import MAX_REGISTERS, Expression
 from .formula import SCALARS, FormulaError, Reader, Value, explain
 from .layout import FIRST_SHARED, formula_names, title
 from .signature import TENSORS
@@ -23,18 +24,8 @@ KIND = {name: number for number, name in enumerate(KINDS)}
 SCALAR = {name: number for number, name in enumerate(SCALARS)}
 ATTRIBUTE = {name: number for number, name in enumerate(
     ("shape", "ndim", "dtype", "numel", "strides", "storage_offset", "is_complex", "len", "sizes"))}
-# As in elementwise.pxd, operator.pxd and interpreter.pxd.
-MAX_REGISTERS, MAX_INPUTS, MAX_STEP_INPUTS, MAX_TEMPORARIES, MAX_GRADS = 48, 12, 12, 96, 20
-
-
-class Program(NamedTuple):
-    """An element-wise program: registers are inputs, then constants, then temporaries."""
-
-    n_inputs: int
-    constants: tuple
-    instructions: tuple      # (primitive, out, inputs)
-    n_registers: int
-    result: int
+# As in operator.pxd and interpreter.pxd.
+MAX_STEP_INPUTS, MAX_TEMPORARIES, MAX_GRADS = 12, 96, 20
 
 
 class Step:
@@ -44,8 +35,19 @@ class Step:
 
     def __init__(self, kind, out, inputs, which=0, extra=None, n_out=1):
         self.kind, self.out, self.inputs, self.which = KIND[kind], out, list(inputs), which
-        self.extra = extra        # Program of "fused", row of "call"
+        self.extra = extra        # Expression of "fused", row of "call"
         self.n_out, self.last = n_out, 0
+
+    def text(self, name):
+        """Return the step as text; `name` maps an operand to its name."""
+        kind, inputs = KINDS[self.kind], ", ".join(map(name, self.inputs))
+        if kind == "fused":
+            value = self.extra.text(name)
+        elif kind.startswith("jump"):
+            return f"{kind} {self.which}{f' ({inputs})' if inputs else ''}"
+        else:
+            value = f"{self.extra['name'] if kind == 'call' else self.extra or kind}({inputs})"
+        return f"{', '.join([name(self.out + number) for number in range(self.n_out)])} = {value}"
 
 
 class Code(NamedTuple):
@@ -56,6 +58,15 @@ class Code(NamedTuple):
     n_temporaries: int
     result: int               # operand
     reads: int                # bit j: gradient j, or the shared value in its slot, is read
+
+    def __str__(self):
+        """Show the steps with their positions, to which jumps refer, and the result."""
+        def name(operand):
+            space, slot = operand >> 8, operand & 255
+            return repr(self.constants[slot]) if space == CONSTANTS else f"%{('saved', 'grad', 't')[space]}{slot}"
+
+        lines = [f"{position}: {step.text(name)}" for position, step in enumerate(self.steps)]
+        return "\n".join([*lines, f"return {name(self.result)}"])
 
 
 def lower_formulas(row: dict, layout: list, lookup) -> dict[str, Code]:
@@ -195,58 +206,50 @@ class Lowering:
         return step
 
     def fuse(self, root: Value) -> int:
-        """Emit one element-wise program for all of `root` that is element-wise and not computed elsewhere."""
+        """Emit one expression for all of `root` that is element-wise and not computed elsewhere."""
         while True:
-            program, leaves, parts = build_program(root, self.inside)
-            if program.n_registers <= MAX_REGISTERS and program.n_inputs <= MAX_INPUTS:
+            expression, parts = build_expression(root, self.inside)
+            if expression.fits():
                 break
             self.separate.add(half(parts))       # too long for one pass
-        inputs = [self.operand(leaf) for leaf in leaves]
+        expression.inputs = [self.operand(leaf) for leaf in expression.inputs]
         out = self.temporary(root)
-        self.steps.append(Step("fused", out, inputs, int(root in self.final), program))
+        self.steps.append(Step("fused", out, expression.inputs, int(root in self.final), expression))
         return out
 
     def inside(self, value: Value) -> bool:
-        """Is the value computed within the program of its user?"""
+        """Is the value computed within the expression of its user?"""
         return (value.op == "elementwise" and value not in self.separate
                 and not any(value in scope for scope in self.scopes))
 
 
-def build_program(root: Value, inside, inputs=()) -> tuple[Program, list, list]:
+def build_expression(root: Value, inside, inputs=()) -> tuple[Expression, list]:
     """
-    Return the program, the values of its inputs, and the values of its instructions in order.
+    Return the expression of a value, whose inputs are values, and the values of its instructions in order.
 
     `inputs` come first among its inputs, whether it reads them or not.
     """
-    leaves, constants, order = list(inputs), [], []
-    place = {value: ("input", number) for number, value in enumerate(inputs)}
+    leaves, constants, code, order = list(inputs), [], [], []
+    place = {value: ("in", number) for number, value in enumerate(inputs)}
 
     def visit(value):
         if value in place:
             return
         if value.op == "constant":
-            place[value] = ("constant", len(constants))
+            place[value] = ("number", len(constants))
             constants.append(value.payload)
         elif value is root or inside(value):
             for part in value.inputs:
                 visit(part)
-            place[value] = ("temporary", len(order))
+            place[value] = ("made", len(order))
             order.append(value)
+            code.append((value.payload, [place[part] for part in value.inputs]))
         else:
-            place[value] = ("input", len(leaves))
+            place[value] = ("in", len(leaves))
             leaves.append(value)
 
     visit(root)
-    offset = {"input": 0, "constant": len(leaves), "temporary": len(leaves) + len(constants)}
-
-    def register(value):
-        kind, number = place[value]
-        return offset[kind] + number
-
-    instructions = tuple((value.payload, register(value), tuple(register(part) for part in value.inputs))
-                         for value in order)
-    n_registers = len(leaves) + len(constants) + len(order)
-    return Program(len(leaves), tuple(constants), instructions, n_registers, register(root)), leaves, order
+    return Expression(leaves, constants, code, place[root]), order
 
 
 def separate(root: Value) -> set:
@@ -312,8 +315,8 @@ def half(order: list) -> Value:
     return min(order[:-1], key=lambda value: abs(2 * len(below[value]) - len(order)))
 
 
-def lower_forward(root: Value, arguments: list) -> Program:
-    """Return the program of an element-wise forward formula; its inputs are the arguments in order."""
+def lower_forward(root: Value, arguments: list) -> Expression:
+    """Return the expression of an element-wise forward formula; its inputs are the arguments in order."""
     def inside(value):
         if value.op != "elementwise":
             fail(value, f"a forward formula must be element-wise throughout (got {value.op})")
@@ -321,10 +324,10 @@ def lower_forward(root: Value, arguments: list) -> Program:
 
     if root.op != "elementwise":
         inside(root)
-    program, _, _ = build_program(root, inside, arguments)
-    if program.n_registers > MAX_REGISTERS or program.n_inputs > MAX_INPUTS:
+    expression, _ = build_expression(root, inside, arguments)
+    if not expression.fits():
         fail(root, f"the forward formula is too long (more than {MAX_REGISTERS} registers)")
-    return program
+    return expression
 
 
 def fail(value: Value, message: str):

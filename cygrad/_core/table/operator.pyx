@@ -156,6 +156,14 @@ cdef class Operator:
         """Return the formula of an argument, by its index, as a Python function of gradients and saved values."""
         return self.recorded_function(argument)
 
+    def lowered(self, str argument not None):
+        """Return the steps that compute the gradient of an argument, as text; `None` without a formula."""
+        from cygrad._core.table.layout import saved_layout
+        from cygrad._core.table.lowering import lower_formulas
+        row = _row_of(self)
+        code = lower_formulas(row, saved_layout(row), _rows.get).get(argument)
+        return None if code is None else str(code)
+
     cdef int compile(self) except -1:
         """Lay out what is saved and compile the derivative formulas, once."""
         from cygrad._core.table.layout import saved_layout, title

@@ -17,9 +17,9 @@ MAX_ARGUMENTS, MAX_RESULTS = 12, 4
 
 # Keys of a row; every other key is a derivative formula of the argument of that name.
 KEYS = {
-    "call": str, "forward": str, "kernel": str, "inplace": (bool, str), "out": bool, "alias": list, "doc": str, "returns": str,
-    "view": bool, "gradient": bool, "results": list, "differentiable": list, "list": bool, "method": bool,
-    "function": bool, "name": str, "jvp": str, "kink": str, "node": str, "variadic": bool,
+    "call": str, "forward": str, "kernel": str, "inplace": (bool, str), "out": bool, "alias": list, "doc": str,
+    "returns": str, "view": bool, "gradient": bool, "results": list, "differentiable": list, "list": bool,
+    "method": bool, "function": bool, "name": str, "jvp": str, "kink": str, "node": str, "variadic": bool,
     "dtypes": str, "into": str, "inplace_method": bool, "internal": bool, "moves": bool, "mixed": bool,
     "autocast": str, "zeros": bool, "overloads": dict, "vmap": str, "per_sample": (dict, str), "numpy": list,
     "array_api": str,

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import cygrad
-from cygrad._core.table import formula, layout, lowering, signature
+from cygrad._core.table import expression, formula, layout, lowering, signature
 
 CORE = Path(cygrad.__file__).parent / "_core"
 
@@ -42,8 +42,8 @@ def test_kinds_of_arguments():
 
 
 @pytest.mark.parametrize(("contract", "name", "value"), [
-    ("elementwise/program.pxd", "MAX_REGISTERS", lowering.MAX_REGISTERS),
-    ("elementwise/program.pxd", "MAX_INPUTS", lowering.MAX_INPUTS),
+    ("elementwise/program.pxd", "MAX_REGISTERS", expression.MAX_REGISTERS),
+    ("elementwise/program.pxd", "MAX_INPUTS", expression.MAX_INPUTS),
     ("table/interpreter.pxd", "MAX_STEP_INPUTS", lowering.MAX_STEP_INPUTS),
     ("table/interpreter.pxd", "MAX_TEMPORARIES", lowering.MAX_TEMPORARIES),
     ("table/interpreter.pxd", "MAX_GRADS", lowering.MAX_GRADS),

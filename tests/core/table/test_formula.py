@@ -262,8 +262,8 @@ def lower(text):
 def test_elementwise_parts_are_fused_and_computed_once():
     code = lower("grad * (self * other) * (1 - self * other) + self * other")
     assert [KINDS[step.kind] for step in code.steps] == ["fused"]
-    assert [name for name, *_ in code.steps[0].extra.instructions].count("mul") == 3
-    assert code.steps[0].extra.n_inputs == 3
+    assert [name for name, _ in code.steps[0].extra.code].count("mul") == 3
+    assert len(code.steps[0].extra.inputs) == 3
 
 
 def test_parts_shared_by_kernels_are_computed_once():
@@ -274,13 +274,26 @@ def test_parts_shared_by_kernels_are_computed_once():
 
 def test_constants_are_folded():
     code = lower("grad * (2 * pi / 4) if 1 < 2 else grad * 3")
-    assert code.steps[0].extra.constants == (np.pi / 2,)
+    assert code.steps[0].extra.constants == [np.pi / 2]
 
 
 def test_long_formulas_are_split():
     code = lower(" + ".join(f"grad * {k}.5" for k in range(60)))
     assert len(code.steps) > 1
-    assert all(step.extra.n_registers <= 48 for step in code.steps)
+    assert all(step.extra.fits() for step in code.steps)
+
+
+def test_lowered_formulas_are_shown_as_text():
+    assert str(lower("f_t(grad * self, 0, 1) + (grad * self if p > 1 else other)")) == """\
+0: %t0 = mul(%grad0, %saved0)
+1: %t1 = f_t(%t0, 0, 1)
+2: %t2 = gt(%saved2, 1)
+3: jump_unless 6 (%t2)
+4: %t3 = move(%t0)
+5: jump 7
+6: %t3 = move(%saved1)
+7: %t4 = add(%t1, %t3)
+return %t4"""
 
 
 @pytest.mark.parametrize(("text", "message"), [
