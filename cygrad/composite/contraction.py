@@ -253,7 +253,6 @@ def einsum(*args):
 
     Examples
     --------
-    >>> import cygrad
     >>> a = cygrad.tensor([[1., 2.], [3., 4.]])
     >>> cygrad.einsum("ij,jk->ik", a, a)
     tensor([[ 7., 10.],

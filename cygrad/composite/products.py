@@ -68,7 +68,6 @@ def addmv(input, mat, vec, *more, beta=1, alpha=1, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.addmv(cygrad.ones(1), cygrad.tensor([[1., 2.]]), cygrad.tensor([3., 4.]))
     tensor([12.])
     """
@@ -96,7 +95,6 @@ def addr(input, vec1, vec2, *more, beta=1, alpha=1, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.addr(cygrad.zeros(2, 2), cygrad.tensor([1., 2.]), cygrad.tensor([3., 4.]))
     tensor([[3., 4.],
             [6., 8.]])
@@ -126,7 +124,6 @@ def baddbmm(input, batch1, batch2, *more, beta=1, alpha=1, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.baddbmm(cygrad.zeros(1), cygrad.ones(1, 1, 2), cygrad.ones(1, 2, 1))
     tensor([[[2.]]])
     """
@@ -155,7 +152,6 @@ def addbmm(input, batch1, batch2, *more, beta=1, alpha=1, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.addbmm(cygrad.zeros(1), cygrad.ones(3, 1, 2), cygrad.ones(3, 2, 1))
     tensor([[6.]])
     """
@@ -184,7 +180,6 @@ def chain_matmul(*matrices, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.chain_matmul(cygrad.ones(1, 2), cygrad.ones(2, 3), cygrad.ones(3, 1))
     tensor([[6.]])
     """
@@ -258,7 +253,6 @@ def tensordot(a, b, dims=2, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.tensordot(cygrad.ones(2, 3), cygrad.ones(3, 4), dims=1).shape
     (2, 4)
     """
@@ -304,7 +298,6 @@ def inner(input, other, *, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.inner(cygrad.tensor([1., 2.]), cygrad.tensor([3., 4.]))
     tensor(11.)
     """
@@ -335,7 +328,6 @@ def kron(input, other, *, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.kron(cygrad.eye(2), cygrad.tensor([[1., 2.]]))
     tensor([[1., 2., 0., 0.],
             [0., 0., 1., 2.]])
@@ -374,7 +366,6 @@ def cross(input, other, dim=None, *, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.cross(cygrad.tensor([1., 0., 0.]), cygrad.tensor([0., 1., 0.]))
     tensor([0., 0., 1.])
     """

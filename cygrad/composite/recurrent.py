@@ -45,7 +45,6 @@ def lstm_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> state = cygrad.zeros(1, 1), cygrad.ones(1, 1)
     >>> cygrad.lstm_cell(cygrad.ones(1, 2), state, cygrad.zeros(4, 2), cygrad.zeros(4, 1))
     (tensor([[0.2311]]), tensor([[0.5000]]))
@@ -82,7 +81,6 @@ def gru_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.gru_cell(cygrad.ones(1, 2), cygrad.ones(1, 1), cygrad.zeros(3, 2), cygrad.zeros(3, 1))
     tensor([[0.5000]])
     """
@@ -114,7 +112,6 @@ def rnn_tanh_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.rnn_tanh_cell(cygrad.ones(1, 2), cygrad.ones(1, 1), cygrad.ones(1, 2), cygrad.zeros(1, 1))
     tensor([[0.9640]])
     """
@@ -146,7 +143,6 @@ def rnn_relu_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.rnn_relu_cell(cygrad.ones(1, 2), cygrad.ones(1, 1), cygrad.ones(1, 2), cygrad.zeros(1, 1))
     tensor([[2.]])
     """

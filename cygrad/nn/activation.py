@@ -25,8 +25,6 @@ class Sigmoid(Plain):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.Sigmoid()(cygrad.tensor([0.0, 2.0]))
     tensor([0.5000, 0.8808])
     """
@@ -40,8 +38,6 @@ class Tanh(Plain):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.Tanh()(cygrad.tensor([0.0, 1.0]))
     tensor([0.0000, 0.7616])
     """
@@ -55,8 +51,6 @@ class LogSigmoid(Plain):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.LogSigmoid()(cygrad.tensor([0.0, -100.0]))
     tensor([  -0.6931, -100.0000])
     """
@@ -70,8 +64,6 @@ class Softsign(Plain):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.Softsign()(cygrad.tensor([-1.0, 0.0, 3.0]))
     tensor([-0.5000,  0.0000,  0.7500])
     """
@@ -103,8 +95,6 @@ class ReLU(Inplace):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> layer = nn.ReLU()
     >>> x = cygrad.tensor([-1.0, 0.0, 2.0], requires_grad=True)
     >>> layer(x).sum().backward()
@@ -124,8 +114,6 @@ class ReLU6(Inplace):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.ReLU6()(cygrad.tensor([-1.0, 3.0, 8.0]))
     tensor([0., 3., 6.])
     """
@@ -139,8 +127,6 @@ class SELU(Inplace):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.SELU()(cygrad.tensor([-1.0, 0.0, 2.0]))
     tensor([-1.1113,  0.0000,  2.1014])
     """
@@ -154,8 +140,6 @@ class SiLU(Inplace):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.SiLU()(cygrad.tensor([-1.0, 0.0, 2.0]))
     tensor([-0.2689,  0.0000,  1.7616])
     """
@@ -169,8 +153,6 @@ class Mish(Inplace):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.Mish()(cygrad.tensor([-1.0, 0.0, 2.0]))
     tensor([-0.3034,  0.0000,  1.9440])
     """
@@ -190,8 +172,6 @@ class Hardtanh(Module):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.Hardtanh()(cygrad.tensor([-4.0, 0.5, 4.0]))
     tensor([-1.0000,  0.5000,  1.0000])
     """
@@ -224,8 +204,6 @@ class LeakyReLU(Module):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.LeakyReLU(0.1)(cygrad.tensor([-1.0, 0.0, 2.0]))
     tensor([-0.1000,  0.0000,  2.0000])
     """
@@ -255,8 +233,6 @@ class ELU(Module):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.ELU()(cygrad.tensor([-1.0, 0.0, 2.0]))
     tensor([-0.6321,  0.0000,  2.0000])
     """
@@ -286,8 +262,6 @@ class GELU(Module):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.GELU()(cygrad.tensor([-1.0, 0.0, 2.0]))
     tensor([-0.1587,  0.0000,  1.9545])
     """
@@ -317,8 +291,6 @@ class Softplus(Module):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.Softplus()(cygrad.tensor([-100.0, 0.0, 100.0]))
     tensor([3.9236e-44, 6.9315e-01, 1.0000e+02])
     """
@@ -361,8 +333,6 @@ class Softmax(_AlongDimension):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.Softmax(dim=1)(cygrad.zeros(1, 4))
     tensor([[0.2500, 0.2500, 0.2500, 0.2500]])
     """
@@ -376,8 +346,6 @@ class LogSoftmax(_AlongDimension):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.LogSoftmax(dim=0)(cygrad.zeros(2))
     tensor([-0.6931, -0.6931])
     """
@@ -391,8 +359,6 @@ class Softmin(_AlongDimension):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.Softmin(dim=0)(cygrad.zeros(2))
     tensor([0.5000, 0.5000])
     """

@@ -43,7 +43,6 @@ class AdaptiveLogSoftmaxWithLoss(Module):
 
     Examples
     --------
-    >>> import cygrad
     >>> model = cygrad.nn.AdaptiveLogSoftmaxWithLoss(16, 20, [5, 10])
     >>> output, loss = model(cygrad.ones(3, 16), cygrad.tensor([0, 7, 19]))
     >>> output.shape, loss.shape

@@ -12,7 +12,6 @@ class SDPBackend(enum.IntEnum):
 
     Examples
     --------
-    >>> from cygrad import nn
     >>> nn.attention.SDPBackend.MATH.name
     'MATH'
     """
@@ -43,7 +42,6 @@ def sdpa_kernel(backends, set_priority=False):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.nn.attention import SDPBackend, sdpa_kernel
     >>> query = cygrad.ones(1, 1, 2, 4)
     >>> with sdpa_kernel(SDPBackend.MATH):

@@ -104,7 +104,6 @@ class Sequential(_Numbered):
 
     Examples
     --------
-    >>> from cygrad import nn
     >>> nn.Sequential(nn.Linear(4, 8), nn.ReLU())
     Sequential(
       (0): Linear(in_features=4, out_features=8, bias=True)
@@ -166,7 +165,6 @@ class ModuleList(_Numbered):
 
     Examples
     --------
-    >>> from cygrad import nn
     >>> nn.ModuleList(nn.Linear(2, 2) for _ in range(3))
     ModuleList(
       (0-2): 3 x Linear(in_features=2, out_features=2, bias=True)
@@ -205,7 +203,6 @@ class ModuleDict(Module):
 
     Examples
     --------
-    >>> from cygrad import nn
     >>> nn.ModuleDict({"relu": nn.ReLU()})
     ModuleDict(
       (relu): ReLU()

@@ -145,7 +145,6 @@ class Conv1d(_Conv):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.Conv1d(3, 8, 5, padding=2)(cygrad.ones(4, 3, 100)).shape
     (4, 8, 100)
     """
@@ -177,7 +176,6 @@ class Conv2d(_Conv):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.Conv2d(3, 8, 3, stride=2)(cygrad.ones(4, 3, 9, 9)).shape
     (4, 8, 4, 4)
     """
@@ -204,8 +202,6 @@ class Conv3d(_Conv):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> layer = nn.Conv3d(2, 4, kernel_size=3, padding=1)
     >>> layer(cygrad.ones(1, 2, 5, 5, 5)).shape
     (1, 4, 5, 5, 5)
@@ -279,7 +275,6 @@ class ConvTranspose1d(_ConvTranspose):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.ConvTranspose1d(3, 8, 2, stride=2)(cygrad.ones(4, 3, 10)).shape
     (4, 8, 20)
     """
@@ -293,8 +288,6 @@ class ConvTranspose2d(_ConvTranspose):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> layer = nn.ConvTranspose2d(4, 2, kernel_size=2, stride=2)
     >>> layer(cygrad.ones(1, 4, 8, 8)).shape
     (1, 2, 16, 16)
@@ -309,8 +302,6 @@ class ConvTranspose3d(_ConvTranspose):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> layer = nn.ConvTranspose3d(4, 2, kernel_size=2, stride=2)
     >>> layer(cygrad.ones(1, 4, 2, 2, 2)).shape
     (1, 2, 4, 4, 4)
@@ -332,8 +323,6 @@ class Unfold(Module):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.Unfold(kernel_size=2)(cygrad.arange(9.0).reshape(1, 1, 3, 3)).shape
     (1, 4, 4)
     """
@@ -365,8 +354,6 @@ class Fold(Module):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> columns = cygrad.ones(1, 4, 4)
     >>> nn.Fold((3, 3), kernel_size=2)(columns)
     tensor([[[[1., 2., 1.],

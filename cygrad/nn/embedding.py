@@ -113,7 +113,6 @@ class Embedding(_Table):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.Embedding(10, 3)(cygrad.tensor([[1, 2], [4, 1]])).shape
     (2, 2, 3)
     """
@@ -153,7 +152,6 @@ class EmbeddingBag(_Table):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.EmbeddingBag(10, 3)(cygrad.tensor([[1, 2], [4, 1]])).shape
     (2, 3)
     """

@@ -40,7 +40,6 @@ def calculate_gain(nonlinearity, param=None):
 
     Examples
     --------
-    >>> from cygrad import nn
     >>> nn.init.calculate_gain("relu") ** 2
     2.0000000000000004
     """
@@ -73,8 +72,6 @@ def uniform_(tensor, a=0.0, b=1.0, generator=None):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> (nn.init.uniform_(cygrad.empty(1000), -1.0, 1.0).abs() <= 1).all()
     tensor(True)
     """
@@ -95,8 +92,6 @@ def normal_(tensor, mean=0.0, std=1.0, generator=None):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.init.normal_(cygrad.empty(10_000), std=2.0).std().round()
     tensor(2.)
     """
@@ -119,8 +114,6 @@ def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> (nn.init.trunc_normal_(cygrad.empty(1000), std=2.0).abs() <= 2).all()
     tensor(True)
     """
@@ -151,8 +144,6 @@ def constant_(tensor, val):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.init.constant_(cygrad.empty(2), 0.5)
     tensor([0.5000, 0.5000])
     """
@@ -166,8 +157,6 @@ def zeros_(tensor):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.init.zeros_(cygrad.empty(2))
     tensor([0., 0.])
     """
@@ -180,8 +169,6 @@ def ones_(tensor):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.init.ones_(cygrad.empty(2))
     tensor([1., 1.])
     """
@@ -194,8 +181,6 @@ def eye_(tensor):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.init.eye_(cygrad.empty(2, 3))
     tensor([[1., 0., 0.],
             [0., 1., 0.]])
@@ -229,8 +214,6 @@ def xavier_uniform_(tensor, gain=1.0, generator=None):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> weight = nn.init.xavier_uniform_(cygrad.empty(2, 4))
     >>> (weight.abs() <= 1).all()
     tensor(True)
@@ -253,8 +236,6 @@ def xavier_normal_(tensor, gain=1.0, generator=None):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.init.xavier_normal_(cygrad.empty(4, 6)).shape
     (4, 6)
     """
@@ -287,8 +268,6 @@ def kaiming_uniform_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", gene
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> weight = nn.init.kaiming_uniform_(cygrad.empty(4, 6), nonlinearity="relu")
     >>> (weight.abs() <= 1).all()
     tensor(True)
@@ -317,7 +296,6 @@ def kaiming_normal_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", gener
 
     Examples
     --------
-    >>> from cygrad import nn
     >>> layer = nn.Linear(8, 4)
     >>> weight = nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
     >>> weight is layer.weight
@@ -348,8 +326,6 @@ def orthogonal_(tensor, gain=1, generator=None):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> weight = nn.init.orthogonal_(cygrad.empty(3, 3))
     >>> cygrad.allclose(weight @ weight.t(), cygrad.eye(3), atol=1e-6)
     True
@@ -385,8 +361,6 @@ def dirac_(tensor, groups=1):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> weight = nn.init.dirac_(cygrad.empty(1, 1, 3))
     >>> weight
     tensor([[[0., 1., 0.]]])
@@ -425,8 +399,6 @@ def sparse_(tensor, sparsity, std=0.01, generator=None):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> weight = nn.init.sparse_(cygrad.empty(4, 3), sparsity=0.5)
     >>> (weight == 0).sum(0)
     tensor([2, 2, 2])

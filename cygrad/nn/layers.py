@@ -17,8 +17,6 @@ class Identity(Module):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.Identity()(cygrad.tensor([1.0, 2.0]))
     tensor([1., 2.])
     """
@@ -51,7 +49,6 @@ class Linear(Module):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.Linear(3, 2)(cygrad.ones(4, 3)).shape
     (4, 2)
     """
@@ -100,8 +97,6 @@ class Bilinear(Module):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> layer = nn.Bilinear(3, 4, 5)
     >>> layer(cygrad.ones(2, 3), cygrad.ones(2, 4)).shape
     (2, 5)
@@ -147,8 +142,6 @@ class Flatten(Module):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.Flatten()(cygrad.ones(2, 3, 4)).shape
     (2, 12)
     """
@@ -179,7 +172,6 @@ class Unflatten(Module):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.Unflatten(1, (2, 3))(cygrad.ones(4, 6)).shape
     (4, 2, 3)
     """

@@ -84,7 +84,6 @@ class LazyLinear(LazyModuleMixin, Linear):
 
     Examples
     --------
-    >>> import cygrad
     >>> layer = cygrad.nn.LazyLinear(2)
     >>> layer(cygrad.ones(5, 3)).shape
     (5, 2)

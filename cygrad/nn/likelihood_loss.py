@@ -21,8 +21,6 @@ class PoissonNLLLoss(Loss):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.PoissonNLLLoss()(cygrad.tensor([0.0, 1.0]), cygrad.tensor([1.0, 2.0]))
     tensor(0.8591)
     """
@@ -50,8 +48,6 @@ class GaussianNLLLoss(Loss):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.GaussianNLLLoss()(cygrad.tensor([1.0]), cygrad.tensor([2.0]), cygrad.tensor([1.0]))
     tensor(0.5000)
     """
@@ -77,8 +73,6 @@ class CTCLoss(Module):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> log_probs = cygrad.zeros(4, 1, 3).log_softmax(2)
     >>> targets = cygrad.tensor([[1, 2]])
     >>> nn.CTCLoss()(log_probs, targets, cygrad.tensor([4]), cygrad.tensor([2]))

@@ -39,8 +39,6 @@ class MSELoss(Loss):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> loss = nn.MSELoss()
     >>> prediction = cygrad.tensor([1.0, 3.0], requires_grad=True)
     >>> loss(prediction, cygrad.zeros(2)).backward()
@@ -59,8 +57,6 @@ class L1Loss(Loss):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.L1Loss()(cygrad.tensor([1.0, 4.0]), cygrad.zeros(2))
     tensor(2.5000)
     """
@@ -83,8 +79,6 @@ class SmoothL1Loss(Loss):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.SmoothL1Loss()(cygrad.tensor([0.5, 4.0]), cygrad.zeros(2))
     tensor(1.8125)
     """
@@ -109,8 +103,6 @@ class HuberLoss(Loss):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.HuberLoss()(cygrad.tensor([0.5, 4.0]), cygrad.zeros(2))
     tensor(1.8125)
     """
@@ -138,8 +130,6 @@ class KLDivLoss(Loss):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> loss = nn.KLDivLoss(reduction="sum")
     >>> p, q = cygrad.tensor([0.5, 0.5]), cygrad.tensor([0.25, 0.75])
     >>> loss(q.log(), p)
@@ -173,8 +163,6 @@ class NLLLoss(WeightedLoss):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> log_probs = cygrad.zeros(2, 4).log_softmax(1)
     >>> nn.NLLLoss()(log_probs, cygrad.tensor([0, 3]))
     tensor(1.3863)
@@ -209,8 +197,6 @@ class CrossEntropyLoss(WeightedLoss):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> loss = nn.CrossEntropyLoss()
     >>> logits = cygrad.zeros(2, 4, requires_grad=True)
     >>> loss(logits, cygrad.tensor([0, 3])).backward()
@@ -245,8 +231,6 @@ class BCELoss(WeightedLoss):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> loss = nn.BCELoss()
     >>> loss(cygrad.tensor([0.5, 0.9]), cygrad.tensor([1.0, 1.0]))
     tensor(0.3993)
@@ -273,8 +257,6 @@ class BCEWithLogitsLoss(WeightedLoss):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> loss = nn.BCEWithLogitsLoss()
     >>> loss(cygrad.tensor([0.0, 2.0]), cygrad.tensor([1.0, 1.0]))
     tensor(0.4100)

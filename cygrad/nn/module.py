@@ -27,7 +27,6 @@ class Module(Stateful, Attributes):
 
     Examples
     --------
-    >>> from cygrad import nn
     >>> class Net(nn.Module):
     ...     def __init__(self):
     ...         super().__init__()
@@ -392,8 +391,6 @@ class Module(Stateful, Attributes):
 
         Examples
         --------
-        >>> import cygrad
-        >>> from cygrad import nn
         >>> layer = nn.Tanh()
         >>> handle = layer.register_full_backward_hook(
         ...     lambda module, grad_input, grad_output: print(grad_output, "->", grad_input))

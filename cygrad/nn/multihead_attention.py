@@ -44,7 +44,6 @@ class MultiheadAttention(Module):
 
     Examples
     --------
-    >>> import cygrad
     >>> x = cygrad.ones(5, 2, 8)
     >>> output, weights = cygrad.nn.MultiheadAttention(8, 4)(x, x, x)
     >>> output.shape, weights.shape

@@ -115,7 +115,6 @@ class BatchNorm1d(_BatchNorm):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.BatchNorm1d(3)(cygrad.ones(4, 3)).shape
     (4, 3)
     """
@@ -129,8 +128,6 @@ class BatchNorm2d(_BatchNorm):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> layer = nn.BatchNorm2d(3)
     >>> y = layer(cygrad.randn(8, 3, 4, 4))
     >>> cygrad.allclose(y.mean((0, 2, 3)), cygrad.zeros(3), atol=1e-6)
@@ -146,8 +143,6 @@ class BatchNorm3d(_BatchNorm):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.BatchNorm3d(2)(cygrad.randn(4, 2, 3, 3, 3)).shape
     (4, 2, 3, 3, 3)
     """
@@ -195,8 +190,6 @@ class InstanceNorm1d(_InstanceNorm):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.InstanceNorm1d(3)(cygrad.randn(2, 3, 5)).shape
     (2, 3, 5)
     """
@@ -210,8 +203,6 @@ class InstanceNorm2d(_InstanceNorm):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> y = nn.InstanceNorm2d(3)(cygrad.randn(2, 3, 5, 5))
     >>> cygrad.allclose(y.mean((2, 3)), cygrad.zeros(2, 3), atol=1e-6)
     True
@@ -226,8 +217,6 @@ class InstanceNorm3d(_InstanceNorm):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.InstanceNorm3d(3)(cygrad.randn(2, 3, 4, 4, 4)).shape
     (2, 3, 4, 4, 4)
     """
@@ -257,7 +246,6 @@ class LayerNorm(Module):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.LayerNorm(3)(cygrad.ones(4, 3)).shape
     (4, 3)
     """
@@ -305,8 +293,6 @@ class RMSNorm(Module):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.RMSNorm(2)(cygrad.tensor([[3.0, 4.0]]))
     tensor([[0.8485, 1.1314]], grad_fn=<RmsNormBackward0>)
     """
@@ -356,8 +342,6 @@ class GroupNorm(Module):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.GroupNorm(2, 6)(cygrad.randn(4, 6, 5)).shape
     (4, 6, 5)
     """
@@ -404,8 +388,6 @@ class LocalResponseNorm(Module):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.LocalResponseNorm(2)(cygrad.ones(1, 4, 2)).shape
     (1, 4, 2)
     """

@@ -20,8 +20,6 @@ _DOC = """
     {value}
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.{name}(1{more})(cygrad.ones(1, {before})).shape
     (1, {after})
     """

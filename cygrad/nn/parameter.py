@@ -26,7 +26,6 @@ class Parameter(Tensor):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.Parameter(cygrad.tensor([1.0, 2.0]))
     Parameter containing:
     tensor([1., 2.], requires_grad=True)
@@ -70,8 +69,6 @@ class Buffer(Tensor):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> class Mean(nn.Module):
     ...     def __init__(self):
     ...         super().__init__()
@@ -168,7 +165,6 @@ class UninitializedParameter(_Uninitialized, Parameter):
 
     Examples
     --------
-    >>> import cygrad
     >>> parameter = cygrad.nn.UninitializedParameter()
     >>> parameter
     <UninitializedParameter>
@@ -203,7 +199,6 @@ class UninitializedBuffer(_Uninitialized, Tensor):
 
     Examples
     --------
-    >>> from cygrad import nn
     >>> nn.UninitializedBuffer().materialize((2,)) is None
     True
     """

@@ -36,7 +36,6 @@ class ParameterList(Module):
 
     Examples
     --------
-    >>> import cygrad
     >>> weights = cygrad.nn.ParameterList([cygrad.ones(2), cygrad.zeros(2, 3)])
     >>> [name for name, _ in weights.named_parameters()]
     ['0', '1']
@@ -110,7 +109,6 @@ class ParameterDict(Module):
 
     Examples
     --------
-    >>> import cygrad
     >>> weights = cygrad.nn.ParameterDict({"a": cygrad.ones(2)})
     >>> "a" in weights, len(weights)
     (True, 1)

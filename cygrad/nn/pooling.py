@@ -160,8 +160,6 @@ class MaxPool1d(_MaxPool):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.MaxPool1d(2)(cygrad.tensor([[1.0, 3.0, 2.0, 0.0]]))
     tensor([[3., 2.]])
     """
@@ -175,8 +173,6 @@ class MaxPool2d(_MaxPool):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.MaxPool2d(2)(cygrad.arange(16.0).reshape(1, 4, 4))
     tensor([[[ 5.,  7.],
              [13., 15.]]])
@@ -191,8 +187,6 @@ class MaxPool3d(_MaxPool):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.MaxPool3d(2)(cygrad.arange(8.0).reshape(1, 2, 2, 2))
     tensor([[[[7.]]]])
     """
@@ -212,8 +206,6 @@ class MaxUnpool1d(_MaxUnpool):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> pool, unpool = nn.MaxPool1d(2, return_indices=True), nn.MaxUnpool1d(2)
     >>> unpool(*pool(cygrad.tensor([[1.0, 3.0, 2.0, 0.0]])))
     tensor([[0., 3., 2., 0.]])
@@ -228,8 +220,6 @@ class MaxUnpool2d(_MaxUnpool):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> pool, unpool = nn.MaxPool2d(2, return_indices=True), nn.MaxUnpool2d(2)
     >>> unpool(*pool(cygrad.arange(4.0).reshape(1, 2, 2)))
     tensor([[[0., 0.],
@@ -245,8 +235,6 @@ class MaxUnpool3d(_MaxUnpool):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> pool, unpool = nn.MaxPool3d(2, return_indices=True), nn.MaxUnpool3d(2)
     >>> unpool(*pool(cygrad.arange(8.0).reshape(1, 2, 2, 2))).sum()
     tensor(7.)
@@ -272,8 +260,6 @@ class AvgPool1d(_AvgPool):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.AvgPool1d(2)(cygrad.arange(6.0).reshape(1, 6))
     tensor([[0.5000, 2.5000, 4.5000]])
     """
@@ -299,8 +285,6 @@ class AvgPool2d(_AvgPool):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.AvgPool2d(2)(cygrad.arange(16.0).reshape(1, 4, 4))
     tensor([[[ 2.5000,  4.5000],
              [10.5000, 12.5000]]])
@@ -317,8 +301,6 @@ class AvgPool3d(_AvgPool):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.AvgPool3d(2)(cygrad.arange(8.0).reshape(1, 2, 2, 2))
     tensor([[[[3.5000]]]])
     """
@@ -340,8 +322,6 @@ class LPPool1d(_LPPool):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.LPPool1d(2, 2)(cygrad.tensor([[3.0, 4.0, 0.0, 1.0]]))
     tensor([[5., 1.]])
     """
@@ -355,8 +335,6 @@ class LPPool2d(_LPPool):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.LPPool2d(2, 2)(cygrad.ones(1, 4, 4))
     tensor([[[2., 2.],
              [2., 2.]]])
@@ -371,8 +349,6 @@ class LPPool3d(_LPPool):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.LPPool3d(1, 2)(cygrad.ones(1, 2, 2, 2))
     tensor([[[[8.]]]])
     """
@@ -392,8 +368,6 @@ class AdaptiveMaxPool1d(_AdaptiveMaxPool):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.AdaptiveMaxPool1d(2)(cygrad.arange(6.0).reshape(1, 6))
     tensor([[2., 5.]])
     """
@@ -407,8 +381,6 @@ class AdaptiveMaxPool2d(_AdaptiveMaxPool):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.AdaptiveMaxPool2d((2, None))(cygrad.arange(8.0).reshape(1, 4, 2))
     tensor([[[2., 3.],
              [6., 7.]]])
@@ -423,8 +395,6 @@ class AdaptiveMaxPool3d(_AdaptiveMaxPool):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.AdaptiveMaxPool3d(1)(cygrad.arange(8.0).reshape(1, 2, 2, 2))
     tensor([[[[7.]]]])
     """
@@ -443,8 +413,6 @@ class AdaptiveAvgPool1d(_AdaptiveAvgPool):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.AdaptiveAvgPool1d(2)(cygrad.arange(6.0).reshape(1, 6))
     tensor([[1., 4.]])
     """
@@ -458,8 +426,6 @@ class AdaptiveAvgPool2d(_AdaptiveAvgPool):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.AdaptiveAvgPool2d((2, 1))(cygrad.arange(8.0).reshape(1, 4, 2))
     tensor([[[1.5000],
              [5.5000]]])
@@ -474,8 +440,6 @@ class AdaptiveAvgPool3d(_AdaptiveAvgPool):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.AdaptiveAvgPool3d(1)(cygrad.arange(8.0).reshape(1, 2, 2, 2))
     tensor([[[[3.5000]]]])
     """

@@ -48,7 +48,6 @@ class FractionalMaxPool2d(_FractionalMaxPool):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.FractionalMaxPool2d(3, output_size=(5, 4))(cygrad.ones(1, 2, 12, 9)).shape
     (1, 2, 5, 4)
     """
@@ -62,8 +61,6 @@ class FractionalMaxPool3d(_FractionalMaxPool):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.FractionalMaxPool3d(2, output_size=3)(cygrad.randn(1, 1, 6, 6, 6)).shape
     (1, 1, 3, 3, 3)
     """
@@ -83,8 +80,6 @@ class CrossMapLRN2d(Module):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.CrossMapLRN2d(2)(cygrad.ones(1, 4, 2, 2)).shape
     (1, 4, 2, 2)
     """
@@ -108,8 +103,6 @@ class NLLLoss2d(NLLLoss):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> log_probs = cygrad.zeros(1, 4, 2, 2).log_softmax(1)
     >>> nn.NLLLoss2d()(log_probs, cygrad.zeros(1, 2, 2).long())
     tensor(1.3863)
@@ -126,7 +119,6 @@ class Container(Module):
 
     Examples
     --------
-    >>> from cygrad import nn
     >>> list(nn.Container(body=nn.ReLU())._modules)
     ['body']
     """

@@ -68,7 +68,6 @@ class RNNBase(Module):
 
     Examples
     --------
-    >>> from cygrad import nn
     >>> nn.RNNBase("GRU", 4, 3).hidden_size
     3
     """
@@ -256,7 +255,6 @@ class RNN(RNNBase):
 
     Examples
     --------
-    >>> import cygrad
     >>> output, hidden = cygrad.nn.RNN(3, 5)(cygrad.ones(7, 2, 3))
     >>> output.shape, hidden.shape
     ((7, 2, 5), (1, 2, 5))
@@ -283,7 +281,6 @@ class LSTM(RNNBase):
 
     Examples
     --------
-    >>> import cygrad
     >>> output, (hidden, cell) = cygrad.nn.LSTM(3, 5, num_layers=2)(cygrad.ones(7, 2, 3))
     >>> output.shape, hidden.shape, cell.shape
     ((7, 2, 5), (2, 2, 5), (2, 2, 5))
@@ -306,7 +303,6 @@ class GRU(RNNBase):
 
     Examples
     --------
-    >>> import cygrad
     >>> output, hidden = cygrad.nn.GRU(3, 5, bidirectional=True)(cygrad.ones(7, 2, 3))
     >>> output.shape, hidden.shape
     ((7, 2, 10), (2, 2, 5))

@@ -31,7 +31,6 @@ class RNNCellBase(Module):
 
     Examples
     --------
-    >>> from cygrad import nn
     >>> issubclass(nn.LSTMCell, nn.RNNCellBase)
     True
     """
@@ -100,8 +99,6 @@ class RNNCell(RNNCellBase):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> cell = nn.RNNCell(4, 3)
     >>> state = cygrad.zeros(2, 3)
     >>> for x in cygrad.randn(5, 2, 4):
@@ -137,8 +134,6 @@ class LSTMCell(RNNCellBase):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> cell = nn.LSTMCell(4, 3)
     >>> h, c = cygrad.zeros(2, 3), cygrad.zeros(2, 3)
     >>> for x in cygrad.randn(5, 2, 4):
@@ -170,8 +165,6 @@ class GRUCell(RNNCellBase):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> cell = nn.GRUCell(4, 3)
     >>> state = cygrad.zeros(2, 3)
     >>> for x in cygrad.randn(5, 2, 4):

@@ -24,8 +24,6 @@ class Upsample(Module):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.Upsample(scale_factor=2)(cygrad.arange(4.0).reshape(1, 1, 2, 2))
     tensor([[[[0., 0., 1., 1.],
               [0., 0., 1., 1.],
@@ -62,8 +60,6 @@ class UpsamplingNearest2d(Upsample):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.UpsamplingNearest2d(scale_factor=2)(cygrad.arange(4.0).reshape(1, 1, 2, 2))[0, 0, 0]
     tensor([0., 0., 1., 1.])
     """
@@ -78,8 +74,6 @@ class UpsamplingBilinear2d(Upsample):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.UpsamplingBilinear2d(scale_factor=2)(cygrad.arange(4.0).reshape(1, 1, 2, 2))[0, 0, 0]
     tensor([0.0000, 0.3333, 0.6667, 1.0000])
     """
@@ -99,8 +93,6 @@ class PixelShuffle(Module):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.PixelShuffle(2)(cygrad.arange(4.0).reshape(1, 4, 1, 1))
     tensor([[[[0., 1.],
               [2., 3.]]]])
@@ -130,8 +122,6 @@ class PixelUnshuffle(Module):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.PixelUnshuffle(2)(cygrad.ones(1, 1, 4, 4)).shape
     (1, 4, 2, 2)
     """
@@ -159,8 +149,6 @@ class ChannelShuffle(Module):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> x = cygrad.arange(4.0).reshape(1, 4, 1, 1)
     >>> nn.ChannelShuffle(2)(x).flatten()
     tensor([0., 2., 1., 3.])

@@ -26,8 +26,6 @@ class SyncBatchNorm(_BatchNorm):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> model = nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2))
     >>> nn.SyncBatchNorm.convert_sync_batchnorm(model)[1]
     SyncBatchNorm(2, eps=1e-05, momentum=0.1, affine=True, bias=True, track_running_stats=True)

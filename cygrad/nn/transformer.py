@@ -96,7 +96,6 @@ class TransformerEncoderLayer(_Layer):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.TransformerEncoderLayer(8, 2, 16)(cygrad.ones(5, 3, 8)).shape
     (5, 3, 8)
     """
@@ -137,7 +136,6 @@ class TransformerDecoderLayer(_Layer):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.TransformerDecoderLayer(8, 2, 16)(cygrad.ones(5, 3, 8), cygrad.ones(4, 3, 8)).shape
     (5, 3, 8)
     """
@@ -200,8 +198,6 @@ class TransformerEncoder(Module):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, batch_first=True), num_layers=2)
     >>> encoder(cygrad.randn(1, 5, 8)).shape
     (1, 5, 8)
@@ -251,8 +247,6 @@ class TransformerDecoder(Module):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> decoder = nn.TransformerDecoder(nn.TransformerDecoderLayer(8, 2, batch_first=True), num_layers=2)
     >>> decoder(cygrad.randn(1, 3, 8), cygrad.randn(1, 5, 8)).shape
     (1, 3, 8)
@@ -311,7 +305,6 @@ class Transformer(Module):
 
     Examples
     --------
-    >>> import cygrad
     >>> model = cygrad.nn.Transformer(8, 2, 1, 1, 16)
     >>> model(cygrad.ones(5, 3, 8), cygrad.ones(4, 3, 8)).shape
     (4, 3, 8)

@@ -29,7 +29,6 @@ class Adadelta(Optimizer):
 
     Examples
     --------
-    >>> import cygrad
     >>> w = cygrad.tensor([1.0], requires_grad=True)
     >>> optimizer = cygrad.optim.Adadelta([w], lr=50.0)
     >>> (w * w).sum().backward()

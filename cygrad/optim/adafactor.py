@@ -31,7 +31,6 @@ class Adafactor(Optimizer):
 
     Examples
     --------
-    >>> import cygrad
     >>> w = cygrad.tensor([1.0], requires_grad=True)
     >>> optimizer = cygrad.optim.Adafactor([w], lr=0.1)
     >>> (w * w).sum().backward()

@@ -29,7 +29,6 @@ class Adagrad(Optimizer):
 
     Examples
     --------
-    >>> import cygrad
     >>> w = cygrad.tensor([1.0], requires_grad=True)
     >>> optimizer = cygrad.optim.Adagrad([w], lr=0.1)
     >>> (w * w).sum().backward()

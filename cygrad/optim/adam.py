@@ -33,7 +33,6 @@ class Adam(Optimizer):
 
     Examples
     --------
-    >>> import cygrad
     >>> w = cygrad.tensor([1.0], requires_grad=True)
     >>> optimizer = cygrad.optim.Adam([w], lr=0.1)
     >>> (w * w).sum().backward()
@@ -82,8 +81,6 @@ class AdamW(Adam):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> model = nn.Linear(2, 1)
     >>> optimizer = cygrad.optim.AdamW(model.parameters(), lr=0.01, weight_decay=0.1)
     >>> model(cygrad.ones(1, 2)).sum().backward()

@@ -28,7 +28,6 @@ class Adamax(Optimizer):
 
     Examples
     --------
-    >>> import cygrad
     >>> w = cygrad.tensor([1.0], requires_grad=True)
     >>> optimizer = cygrad.optim.Adamax([w], lr=0.1)
     >>> (w * w).sum().backward()

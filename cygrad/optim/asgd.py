@@ -32,7 +32,6 @@ class ASGD(Optimizer):
 
     Examples
     --------
-    >>> import cygrad
     >>> w = cygrad.tensor([1.0], requires_grad=True)
     >>> optimizer = cygrad.optim.ASGD([w], lr=0.1)
     >>> (w * w).sum().backward()

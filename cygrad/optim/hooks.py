@@ -84,7 +84,6 @@ def register_optimizer_step_pre_hook(hook):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.optim.optimizer import register_optimizer_step_pre_hook
     >>> steps = []
     >>> w = cygrad.ones(1, requires_grad=True)
@@ -111,7 +110,6 @@ def register_optimizer_step_post_hook(hook):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.optim.optimizer import register_optimizer_step_post_hook
     >>> steps = []
     >>> w = cygrad.ones(1, requires_grad=True)

@@ -40,7 +40,6 @@ class LBFGS(Optimizer):
 
     Examples
     --------
-    >>> import cygrad
     >>> w = cygrad.tensor([-1.0, 1.5], requires_grad=True)
     >>> optimizer = cygrad.optim.LBFGS([w], line_search_fn="strong_wolfe")
     >>> def closure():

@@ -38,7 +38,6 @@ class Muon(Optimizer):
 
     Examples
     --------
-    >>> import cygrad
     >>> w = cygrad.eye(2, requires_grad=True)
     >>> optimizer = cygrad.optim.Muon([w], lr=0.1)
     >>> (w * w).sum().backward()

@@ -32,7 +32,6 @@ class NAdam(Optimizer):
 
     Examples
     --------
-    >>> import cygrad
     >>> w = cygrad.tensor([1.0], requires_grad=True)
     >>> optimizer = cygrad.optim.NAdam([w], lr=0.1)
     >>> (w * w).sum().backward()

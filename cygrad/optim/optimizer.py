@@ -49,7 +49,6 @@ class Optimizer:
 
     Examples
     --------
-    >>> import cygrad
     >>> class SignDescent(cygrad.optim.Optimizer):
     ...     def step(self):
     ...         for group in self.param_groups:

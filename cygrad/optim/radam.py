@@ -31,7 +31,6 @@ class RAdam(Optimizer):
 
     Examples
     --------
-    >>> import cygrad
     >>> w = cygrad.tensor([1.0], requires_grad=True)
     >>> optimizer = cygrad.optim.RAdam([w], lr=0.1)
     >>> (w * w).sum().backward()

@@ -30,7 +30,6 @@ class RMSprop(Optimizer):
 
     Examples
     --------
-    >>> import cygrad
     >>> w = cygrad.tensor([1.0], requires_grad=True)
     >>> optimizer = cygrad.optim.RMSprop([w], lr=0.01)
     >>> (w * w).sum().backward()

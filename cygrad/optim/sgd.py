@@ -30,7 +30,6 @@ class SGD(Optimizer):
 
     Examples
     --------
-    >>> import cygrad
     >>> w = cygrad.tensor([1.0], requires_grad=True)
     >>> optimizer = cygrad.optim.SGD([w], lr=0.1)
     >>> (w * w).sum().backward()

@@ -23,7 +23,6 @@ class SparseAdam(Optimizer):
 
     Examples
     --------
-    >>> import cygrad
     >>> table = cygrad.nn.Embedding(3, 1, sparse=True)
     >>> optimizer = cygrad.optim.SparseAdam(table.parameters(), lr=0.1)
     >>> before = table.weight.detach().clone()

@@ -34,7 +34,6 @@ def get_ema_avg_fn(decay=0.999):
 
     Examples
     --------
-    >>> import cygrad
     >>> average = cygrad.optim.swa_utils.get_ema_avg_fn(0.5)
     >>> average(cygrad.tensor(0.0), cygrad.tensor(1.0), 1)
     tensor(0.5000)
@@ -59,7 +58,6 @@ def get_swa_avg_fn():
 
     Examples
     --------
-    >>> import cygrad
     >>> average = cygrad.optim.swa_utils.get_swa_avg_fn()
     >>> average(cygrad.tensor(0.0), cygrad.tensor(4.0), 3)
     tensor(1.)
@@ -87,7 +85,6 @@ def get_ema_multi_avg_fn(decay=0.999):
 
     Examples
     --------
-    >>> import cygrad
     >>> average, kept = cygrad.optim.swa_utils.get_ema_multi_avg_fn(0.5), [cygrad.tensor(0.0)]
     >>> average(kept, [cygrad.tensor(1.0)], 1)
     >>> kept
@@ -108,7 +105,6 @@ def get_swa_multi_avg_fn():
 
     Examples
     --------
-    >>> import cygrad
     >>> average, kept = cygrad.optim.swa_utils.get_swa_multi_avg_fn(), [cygrad.tensor(0.0)]
     >>> average(kept, [cygrad.tensor(4.0)], 3)
     >>> kept
@@ -152,8 +148,6 @@ class AveragedModel(Module):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> model = nn.Linear(1, 1, bias=False)
     >>> averaged = cygrad.optim.swa_utils.AveragedModel(model)
     >>> for value in (1.0, 2.0, 6.0):
@@ -222,8 +216,6 @@ def update_bn(loader, model, device=None):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> model = nn.BatchNorm1d(2)
     >>> cygrad.optim.swa_utils.update_bn([cygrad.ones(4, 2)], model)
     >>> model.running_mean
@@ -265,7 +257,6 @@ class SWALR(LRScheduler):
 
     Examples
     --------
-    >>> import cygrad
     >>> optimizer = cygrad.optim.SGD([cygrad.zeros(1, requires_grad=True)], lr=1.0)
     >>> schedule = cygrad.optim.swa_utils.SWALR(optimizer, swa_lr=0.5, anneal_epochs=2, anneal_strategy="linear")
     >>> rates = []

@@ -82,7 +82,6 @@ def set_checkpoint_early_stop(enable):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.utils.checkpoint import checkpoint, set_checkpoint_early_stop
     >>> x = cygrad.ones(2, requires_grad=True)
     >>> with set_checkpoint_early_stop(False):
@@ -96,7 +95,6 @@ def set_checkpoint_debug_enabled(enabled):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.utils.checkpoint import checkpoint, set_checkpoint_debug_enabled
     >>> x = cygrad.ones(2, requires_grad=True)
     >>> with set_checkpoint_debug_enabled(True):
@@ -113,7 +111,6 @@ class GraphExecGroup:
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.utils.checkpoint import GraphExecGroup, checkpoint
     >>> x = cygrad.ones(2, requires_grad=True)
     >>> y = checkpoint(lambda x: (print("computing"), x.exp().sin())[1], x)
@@ -150,7 +147,6 @@ def noop_context_fn():
 
     Examples
     --------
-    >>> import cygrad
     >>> len(cygrad.utils.checkpoint.noop_context_fn())
     2
     """
@@ -162,7 +158,6 @@ class DefaultDeviceType:
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.utils.checkpoint.DefaultDeviceType.get_device_type()
     'cpu'
     """
@@ -182,7 +177,6 @@ def get_device_states(*args):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.utils.checkpoint.get_device_states(cygrad.ones(2))
     ([], [])
     """
@@ -194,7 +188,6 @@ def set_device_states(devices, states, *, device_type=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.utils.checkpoint.set_device_states([], [])
     """
 
@@ -204,7 +197,6 @@ def detach_variable(inputs):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.utils.checkpoint.detach_variable((cygrad.ones(2, requires_grad=True).exp(), 3))
     (tensor([2.7183, 2.7183], requires_grad=True), 3)
     """
@@ -219,7 +211,6 @@ def check_backward_validity(inputs):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.utils.checkpoint.check_backward_validity([cygrad.ones(2, requires_grad=True)])
     """
     if not any(isinstance(value, Tensor) and value.requires_grad for value in inputs):
@@ -266,7 +257,6 @@ def checkpoint(function, *args, use_reentrant=None, context_fn=None, determinism
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.utils.checkpoint import checkpoint
     >>> x = cygrad.ones(2, requires_grad=True)
     >>> checkpoint(lambda x: x.exp().square(), x, use_reentrant=False).sum().backward()
@@ -323,7 +313,6 @@ def checkpoint_sequential(functions, segments, input, use_reentrant=None, preser
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.utils.checkpoint import checkpoint_sequential
     >>> x = cygrad.ones(2, requires_grad=True)
     >>> checkpoint_sequential([cygrad.exp, cygrad.sin, cygrad.cos], 2, x).tolist()

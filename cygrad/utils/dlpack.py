@@ -15,7 +15,6 @@ def to_dlpack(tensor):
 
     Examples
     --------
-    >>> import cygrad
     >>> type(cygrad.utils.dlpack.to_dlpack(cygrad.ones(2))).__name__
     'PyCapsule'
     """

@@ -200,7 +200,6 @@ class OperatorMode:
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.utils.operator_modes import OperatorMode
     >>> class Shown(OperatorMode):
     ...     def __torch_dispatch__(self, func, types, args=(), kwargs=None):

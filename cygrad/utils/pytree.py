@@ -124,7 +124,6 @@ def tree_flatten(tree, is_leaf=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.utils.pytree import tree_flatten, tree_unflatten
     >>> leaves, structure = tree_flatten({"a": 1, "b": [2, 3]})
     >>> leaves
@@ -156,7 +155,6 @@ def tree_unflatten(leaves, treespec):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.utils.pytree import tree_flatten, tree_unflatten
     >>> leaves, structure = tree_flatten((1, [2]))
     >>> tree_unflatten(leaves, structure)
@@ -185,7 +183,6 @@ def tree_leaves(tree, is_leaf=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.utils.pytree import tree_leaves
     >>> tree_leaves({"a": 1, "b": [2, 3]})
     [1, 2, 3]
@@ -198,7 +195,6 @@ def tree_iter(tree, is_leaf=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.utils.pytree import tree_iter
     >>> list(tree_iter((1, [2])))
     [1, 2]
@@ -211,7 +207,6 @@ def tree_structure(tree, is_leaf=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.utils.pytree import tree_structure
     >>> tree_structure((1, [2])) == tree_structure((3, [4]))
     True
@@ -224,7 +219,6 @@ def tree_map(func, tree, *rests, is_leaf=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.utils.pytree import tree_map
     >>> tree_map(lambda x: 10 * x, {"a": 1, "b": [2, 3]})
     {'a': 10, 'b': [20, 30]}
@@ -252,7 +246,6 @@ def tree_map_(func, tree, *rests, is_leaf=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.utils.pytree import tree_map_
     >>> x = [cygrad.ones(2)]
     >>> tree_map_(lambda x: x.mul_(2), x)
@@ -267,7 +260,6 @@ def tree_map_only(type_or_types, func=None, tree=None, is_leaf=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.utils.pytree import tree_map_only
     >>> tree_map_only(int, lambda x: 10 * x, [1, "b"])
     [10, 'b']
@@ -282,7 +274,6 @@ def tree_all(pred, tree, is_leaf=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.utils.pytree import tree_all
     >>> tree_all(lambda x: x > 0, [1, (2,)])
     True
@@ -295,7 +286,6 @@ def tree_any(pred, tree, is_leaf=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.utils.pytree import tree_any
     >>> tree_any(lambda x: x > 1, [1, (2,)])
     True

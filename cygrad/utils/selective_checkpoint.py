@@ -153,7 +153,6 @@ def create_selective_checkpoint_contexts(policy_fn_or_list, allow_cache_entry_mu
     Examples
     --------
     >>> import functools
-    >>> import cygrad
     >>> from cygrad.utils.checkpoint import checkpoint, create_selective_checkpoint_contexts
     >>> from cygrad.utils.operator_modes import ops
     >>> products_are_kept = functools.partial(create_selective_checkpoint_contexts, [ops.aten.mm.default])

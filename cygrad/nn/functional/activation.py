@@ -33,8 +33,6 @@ def relu(input, inplace=False):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.relu(cygrad.tensor([-1.0, 0.0, 2.0]))
     tensor([0., 0., 2.])
     """
@@ -102,8 +100,6 @@ def hardtanh(input, min_val=-1, max_val=1, inplace=False):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.hardtanh(cygrad.tensor([-4.0, 0.5, 4.0]))
     tensor([-1.0000,  0.5000,  1.0000])
     """
@@ -129,8 +125,6 @@ def celu(input, alpha=1.0, inplace=False):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.celu(cygrad.tensor([-1.0, 0.0, 2.0]))
     tensor([-0.6321,  0.0000,  2.0000])
     """
@@ -156,8 +150,6 @@ def gelu(input, approximate="none"):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.gelu(cygrad.tensor([-1.0, 0.0, 2.0]))
     tensor([-0.1587,  0.0000,  1.9545])
     """
@@ -174,8 +166,6 @@ def softsign(input):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.softsign(cygrad.tensor([-1.0, 0.0, 3.0]))
     tensor([-0.5000,  0.0000,  0.7500])
     """
@@ -188,8 +178,6 @@ def tanhshrink(input):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.tanhshrink(cygrad.tensor([0.0, 1.0]))
     tensor([0.0000, 0.2384])
     """
@@ -213,8 +201,6 @@ def glu(input, dim=-1):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.glu(cygrad.tensor([1.0, 2.0, 0.0, 0.0]))
     tensor([0.5000, 1.0000])
     """
@@ -247,8 +233,6 @@ def softmax(input, dim=None, _stacklevel=3, dtype=None):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.softmax(cygrad.zeros(1, 4), dim=1)
     tensor([[0.2500, 0.2500, 0.2500, 0.2500]])
     """
@@ -268,8 +252,6 @@ def log_softmax(input, dim=None, _stacklevel=3, dtype=None):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.log_softmax(cygrad.zeros(2), dim=0)
     tensor([-0.6931, -0.6931])
     """
@@ -289,8 +271,6 @@ def softmin(input, dim=None, _stacklevel=3, dtype=None):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.softmin(cygrad.zeros(2), dim=0)
     tensor([0.5000, 0.5000])
     """

@@ -57,7 +57,6 @@ def adaptive_max_pool1d(input, output_size, return_indices=False):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.functional.adaptive_max_pool1d(cygrad.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
     tensor([[3., 2.]])
     """
@@ -70,8 +69,6 @@ def adaptive_max_pool2d(input, output_size, return_indices=False):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.adaptive_max_pool2d(cygrad.arange(8.0).reshape(1, 4, 2), (2, 2))
     tensor([[[2., 3.],
              [6., 7.]]])
@@ -86,8 +83,6 @@ def adaptive_max_pool3d(input, output_size, return_indices=False):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.adaptive_max_pool3d(cygrad.arange(8.0).reshape(1, 2, 2, 2), 1)
     tensor([[[[7.]]]])
     """
@@ -100,8 +95,6 @@ def adaptive_max_pool1d_with_indices(input, output_size, return_indices=True):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.adaptive_max_pool1d_with_indices(cygrad.arange(6.0).reshape(1, 6), 2)
     (tensor([[2., 5.]]), tensor([[2, 5]]))
     """
@@ -114,8 +107,6 @@ def adaptive_max_pool2d_with_indices(input, output_size, return_indices=True):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> values, indices = F.adaptive_max_pool2d_with_indices(cygrad.arange(8.0).reshape(1, 4, 2), (2, 1))
     >>> indices
     tensor([[[3],
@@ -131,8 +122,6 @@ def adaptive_max_pool3d_with_indices(input, output_size, return_indices=True):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> values, indices = F.adaptive_max_pool3d_with_indices(cygrad.arange(8.0).reshape(1, 2, 2, 2), 1)
     >>> indices
     tensor([[[[7]]]])
@@ -153,7 +142,6 @@ def adaptive_avg_pool1d(input, output_size):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.functional.adaptive_avg_pool1d(cygrad.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
     tensor([[2., 1.]])
     """
@@ -166,8 +154,6 @@ def adaptive_avg_pool2d(input, output_size):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.adaptive_avg_pool2d(cygrad.arange(8.0).reshape(1, 4, 2), (2, 1))
     tensor([[[1.5000],
              [5.5000]]])
@@ -182,8 +168,6 @@ def adaptive_avg_pool3d(input, output_size):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.adaptive_avg_pool3d(cygrad.arange(8.0).reshape(1, 2, 2, 2), 1)
     tensor([[[[3.5000]]]])
     """

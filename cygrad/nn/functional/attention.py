@@ -46,7 +46,6 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
 
     Examples
     --------
-    >>> import cygrad
     >>> x = cygrad.tensor([[1.0, 0.0], [0.0, 1.0]])
     >>> cygrad.nn.functional.scaled_dot_product_attention(x, x, x, is_causal=True)
     tensor([[1.0000, 0.0000],
@@ -146,9 +145,6 @@ def multi_head_attention_forward(query, key, value, embed_dim_to_check, num_head
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
-    >>> from cygrad.nn import functional as F
     >>> layer = nn.MultiheadAttention(4, 2)
     >>> x = cygrad.randn(3, 1, 4)
     >>> y, weights = F.multi_head_attention_forward(

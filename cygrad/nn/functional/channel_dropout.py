@@ -59,8 +59,6 @@ def dropout1d(input, p=0.5, training=True, inplace=False):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.dropout1d(cygrad.ones(1, 2, 2), training=False)
     tensor([[[1., 1.],
              [1., 1.]]])
@@ -74,8 +72,6 @@ def dropout2d(input, p=0.5, training=True, inplace=False):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.dropout2d(cygrad.ones(1, 1, 1, 2), training=False)
     tensor([[[[1., 1.]]]])
     """
@@ -94,8 +90,6 @@ def dropout3d(input, p=0.5, training=True, inplace=False):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.dropout3d(cygrad.ones(1, 1, 1, 1, 2), training=False)
     tensor([[[[[1., 1.]]]]])
     """
@@ -136,8 +130,6 @@ def alpha_dropout(input, p=0.5, training=False, inplace=False):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.alpha_dropout(cygrad.ones(2), training=False)
     tensor([1., 1.])
     """
@@ -151,8 +143,6 @@ def feature_alpha_dropout(input, p=0.5, training=False, inplace=False):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.feature_alpha_dropout(cygrad.ones(1, 2, 2), training=False)
     tensor([[[1., 1.],
              [1., 1.]]])

@@ -186,7 +186,6 @@ def conv1d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
 
     Examples
     --------
-    >>> import cygrad
     >>> x = cygrad.tensor([[[1.0, 2.0, 3.0, 4.0]]])
     >>> cygrad.nn.functional.conv1d(x, cygrad.tensor([[[-1.0, 1.0]]]))
     tensor([[[1., 1., 1.]]])
@@ -231,7 +230,6 @@ def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
 
     Examples
     --------
-    >>> import cygrad
     >>> image = cygrad.arange(9.0).reshape(1, 1, 3, 3)
     >>> cygrad.nn.functional.conv2d(image, cygrad.ones(1, 1, 2, 2), stride=1)
     tensor([[[[ 8., 12.],
@@ -273,7 +271,6 @@ def conv3d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.functional.conv3d(cygrad.ones(1, 1, 2, 2, 2), cygrad.ones(1, 1, 2, 2, 2))
     tensor([[[[[8.]]]]])
     """
@@ -318,7 +315,6 @@ def conv_transpose1d(input, weight, bias=None, stride=1, padding=0, output_paddi
 
     Examples
     --------
-    >>> import cygrad
     >>> x = cygrad.tensor([[[1.0, 2.0]]])
     >>> cygrad.nn.functional.conv_transpose1d(x, cygrad.tensor([[[1.0, 1.0]]]), stride=2)
     tensor([[[1., 1., 2., 2.]]])
@@ -354,7 +350,6 @@ def conv_transpose2d(input, weight, bias=None, stride=1, padding=0, output_paddi
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.functional.conv_transpose2d(cygrad.ones(1, 1, 1, 1), cygrad.ones(1, 1, 2, 2))
     tensor([[[[1., 1.],
               [1., 1.]]]])
@@ -390,7 +385,6 @@ def conv_transpose3d(input, weight, bias=None, stride=1, padding=0, output_paddi
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.functional.conv_transpose3d(cygrad.ones(1, 1, 1, 1, 1), cygrad.ones(1, 1, 1, 1, 2))
     tensor([[[[[1., 1.]]]]])
     """

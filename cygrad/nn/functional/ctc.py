@@ -73,7 +73,6 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reducti
 
     Examples
     --------
-    >>> import cygrad
     >>> even = cygrad.full((2, 1, 3), 1 / 3).log()
     >>> cygrad.nn.functional.ctc_loss(even, cygrad.tensor([[1]]), [2], [1], reduction="none").exp()
     tensor([3.])

@@ -27,7 +27,6 @@ def pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.functional.pairwise_distance(cygrad.zeros(1, 2), cygrad.tensor([[3.0, 4.0]]))
     tensor([5.0000])
     """
@@ -61,7 +60,6 @@ def cosine_similarity(x1, x2, dim=1, eps=1e-8):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.functional.cosine_similarity(cygrad.tensor([[1.0, 0.0]]), cygrad.tensor([[1.0, 1.0]]))
     tensor([0.7071])
     """

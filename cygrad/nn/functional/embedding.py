@@ -84,7 +84,6 @@ def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, sca
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.functional.embedding(cygrad.tensor([2, 0]), cygrad.tensor([[1.0], [2.0], [3.0]]))
     tensor([[3.],
             [1.]])
@@ -135,7 +134,6 @@ def embedding_bag(input, weight, offsets=None, max_norm=None, norm_type=2, scale
 
     Examples
     --------
-    >>> import cygrad
     >>> table = cygrad.tensor([[1.0], [2.0], [4.0]])
     >>> cygrad.nn.functional.embedding_bag(cygrad.tensor([0, 2, 1]), table, cygrad.tensor([0, 2]), mode="sum")
     tensor([[5.],

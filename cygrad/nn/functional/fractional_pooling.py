@@ -87,8 +87,6 @@ _DOC = """
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> found = F.{name}(cygrad.randn(1, 1, {lengths}), 2, output_size=3, return_indices=True)
     >>> found[0].shape, found[1].dtype
     ((1, 1, {results}), cygrad.int64)

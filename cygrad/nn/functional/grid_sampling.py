@@ -62,7 +62,6 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
 
     Examples
     --------
-    >>> import cygrad
     >>> image = cygrad.tensor([[[[1.0, 2.0], [3.0, 4.0]]]])
     >>> cygrad.nn.functional.grid_sample(image, cygrad.zeros(1, 1, 1, 2), align_corners=False)
     tensor([[[[2.5000]]]])
@@ -121,7 +120,6 @@ def affine_grid(theta, size, align_corners=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.functional.affine_grid(cygrad.tensor([[[1.0, 0, 0], [0, 1, 0]]]), (1, 1, 1, 2), align_corners=False)
     tensor([[[[-0.5000,  0.0000],
               [ 0.5000,  0.0000]]]])

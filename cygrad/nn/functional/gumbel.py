@@ -31,8 +31,6 @@ def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.gumbel_softmax(cygrad.zeros(3), hard=True).sum()
     tensor(1.)
     """

@@ -40,8 +40,6 @@ def dropout(input, p=0.5, training=True, inplace=False):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> sorted(set(F.dropout(cygrad.ones(100), 0.5).tolist()))
     [0.0, 2.0]
     >>> F.dropout(cygrad.ones(2), training=False)
@@ -71,8 +69,6 @@ def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.normalize(cygrad.tensor([[3.0, 4.0]]))
     tensor([[0.6000, 0.8000]])
     """
@@ -103,7 +99,6 @@ def bilinear(input1, input2, weight, bias=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> x = cygrad.tensor([1.0, 2.0])
     >>> cygrad.nn.functional.bilinear(x, x, cygrad.tensor([[[1.0, 0.0], [0.0, 1.0]]]))
     tensor([5.])

@@ -31,8 +31,6 @@ def poisson_nll_loss(input, target, log_input=True, full=False, size_average=Non
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.poisson_nll_loss(cygrad.tensor([0.0, 1.0]), cygrad.tensor([1.0, 2.0]))
     tensor(0.8591)
     """
@@ -72,8 +70,6 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.gaussian_nll_loss(cygrad.tensor([1.0]), cygrad.tensor([2.0]), cygrad.tensor([1.0]))
     tensor(0.5000)
     """
@@ -124,7 +120,6 @@ def linear_cross_entropy(input, linear_weight, target, *, linear_bias=None, weig
 
     Examples
     --------
-    >>> import cygrad
     >>> x, w = cygrad.tensor([[1.0, 0.0]]), cygrad.tensor([[2.0, 0.0], [0.0, 1.0]])
     >>> cygrad.nn.functional.linear_cross_entropy(x, w, cygrad.tensor([0]))
     tensor(0.1269)

@@ -76,8 +76,6 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", we
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.mse_loss(cygrad.tensor([1.0, 3.0]), cygrad.zeros(2))
     tensor(5.)
     """
@@ -106,8 +104,6 @@ def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", wei
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.l1_loss(cygrad.tensor([1.0, 4.0]), cygrad.zeros(2))
     tensor(2.5000)
     """
@@ -136,8 +132,6 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.smooth_l1_loss(cygrad.tensor([0.5, 4.0]), cygrad.zeros(2))
     tensor(1.8125)
     """
@@ -167,8 +161,6 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.huber_loss(cygrad.tensor([0.5, 4.0]), cygrad.zeros(2))
     tensor(1.8125)
     """
@@ -198,8 +190,6 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> p, q = cygrad.tensor([0.5, 0.5]), cygrad.tensor([0.25, 0.75])
     >>> F.kl_div(q.log(), p, reduction="sum")
     tensor(0.1438)
@@ -237,8 +227,6 @@ def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, r
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.nll_loss(cygrad.zeros(2, 4).log_softmax(1), cygrad.tensor([0, 3]))
     tensor(1.3863)
     """
@@ -275,7 +263,6 @@ def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-1
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.functional.cross_entropy(cygrad.tensor([[2.0, 0.0]]), cygrad.tensor([0]))
     tensor(0.1269)
     """
@@ -347,8 +334,6 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.binary_cross_entropy(cygrad.tensor([0.5, 0.9]), cygrad.tensor([1.0, 1.0]))
     tensor(0.3993)
     """
@@ -389,8 +374,6 @@ def binary_cross_entropy_with_logits(input, target, weight=None, size_average=No
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.binary_cross_entropy_with_logits(cygrad.tensor([0.0, 2.0]), cygrad.tensor([1.0, 1.0]))
     tensor(0.4100)
     """

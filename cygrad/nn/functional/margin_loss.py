@@ -33,8 +33,6 @@ def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=No
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.hinge_embedding_loss(cygrad.tensor([0.5, 0.2]), cygrad.tensor([1.0, -1.0]))
     tensor(0.6500)
     """
@@ -57,8 +55,6 @@ def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="m
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.soft_margin_loss(cygrad.zeros(2), cygrad.tensor([1.0, -1.0]))
     tensor(0.6931)
     """
@@ -81,8 +77,6 @@ def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, red
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.margin_ranking_loss(cygrad.tensor([2.0, 0.0]), cygrad.tensor([0.5, 0.5]), cygrad.ones(2), margin=1.0)
     tensor(0.7500)
     """
@@ -108,8 +102,6 @@ def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, r
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> a, b = cygrad.tensor([[1.0, 0.0]]), cygrad.tensor([[0.0, 1.0]])
     >>> F.cosine_embedding_loss(a, b, cygrad.tensor([1.0]))
     tensor(1.)
@@ -156,8 +148,6 @@ def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2, eps=1e-6, s
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.triplet_margin_loss(cygrad.zeros(1, 2), cygrad.ones(1, 2), cygrad.tensor([[3.0, 4.0]]))
     tensor(0.)
     """
@@ -184,8 +174,6 @@ def triplet_margin_with_distance_loss(anchor, positive, negative, *, distance_fu
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.triplet_margin_with_distance_loss(cygrad.zeros(1, 2), cygrad.ones(1, 2), cygrad.tensor([[1.0, 1.5]]))
     tensor(0.6114)
     """
@@ -251,8 +239,6 @@ def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.multi_margin_loss(cygrad.tensor([[0.1, 0.2, 0.8]]), cygrad.tensor([2]))
     tensor(0.2333)
     """
@@ -295,8 +281,6 @@ def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduct
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.multilabel_margin_loss(cygrad.tensor([[0.1, 0.2, 0.4, 0.8]]), cygrad.tensor([[3, 0, -1, 1]]))
     tensor(0.8500)
     """
@@ -325,8 +309,6 @@ def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, r
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.multilabel_soft_margin_loss(cygrad.zeros(1, 3), cygrad.tensor([[1.0, 0.0, 1.0]]))
     tensor(0.6931)
     """

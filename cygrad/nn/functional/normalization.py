@@ -75,7 +75,6 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
 
     Examples
     --------
-    >>> import cygrad
     >>> x = cygrad.tensor([[1.0, 10.0], [3.0, 30.0]])
     >>> cygrad.nn.functional.batch_norm(x, None, None, training=True, eps=0.0)
     tensor([[-1., -1.],
@@ -172,7 +171,6 @@ def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.functional.layer_norm(cygrad.tensor([[1.0, 3.0], [10.0, 30.0]]), (2,), eps=0.0)
     tensor([[-1.,  1.],
             [-1.,  1.]])
@@ -208,7 +206,6 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.functional.rms_norm(cygrad.tensor([[1.0, 7.0]]), (2,))
     tensor([[0.2000, 1.4000]])
     """
@@ -246,7 +243,6 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.functional.group_norm(cygrad.tensor([[1.0, 3.0, 10.0, 30.0]]), 2, eps=0.0)
     tensor([[-1.,  1., -1.,  1.]])
     """
@@ -302,7 +298,6 @@ def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.functional.instance_norm(cygrad.tensor([[[1.0, 3.0], [10.0, 30.0]]]), eps=0.0)
     tensor([[[-1.,  1.],
              [-1.,  1.]]])
@@ -355,7 +350,6 @@ def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.functional.local_response_norm(cygrad.ones(1, 2, 1), 2, alpha=6.0, beta=1.0)
     tensor([[[0.2500],
              [0.1429]]])

@@ -41,7 +41,6 @@ def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.functional.unfold(cygrad.arange(4.0).reshape(1, 2, 2), (1, 2))
     tensor([[0., 2.],
             [1., 3.]])
@@ -81,7 +80,6 @@ def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.functional.fold(cygrad.ones(4, 2), (2, 3), 2)
     tensor([[[1., 2., 1.],
              [1., 2., 1.]]])

@@ -45,8 +45,6 @@ def softshrink(input, lambd=0.5, *, out=None):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.softshrink(cygrad.tensor([-1.0, 0.2, 2.0]))
     tensor([-0.5000,  0.0000,  1.5000])
     """
@@ -87,8 +85,6 @@ def threshold(input, threshold, value, inplace=False):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.threshold(cygrad.tensor([0.2, 1.0]), 0.5, 9.0)
     tensor([9., 1.])
     """
@@ -132,7 +128,6 @@ def prelu(input, weight):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.functional.prelu(cygrad.tensor([[-1.0, -1.0]]), cygrad.tensor([0.5, 0.25]))
     tensor([[-0.5000, -0.2500]])
     """
@@ -177,8 +172,6 @@ def rrelu(input, lower=1 / 8, upper=1 / 3, training=False, inplace=False):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.rrelu(cygrad.tensor([-1.0, 2.0]))
     tensor([-0.2292,  2.0000])
     """

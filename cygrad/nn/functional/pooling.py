@@ -114,7 +114,6 @@ def max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
 
     Examples
     --------
-    >>> import cygrad
     >>> x = cygrad.tensor([[1.0, 3.0, 2.0, 0.0]])
     >>> cygrad.nn.functional.max_pool1d(x, 2, return_indices=True)
     (tensor([[3., 2.]]), tensor([[1, 2]]))
@@ -141,7 +140,6 @@ def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.functional.max_pool2d(cygrad.arange(16.0).reshape(1, 4, 4), 2)
     tensor([[[ 5.,  7.],
              [13., 15.]]])
@@ -165,7 +163,6 @@ def max_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.functional.max_pool3d(cygrad.arange(8.0).reshape(1, 2, 2, 2), 2)
     tensor([[[[7.]]]])
     """
@@ -179,8 +176,6 @@ def max_pool1d_with_indices(input, kernel_size, stride=None, padding=0, dilation
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.max_pool1d_with_indices(cygrad.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
     (tensor([[3., 2.]]), tensor([[1, 2]]))
     """
@@ -194,8 +189,6 @@ def max_pool2d_with_indices(input, kernel_size, stride=None, padding=0, dilation
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> values, indices = F.max_pool2d_with_indices(cygrad.arange(16.0).reshape(1, 4, 4), 2)
     >>> indices
     tensor([[[ 5,  7],
@@ -212,8 +205,6 @@ def max_pool3d_with_indices(input, kernel_size, stride=None, padding=0, dilation
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> values, indices = F.max_pool3d_with_indices(cygrad.arange(8.0).reshape(1, 2, 2, 2), 2)
     >>> indices
     tensor([[[[7]]]])
@@ -250,7 +241,6 @@ def max_unpool1d(input, indices, kernel_size, stride=None, padding=0, output_siz
 
     Examples
     --------
-    >>> import cygrad
     >>> values, places = cygrad.nn.functional.max_pool1d(cygrad.tensor([[1.0, 3.0, 2.0, 0.0]]), 2, return_indices=True)
     >>> cygrad.nn.functional.max_unpool1d(values, places, 2)
     tensor([[0., 3., 2., 0.]])
@@ -274,8 +264,6 @@ def max_unpool2d(input, indices, kernel_size, stride=None, padding=0, output_siz
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> values, indices = F.max_pool2d_with_indices(cygrad.arange(4.0).reshape(1, 2, 2), 2)
     >>> F.max_unpool2d(values, indices, 2)
     tensor([[[0., 0.],
@@ -300,8 +288,6 @@ def max_unpool3d(input, indices, kernel_size, stride=None, padding=0, output_siz
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> values, indices = F.max_pool3d_with_indices(cygrad.arange(8.0).reshape(1, 2, 2, 2), 2)
     >>> F.max_unpool3d(values, indices, 2).sum()
     tensor(7.)
@@ -336,7 +322,6 @@ def avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, coun
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.functional.avg_pool1d(cygrad.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
     tensor([[2., 1.]])
     """
@@ -362,7 +347,6 @@ def avg_pool2d(input, kernel_size, stride=None, padding=0, ceil_mode=False, coun
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.functional.avg_pool2d(cygrad.arange(16.0).reshape(1, 4, 4), 2)
     tensor([[[ 2.5000,  4.5000],
              [10.5000, 12.5000]]])
@@ -389,8 +373,6 @@ def avg_pool3d(input, kernel_size, stride=None, padding=0, ceil_mode=False, coun
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.avg_pool3d(cygrad.arange(8.0).reshape(1, 2, 2, 2), 2)
     tensor([[[[3.5000]]]])
     """
@@ -420,7 +402,6 @@ def lp_pool1d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.functional.lp_pool1d(cygrad.tensor([[3.0, 4.0]]), 2, 2)
     tensor([[5.]])
     """
@@ -442,8 +423,6 @@ def lp_pool2d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.lp_pool2d(cygrad.ones(1, 4, 4), 2, 2)
     tensor([[[2., 2.],
              [2., 2.]]])
@@ -466,8 +445,6 @@ def lp_pool3d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.lp_pool3d(cygrad.ones(1, 2, 2, 2), 1, 2)
     tensor([[[[8.]]]])
     """

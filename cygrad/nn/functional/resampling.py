@@ -68,7 +68,6 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corne
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.functional.interpolate(cygrad.tensor([[[1.0, 3.0]]]), size=4, mode="linear")
     tensor([[[1.0000, 1.5000, 2.5000, 3.0000]]])
     """
@@ -124,8 +123,6 @@ def upsample(input, size=None, scale_factor=None, mode="nearest", align_corners=
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.upsample(cygrad.tensor([[[1.0, 2.0]]]), scale_factor=2)
     tensor([[[1., 1., 2., 2.]]])
     """
@@ -138,8 +135,6 @@ def upsample_nearest(input, size=None, scale_factor=None):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.upsample_nearest(cygrad.arange(4.0).reshape(1, 1, 2, 2), scale_factor=2)[0, 0, 0]
     tensor([0., 0., 1., 1.])
     """
@@ -152,8 +147,6 @@ def upsample_bilinear(input, size=None, scale_factor=None):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.upsample_bilinear(cygrad.arange(4.0).reshape(1, 1, 2, 2), scale_factor=2)[0, 0, 0]
     tensor([0.0000, 0.3333, 0.6667, 1.0000])
     """
@@ -179,7 +172,6 @@ def pixel_shuffle(input, upscale_factor):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.functional.pixel_shuffle(cygrad.arange(4).reshape(4, 1, 1), 2)
     tensor([[[0, 1],
              [2, 3]]])
@@ -216,7 +208,6 @@ def pixel_unshuffle(input, downscale_factor):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.functional.pixel_unshuffle(cygrad.arange(4).reshape(1, 2, 2), 2).flatten()
     tensor([0, 1, 2, 3])
     """
@@ -250,7 +241,6 @@ def channel_shuffle(input, groups):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.functional.channel_shuffle(cygrad.arange(4).reshape(1, 4, 1), 2).flatten()
     tensor([0, 2, 1, 3])
     """

@@ -45,8 +45,6 @@ def register_module_forward_pre_hook(hook):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> from cygrad.nn.modules.module import register_module_forward_pre_hook
     >>> with register_module_forward_pre_hook(lambda module, args: print(type(module).__name__)):
     ...     _ = nn.Sequential(nn.Tanh(), nn.ReLU())(cygrad.ones(1))
@@ -74,8 +72,6 @@ def register_module_forward_hook(hook, *, with_kwargs=False, always_call=False):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> seen = []
     >>> with nn.modules.module.register_module_forward_hook(lambda module, *_: seen.append(type(module).__name__)):
     ...     y = nn.ReLU()(cygrad.ones(2))
@@ -100,8 +96,6 @@ def register_module_full_backward_pre_hook(hook):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> seen = []
     >>> with nn.modules.module.register_module_full_backward_pre_hook(lambda module, _: seen.append(module)):
     ...     nn.Tanh()(2 * cygrad.ones(2, requires_grad=True)).sum().backward()
@@ -126,8 +120,6 @@ def register_module_full_backward_hook(hook):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> seen = []
     >>> with nn.modules.module.register_module_full_backward_hook(lambda module, *_: seen.append(module)):
     ...     nn.Tanh()(2 * cygrad.ones(2, requires_grad=True)).sum().backward()
@@ -152,8 +144,6 @@ def register_module_backward_hook(hook):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> seen = []
     >>> with nn.modules.module.register_module_backward_hook(lambda module, *_: seen.append(module)):
     ...     nn.Tanh()(2 * cygrad.ones(2, requires_grad=True)).sum().backward()
@@ -177,7 +167,6 @@ _REGISTRATION = """
 
     Examples
     --------
-    >>> from cygrad import nn
     >>> from cygrad.nn.modules.module import {register}
     >>> names = []
     >>> with {register}(lambda module, name, value: names.append(name)):

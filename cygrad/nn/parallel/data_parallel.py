@@ -36,8 +36,6 @@ class DataParallel(Module):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> model = nn.DataParallel(nn.Linear(3, 1), device_ids=2)
     >>> model(cygrad.ones(4, 3)).shape
     (4, 1)
@@ -89,8 +87,6 @@ def data_parallel(module, inputs, device_ids=None, output_device=None, dim=0, mo
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.parallel.data_parallel(nn.Linear(3, 2), cygrad.ones(6, 3), device_ids=2).shape
     (6, 2)
     """

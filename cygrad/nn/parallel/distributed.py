@@ -59,8 +59,7 @@ param_to_hook_all_reduce, skip_all_reduce_unused_params : optional
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import distributed, nn
+    >>> from cygrad import distributed
     >>> distributed.init_process_group()
     >>> model = nn.parallel.DistributedDataParallel(nn.Linear(3, 1))
     >>> model(cygrad.ones(4, 3)).sum().backward()

@@ -24,8 +24,6 @@ def share_weights(module):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> model = nn.Linear(1, 1)
     >>> other = nn.parallel.share_weights(model)
     >>> _ = nn.init.constant_(other.weight, 3.0)

@@ -37,8 +37,6 @@ def parallel_apply(modules, inputs, kwargs_tup=None):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> models = [nn.Linear(3, 2), nn.Linear(3, 2)]
     >>> [y.shape for y in nn.parallel.parallel_apply(models, [(cygrad.ones(1, 3),)] * 2)]
     [(1, 2), (1, 2)]

@@ -30,7 +30,6 @@ def replicate(network, n):
 
     Examples
     --------
-    >>> from cygrad import nn
     >>> copies = nn.parallel.replicate(nn.Linear(3, 2), 2)
     >>> copies[0].weight.data_ptr() == copies[1].weight.data_ptr()
     True

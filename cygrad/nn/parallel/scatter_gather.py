@@ -30,8 +30,6 @@ def scatter(inputs, n, dim=0):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> [part.shape for part in nn.parallel.scatter(cygrad.ones(5, 2), 2)]
     [(3, 2), (2, 2)]
     """
@@ -70,8 +68,6 @@ def scatter_kwargs(inputs, kwargs, n, dim=0):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> arguments, named = nn.parallel.scatter_kwargs((cygrad.ones(4, 2),), {"scale": 2.0}, 2)
     >>> arguments[0][0].shape, named[1]
     ((2, 2), {'scale': 2.0})
@@ -103,8 +99,6 @@ def gather(outputs, dim=0):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.parallel.gather([cygrad.ones(1, 2), cygrad.zeros(1, 2)], 0)
     tensor([[1., 1.],
             [0., 0.]])

@@ -37,7 +37,6 @@ def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=Non
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.utils.get_total_norm([cygrad.tensor([3.0]), cygrad.tensor([[0.0, 4.0]])])
     tensor(5.)
     """
@@ -72,8 +71,6 @@ def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> x = cygrad.ones(2, requires_grad=True)
     >>> (3 * x[0] + 4 * x[1]).backward()
     >>> nn.utils.clip_grads_with_norm_([x], 1.0, nn.utils.get_total_norm([x.grad]))
@@ -108,7 +105,6 @@ def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=Fals
 
     Examples
     --------
-    >>> import cygrad
     >>> w = cygrad.zeros(2, requires_grad=True)
     >>> w.grad = cygrad.tensor([3.0, 4.0])
     >>> cygrad.nn.utils.clip_grad_norm_(w, 1.0)
@@ -142,8 +138,6 @@ def clip_grad_value_(parameters, clip_value, foreach=None):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> x = cygrad.ones(2, requires_grad=True)
     >>> (10 * x).sum().backward()
     >>> nn.utils.clip_grad_value_([x], 1.0)
@@ -163,7 +157,6 @@ def clip_grad_norm(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False
 
     Examples
     --------
-    >>> import cygrad
     >>> x = cygrad.nn.Parameter(cygrad.zeros(2))
     >>> x.grad = cygrad.tensor([3.0, 4.0])
     >>> cygrad.nn.utils.clip_grad_norm_(x, 1.0)

@@ -21,7 +21,6 @@ def parameters_to_vector(parameters):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.utils.parameters_to_vector([cygrad.ones(2, 1), cygrad.zeros(3)])
     tensor([1., 1., 0., 0., 0.])
     """
@@ -46,8 +45,6 @@ def vector_to_parameters(vec, parameters):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> layer = nn.Linear(2, 1)
     >>> nn.utils.vector_to_parameters(cygrad.arange(3.0), layer.parameters())
     >>> layer.bias.item()

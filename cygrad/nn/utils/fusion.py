@@ -26,7 +26,6 @@ def fuse_conv_bn_eval(conv, bn, transpose=False):
 
     Examples
     --------
-    >>> import cygrad
     >>> conv, bn = cygrad.nn.Conv1d(2, 3, 1).eval(), cygrad.nn.BatchNorm1d(3).eval()
     >>> x = cygrad.ones(1, 2, 4)
     >>> cygrad.allclose(cygrad.nn.utils.fuse_conv_bn_eval(conv, bn)(x), bn(conv(x)), atol=1e-6)
@@ -51,8 +50,6 @@ def fuse_linear_bn_eval(linear, bn):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> linear, norm = nn.Linear(3, 2).eval(), nn.BatchNorm1d(2).eval()
     >>> x = cygrad.ones(1, 3)
     >>> fused = nn.utils.fuse_linear_bn_eval(linear, norm)
@@ -96,7 +93,6 @@ def fuse_conv_bn_weights(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, trans
 
     Examples
     --------
-    >>> from cygrad import nn
     >>> conv, norm = nn.Conv1d(1, 2, 1), nn.BatchNorm1d(2).eval()
     >>> weight, bias = nn.utils.fuse_conv_bn_weights(
     ...     conv.weight, conv.bias, norm.running_mean, norm.running_var, norm.eps, norm.weight, norm.bias)
@@ -114,7 +110,6 @@ def fuse_linear_bn_weights(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b)
 
     Examples
     --------
-    >>> from cygrad import nn
     >>> linear, norm = nn.Linear(3, 2), nn.BatchNorm1d(2)
     >>> weight, bias = nn.utils.fuse_linear_bn_weights(
     ...     linear.weight, linear.bias, norm.running_mean, norm.running_var, norm.eps, norm.weight, norm.bias)

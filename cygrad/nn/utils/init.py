@@ -30,7 +30,6 @@ def skip_init(module_cls, *args, **kwargs):
 
     Examples
     --------
-    >>> from cygrad import nn
     >>> nn.utils.skip_init(nn.Linear, 3, 2).weight.shape
     (2, 3)
     """

@@ -16,8 +16,6 @@ def convert_conv2d_weight_memory_format(module, memory_format):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> layer = nn.utils.convert_conv2d_weight_memory_format(nn.Conv2d(3, 4, 3), cygrad.channels_last)
     >>> layer.weight.is_contiguous(memory_format=cygrad.channels_last)
     True
@@ -31,8 +29,6 @@ def convert_conv3d_weight_memory_format(module, memory_format):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> layer = nn.utils.convert_conv3d_weight_memory_format(nn.Conv3d(3, 4, 3), cygrad.channels_last_3d)
     >>> layer.weight.is_contiguous(memory_format=cygrad.channels_last_3d)
     True

@@ -50,7 +50,6 @@ def weight_norm(module, name="weight", dim=0):
 
     Examples
     --------
-    >>> from cygrad import nn
     >>> layer = nn.utils.parametrizations.weight_norm(nn.Linear(20, 40))
     >>> layer.parametrizations.weight.original0.shape
     (40, 1)
@@ -131,7 +130,6 @@ def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=No
 
     Examples
     --------
-    >>> from cygrad import nn
     >>> layer = nn.utils.parametrizations.spectral_norm(nn.Linear(8, 8), n_power_iterations=50)
     >>> layer.weight.norm(2) >= 1
     tensor(True)
@@ -170,8 +168,6 @@ def orthogonal(module, name="weight", orthogonal_map=None, *, use_trivialization
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> layer = nn.utils.parametrizations.orthogonal(nn.Linear(3, 5))
     >>> cygrad.allclose(layer.weight.t() @ layer.weight, cygrad.eye(3), atol=1e-5)
     True

@@ -23,7 +23,6 @@ def cached():
 
     Examples
     --------
-    >>> from cygrad import nn
     >>> from cygrad.nn.utils import parametrize
     >>> layer = nn.utils.parametrizations.weight_norm(nn.Linear(2, 2))
     >>> with parametrize.cached():
@@ -65,7 +64,6 @@ class ParametrizationList(ModuleList):
 
     Examples
     --------
-    >>> from cygrad import nn
     >>> layer = nn.utils.parametrizations.weight_norm(nn.Linear(3, 2))
     >>> type(layer.parametrizations.weight).__name__
     'ParametrizationList'
@@ -220,8 +218,6 @@ def register_parametrization(module, tensor_name, parametrization, *, unsafe=Fal
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> from cygrad.nn.utils import parametrize
     >>> class Symmetric(nn.Module):
     ...     def forward(self, x):
@@ -279,7 +275,6 @@ def is_parametrized(module, tensor_name=None):
 
     Examples
     --------
-    >>> from cygrad import nn
     >>> nn.utils.parametrize.is_parametrized(nn.utils.parametrizations.weight_norm(nn.Linear(3, 2)), "weight")
     True
     """
@@ -303,7 +298,6 @@ def type_before_parametrizations(module):
 
     Examples
     --------
-    >>> from cygrad import nn
     >>> layer = nn.utils.parametrizations.weight_norm(nn.Linear(3, 2))
     >>> nn.utils.parametrize.type_before_parametrizations(layer).__name__
     'Linear'
@@ -334,7 +328,6 @@ def remove_parametrizations(module, tensor_name, leave_parametrized=True):
 
     Examples
     --------
-    >>> from cygrad import nn
     >>> layer = nn.utils.parametrizations.weight_norm(nn.Linear(3, 2))
     >>> layer = nn.utils.parametrize.remove_parametrizations(layer, "weight")
     >>> sorted(name for name, _ in layer.named_parameters())
@@ -381,8 +374,6 @@ def transfer_parametrizations_and_params(from_module, to_module, tensor_name=Non
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> source, target = nn.utils.parametrizations.weight_norm(nn.Linear(3, 2)), nn.Linear(3, 2)
     >>> target = nn.utils.parametrize.transfer_parametrizations_and_params(source, target)
     >>> cygrad.equal(source.weight, target.weight)

@@ -26,7 +26,6 @@ class BasePruningMethod:
 
     Examples
     --------
-    >>> from cygrad import nn
     >>> issubclass(nn.utils.prune.L1Unstructured, nn.utils.prune.BasePruningMethod)
     True
     """
@@ -120,7 +119,6 @@ class PruningContainer(BasePruningMethod):
 
     Examples
     --------
-    >>> from cygrad import nn
     >>> layer = nn.Linear(4, 2)
     >>> for _ in range(2):
     ...     layer = nn.utils.prune.random_unstructured(layer, "weight", amount=1)
@@ -179,8 +177,6 @@ class Identity(BasePruningMethod):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.utils.prune.Identity.apply(nn.Linear(2, 1), "weight").compute_mask(cygrad.ones(2), cygrad.ones(2))
     tensor([1., 1.])
     """
@@ -221,8 +217,6 @@ class RandomUnstructured(_Amount):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> (nn.utils.prune.RandomUnstructured(amount=1).prune(cygrad.ones(2, 2)) == 0).sum()
     tensor(1)
     """
@@ -246,8 +240,6 @@ class L1Unstructured(_Amount):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.utils.prune.L1Unstructured(amount=1).prune(cygrad.tensor([3.0, -1.0]))
     tensor([3., -0.])
     """
@@ -298,8 +290,6 @@ class RandomStructured(_Structured):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> (nn.utils.prune.RandomStructured(amount=1).prune(cygrad.ones(2, 2)) == 0).sum()
     tensor(2)
     """
@@ -325,8 +315,6 @@ class LnStructured(_Structured):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.utils.prune.LnStructured(amount=1, n=2, dim=0).prune(cygrad.tensor([[3.0, 1.0], [0.1, 0.2]]))
     tensor([[3., 1.],
             [0., 0.]])
@@ -355,8 +343,6 @@ class CustomFromMask(BasePruningMethod):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.utils.prune.CustomFromMask(cygrad.tensor([1, 0])).prune(cygrad.tensor([3.0, 4.0]))
     tensor([3., 0.])
     """
@@ -377,7 +363,6 @@ def identity(module, name):
 
     Examples
     --------
-    >>> from cygrad import nn
     >>> layer = nn.utils.prune.identity(nn.Linear(4, 2), "weight")
     >>> sorted(name for name, _ in layer.named_parameters())
     ['bias', 'weight_orig']
@@ -392,7 +377,6 @@ def random_unstructured(module, name, amount):
 
     Examples
     --------
-    >>> from cygrad import nn
     >>> layer = nn.utils.prune.random_unstructured(nn.Linear(4, 2), "weight", amount=3)
     >>> (layer.weight == 0).sum()
     tensor(3)
@@ -407,7 +391,6 @@ def l1_unstructured(module, name, amount, importance_scores=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.nn.utils import prune
     >>> prune.l1_unstructured(cygrad.nn.Linear(2, 3), "weight", 0.5).weight_mask.sum()
     tensor(3.)
@@ -422,7 +405,6 @@ def random_structured(module, name, amount, dim):
 
     Examples
     --------
-    >>> from cygrad import nn
     >>> layer = nn.utils.prune.random_structured(nn.Linear(4, 2), "weight", amount=1, dim=0)
     >>> (layer.weight == 0).all(1).sum()
     tensor(1)
@@ -437,7 +419,6 @@ def ln_structured(module, name, amount, n, dim, importance_scores=None):
 
     Examples
     --------
-    >>> from cygrad import nn
     >>> layer = nn.utils.prune.ln_structured(nn.Linear(4, 2), "weight", amount=1, n=2, dim=0)
     >>> (layer.weight == 0).all(1).sum()
     tensor(1)
@@ -452,8 +433,6 @@ def custom_from_mask(module, name, mask):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> layer = nn.utils.prune.custom_from_mask(nn.Linear(2, 1), "weight", cygrad.tensor([[1, 0]]))
     >>> layer.weight[0, 1] == 0
     tensor(True)
@@ -478,7 +457,6 @@ def global_unstructured(parameters, pruning_method, importance_scores=None, **kw
 
     Examples
     --------
-    >>> from cygrad import nn
     >>> layers = nn.Linear(4, 2), nn.Linear(2, 4)
     >>> nn.utils.prune.global_unstructured([(layer, "weight") for layer in layers],
     ...                                    nn.utils.prune.L1Unstructured, amount=6)
@@ -517,7 +495,6 @@ def remove(module, name):
 
     Examples
     --------
-    >>> from cygrad import nn
     >>> layer = nn.utils.prune.identity(nn.Linear(4, 2), "weight")
     >>> sorted(name for name, _ in nn.utils.prune.remove(layer, "weight").named_parameters())
     ['bias', 'weight']
@@ -536,7 +513,6 @@ def is_pruned(module):
 
     Examples
     --------
-    >>> from cygrad import nn
     >>> nn.utils.prune.is_pruned(nn.utils.prune.identity(nn.Linear(4, 2), "weight"))
     True
     """

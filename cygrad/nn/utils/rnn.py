@@ -35,8 +35,6 @@ class PackedSequence(_Packed):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> packed = nn.utils.rnn.pack_sequence([cygrad.tensor([1.0, 2.0]), cygrad.tensor([4.0])])
     >>> packed.batch_sizes
     tensor([2, 1])
@@ -99,8 +97,6 @@ def invert_permutation(permutation):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.utils.rnn.invert_permutation(cygrad.tensor([2, 0, 1]))
     tensor([1, 2, 0])
     """
@@ -143,7 +139,6 @@ def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True)
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.nn.utils.rnn import pack_padded_sequence
     >>> pack_padded_sequence(cygrad.tensor([[1, 2], [3, 0]]), [2, 1], batch_first=True).data
     tensor([1, 3, 2])
@@ -199,8 +194,6 @@ def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_le
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> packed = nn.utils.rnn.pack_sequence([cygrad.tensor([1.0, 2.0]), cygrad.tensor([4.0])])
     >>> nn.utils.rnn.pad_packed_sequence(packed, batch_first=True)
     (tensor([[1., 2.],
@@ -247,7 +240,6 @@ def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.nn.utils.rnn import pad_sequence
     >>> pad_sequence([cygrad.ones(3), cygrad.ones(1)], batch_first=True)
     tensor([[1., 1., 1.],
@@ -287,8 +279,6 @@ def unpad_sequence(padded_sequences, lengths, batch_first=False):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.utils.rnn.unpad_sequence(cygrad.tensor([[1.0, 2.0], [4.0, 0.0]]), cygrad.tensor([2, 1]), batch_first=True)
     [tensor([1., 2.]), tensor([4.])]
     """
@@ -314,8 +304,6 @@ def pack_sequence(sequences, enforce_sorted=True):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> packed = nn.utils.rnn.pack_sequence([cygrad.tensor([1.0, 2.0, 3.0]), cygrad.tensor([4.0])])
     >>> packed.data
     tensor([1., 4., 2., 3.])
@@ -340,8 +328,6 @@ def unpack_sequence(packed_sequences):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> packed = nn.utils.rnn.pack_sequence([cygrad.tensor([1.0, 2.0]), cygrad.tensor([4.0])])
     >>> nn.utils.rnn.unpack_sequence(packed)
     [tensor([1., 2.]), tensor([4.])]

@@ -72,7 +72,6 @@ def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=No
 
     Examples
     --------
-    >>> from cygrad import nn
     >>> layer = nn.utils.spectral_norm(nn.Linear(3, 2))
     >>> [name for name, _ in layer.named_parameters()]
     ['bias', 'weight_orig']
@@ -113,7 +112,6 @@ def remove_spectral_norm(module, name="weight"):
 
     Examples
     --------
-    >>> from cygrad import nn
     >>> layer = nn.utils.remove_spectral_norm(nn.utils.spectral_norm(nn.Linear(3, 2)))
     >>> sorted(name for name, _ in layer.named_parameters())
     ['bias', 'weight']

@@ -37,8 +37,6 @@ def functional_call(module, parameters_and_buffers, args=None, kwargs=None, *, t
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> model = nn.Linear(2, 1)
     >>> w = cygrad.tensor([[2.0, 3.0]], requires_grad=True)
     >>> out = nn.utils.stateless.functional_call(model, {"weight": w, "bias": cygrad.zeros(1)}, cygrad.ones(2))

@@ -46,7 +46,6 @@ def weight_norm(module, name="weight", dim=0):
 
     Examples
     --------
-    >>> from cygrad import nn
     >>> import warnings
     >>> with warnings.catch_warnings(action="ignore"):
     ...     layer = nn.utils.weight_norm(nn.Linear(3, 2))
@@ -82,7 +81,6 @@ def remove_weight_norm(module, name="weight"):
 
     Examples
     --------
-    >>> from cygrad import nn
     >>> import warnings
     >>> with warnings.catch_warnings(action="ignore"):
     ...     layer = nn.utils.remove_weight_norm(nn.utils.weight_norm(nn.Linear(3, 2)))

@@ -37,7 +37,6 @@ class LRScheduler:
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.optim import SGD, lr_scheduler
     >>> optimizer = SGD([cygrad.zeros(1, requires_grad=True)], lr=0.8)
     >>> scheduler = lr_scheduler.StepLR(optimizer, step_size=2, gamma=0.5)

@@ -58,7 +58,6 @@ class ChainedScheduler(_Combined):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.optim import lr_scheduler
     >>> optimizer = cygrad.optim.SGD([cygrad.zeros(1, requires_grad=True)], lr=1.0)
     >>> schedule = lr_scheduler.ChainedScheduler([
@@ -96,7 +95,6 @@ class SequentialLR(_Combined):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.optim import SGD
     >>> from cygrad.optim.lr_scheduler import ConstantLR, ExponentialLR, SequentialLR
     >>> optimizer = SGD([cygrad.zeros(1, requires_grad=True)], lr=1.0)

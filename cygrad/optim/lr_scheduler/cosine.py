@@ -22,7 +22,6 @@ class CosineAnnealingLR(LRScheduler):
 
     Examples
     --------
-    >>> import cygrad
     >>> optimizer = cygrad.optim.SGD([cygrad.zeros(1, requires_grad=True)], lr=1.0)
     >>> schedule = cygrad.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=2)
     >>> rates = []
@@ -74,7 +73,6 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 
     Examples
     --------
-    >>> import cygrad
     >>> optimizer = cygrad.optim.SGD([cygrad.zeros(1, requires_grad=True)], lr=1.0)
     >>> schedule = cygrad.optim.lr_scheduler.CosineAnnealingWarmRestarts(optimizer, T_0=2)
     >>> rates = []

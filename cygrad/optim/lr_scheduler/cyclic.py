@@ -45,7 +45,6 @@ class CyclicLR(Momentum, LRScheduler):
 
     Examples
     --------
-    >>> import cygrad
     >>> optimizer = cygrad.optim.SGD([cygrad.zeros(1, requires_grad=True)], lr=1.0, momentum=0.9)
     >>> schedule = cygrad.optim.lr_scheduler.CyclicLR(optimizer, base_lr=0.1, max_lr=0.5, step_size_up=2)
     >>> rates = []

@@ -74,7 +74,6 @@ class LambdaLR(_Functions):
 
     Examples
     --------
-    >>> import cygrad
     >>> optimizer = cygrad.optim.SGD([cygrad.zeros(1, requires_grad=True)], lr=1.0)
     >>> schedule = cygrad.optim.lr_scheduler.LambdaLR(optimizer, lambda epoch: 1 / (1 + epoch))
     >>> rates = []
@@ -107,7 +106,6 @@ class MultiplicativeLR(_Functions):
 
     Examples
     --------
-    >>> import cygrad
     >>> optimizer = cygrad.optim.SGD([cygrad.zeros(1, requires_grad=True)], lr=1.0)
     >>> schedule = cygrad.optim.lr_scheduler.MultiplicativeLR(optimizer, lambda epoch: 0.5)
     >>> rates = []
@@ -141,7 +139,6 @@ class StepLR(_Factor):
 
     Examples
     --------
-    >>> import cygrad
     >>> optimizer = cygrad.optim.SGD([cygrad.zeros(1, requires_grad=True)], lr=1.0)
     >>> schedule = cygrad.optim.lr_scheduler.StepLR(optimizer, step_size=2, gamma=0.5)
     >>> rates = []
@@ -178,7 +175,6 @@ class MultiStepLR(_Factor):
 
     Examples
     --------
-    >>> import cygrad
     >>> optimizer = cygrad.optim.SGD([cygrad.zeros(1, requires_grad=True)], lr=1.0)
     >>> schedule = cygrad.optim.lr_scheduler.MultiStepLR(optimizer, milestones=[1, 3], gamma=0.5)
     >>> rates = []
@@ -216,7 +212,6 @@ class ConstantLR(_Factor):
 
     Examples
     --------
-    >>> import cygrad
     >>> optimizer = cygrad.optim.SGD([cygrad.zeros(1, requires_grad=True)], lr=1.0)
     >>> schedule = cygrad.optim.lr_scheduler.ConstantLR(optimizer, factor=0.5, total_iters=2)
     >>> rates = []
@@ -261,7 +256,6 @@ class LinearLR(_Factor):
 
     Examples
     --------
-    >>> import cygrad
     >>> optimizer = cygrad.optim.SGD([cygrad.zeros(1, requires_grad=True)], lr=1.0)
     >>> schedule = cygrad.optim.lr_scheduler.LinearLR(optimizer, start_factor=0.5, total_iters=2)
     >>> rates = []
@@ -308,7 +302,6 @@ class ExponentialLR(_Factor):
 
     Examples
     --------
-    >>> import cygrad
     >>> optimizer = cygrad.optim.SGD([cygrad.zeros(1, requires_grad=True)], lr=1.0)
     >>> schedule = cygrad.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
     >>> rates = []
@@ -344,7 +337,6 @@ class PolynomialLR(_Factor):
 
     Examples
     --------
-    >>> import cygrad
     >>> optimizer = cygrad.optim.SGD([cygrad.zeros(1, requires_grad=True)], lr=1.0)
     >>> schedule = cygrad.optim.lr_scheduler.PolynomialLR(optimizer, total_iters=2)
     >>> rates = []

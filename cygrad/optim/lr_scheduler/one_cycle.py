@@ -52,7 +52,6 @@ class OneCycleLR(Momentum, LRScheduler):
 
     Examples
     --------
-    >>> import cygrad
     >>> optimizer = cygrad.optim.SGD([cygrad.zeros(1, requires_grad=True)], lr=1.0, momentum=0.9)
     >>> schedule = cygrad.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=1.0, total_steps=4)
     >>> rates = []

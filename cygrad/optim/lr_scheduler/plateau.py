@@ -34,7 +34,6 @@ class ReduceLROnPlateau(LRScheduler):
 
     Examples
     --------
-    >>> import cygrad
     >>> optimizer = cygrad.optim.SGD([cygrad.zeros(1, requires_grad=True)], lr=1.0)
     >>> scheduler = cygrad.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=1, factor=0.5)
     >>> for loss in (3.0, 2.0, 2.0, 2.0):

@@ -82,7 +82,6 @@ def default_convert(data):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.utils.data import default_convert
     >>> import numpy as np
     >>> default_convert({"x": np.ones(2, dtype="float32")})

@@ -73,7 +73,6 @@ class DataLoader:
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.utils.data import DataLoader, TensorDataset
     >>> data = TensorDataset(cygrad.arange(5), cygrad.arange(5) * 10)
     >>> for x, y in DataLoader(data, batch_size=2, num_workers=2):

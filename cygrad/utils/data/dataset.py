@@ -23,7 +23,6 @@ class Dataset:
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.utils.data import DataLoader, Dataset
     >>> class Squares(Dataset):
     ...     def __len__(self):
@@ -60,7 +59,6 @@ class IterableDataset(Dataset):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.utils.data import DataLoader, IterableDataset
     >>> class Numbers(IterableDataset):
     ...     def __iter__(self):
@@ -92,7 +90,6 @@ class TensorDataset(Dataset):
 
     Examples
     --------
-    >>> import cygrad
     >>> data = cygrad.utils.data.TensorDataset(cygrad.arange(3), cygrad.arange(3) * 10)
     >>> data[1]
     (tensor(1), tensor(10))
@@ -122,7 +119,6 @@ class StackDataset(Dataset):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.utils.data import StackDataset
     >>> StackDataset([1, 2], [3, 4])[1]
     (2, 4)
@@ -171,7 +167,6 @@ class ConcatDataset(Dataset):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.utils.data import ConcatDataset
     >>> data = ConcatDataset([[1, 2], [3]])
     >>> len(data), data[2]
@@ -217,7 +212,6 @@ class ChainDataset(IterableDataset):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.utils.data import ChainDataset, IterableDataset
     >>> class Numbers(IterableDataset):
     ...     def __iter__(self):
@@ -255,7 +249,6 @@ class Subset(Dataset):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.utils.data import Subset
     >>> list(Subset([5, 6, 7], [2, 0]))
     [7, 5]

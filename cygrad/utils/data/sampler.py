@@ -24,7 +24,6 @@ class Sampler:
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.utils.data import Sampler
     >>> class Backwards(Sampler):
     ...     def __init__(self, data):
@@ -60,7 +59,6 @@ class SequentialSampler(Sampler):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.utils.data import SequentialSampler
     >>> list(SequentialSampler([5, 6, 7]))
     [0, 1, 2]
@@ -99,7 +97,6 @@ class RandomSampler(Sampler):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.utils.data import RandomSampler
     >>> sorted(RandomSampler([5, 6, 7]))
     [0, 1, 2]
@@ -148,7 +145,6 @@ class SubsetRandomSampler(Sampler):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.utils.data import SubsetRandomSampler
     >>> sorted(SubsetRandomSampler([4, 2]))
     [2, 4]
@@ -181,7 +177,6 @@ class WeightedRandomSampler(Sampler):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.utils.data import WeightedRandomSampler
     >>> list(WeightedRandomSampler([0.0, 1.0], num_samples=3))
     [1, 1, 1]

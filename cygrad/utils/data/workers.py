@@ -46,7 +46,6 @@ def get_worker_info():
 
     Examples
     --------
-    >>> import cygrad
     >>> class Numbers(cygrad.utils.data.IterableDataset):
     ...     def __iter__(self):
     ...         worker = cygrad.utils.data.get_worker_info()
