@@ -2,7 +2,8 @@
 """
 cygrad: automatic differentiation on CPUs, with a Cython core and the API of PyTorch.
 
-Examples in docstrings assume ``import cygrad``, ``from cygrad import nn`` and ``from cygrad.nn import functional as F``.
+Examples in docstrings assume ``import cygrad``, ``from cygrad import nn`` and
+``from cygrad.nn import functional as F``.
 """
 
 import gc as _gc

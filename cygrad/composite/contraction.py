@@ -242,7 +242,7 @@ def einsum(*args):
     Raises
     ------
     RuntimeError
-        If subscripts are invalid or do not fit the operands.
+        If subscripts are invalid or do not match the operands.
     ValueError
         If there is no operand.
 

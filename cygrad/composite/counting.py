@@ -65,7 +65,7 @@ def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=N
     Raises
     ------
     RuntimeError
-        If shapes or dtypes do not fit, or `side` and `right` contradict.
+        If shapes or dtypes do not match, or `side` and `right` contradict each other.
 
     Examples
     --------

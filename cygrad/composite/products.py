@@ -64,7 +64,7 @@ def addmv(input, mat, vec, *more, beta=1, alpha=1, out=None):
     Raises
     ------
     RuntimeError
-        If shapes or dtypes do not fit.
+        If shapes or dtypes do not match.
 
     Examples
     --------
@@ -91,7 +91,7 @@ def addr(input, vec1, vec2, *more, beta=1, alpha=1, out=None):
     Raises
     ------
     RuntimeError
-        If shapes or dtypes do not fit.
+        If shapes or dtypes do not match.
 
     Examples
     --------
@@ -120,7 +120,7 @@ def baddbmm(input, batch1, batch2, *more, beta=1, alpha=1, out=None):
     Raises
     ------
     RuntimeError
-        If shapes or dtypes do not fit.
+        If shapes or dtypes do not match.
 
     Examples
     --------
@@ -148,7 +148,7 @@ def addbmm(input, batch1, batch2, *more, beta=1, alpha=1, out=None):
     Raises
     ------
     RuntimeError
-        If shapes or dtypes do not fit.
+        If shapes or dtypes do not match.
 
     Examples
     --------
@@ -176,7 +176,7 @@ def chain_matmul(*matrices, out=None):
     Raises
     ------
     RuntimeError
-        If something is no matrix, or sizes do not fit.
+        If an argument is not a matrix, or sizes do not match.
 
     Examples
     --------
@@ -249,7 +249,7 @@ def tensordot(a, b, dims=2, out=None):
     Raises
     ------
     RuntimeError
-        If sizes do not fit.
+        If sizes do not match.
 
     Examples
     --------

@@ -41,7 +41,7 @@ def lstm_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
     Raises
     ------
     RuntimeError
-        If shapes or types do not fit.
+        If shapes or dtypes do not match.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def gru_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
     Raises
     ------
     RuntimeError
-        If shapes or types do not fit.
+        If shapes or dtypes do not match.
 
     Examples
     --------
@@ -108,7 +108,7 @@ def rnn_tanh_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
     Raises
     ------
     RuntimeError
-        If shapes or types do not fit.
+        If shapes or dtypes do not match.
 
     Examples
     --------
@@ -139,7 +139,7 @@ def rnn_relu_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
     Raises
     ------
     RuntimeError
-        If shapes or types do not fit.
+        If shapes or dtypes do not match.
 
     Examples
     --------

@@ -29,7 +29,7 @@ def where(condition, input=None, other=None, *, out=None):
     Raises
     ------
     RuntimeError
-        If shapes do not fit.
+        If shapes do not match.
 
     Examples
     --------

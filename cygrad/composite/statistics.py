@@ -335,7 +335,7 @@ def cov(input, *, correction=1, fweights=None, aweights=None):
     Raises
     ------
     RuntimeError
-        If there are more than two dimensions, or weights do not fit or are negative.
+        If there are more than two dimensions, or weights are negative or of another size.
 
     Examples
     --------

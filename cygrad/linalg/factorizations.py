@@ -204,7 +204,7 @@ def householder_product(A, tau, *, out=None):
     Raises
     ------
     RuntimeError
-        If shapes or dtypes do not fit.
+        If shapes or dtypes do not match.
 
     Notes
     -----
@@ -249,7 +249,7 @@ def ormqr(input, tau, other, left=True, transpose=False, *, out=None):
     Raises
     ------
     RuntimeError
-        If shapes or dtypes do not fit.
+        If shapes or dtypes do not match.
 
     Notes
     -----
@@ -421,7 +421,7 @@ def lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True, *, out=N
     Raises
     ------
     RuntimeError
-        If the pivots are not int32, or do not fit.
+        If the pivots are not int32, or their shape does not match.
 
     Examples
     --------

@@ -118,7 +118,7 @@ def ldl_solve(LD, pivots, B, *, hermitian=False, out=None):
     Raises
     ------
     RuntimeError
-        If shapes or dtypes do not fit.
+        If shapes or dtypes do not match.
 
     Notes
     -----

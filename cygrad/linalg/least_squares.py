@@ -152,7 +152,7 @@ def lstsq(A, B, rcond=None, *, driver=None):
     LinAlgError
         If a matrix has nan or inf, the iteration fails, or the driver is 'gels' and a matrix has not full rank.
     RuntimeError
-        If shapes or dtypes do not fit, or there is no such driver.
+        If shapes or dtypes do not match, or the driver is unknown.
 
     Notes
     -----

@@ -29,7 +29,7 @@ def matmul(input, other, *, out=None):
     Raises
     ------
     RuntimeError
-        If the shapes do not fit or the dtypes differ.
+        If shapes or dtypes do not match.
 
     Examples
     --------
@@ -51,7 +51,7 @@ def multi_dot(tensors, *, out=None):
     Raises
     ------
     RuntimeError
-        If there are less than two, or shapes do not fit.
+        If there are fewer than two, or shapes do not match.
 
     Examples
     --------

@@ -179,7 +179,7 @@ def solve(A, B, *, left=True, out=None):
     LinAlgError
         If a matrix is singular.
     RuntimeError
-        If shapes or dtypes do not fit.
+        If shapes or dtypes do not match.
 
     Notes
     -----
@@ -219,7 +219,7 @@ def solve_triangular(A, B, *, upper, left=True, unitriangular=False, out=None):
     Raises
     ------
     RuntimeError
-        If shapes or dtypes do not fit.
+        If shapes or dtypes do not match.
 
     Notes
     -----
@@ -259,7 +259,7 @@ def lu_solve(LU, pivots, B, *, left=True, adjoint=False, out=None):
     Raises
     ------
     RuntimeError
-        If shapes or dtypes do not fit.
+        If shapes or dtypes do not match.
 
     Notes
     -----
@@ -322,7 +322,7 @@ def cholesky_solve(B, L, upper=False, *, out=None):
     Raises
     ------
     RuntimeError
-        If shapes or dtypes do not fit.
+        If shapes or dtypes do not match.
 
     Notes
     -----
@@ -402,7 +402,7 @@ def tensorinv(A, ind=2, *, out=None):
     Raises
     ------
     RuntimeError
-        If the sizes do not fit, or `ind` is not positive.
+        If sizes do not match, or `ind` is not positive.
     LinAlgError
         If A, seen as a matrix, is singular.
 
@@ -438,7 +438,7 @@ def tensorsolve(A, B, dims=None, *, out=None):
     Raises
     ------
     RuntimeError
-        If the sizes do not fit.
+        If sizes do not match.
     LinAlgError
         If A, seen as a matrix, is singular.
 

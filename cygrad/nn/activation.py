@@ -10,7 +10,7 @@ __all__ = [
 
 
 class Plain(Module):
-    """A function without options, named by `function`."""
+    """Base class of modules that call the function named `function`."""
 
     function: str
 
@@ -72,7 +72,7 @@ class Softsign(Plain):
 
 
 class Inplace(Module):
-    """A function with the option `inplace`, named by `function`."""
+    """Base class of modules that call the function named `function` with the option `inplace`."""
 
     function: str
 
@@ -258,7 +258,7 @@ class GELU(Module):
     Parameters
     ----------
     approximate : {"none", "tanh"}
-        Whether the distribution function is approximated by tanh.
+        "tanh" approximates the distribution function.
 
     Examples
     --------
@@ -287,7 +287,7 @@ class Softplus(Module):
     ----------
     beta : float, default 1.0
     threshold : float, default 20.0
-        Where ``beta * x`` exceeds it, the result is x itself.
+        The result is x where ``beta * x`` exceeds it.
 
     Examples
     --------
@@ -310,7 +310,7 @@ class Softplus(Module):
 
 
 class _AlongDimension(Module):
-    """A function along one dimension, named by `function`."""
+    """Base class of modules that call the function named `function` along one dimension."""
 
     function: str
 

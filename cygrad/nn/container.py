@@ -1,4 +1,4 @@
-"""Modules that hold modules: in a chain, a list, a dict."""
+"""Containers of modules: Sequential, ModuleList, ModuleDict."""
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
@@ -85,7 +85,7 @@ class _Numbered(Module):
 
 
 def _repeated(modules, times):
-    """Repeat the modules: the same objects."""
+    """Return the modules, repeated; they are the same objects."""
     if not isinstance(times, int) or isinstance(times, bool):
         raise TypeError(f"Sequential: can only be multiplied by an int (got {type(times).__name__}).")
     if times <= 0:
@@ -130,7 +130,7 @@ class Sequential(_Numbered):
         return input
 
     def __delitem__(self, index):
-        # Names that the user chose stay; numbers are renumbered.
+        # Keep names given by the user; renumber numeric names.
         chosen = any(not name.isdigit() for name in self._modules)
         if chosen:
             names = list(self._modules)
@@ -157,7 +157,7 @@ class Sequential(_Numbered):
 
 class ModuleList(_Numbered):
     """
-    A list of modules, which registers their parameters.
+    Hold modules in a list and register them.
 
     Parameters
     ----------
@@ -195,7 +195,7 @@ class ModuleList(_Numbered):
 
 class ModuleDict(Module):
     """
-    A dict of modules, which registers their parameters.
+    Hold modules in a dict and register them.
 
     Parameters
     ----------

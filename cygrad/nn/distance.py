@@ -14,7 +14,7 @@ class CosineSimilarity(Module):
     ----------
     dim : int, default 1
     eps : float, default 1e-8
-        What lengths are at least taken to be.
+        Lower bound of the norms.
 
     Examples
     --------

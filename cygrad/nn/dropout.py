@@ -8,7 +8,7 @@ __all__ = ["AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "Fe
 
 
 class _Dropout(Module):
-    """Base class of dropout modules; `function` is the name of the function."""
+    """Base class of dropout modules, which call the function named `function`."""
 
     function = ""
 

@@ -1,4 +1,4 @@
-"""Layers: linear and bilinear maps, reshaping."""
+"""Linear and bilinear layers, reshaping."""
 
 import math
 
@@ -45,7 +45,7 @@ class Linear(Module):
     ----------
     weight : Parameter of shape (out_features, in_features)
     bias : Parameter of shape (out_features,), or None
-        Both start uniform in ±1/sqrt(in_features).
+        Both are initialized uniformly in ±1/sqrt(in_features).
 
     Examples
     --------
@@ -93,7 +93,7 @@ class Bilinear(Module):
     ----------
     weight : Parameter of shape (out_features, in1_features, in2_features)
     bias : Parameter of shape (out_features,), or None
-        Both start uniform in ±1/sqrt(in1_features).
+        Both are initialized uniformly in ±1/sqrt(in1_features).
 
     Examples
     --------

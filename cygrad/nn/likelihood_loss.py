@@ -1,4 +1,4 @@
-"""Losses that are negative log-likelihoods of counts, values and aligned sequences, as modules."""
+"""Negative log-likelihood losses as modules."""
 
 from cygrad.nn import functional as F
 from cygrad.nn.loss import Loss
@@ -14,9 +14,9 @@ class PoissonNLLLoss(Loss):
     Parameters
     ----------
     log_input, full, eps
-        As there.
+        As in the function.
     size_average, reduce : bool, optional
-        Old names for `reduction`.
+        Deprecated names of `reduction`.
     reduction : {"mean", "sum", "none"}
 
     Examples
@@ -44,7 +44,7 @@ class GaussianNLLLoss(Loss):
     Parameters
     ----------
     full, eps, reduction
-        As there.
+        As in the function.
 
     Examples
     --------
@@ -69,7 +69,7 @@ class CTCLoss(Module):
     Parameters
     ----------
     blank, reduction, zero_infinity
-        As there.
+        As in the function.
 
     Examples
     --------

@@ -15,9 +15,9 @@ class Loss(Module):
     Parameters
     ----------
     size_average, reduce : bool, optional
-        Old names for `reduction`.
+        Deprecated names of `reduction`.
     reduction : {"mean", "sum", "none"}
-        What becomes of the losses of single elements.
+        Reduction of the losses.
     """
 
     def __init__(self, size_average=None, reduce=None, reduction="mean"):
@@ -47,7 +47,7 @@ class MSELoss(Loss):
     """
 
     def forward(self, input, target):
-        """Two tensors of one shape -> the loss."""
+        """Two tensors of the same shape -> the loss."""
         return F.mse_loss(input, target, reduction=self.reduction)
 
 
@@ -62,7 +62,7 @@ class L1Loss(Loss):
     """
 
     def forward(self, input, target):
-        """Two tensors of one shape -> the loss."""
+        """Two tensors of the same shape -> the loss."""
         return F.l1_loss(input, target, reduction=self.reduction)
 
 
@@ -73,7 +73,7 @@ class SmoothL1Loss(Loss):
     Parameters
     ----------
     size_average, reduce : bool, optional
-        Old names for `reduction`.
+        Deprecated names of `reduction`.
     reduction : {"mean", "sum", "none"}
     beta : float, default 1.0
 
@@ -88,7 +88,7 @@ class SmoothL1Loss(Loss):
         self.beta = beta
 
     def forward(self, input, target):
-        """Two tensors of one shape -> the loss."""
+        """Two tensors of the same shape -> the loss."""
         return F.smooth_l1_loss(input, target, reduction=self.reduction, beta=self.beta)
 
 
@@ -112,7 +112,7 @@ class HuberLoss(Loss):
         self.delta = delta
 
     def forward(self, input, target):
-        """Two tensors of one shape -> the loss."""
+        """Two tensors of the same shape -> the loss."""
         return F.huber_loss(input, target, reduction=self.reduction, delta=self.delta)
 
 
@@ -123,7 +123,7 @@ class KLDivLoss(Loss):
     Parameters
     ----------
     size_average, reduce : bool, optional
-        Old names for `reduction`.
+        Deprecated names of `reduction`.
     reduction : {"mean", "batchmean", "sum", "none"}
     log_target : bool, default False
         Whether the target is given as a logarithm as well.
@@ -141,7 +141,7 @@ class KLDivLoss(Loss):
         self.log_target = log_target
 
     def forward(self, input, target):
-        """Log-probabilities and target of one shape -> the loss."""
+        """Log-probabilities and target of the same shape -> the loss."""
         return F.kl_div(input, target, reduction=self.reduction, log_target=self.log_target)
 
 
@@ -154,11 +154,11 @@ class NLLLoss(WeightedLoss):
     weight : Tensor of shape (C,), optional
         Weight of each class.
     size_average : bool, optional
-        Old name for `reduction`.
+        Deprecated name of `reduction`.
     ignore_index : int, default -100
-        Targets of this value do not count.
+        Targets of this value are ignored.
     reduce : bool, optional
-        Old name for `reduction`.
+        Deprecated name of `reduction`.
     reduction : {"mean", "sum", "none"}
 
     Examples
@@ -186,11 +186,11 @@ class CrossEntropyLoss(WeightedLoss):
     weight : Tensor of shape (C,), optional
         Weight of each class.
     size_average : bool, optional
-        Old name for `reduction`.
+        Deprecated name of `reduction`.
     ignore_index : int, default -100
-        Targets of this value do not count.
+        Targets of this value are ignored.
     reduce : bool, optional
-        Old name for `reduction`.
+        Deprecated name of `reduction`.
     reduction : {"mean", "sum", "none"}
     label_smoothing : float, default 0.0
         How much of the target's probability is shared equally by all classes.
@@ -226,7 +226,7 @@ class BCELoss(WeightedLoss):
     weight : Tensor, optional
         Weight of each element; must broadcast to the input.
     size_average, reduce : bool, optional
-        Old names for `reduction`.
+        Deprecated names of `reduction`.
     reduction : {"mean", "sum", "none"}
 
     Examples
@@ -237,7 +237,7 @@ class BCELoss(WeightedLoss):
     """
 
     def forward(self, input, target):
-        """Probabilities and targets in [0, 1] of one shape -> the loss."""
+        """Probabilities and targets in [0, 1] of the same shape -> the loss."""
         return F.binary_cross_entropy(input, target, self.weight, reduction=self.reduction)
 
 
@@ -250,7 +250,7 @@ class BCEWithLogitsLoss(WeightedLoss):
     weight : Tensor, optional
         Weight of each element; must broadcast to the input.
     size_average, reduce : bool, optional
-        Old names for `reduction`.
+        Deprecated names of `reduction`.
     reduction : {"mean", "sum", "none"}
     pos_weight : Tensor, optional
         Weight of the elements whose target is 1; must broadcast to the input.
@@ -267,6 +267,6 @@ class BCEWithLogitsLoss(WeightedLoss):
         self.register_buffer("pos_weight", pos_weight)
 
     def forward(self, input, target):
-        """Logits and targets in [0, 1] of one shape -> the loss."""
+        """Logits and targets in [0, 1] of the same shape -> the loss."""
         return F.binary_cross_entropy_with_logits(input, target, self.weight, reduction=self.reduction,
                                                   pos_weight=self.pos_weight)

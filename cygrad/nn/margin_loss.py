@@ -12,7 +12,7 @@ __all__ = ["CosineEmbeddingLoss", "HingeEmbeddingLoss", "MarginRankingLoss", "Mu
 
 
 class _WithMargin(Loss):
-    """A loss with the parameter `margin`; subclasses set its default and the function."""
+    """Base class of losses with the option `margin`; subclasses set its default and the function."""
 
     default: float = 0.0
     function: Any = None
@@ -22,7 +22,7 @@ class _WithMargin(Loss):
         self.margin = self.default if margin is None else margin
 
     def forward(self, *inputs):
-        """The tensors of the function of this name -> the loss."""
+        """The tensors of the function -> the loss."""
         return type(self).function(*inputs, margin=self.margin, reduction=self.reduction)
 
 
@@ -107,7 +107,7 @@ class MultiLabelSoftMarginLoss(WeightedLoss):
     ----------
     weight : Tensor of shape (C,), optional
     size_average, reduce : bool, optional
-        Old names for `reduction`.
+        Deprecated names of `reduction`.
     reduction : {"mean", "sum", "none"}
 
     Examples
@@ -131,7 +131,7 @@ class MultiMarginLoss(WeightedLoss):
     margin : float, default 1.0
     weight : Tensor of shape (C,), optional
     size_average, reduce : bool, optional
-        Old names for `reduction`.
+        Deprecated names of `reduction`.
     reduction : {"mean", "sum", "none"}
 
     Examples
@@ -162,9 +162,9 @@ class TripletMarginLoss(Loss):
     Parameters
     ----------
     margin, p, eps, swap
-        As there.
+        As in the function.
     size_average, reduce : bool, optional
-        Old names for `reduction`.
+        Deprecated names of `reduction`.
     reduction : {"mean", "sum", "none"}
 
     Examples

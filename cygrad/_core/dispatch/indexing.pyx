@@ -542,7 +542,7 @@ def index_put_(Tensor input not None, indices, values, accumulate=False):
     Raises
     ------
     RuntimeError
-        If the dtypes differ or the shapes do not fit.
+        If shapes or dtypes do not match.
     IndexError
         If an index is out of range.
 

@@ -1,4 +1,4 @@
-"""Pooling to a given size of the result."""
+"""Pooling to a given output size."""
 
 from cygrad._core.table.docstrings import documented
 from cygrad._core.table.operator import operators
@@ -11,7 +11,7 @@ _adaptive_max_pool, _adaptive_avg_pool = operators.adaptive_max_pool, operators.
 
 
 def _output_size(input, output_size, n, operation):
-    """Return the sizes of the result; None keeps that of the input."""
+    """Return the output sizes; None keeps the size of the input."""
     if isinstance(output_size, int):
         return (output_size,) * n
     sizes = tuple(output_size) if output_size is not None else (None,)
@@ -41,7 +41,7 @@ def _adaptive_average(n, input, output_size):
 @documented(returns="Tensor, or a tuple (values, indices)")
 def adaptive_max_pool1d(input, output_size, return_indices=False):
     """
-    Return the maxima of `output_size` nearly equal parts.
+    Return the maxima of `output_size` windows of nearly equal size.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def adaptive_max_pool1d(input, output_size, return_indices=False):
 
     Notes
     -----
-    Part i has the elements from ``floor(i * length / output_size)`` to ``ceil((i + 1) * length / output_size)``.
+    Window i covers the elements from ``floor(i * length / output_size)`` to ``ceil((i + 1) * length / output_size)``.
 
     Examples
     --------
@@ -65,7 +65,7 @@ def adaptive_max_pool1d(input, output_size, return_indices=False):
 
 def adaptive_max_pool2d(input, output_size, return_indices=False):
     """
-    `adaptive_max_pool1d` in two dimensions; a size of None keeps that of the input.
+    Apply `adaptive_max_pool1d` in two dimensions; None keeps a size of the input.
 
     Examples
     --------
@@ -79,7 +79,7 @@ def adaptive_max_pool2d(input, output_size, return_indices=False):
 @computes_in("float32")
 def adaptive_max_pool3d(input, output_size, return_indices=False):
     """
-    `adaptive_max_pool1d` in three dimensions; a size of None keeps that of the input.
+    Apply `adaptive_max_pool1d` in three dimensions; None keeps a size of the input.
 
     Examples
     --------
@@ -132,7 +132,7 @@ def adaptive_max_pool3d_with_indices(input, output_size, return_indices=True):
 @documented()
 def adaptive_avg_pool1d(input, output_size):
     """
-    Return the averages of `output_size` nearly equal parts, those of `adaptive_max_pool1d`.
+    Return the averages of `output_size` windows of nearly equal size, as in `adaptive_max_pool1d`.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ def adaptive_avg_pool1d(input, output_size):
 
 def adaptive_avg_pool2d(input, output_size):
     """
-    `adaptive_avg_pool1d` in two dimensions; a size of None keeps that of the input.
+    Apply `adaptive_avg_pool1d` in two dimensions; None keeps a size of the input.
 
     Examples
     --------
@@ -164,7 +164,7 @@ def adaptive_avg_pool2d(input, output_size):
 @computes_in("float32")
 def adaptive_avg_pool3d(input, output_size):
     """
-    `adaptive_avg_pool1d` in three dimensions; a size of None keeps that of the input.
+    Apply `adaptive_avg_pool1d` in three dimensions; None keeps a size of the input.
 
     Examples
     --------
