@@ -50,7 +50,7 @@ class _Numbered(Module):
             self.add_module(str(position), module)
 
     def append(self, module):
-        """Append a module; -> self."""
+        """Append a module and return self."""
         self.add_module(str(len(self)), module)
         return self
 
@@ -64,7 +64,7 @@ class _Numbered(Module):
         return self
 
     def extend(self, modules):
-        """Append all modules of an iterable; -> self."""
+        """Append all modules of an iterable and return self."""
         if not isinstance(modules, Iterable):
             raise TypeError(f"extend: expected an iterable of modules (got {type(modules).__name__}).")
         for module in list(modules):

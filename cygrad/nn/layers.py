@@ -74,7 +74,7 @@ class Linear(Module):
         return F.linear(input, self.weight, self.bias)
 
     def extra_repr(self):
-        """Sizes."""
+        """Return the sizes."""
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
 
 
@@ -126,7 +126,7 @@ class Bilinear(Module):
         return F.bilinear(input1, input2, self.weight, self.bias)
 
     def extra_repr(self):
-        """Sizes."""
+        """Return the sizes."""
         sizes = f"in1_features={self.in1_features}, in2_features={self.in2_features}"
         return f"{sizes}, out_features={self.out_features}, bias={self.bias is not None}"
 

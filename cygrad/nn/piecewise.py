@@ -88,7 +88,7 @@ class CELU(Module):
 
 class Threshold(Module):
     """
-    Replace elements up to a threshold by a given value.
+    Replace elements that do not exceed the threshold by a value.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ class Threshold(Module):
 
 
 class _Shrink(Module):
-    """A function with the parameter `lambd`; the subclass names it as `function`."""
+    """Base class of modules that call the function named `function` with the option `lambd`."""
 
     function: str
 
@@ -136,7 +136,7 @@ class _Shrink(Module):
 
 class Hardshrink(_Shrink):
     """
-    Apply hard shrinkage: ``x``, but 0 from ``-lambd`` to ``lambd``.
+    Apply hard shrinkage: 0 from ``-lambd`` to ``lambd``, else ``x``.
 
     Examples
     --------
@@ -162,7 +162,7 @@ class Softshrink(_Shrink):
 
 class GLU(Module):
     """
-    Apply a gated linear unit: the first half along a dimension times the sigmoid of the second half.
+    Apply a gated linear unit: the first half along `dim` times the sigmoid of the second half.
 
     Parameters
     ----------
@@ -196,7 +196,7 @@ class PReLU(Module):
     num_parameters : int, default 1
         One slope, or one for each channel (dimension 1).
     init : float, default 0.25
-        Where slopes start.
+        Initial slope.
     device : "cpu", optional
     dtype : dtype, optional
 

@@ -9,7 +9,7 @@ __all__ = [f"{kind}{n}d" for kind in ("AdaptiveAvgPool", "AdaptiveMaxPool", "Avg
 
 
 class _MaxPool(Module):
-    """The largest element of each window."""
+    """Base class of max pooling."""
 
     dimensions = 0
 
@@ -35,7 +35,7 @@ class _MaxPool(Module):
 
 
 class _MaxUnpool(Module):
-    """Zeros, with elements where pooling has found them."""
+    """Base class of max unpooling."""
 
     dimensions = 0
 
@@ -47,7 +47,7 @@ class _MaxUnpool(Module):
         self.padding = spread(padding, n, name, "padding")
 
     def forward(self, input, indices, output_size=None):
-        """Results and indices of pooling -> the larger array."""
+        """Values and indices of max pooling -> the larger tensor."""
         function = getattr(F, f"max_unpool{self.dimensions}d")
         return function(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
@@ -57,7 +57,7 @@ class _MaxUnpool(Module):
 
 
 class _AvgPool(Module):
-    """The average of each window."""
+    """Base class of average pooling."""
 
     dimensions = 0
 
@@ -83,7 +83,7 @@ class _AvgPool(Module):
 
 
 class _LPPool(Module):
-    """The root of the sum of powers of each window."""
+    """Base class of p-norm pooling."""
 
     dimensions = 0
 
@@ -106,7 +106,7 @@ class _LPPool(Module):
 
 
 class _AdaptiveMaxPool(Module):
-    """Return the largest element of each region, for a given output size."""
+    """Base class of adaptive max pooling."""
 
     dimensions = 0
 
@@ -125,7 +125,7 @@ class _AdaptiveMaxPool(Module):
 
 
 class _AdaptiveAvgPool(Module):
-    """Return the average of each region, for a given output size."""
+    """Base class of adaptive average pooling."""
 
     dimensions = 0
 
@@ -144,19 +144,19 @@ class _AdaptiveAvgPool(Module):
 
 class MaxPool1d(_MaxPool):
     """
-    Take the maximum of each window of sequences.
+    Return the maximum of each window of sequences.
 
     Parameters
     ----------
     kernel_size : int or tuple
     stride : int or tuple, optional
-        Distance of windows; their size if not given.
+        Step between windows; the kernel size by default.
     padding : int or tuple, default 0
     dilation : int or tuple, default 1
     return_indices : bool, default False
         Whether the indices of the maxima are returned too.
     ceil_mode : bool, default False
-        Whether a last window that sticks out counts.
+        Whether windows that exceed the end of the input count.
 
     Examples
     --------
@@ -169,7 +169,7 @@ class MaxPool1d(_MaxPool):
 
 class MaxPool2d(_MaxPool):
     """
-    Take the maximum of each window of images; parameters as for `MaxPool1d`.
+    Return the maximum of each window of images; parameters as for `MaxPool1d`.
 
     Examples
     --------
@@ -183,7 +183,7 @@ class MaxPool2d(_MaxPool):
 
 class MaxPool3d(_MaxPool):
     """
-    Take the maximum of each window of volumes; parameters as for `MaxPool1d`.
+    Return the maximum of each window of volumes; parameters as for `MaxPool1d`.
 
     Examples
     --------
@@ -196,7 +196,7 @@ class MaxPool3d(_MaxPool):
 
 class MaxUnpool1d(_MaxUnpool):
     """
-    Invert `MaxPool1d`: put elements at the indices of the maxima, zeros elsewhere.
+    Invert `MaxPool1d` partially: write elements to the indices of the maxima, and zeros elsewhere.
 
     Parameters
     ----------
@@ -216,7 +216,7 @@ class MaxUnpool1d(_MaxUnpool):
 
 class MaxUnpool2d(_MaxUnpool):
     """
-    Invert `MaxPool2d`: put elements at the indices of the maxima; parameters as for `MaxUnpool1d`.
+    Invert `MaxPool2d` partially; parameters as for `MaxUnpool1d`.
 
     Examples
     --------
@@ -231,7 +231,7 @@ class MaxUnpool2d(_MaxUnpool):
 
 class MaxUnpool3d(_MaxUnpool):
     """
-    Invert `MaxPool3d`: put elements at the indices of the maxima; parameters as for `MaxUnpool1d`.
+    Invert `MaxPool3d` partially; parameters as for `MaxUnpool1d`.
 
     Examples
     --------
@@ -251,12 +251,12 @@ class AvgPool1d(_AvgPool):
     ----------
     kernel_size : int or tuple
     stride : int or tuple, optional
-        Distance of windows; their size if not given.
+        Step between windows; the kernel size by default.
     padding : int or tuple, default 0
     ceil_mode : bool, default False
-        Whether a last window that sticks out counts.
+        Whether windows that exceed the end of the input count.
     count_include_pad : bool, default True
-        Whether the zeros of the padding count.
+        Whether padding counts in the divisor.
 
     Examples
     --------
@@ -281,7 +281,7 @@ class AvgPool2d(_AvgPool):
     """
     Average each window of images.
 
-    Parameters as for `AvgPool1d`, numbers or pairs of them; and `divisor_override`, what sums are divided by.
+    Parameters as for `AvgPool1d`, and `divisor_override`, the divisor of sums.
 
     Examples
     --------
@@ -297,7 +297,7 @@ class AvgPool3d(_AvgPool):
     """
     Average each window of volumes.
 
-    Parameters as for `AvgPool1d`, numbers or three of them; and `divisor_override`, what sums are divided by.
+    Parameters as for `AvgPool1d`, and `divisor_override`, the divisor of sums.
 
     Examples
     --------
@@ -315,7 +315,7 @@ class LPPool1d(_LPPool):
     Parameters
     ----------
     norm_type : float
-        The power.
+        Order of the norm.
     kernel_size : int or tuple
     stride : int or tuple, optional
     ceil_mode : bool, default False
@@ -358,12 +358,12 @@ class LPPool3d(_LPPool):
 
 class AdaptiveMaxPool1d(_AdaptiveMaxPool):
     """
-    Take the maxima of `output_size` nearly equal parts of sequences.
+    Return the maxima of `output_size` windows of nearly equal size of sequences.
 
     Parameters
     ----------
     output_size : int or tuple
-        None in the place of a size keeps that of the input.
+        None keeps a size of the input.
     return_indices : bool, default False
 
     Examples
@@ -377,7 +377,7 @@ class AdaptiveMaxPool1d(_AdaptiveMaxPool):
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPool):
     """
-    Take the maxima of `output_size` nearly equal parts of images; parameters as for `AdaptiveMaxPool1d`.
+    Return the maxima of `output_size` windows of nearly equal size of images; parameters as for `AdaptiveMaxPool1d`.
 
     Examples
     --------
@@ -391,7 +391,7 @@ class AdaptiveMaxPool2d(_AdaptiveMaxPool):
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPool):
     """
-    Take the maxima of `output_size` nearly equal parts of volumes; parameters as for `AdaptiveMaxPool1d`.
+    Return the maxima of `output_size` windows of nearly equal size of volumes; parameters as for `AdaptiveMaxPool1d`.
 
     Examples
     --------
@@ -404,12 +404,12 @@ class AdaptiveMaxPool3d(_AdaptiveMaxPool):
 
 class AdaptiveAvgPool1d(_AdaptiveAvgPool):
     """
-    Average sequences over `output_size` nearly equal parts.
+    Average sequences over `output_size` windows of nearly equal size.
 
     Parameters
     ----------
     output_size : int or tuple
-        None in the place of a size keeps that of the input.
+        None keeps a size of the input.
 
     Examples
     --------
@@ -422,7 +422,7 @@ class AdaptiveAvgPool1d(_AdaptiveAvgPool):
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPool):
     """
-    Average images over `output_size` nearly equal parts; parameters as for `AdaptiveAvgPool1d`.
+    Average images over `output_size` windows of nearly equal size; parameters as for `AdaptiveAvgPool1d`.
 
     Examples
     --------
@@ -436,7 +436,7 @@ class AdaptiveAvgPool2d(_AdaptiveAvgPool):
 
 class AdaptiveAvgPool3d(_AdaptiveAvgPool):
     """
-    Average volumes over `output_size` nearly equal parts; parameters as for `AdaptiveAvgPool1d`.
+    Average volumes over `output_size` windows of nearly equal size; parameters as for `AdaptiveAvgPool1d`.
 
     Examples
     --------

@@ -16,10 +16,10 @@ class Upsample(Module):
     size : int or tuple of int, optional
         The new size.
     scale_factor : float or tuple of float, optional
-        By how much the size is multiplied; either this or `size`.
+        Factor of the size; either this or `size`.
     mode : {"nearest", "linear", "bilinear", "bicubic", "trilinear"}
     align_corners : bool, optional
-        Whether the centers of corner elements stay where they are.
+        Whether the centers of the corner elements are aligned.
     recompute_scale_factor : bool, optional
 
     Examples
@@ -49,7 +49,7 @@ class Upsample(Module):
                              self.recompute_scale_factor)
 
     def extra_repr(self):
-        """Size or factor."""
+        """Return the size or the factor."""
         size = f"size={self.size}" if self.scale_factor is None else f"scale_factor={self.scale_factor}"
         return f"{size}, mode={self.mode!r}"
 
@@ -89,7 +89,7 @@ class PixelShuffle(Module):
     Parameters
     ----------
     upscale_factor : int
-        By how much height and width grow.
+        Factor of height and width.
 
     Examples
     --------
@@ -118,7 +118,7 @@ class PixelUnshuffle(Module):
     Parameters
     ----------
     downscale_factor : int
-        By how much height and width shrink.
+        Divisor of height and width.
 
     Examples
     --------

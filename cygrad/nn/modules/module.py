@@ -1,4 +1,4 @@
-"""Global hooks of all modules, for debugging and measuring."""
+"""Global hooks of all modules, for debugging and profiling."""
 
 from cygrad._core.graph.node import RemovableHandle
 from cygrad.nn.hooks import ALL_MODULES, WITHOUT_OWN
@@ -14,7 +14,7 @@ __all__ = [
 
 
 class SharedHandle(RemovableHandle):
-    """The handle of a global hook; without global hooks, calls have no overhead again."""
+    """Handle of a global hook; removing the last one removes the overhead of calls."""
 
     def remove(self):
         super().remove()
@@ -32,7 +32,7 @@ def _register(hooks, entry):
 
 def register_module_forward_pre_hook(hook):
     """
-    Call ``hook(module, args)`` before the forward of every module, and before the hooks of that module.
+    Call ``hook(module, args)`` before the forward of every module and its own hooks.
 
     Parameters
     ----------
@@ -57,14 +57,14 @@ def register_module_forward_pre_hook(hook):
 
 def register_module_forward_hook(hook, *, with_kwargs=False, always_call=False):
     """
-    Call ``hook(module, args, result)`` after the forward of every module, before the hooks of that module.
+    Call ``hook(module, args, result)`` after the forward of every module, before its own hooks.
 
     Parameters
     ----------
     hook : callable
         As for ``Module.register_forward_hook``.
     with_kwargs, always_call : bool, default False
-        Likewise.
+        As for ``Module.register_forward_hook``.
 
     Returns
     -------
@@ -83,7 +83,7 @@ def register_module_forward_hook(hook, *, with_kwargs=False, always_call=False):
 
 def register_module_full_backward_pre_hook(hook):
     """
-    Call ``hook(module, grad_output)`` for every module, before the hooks of that module.
+    Call ``hook(module, grad_output)`` for every module, before its own hooks.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def register_module_full_backward_pre_hook(hook):
 
 def register_module_full_backward_hook(hook):
     """
-    Call ``hook(module, grad_input, grad_output)`` for every module, before the hooks of that module.
+    Call ``hook(module, grad_input, grad_output)`` for every module, before its own hooks.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ def register_module_full_backward_hook(hook):
 
 def register_module_backward_hook(hook):
     """
-    Call ``hook(module, grad_input, grad_output)`` for every module, when the node that made its result has run.
+    Call ``hook(module, grad_input, grad_output)`` for every module, after the node of its result has run.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ _REGISTRATION = """
     Parameters
     ----------
     hook : callable
-        May return another {kind}, which is registered instead.
+        May return a {kind} to register instead.
 
     Returns
     -------
@@ -174,7 +174,7 @@ _REGISTRATION = """
     >>> names
     {names}
     """
-# What the example shows: the names that are registered with a Sequential of one BatchNorm1d.
+# Names in the example: those registered with a Sequential of one BatchNorm1d.
 _SHOWN = {"parameter": ["weight", "bias"], "buffer": ["running_mean", "running_var", "num_batches_tracked"],
           "module": ["0"]}
 
