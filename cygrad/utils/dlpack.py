@@ -7,7 +7,7 @@ __all__ = ["from_dlpack", "to_dlpack"]
 
 def to_dlpack(tensor):
     """
-    Return a capsule over the memory of a tensor, which another library consumes once.
+    Export a tensor as a DLPack capsule, which another library can import once.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """
-Trees of containers, as in ``torch.utils._pytree``: flattened to leaves, and unflattened.
+Pytrees: nested containers, flattened and unflattened, as in ``torch.utils._pytree``.
 
-Containers are lists, tuples, named tuples, dicts of three kinds, deques, and registered classes; everything else is a
-leaf. The entries of a dict keep their order.
+Containers are list, tuple, named tuples, dict, OrderedDict, defaultdict, deque and registered classes; other values are
+leaves. Dicts keep their order.
 """
 
 from collections import OrderedDict, defaultdict, deque, namedtuple
@@ -39,7 +39,8 @@ SUPPORTED_NODES[namedtuple] = _NAMED_TUPLE
 
 
 def register_pytree_node(cls, flatten_fn, unflatten_fn, **options):
-    """Register a class as a container; ``flatten_fn(node) -> children, context`` and back.
+    """Register a class as a container with ``flatten_fn(node) -> children, context`` and ``unflatten_fn(children,
+    context)``.
 
     Examples
     --------
@@ -90,7 +91,7 @@ class TreeSpec:
         return self.type is None
 
     def unflatten(self, leaves):
-        """Return the tree with these leaves."""
+        """Return the tree with given leaves."""
         return tree_unflatten(leaves, self)
 
 
@@ -112,7 +113,7 @@ def _get_node_type(tree):
 
 
 def _kind(node, is_leaf):
-    """Return the functions of a node's type; None for a leaf."""
+    """Return the functions of the type of a node; None for a leaf."""
     if is_leaf is not None and is_leaf(node):
         return None
     kind = SUPPORTED_NODES.get(type(node))
@@ -144,14 +145,14 @@ def tree_flatten(tree, is_leaf=None):
     try:
         spec = visit(tree)
     except RecursionError:
-        raise ValueError("tree_flatten: containers are nested too deep; perhaps one contains itself.") from None
+        raise ValueError("tree_flatten: containers are nested too deeply, or one contains itself.") from None
     finally:
-        visit = None  # type: ignore[assignment]  # breaks a reference cycle, which would keep the leaves
+        visit = None  # type: ignore[assignment]  # breaks a reference cycle that would hold the leaves
     return leaves, spec
 
 
 def tree_unflatten(leaves, treespec):
-    """Return the tree of a spec with these leaves.
+    """Return the tree of a spec with given leaves.
 
     Examples
     --------
@@ -175,7 +176,7 @@ def tree_unflatten(leaves, treespec):
     try:
         return build(treespec)
     finally:
-        build = None  # type: ignore[assignment]  # breaks a reference cycle, which would keep the leaves
+        build = None  # type: ignore[assignment]  # breaks a reference cycle that would hold the leaves
 
 
 def tree_leaves(tree, is_leaf=None):
@@ -215,7 +216,7 @@ def tree_structure(tree, is_leaf=None):
 
 
 def tree_map(func, tree, *rests, is_leaf=None):
-    """Map a function over the leaves, and over those at the same positions of other trees.
+    """Map a function over the leaves of one or more trees of the same structure.
 
     Examples
     --------
@@ -242,7 +243,7 @@ def _leaves_at(tree, spec):
 
 
 def tree_map_(func, tree, *rests, is_leaf=None):
-    """Call a function for each leaf; -> the tree.
+    """Call a function for each leaf and return the tree.
 
     Examples
     --------
