@@ -285,7 +285,8 @@ INDEX = """API reference
 =============
 
 Every public module, class, function and method has a page: docstring, derivative, example, related names and source.
-Names are those of PyTorch where it has the same thing. See also the :doc:`table of operators </generated/operators>`,
+Names are those of PyTorch where it has the same thing. Examples assume ``import cygrad``, ``from cygrad import nn`` and
+``from cygrad.nn import functional as F``. See also the :doc:`table of operators </generated/operators>`,
 :doc:`derivatives as mathematics </generated/derivatives>` and
 :doc:`gradients where there is no derivative </generated/kinks>`.
 

@@ -1,8 +1,9 @@
 # ruff: noqa: E402, I001 (the order matters: types, operators, functions composed of them)
 """
-cygrad: automatic differentiation on CPUs, with a Cython core.
+cygrad: automatic differentiation on CPUs, with a Cython core and the API of PyTorch.
 
-``import cygrad as torch`` runs the programs of the note "Autograd mechanics".
+Examples in docstrings assume ``import cygrad``, ``from cygrad import nn`` and
+``from cygrad.nn import functional as F``.
 """
 
 import gc as _gc

@@ -35,7 +35,6 @@ def numpy(input, *, force=False):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.ones(2).numpy()
     array([1., 1.], dtype=float32)
     """
@@ -76,7 +75,6 @@ def tolist(input):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.tensor([[1, 2], [3, 4]]).tolist()
     [[1, 2], [3, 4]]
     """

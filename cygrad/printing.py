@@ -75,7 +75,6 @@ def set_printoptions(
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.set_printoptions(precision=2)
     >>> cygrad.tensor([1.12345])
     tensor([1.12])
@@ -101,7 +100,6 @@ def get_printoptions() -> dict:
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.get_printoptions()["precision"]
     4
     """
@@ -119,7 +117,6 @@ def printoptions(**options):
 
     Examples
     --------
-    >>> import cygrad
     >>> with cygrad.printoptions(precision=2):
     ...     print(cygrad.tensor([1.12345]))
     tensor([1.12])
@@ -335,7 +332,6 @@ def tensor_repr(self) -> str:
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.tensor([[1., 2.5], [3., 4.]], requires_grad=True)
     tensor([[1.0000, 2.5000],
             [3.0000, 4.0000]], requires_grad=True)
@@ -360,7 +356,6 @@ def tensor_format(self, spec: str) -> str:
 
     Examples
     --------
-    >>> import cygrad
     >>> f"{cygrad.tensor(2.5):.3f}"
     '2.500'
     """

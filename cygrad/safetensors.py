@@ -32,7 +32,6 @@ class SafetensorError(ValueError):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.safetensors.load(b"no such file")
     Traceback (most recent call last):
         ...
@@ -95,7 +94,6 @@ def save(tensors, metadata=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> data = cygrad.safetensors.save({"w": cygrad.ones(2)})
     >>> cygrad.safetensors.load(data)
     {'w': tensor([1., 1.])}
@@ -243,7 +241,6 @@ def load_file(filename, device="cpu"):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.safetensors.save_file({"w": cygrad.ones(2)}, "model.safetensors")
     >>> cygrad.safetensors.load_file("model.safetensors")
     {'w': tensor([1., 1.])}
@@ -276,7 +273,6 @@ def load(data):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.safetensors.load(cygrad.safetensors.save({"w": cygrad.ones(2)}))
     {'w': tensor([1., 1.])}
     """

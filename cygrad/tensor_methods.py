@@ -71,7 +71,6 @@ def _strides(self):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.ones(2, 3).strides
     (12, 4)
     """
@@ -83,7 +82,6 @@ def _no_name(self):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.ones(2).name is None
     True
     """

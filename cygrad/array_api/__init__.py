@@ -77,7 +77,6 @@ def to_device(self, device, /, *, stream=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.ones(2).to_device("cpu")
     tensor([1., 1.])
     """

@@ -19,7 +19,6 @@ def is_anomaly_enabled():
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.autograd.is_anomaly_enabled()
     False
     """
@@ -36,7 +35,6 @@ def is_anomaly_check_nan_enabled():
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.autograd.is_anomaly_check_nan_enabled()
     True
     """
@@ -113,7 +111,6 @@ class set_detect_anomaly(_Anomaly):
 
     Examples
     --------
-    >>> import cygrad
     >>> with cygrad.autograd.set_detect_anomaly(True):
     ...     cygrad.autograd.is_anomaly_enabled()
     True

@@ -120,7 +120,6 @@ def to_dot(root, names=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.autograd.drawing import to_dot
     >>> x = cygrad.ones(3, requires_grad=True)
     >>> print(to_dot(x.exp(), {"x": x}))
@@ -176,7 +175,6 @@ def to_svg(root, names=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.autograd import graph
     >>> picture = graph.to_svg(cygrad.ones(2, requires_grad=True).exp().sum())
     >>> picture.startswith("<svg"), "ExpBackward0" in picture

@@ -21,7 +21,6 @@ class UnpackedDualTensor(NamedTuple):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.autograd import forward_ad
     >>> with forward_ad.dual_level():
     ...     dual = forward_ad.make_dual(cygrad.tensor(2.0), cygrad.tensor(1.0))
@@ -87,7 +86,6 @@ class dual_level(tangents.Level):
 
     Examples
     --------
-    >>> import cygrad
     >>> import cygrad.autograd.forward_ad as forward
     >>> x = cygrad.tensor([1.0, 2.0])
     >>> with forward.dual_level():
@@ -126,7 +124,6 @@ def make_dual(tensor, tangent, *, level=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> import cygrad.autograd.forward_ad as forward
     >>> with forward.dual_level():
     ...     dual = forward.make_dual(cygrad.tensor(3.0), cygrad.tensor(1.0))
@@ -178,7 +175,6 @@ def unpack_dual(tensor, *, level=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> import cygrad.autograd.forward_ad as forward
     >>> with forward.dual_level():
     ...     forward.unpack_dual(cygrad.tensor(3.0))

@@ -32,7 +32,6 @@ class Function(metaclass=FunctionMeta):
 
     Examples
     --------
-    >>> import cygrad
     >>> class Exp(cygrad.autograd.Function):
     ...     @staticmethod
     ...     def forward(ctx, x):
@@ -208,7 +207,6 @@ class InplaceFunction(Function):
 
     Examples
     --------
-    >>> import cygrad
     >>> class Double(cygrad.autograd.function.InplaceFunction):
     ...     @staticmethod
     ...     def forward(ctx, x):
@@ -255,7 +253,6 @@ def once_differentiable(function):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.autograd import Function
     >>> from cygrad.autograd.function import once_differentiable
     >>> class Double(Function):

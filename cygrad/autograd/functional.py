@@ -54,7 +54,6 @@ def vjp(func, inputs, v=None, create_graph=False, strict=False):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.autograd.functional import vjp
     >>> vjp(lambda x, y: 2 * x + x * y, (cygrad.tensor([1.0, 2.0]), cygrad.tensor([3.0, 4.0])), cygrad.ones(2))
     (tensor([ 5., 12.]), (tensor([5., 6.]), tensor([1., 2.])))
@@ -93,7 +92,6 @@ def jvp(func, inputs, v=None, create_graph=False, strict=False):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.autograd.functional import jvp
     >>> jvp(lambda x: x.exp().sum(), cygrad.tensor([0.0, 0.0]), cygrad.tensor([1.0, 2.0]))
     (tensor(2.), tensor(3.))
@@ -136,7 +134,6 @@ def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, st
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.autograd.functional import jacobian
     >>> jacobian(lambda x: x * x.sum(), cygrad.tensor([1.0, 2.0]))
     tensor([[4., 1.],
@@ -181,7 +178,6 @@ def hessian(func, inputs, create_graph=False, strict=False, vectorize=False, out
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.autograd.functional import hessian
     >>> hessian(lambda x: (x[0] * x[1]) ** 2, cygrad.tensor([1.0, 2.0]))
     tensor([[8., 8.],
@@ -227,7 +223,6 @@ def vhp(func, inputs, v=None, create_graph=False, strict=False):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.autograd.functional import vhp
     >>> vhp(lambda x: x.pow(3).sum(), cygrad.tensor([1.0, 2.0]), cygrad.tensor([1.0, -1.0]))
     (tensor(9.), tensor([  6., -12.]))
@@ -269,7 +264,6 @@ def hvp(func, inputs, v=None, create_graph=False, strict=False):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.autograd.functional import hvp
     >>> hvp(lambda x: x.pow(3).sum(), cygrad.tensor([1.0, 2.0]), cygrad.tensor([1.0, -1.0]))
     (tensor(9.), tensor([  6., -12.]))

@@ -84,7 +84,6 @@ def gradcheck(func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=T
 
     Examples
     --------
-    >>> import cygrad
     >>> x = cygrad.tensor([0.5, 2.0], dtype=cygrad.float64, requires_grad=True)
     >>> cygrad.autograd.gradcheck(cygrad.sin, x)
     True
@@ -170,7 +169,6 @@ fast_mode, masked
 
     Examples
     --------
-    >>> import cygrad
     >>> x = cygrad.tensor([0.5, 2.0], dtype=cygrad.float64, requires_grad=True)
     >>> cygrad.autograd.gradgradcheck(cygrad.sin, x)
     True

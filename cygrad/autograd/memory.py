@@ -104,7 +104,6 @@ def memory_report(root):
 
     Examples
     --------
-    >>> import cygrad
     >>> x = cygrad.ones(1000, requires_grad=True)
     >>> cygrad.autograd.graph.memory_report((x.exp() * x).sin())
     operation     nodes   bytes  of leaves

@@ -115,7 +115,6 @@ def register_multi_grad_hook(tensors, fn, *, mode="all"):
 
     Examples
     --------
-    >>> import cygrad
     >>> a = cygrad.rand(2, 3, requires_grad=True)
     >>> b = cygrad.rand(2, 3, requires_grad=True)
     >>> c, d = a * b, a * b

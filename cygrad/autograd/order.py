@@ -51,7 +51,6 @@ def backward_order(root, inputs=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> x = cygrad.ones(2, requires_grad=True)
     >>> y = x.exp()
     >>> [node.name() for node in cygrad.autograd.graph.backward_order((y * x).sum())]

@@ -57,7 +57,6 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
 
     Examples
     --------
-    >>> import cygrad
     >>> x = cygrad.tensor([1.0, 2.0], requires_grad=True)
     >>> cygrad.autograd.backward((x * x).sum())
     >>> x.grad
@@ -119,7 +118,6 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
 
     Examples
     --------
-    >>> import cygrad
     >>> x = cygrad.tensor(3.0, requires_grad=True)
     >>> cygrad.autograd.grad(x * x, x)
     (tensor(6.),)

@@ -25,7 +25,6 @@ class saved_tensors_hooks(Restoring):
 
     Examples
     --------
-    >>> import cygrad
     >>> def pack(x):
     ...     print("packing", x)
     ...     return x
@@ -57,7 +56,6 @@ class save_on_cpu(saved_tensors_hooks):
 
     Examples
     --------
-    >>> import cygrad
     >>> x = cygrad.ones(2, requires_grad=True)
     >>> y = x * 1
     >>> with cygrad.autograd.graph.save_on_cpu():
@@ -85,7 +83,6 @@ def disable_saved_tensors_hooks(error_message):
 
     Examples
     --------
-    >>> import cygrad
     >>> with cygrad.autograd.graph.disable_saved_tensors_hooks("no hooks here"):
     ...     with cygrad.autograd.graph.saved_tensors_hooks(lambda x: x, lambda x: x):
     ...         pass
@@ -167,7 +164,6 @@ def allow_mutation_on_saved_tensors():
 
     Examples
     --------
-    >>> import cygrad
     >>> x = cygrad.ones(2, requires_grad=True)
     >>> with cygrad.autograd.graph.allow_mutation_on_saved_tensors():
     ...     y = x.clone()

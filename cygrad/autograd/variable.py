@@ -39,7 +39,6 @@ class Variable(metaclass=_VariableMeta):
 
     Examples
     --------
-    >>> import cygrad
     >>> x = cygrad.autograd.Variable(cygrad.ones(2), requires_grad=True)
     >>> x
     tensor([1., 1.], requires_grad=True)

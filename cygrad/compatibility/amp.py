@@ -46,7 +46,6 @@ class autocast(Restoring):
 
     Examples
     --------
-    >>> import cygrad
     >>> x, w = cygrad.ones(2, 2), cygrad.ones(2, 2)
     >>> with cygrad.autocast("cpu"):
     ...     print((x @ w).dtype, (x + w).dtype)
@@ -91,7 +90,6 @@ def is_autocast_enabled(device_type="cpu"):
 
     Examples
     --------
-    >>> import cygrad
     >>> with cygrad.autocast("cpu"):
     ...     cygrad.is_autocast_enabled()
     True
@@ -160,7 +158,6 @@ class GradScaler:
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.GradScaler("cpu").scale(cygrad.tensor(2.0))
     tensor(2.)
     """

@@ -101,7 +101,6 @@ class Timer:
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.compatibility.benchmark import Timer
     >>> Timer("x + 1", globals={"x": cygrad.ones(3)}).timeit(10).number_per_run
     10

@@ -24,7 +24,6 @@ class FlopCounterMode:
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.compatibility.flop_counter import FlopCounterMode
     >>> with FlopCounterMode(display=False) as counter:
     ...     y = cygrad.ones(2, 3) @ cygrad.ones(3, 4)

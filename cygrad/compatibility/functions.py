@@ -77,7 +77,6 @@ def range(start=0, end=None, step=1, **options):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.range(1, 4)
     tensor([1., 2., 3., 4.])
     """
@@ -100,7 +99,6 @@ def empty_strided(size, stride, **options):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.empty_strided((2, 3), (1, 2)).stride()
     (1, 2)
     """
@@ -122,7 +120,6 @@ def empty_permuted(size, physical_layout, **options):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.empty_permuted((2, 3), (1, 0)).stride()
     (1, 2)
     """
@@ -152,7 +149,6 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.frombuffer(bytearray(b"abc"), dtype=cygrad.uint8)
     tensor([97, 98, 99], dtype=cygrad.uint8)
     """
@@ -172,7 +168,6 @@ def narrow_copy(input, dim, start, length):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.narrow_copy(cygrad.arange(4), 0, 1, 2)
     tensor([1, 2])
     """
@@ -205,7 +200,6 @@ def histogramdd(input, bins, *, range=None, weight=None, density=False):
 
     Examples
     --------
-    >>> import cygrad
     >>> points = cygrad.tensor([[0.0, 0.0], [1.0, 1.0], [1.0, 0.9]])
     >>> cygrad.histogramdd(points, 2).hist
     tensor([[1., 0.],

@@ -188,7 +188,6 @@ def stand_in():
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.stand_in()                                   # doctest: +SKIP
     >>> import torch                                        # doctest: +SKIP
     >>> torch.ones(2)                                       # doctest: +SKIP

@@ -88,7 +88,6 @@ def poisson(input, generator=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.poisson(cygrad.zeros(3))
     tensor([0., 0., 0.])
     """

@@ -56,7 +56,6 @@ class finfo(_Limits):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.finfo(cygrad.float64).eps, cygrad.finfo().bits
     (2.220446049250313e-16, 32)
     """
@@ -97,7 +96,6 @@ class iinfo(_Limits):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.iinfo(cygrad.int8)
     iinfo(min=-128, max=127, dtype=int8)
     """

@@ -55,7 +55,6 @@ def segment_reduce(data, reduce, *, lengths=None, indices=None, offsets=None, ax
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.segment_reduce(cygrad.tensor([1.0, 2.0, 3.0]), "sum", lengths=cygrad.tensor([1, 2]))
     tensor([1., 5.])
     """

@@ -179,7 +179,6 @@ def is_storage(obj):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.is_storage(cygrad.ones(2).untyped_storage())
     True
     """

@@ -34,7 +34,6 @@ def use_deterministic_algorithms(mode, *, warn_only=False):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.use_deterministic_algorithms(True)
     >>> cygrad.are_deterministic_algorithms_enabled()
     True

@@ -19,7 +19,6 @@ def new(self, *args, **options):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.ones(2).new([1, 2])
     tensor([1., 2.])
     """
@@ -31,7 +30,6 @@ def storage(self):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.arange(4)[1:].storage().tolist()
     [0, 1, 2, 3]
     """
@@ -43,7 +41,6 @@ def untyped_storage(self):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.ones(2).untyped_storage().nbytes()
     8
     """
@@ -62,7 +59,6 @@ def resize_(self, *sizes, memory_format=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.arange(4).resize_(2, 2)
     tensor([[0, 1],
             [2, 3]])
@@ -92,7 +88,6 @@ def resize_as_(self, tensor, memory_format=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.arange(4).resize_as_(cygrad.ones(2, 2))
     tensor([[0, 1],
             [2, 3]])
@@ -106,7 +101,6 @@ def share_memory_(self):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.ones(2).share_memory_().is_shared()
     True
     """
@@ -119,7 +113,6 @@ def is_shared(self):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.ones(2).is_shared()
     False
     """
@@ -132,7 +125,6 @@ def apply_(self, callable):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.tensor([1.0, 2.0]).apply_(lambda value: value + 1)
     tensor([2., 3.])
     """
@@ -144,7 +136,6 @@ def map_(self, tensor, callable):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.tensor([1.0, 2.0]).map_(cygrad.ones(2), lambda x, y: x - y)
     tensor([0., 1.])
     """
@@ -158,7 +149,6 @@ def as_subclass(self, cls):
 
     Examples
     --------
-    >>> import cygrad
     >>> class Image(cygrad.Tensor):
     ...     pass
     >>> type(cygrad.ones(2).as_subclass(Image)).__name__
@@ -175,7 +165,6 @@ def new_empty_strided(self, size, stride, dtype=None, **options):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.ones(2).new_empty_strided((2, 3), (1, 2)).stride()
     (1, 2)
     """
@@ -188,7 +177,6 @@ def narrow_copy(self, dim, start, length):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.arange(4).narrow_copy(0, 1, 2)
     tensor([1, 2])
     """
@@ -225,7 +213,6 @@ def dim_order(self, ambiguity_check=False):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.ones(2, 3).t().dim_order()
     (1, 0)
     """
@@ -237,7 +224,6 @@ def to_dense(self, dtype=None, *, masked_grad=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.ones(2).to_dense()
     tensor([1., 1.])
     """
@@ -249,7 +235,6 @@ def prelu(self, weight):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.tensor([-2.0, 3.0]).prelu(cygrad.tensor(0.5))
     tensor([-1.,  3.])
     """
@@ -261,7 +246,6 @@ def record_stream(self, stream):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.ones(2).record_stream(None)
     """
 
@@ -271,7 +255,6 @@ def is_distributed(self):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.ones(2).is_distributed()
     False
     """
@@ -283,7 +266,6 @@ def storage_type(self):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.ones(2).storage_type().__name__
     'TypedStorage'
     """
@@ -295,7 +277,6 @@ def map2_(self, x, y, callable):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.tensor([1.0, 2.0]).map2_(cygrad.ones(2), cygrad.ones(2), lambda x, y, z: x + y + z)
     tensor([3., 4.])
     """
@@ -309,7 +290,6 @@ def module_load(self, other, assign=False):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.zeros(2).module_load(cygrad.ones(2))
     tensor([1., 1.])
     """
@@ -322,7 +302,6 @@ def reinforce(self, reward):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.ones(2).reinforce(1.0)
     Traceback (most recent call last):
         ...
@@ -336,7 +315,6 @@ def to_sparse(self, sparse_dim=None, *, layout=None, blocksize=None, dense_dim=N
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.tensor([0.0, 2.0]).to_sparse().indices()
     tensor([[1]])
     """
@@ -348,7 +326,6 @@ def to_sparse_coo(self):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.tensor([0.0, 2.0]).to_sparse_coo().values()
     tensor([2.])
     """
@@ -360,7 +337,6 @@ def to_sparse_csr(self, dense_dim=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.tensor([[0.0, 2.0], [0.0, 3.0]]).to_sparse_csr().crow_indices()
     tensor([0, 1, 2])
     """
@@ -372,7 +348,6 @@ def to_sparse_csc(self, dense_dim=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.tensor([[0.0, 2.0], [0.0, 3.0]]).to_sparse_csc().ccol_indices()
     tensor([0, 0, 2])
     """
@@ -384,7 +359,6 @@ def sparse_dim(self):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.ones(2, 3).sparse_dim()
     0
     """
@@ -396,7 +370,6 @@ def dense_dim(self):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.ones(2, 3).dense_dim()
     2
     """
@@ -408,7 +381,6 @@ def const_data_ptr(self):
 
     Examples
     --------
-    >>> import cygrad
     >>> x = cygrad.ones(2)
     >>> x.const_data_ptr() == x.data_ptr()
     True
@@ -421,7 +393,6 @@ def sparse_mask(self, mask):
 
     Examples
     --------
-    >>> import cygrad
     >>> x = cygrad.tensor([[1.0, 2.0], [3.0, 4.0]])
     >>> x.sparse_mask(cygrad.eye(2).to_sparse()).to_dense()
     tensor([[1., 0.],

@@ -33,7 +33,6 @@ def assert_close(actual, expected, *, allow_subclasses=True, rtol=None, atol=Non
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.testing.assert_close(cygrad.ones(2), cygrad.ones(2) + 1e-7)
     >>> cygrad.testing.assert_close(cygrad.ones(2), cygrad.tensor([1.0, 2.0]))
     Traceback (most recent call last):
@@ -115,7 +114,6 @@ def make_tensor(*shape, dtype, device=None, low=None, high=None, requires_grad=F
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.testing.make_tensor(2, 3, dtype=cygrad.float64, low=0).shape
     (2, 3)
     """

@@ -34,7 +34,6 @@ class CompileError(RuntimeError):
 
     Examples
     --------
-    >>> import cygrad
     >>> @cygrad.compile(fullgraph=True)
     ... def f(x):
     ...     return x.item()
@@ -84,7 +83,6 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend=None, mode=Non
 
     Examples
     --------
-    >>> import cygrad
     >>> w = cygrad.tensor([1.0, 2.0], requires_grad=True)
     >>> optimizer = cygrad.optim.SGD([w], lr=0.1)
     >>> @cygrad.compile
@@ -121,7 +119,6 @@ class Compiled(CompiledCallable):
 
     Examples
     --------
-    >>> import cygrad
     >>> f = cygrad.compile(lambda x: x * 2 + 1)
     >>> isinstance(f, cygrad.compiling.Compiled), f(cygrad.ones(2))
     (True, tensor([3., 3.]))
@@ -221,8 +218,6 @@ class CompiledModule(cygrad.nn.Module):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> model = cygrad.compile(nn.Linear(3, 2))
     >>> isinstance(model, cygrad.compiling.CompiledModule), model(cygrad.ones(1, 3)).shape
     (True, (1, 2))

@@ -30,7 +30,6 @@ class Explanation:
 
     Examples
     --------
-    >>> import cygrad
     >>> f = cygrad.compile(lambda x: x * 2 + 1)
     >>> for _ in range(3):
     ...     y = f(cygrad.ones(2))
@@ -115,7 +114,6 @@ def draw(compiled, number=0):
 
     Examples
     --------
-    >>> import cygrad
     >>> double = cygrad.compile(lambda x: x * 2 + 1)
     >>> y = double(cygrad.ones(2))
     >>> cygrad.compiling.draw(double)[:4]
@@ -147,7 +145,6 @@ def explain(compiled):
 
     Examples
     --------
-    >>> import cygrad
     >>> double = cygrad.compile(lambda x: x * 2 + 1)
     >>> for _ in range(3):
     ...     y = double(cygrad.ones(2))

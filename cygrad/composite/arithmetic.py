@@ -54,7 +54,6 @@ def div(input, other, *, rounding_mode=None, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.div(cygrad.tensor([5, -5]), 2)
     tensor([ 2.5000, -2.5000])
     >>> cygrad.div(cygrad.tensor([5, -5]), 2, rounding_mode="floor")
@@ -77,7 +76,6 @@ def div_(input, other, *, rounding_mode=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.tensor([1., 3.]).div_(2)
     tensor([0.5000, 1.5000])
     """
@@ -126,7 +124,6 @@ def add(input, other, *more, alpha=1, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.add(cygrad.tensor([1., 2.]), cygrad.tensor([1., 1.]), alpha=10)
     tensor([11., 12.])
     """
@@ -145,7 +142,6 @@ def add_(input, other, *more, alpha=1):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.tensor([1., 2.]).add_(1)
     tensor([2., 3.])
     """
@@ -165,7 +161,6 @@ def sub(input, other, *more, alpha=1, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.sub(cygrad.tensor([11., 12.]), cygrad.tensor([1., 1.]), alpha=10)
     tensor([1., 2.])
     """
@@ -184,7 +179,6 @@ def sub_(input, other, *more, alpha=1):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.tensor([1., 2.]).sub_(1)
     tensor([0., 1.])
     """
@@ -203,7 +197,6 @@ def rsub(input, other, *, alpha=1):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.rsub(cygrad.tensor([1.0, 2.0]), 10)
     tensor([9., 8.])
     """
@@ -232,7 +225,6 @@ def pow(input, exponent, *, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.pow(cygrad.tensor([1., 2., 3.]), 2)
     tensor([1., 4., 9.])
     >>> cygrad.pow(2, cygrad.tensor([1., 2., 3.]))
@@ -260,7 +252,6 @@ def pow_(input, exponent):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.tensor([1., 2.]).pow_(2)
     tensor([1., 4.])
     """
@@ -302,7 +293,6 @@ def clamp(input, min=None, max=None, *, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.clamp(cygrad.tensor([-1., 0.5, 2.]), 0, 1)
     tensor([0.0000, 0.5000, 1.0000])
     """
@@ -321,7 +311,6 @@ def clamp_(input, min=None, max=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.tensor([-1., 2.]).clamp_(0, 1)
     tensor([0., 1.])
     """
@@ -350,7 +339,6 @@ def gelu(input, *, approximate="none"):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.gelu(cygrad.tensor([0., 1.]))
     tensor([0.0000, 0.8413])
     """
@@ -389,7 +377,6 @@ def isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.isclose(cygrad.tensor([1., 2.]), cygrad.tensor([1., 2.1]))
     tensor([ True, False])
     """
@@ -423,7 +410,6 @@ def allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.allclose(cygrad.tensor([1., 2.]), cygrad.tensor([1., 2. + 1e-6]))
     True
     """
@@ -444,7 +430,6 @@ def equal(input, other):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.equal(cygrad.tensor([1, 2]), cygrad.tensor([1, 2]))
     True
     """

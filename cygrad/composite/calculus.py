@@ -48,7 +48,6 @@ def diff(input, n=1, dim=-1, prepend=None, append=None, *, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.diff(cygrad.tensor([1, 4, 9]))
     tensor([3, 5])
     """
@@ -158,7 +157,6 @@ def gradient(input, *, spacing=1, dim=None, edge_order=1):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.gradient(cygrad.tensor([1., 4., 9., 16.]))
     (tensor([3., 4., 6., 7.]),)
     """
@@ -227,7 +225,6 @@ def trapezoid(y, x=None, *, dx=None, dim=-1):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.trapezoid(cygrad.tensor([1., 2., 3.]))
     tensor(4.)
     """
@@ -269,7 +266,6 @@ def cumulative_trapezoid(y, x=None, *, dx=None, dim=-1):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.cumulative_trapezoid(cygrad.tensor([1., 2., 3.]))
     tensor([1.5000, 4.0000])
     """

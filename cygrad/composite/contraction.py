@@ -242,7 +242,7 @@ def einsum(*args):
     Raises
     ------
     RuntimeError
-        If subscripts are invalid or do not fit the operands.
+        If subscripts are invalid or do not match the operands.
     ValueError
         If there is no operand.
 
@@ -253,7 +253,6 @@ def einsum(*args):
 
     Examples
     --------
-    >>> import cygrad
     >>> a = cygrad.tensor([[1., 2.], [3., 4.]])
     >>> cygrad.einsum("ij,jk->ik", a, a)
     tensor([[ 7., 10.],

@@ -28,7 +28,6 @@ def argwhere(input):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.argwhere(cygrad.tensor([[0, 1], [2, 0]]))
     tensor([[0, 1],
             [1, 0]])
@@ -66,11 +65,10 @@ def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=N
     Raises
     ------
     RuntimeError
-        If shapes or dtypes do not fit, or `side` and `right` contradict.
+        If shapes or dtypes do not match, or `side` and `right` contradict each other.
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.searchsorted(cygrad.tensor([1, 3, 5]), cygrad.tensor([3, 4]))
     tensor([1, 2])
     """
@@ -124,7 +122,6 @@ def bucketize(input, boundaries, *, out_int32=False, right=False, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.bucketize(cygrad.tensor([1, 3, 6]), cygrad.tensor([1, 3, 5]))
     tensor([0, 1, 3])
     """
@@ -161,7 +158,6 @@ def bincount(input, weights=None, minlength=0):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.bincount(cygrad.tensor([0, 2, 2]))
     tensor([1, 0, 2])
     """
@@ -231,7 +227,6 @@ def histc(input, bins=100, min=0, max=0, *, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.histc(cygrad.tensor([1., 2., 1.]), bins=4, min=0, max=3)
     tensor([0., 2., 1., 0.])
     """
@@ -277,7 +272,6 @@ def histogram(input, bins, *, range=None, weight=None, density=False, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.histogram(cygrad.tensor([1., 2., 1.]), bins=4, range=(0., 4.)).hist
     tensor([0., 2., 1., 0.])
     """
@@ -340,7 +334,6 @@ def unique_consecutive(input, return_inverse=False, return_counts=False, dim=Non
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.unique_consecutive(cygrad.tensor([1, 1, 2, 1]), return_counts=True)
     (tensor([1, 2, 1]), tensor([2, 1, 1]))
     """

@@ -40,7 +40,6 @@ def diag_embed(input, offset=0, dim1=-2, dim2=-1):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.diag_embed(cygrad.tensor([1, 2]))
     tensor([[1, 0],
             [0, 2]])
@@ -81,7 +80,6 @@ def diag(input, diagonal=0, *, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.diag(cygrad.tensor([[1, 2], [3, 4]]))
     tensor([1, 4])
     >>> cygrad.diag(cygrad.tensor([1, 2]), 1)
@@ -109,7 +107,6 @@ def diagflat(input, offset=0):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.diagflat(cygrad.tensor([[1, 2]]))
     tensor([[1, 0],
             [0, 2]])
@@ -139,7 +136,6 @@ def trace(input):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.trace(cygrad.tensor([[1, 2], [3, 4]]))
     tensor(5)
     """
@@ -176,7 +172,6 @@ def diagonal_scatter(input, src, offset=0, dim1=0, dim2=1):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.diagonal_scatter(cygrad.zeros(2, 2), cygrad.ones(2))
     tensor([[1., 0.],
             [0., 1.]])
@@ -196,7 +191,6 @@ def select_scatter(input, src, dim, index):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.select_scatter(cygrad.zeros(2, 2), cygrad.ones(2), 0, 1)
     tensor([[0., 0.],
             [1., 1.]])
@@ -218,7 +212,6 @@ def slice_scatter(input, src, dim=0, start=None, end=None, step=1):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.slice_scatter(cygrad.zeros(4), cygrad.ones(2), start=1, end=3)
     tensor([0., 1., 1., 0.])
     """
@@ -238,7 +231,6 @@ def as_strided_scatter(input, src, size, stride, storage_offset=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.as_strided_scatter(cygrad.zeros(4), cygrad.ones(2), (2,), (2,))
     tensor([1., 0., 1., 0.])
     """
@@ -268,7 +260,6 @@ def fill_diagonal_(input, fill_value, wrap=False):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.zeros(2, 2).fill_diagonal_(5)
     tensor([[5., 0.],
             [0., 5.]])
@@ -327,7 +318,6 @@ def tril_indices(row, col, offset=0, *, dtype=None, device=None, layout=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.tril_indices(2, 2)
     tensor([[0, 1, 1],
             [0, 0, 1]])
@@ -357,7 +347,6 @@ def triu_indices(row, col, offset=0, *, dtype=None, device=None, layout=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.triu_indices(2, 2)
     tensor([[0, 0, 1],
             [0, 1, 1]])

@@ -29,7 +29,6 @@ def dist(input, other, p=2):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.dist(cygrad.tensor([3., 0.]), cygrad.tensor([0., 4.]))
     tensor(5.)
     """
@@ -70,7 +69,6 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.cdist(cygrad.tensor([[0., 0.]]), cygrad.tensor([[3., 4.], [0., 1.]]))
     tensor([[5., 1.]])
     """
@@ -118,7 +116,6 @@ def pdist(input, p=2.0):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.pdist(cygrad.tensor([[0., 0.], [3., 4.], [0., 1.]]))
     tensor([5.0000, 1.0000, 4.2426])
     """
@@ -163,7 +160,6 @@ def renorm(input, p, dim, maxnorm, *, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.renorm(cygrad.tensor([[3., 4.], [0.3, 0.4]]), 2, 0, 1)
     tensor([[0.6000, 0.8000],
             [0.3000, 0.4000]])

@@ -69,7 +69,6 @@ def to(self, *args, dtype=None, device=None, non_blocking=False, copy=False, mem
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.tensor([1.5, 2.]).to(cygrad.int64)
     tensor([1, 2])
     """
@@ -131,7 +130,6 @@ def as_type(self, dtype=None, non_blocking=False, memory_format=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.tensor([1.5]).type()
     'cygrad.FloatTensor'
     >>> cygrad.tensor([1.5]).type(cygrad.int64)
@@ -163,7 +161,6 @@ def type_as(self, other):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.tensor([1, 2]).type_as(cygrad.tensor(0.5))
     tensor([1., 2.])
     """
@@ -181,7 +178,6 @@ def cpu(self, memory_format=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> x = cygrad.tensor([1.])
     >>> x.cpu() is x
     True
@@ -200,7 +196,6 @@ def _elsewhere(name):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.tensor([1.]).{name}()
     Traceback (most recent call last):
     UnavailableDevice: {name}: no such device (got '{name}', expected 'cpu'). This library computes on the CPU: choose \
@@ -218,7 +213,6 @@ def dlpack_device(self):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.tensor(1.).__dlpack_device__()
     (1, 0)
     """
@@ -246,7 +240,6 @@ def _conversion(name, dtype):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.tensor([0, 1]).{name}().dtype
     cygrad.{dtype.name}
     """
@@ -290,7 +283,6 @@ def result_type(tensor1, tensor2):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.result_type(cygrad.tensor([1]), 1.5)
     cygrad.float32
     """
@@ -336,7 +328,6 @@ def can_cast(from_, to):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.can_cast(cygrad.float64, cygrad.float32), cygrad.can_cast(cygrad.float32, cygrad.int64)
     (True, False)
     """
@@ -353,7 +344,6 @@ def is_tensor(obj):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.is_tensor(cygrad.tensor(1.)), cygrad.is_tensor(1.)
     (True, False)
     """
@@ -372,7 +362,6 @@ def is_floating_point(input):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.is_floating_point(cygrad.tensor([1, 2]))
     False
     """
@@ -385,7 +374,6 @@ def is_complex(input):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.is_complex(cygrad.tensor([1j]))
     True
     """
@@ -402,7 +390,6 @@ def numel(input):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.numel(cygrad.zeros(2, 3))
     6
     """

@@ -32,7 +32,6 @@ def rot90(input, k=1, dims=(0, 1)):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.rot90(cygrad.tensor([[1, 2], [3, 4]]))
     tensor([[2, 4],
             [1, 3]])
@@ -74,7 +73,6 @@ def fliplr(input):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.fliplr(cygrad.tensor([[1, 2], [3, 4]]))
     tensor([[2, 1],
             [4, 3]])
@@ -100,7 +98,6 @@ def flipud(input):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.flipud(cygrad.tensor([[1, 2], [3, 4]]))
     tensor([[3, 4],
             [1, 2]])
@@ -116,7 +113,6 @@ def ravel(input):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.ravel(cygrad.tensor([[1, 2], [3, 4]]))
     tensor([1, 2, 3, 4])
     """
@@ -143,7 +139,6 @@ def adjoint(input):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.adjoint(cygrad.tensor([[1, 2j]]))
     tensor([[1.-0.j],
             [0.-2.j]])

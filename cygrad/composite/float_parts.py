@@ -86,7 +86,6 @@ def ldexp(input, other, *, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.ldexp(cygrad.tensor([3.0]), cygrad.tensor([2]))
     tensor([12.])
     """
@@ -122,7 +121,6 @@ def frexp(input, *, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.frexp(cygrad.tensor([3.0, -10.0]))
     frexp(mantissa=tensor([ 0.7500, -0.6250]), exponent=tensor([2, 4], dtype=cygrad.int32))
     """
@@ -155,7 +153,6 @@ def float_power(input, exponent, *, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.float_power(cygrad.tensor([2, 4]), -0.5)
     tensor([0.7071, 0.5000], dtype=cygrad.float64)
     """
@@ -209,7 +206,6 @@ def logit(input, eps=None, *, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.logit(cygrad.tensor([0.5, 0.9]))
     tensor([0.0000, 2.1972])
     >>> cygrad.logit(cygrad.tensor([0.0, 0.9]), eps=0.1)
@@ -244,7 +240,6 @@ def nan_to_num(input, nan=0.0, posinf=None, neginf=None, *, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nan_to_num(cygrad.tensor([float("nan"), float("inf"), 1.0]), posinf=9)
     tensor([0., 9., 1.])
     """
@@ -275,7 +270,6 @@ def isreal(input):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.isreal(cygrad.tensor([1 + 0j, 1j]))
     tensor([ True, False])
     """
@@ -303,7 +297,6 @@ def isin(elements, test_elements, *, assume_unique=False, invert=False):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.isin(cygrad.tensor([1, 2, 3]), cygrad.tensor([3, 1]))
     tensor([ True, False,  True])
     """

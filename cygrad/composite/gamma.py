@@ -30,7 +30,6 @@ def polygamma(n, input, *, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.polygamma(1, cygrad.tensor([1.0, 0.5]))
     tensor([1.6449, 4.9348])
     """
@@ -75,7 +74,6 @@ def mvlgamma(input, p, *, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.mvlgamma(cygrad.tensor([1.0, 2.0]), 2)
     tensor([1.1447, 0.4516])
     """
@@ -118,7 +116,6 @@ def igamma(input, other, *, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.igamma(cygrad.tensor([1.0, 2.0]), cygrad.tensor([1.0, 1.0]))
     tensor([0.6321, 0.2642])
     """
@@ -149,7 +146,6 @@ def igammac(input, other, *, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.igammac(cygrad.tensor([1.0, 2.0]), cygrad.tensor([1.0, 1.0]))
     tensor([0.3679, 0.7358])
     """
@@ -180,7 +176,6 @@ def zeta(input, other, *, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.special.zeta(cygrad.tensor([2.0, 4.0]), 1)
     tensor([1.6449, 1.0823])
     """

@@ -22,7 +22,6 @@ def unsqueeze_(input, dim):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.tensor([1, 2]).unsqueeze_(0).shape
     (1, 2)
     """
@@ -44,7 +43,6 @@ def squeeze_(input, dim=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.zeros(1, 2, 1).squeeze_().shape
     (2,)
     """
@@ -65,7 +63,6 @@ def transpose_(input, dim0, dim1):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.zeros(1, 2).transpose_(0, 1).shape
     (2, 1)
     """
@@ -90,7 +87,6 @@ def t_(input):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.zeros(1, 2).t_().shape
     (2, 1)
     """
@@ -114,7 +110,6 @@ def as_strided_(input, size, stride, storage_offset=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.arange(4).as_strided_((2,), (2,))
     tensor([0, 2])
     """

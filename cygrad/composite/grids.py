@@ -50,7 +50,6 @@ def meshgrid(*tensors, indexing=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> a, b = cygrad.meshgrid(cygrad.tensor([1, 2]), cygrad.tensor([3, 4, 5]), indexing="ij")
     >>> a
     tensor([[1, 1, 1],
@@ -87,7 +86,6 @@ def cartesian_prod(*tensors):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.cartesian_prod(cygrad.tensor([1, 2]), cygrad.tensor([4, 5]))
     tensor([[1, 4],
             [1, 5],
@@ -124,7 +122,6 @@ def combinations(input, r=2, with_replacement=False):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.combinations(cygrad.tensor([1, 2, 3]))
     tensor([[1, 2],
             [1, 3],
@@ -180,7 +177,6 @@ def vander(x, N=None, increasing=False):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.vander(cygrad.tensor([2., 3.]), 3)
     tensor([[4., 2., 1.],
             [9., 3., 1.]])

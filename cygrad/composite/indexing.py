@@ -50,7 +50,6 @@ def index_copy(input, dim, index, source, *, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.index_copy(cygrad.zeros(3), 0, cygrad.tensor([2, 0]), cygrad.tensor([5., 7.]))
     tensor([7., 0., 5.])
     """
@@ -100,7 +99,6 @@ def index_fill(input, dim, index, value):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.index_fill(cygrad.zeros(3), 0, cygrad.tensor([2, 0]), 5)
     tensor([5., 0., 5.])
     """
@@ -142,7 +140,6 @@ def take(input, index, *, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.take(cygrad.tensor([[1, 2], [3, 4]]), cygrad.tensor([0, -1]))
     tensor([1, 4])
     """
@@ -177,7 +174,6 @@ def put(input, index, source, accumulate=False):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.put(cygrad.zeros(2, 2), cygrad.tensor([1, 2]), cygrad.tensor([5., 6.]))
     tensor([[0., 5.],
             [6., 0.]])
@@ -217,7 +213,6 @@ def masked_scatter(input, mask, source):
 
     Examples
     --------
-    >>> import cygrad
     >>> mask = cygrad.tensor([True, False, True])
     >>> cygrad.masked_scatter(cygrad.zeros(3), mask, cygrad.tensor([5., 6., 7.]))
     tensor([5., 0., 6.])
@@ -265,7 +260,6 @@ def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.repeat_interleave(cygrad.tensor([1, 2]), cygrad.tensor([2, 1]))
     tensor([1, 1, 2])
     """

@@ -30,7 +30,6 @@ def is_nonzero(input):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.is_nonzero(cygrad.tensor([2.0]))
     True
     """
@@ -49,7 +48,6 @@ def is_same_size(input, other):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.is_same_size(cygrad.zeros(2), cygrad.zeros(2, 1))
     False
     """
@@ -63,7 +61,6 @@ def is_signed(input):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.is_signed(cygrad.zeros(2, dtype=cygrad.uint8))
     False
     """
@@ -77,7 +74,6 @@ def is_inference(input):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.is_inference(cygrad.zeros(2))
     False
     """
@@ -90,7 +86,6 @@ def is_conj(input):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.is_conj(cygrad.tensor([1j]).conj())
     False
     """
@@ -104,7 +99,6 @@ def is_neg(input):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.is_neg(-cygrad.tensor([1.]))
     False
     """
@@ -118,7 +112,6 @@ def resolve_conj(input):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.resolve_conj(cygrad.tensor([1j]).conj())
     tensor([0.-1.j])
     """
@@ -131,7 +124,6 @@ def resolve_neg(input):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.resolve_neg(cygrad.tensor([1.]))
     tensor([1.])
     """
@@ -149,7 +141,6 @@ def conj_physical(input, *, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.conj_physical(cygrad.tensor([1 + 2j]))
     tensor([1.-2.j])
     """
@@ -175,7 +166,6 @@ def fill(input, value):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.fill(cygrad.zeros(2), 5)
     tensor([5., 5.])
     """
@@ -196,7 +186,6 @@ def ndimension(input):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.zeros(2, 3).ndimension()
     2
     """
@@ -212,7 +201,6 @@ def get_device(input):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.zeros(2).get_device()
     -1
     """
@@ -228,7 +216,6 @@ def is_pinned(input):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.zeros(2).is_pinned()
     False
     """
@@ -244,7 +231,6 @@ def pin_memory(input):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.zeros(2).pin_memory()
     tensor([0., 0.])
     """
@@ -264,7 +250,6 @@ def is_set_to(input, tensor):
 
     Examples
     --------
-    >>> import cygrad
     >>> x = cygrad.zeros(2)
     >>> x.is_set_to(x.detach())
     True
@@ -294,7 +279,6 @@ def sum_to_size(input, *size):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.ones(2, 3).sum_to_size(1, 3)
     tensor([[2., 2., 2.]])
     """

@@ -64,11 +64,10 @@ def addmv(input, mat, vec, *more, beta=1, alpha=1, out=None):
     Raises
     ------
     RuntimeError
-        If shapes or dtypes do not fit.
+        If shapes or dtypes do not match.
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.addmv(cygrad.ones(1), cygrad.tensor([[1., 2.]]), cygrad.tensor([3., 4.]))
     tensor([12.])
     """
@@ -92,11 +91,10 @@ def addr(input, vec1, vec2, *more, beta=1, alpha=1, out=None):
     Raises
     ------
     RuntimeError
-        If shapes or dtypes do not fit.
+        If shapes or dtypes do not match.
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.addr(cygrad.zeros(2, 2), cygrad.tensor([1., 2.]), cygrad.tensor([3., 4.]))
     tensor([[3., 4.],
             [6., 8.]])
@@ -122,11 +120,10 @@ def baddbmm(input, batch1, batch2, *more, beta=1, alpha=1, out=None):
     Raises
     ------
     RuntimeError
-        If shapes or dtypes do not fit.
+        If shapes or dtypes do not match.
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.baddbmm(cygrad.zeros(1), cygrad.ones(1, 1, 2), cygrad.ones(1, 2, 1))
     tensor([[[2.]]])
     """
@@ -151,11 +148,10 @@ def addbmm(input, batch1, batch2, *more, beta=1, alpha=1, out=None):
     Raises
     ------
     RuntimeError
-        If shapes or dtypes do not fit.
+        If shapes or dtypes do not match.
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.addbmm(cygrad.zeros(1), cygrad.ones(3, 1, 2), cygrad.ones(3, 2, 1))
     tensor([[6.]])
     """
@@ -180,11 +176,10 @@ def chain_matmul(*matrices, out=None):
     Raises
     ------
     RuntimeError
-        If something is no matrix, or sizes do not fit.
+        If an argument is not a matrix, or sizes do not match.
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.chain_matmul(cygrad.ones(1, 2), cygrad.ones(2, 3), cygrad.ones(3, 1))
     tensor([[6.]])
     """
@@ -254,11 +249,10 @@ def tensordot(a, b, dims=2, out=None):
     Raises
     ------
     RuntimeError
-        If sizes do not fit.
+        If sizes do not match.
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.tensordot(cygrad.ones(2, 3), cygrad.ones(3, 4), dims=1).shape
     (2, 4)
     """
@@ -304,7 +298,6 @@ def inner(input, other, *, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.inner(cygrad.tensor([1., 2.]), cygrad.tensor([3., 4.]))
     tensor(11.)
     """
@@ -335,7 +328,6 @@ def kron(input, other, *, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.kron(cygrad.eye(2), cygrad.tensor([[1., 2.]]))
     tensor([[1., 2., 0., 0.],
             [0., 0., 1., 2.]])
@@ -374,7 +366,6 @@ def cross(input, other, dim=None, *, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.cross(cygrad.tensor([1., 0., 0.]), cygrad.tensor([0., 1., 0.]))
     tensor([0., 0., 1.])
     """

@@ -41,11 +41,10 @@ def lstm_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
     Raises
     ------
     RuntimeError
-        If shapes or types do not fit.
+        If shapes or dtypes do not match.
 
     Examples
     --------
-    >>> import cygrad
     >>> state = cygrad.zeros(1, 1), cygrad.ones(1, 1)
     >>> cygrad.lstm_cell(cygrad.ones(1, 2), state, cygrad.zeros(4, 2), cygrad.zeros(4, 1))
     (tensor([[0.2311]]), tensor([[0.5000]]))
@@ -78,11 +77,10 @@ def gru_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
     Raises
     ------
     RuntimeError
-        If shapes or types do not fit.
+        If shapes or dtypes do not match.
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.gru_cell(cygrad.ones(1, 2), cygrad.ones(1, 1), cygrad.zeros(3, 2), cygrad.zeros(3, 1))
     tensor([[0.5000]])
     """
@@ -110,11 +108,10 @@ def rnn_tanh_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
     Raises
     ------
     RuntimeError
-        If shapes or types do not fit.
+        If shapes or dtypes do not match.
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.rnn_tanh_cell(cygrad.ones(1, 2), cygrad.ones(1, 1), cygrad.ones(1, 2), cygrad.zeros(1, 1))
     tensor([[0.9640]])
     """
@@ -142,11 +139,10 @@ def rnn_relu_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
     Raises
     ------
     RuntimeError
-        If shapes or types do not fit.
+        If shapes or dtypes do not match.
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.rnn_relu_cell(cygrad.ones(1, 2), cygrad.ones(1, 1), cygrad.ones(1, 2), cygrad.zeros(1, 1))
     tensor([[2.]])
     """

@@ -77,7 +77,6 @@ def max(input, dim=None, keepdim=False, *, other=None, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> x = cygrad.tensor([[1., 4.], [3., 2.]])
     >>> cygrad.max(x)
     tensor(4.)
@@ -117,7 +116,6 @@ def min(input, dim=None, keepdim=False, *, other=None, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.min(cygrad.tensor([[1., 4.], [3., 2.]]), 1).values
     tensor([1., 2.])
     """
@@ -148,7 +146,6 @@ def aminmax(input, *, dim=None, keepdim=False, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.aminmax(cygrad.tensor([3., 1., 2.])).max
     tensor(3.)
     """
@@ -193,7 +190,6 @@ def var(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=N
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.var(cygrad.tensor([1., 2., 3.]))
     tensor(1.)
     """
@@ -219,7 +215,6 @@ def std(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=N
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.std(cygrad.tensor([1., 2., 3.]))
     tensor(1.)
     """
@@ -246,7 +241,6 @@ def var_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.var_mean(cygrad.tensor([1., 2., 3.]))
     (tensor(1.), tensor(2.))
     """
@@ -274,7 +268,6 @@ def std_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.std_mean(cygrad.tensor([1., 2., 3.]))
     (tensor(1.), tensor(2.))
     """
@@ -320,7 +313,6 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.norm(cygrad.tensor([[3.0, 4.0], [6.0, 8.0]]), 2, 1)
     tensor([ 5., 10.])
     """

@@ -30,7 +30,6 @@ def round(input, decimals=0, *, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.round(cygrad.tensor([0.5, 1.5, -2.6]))
     tensor([ 0.,  2., -3.])
     >>> cygrad.round(cygrad.tensor([1.234, 5.678]), decimals=1)
@@ -64,7 +63,6 @@ def round_(input, decimals=0):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.tensor([0.5, 1.5, -2.6]).round_()
     tensor([ 0.,  2., -3.])
     """

@@ -59,7 +59,6 @@ def scatter_reduce(input, dim, index, src, reduce, *, include_self=True, out=Non
 
     Examples
     --------
-    >>> import cygrad
     >>> x, src = cygrad.tensor([1., 2.]), cygrad.tensor([3., 4.])
     >>> cygrad.scatter_reduce(x, 0, cygrad.tensor([0, 0]), src, "mean", include_self=False)
     tensor([3.5000, 2.0000])
@@ -126,7 +125,6 @@ def index_reduce(input, dim, index, source, reduce, *, include_self=True, out=No
 
     Examples
     --------
-    >>> import cygrad
     >>> x = cygrad.tensor([1., 2.])
     >>> cygrad.index_reduce(x, 0, cygrad.tensor([0, 0]), cygrad.tensor([3., 4.]), "prod")
     tensor([12.,  2.])
@@ -171,7 +169,6 @@ def scatter(input, dim, index, src=None, *, value=None, reduce=None, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> x = cygrad.tensor([[1, 2], [3, 4]])
     >>> cygrad.scatter(x, 1, cygrad.tensor([[0], [1]]), 9)
     tensor([[9, 2],
@@ -209,7 +206,6 @@ def scatter_(input, dim, index, src=None, *, value=None, reduce=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.zeros(3).scatter_(0, cygrad.tensor([1]), 5.)
     tensor([0., 5., 0.])
     """

@@ -29,11 +29,10 @@ def where(condition, input=None, other=None, *, out=None):
     Raises
     ------
     RuntimeError
-        If shapes do not fit.
+        If shapes do not match.
 
     Examples
     --------
-    >>> import cygrad
     >>> x = cygrad.tensor([1., -2.])
     >>> cygrad.where(x > 0, x, 0.)
     tensor([1., 0.])
@@ -62,7 +61,6 @@ def _where_method(self, condition, other):
 
     Examples
     --------
-    >>> import cygrad
     >>> x = cygrad.tensor([1.0, -2.0])
     >>> x.where(x > 0, 0.0)
     tensor([1., 0.])
@@ -88,7 +86,6 @@ def nonzero(input, *, as_tuple=False, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nonzero(cygrad.tensor([[0, 1], [2, 0]]))
     tensor([[0, 1],
             [1, 0]])
@@ -120,7 +117,6 @@ def nonzero_static(input, *, size, fill_value=-1):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nonzero_static(cygrad.tensor([0, 1, 2]), size=3)
     tensor([[ 1],
             [ 2],
@@ -157,7 +153,6 @@ def unravel_index(indices, shape):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.unravel_index(cygrad.tensor([4, 1]), (2, 3))
     (tensor([1, 0]), tensor([1, 1]))
     """

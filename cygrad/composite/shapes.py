@@ -35,7 +35,6 @@ def expand_as(input, other):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.tensor([1., 2.]).expand_as(cygrad.zeros(2, 2))
     tensor([[1., 2.],
             [1., 2.]])
@@ -54,7 +53,6 @@ def view_as(input, other):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.arange(4).view_as(cygrad.zeros(2, 2))
     tensor([[0, 1],
             [2, 3]])
@@ -73,7 +71,6 @@ def reshape_as(input, other):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.arange(4).reshape_as(cygrad.zeros(2, 2))
     tensor([[0, 1],
             [2, 3]])
@@ -101,7 +98,6 @@ def broadcast_shapes(*shapes):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.broadcast_shapes((2, 1), (3,))
     (2, 3)
     """
@@ -140,7 +136,6 @@ def broadcast_tensors(*tensors):
 
     Examples
     --------
-    >>> import cygrad
     >>> a, b = cygrad.broadcast_tensors(cygrad.zeros(2, 1), cygrad.zeros(3))
     >>> a.shape == b.shape == (2, 3)
     True
@@ -163,7 +158,6 @@ def tile(input, *dims):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.tile(cygrad.tensor([1, 2]), (2,))
     tensor([1, 2, 1, 2])
     """
@@ -219,7 +213,6 @@ def split(input, split_size_or_sections=None, dim=0, *, axis=None, split_size=No
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.split(cygrad.arange(5), 2)
     (tensor([0, 1]), tensor([2, 3]), tensor([4]))
     >>> cygrad.split(cygrad.arange(5), [1, 4])
@@ -258,7 +251,6 @@ def split_with_sizes(input, split_sizes, dim=0):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.split_with_sizes(cygrad.arange(5), [1, 4])
     (tensor([0]), tensor([1, 2, 3, 4]))
     """
@@ -287,7 +279,6 @@ def chunk(input, chunks, dim=0, *, axis=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.chunk(cygrad.arange(5), 2)
     (tensor([0, 1, 2]), tensor([3, 4]))
     """
@@ -340,7 +331,6 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.unique(cygrad.tensor([3, 1, 3]), return_counts=True)
     (tensor([1, 3]), tensor([1, 2]))
     """
@@ -369,7 +359,6 @@ def _all_reversed(self):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.ones(2, 3).T.shape
     (3, 2)
     """
@@ -384,7 +373,6 @@ def _matrix_transpose(self):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.ones(5, 2, 3).mT.shape
     (5, 3, 2)
     """
@@ -402,7 +390,6 @@ def _adjoint(self):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.tensor([[[1j, 2]]]).mH.shape
     (1, 2, 1)
     """
@@ -416,7 +403,6 @@ def _matrix_adjoint(self):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.tensor([[1j, 2]]).H
     tensor([[0.-1.j],
             [2.-0.j]])
@@ -454,7 +440,6 @@ def real(input):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.real(cygrad.tensor([1 + 2j]))
     tensor([1.])
     """
@@ -476,7 +461,6 @@ def conj(input):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.conj(cygrad.tensor([1 + 2j]))
     tensor([1.-2.j])
     """
@@ -499,7 +483,6 @@ def imag(input):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.imag(cygrad.tensor([1 + 2j]))
     tensor([2.])
     """
@@ -513,7 +496,6 @@ def _imag(self):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.tensor([1 + 2j]).imag
     tensor([2.])
     """

@@ -54,7 +54,6 @@ def atleast_1d(*tensors):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.atleast_1d(cygrad.tensor(5))
     tensor([5])
     """
@@ -75,7 +74,6 @@ def atleast_2d(*tensors):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.atleast_2d(cygrad.tensor([1, 2]))
     tensor([[1, 2]])
     """
@@ -96,7 +94,6 @@ def atleast_3d(*tensors):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.atleast_3d(cygrad.tensor([1, 2])).shape
     (1, 2, 1)
     """
@@ -130,7 +127,6 @@ def hstack(tensors, *, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.hstack([cygrad.tensor([1, 2]), cygrad.tensor([3])])
     tensor([1, 2, 3])
     """
@@ -148,7 +144,6 @@ def vstack(tensors, *, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.vstack([cygrad.tensor([1, 2]), cygrad.tensor([3, 4])])
     tensor([[1, 2],
             [3, 4]])
@@ -169,7 +164,6 @@ def dstack(tensors, *, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.dstack([cygrad.tensor([1, 2]), cygrad.tensor([3, 4])])
     tensor([[[1, 3],
              [2, 4]]])
@@ -187,7 +181,6 @@ def column_stack(tensors, *, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.column_stack([cygrad.tensor([1, 2]), cygrad.tensor([3, 4])])
     tensor([[1, 3],
             [2, 4]])
@@ -217,7 +210,6 @@ def block_diag(*tensors):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.block_diag(cygrad.tensor([[1, 2]]), cygrad.tensor(3))
     tensor([[1, 2, 0],
             [0, 0, 3]])
@@ -257,7 +249,6 @@ def tensor_split(input, indices_or_sections, dim=0):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.tensor_split(cygrad.arange(5), 2)
     (tensor([0, 1, 2]), tensor([3, 4]))
     >>> cygrad.tensor_split(cygrad.arange(5), (1, 3))
@@ -328,7 +319,6 @@ def hsplit(input, indices_or_sections):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.hsplit(cygrad.arange(4), 2)
     (tensor([0, 1]), tensor([2, 3]))
     """
@@ -354,7 +344,6 @@ def vsplit(input, indices_or_sections):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.vsplit(cygrad.tensor([[1, 2], [3, 4]]), 2)
     (tensor([[1, 2]]), tensor([[3, 4]]))
     """
@@ -379,7 +368,6 @@ def dsplit(input, indices_or_sections):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.dsplit(cygrad.zeros(1, 2, 4), 2)[0].shape
     (1, 2, 2)
     """

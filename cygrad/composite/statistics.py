@@ -53,7 +53,6 @@ def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nanmean(cygrad.tensor([1., float("nan"), 2.]))
     tensor(1.5000)
     """
@@ -82,7 +81,6 @@ def count_nonzero(input, dim=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.count_nonzero(cygrad.tensor([[1, 0], [2, 3]]), dim=0)
     tensor([2, 1])
     """
@@ -133,7 +131,6 @@ def median(input, dim=None, keepdim=False, *, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.median(cygrad.tensor([3., 1., 2., 4.]))
     tensor(2.)
     >>> cygrad.median(cygrad.tensor([[3., 1., 2.]]), 1).indices
@@ -161,7 +158,6 @@ def nanmedian(input, dim=None, keepdim=False, *, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nanmedian(cygrad.tensor([3., float("nan"), 2.]))
     tensor(2.)
     """
@@ -175,7 +171,6 @@ def msort(input, *, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.msort(cygrad.tensor([[3, 1], [2, 4]]))
     tensor([[2, 1],
             [3, 4]])
@@ -281,7 +276,6 @@ def quantile(input, q, dim=None, keepdim=False, *, interpolation="linear", out=N
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.quantile(cygrad.tensor([0., 1., 2., 3.]), cygrad.tensor([0.25, 0.5]))
     tensor([0.7500, 1.5000])
     """
@@ -311,7 +305,6 @@ def nanquantile(input, q, dim=None, keepdim=False, *, interpolation="linear", ou
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nanquantile(cygrad.tensor([float("nan"), 1., 2.]), 0.5)
     tensor(1.5000)
     """
@@ -342,11 +335,10 @@ def cov(input, *, correction=1, fweights=None, aweights=None):
     Raises
     ------
     RuntimeError
-        If there are more than two dimensions, or weights do not fit or are negative.
+        If there are more than two dimensions, or weights are negative or of another size.
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.cov(cygrad.tensor([[0., 1., 2.], [2., 1., 0.]]))
     tensor([[ 1., -1.],
             [-1.,  1.]])
@@ -416,7 +408,6 @@ def corrcoef(input):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.corrcoef(cygrad.tensor([[0., 1., 2.], [2., 1., 0.]]))
     tensor([[ 1., -1.],
             [-1.,  1.]])

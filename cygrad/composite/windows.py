@@ -61,7 +61,6 @@ def hann_window(window_length, periodic=True, *, dtype=None, layout=None, device
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.hann_window(4)
     tensor([0.0000, 0.5000, 1.0000, 0.5000])
     """
@@ -82,7 +81,6 @@ def hamming_window(window_length, periodic=True, alpha=0.54, beta=0.46, *, dtype
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.hamming_window(4)
     tensor([0.0800, 0.5400, 1.0000, 0.5400])
     """
@@ -101,7 +99,6 @@ def blackman_window(window_length, periodic=True, *, dtype=None, layout=None, de
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.blackman_window(5, periodic=False)[1:4]
     tensor([0.3400, 1.0000, 0.3400])
     """
@@ -120,7 +117,6 @@ def bartlett_window(window_length, periodic=True, *, dtype=None, layout=None, de
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.bartlett_window(5, periodic=False)
     tensor([0.0000, 0.5000, 1.0000, 0.5000, 0.0000])
     """
@@ -143,7 +139,6 @@ def kaiser_window(window_length, periodic=True, beta=12.0, *, dtype=None, layout
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.kaiser_window(5, periodic=False, beta=2.0)
     tensor([0.4387, 0.8348, 1.0000, 0.8348, 0.4387])
     """

@@ -38,7 +38,6 @@ def save(state_dict, *, checkpoint_id, process_group=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.distributed import checkpoint
     >>> checkpoint.save({"weight": cygrad.ones(2), "epoch": 3}, checkpoint_id="job.checkpoint")
     >>> checkpoint.load(checkpoint_id="job.checkpoint")

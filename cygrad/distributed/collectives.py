@@ -67,7 +67,6 @@ def broadcast(tensor, src=None, group=None, async_op=False, group_src=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad import distributed
     >>> distributed.init_process_group()
     >>> distributed.broadcast(cygrad.ones(2), src=0)
@@ -107,7 +106,6 @@ def all_reduce(tensor, op=ReduceOp.SUM, group=None, async_op=False, *, detail=No
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad import distributed
     >>> distributed.init_process_group()
     >>> distributed.all_reduce(cygrad.ones(2), distributed.ReduceOp.MAX)
@@ -151,7 +149,6 @@ def reduce(tensor, dst=None, op=ReduceOp.SUM, group=None, async_op=False, group_
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad import distributed
     >>> distributed.init_process_group()
     >>> x = cygrad.ones(2)
@@ -197,7 +194,6 @@ def all_gather(tensor_list, tensor, group=None, async_op=False):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad import distributed
     >>> distributed.init_process_group()
     >>> parts = [cygrad.empty(2)]
@@ -239,7 +235,6 @@ def all_gather_into_tensor(output_tensor, input_tensor, group=None, async_op=Fal
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad import distributed
     >>> distributed.init_process_group()
     >>> everything = cygrad.empty(1, 2)
@@ -288,7 +283,6 @@ def gather(tensor, gather_list=None, dst=None, group=None, async_op=False, group
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad import distributed
     >>> distributed.init_process_group()
     >>> parts = [cygrad.empty(2)]
@@ -341,7 +335,6 @@ def scatter(tensor, scatter_list=None, src=None, group=None, async_op=False, gro
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad import distributed
     >>> distributed.init_process_group()
     >>> output = cygrad.empty(2)
@@ -386,7 +379,6 @@ def reduce_scatter(output, input_list, op=ReduceOp.SUM, group=None, async_op=Fal
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad import distributed
     >>> distributed.init_process_group()
     >>> output = cygrad.empty(2)
@@ -435,7 +427,6 @@ def reduce_scatter_tensor(output, input, op=ReduceOp.SUM, group=None, async_op=F
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad import distributed
     >>> distributed.init_process_group()
     >>> output = cygrad.empty(2)
@@ -467,7 +458,6 @@ def all_to_all(output_tensor_list, input_tensor_list, group=None, async_op=False
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad import distributed
     >>> distributed.init_process_group()
     >>> outputs = [cygrad.empty(2)]
@@ -507,7 +497,6 @@ def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad import distributed
     >>> distributed.init_process_group()
     >>> output = cygrad.empty(2)

@@ -40,7 +40,6 @@ def tree_all_reduce(tensor, group=None, async_op=False, *, form=None, factor=Non
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad import distributed
     >>> distributed.init_process_group()
     >>> x = cygrad.ones(2)

@@ -62,7 +62,6 @@ def all_reduce(tensor, op=ReduceOp.SUM, group=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad import distributed
     >>> distributed.init_process_group()
     >>> x = cygrad.ones(2, requires_grad=True)
@@ -128,7 +127,6 @@ def broadcast(tensor, src=0, group=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad import distributed
     >>> distributed.init_process_group()
     >>> x = cygrad.ones(2, requires_grad=True)
@@ -156,7 +154,6 @@ def reduce(tensor, dst, op=ReduceOp.SUM, group=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad import distributed
     >>> distributed.init_process_group()
     >>> x = cygrad.ones(2, requires_grad=True)
@@ -205,7 +202,6 @@ def all_to_all(output_tensor_list, input_tensor_list, group=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad import distributed
     >>> distributed.init_process_group()
     >>> x = cygrad.ones(2, requires_grad=True)
@@ -235,7 +231,6 @@ def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad import distributed
     >>> distributed.init_process_group()
     >>> x = cygrad.ones(2, requires_grad=True)
@@ -266,7 +261,6 @@ def all_gather(tensor, group=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad import distributed
     >>> distributed.init_process_group()
     >>> distributed.nn.all_gather(cygrad.ones(2))
@@ -324,7 +318,6 @@ def reduce_scatter(output, input_list, op=ReduceOp.SUM, group=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad import distributed
     >>> distributed.init_process_group()
     >>> x = cygrad.ones(2, requires_grad=True)
@@ -358,7 +351,6 @@ def gather(tensor, dst=0, group=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad import distributed
     >>> distributed.init_process_group()
     >>> x = cygrad.ones(2, requires_grad=True)
@@ -391,7 +383,6 @@ def scatter(tensors, src=0, group=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad import distributed
     >>> distributed.init_process_group()
     >>> x = cygrad.ones(2, requires_grad=True)
@@ -461,7 +452,6 @@ def send(tensor, dst, group=None, tag=0):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad import distributed
     >>> distributed.init_process_group()
     >>> x = cygrad.ones(2, requires_grad=True)
@@ -492,7 +482,6 @@ def recv(like, src, group=None, tag=0):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad import distributed
     >>> distributed.init_process_group()
     >>> if distributed.get_world_size() > 1 and distributed.get_rank() == 1:

@@ -40,7 +40,6 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad import distributed, nn, optim
     >>> from cygrad.distributed.optim import ZeroRedundancyOptimizer
     >>> distributed.init_process_group()

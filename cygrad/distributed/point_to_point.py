@@ -29,7 +29,6 @@ def isend(tensor, dst=None, group=None, tag=0, group_dst=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad import distributed
     >>> distributed.init_process_group()
     >>> if distributed.get_world_size() > 1 and distributed.get_rank() == 0:
@@ -80,7 +79,6 @@ def irecv(tensor, src=None, group=None, tag=0, group_src=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad import distributed
     >>> distributed.init_process_group()
     >>> if distributed.get_world_size() > 1 and distributed.get_rank() == 1:
@@ -127,7 +125,6 @@ def send(tensor, dst=None, group=None, tag=0, group_dst=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad import distributed
     >>> distributed.init_process_group()
     >>> if distributed.get_world_size() > 1 and distributed.get_rank() == 0:
@@ -150,7 +147,6 @@ def recv(tensor, src=None, group=None, tag=0, group_src=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad import distributed
     >>> distributed.init_process_group()
     >>> if distributed.get_world_size() > 1 and distributed.get_rank() == 1:
@@ -182,7 +178,6 @@ class P2POp:
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.distributed import P2POp, isend
     >>> P2POp(isend, cygrad.ones(2), peer=1).peer
     1
@@ -209,7 +204,6 @@ def batch_isend_irecv(p2p_op_list):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad import distributed
     >>> distributed.init_process_group()
     >>> if distributed.get_world_size() == 2:

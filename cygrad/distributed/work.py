@@ -41,7 +41,6 @@ class Work(Future):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad import distributed
     >>> distributed.init_process_group()
     >>> work = distributed.all_reduce(cygrad.ones(2), async_op=True)

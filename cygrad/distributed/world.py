@@ -228,7 +228,6 @@ def is_available():
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.distributed.is_available()
     True
     """
@@ -252,7 +251,6 @@ def is_initialized():
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.distributed.is_initialized()
     False
     """
@@ -473,7 +471,6 @@ def get_rank(group=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.distributed.init_process_group("mpi")
     >>> cygrad.distributed.get_rank(), cygrad.distributed.get_world_size()
     (0, 1)

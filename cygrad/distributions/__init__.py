@@ -6,7 +6,6 @@ values through which gradients flow to the parameters, `log_prob` is differentia
 
 Examples
 --------
->>> import cygrad
 >>> from cygrad.distributions import Normal
 >>> loc = cygrad.tensor([0.0, 1.0], requires_grad=True)
 >>> Normal(loc, 1.0).log_prob(cygrad.tensor([1.0, 1.0])).sum().backward()

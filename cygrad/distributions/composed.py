@@ -22,7 +22,6 @@ class LogNormal(TransformedDistribution):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.distributions import LogNormal
     >>> LogNormal(0.0, 1.0).mean
     tensor(1.6487)
@@ -51,7 +50,6 @@ class LogisticNormal(TransformedDistribution):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.distributions import LogisticNormal
     >>> LogisticNormal(cygrad.zeros(2), cygrad.ones(2)).sample().sum().round(decimals=3)
     tensor(1.)
@@ -75,7 +73,6 @@ class Kumaraswamy(TransformedDistribution):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.distributions import Kumaraswamy
     >>> Kumaraswamy(1.0, 1.0).mean
     tensor(0.5000)
@@ -141,7 +138,6 @@ class Pareto(TransformedDistribution):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.distributions import Pareto
     >>> Pareto(1.0, 3.0).mean
     tensor(1.5000)
@@ -184,7 +180,6 @@ class Weibull(TransformedDistribution):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.distributions import Weibull
     >>> Weibull(2.0, 1.0).mean
     tensor(2.)
@@ -218,7 +213,6 @@ class InverseGamma(TransformedDistribution):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.distributions import InverseGamma
     >>> InverseGamma(3.0, 2.0).mean
     tensor(1.)
@@ -261,7 +255,6 @@ class MixtureSameFamily(Distribution):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.distributions import Categorical, MixtureSameFamily, Normal
     >>> mixture = MixtureSameFamily(Categorical(cygrad.ones(2)), Normal(cygrad.tensor([-1.0, 3.0]), 1.0))
     >>> mixture.mean

@@ -10,7 +10,6 @@ class ConstraintRegistry:
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.distributions import biject_to, constraints
     >>> biject_to(constraints.positive)(cygrad.zeros(2))
     tensor([1., 1.])

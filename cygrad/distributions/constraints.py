@@ -17,7 +17,6 @@ class Constraint:
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.distributions import constraints
     >>> constraints.positive.check(cygrad.tensor([1.0, -1.0]))
     tensor([ True, False])
@@ -118,7 +117,6 @@ class interval(_Bounded):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.distributions import constraints
     >>> constraints.interval(0, 1).check(cygrad.tensor([0.0, 2.0]))
     tensor([ True, False])
@@ -133,7 +131,6 @@ class half_open_interval(_Bounded):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.distributions import constraints
     >>> constraints.half_open_interval(0, 1).check(cygrad.tensor([0.0, 1.0]))
     tensor([ True, False])
@@ -148,7 +145,6 @@ class integer_interval(_Bounded):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.distributions import constraints
     >>> constraints.integer_interval(0, 1).check(cygrad.tensor([0.0, 0.5]))
     tensor([ True, False])
@@ -163,7 +159,6 @@ class greater_than(_Bounded):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.distributions import constraints
     >>> constraints.greater_than(0).check(cygrad.tensor([0.0, 1.0]))
     tensor([False,  True])
@@ -178,7 +173,6 @@ class greater_than_eq(_Bounded):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.distributions import constraints
     >>> constraints.greater_than_eq(0).check(cygrad.tensor([0.0, -1.0]))
     tensor([ True, False])
@@ -193,7 +187,6 @@ class less_than(_Bounded):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.distributions import constraints
     >>> constraints.less_than(0).check(cygrad.tensor([0.0, -1.0]))
     tensor([False,  True])
@@ -214,7 +207,6 @@ class multinomial(Constraint):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.distributions import constraints
     >>> constraints.multinomial(3).check(cygrad.tensor([1.0, 2.0]))
     tensor(True)
@@ -236,7 +228,6 @@ class independent(Constraint):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.distributions import constraints
     >>> constraints.independent(constraints.positive, 1).check(cygrad.ones(2, 3))
     tensor([True, True])
@@ -264,7 +255,6 @@ class MixtureSameFamilyConstraint(Constraint):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.distributions import constraints
     >>> inside = constraints.MixtureSameFamilyConstraint(constraints.positive)
     >>> inside.check(cygrad.tensor([1.0, -1.0]).unsqueeze(-1))
@@ -297,7 +287,6 @@ class cat(_Parts):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.distributions import constraints
     >>> constraints.cat([constraints.positive, constraints.real]).check(cygrad.tensor([-1.0, -1.0]))
     tensor([False,  True])
@@ -314,7 +303,6 @@ class stack(_Parts):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.distributions import constraints
     >>> constraints.stack([constraints.positive, constraints.real]).check(cygrad.tensor([-1.0, -1.0]))
     tensor([False,  True])
@@ -344,7 +332,6 @@ def is_dependent(constraint):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.distributions import constraints
     >>> constraints.is_dependent(constraints.dependent)
     True

@@ -48,7 +48,6 @@ class Normal(_LocationScale, ExponentialFamily):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.distributions import Normal
     >>> mean = cygrad.tensor(0.0, requires_grad=True)
     >>> Normal(mean, 1.0).log_prob(cygrad.tensor(2.0)).backward()
@@ -92,7 +91,6 @@ class Laplace(_LocationScale):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.distributions import Laplace
     >>> Laplace(0.0, 1.0).cdf(cygrad.tensor(0.0))
     tensor(0.5000)
@@ -123,7 +121,6 @@ class Cauchy(_LocationScale):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.distributions import Cauchy
     >>> Cauchy(0.0, 1.0).cdf(cygrad.tensor(0.0))
     tensor(0.5000)
@@ -180,7 +177,6 @@ class HalfNormal(_Half):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.distributions import HalfNormal
     >>> HalfNormal(1.0).mean
     tensor(0.7979)
@@ -203,7 +199,6 @@ class HalfCauchy(_Half):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.distributions import HalfCauchy
     >>> HalfCauchy(1.0).cdf(cygrad.tensor(1.0))
     tensor(0.5000)
@@ -227,7 +222,6 @@ class Uniform(Parametric):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.distributions import Uniform
     >>> Uniform(1.0, 3.0).cdf(cygrad.tensor(1.5))
     tensor(0.2500)
@@ -274,7 +268,6 @@ class Gumbel(_LocationScale, TransformedDistribution):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.distributions import Gumbel
     >>> Gumbel(1.0, 2.0).mean
     tensor(2.1544)
@@ -312,7 +305,6 @@ class Exponential(ExponentialFamily):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.distributions import Exponential
     >>> Exponential(2.0).mean
     tensor(0.5000)
@@ -352,7 +344,6 @@ class GeneralizedPareto(Parametric):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.distributions import GeneralizedPareto
     >>> GeneralizedPareto(0.0, 1.0, 0.5).mean
     tensor(2.)
@@ -410,7 +401,6 @@ class VonMises(Parametric):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.distributions import VonMises
     >>> VonMises(0.0, 1.0).mean
     tensor(0.)

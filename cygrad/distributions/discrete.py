@@ -65,7 +65,6 @@ class Bernoulli(_Odds, ExponentialFamily):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.distributions import Bernoulli
     >>> Bernoulli(probs=0.25).log_prob(cygrad.tensor(1.0)).exp()
     tensor(0.2500)
@@ -105,7 +104,6 @@ class Geometric(_Odds):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.distributions import Geometric
     >>> Geometric(probs=0.25).mean
     tensor(3.)
@@ -143,7 +141,6 @@ class Binomial(_Odds):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.distributions import Binomial
     >>> Binomial(2, probs=0.5).log_prob(cygrad.tensor(1.0)).exp()
     tensor(0.5000)
@@ -195,7 +192,6 @@ class NegativeBinomial(_Odds):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.distributions import NegativeBinomial
     >>> NegativeBinomial(2.0, probs=0.5).mean
     tensor(2.)
@@ -233,7 +229,6 @@ class Poisson(ExponentialFamily):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.distributions import Poisson
     >>> Poisson(3.0).log_prob(cygrad.tensor(0.0))
     tensor(-3.)
@@ -275,7 +270,6 @@ class ContinuousBernoulli(_Odds):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.distributions import ContinuousBernoulli
     >>> ContinuousBernoulli(probs=0.5).mean
     tensor(0.5000)
@@ -381,7 +375,6 @@ class Categorical(_Choices):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.distributions import Categorical
     >>> coin = Categorical(probs=cygrad.tensor([0.25, 0.75]))
     >>> coin.log_prob(cygrad.tensor(1)).exp()
@@ -432,7 +425,6 @@ class OneHotCategorical(_Choices):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.distributions import OneHotCategorical
     >>> OneHotCategorical(cygrad.ones(3)).sample().sum()
     tensor(1.)
@@ -473,7 +465,6 @@ class OneHotCategoricalStraightThrough(OneHotCategorical):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.distributions import OneHotCategoricalStraightThrough
     >>> probs = cygrad.tensor([0.5, 0.5], requires_grad=True)
     >>> OneHotCategoricalStraightThrough(probs).rsample()[0].backward()
@@ -493,7 +484,6 @@ class Multinomial(_Choices):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.distributions import Multinomial
     >>> Multinomial(10, probs=cygrad.tensor([0.5, 0.5])).sample().sum()
     tensor(10.)

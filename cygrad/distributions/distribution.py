@@ -23,7 +23,6 @@ class Distribution:
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.distributions import Distribution, Normal
     >>> isinstance(Normal(0.0, 1.0), Distribution)
     True
@@ -231,7 +230,6 @@ class ExponentialFamily(Parametric):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.distributions import ExponentialFamily, Normal
     >>> isinstance(Normal(0.0, 1.0), ExponentialFamily)
     True

@@ -18,7 +18,6 @@ class Gamma(ExponentialFamily):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.distributions import Gamma
     >>> shape = cygrad.tensor(2.0, requires_grad=True)
     >>> Gamma(shape, 1.0).rsample((1000,)).mean().backward()
@@ -62,7 +61,6 @@ class Chi2(Gamma):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.distributions import Chi2
     >>> Chi2(3.0).mean
     tensor(3.)
@@ -83,7 +81,6 @@ class Beta(ExponentialFamily):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.distributions import Beta
     >>> Beta(2.0, 3.0).mean
     tensor(0.4000)
@@ -152,7 +149,6 @@ class StudentT(Parametric):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.distributions import StudentT
     >>> StudentT(3.0).variance
     tensor(3.)
@@ -199,7 +195,6 @@ class FisherSnedecor(Parametric):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.distributions import FisherSnedecor
     >>> FisherSnedecor(2.0, 4.0).mean
     tensor(2.)

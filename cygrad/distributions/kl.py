@@ -24,7 +24,6 @@ def register_kl(type_p, type_q):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.distributions import Normal, kl_divergence, register_kl
     >>> class Point(Normal):
     ...     pass
@@ -60,7 +59,6 @@ def kl_divergence(p, q):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.distributions import Normal, kl_divergence
     >>> kl_divergence(Normal(0.0, 1.0), Normal(1.0, 1.0))
     tensor(0.5000)

@@ -84,7 +84,6 @@ class RelaxedBernoulli(TransformedDistribution):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.distributions import RelaxedBernoulli
     >>> 0 <= RelaxedBernoulli(cygrad.tensor(0.5), probs=cygrad.tensor(0.5)).rsample() <= 1
     tensor(True)
@@ -107,7 +106,6 @@ class RelaxedOneHotCategorical(TransformedDistribution):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.distributions import RelaxedOneHotCategorical
     >>> RelaxedOneHotCategorical(cygrad.tensor(0.5), logits=cygrad.zeros(3)).rsample().sum().round(decimals=3)
     tensor(1.)

@@ -19,7 +19,6 @@ class Transform:
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.distributions import ExpTransform, Transform
     >>> isinstance(ExpTransform(), Transform), ExpTransform().inv(cygrad.tensor(1.0))
     (True, tensor(0.))

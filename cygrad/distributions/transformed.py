@@ -17,7 +17,6 @@ class Independent(Distribution):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.distributions import Independent, Normal
     >>> Independent(Normal(cygrad.zeros(2, 3), 1.0), 1).log_prob(cygrad.zeros(2, 3)).shape
     (2,)
@@ -87,7 +86,6 @@ class TransformedDistribution(Distribution):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.distributions import ExpTransform, Normal, TransformedDistribution
     >>> TransformedDistribution(Normal(0.0, 1.0), [ExpTransform()]).log_prob(cygrad.tensor(1.0))
     tensor(-0.9189)

@@ -22,7 +22,6 @@ _DOC = """
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.distributions import {name}
     >>> transform = {name}()
     >>> transform.codomain.check(transform(cygrad.eye(2))).all()
@@ -89,7 +88,6 @@ class AffineTransform(Transform):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.distributions import AffineTransform
     >>> transform = AffineTransform(1.0, 2.0)
     >>> transform(cygrad.tensor(3.0))
@@ -140,7 +138,6 @@ class PowerTransform(Transform):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.distributions import PowerTransform
     >>> PowerTransform(2.0)(cygrad.tensor(3.0)), PowerTransform(2.0).inv(cygrad.tensor(9.0))
     (tensor(9.), tensor(3.))
@@ -181,7 +178,6 @@ class StickBreakingTransform(Plain):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.distributions import StickBreakingTransform
     >>> StickBreakingTransform()(cygrad.zeros(2))
     tensor([0.3333, 0.3333, 0.3333])
@@ -219,7 +215,6 @@ class CorrCholeskyTransform(Plain):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.distributions import CorrCholeskyTransform
     >>> factor = CorrCholeskyTransform()(cygrad.zeros(1))
     >>> factor @ factor.t()
@@ -263,7 +258,6 @@ class ReshapeTransform(Transform):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.distributions import ReshapeTransform
     >>> ReshapeTransform((4,), (2, 2))(cygrad.arange(4.0))
     tensor([[0., 1.],
@@ -311,7 +305,6 @@ class IndependentTransform(Transform):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.distributions import ExpTransform, IndependentTransform
     >>> x = cygrad.ones(2, 3)
     >>> IndependentTransform(ExpTransform(), 1).log_abs_det_jacobian(x, x.exp())
@@ -351,7 +344,6 @@ class ComposeTransform(Transform):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.distributions import AffineTransform, ComposeTransform, ExpTransform
     >>> ComposeTransform([AffineTransform(1.0, 2.0), ExpTransform()])(cygrad.tensor(-0.5))
     tensor(1.)
@@ -448,7 +440,6 @@ class CatTransform(_Pieces):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.distributions import CatTransform, ExpTransform, identity_transform
     >>> CatTransform([ExpTransform(), identity_transform], lengths=[1, 1])(cygrad.zeros(2))
     tensor([1., 0.])
@@ -470,7 +461,6 @@ class StackTransform(_Pieces):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.distributions import ExpTransform, StackTransform, identity_transform
     >>> StackTransform([ExpTransform(), identity_transform])(cygrad.zeros(2, 2))
     tensor([[1., 1.],
@@ -496,7 +486,6 @@ class CumulativeDistributionTransform(Transform):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.distributions import CumulativeDistributionTransform, Normal
     >>> CumulativeDistributionTransform(Normal(0.0, 1.0))(cygrad.tensor(0.0))
     tensor(0.5000)

@@ -21,7 +21,6 @@ class Dirichlet(ExponentialFamily):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.distributions import Dirichlet
     >>> Dirichlet(cygrad.ones(4)).mean
     tensor([0.2500, 0.2500, 0.2500, 0.2500])
@@ -121,7 +120,6 @@ class MultivariateNormal(_Normal):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.distributions import MultivariateNormal
     >>> MultivariateNormal(cygrad.zeros(2), cygrad.eye(2)).log_prob(cygrad.zeros(2))
     tensor(-1.8379)
@@ -183,7 +181,6 @@ class LowRankMultivariateNormal(_Normal):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.distributions import LowRankMultivariateNormal
     >>> LowRankMultivariateNormal(cygrad.zeros(2), cygrad.ones(2, 1), cygrad.ones(2)).covariance_matrix
     tensor([[2., 1.],
@@ -241,7 +238,6 @@ class Wishart(Parametric):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.distributions import Wishart
     >>> Wishart(3.0, cygrad.eye(2)).mean
     tensor([[3., 0.],
@@ -321,7 +317,6 @@ class LKJCholesky(Parametric):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.distributions import LKJCholesky
     >>> factor = LKJCholesky(3, 1.0).sample()
     >>> cygrad.allclose((factor @ factor.t()).diagonal(), cygrad.ones(3))

@@ -52,7 +52,6 @@ def fftfreq(n, d=1.0, *, out=None, dtype=None, layout=None, device=None, require
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.fft.fftfreq(4)
     tensor([ 0.0000,  0.2500, -0.5000, -0.2500])
     """
@@ -77,7 +76,6 @@ def rfftfreq(n, d=1.0, *, out=None, dtype=None, layout=None, device=None, requir
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.fft.rfftfreq(4)
     tensor([0.0000, 0.2500, 0.5000])
     """
@@ -117,7 +115,6 @@ def fftshift(input, dim=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.fft.fftshift(cygrad.fft.fftfreq(4))
     tensor([-0.5000, -0.2500,  0.0000,  0.2500])
     """
@@ -144,7 +141,6 @@ def ifftshift(input, dim=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.fft.ifftshift(cygrad.tensor([-1, 0, 1]))
     tensor([ 0,  1, -1])
     """

@@ -78,7 +78,6 @@ def stft(input, n_fft, hop_length=None, win_length=None, window=None, center=Tru
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.stft(cygrad.ones(16), 8, return_complex=True).shape
     (5, 9)
     """
@@ -155,7 +154,6 @@ def istft(input, n_fft, hop_length=None, win_length=None, window=None, center=Tr
 
     Examples
     --------
-    >>> import cygrad
     >>> x = cygrad.arange(16.)
     >>> cygrad.dist(cygrad.istft(cygrad.stft(x, 8, return_complex=True), 8), x) < 1e-4
     tensor(True)

@@ -37,7 +37,6 @@ _DOC = """{summary}
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.fft.{example}
     """
 _CUT = ("n : int, optional\n        Length of the lines: they are cut, or continued by zeros. By default as they are.",

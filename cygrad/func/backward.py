@@ -36,7 +36,6 @@ def grad_and_value(func, argnums=0, has_aux=False):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.func.grad_and_value(lambda x: (x ** 2).sum())(cygrad.tensor([1.0, 3.0]))
     (tensor([2., 6.]), tensor(10.))
     """
@@ -89,7 +88,6 @@ def grad(func, argnums=0, has_aux=False):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.func import grad, vmap
     >>> grad(cygrad.sin)(cygrad.tensor(0.0)), grad(grad(grad(cygrad.sin)))(cygrad.tensor(0.0))
     (tensor(1.), tensor(-1.))
@@ -209,7 +207,6 @@ def vjp(func, *primals, has_aux=False):
 
     Examples
     --------
-    >>> import cygrad
     >>> y, pull = cygrad.func.vjp(cygrad.sin, cygrad.zeros(3))
     >>> pull(cygrad.tensor([1.0, 2.0, 3.0]))
     (tensor([1., 2., 3.]),)

@@ -72,7 +72,6 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.func.jvp(cygrad.sin, (cygrad.zeros(2),), (cygrad.tensor([1.0, 2.0]),))
     (tensor([0., 0.]), tensor([1., 2.]))
     """
@@ -181,7 +180,6 @@ def linearize(func, *primals):
 
     Examples
     --------
-    >>> import cygrad
     >>> y, push = cygrad.func.linearize(cygrad.sin, cygrad.zeros(2))
     >>> push(cygrad.tensor([1.0, 2.0])), push(cygrad.tensor([0.0, 1.0]))
     (tensor([1., 2.]), tensor([0., 1.]))

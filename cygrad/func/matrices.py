@@ -46,7 +46,6 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.func.jacrev(lambda x: x * x.sum())(cygrad.tensor([1.0, 2.0]))
     tensor([[4., 1.],
             [2., 5.]])
@@ -107,7 +106,6 @@ def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.func.jacfwd(lambda x: x * x.sum())(cygrad.tensor([1.0, 2.0]))
     tensor([[4., 1.],
             [2., 5.]])
@@ -168,7 +166,6 @@ def hessian(func, argnums=0):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.func.hessian(lambda x: (x[0] * x[1]) ** 2)(cygrad.tensor([1.0, 2.0]))
     tensor([[8., 8.],
             [8., 2.]])

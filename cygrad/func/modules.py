@@ -30,8 +30,6 @@ def stack_module_state(models):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> models = [nn.Linear(2, 1) for _ in range(3)]
     >>> parameters, buffers = cygrad.func.stack_module_state(models)
     >>> parameters["weight"].shape == (3, 1, 2)
@@ -85,7 +83,6 @@ def functionalize(func, *, remove="mutations"):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.func.functionalize(lambda x: x.clone().add_(1))(cygrad.zeros(2))
     tensor([1., 1.])
     """
@@ -110,7 +107,6 @@ def replace_all_batch_norm_modules_(root):
 
     Examples
     --------
-    >>> import cygrad
     >>> model = cygrad.func.replace_all_batch_norm_modules_(cygrad.nn.BatchNorm1d(2))
     >>> model.running_mean is None
     True
@@ -139,7 +135,6 @@ def debug_unwrap(tensor, *, recurse=True):
 
     Examples
     --------
-    >>> import cygrad
     >>> seen = []
     >>> _ = cygrad.vmap(lambda x: seen.append(cygrad.func.debug_unwrap(x)) or x)(cygrad.ones(3))
     >>> seen

@@ -59,7 +59,6 @@ def per_sample_grad(losses, parameters):
 
     Examples
     --------
-    >>> import cygrad
     >>> x, w = cygrad.tensor([[1.0, 2.0], [3.0, 4.0]]), cygrad.ones(1, 2, requires_grad=True)
     >>> losses = cygrad.nn.functional.linear(x, w).squeeze(1)
     >>> cygrad.autograd.per_sample_grad(losses, [w])

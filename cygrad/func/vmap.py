@@ -51,7 +51,6 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> x, y = cygrad.arange(6.0).reshape(3, 2), cygrad.ones(3, 2)
     >>> cygrad.vmap(cygrad.dot)(x, y)
     tensor([1., 5., 9.])

@@ -14,7 +14,6 @@ class LinAlgError(RuntimeError):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.linalg.inv(cygrad.zeros(2, 2))
     Traceback (most recent call last):
         ...

@@ -35,7 +35,6 @@ def det(A, *, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.det(cygrad.tensor([[2., 1.], [1., 1.]]))
     tensor(1.)
     """
@@ -69,7 +68,6 @@ def slogdet(A, *, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.slogdet(cygrad.tensor([[0., 1.], [1., 0.]]))
     linalg_slogdet(sign=tensor(-1.), logabsdet=tensor(0.))
     """
@@ -101,7 +99,6 @@ def logdet(input):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.logdet(cygrad.eye(3))
     tensor(0.)
     """

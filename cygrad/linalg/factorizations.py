@@ -48,7 +48,6 @@ def cholesky_ex(A, *, upper=False, check_errors=False, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.linalg.cholesky_ex(-cygrad.eye(2)).info
     tensor(1, dtype=cygrad.int32)
     """
@@ -89,7 +88,6 @@ def cholesky(A, *, upper=False, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.linalg.cholesky(cygrad.tensor([[4., 2.], [2., 5.]]))
     tensor([[2., 0.],
             [1., 2.]])
@@ -129,7 +127,6 @@ def qr(A, mode="reduced", *, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> Q, R = cygrad.linalg.qr(cygrad.tensor([[3., 1.], [4., 2.]]))
     >>> cygrad.dist(Q @ R, cygrad.tensor([[3., 1.], [4., 2.]])) < 1e-5
     tensor(True)
@@ -160,7 +157,6 @@ def geqrf(input, *, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> a, tau = cygrad.geqrf(cygrad.tensor([[3., 1.], [4., 2.]]))
     >>> a.shape, tau.shape
     ((2, 2), (2,))
@@ -208,7 +204,7 @@ def householder_product(A, tau, *, out=None):
     Raises
     ------
     RuntimeError
-        If shapes or dtypes do not fit.
+        If shapes or dtypes do not match.
 
     Notes
     -----
@@ -216,7 +212,6 @@ def householder_product(A, tau, *, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> A = cygrad.tensor([[3., 1.], [4., 2.]])
     >>> cygrad.dist(cygrad.linalg.householder_product(*cygrad.geqrf(A)), cygrad.linalg.qr(A).Q) < 1e-5
     tensor(True)
@@ -254,7 +249,7 @@ def ormqr(input, tau, other, left=True, transpose=False, *, out=None):
     Raises
     ------
     RuntimeError
-        If shapes or dtypes do not fit.
+        If shapes or dtypes do not match.
 
     Notes
     -----
@@ -262,7 +257,6 @@ def ormqr(input, tau, other, left=True, transpose=False, *, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> a, tau = cygrad.geqrf(cygrad.tensor([[3., 1.], [4., 2.]]))
     >>> cygrad.ormqr(a, tau, cygrad.eye(2)).shape
     (2, 2)
@@ -314,7 +308,6 @@ def lu_factor_ex(A, *, pivot=True, check_errors=False, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.linalg.lu_factor_ex(cygrad.zeros(2, 2)).info
     tensor(1, dtype=cygrad.int32)
     """
@@ -353,7 +346,6 @@ def lu_factor(A, *, pivot=True, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.linalg.lu_factor(cygrad.tensor([[0., 2.], [1., 1.]])).pivots
     tensor([2, 2], dtype=cygrad.int32)
     """
@@ -400,7 +392,6 @@ def lu(A, *, pivot=True, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.linalg.lu(cygrad.tensor([[0., 2.], [1., 1.]])).U
     tensor([[1., 1.],
             [0., 2.]])
@@ -430,11 +421,10 @@ def lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True, *, out=N
     Raises
     ------
     RuntimeError
-        If the pivots are not int32, or do not fit.
+        If the pivots are not int32, or their shape does not match.
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.lu_unpack(*cygrad.linalg.lu_factor(cygrad.tensor([[0., 2.], [1., 1.]]))).P
     tensor([[0., 1.],
             [1., 0.]])

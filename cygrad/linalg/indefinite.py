@@ -46,7 +46,6 @@ def ldl_factor_ex(A, *, hermitian=False, check_errors=False, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.linalg.ldl_factor_ex(cygrad.zeros(2, 2)).info
     tensor(1, dtype=cygrad.int32)
     """
@@ -87,7 +86,6 @@ def ldl_factor(A, *, hermitian=False, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> LD, pivots = cygrad.linalg.ldl_factor(cygrad.tensor([[2., 0.], [4., 1.]]))
     >>> cygrad.linalg.ldl_solve(LD, pivots, cygrad.tensor([[6.], [5.]]))
     tensor([[1.],
@@ -120,7 +118,7 @@ def ldl_solve(LD, pivots, B, *, hermitian=False, out=None):
     Raises
     ------
     RuntimeError
-        If shapes or dtypes do not fit.
+        If shapes or dtypes do not match.
 
     Notes
     -----
@@ -128,7 +126,6 @@ def ldl_solve(LD, pivots, B, *, hermitian=False, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> LD, pivots = cygrad.linalg.ldl_factor(cygrad.tensor([[0., 2.], [2., 0.]]))
     >>> cygrad.linalg.ldl_solve(LD, pivots, cygrad.tensor([[2.], [4.]]))
     tensor([[2.],

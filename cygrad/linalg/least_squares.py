@@ -71,7 +71,6 @@ def pinv(A, *, atol=None, rtol=None, hermitian=False, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.linalg.pinv(cygrad.tensor([[2., 0.], [0., 0.]]))
     tensor([[0.5000, 0.0000],
             [0.0000, 0.0000]])
@@ -105,7 +104,6 @@ def matrix_rank(A, *, atol=None, rtol=None, hermitian=False, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.linalg.matrix_rank(cygrad.tensor([[1., 2.], [2., 4.]]))
     tensor(1)
     """
@@ -154,7 +152,7 @@ def lstsq(A, B, rcond=None, *, driver=None):
     LinAlgError
         If a matrix has nan or inf, the iteration fails, or the driver is 'gels' and a matrix has not full rank.
     RuntimeError
-        If shapes or dtypes do not fit, or there is no such driver.
+        If shapes or dtypes do not match, or the driver is unknown.
 
     Notes
     -----
@@ -162,7 +160,6 @@ def lstsq(A, B, rcond=None, *, driver=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> A = cygrad.tensor([[1., 0.], [1., 1.], [1., 2.]])
     >>> cygrad.linalg.lstsq(A, cygrad.tensor([[1.], [3.], [5.]])).solution.round(decimals=3)
     tensor([[1.],

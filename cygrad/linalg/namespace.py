@@ -36,7 +36,6 @@ def inverse(input, *, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.inverse(2 * cygrad.eye(2))
     tensor([[0.5000, 0.0000],
             [0.0000, 0.5000]])
@@ -61,7 +60,6 @@ def pinverse(input, rcond=1e-15):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.pinverse(cygrad.tensor([[2., 0.]]))
     tensor([[0.5000],
             [0.0000]])
@@ -93,7 +91,6 @@ def cholesky(input, upper=False, *, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.cholesky(4 * cygrad.eye(2))
     tensor([[2., 0.],
             [0., 2.]])
@@ -122,7 +119,6 @@ def qr(input, some=True, *, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.qr(cygrad.ones(3, 2)).Q.shape
     (3, 2)
     """
@@ -155,7 +151,6 @@ def svd(input, some=True, compute_uv=True, *, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.svd(cygrad.tensor([[0., 2.], [1., 0.]])).S
     tensor([2., 1.])
     """
@@ -191,7 +186,6 @@ def lu(A, pivot=True, get_infos=False, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> LU, pivots = cygrad.lu(cygrad.eye(2))
     >>> pivots
     tensor([1, 2], dtype=cygrad.int32)
@@ -219,7 +213,6 @@ def lu_solve(b, LU_data, LU_pivots, *, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.lu_solve(cygrad.ones(2, 1), *cygrad.lu(2 * cygrad.eye(2)))
     tensor([[0.5000],
             [0.5000]])
@@ -246,7 +239,6 @@ def orgqr(input, tau, *, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.orgqr(*cygrad.geqrf(cygrad.ones(3, 2))).shape
     (3, 2)
     """
@@ -278,7 +270,6 @@ def triangular_solve(b, A, upper=True, transpose=False, unitriangular=False, *, 
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.triangular_solve(cygrad.ones(2, 1), 2 * cygrad.eye(2)).solution
     tensor([[0.5000],
             [0.5000]])

@@ -58,7 +58,6 @@ def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.linalg.vector_norm(cygrad.tensor([3., 4.]))
     tensor(5.)
     """
@@ -112,7 +111,6 @@ def matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None, out=No
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.linalg.matrix_norm(cygrad.tensor([[1., -2.], [3., 4.]]), ord=1)
     tensor(6.)
     """
@@ -178,7 +176,6 @@ def norm(A, ord=None, dim=None, keepdim=False, *, out=None, dtype=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.linalg.norm(cygrad.tensor([[3., 0.], [0., 4.]]))
     tensor(5.)
     """
@@ -225,7 +222,6 @@ def cond(A, p=None, *, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.linalg.cond(cygrad.tensor([[2., 0.], [0., 1.]]))
     tensor(2.)
     """

@@ -29,11 +29,10 @@ def matmul(input, other, *, out=None):
     Raises
     ------
     RuntimeError
-        If the shapes do not fit or the dtypes differ.
+        If shapes or dtypes do not match.
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.linalg.matmul(cygrad.eye(2), cygrad.ones(2))
     tensor([1., 1.])
     """
@@ -52,11 +51,10 @@ def multi_dot(tensors, *, out=None):
     Raises
     ------
     RuntimeError
-        If there are less than two, or shapes do not fit.
+        If there are fewer than two, or shapes do not match.
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.linalg.multi_dot([cygrad.ones(2), cygrad.ones(2, 3), cygrad.ones(3, 1)])
     tensor([6.])
     """
@@ -109,7 +107,6 @@ def matrix_power(A, n, *, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.linalg.matrix_power(cygrad.tensor([[1., 1.], [0., 1.]]), 5)
     tensor([[1., 5.],
             [0., 1.]])
@@ -163,7 +160,6 @@ def matrix_exp(A):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.linalg.matrix_exp(cygrad.tensor([[0., 1.], [0., 0.]]))
     tensor([[1., 1.],
             [0., 1.]])
@@ -199,7 +195,6 @@ def vecdot(x, y, *, dim=-1, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.linalg.vecdot(cygrad.tensor([[1., 2.], [3., 4.]]), cygrad.tensor([1., 1.]))
     tensor([3., 7.])
     """
@@ -228,7 +223,6 @@ def cross(input, other, *, dim=-1, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.linalg.cross(cygrad.tensor([1., 0., 0.]), cygrad.tensor([0., 1., 0.]))
     tensor([0., 0., 1.])
     """
@@ -259,7 +253,6 @@ def diagonal(A, *, offset=0, dim1=-2, dim2=-1):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.linalg.diagonal(cygrad.eye(2))
     tensor([1., 1.])
     """
@@ -292,7 +285,6 @@ def vander(x, N=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.linalg.vander(cygrad.tensor([1., 2.]), N=3)
     tensor([[1., 1., 1.],
             [1., 2., 4.]])

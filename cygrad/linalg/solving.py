@@ -52,7 +52,6 @@ def inv_ex(A, *, check_errors=False, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.linalg.inv_ex(cygrad.tensor([[2., 0.], [0., 4.]])).inverse
     tensor([[0.5000, 0.0000],
             [0.0000, 0.2500]])
@@ -86,7 +85,6 @@ def inv(A, *, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.linalg.inv(cygrad.tensor([[0., 1.], [2., 0.]]))
     tensor([[0.0000, 0.5000],
             [1.0000, 0.0000]])
@@ -153,7 +151,6 @@ def solve_ex(A, B, *, left=True, check_errors=False, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.linalg.solve_ex(2 * cygrad.eye(2), cygrad.ones(2)).result
     tensor([0.5000, 0.5000])
     """
@@ -182,7 +179,7 @@ def solve(A, B, *, left=True, out=None):
     LinAlgError
         If a matrix is singular.
     RuntimeError
-        If shapes or dtypes do not fit.
+        If shapes or dtypes do not match.
 
     Notes
     -----
@@ -191,7 +188,6 @@ def solve(A, B, *, left=True, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.linalg.solve(cygrad.tensor([[2., 0.], [1., 1.]]), cygrad.tensor([2., 3.]))
     tensor([1., 2.])
     """
@@ -223,7 +219,7 @@ def solve_triangular(A, B, *, upper, left=True, unitriangular=False, out=None):
     Raises
     ------
     RuntimeError
-        If shapes or dtypes do not fit.
+        If shapes or dtypes do not match.
 
     Notes
     -----
@@ -231,7 +227,6 @@ def solve_triangular(A, B, *, upper, left=True, unitriangular=False, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.linalg.solve_triangular(cygrad.tensor([[2., 0.], [1., 1.]]), cygrad.tensor([[2.], [3.]]), upper=False)
     tensor([[1.],
             [2.]])
@@ -264,7 +259,7 @@ def lu_solve(LU, pivots, B, *, left=True, adjoint=False, out=None):
     Raises
     ------
     RuntimeError
-        If shapes or dtypes do not fit.
+        If shapes or dtypes do not match.
 
     Notes
     -----
@@ -272,7 +267,6 @@ def lu_solve(LU, pivots, B, *, left=True, adjoint=False, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> LU, pivots = cygrad.linalg.lu_factor(cygrad.tensor([[0., 2.], [1., 1.]]))
     >>> cygrad.linalg.lu_solve(LU, pivots, cygrad.tensor([[2.], [3.]]))
     tensor([[2.],
@@ -328,7 +322,7 @@ def cholesky_solve(B, L, upper=False, *, out=None):
     Raises
     ------
     RuntimeError
-        If shapes or dtypes do not fit.
+        If shapes or dtypes do not match.
 
     Notes
     -----
@@ -336,7 +330,6 @@ def cholesky_solve(B, L, upper=False, *, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.cholesky_solve(cygrad.tensor([[4.], [8.]]), 2 * cygrad.eye(2))
     tensor([[1.],
             [2.]])
@@ -379,7 +372,6 @@ def cholesky_inverse(L, upper=False, *, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.cholesky_inverse(2 * cygrad.eye(2))
     tensor([[0.2500, 0.0000],
             [0.0000, 0.2500]])
@@ -410,13 +402,12 @@ def tensorinv(A, ind=2, *, out=None):
     Raises
     ------
     RuntimeError
-        If the sizes do not fit, or `ind` is not positive.
+        If sizes do not match, or `ind` is not positive.
     LinAlgError
         If A, seen as a matrix, is singular.
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.linalg.tensorinv(cygrad.eye(6).reshape(6, 2, 3), ind=1).shape
     (2, 3, 6)
     """
@@ -447,13 +438,12 @@ def tensorsolve(A, B, dims=None, *, out=None):
     Raises
     ------
     RuntimeError
-        If the sizes do not fit.
+        If sizes do not match.
     LinAlgError
         If A, seen as a matrix, is singular.
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.linalg.tensorsolve(cygrad.eye(6).reshape(6, 2, 3), cygrad.ones(6)).shape
     (2, 3)
     """

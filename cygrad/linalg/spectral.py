@@ -50,7 +50,6 @@ def svd(A, full_matrices=True, *, driver=None, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.linalg.svd(cygrad.tensor([[0., 2.], [1., 0.]])).S
     tensor([2., 1.])
     """
@@ -90,7 +89,6 @@ def svdvals(A, *, driver=None, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.linalg.svdvals(cygrad.tensor([[0., 2.], [1., 0.]]))
     tensor([2., 1.])
     """
@@ -133,7 +131,6 @@ def eigh(A, UPLO="L", *, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.linalg.eigh(cygrad.tensor([[2., 0.], [0., 1.]])).eigenvalues
     tensor([1., 2.])
     """
@@ -172,7 +169,6 @@ def eigvalsh(A, UPLO="L", *, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.linalg.eigvalsh(cygrad.tensor([[2., 0.], [0., 1.]]))
     tensor([1., 2.])
     """
@@ -216,7 +212,6 @@ def eig(A, *, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.linalg.eig(cygrad.tensor([[2., 0.], [0., 1.]])).eigenvalues
     tensor([2.+0.j, 1.+0.j])
     """
@@ -253,7 +248,6 @@ def eigvals(A, *, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.linalg.eigvals(cygrad.tensor([[0., -1.], [1., 0.]]))
     tensor([0.+1.j, 0.-1.j])
     """

@@ -32,7 +32,6 @@ def get_all_sharing_strategies():
 
     Examples
     --------
-    >>> import cygrad
     >>> sorted(cygrad.multiprocessing.get_all_sharing_strategies())
     ['file_descriptor']
     """
@@ -44,7 +43,6 @@ def get_sharing_strategy():
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.multiprocessing.get_sharing_strategy() in cygrad.multiprocessing.get_all_sharing_strategies()
     True
     """
@@ -62,7 +60,6 @@ def set_sharing_strategy(new_strategy):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.multiprocessing.set_sharing_strategy("file_system")
     """
     if new_strategy not in ("file_descriptor", "file_system"):

@@ -78,7 +78,6 @@ class ProcessContext:
 
     Examples
     --------
-    >>> import cygrad
     >>> import time
     >>> context = cygrad.multiprocessing.start_processes(time.sleep, nprocs=2, join=False, start_method="fork")
     >>> len(context.pids())
@@ -164,7 +163,6 @@ class SpawnContext(ProcessContext):
 
     Examples
     --------
-    >>> import cygrad
     >>> import operator
     >>> context = cygrad.multiprocessing.spawn(operator.add, (1,), nprocs=1, join=False)
     >>> context.join()
@@ -195,7 +193,6 @@ def start_processes(fn, args=(), nprocs=1, join=True, daemon=False, start_method
 
     Examples
     --------
-    >>> import cygrad
     >>> import operator
     >>> cygrad.multiprocessing.start_processes(operator.add, (1,), nprocs=2, start_method="fork")
     """
@@ -218,7 +215,6 @@ def spawn(fn, args=(), nprocs=1, join=True, daemon=False, start_method="spawn"):
 
     Examples
     --------
-    >>> import cygrad
     >>> import operator
     >>> cygrad.multiprocessing.spawn(operator.add, (1,), nprocs=2)
     """

@@ -1,4 +1,4 @@
-"""Neural networks: modules, their layers and losses, and the same as functions."""
+"""Neural networks: layers and losses as modules, and `functional`."""
 
 from cygrad._core import late_attributes as _late_attributes
 from cygrad.nn import attention, functional, init, modules, parallel, utils  # isort: split  (use the modules above)
@@ -160,7 +160,7 @@ from cygrad.nn.transformer import (
     TransformerEncoderLayer,
 )
 
-# Pickles of version 0.1 look for these classes where they were then.
+# Pickles of version 0.1 name these modules.
 for _module, _names in {
     "distance": ["Bilinear"], "layers": ["Dropout"], "margin_loss": ["CTCLoss", "GaussianNLLLoss", "PoissonNLLLoss"],
     "resampling": ["AlphaDropout", "Dropout1d", "Dropout2d", "Dropout3d", "FeatureAlphaDropout", "Unflatten"],

@@ -10,7 +10,7 @@ __all__ = [
 
 
 class Plain(Module):
-    """A function without options, named by `function`."""
+    """Base class of modules that call the function named `function`."""
 
     function: str
 
@@ -25,8 +25,6 @@ class Sigmoid(Plain):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.Sigmoid()(cygrad.tensor([0.0, 2.0]))
     tensor([0.5000, 0.8808])
     """
@@ -40,8 +38,6 @@ class Tanh(Plain):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.Tanh()(cygrad.tensor([0.0, 1.0]))
     tensor([0.0000, 0.7616])
     """
@@ -55,8 +51,6 @@ class LogSigmoid(Plain):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.LogSigmoid()(cygrad.tensor([0.0, -100.0]))
     tensor([  -0.6931, -100.0000])
     """
@@ -70,8 +64,6 @@ class Softsign(Plain):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.Softsign()(cygrad.tensor([-1.0, 0.0, 3.0]))
     tensor([-0.5000,  0.0000,  0.7500])
     """
@@ -80,7 +72,7 @@ class Softsign(Plain):
 
 
 class Inplace(Module):
-    """A function with the option `inplace`, named by `function`."""
+    """Base class of modules that call the function named `function` with the option `inplace`."""
 
     function: str
 
@@ -103,8 +95,6 @@ class ReLU(Inplace):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> layer = nn.ReLU()
     >>> x = cygrad.tensor([-1.0, 0.0, 2.0], requires_grad=True)
     >>> layer(x).sum().backward()
@@ -124,8 +114,6 @@ class ReLU6(Inplace):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.ReLU6()(cygrad.tensor([-1.0, 3.0, 8.0]))
     tensor([0., 3., 6.])
     """
@@ -139,8 +127,6 @@ class SELU(Inplace):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.SELU()(cygrad.tensor([-1.0, 0.0, 2.0]))
     tensor([-1.1113,  0.0000,  2.1014])
     """
@@ -154,8 +140,6 @@ class SiLU(Inplace):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.SiLU()(cygrad.tensor([-1.0, 0.0, 2.0]))
     tensor([-0.2689,  0.0000,  1.7616])
     """
@@ -169,8 +153,6 @@ class Mish(Inplace):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.Mish()(cygrad.tensor([-1.0, 0.0, 2.0]))
     tensor([-0.3034,  0.0000,  1.9440])
     """
@@ -190,8 +172,6 @@ class Hardtanh(Module):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.Hardtanh()(cygrad.tensor([-4.0, 0.5, 4.0]))
     tensor([-1.0000,  0.5000,  1.0000])
     """
@@ -224,8 +204,6 @@ class LeakyReLU(Module):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.LeakyReLU(0.1)(cygrad.tensor([-1.0, 0.0, 2.0]))
     tensor([-0.1000,  0.0000,  2.0000])
     """
@@ -255,8 +233,6 @@ class ELU(Module):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.ELU()(cygrad.tensor([-1.0, 0.0, 2.0]))
     tensor([-0.6321,  0.0000,  2.0000])
     """
@@ -282,12 +258,10 @@ class GELU(Module):
     Parameters
     ----------
     approximate : {"none", "tanh"}
-        Whether the distribution function is approximated by tanh.
+        "tanh" approximates the distribution function.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.GELU()(cygrad.tensor([-1.0, 0.0, 2.0]))
     tensor([-0.1587,  0.0000,  1.9545])
     """
@@ -313,12 +287,10 @@ class Softplus(Module):
     ----------
     beta : float, default 1.0
     threshold : float, default 20.0
-        Where ``beta * x`` exceeds it, the result is x itself.
+        The result is x where ``beta * x`` exceeds it.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.Softplus()(cygrad.tensor([-100.0, 0.0, 100.0]))
     tensor([3.9236e-44, 6.9315e-01, 1.0000e+02])
     """
@@ -338,7 +310,7 @@ class Softplus(Module):
 
 
 class _AlongDimension(Module):
-    """A function along one dimension, named by `function`."""
+    """Base class of modules that call the function named `function` along one dimension."""
 
     function: str
 
@@ -361,8 +333,6 @@ class Softmax(_AlongDimension):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.Softmax(dim=1)(cygrad.zeros(1, 4))
     tensor([[0.2500, 0.2500, 0.2500, 0.2500]])
     """
@@ -376,8 +346,6 @@ class LogSoftmax(_AlongDimension):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.LogSoftmax(dim=0)(cygrad.zeros(2))
     tensor([-0.6931, -0.6931])
     """
@@ -391,8 +359,6 @@ class Softmin(_AlongDimension):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.Softmin(dim=0)(cygrad.zeros(2))
     tensor([0.5000, 0.5000])
     """

@@ -1,4 +1,4 @@
-"""Softmax over very many classes: the frequent ones directly, the others through clusters."""
+"""Adaptive softmax: frequent classes are scored directly, rare ones through clusters."""
 
 from typing import NamedTuple
 
@@ -19,18 +19,18 @@ class _ASMoutput(NamedTuple):
 
 class AdaptiveLogSoftmaxWithLoss(Module):
     """
-    Log-probabilities of classes ordered by their frequency, in less time than a full softmax (Grave et al., 2017).
+    Compute log-probabilities of classes ordered by frequency, faster than a full softmax (Grave et al., 2017).
 
-    The head has a score for each of the first classes and for each cluster of the others; the classes of a cluster have
-    scores of their own, from features that are fewer the rarer the classes are.
+    The head scores each frequent class and each cluster of rare classes. Each cluster scores its classes from a
+    projection of the features, which has fewer features the rarer the classes are.
 
     Parameters
     ----------
     in_features, n_classes : int
     cutoffs : sequence of int
-        Where clusters begin: increasing numbers of classes.
+        First class of each cluster, in increasing order.
     div_value : float, default 4.0
-        By which the number of features is divided from cluster to cluster.
+        Ratio of the numbers of features of two successive clusters.
     head_bias : bool, default False
     device : "cpu", optional
     dtype : dtype, optional
@@ -43,7 +43,6 @@ class AdaptiveLogSoftmaxWithLoss(Module):
 
     Examples
     --------
-    >>> import cygrad
     >>> model = cygrad.nn.AdaptiveLogSoftmaxWithLoss(16, 20, [5, 10])
     >>> output, loss = model(cygrad.ones(3, 16), cygrad.tensor([0, 7, 19]))
     >>> output.shape, loss.shape
@@ -57,7 +56,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             raise ValueError("AdaptiveLogSoftmaxWithLoss: expected one cutoff or more (got none).")
         if (any(int(cutoff) != cutoff for cutoff in cutoffs) or cutoffs != sorted(set(cutoffs)) or cutoffs[0] <= 0
                 or cutoffs[-1] > n_classes - 1):
-            raise ValueError("AdaptiveLogSoftmaxWithLoss: cutoffs must be integers that increase, from 1 to "
+            raise ValueError("AdaptiveLogSoftmaxWithLoss: cutoffs must be increasing integers from 1 to "
                              f"n_classes - 1 (got {cutoffs}).")
         new = {"device": device, "dtype": dtype}
         self.in_features = in_features
@@ -83,21 +82,21 @@ class AdaptiveLogSoftmaxWithLoss(Module):
 
     def forward(self, input, target):
         """
-        Log-probabilities of the right classes, and minus their mean.
+        Return the log-probabilities of the target classes, and the negative of their mean.
 
         Parameters
         ----------
         input : Tensor of shape (N, in_features) or (in_features,)
         target : Tensor of shape (N,) or ()
-            Right classes.
+            Target classes.
 
         Returns
         -------
         named tuple (output, loss)
         """
         if target.ndim not in (0, 1) or input.ndim != target.ndim + 1 or input.shape[:-1] != target.shape:
-            raise RuntimeError("AdaptiveLogSoftmaxWithLoss: there must be one target for each row of the input, and "
-                               f"targets have no further dimension (got {tuple(input.shape)} and "
+            raise RuntimeError("AdaptiveLogSoftmaxWithLoss: expected one target for each row of the input (got shapes "
+                               f"{tuple(input.shape)} and "
                                f"{tuple(target.shape)})")
         single = target.ndim == 0
         if single:
@@ -106,7 +105,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             raise RuntimeError("AdaptiveLogSoftmaxWithLoss: Target values should be in the range "
                                f"[0, {self.n_classes - 1}], but values in range [{target.min().item()}, "
                                f"{target.max().item()}] were found")
-        # In the head a rare class is represented by its cluster.
+        # The head scores the cluster of a rare class.
         place, parts = target, []
         for number, cluster in enumerate(self.tail):
             start, stop = self.cutoffs[number], self.cutoffs[number + 1]
@@ -122,7 +121,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         return _ASMoutput(output.squeeze(0) if single else output, loss)
 
     def log_prob(self, input):
-        """Log-probabilities of all classes: shape (N, in_features) -> (N, n_classes)."""
+        """Return log-probabilities of all classes: shape (N, in_features) -> (N, n_classes)."""
         head = F.log_softmax(self.head(input), 1)
         parts = [head[:, :self.shortlist_size]]
         for number, cluster in enumerate(self.tail):
@@ -131,5 +130,5 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         return cygrad.cat(parts, 1)
 
     def predict(self, input):
-        """The most likely class: shape (N, in_features) -> (N,)."""
+        """Return the most likely class: shape (N, in_features) -> (N,)."""
         return self.log_prob(input).argmax(1)

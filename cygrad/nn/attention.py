@@ -1,4 +1,4 @@
-"""Choice of attention implementations, which has no effect here."""
+"""Selection of attention implementations; has no effect, because there is one."""
 
 import enum
 from contextlib import contextmanager
@@ -8,11 +8,10 @@ __all__ = ["SDPBackend", "sdpa_kernel"]
 
 class SDPBackend(enum.IntEnum):
     """
-    Implementations of `functional.scaled_dot_product_attention`; here one serves all sizes and masks.
+    Implementations of `functional.scaled_dot_product_attention`; cygrad has one for all sizes and masks.
 
     Examples
     --------
-    >>> from cygrad import nn
     >>> nn.attention.SDPBackend.MATH.name
     'MATH'
     """
@@ -28,13 +27,13 @@ class SDPBackend(enum.IntEnum):
 @contextmanager
 def sdpa_kernel(backends, set_priority=False):
     """
-    Choose among implementations of attention; no effect, because there is one.
+    Select an implementation of attention; has no effect, because there is one.
 
     Parameters
     ----------
     backends : SDPBackend or list of SDPBackend
     set_priority : bool, default False
-        Whether their order counts.
+        Ignored.
 
     Raises
     ------
@@ -43,7 +42,6 @@ def sdpa_kernel(backends, set_priority=False):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.nn.attention import SDPBackend, sdpa_kernel
     >>> query = cygrad.ones(1, 1, 2, 4)
     >>> with sdpa_kernel(SDPBackend.MATH):

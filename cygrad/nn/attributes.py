@@ -1,4 +1,4 @@
-"""Attributes of a module: assignment registers parameters, buffers and child modules."""
+"""Module attributes: assignment registers parameters, buffers and child modules."""
 
 import inspect
 
@@ -17,14 +17,14 @@ class Attributes:
     """Attribute handling of `Module`."""
 
     def __new__(cls, *args, **kwargs):
-        """Refuse data in place of options: ``MSELoss(input, target)``."""
+        """Reject data passed as options: ``MSELoss(input, target)``."""
         if any(isinstance(value, Tensor) and value.ndim for value in args) and cls.__module__.count(".") == 2 and (
                 cls.__module__.startswith("cygrad.nn.")):
             names = [*inspect.signature(cls).parameters]
             for name, value in zip(names, args, strict=False):
                 if isinstance(value, Tensor) and name not in ("weight", "pos_weight", "_weight"):
                     raise TypeError(f"{cls.__name__}: the constructor takes options, not data (got a Tensor for "
-                                    f"{name!r}). Make the module, then call it: {cls.__name__}()(input, ...).")
+                                    f"{name!r}). Create the module, then call it: {cls.__name__}()(input, ...).")
         return super().__new__(cls)
 
     # Classes without `__init__` take no arguments.
@@ -36,7 +36,7 @@ class Attributes:
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
         own = cls.__dict__
-        for name in ("_wrapped_call_impl", "_call_impl"):          # PyTorch's name of ``__call__``
+        for name in ("_wrapped_call_impl", "_call_impl"):          # PyTorch's names of ``__call__``
             if name in own and "__call__" not in own:
                 cls.__call__ = own[name]
         fill_slots(cls, Attributes.__getattr__, Attributes.__call__)
@@ -46,7 +46,7 @@ class Attributes:
         hooks = self._hooks                          # as in `fill_slots`, which does the same in C
         return self.forward(*args, **kwargs) if hooks is None else hooks.call(self, args, kwargs)
 
-    _call_impl = _wrapped_call_impl = __call__       # programs that override `__call__` call it by this name
+    _call_impl = _wrapped_call_impl = __call__       # names that overrides of `__call__` use
 
     def __getattr__(self, name):
         """Look up a parameter, buffer or module; called only if a subclass overrides this method."""
@@ -96,7 +96,7 @@ class Attributes:
 
     def __setstate__(self, state):
         """
-        Restore the state of a pickle or a copy; older ones have all attributes in one dict, with the kind of each.
+        Restore a pickled or copied state; old pickles store all attributes in one dict, with their kinds.
         """
         Attributes.__init__(self)
         state = dict(state)
@@ -112,14 +112,14 @@ class Attributes:
         return sorted(name for name in {*super().__dir__(), *registered} if not name[:1].isdigit())
 
     def _forget(self, name):
-        """Remove an attribute of another kind."""
+        """Remove the attribute from all dicts."""
         values = self.__dict__
         for place in (values, values["_parameters"], values["_buffers"], values["_modules"]):
             place.pop(name, None)
         values["_non_persistent_buffers_set"].discard(name)
 
     def _replace(self, kind, part, name, value, fits):
-        """Set another value for a registered attribute, which keeps its kind."""
+        """Set the value of a registered attribute; its kind stays."""
         if not fits:
             raise TypeError(f"cannot assign {type(value).__name__!r} object as {kind} {name!r} "
                             f"({_EXPECTED[kind]} expected). Delete the attribute first.")
@@ -151,12 +151,12 @@ class Attributes:
         ----------
         name : str
         param : Parameter or None
-            None keeps the name for a parameter that is left out.
+            None reserves the name.
 
         Raises
         ------
         KeyError
-            If the name is taken, empty or has a dot.
+            If the name exists, is empty or contains a dot.
         TypeError
             If `param` is not a Parameter.
         ValueError
@@ -173,7 +173,7 @@ class Attributes:
 
     def register_buffer(self, name, tensor, persistent=True):
         """
-        Add a buffer: a tensor that belongs to the module's state but is not learned.
+        Add a buffer: a tensor of the module's state that is not a parameter.
 
         Parameters
         ----------
@@ -185,7 +185,7 @@ class Attributes:
         Raises
         ------
         KeyError
-            If the name is taken, empty or has a dot.
+            If the name exists, is empty or contains a dot.
         TypeError
             If `tensor` is not a Tensor.
         """
@@ -210,14 +210,14 @@ class Attributes:
         Raises
         ------
         KeyError
-            If the name is taken, empty or has a dot.
+            If the name exists, is empty or contains a dot.
         TypeError
             If `module` is not a Module.
         """
         self._check_name(name, "_modules", "add_module")
         if module is not None and not isinstance(module, Attributes):
             given = type(module).__name__ if not isinstance(module, type) else (
-                f"the class {module.__name__}; make a module of it with {module.__name__}()")
+                f"the class {module.__name__}; write {module.__name__}()")
             raise TypeError(f"add_module: expected a Module or None for {name!r} (got {given}).")
         self.__dict__["_modules"][name] = self._watched(MODULE, name, module)
 

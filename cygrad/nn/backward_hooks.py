@@ -26,9 +26,9 @@ class BackwardHookFunction(Function):
 
 class BackwardHooks:
     """
-    The backward hooks for one call of a module.
+    Backward hooks of one call of a module.
 
-    It stores the gradients of the outputs, separately for each backward, until those of the inputs are there too.
+    Stores the gradients of the outputs, for each backward, until the gradients of the inputs are available.
     """
 
     def __init__(self, module, before, after):
@@ -37,7 +37,7 @@ class BackwardHooks:
         self.after = after
         self.inputs = []                   # positions of the arguments that require grad
         self.n_inputs = 0
-        self.outputs = []                  # likewise of the results
+        self.outputs = []                  # positions of the results that require grad
         self.n_outputs = 0
         self.grad_outputs = PerBackward()
 
@@ -50,9 +50,9 @@ class BackwardHooks:
         return args
 
     def watch_outputs(self, result):
-        """Return the result, with hooks likewise."""
+        """Return the result, with hooks on the tensors that require grad."""
         if not isinstance(result, (Tensor, tuple)):
-            warn_user("backward hooks are not called, because the module did not give a Tensor or a tuple of them "
+            warn_user("backward hooks are not called, because forward did not return a Tensor or a tuple of Tensors "
                       f"(got {type(result)}).")
             return result
         results = (result,) if isinstance(result, Tensor) else result
@@ -74,7 +74,7 @@ class BackwardHooks:
 
     def _inputs_done(self, grads):
         grad_outputs = self.grad_outputs.take()
-        if grad_outputs is None:           # backward did not come through the outputs: a second derivative
+        if grad_outputs is None:           # a second derivative: backward bypassed the outputs
             return grads
         grads = _spread(self.inputs, grads, self.n_inputs)
         for hook in self.after:
@@ -82,13 +82,13 @@ class BackwardHooks:
         return [grads[position] for position in self.inputs]
 
     def _without_inputs(self, grad_outputs):
-        warn_user("the full backward hook is called as soon as the gradients of outputs are there, because no "
-                  f"input requires grad (of {type(self.module).__name__}).")
+        warn_user("the full backward hook is called before the gradients of inputs exist, because no input requires "
+                  f"grad (of {type(self.module).__name__}).")
         for hook in self.after:
             result = hook(self.module, (None,) * self.n_inputs, grad_outputs)
             if result is not None and not (isinstance(result, tuple) and all(item is None for item in result)):
-                raise RuntimeError("full backward hook: no input of the module requires grad, so there is nothing to "
-                                   f"replace (got {type(result).__name__}, expected None or a tuple of None).")
+                raise RuntimeError("full backward hook: no input of the module requires grad, so no gradient can be "
+                                   f"replaced (got {type(result).__name__}, expected None or a tuple of None).")
 
 
 def _watched(values, watch, materialize):
@@ -128,6 +128,6 @@ def _replaced(kind, name, result, former):
         if new is not None and not isinstance(new, Tensor):
             raise TypeError(f"{kind}: the hook must return Tensors and None (got {type(new).__name__}).")
         if new is not None and old is not None and (new.shape != old.shape or new.dtype != old.dtype):
-            raise RuntimeError(f"{kind}: the hook has changed what a gradient looks like (got {new.dtype} of shape "
+            raise RuntimeError(f"{kind}: the hook changed the dtype or shape of a gradient (got {new.dtype} of shape "
                                f"{tuple(new.shape)}, expected {old.dtype} of shape {tuple(old.shape)}).")
     return tuple(result)

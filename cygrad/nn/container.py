@@ -1,4 +1,4 @@
-"""Modules that hold modules: in a chain, a list, a dict."""
+"""Containers of modules: Sequential, ModuleList, ModuleDict."""
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
@@ -50,7 +50,7 @@ class _Numbered(Module):
             self.add_module(str(position), module)
 
     def append(self, module):
-        """Append a module; -> self."""
+        """Append a module and return self."""
         self.add_module(str(len(self)), module)
         return self
 
@@ -64,7 +64,7 @@ class _Numbered(Module):
         return self
 
     def extend(self, modules):
-        """Append all modules of an iterable; -> self."""
+        """Append all modules of an iterable and return self."""
         if not isinstance(modules, Iterable):
             raise TypeError(f"extend: expected an iterable of modules (got {type(modules).__name__}).")
         for module in list(modules):
@@ -85,7 +85,7 @@ class _Numbered(Module):
 
 
 def _repeated(modules, times):
-    """Repeat the modules: the same objects."""
+    """Return the modules, repeated; they are the same objects."""
     if not isinstance(times, int) or isinstance(times, bool):
         raise TypeError(f"Sequential: can only be multiplied by an int (got {type(times).__name__}).")
     if times <= 0:
@@ -104,7 +104,6 @@ class Sequential(_Numbered):
 
     Examples
     --------
-    >>> from cygrad import nn
     >>> nn.Sequential(nn.Linear(4, 8), nn.ReLU())
     Sequential(
       (0): Linear(in_features=4, out_features=8, bias=True)
@@ -131,7 +130,7 @@ class Sequential(_Numbered):
         return input
 
     def __delitem__(self, index):
-        # Names that the user chose stay; numbers are renumbered.
+        # Keep names given by the user; renumber numeric names.
         chosen = any(not name.isdigit() for name in self._modules)
         if chosen:
             names = list(self._modules)
@@ -158,7 +157,7 @@ class Sequential(_Numbered):
 
 class ModuleList(_Numbered):
     """
-    A list of modules, which registers their parameters.
+    Hold modules in a list and register them.
 
     Parameters
     ----------
@@ -166,7 +165,6 @@ class ModuleList(_Numbered):
 
     Examples
     --------
-    >>> from cygrad import nn
     >>> nn.ModuleList(nn.Linear(2, 2) for _ in range(3))
     ModuleList(
       (0-2): 3 x Linear(in_features=2, out_features=2, bias=True)
@@ -197,7 +195,7 @@ class ModuleList(_Numbered):
 
 class ModuleDict(Module):
     """
-    A dict of modules, which registers their parameters.
+    Hold modules in a dict and register them.
 
     Parameters
     ----------
@@ -205,7 +203,6 @@ class ModuleDict(Module):
 
     Examples
     --------
-    >>> from cygrad import nn
     >>> nn.ModuleDict({"relu": nn.ReLU()})
     ModuleDict(
       (relu): ReLU()

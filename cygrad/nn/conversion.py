@@ -9,7 +9,8 @@ __all__ = ["apply_to_all", "mover"]
 
 
 def mover(args, kwargs):
-    """Return a function for tensors that does what the arguments of ``Module.to`` request; None without effect."""
+    """Return the function that converts a tensor as the arguments of ``Module.to`` request, or None if they change "
+      "nothing."""
     if "copy" in kwargs or sum(isinstance(value, bool) for value in args) > 1:
         raise RuntimeError(".to() does not accept copy argument: Module.to converts in place (got copy). Use "
                            "copy.deepcopy(module).to(...) for a copy.")
@@ -34,7 +35,7 @@ def mover(args, kwargs):
     if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
         raise TypeError(f"to: parameters can only become floating point or complex (got {dtype}).")
     if dtype is not None and dtype.is_complex:
-        warn_user("to: complex parameters are new; not all modules work with them.")
+        warn_user("to: complex modules are a new feature; not all modules support them.")
     if dtype is None and device is None and memory_format is None:
         return None
 
@@ -46,7 +47,7 @@ def mover(args, kwargs):
 
 
 def apply_to_all(module, fn, recurse=True):
-    """Replace parameters, their gradients and buffers by ``fn`` of them, each tensor once."""
+    """Replace parameters, their gradients and buffers by ``fn(tensor)``, each tensor once."""
     done = set()
     with cygrad.no_grad():
         for part in module.modules() if recurse else (module,):
@@ -64,14 +65,14 @@ def _replace(parameter, fn):
     data, grad = parameter.data, parameter.grad
     version, value = data._version, fn(data)
     if value is not data:
-        parameter.grad = None              # .grad must fit at every moment
+        parameter.grad = None              # .grad must match the data
         parameter.data = value
-    elif data._version != version:         # written in place, which `data` does not report to the parameter
+    elif data._version != version:         # modified in place: `data` has a version of its own
         increment_version(parameter)
     if grad is not None:
         former = grad.detach()
         found = fn(former)
         if found is not former:
-            grad.data = found                  # other references to the gradient see it, too
+            grad.data = found                  # other references to the gradient see the new data
         if parameter.grad is not grad:
             parameter.grad = grad

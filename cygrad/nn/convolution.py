@@ -47,7 +47,7 @@ class _Convolution(Module):
         self.reset_parameters()
 
     def _padding(self, padding):
-        """Return the padding as numbers, or "same" or "valid" unchanged."""
+        """Return the padding as integers; "same" and "valid" stay."""
         name = type(self).__name__
         if not isinstance(padding, str):
             return spread(padding, self.dimensions, name, "padding")
@@ -59,7 +59,7 @@ class _Convolution(Module):
         return padding
 
     def reset_parameters(self):
-        """Initialize: uniform in ±1/sqrt(elements that an output depends on)."""
+        """Initialize: uniform in ±1/sqrt(fan_in)."""
         if self.weight.numel() == 0:
             return
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
@@ -69,7 +69,7 @@ class _Convolution(Module):
             init.uniform_(self.bias, -bound, bound)
 
     def _pads(self):
-        """Return the padding as `pad` takes it: pairs from the last dimension on."""
+        """Return the padding in the form of `functional.pad`: pairs, last dimension first."""
         if self.padding == "valid":
             return (0,) * 2 * self.dimensions
         if self.padding == "same":
@@ -103,11 +103,11 @@ class _Conv(_Convolution):
                          padding_mode, device, dtype)
 
     def forward(self, input):
-        """Images, with or without a batch -> images of new sizes and `out_channels` channels."""
+        """Shape (batch, in_channels, ...) or (in_channels, ...) -> the same with `out_channels` and new sizes."""
         return self._conv_forward(input, self.weight, self.bias)
 
     def _conv_forward(self, input, weight, bias):
-        """`forward` with a given kernel and bias; subclasses call and override it."""
+        """Run `forward` with the given weight and bias; subclasses call and override it."""
         function, padding = getattr(F, f"conv{self.dimensions}d"), self.padding
         if self.padding_mode != "zeros":
             input, padding = F.pad(input, self._pads(), mode=self.padding_mode), 0
@@ -126,10 +126,10 @@ class Conv1d(_Conv):
     padding : int, tuple, "valid" or "same", default 0
     dilation : int or tuple, default 1
     groups : int, default 1
-        Channels of one group are not combined with those of others.
+        Number of groups: output channels of a group depend on its input channels only.
     bias : bool, default True
     padding_mode : {"zeros", "reflect", "replicate", "circular"}
-        What is added at the ends.
+        How the input is padded.
     device : "cpu", optional
     dtype : dtype, optional
 
@@ -141,11 +141,10 @@ class Conv1d(_Conv):
     Raises
     ------
     ValueError
-        If channels cannot be divided into groups, or a word is unknown.
+        If `groups` does not divide the channels, or an option is unknown.
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.Conv1d(3, 8, 5, padding=2)(cygrad.ones(4, 3, 100)).shape
     (4, 8, 100)
     """
@@ -177,7 +176,6 @@ class Conv2d(_Conv):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.Conv2d(3, 8, 3, stride=2)(cygrad.ones(4, 3, 9, 9)).shape
     (4, 8, 4, 4)
     """
@@ -204,8 +202,6 @@ class Conv3d(_Conv):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> layer = nn.Conv3d(2, 4, kernel_size=3, padding=1)
     >>> layer(cygrad.ones(1, 2, 5, 5, 5)).shape
     (1, 4, 5, 5, 5)
@@ -229,14 +225,14 @@ class _ConvTranspose(_Convolution):
                          bias, padding_mode, device, dtype)
 
     def forward(self, input, output_size=None):
-        """Images, with or without a batch -> larger images; `output_size` selects among the possible sizes."""
+        """Shape (batch, in_channels, ...) or (in_channels, ...) -> the same with `out_channels` and larger sizes."""
         function = getattr(F, f"conv_transpose{self.dimensions}d")
         output_padding = self._output_padding(input, output_size)
         return function(input, self.weight, self.bias, self.stride, self.padding, output_padding, self.groups,
                         self.dilation)
 
     def _output_padding(self, input, output_size):
-        """Return the output padding for a size."""
+        """Return the output padding that results in `output_size`."""
         if output_size is None:
             return self.output_padding
         n = self.dimensions
@@ -279,7 +275,6 @@ class ConvTranspose1d(_ConvTranspose):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.ConvTranspose1d(3, 8, 2, stride=2)(cygrad.ones(4, 3, 10)).shape
     (4, 8, 20)
     """
@@ -293,8 +288,6 @@ class ConvTranspose2d(_ConvTranspose):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> layer = nn.ConvTranspose2d(4, 2, kernel_size=2, stride=2)
     >>> layer(cygrad.ones(1, 4, 8, 8)).shape
     (1, 2, 16, 16)
@@ -309,8 +302,6 @@ class ConvTranspose3d(_ConvTranspose):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> layer = nn.ConvTranspose3d(4, 2, kernel_size=2, stride=2)
     >>> layer(cygrad.ones(1, 4, 2, 2, 2)).shape
     (1, 2, 4, 4, 4)
@@ -321,7 +312,7 @@ class ConvTranspose3d(_ConvTranspose):
 
 class Unfold(Module):
     """
-    Extract patches of images as columns of matrices.
+    Extract patches of images as columns of matrices (im2col).
 
     Parameters
     ----------
@@ -332,8 +323,6 @@ class Unfold(Module):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.Unfold(kernel_size=2)(cygrad.arange(9.0).reshape(1, 1, 3, 3)).shape
     (1, 4, 4)
     """
@@ -354,7 +343,7 @@ class Unfold(Module):
 
 class Fold(Module):
     """
-    Sum columns of matrices as overlapping patches of images; the transpose of `Unfold`.
+    Sum columns of matrices into overlapping patches of images (col2im); the transpose of `Unfold`.
 
     Parameters
     ----------
@@ -365,8 +354,6 @@ class Fold(Module):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> columns = cygrad.ones(1, 4, 4)
     >>> nn.Fold((3, 3), kernel_size=2)(columns)
     tensor([[[[1., 2., 1.],

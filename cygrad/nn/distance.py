@@ -14,12 +14,10 @@ class CosineSimilarity(Module):
     ----------
     dim : int, default 1
     eps : float, default 1e-8
-        What lengths are at least taken to be.
+        Lower bound of the norms.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.CosineSimilarity()(cygrad.tensor([[1.0, 1.0]]), cygrad.tensor([[1.0, 0.0]]))
     tensor([0.7071])
     """
@@ -47,8 +45,6 @@ class PairwiseDistance(Module):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.PairwiseDistance()(cygrad.tensor([[3.0, 4.0]]), cygrad.zeros(1, 2))
     tensor([5.0000])
     """

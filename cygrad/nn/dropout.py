@@ -8,7 +8,7 @@ __all__ = ["AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "Fe
 
 
 class _Dropout(Module):
-    """Base class of dropout modules; `function` is the name of the function."""
+    """Base class of dropout modules, which call the function named `function`."""
 
     function = ""
 
@@ -39,8 +39,6 @@ class Dropout(_Dropout):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> layer = nn.Dropout(0.5)
     >>> sorted(set(layer(cygrad.ones(100)).tolist()))
     [0.0, 2.0]
@@ -63,8 +61,6 @@ class Dropout1d(_Dropout):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.Dropout1d(0.5).eval()(cygrad.ones(1, 2, 3))
     tensor([[[1., 1., 1.],
              [1., 1., 1.]]])
@@ -79,8 +75,6 @@ class Dropout2d(_Dropout):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> y = nn.Dropout2d(0.5)(cygrad.ones(1, 8, 2, 2))
     >>> (y.amax((2, 3)) == y.amin((2, 3))).all()
     tensor(True)
@@ -95,8 +89,6 @@ class Dropout3d(_Dropout):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.Dropout3d(0.5).eval()(cygrad.ones(1, 1, 1, 1, 2))
     tensor([[[[[1., 1.]]]]])
     """
@@ -116,8 +108,6 @@ class AlphaDropout(_Dropout):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> layer = nn.AlphaDropout(0.5).eval()
     >>> layer(cygrad.ones(3))
     tensor([1., 1., 1.])
@@ -132,8 +122,6 @@ class FeatureAlphaDropout(_Dropout):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.FeatureAlphaDropout(0.5).eval()(cygrad.ones(1, 2, 2))
     tensor([[[1., 1.],
              [1., 1.]]])

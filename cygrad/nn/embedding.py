@@ -1,4 +1,4 @@
-"""Embeddings: tables of rows, looked up by index."""
+"""Embeddings as modules: lookups in a weight matrix by index."""
 
 import cygrad
 from cygrad.nn import functional as F
@@ -10,7 +10,7 @@ __all__ = ["Embedding", "EmbeddingBag"]
 
 
 class _Table(Module):
-    """Base class of embeddings: a table, and options of lookups."""
+    """Base class of embeddings: the weight and the lookup options."""
 
     def __init__(self, num_embeddings, embedding_dim, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse,
                  weight, freeze, device, dtype):
@@ -19,8 +19,8 @@ class _Table(Module):
         self.embedding_dim = embedding_dim
         if padding_idx is not None:
             if not -num_embeddings <= padding_idx < num_embeddings:
-                raise AssertionError(f"{type(self).__name__}: padding_idx must be within the table "
-                                     f"(got {padding_idx}, expected less than {num_embeddings}).")
+                raise AssertionError(f"{type(self).__name__}: padding_idx must be within num_embeddings (got "
+                                     f"{padding_idx}, expected less than {num_embeddings}).")
             padding_idx %= num_embeddings
         self.padding_idx = padding_idx
         self.max_norm = max_norm
@@ -33,13 +33,13 @@ class _Table(Module):
             self.reset_parameters()
         else:
             if tuple(weight.shape) != (num_embeddings, embedding_dim):
-                raise AssertionError(f"{type(self).__name__}: the shape of the table does not match num_embeddings and "
-                                     f"embedding_dim (got {tuple(weight.shape)}, expected "
+                raise AssertionError(f"{type(self).__name__}: the shape of the weight does not match num_embeddings "
+                                     f"and embedding_dim (got {tuple(weight.shape)}, expected "
                                      f"{(num_embeddings, embedding_dim)}).")
             self.weight = Parameter(weight, requires_grad=not freeze and weight.is_floating_point())
 
     def reset_parameters(self):
-        """Initialize; the padding row becomes zero."""
+        """Initialize; set the padding row to zero."""
         init.normal_(self.weight)
         self._fill_padding_idx_with_zero()
 
@@ -52,18 +52,18 @@ class _Table(Module):
     def from_pretrained(cls, embeddings, freeze=True, padding_idx=None, max_norm=None, norm_type=2.0,
                         scale_grad_by_freq=False, sparse=False, **options):
         """
-        Return a module over a given table.
+        Create a module from a given weight.
 
         Parameters
         ----------
         embeddings : Tensor of shape (num_embeddings, embedding_dim)
         freeze : bool, default True
-            Whether the table is kept as it is in training.
+            Whether the weight does not require grad.
         padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse, **options
             As in the constructor.
         """
         if embeddings.ndim != 2:
-            raise AssertionError(f"{cls.__name__}.from_pretrained: the table must have two dimensions "
+            raise AssertionError(f"{cls.__name__}.from_pretrained: embeddings must have two dimensions "
                                  f"(got shape {tuple(embeddings.shape)}).")
         options |= {"padding_idx": padding_idx, "max_norm": max_norm, "norm_type": norm_type,
                     "scale_grad_by_freq": scale_grad_by_freq, "sparse": sparse, "_weight": embeddings}
@@ -93,14 +93,14 @@ class _Table(Module):
 
 class Embedding(_Table):
     """
-    Look up rows of a table by index.
+    Look up rows of `weight` by index.
 
     Parameters
     ----------
     num_embeddings, embedding_dim : int
-        Shape of the table.
+        Shape of the weight.
     padding_idx : int, optional
-        A row that starts at zero and gets no gradient.
+        Index of the row that is initialized to zero and gets no gradient.
     max_norm, norm_type, scale_grad_by_freq, sparse
         As in `functional.embedding`.
     device : "cpu", optional
@@ -109,11 +109,10 @@ class Embedding(_Table):
     Attributes
     ----------
     weight : Parameter of shape (num_embeddings, embedding_dim)
-        Starts normal with mean 0 and deviation 1.
+        Initialized from the standard normal distribution.
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.Embedding(10, 3)(cygrad.tensor([[1, 2], [4, 1]])).shape
     (2, 2, 3)
     """
@@ -135,12 +134,12 @@ class Embedding(_Table):
 
 class EmbeddingBag(_Table):
     """
-    Compute sums, means or maxima of bags of rows of a table.
+    Compute sums, means or maxima of bags of rows of `weight`.
 
     Parameters
     ----------
     num_embeddings, embedding_dim : int
-        Shape of the table.
+        Shape of the weight.
     max_norm, norm_type, scale_grad_by_freq, mode, sparse, include_last_offset, padding_idx
         As in `functional.embedding_bag`.
     device : "cpu", optional
@@ -149,11 +148,10 @@ class EmbeddingBag(_Table):
     Attributes
     ----------
     weight : Parameter of shape (num_embeddings, embedding_dim)
-        Starts normal with mean 0 and deviation 1.
+        Initialized from the standard normal distribution.
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.EmbeddingBag(10, 3)(cygrad.tensor([[1, 2], [4, 1]])).shape
     (2, 3)
     """

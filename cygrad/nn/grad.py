@@ -1,4 +1,4 @@
-"""Gradients of convolutions with respect to their input and weight, by the gradient of the result."""
+"""Gradients of convolutions with respect to input and weight, given the gradient of the output."""
 
 from cygrad._core.table.operator import operators
 from cygrad.nn.functional.convolution import spread
@@ -6,13 +6,13 @@ from cygrad.nn.functional.convolution import spread
 __all__ = [f"conv{n}d_{part}" for n in (1, 2, 3) for part in ("input", "weight")]
 
 _DOC = """
-    The gradient of ``conv{n}d`` with respect to its {part}.
+    Compute the gradient of ``conv{n}d`` with respect to its {part}.
 
     Parameters
     ----------
     {parameters}
     grad_output : Tensor
-        The gradient of the result.
+        Gradient of the output.
     stride, padding, dilation : int or tuple of int
     groups : int
 

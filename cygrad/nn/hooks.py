@@ -1,4 +1,4 @@
-"""Functions that a module calls before and after its forward."""
+"""Module hooks, called before and after forward and backward."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["VIEWS", "ModuleHooks"]
 
 
 class ModuleHooks:
-    """The hooks of one module, in the order in which they run; created with the first one."""
+    """Hooks of one module, in execution order; created with the first hook."""
 
     __slots__ = ("after", "backward_after", "backward_before", "before")
 
@@ -22,10 +22,10 @@ class ModuleHooks:
         self.before = {}              # id -> (hook, with_kwargs)
         self.after = {}               # id -> (hook, with_kwargs, always_call)
         self.backward_before = {}     # id -> (hook,)
-        self.backward_after = {}      # id -> (hook, whether it is a full one)
+        self.backward_after = {}      # id -> (hook, is_full)
 
     def call(self, module, args, kwargs):
-        """Run the hooks around ``module.forward``: those of all modules first, then these."""
+        """Run ``module.forward`` with the global hooks, then the hooks of the module."""
         pending = {**ALL_MODULES.after, **self.after}
         result = None
         try:
@@ -54,12 +54,12 @@ class ModuleHooks:
 
 
 class AllModulesHooks(ModuleHooks):
-    """The global hooks of all modules. While there are any, modules without own hooks use `WITHOUT_OWN`."""
+    """Global hooks of all modules. While there are any, modules without hooks use `WITHOUT_OWN`."""
 
     __slots__ = ()
 
     def any(self):
-        """Is there any such hook?"""
+        """Return whether there is a global hook."""
         return bool(self.before or self.after or self.backward_before or self.backward_after)
 
 
@@ -68,19 +68,19 @@ WITHOUT_OWN = ModuleHooks()
 
 
 def register(hooks, entry, prepend):
-    """Add an entry to a dict of hooks, at its front if `prepend`; -> its handle."""
+    """Add an entry to a dict of hooks, first if `prepend`, and return its handle."""
     if not callable(entry[0]):
         raise TypeError(f"register hook: the hook must be callable (got {type(entry[0]).__name__}).")
     others = dict(hooks) if prepend else {}
     handle = RemovableHandle(hooks, entry)
-    for key, other in others.items():      # move the earlier ones after it
+    for key, other in others.items():      # move the other hooks after it
         del hooks[key]
         hooks[key] = other
     return handle
 
 
 def _missed_gradients(args, result, node):
-    """Return which gradients a non-full hook on `node` misses, and why; None if it gets all of them."""
+    """Return why a non-full hook on `node` misses gradients, and which; None if it gets all gradients."""
     results = (result,) if isinstance(result, Tensor) else result
     for values, verb, missed in ((results, "return", "grad_output"), (args, "take", "grad_input")):
         if not isinstance(values, tuple) or not all(isinstance(value, Tensor) for value in values):
@@ -94,7 +94,7 @@ def _missed_gradients(args, result, node):
 
 
 def _register_early(module, entries, args, result):
-    """Register non-full backward hooks on the node that made the result, or the first tensor in it."""
+    """Register non-full backward hooks on the node of the result, or of its first tensor."""
     hooks = [hook for hook, full in entries if not full]
     if not hooks:
         return
@@ -117,7 +117,7 @@ def _register_early(module, entries, args, result):
 
 
 class HookDict(LiveDict):
-    """Return the hooks of one kind of a module, by their ids; or one of their flags, if it is set."""
+    """View of the hooks of one kind of a module, or of one of their flags, by id."""
 
     __slots__ = ("_module", "_part")
 
@@ -156,7 +156,7 @@ class HookDict(LiveDict):
 
 
 class HookPart:
-    """Return the property of such a view; assigning a dict replaces its content."""
+    """Property that returns a `HookDict`; assigning a dict replaces its content."""
 
     def __init__(self, place, slot, index=0, flags=()):
         self.place, self.slot, self.index, self.flags = place, slot, index, flags
@@ -170,7 +170,7 @@ class HookPart:
         found.update(hooks)
 
 
-# The names under which programs look for the hooks of a module.
+# PyTorch's attributes of modules that hold hooks.
 VIEWS = {
     "_forward_pre_hooks": HookPart("_hooks", "before", 0, (False,)),
     "_forward_pre_hooks_with_kwargs": HookPart("_hooks", "before", 1),
@@ -202,7 +202,7 @@ def _run_before(hook, with_kwargs, module, args, kwargs):
 
 
 def _run_always(pending, module, args, kwargs, result):
-    """After an error in forward or a hook, run the always_call hooks."""
+    """Run the always_call hooks after an error in forward or a hook."""
     for hook, with_kwargs, always_call in pending.values():
         if not always_call:
             continue

@@ -1,4 +1,4 @@
-"""Initialization of parameters: functions that fill a tensor in place, outside the graph, and return it."""
+"""Parameter initialization: functions that fill a tensor in place, without gradients, and return it."""
 
 import functools
 import math
@@ -20,14 +20,14 @@ _LINEAR = ("linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_tra
 
 def calculate_gain(nonlinearity, param=None):
     """
-    Return the gain: the factor that keeps the variance of a layer's results through a non-linearity.
+    Return the recommended gain for a nonlinearity: the factor that preserves the variance.
 
     Parameters
     ----------
     nonlinearity : str
         "linear", "conv1d" ..., "sigmoid", "tanh", "relu", "leaky_relu" or "selu".
     param : float, optional
-        The slope of "leaky_relu"; 0.01 if left out.
+        Negative slope of "leaky_relu", 0.01 by default.
 
     Returns
     -------
@@ -36,11 +36,10 @@ def calculate_gain(nonlinearity, param=None):
     Raises
     ------
     ValueError
-        For any other name, or a slope that is not a number.
+        If `nonlinearity` is unknown, or `param` is not a number.
 
     Examples
     --------
-    >>> from cygrad import nn
     >>> nn.init.calculate_gain("relu") ** 2
     2.0000000000000004
     """
@@ -52,7 +51,7 @@ def calculate_gain(nonlinearity, param=None):
         return math.sqrt(2.0)
     if nonlinearity == "leaky_relu":
         if param is not None and (isinstance(param, bool) or not isinstance(param, (int, float))):
-            raise ValueError(f"calculate_gain: the slope must be a number (got {param!r}).")
+            raise ValueError(f"calculate_gain: param must be a number (got {param!r}).")
         return math.sqrt(2.0 / (1 + (0.01 if param is None else param) ** 2))
     if nonlinearity == "selu":
         return 3.0 / 4
@@ -63,7 +62,7 @@ def calculate_gain(nonlinearity, param=None):
 @documented()
 def uniform_(tensor, a=0.0, b=1.0, generator=None):
     """
-    Fill with values uniform in [a, b).
+    Fill with values from the uniform distribution on [a, b).
 
     Parameters
     ----------
@@ -73,8 +72,6 @@ def uniform_(tensor, a=0.0, b=1.0, generator=None):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> (nn.init.uniform_(cygrad.empty(1000), -1.0, 1.0).abs() <= 1).all()
     tensor(True)
     """
@@ -95,8 +92,6 @@ def normal_(tensor, mean=0.0, std=1.0, generator=None):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.init.normal_(cygrad.empty(10_000), std=2.0).std().round()
     tensor(2.)
     """
@@ -107,20 +102,18 @@ def normal_(tensor, mean=0.0, std=1.0, generator=None):
 @documented()
 def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
     """
-    Fill with normal values, truncated to [a, b] by drawing again.
+    Fill with values from a normal distribution truncated to [a, b].
 
     Parameters
     ----------
     tensor : Tensor
     mean, std : float
     a, b : float
-        The interval itself, not in units of `std`.
+        Bounds of the values, not in units of `std`.
     generator : Generator, optional
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> (nn.init.trunc_normal_(cygrad.empty(1000), std=2.0).abs() <= 2).all()
     tensor(True)
     """
@@ -134,7 +127,7 @@ def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
                 return tensor
             fresh = cygrad.empty_like(tensor).normal_(mean, std, generator=generator)
             tensor.copy_(cygrad.where(outside, fresh, tensor))
-        # The interval is in the far tail: return its nearer end, where the density concentrates.
+        # The interval is in the far tail: clamp to its nearer end, where the density concentrates.
         return tensor.copy_(cygrad.maximum(cygrad.minimum(tensor, cygrad.full_like(tensor, b)),
                                            cygrad.full_like(tensor, a)))
 
@@ -151,8 +144,6 @@ def constant_(tensor, val):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.init.constant_(cygrad.empty(2), 0.5)
     tensor([0.5000, 0.5000])
     """
@@ -162,12 +153,10 @@ def constant_(tensor, val):
 
 def zeros_(tensor):
     """
-    Fill with zeros; -> the tensor.
+    Fill with zeros and return the tensor.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.init.zeros_(cygrad.empty(2))
     tensor([0., 0.])
     """
@@ -176,12 +165,10 @@ def zeros_(tensor):
 
 def ones_(tensor):
     """
-    Fill with ones; -> the tensor.
+    Fill with ones and return the tensor.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.init.ones_(cygrad.empty(2))
     tensor([1., 1.])
     """
@@ -190,18 +177,16 @@ def ones_(tensor):
 
 def eye_(tensor):
     """
-    Fill a matrix with ones on the diagonal and zeros elsewhere; -> the tensor.
+    Fill a matrix with the identity and return it.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.init.eye_(cygrad.empty(2, 3))
     tensor([[1., 0., 0.],
             [0., 1., 0.]])
     """
     if tensor.ndim != 2:
-        raise ValueError(f"eye_: only a matrix has a diagonal (got shape {tensor.shape}).")
+        raise ValueError(f"eye_: expected a matrix (got shape {tensor.shape}).")
     with cygrad.no_grad():
         return tensor.copy_(cygrad.eye(*tensor.shape, dtype=tensor.dtype))
 
@@ -219,7 +204,7 @@ def fans(tensor, operation):
 @documented()
 def xavier_uniform_(tensor, gain=1.0, generator=None):
     """
-    Fill uniformly so that variances stay alike forward and backward (Glorot and Bengio, 2010).
+    Fill by Xavier uniform initialization (Glorot and Bengio, 2010).
 
     Parameters
     ----------
@@ -229,8 +214,6 @@ def xavier_uniform_(tensor, gain=1.0, generator=None):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> weight = nn.init.xavier_uniform_(cygrad.empty(2, 4))
     >>> (weight.abs() <= 1).all()
     tensor(True)
@@ -243,7 +226,7 @@ def xavier_uniform_(tensor, gain=1.0, generator=None):
 @documented()
 def xavier_normal_(tensor, gain=1.0, generator=None):
     """
-    Fill normally so that variances stay alike forward and backward (Glorot and Bengio, 2010).
+    Fill by Xavier normal initialization (Glorot and Bengio, 2010).
 
     Parameters
     ----------
@@ -253,8 +236,6 @@ def xavier_normal_(tensor, gain=1.0, generator=None):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.init.xavier_normal_(cygrad.empty(4, 6)).shape
     (4, 6)
     """
@@ -273,22 +254,20 @@ def _kaiming_deviation(tensor, a, mode, nonlinearity, operation):
 @documented()
 def kaiming_uniform_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", generator=None):
     """
-    Fill uniformly so that the variance survives rectifiers (He et al., 2015).
+    Fill by Kaiming uniform initialization (He et al., 2015).
 
     Parameters
     ----------
     tensor : Tensor of shape (out, in, ...)
     a : float, default 0
-        Slope of the rectifier after this layer.
+        Negative slope of the rectifier after this layer.
     mode : {"fan_in", "fan_out"}
-        Whether variances are kept forward or backward.
+        Whether to preserve the variance in forward or in backward.
     nonlinearity : str, default "leaky_relu"
     generator : Generator, optional
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> weight = nn.init.kaiming_uniform_(cygrad.empty(4, 6), nonlinearity="relu")
     >>> (weight.abs() <= 1).all()
     tensor(True)
@@ -303,21 +282,20 @@ def kaiming_uniform_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", gene
 @documented()
 def kaiming_normal_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", generator=None):
     """
-    Fill normally so that the variance survives rectifiers (He et al., 2015).
+    Fill by Kaiming normal initialization (He et al., 2015).
 
     Parameters
     ----------
     tensor : Tensor of shape (out, in, ...)
     a : float, default 0
-        Slope of the rectifier after this layer.
+        Negative slope of the rectifier after this layer.
     mode : {"fan_in", "fan_out"}
-        Whether variances are kept forward or backward.
+        Whether to preserve the variance in forward or in backward.
     nonlinearity : str, default "leaky_relu"
     generator : Generator, optional
 
     Examples
     --------
-    >>> from cygrad import nn
     >>> layer = nn.Linear(8, 4)
     >>> weight = nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
     >>> weight is layer.weight
@@ -332,30 +310,28 @@ def kaiming_normal_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", gener
 @documented()
 def orthogonal_(tensor, gain=1, generator=None):
     """
-    Fill with a random (semi-)orthogonal matrix: rows or columns have length `gain` (Saxe et al., 2014).
+    Fill with a random (semi-)orthogonal matrix, multiplied by `gain` (Saxe et al., 2014).
 
     Parameters
     ----------
     tensor : Tensor of shape (rows, ...)
-        Seen as a matrix of that many rows.
+        Reshaped to a matrix of `rows` rows.
     gain : float, default 1
     generator : Generator, optional
 
     Raises
     ------
     ValueError
-        For fewer than two dimensions.
+        If there are fewer than two dimensions.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> weight = nn.init.orthogonal_(cygrad.empty(3, 3))
     >>> cygrad.allclose(weight @ weight.t(), cygrad.eye(3), atol=1e-6)
     True
     """
     if tensor.ndim < 2:
-        raise ValueError(f"orthogonal_: the tensor needs two dimensions or more (got {tensor.ndim}).")
+        raise ValueError(f"orthogonal_: expected at least two dimensions (got {tensor.ndim}).")
     if tensor.numel() == 0:
         return tensor
     with cygrad.no_grad():
@@ -369,24 +345,22 @@ def orthogonal_(tensor, gain=1, generator=None):
 @documented()
 def dirac_(tensor, groups=1):
     """
-    Fill a weight of convolution so that it passes as many input channels on as it can.
+    Fill the weight of a convolution with the Dirac delta, which preserves input channels.
 
     Parameters
     ----------
     tensor : Tensor of shape (out, in, ...)
         With three to five dimensions.
     groups : int, default 1
-        Each group of outputs begins with the first input again.
+        Each group of output channels preserves the same input channels.
 
     Raises
     ------
     ValueError
-        For another number of dimensions, or groups that do not divide the outputs.
+        If there are not 3 to 5 dimensions, or `groups` does not divide the output channels.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> weight = nn.init.dirac_(cygrad.empty(1, 1, 3))
     >>> weight
     tensor([[[0., 1., 0.]]])
@@ -408,25 +382,23 @@ def dirac_(tensor, groups=1):
 @documented()
 def sparse_(tensor, sparsity, std=0.01, generator=None):
     """
-    Fill a matrix with normally distributed values, of which some in each column are zero (Martens, 2010).
+    Fill a matrix with normal values, and set some elements of each column to zero (Martens, 2010).
 
     Parameters
     ----------
     tensor : Tensor of shape (rows, columns)
     sparsity : float
-        The fraction of zeros in each column, rounded up.
+        Fraction of zeros in each column, rounded up.
     std : float, default 0.01
     generator : Generator, optional
 
     Raises
     ------
     ValueError
-        If it is no matrix.
+        If the tensor is not a matrix.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> weight = nn.init.sparse_(cygrad.empty(4, 3), sparsity=0.5)
     >>> (weight == 0).sum(0)
     tensor([2, 2, 2])
@@ -442,7 +414,7 @@ def sparse_(tensor, sparsity, std=0.01, generator=None):
 
 
 def _older(name):
-    """Deprecated: the name without underscore, with a warning."""
+    """Return the deprecated function without the trailing underscore."""
     function = globals()[f"{name}_"]
 
     @functools.wraps(function)

@@ -1,4 +1,4 @@
-"""Layers: linear and bilinear maps, reshaping."""
+"""Linear and bilinear layers, reshaping."""
 
 import math
 
@@ -17,8 +17,6 @@ class Identity(Module):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.Identity()(cygrad.tensor([1.0, 2.0]))
     tensor([1., 2.])
     """
@@ -47,11 +45,10 @@ class Linear(Module):
     ----------
     weight : Parameter of shape (out_features, in_features)
     bias : Parameter of shape (out_features,), or None
-        Both start uniform in ±1/sqrt(in_features).
+        Both are initialized uniformly in ±1/sqrt(in_features).
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.Linear(3, 2)(cygrad.ones(4, 3)).shape
     (4, 2)
     """
@@ -77,7 +74,7 @@ class Linear(Module):
         return F.linear(input, self.weight, self.bias)
 
     def extra_repr(self):
-        """Sizes."""
+        """Return the sizes."""
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
 
 
@@ -96,12 +93,10 @@ class Bilinear(Module):
     ----------
     weight : Parameter of shape (out_features, in1_features, in2_features)
     bias : Parameter of shape (out_features,), or None
-        Both start uniform in ±1/sqrt(in1_features).
+        Both are initialized uniformly in ±1/sqrt(in1_features).
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> layer = nn.Bilinear(3, 4, 5)
     >>> layer(cygrad.ones(2, 3), cygrad.ones(2, 4)).shape
     (2, 5)
@@ -131,7 +126,7 @@ class Bilinear(Module):
         return F.bilinear(input1, input2, self.weight, self.bias)
 
     def extra_repr(self):
-        """Sizes."""
+        """Return the sizes."""
         sizes = f"in1_features={self.in1_features}, in2_features={self.in2_features}"
         return f"{sizes}, out_features={self.out_features}, bias={self.bias is not None}"
 
@@ -147,8 +142,6 @@ class Flatten(Module):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.Flatten()(cygrad.ones(2, 3, 4)).shape
     (2, 12)
     """
@@ -179,7 +172,6 @@ class Unflatten(Module):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.Unflatten(1, (2, 3))(cygrad.ones(4, 6)).shape
     (4, 2, 3)
     """

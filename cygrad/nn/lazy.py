@@ -1,4 +1,4 @@
-"""Lazy modules: their first input decides the shapes of their parameters."""
+"""Lazy modules, whose parameters get their shapes from the first input."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +13,11 @@ class LazyModuleMixin:
     """
     Mixin of lazy modules; inherited before the module.
 
-    The class makes its parameters as `UninitializedParameter`, and defines ``initialize_parameters(*args, **kwargs)``,
-    which gets the arguments of the first call and materializes them. If it has an attribute ``cls_to_become``, the
-    module is of that class from then on. Loading a state gives parameters their sizes too.
+    The class creates each parameter as `UninitializedParameter` and defines ``initialize_parameters(*args, **kwargs)``,
+    which materializes them from the arguments of the first call. Then the module becomes an instance of
+    ``cls_to_become``, if set. Loading a state dict materializes parameters too.
 
-    Until then the module has parameters without shape: make it, call it once, and only then give its parameters to
-    an optimizer.
+    Before, parameters have no shape: call the module once before creating an optimizer.
     """
 
     cls_to_become: Any = None
@@ -45,7 +44,7 @@ class LazyModuleMixin:
         return any(is_lazy(value) for value in [*self._parameters.values(), *self._buffers.values()])
 
     def _become(self):
-        """Change to the ordinary class."""
+        """Become an instance of ``cls_to_become``."""
         for name in "_load_hook", "_initialize_hook":
             self.__dict__.pop(name).remove()
         if self.cls_to_become is not None:
@@ -53,7 +52,7 @@ class LazyModuleMixin:
 
 
 def _initialize(module, args, kwargs):
-    """Materialize before the first forward."""
+    """Materialize parameters before the first forward."""
     module.initialize_parameters(*args, **kwargs)
     if module.has_uninitialized_params():
         raise RuntimeError(f"{type(module).__name__}: module has not been fully initialized (initialize_parameters "
@@ -62,7 +61,7 @@ def _initialize(module, args, kwargs):
 
 
 def _take_sizes(module, state_dict, prefix, *_):
-    """Materialize parameters with the shapes of a state before loading it."""
+    """Materialize parameters with the shapes of a state dict before loading it."""
     for name, value in [*module._parameters.items(), *module._buffers.items()]:
         given = state_dict.get(prefix + name)
         if is_lazy(value) and isinstance(given, cygrad.Tensor) and not is_lazy(given):
@@ -72,7 +71,7 @@ def _take_sizes(module, state_dict, prefix, *_):
 
 class LazyLinear(LazyModuleMixin, Linear):
     """
-    A `Linear` layer whose number of inputs is that of its first input.
+    A `Linear` layer whose ``in_features`` is inferred from its first input.
 
     Parameters
     ----------
@@ -84,7 +83,6 @@ class LazyLinear(LazyModuleMixin, Linear):
 
     Examples
     --------
-    >>> import cygrad
     >>> layer = cygrad.nn.LazyLinear(2)
     >>> layer(cygrad.ones(5, 3)).shape
     (5, 2)
@@ -102,7 +100,7 @@ class LazyLinear(LazyModuleMixin, Linear):
             self.bias = UninitializedParameter(dtype=dtype)
 
     def initialize_parameters(self, input):
-        """Take the number of inputs from the last dimension."""
+        """Infer ``in_features`` from the last dimension of the input."""
         if self.has_uninitialized_params():
             with cygrad.no_grad():
                 self.in_features = input.shape[-1]
@@ -110,7 +108,7 @@ class LazyLinear(LazyModuleMixin, Linear):
                 if self.bias is not None:
                     self.bias.materialize((self.out_features,))  # type: ignore[attr-defined]
                 self.reset_parameters()
-        elif self.in_features == 0:                        # a state was loaded
+        elif self.in_features == 0:                        # a state dict was loaded
             self.in_features = self.weight.shape[-1]
 
     def reset_parameters(self):

@@ -137,8 +137,6 @@ class LazyConv1d(_LazyConv, convolution.Conv1d):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> layer = nn.LazyConv1d(4, kernel_size=3)
     >>> layer(cygrad.ones(1, 2, 8)).shape
     (1, 4, 6)
@@ -155,8 +153,6 @@ class LazyConv2d(_LazyConv, convolution.Conv2d):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> layer = nn.LazyConv2d(4, kernel_size=3)
     >>> layer(cygrad.ones(1, 2, 8, 8)).shape
     (1, 4, 6, 6)
@@ -173,8 +169,6 @@ class LazyConv3d(_LazyConv, convolution.Conv3d):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> layer = nn.LazyConv3d(4, kernel_size=3)
     >>> layer(cygrad.ones(1, 2, 8, 8, 8)).shape
     (1, 4, 6, 6, 6)
@@ -189,8 +183,6 @@ class LazyConvTranspose1d(_LazyConvTranspose, convolution.ConvTranspose1d):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> layer = nn.LazyConvTranspose1d(4, kernel_size=2)
     >>> layer(cygrad.ones(1, 2, 8)).shape
     (1, 4, 9)
@@ -205,8 +197,6 @@ class LazyConvTranspose2d(_LazyConvTranspose, convolution.ConvTranspose2d):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> layer = nn.LazyConvTranspose2d(4, kernel_size=2)
     >>> layer(cygrad.ones(1, 2, 8, 8)).shape
     (1, 4, 9, 9)
@@ -221,8 +211,6 @@ class LazyConvTranspose3d(_LazyConvTranspose, convolution.ConvTranspose3d):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> layer = nn.LazyConvTranspose3d(4, kernel_size=2)
     >>> layer(cygrad.ones(1, 2, 3, 3, 3)).shape
     (1, 4, 4, 4, 4)
@@ -237,8 +225,6 @@ class LazyBatchNorm1d(_LazyBatchNorm, normalization.BatchNorm1d):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.LazyBatchNorm1d()(cygrad.randn(4, 3)).shape
     (4, 3)
     """
@@ -252,8 +238,6 @@ class LazyBatchNorm2d(_LazyBatchNorm, normalization.BatchNorm2d):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.LazyBatchNorm2d()(cygrad.randn(4, 3, 2, 2)).shape
     (4, 3, 2, 2)
     """
@@ -267,8 +251,6 @@ class LazyBatchNorm3d(_LazyBatchNorm, normalization.BatchNorm3d):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.LazyBatchNorm3d()(cygrad.randn(4, 3, 2, 2, 2)).shape
     (4, 3, 2, 2, 2)
     """
@@ -282,8 +264,6 @@ class LazyInstanceNorm1d(_LazyInstanceNorm, normalization.InstanceNorm1d):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.LazyInstanceNorm1d()(cygrad.randn(2, 3, 5)).shape
     (2, 3, 5)
     """
@@ -297,8 +277,6 @@ class LazyInstanceNorm2d(_LazyInstanceNorm, normalization.InstanceNorm2d):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.LazyInstanceNorm2d()(cygrad.randn(2, 3, 5, 5)).shape
     (2, 3, 5, 5)
     """
@@ -312,8 +290,6 @@ class LazyInstanceNorm3d(_LazyInstanceNorm, normalization.InstanceNorm3d):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.LazyInstanceNorm3d()(cygrad.randn(2, 3, 5, 5, 5)).shape
     (2, 3, 5, 5, 5)
     """

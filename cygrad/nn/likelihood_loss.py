@@ -1,4 +1,4 @@
-"""Losses that are negative log-likelihoods of counts, values and aligned sequences, as modules."""
+"""Negative log-likelihood losses as modules."""
 
 from cygrad.nn import functional as F
 from cygrad.nn.loss import Loss
@@ -14,15 +14,13 @@ class PoissonNLLLoss(Loss):
     Parameters
     ----------
     log_input, full, eps
-        As there.
+        As in the function.
     size_average, reduce : bool, optional
-        Old names for `reduction`.
+        Deprecated names of `reduction`.
     reduction : {"mean", "sum", "none"}
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.PoissonNLLLoss()(cygrad.tensor([0.0, 1.0]), cygrad.tensor([1.0, 2.0]))
     tensor(0.8591)
     """
@@ -46,12 +44,10 @@ class GaussianNLLLoss(Loss):
     Parameters
     ----------
     full, eps, reduction
-        As there.
+        As in the function.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.GaussianNLLLoss()(cygrad.tensor([1.0]), cygrad.tensor([2.0]), cygrad.tensor([1.0]))
     tensor(0.5000)
     """
@@ -73,12 +69,10 @@ class CTCLoss(Module):
     Parameters
     ----------
     blank, reduction, zero_infinity
-        As there.
+        As in the function.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> log_probs = cygrad.zeros(4, 1, 3).log_softmax(2)
     >>> targets = cygrad.tensor([[1, 2]])
     >>> nn.CTCLoss()(log_probs, targets, cygrad.tensor([4]), cygrad.tensor([2]))

@@ -15,9 +15,9 @@ class Loss(Module):
     Parameters
     ----------
     size_average, reduce : bool, optional
-        Old names for `reduction`.
+        Deprecated names of `reduction`.
     reduction : {"mean", "sum", "none"}
-        What becomes of the losses of single elements.
+        Reduction of the losses.
     """
 
     def __init__(self, size_average=None, reduce=None, reduction="mean"):
@@ -39,8 +39,6 @@ class MSELoss(Loss):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> loss = nn.MSELoss()
     >>> prediction = cygrad.tensor([1.0, 3.0], requires_grad=True)
     >>> loss(prediction, cygrad.zeros(2)).backward()
@@ -49,7 +47,7 @@ class MSELoss(Loss):
     """
 
     def forward(self, input, target):
-        """Two tensors of one shape -> the loss."""
+        """Two tensors of the same shape -> the loss."""
         return F.mse_loss(input, target, reduction=self.reduction)
 
 
@@ -59,14 +57,12 @@ class L1Loss(Loss):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.L1Loss()(cygrad.tensor([1.0, 4.0]), cygrad.zeros(2))
     tensor(2.5000)
     """
 
     def forward(self, input, target):
-        """Two tensors of one shape -> the loss."""
+        """Two tensors of the same shape -> the loss."""
         return F.l1_loss(input, target, reduction=self.reduction)
 
 
@@ -77,14 +73,12 @@ class SmoothL1Loss(Loss):
     Parameters
     ----------
     size_average, reduce : bool, optional
-        Old names for `reduction`.
+        Deprecated names of `reduction`.
     reduction : {"mean", "sum", "none"}
     beta : float, default 1.0
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.SmoothL1Loss()(cygrad.tensor([0.5, 4.0]), cygrad.zeros(2))
     tensor(1.8125)
     """
@@ -94,7 +88,7 @@ class SmoothL1Loss(Loss):
         self.beta = beta
 
     def forward(self, input, target):
-        """Two tensors of one shape -> the loss."""
+        """Two tensors of the same shape -> the loss."""
         return F.smooth_l1_loss(input, target, reduction=self.reduction, beta=self.beta)
 
 
@@ -109,8 +103,6 @@ class HuberLoss(Loss):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.HuberLoss()(cygrad.tensor([0.5, 4.0]), cygrad.zeros(2))
     tensor(1.8125)
     """
@@ -120,7 +112,7 @@ class HuberLoss(Loss):
         self.delta = delta
 
     def forward(self, input, target):
-        """Two tensors of one shape -> the loss."""
+        """Two tensors of the same shape -> the loss."""
         return F.huber_loss(input, target, reduction=self.reduction, delta=self.delta)
 
 
@@ -131,15 +123,13 @@ class KLDivLoss(Loss):
     Parameters
     ----------
     size_average, reduce : bool, optional
-        Old names for `reduction`.
+        Deprecated names of `reduction`.
     reduction : {"mean", "batchmean", "sum", "none"}
     log_target : bool, default False
         Whether the target is given as a logarithm as well.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> loss = nn.KLDivLoss(reduction="sum")
     >>> p, q = cygrad.tensor([0.5, 0.5]), cygrad.tensor([0.25, 0.75])
     >>> loss(q.log(), p)
@@ -151,7 +141,7 @@ class KLDivLoss(Loss):
         self.log_target = log_target
 
     def forward(self, input, target):
-        """Log-probabilities and target of one shape -> the loss."""
+        """Log-probabilities and target of the same shape -> the loss."""
         return F.kl_div(input, target, reduction=self.reduction, log_target=self.log_target)
 
 
@@ -164,17 +154,15 @@ class NLLLoss(WeightedLoss):
     weight : Tensor of shape (C,), optional
         Weight of each class.
     size_average : bool, optional
-        Old name for `reduction`.
+        Deprecated name of `reduction`.
     ignore_index : int, default -100
-        Targets of this value do not count.
+        Targets of this value are ignored.
     reduce : bool, optional
-        Old name for `reduction`.
+        Deprecated name of `reduction`.
     reduction : {"mean", "sum", "none"}
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> log_probs = cygrad.zeros(2, 4).log_softmax(1)
     >>> nn.NLLLoss()(log_probs, cygrad.tensor([0, 3]))
     tensor(1.3863)
@@ -198,19 +186,17 @@ class CrossEntropyLoss(WeightedLoss):
     weight : Tensor of shape (C,), optional
         Weight of each class.
     size_average : bool, optional
-        Old name for `reduction`.
+        Deprecated name of `reduction`.
     ignore_index : int, default -100
-        Targets of this value do not count.
+        Targets of this value are ignored.
     reduce : bool, optional
-        Old name for `reduction`.
+        Deprecated name of `reduction`.
     reduction : {"mean", "sum", "none"}
     label_smoothing : float, default 0.0
         How much of the target's probability is shared equally by all classes.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> loss = nn.CrossEntropyLoss()
     >>> logits = cygrad.zeros(2, 4, requires_grad=True)
     >>> loss(logits, cygrad.tensor([0, 3])).backward()
@@ -240,20 +226,18 @@ class BCELoss(WeightedLoss):
     weight : Tensor, optional
         Weight of each element; must broadcast to the input.
     size_average, reduce : bool, optional
-        Old names for `reduction`.
+        Deprecated names of `reduction`.
     reduction : {"mean", "sum", "none"}
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> loss = nn.BCELoss()
     >>> loss(cygrad.tensor([0.5, 0.9]), cygrad.tensor([1.0, 1.0]))
     tensor(0.3993)
     """
 
     def forward(self, input, target):
-        """Probabilities and targets in [0, 1] of one shape -> the loss."""
+        """Probabilities and targets in [0, 1] of the same shape -> the loss."""
         return F.binary_cross_entropy(input, target, self.weight, reduction=self.reduction)
 
 
@@ -266,15 +250,13 @@ class BCEWithLogitsLoss(WeightedLoss):
     weight : Tensor, optional
         Weight of each element; must broadcast to the input.
     size_average, reduce : bool, optional
-        Old names for `reduction`.
+        Deprecated names of `reduction`.
     reduction : {"mean", "sum", "none"}
     pos_weight : Tensor, optional
         Weight of the elements whose target is 1; must broadcast to the input.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> loss = nn.BCEWithLogitsLoss()
     >>> loss(cygrad.tensor([0.0, 2.0]), cygrad.tensor([1.0, 1.0]))
     tensor(0.4100)
@@ -285,6 +267,6 @@ class BCEWithLogitsLoss(WeightedLoss):
         self.register_buffer("pos_weight", pos_weight)
 
     def forward(self, input, target):
-        """Logits and targets in [0, 1] of one shape -> the loss."""
+        """Logits and targets in [0, 1] of the same shape -> the loss."""
         return F.binary_cross_entropy_with_logits(input, target, self.weight, reduction=self.reduction,
                                                   pos_weight=self.pos_weight)

@@ -12,7 +12,7 @@ __all__ = ["CosineEmbeddingLoss", "HingeEmbeddingLoss", "MarginRankingLoss", "Mu
 
 
 class _WithMargin(Loss):
-    """A loss with the parameter `margin`; subclasses set its default and the function."""
+    """Base class of losses with the option `margin`; subclasses set its default and the function."""
 
     default: float = 0.0
     function: Any = None
@@ -22,7 +22,7 @@ class _WithMargin(Loss):
         self.margin = self.default if margin is None else margin
 
     def forward(self, *inputs):
-        """The tensors of the function of this name -> the loss."""
+        """The tensors of the function -> the loss."""
         return type(self).function(*inputs, margin=self.margin, reduction=self.reduction)
 
 
@@ -32,8 +32,6 @@ class HingeEmbeddingLoss(_WithMargin):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.HingeEmbeddingLoss()(cygrad.tensor([0.5, 0.2]), cygrad.tensor([1.0, -1.0]))
     tensor(0.6500)
     """
@@ -47,8 +45,6 @@ class CosineEmbeddingLoss(_WithMargin):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> loss = nn.CosineEmbeddingLoss()
     >>> a, b = cygrad.tensor([[1.0, 0.0]]), cygrad.tensor([[0.0, 1.0]])
     >>> loss(a, b, cygrad.tensor([1.0]))
@@ -64,8 +60,6 @@ class MarginRankingLoss(_WithMargin):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> loss = nn.MarginRankingLoss(margin=1.0)
     >>> loss(cygrad.tensor([2.0, 0.0]), cygrad.tensor([0.5, 0.5]), cygrad.tensor([1.0, 1.0]))
     tensor(0.7500)
@@ -80,8 +74,6 @@ class SoftMarginLoss(Loss):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.SoftMarginLoss()(cygrad.zeros(2), cygrad.tensor([1.0, -1.0]))
     tensor(0.6931)
     """
@@ -97,8 +89,6 @@ class MultiLabelMarginLoss(Loss):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> loss = nn.MultiLabelMarginLoss()
     >>> loss(cygrad.tensor([[0.1, 0.2, 0.4, 0.8]]), cygrad.tensor([[3, 0, -1, 1]]))
     tensor(0.8500)
@@ -117,13 +107,11 @@ class MultiLabelSoftMarginLoss(WeightedLoss):
     ----------
     weight : Tensor of shape (C,), optional
     size_average, reduce : bool, optional
-        Old names for `reduction`.
+        Deprecated names of `reduction`.
     reduction : {"mean", "sum", "none"}
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.MultiLabelSoftMarginLoss()(cygrad.zeros(1, 3), cygrad.tensor([[1.0, 0.0, 1.0]]))
     tensor(0.6931)
     """
@@ -143,13 +131,11 @@ class MultiMarginLoss(WeightedLoss):
     margin : float, default 1.0
     weight : Tensor of shape (C,), optional
     size_average, reduce : bool, optional
-        Old names for `reduction`.
+        Deprecated names of `reduction`.
     reduction : {"mean", "sum", "none"}
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.MultiMarginLoss()(cygrad.tensor([[0.1, 0.2, 0.8]]), cygrad.tensor([2]))
     tensor(0.2333)
     """
@@ -176,15 +162,13 @@ class TripletMarginLoss(Loss):
     Parameters
     ----------
     margin, p, eps, swap
-        As there.
+        As in the function.
     size_average, reduce : bool, optional
-        Old names for `reduction`.
+        Deprecated names of `reduction`.
     reduction : {"mean", "sum", "none"}
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> loss = nn.TripletMarginLoss()
     >>> loss(cygrad.zeros(1, 2), cygrad.ones(1, 2), cygrad.tensor([[3.0, 4.0]]))
     tensor(0.)
@@ -217,8 +201,6 @@ class TripletMarginWithDistanceLoss(Loss):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> loss = nn.TripletMarginWithDistanceLoss(distance_function=lambda a, b: (a - b).abs().sum(-1))
     >>> loss(cygrad.zeros(1, 2), cygrad.ones(1, 2), cygrad.tensor([[1.0, 1.5]]))
     tensor(0.5000)

@@ -1,4 +1,4 @@
-"""The module: a tree of parameters, buffers and child modules, and a forward function."""
+"""`Module`: parameters, buffers, child modules, hooks and forward."""
 
 import importlib
 
@@ -16,18 +16,16 @@ class Module(Stateful, Attributes):
     """
     Base class of all networks and layers.
 
-    A subclass calls ``super().__init__()``, assigns parameters and other modules to attributes and defines
-    ``forward``. Parameters, buffers and modules are read as attributes, and stand in the dicts ``_parameters``,
-    ``_buffers`` and ``_modules``.
+    A subclass calls ``super().__init__()``, assigns parameters and other modules to attributes and defines ``forward``.
+    Parameters, buffers and modules are attributes, stored in ``_parameters``, ``_buffers`` and ``_modules``.
 
     Attributes
     ----------
     training : bool
-        Set by `train` and `eval`; for modules that behave differently then. It has nothing to do with grad mode.
+        Set by `train` and `eval`. Independent of grad mode.
 
     Examples
     --------
-    >>> from cygrad import nn
     >>> class Net(nn.Module):
     ...     def __init__(self):
     ...         super().__init__()
@@ -44,19 +42,19 @@ class Module(Stateful, Attributes):
 
     training: bool
     _hooks = None            # ModuleHooks if there are hooks of this module or global ones
-    dump_patches = call_super_init = False         # flags of PyTorch's modules, without effect here
+    dump_patches = call_super_init = False         # flags of PyTorch's modules, ignored
 
     def forward(self, *args, **kwargs):
         """Compute the result; defined by every subclass."""
         name = type(self).__name__
         raise NotImplementedError(f"forward: Module [{name}] is missing the required \"forward\" function. " + (
-            "It only holds modules: call them one by one, or use Sequential." if name in ("ModuleList", "ModuleDict")
+            "Call its modules one by one, or use Sequential." if name in ("ModuleList", "ModuleDict")
             else "Add a method forward(self, ...)."))
 
     # ---- the tree of modules
 
     def named_modules(self, memo=None, prefix="", remove_duplicate=True):
-        """Yield pairs (path, module): this one, then all below it, depth first; `memo` holds those to skip."""
+        """Yield pairs (path, module) of this module and all descendants, depth first; skip those in `memo`."""
         seen = set() if memo is None else memo
         stack = [(prefix, self, ())]
         while stack:
@@ -73,7 +71,7 @@ class Module(Stateful, Attributes):
             stack.extend(reversed(below))
 
     def modules(self):
-        """Yield this module and all below it."""
+        """Yield this module and all descendants."""
         for _, module in self.named_modules():
             yield module
 
@@ -102,20 +100,20 @@ class Module(Stateful, Attributes):
                 yield f"{path}.{name}" if path else name, value
 
     def named_parameters(self, prefix="", recurse=True, remove_duplicate=True):
-        """Yield pairs (path, parameter) of this module and, unless `recurse` is False, of all below it."""
+        """Yield pairs (path, parameter) of this module and, if `recurse`, all descendants."""
         return self._named_members(lambda module: module._parameters.items(), prefix, recurse, remove_duplicate)
 
     def parameters(self, recurse=True):
-        """Yield the parameters of this module and, unless `recurse` is False, of all below it."""
+        """Yield the parameters of this module and, if `recurse`, all descendants."""
         for _, parameter in self.named_parameters(recurse=recurse):
             yield parameter
 
     def named_buffers(self, prefix="", recurse=True, remove_duplicate=True):
-        """Yield pairs (path, buffer) of this module and, unless `recurse` is False, of all below it."""
+        """Yield pairs (path, buffer) of this module and, if `recurse`, all descendants."""
         return self._named_members(lambda module: module._buffers.items(), prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse=True):
-        """Yield the buffers of this module and, unless `recurse` is False, of all below it."""
+        """Yield the buffers of this module and, if `recurse`, all descendants."""
         for _, buffer in self.named_buffers(recurse=recurse):
             yield buffer
 
@@ -138,17 +136,17 @@ class Module(Stateful, Attributes):
         Parameters
         ----------
         target : str
-            A path; all but its last part must be there.
+            A path; all but its last part must exist.
         module : Module
         strict : bool, default False
-            Whether there must be a module already.
+            Whether the path must exist.
 
         Raises
         ------
         ValueError
-            If the path is empty, or `module` is no Module.
+            If the path is empty, or `module` is not a Module.
         AttributeError
-            If the path leads through something that is not there, or is no Module.
+            If a part of the path is missing or not a Module.
         """
         if not target:
             raise ValueError("set_submodule: the target must be a name (got an empty one).")
@@ -181,14 +179,14 @@ class Module(Stateful, Attributes):
     # ---- all submodules
 
     def apply(self, fn):
-        """Call ``fn(module)`` for all modules below this one, then for this one; -> self."""
+        """Call ``fn(module)`` for all descendants, then for this module, and return self."""
         for module in self.children():
             module.apply(fn)
         fn(self)
         return self
 
     def train(self, mode=True):
-        """Set ``training`` here and in all modules below; -> self."""
+        """Set ``training`` of this module and all descendants, and return self."""
         if not isinstance(mode, bool):
             raise ValueError(f"train: the mode must be a bool (got {mode!r}).")
         self.training = mode
@@ -197,11 +195,11 @@ class Module(Stateful, Attributes):
         return self
 
     def eval(self):
-        """Switch to evaluation mode: ``train(False)``; -> self."""
+        """Switch to evaluation mode, ``train(False)``, and return self."""
         return self.train(False)
 
     def requires_grad_(self, requires_grad=True):
-        """Set ``requires_grad`` of all parameters; -> self."""
+        """Set ``requires_grad`` of all parameters and return self."""
         for parameter in self.parameters():
             parameter.requires_grad_(requires_grad)
         return self
@@ -220,8 +218,8 @@ class Module(Stateful, Attributes):
         Parameters
         ----------
         *args, **kwargs
-            A dtype for those that are floating point or complex, a device, a tensor whose dtype and device are meant;
-            ``memory_format=`` for those of four or five dimensions.
+            A dtype (for floating point and complex tensors), a device, a tensor (for its dtype and device), or
+            ``memory_format=`` (for 4D and 5D tensors).
 
         Returns
         -------
@@ -237,23 +235,23 @@ class Module(Stateful, Attributes):
         return self if move is None else self._apply(move)
 
     def float(self):
-        """Convert floating point parameters and buffers to float32; -> self."""
+        """Convert floating point parameters and buffers to float32 and return self."""
         return self._apply(lambda tensor: tensor.to(cygrad.float32) if tensor.is_floating_point() else tensor)
 
     def double(self):
-        """Convert floating point parameters and buffers to float64; -> self."""
+        """Convert floating point parameters and buffers to float64 and return self."""
         return self._apply(lambda tensor: tensor.to(cygrad.float64) if tensor.is_floating_point() else tensor)
 
     def half(self):
-        """Convert floating point parameters and buffers to float16; -> self."""
+        """Convert floating point parameters and buffers to float16 and return self."""
         return self._apply(lambda tensor: tensor.half() if tensor.is_floating_point() else tensor)
 
     def bfloat16(self):
-        """Convert floating point parameters and buffers to bfloat16; -> self."""
+        """Convert floating point parameters and buffers to bfloat16 and return self."""
         return self._apply(lambda tensor: tensor.bfloat16() if tensor.is_floating_point() else tensor)
 
     def type(self, dst_type):
-        """Convert all parameters and buffers to a dtype; -> self."""
+        """Convert all parameters and buffers to a dtype and return self."""
         return self._apply(lambda tensor: tensor.to(dst_type))
 
     def compile(self, *args, **options):
@@ -261,14 +259,14 @@ class Module(Stateful, Attributes):
 
     def to_empty(self, *, device=None, recurse=True):
         """
-        Give all parameters and buffers new, uninitialized memory.
+        Move all parameters and buffers to uninitialized memory.
 
         Parameters
         ----------
         device : device or str, optional
-            Default: where they are.
+            The current device by default.
         recurse : bool, default True
-            Whether to do so in all modules below too.
+            Whether to include descendants.
 
         Returns
         -------
@@ -278,7 +276,7 @@ class Module(Stateful, Attributes):
         return self._apply(lambda tensor: cygrad.empty_like(tensor, device=device), recurse)
 
     def share_memory(self):
-        """Move parameters and buffers to memory that is shared with other processes; -> self."""
+        """Move parameters and buffers to shared memory and return self."""
         for tensor in (*self.parameters(), *self.buffers()):
             tensor.share_memory_()
             if tensor.is_leaf and tensor.grad is not None:
@@ -286,20 +284,20 @@ class Module(Stateful, Attributes):
         return self
 
     def cpu(self):
-        """Move parameters and buffers to the CPU; -> self."""
+        """Move parameters and buffers to the CPU and return self."""
         return self.to("cpu")
 
     def cuda(self, device=None):
-        """Raise: there is no such device."""
+        """Raise, because there is no CUDA device."""
         return self._apply(lambda tensor: tensor.cuda(device))
 
     def _apply(self, fn, recurse=True):
-        """Replace the values of all parameters and buffers, and the gradients, by those that `fn` returns."""
+        """Replace parameters, buffers and gradients by ``fn(tensor)``."""
         conversion.apply_to_all(self, fn, recurse)
         return self
 
     def _replicate_for_data_parallel(self):
-        """Return a module of the same attributes, without parameters of its own, for one of several devices."""
+        """Return a shallow copy without parameters, for one of several devices."""
         replica = self.__new__(type(self))
         replica.__dict__.update(self.__dict__, _parameters={}, _buffers=self._buffers.copy(),
                                 _modules=self._modules.copy(), _is_replica=True)
@@ -314,10 +312,10 @@ class Module(Stateful, Attributes):
         Parameters
         ----------
         hook : callable
-            May return new arguments: a tuple, or a single value. With `with_kwargs` it is called as
-            ``hook(module, args, kwargs)`` and may return ``(args, kwargs)``.
+            May return new arguments: a tuple or a single value. With `with_kwargs`, called as ``hook(module, args,
+            kwargs)``; may return ``(args, kwargs)``.
         prepend : bool, default False
-            Run it before those registered already.
+            Whether to run before the hooks registered so far.
         with_kwargs : bool, default False
 
         Returns
@@ -333,13 +331,12 @@ class Module(Stateful, Attributes):
         Parameters
         ----------
         hook : callable
-            May return a result that replaces it. With `with_kwargs` it is called as
-            ``hook(module, args, kwargs, result)``.
+            May return a new result. With `with_kwargs`, called as ``hook(module, args, kwargs, result)``.
         prepend : bool, default False
-            Run it before those registered already.
+            Whether to run before the hooks registered so far.
         with_kwargs : bool, default False
         always_call : bool, default False
-            Call it even if forward, or a hook before it, has raised.
+            Whether to run even if forward or an earlier hook raised.
 
         Returns
         -------
@@ -349,15 +346,14 @@ class Module(Stateful, Attributes):
 
     def register_full_backward_pre_hook(self, hook, prepend=False):
         """
-        Call ``hook(module, grad_output)`` when the gradients of this module's outputs have been computed.
+        Call ``hook(module, grad_output)`` when the gradients of the outputs have been computed.
 
         Parameters
         ----------
         hook : callable
-            `grad_output` is a tuple with the gradient of each output, None for those without one. It may return a
-            tuple that replaces it.
+            `grad_output` is a tuple with the gradient of each output or None. May return a new tuple.
         prepend : bool, default False
-            Run it before those registered already.
+            Whether to run before the hooks registered so far.
 
         Returns
         -------
@@ -371,20 +367,19 @@ class Module(Stateful, Attributes):
 
     def register_full_backward_hook(self, hook, prepend=False):
         """
-        Call ``hook(module, grad_input, grad_output)`` when the gradients of this module's inputs have been computed.
+        Call ``hook(module, grad_input, grad_output)`` when the gradients of the inputs have been computed.
 
-        Inputs and outputs pass through a function that watches them, so forward gets views of its arguments and
-        must not modify them in place; nor may its result be modified in place. The result must be a Tensor or a tuple.
+        Inputs and outputs pass through an autograd function, so they are views: forward must not modify its arguments
+        in place, nor the caller the result. The result must be a Tensor or a tuple.
 
         Parameters
         ----------
         hook : callable
-            `grad_input` and `grad_output` are tuples with the gradient of each positional argument and of each
-            output, None for those that are no Tensors or need no gradient. It may return a tuple that replaces
-            `grad_input`. If no argument requires grad, it is called when the gradients of the outputs are there, and
-            may replace nothing.
+            `grad_input` and `grad_output` are tuples with the gradient of each positional argument and each output, or
+            None. May return a new `grad_input`. If no argument requires grad, it is called when the gradients of the
+            outputs have been computed, and cannot replace gradients.
         prepend : bool, default False
-            Run it before those registered already.
+            Whether to run before the hooks registered so far.
 
         Returns
         -------
@@ -392,8 +387,6 @@ class Module(Stateful, Attributes):
 
         Examples
         --------
-        >>> import cygrad
-        >>> from cygrad import nn
         >>> layer = nn.Tanh()
         >>> handle = layer.register_full_backward_hook(
         ...     lambda module, grad_input, grad_output: print(grad_output, "->", grad_input))
@@ -405,15 +398,14 @@ class Module(Stateful, Attributes):
 
     def register_backward_hook(self, hook):
         """
-        Call ``hook(module, grad_input, grad_output)`` when the node that made the result has run: the deprecated
-        form.
+        Call ``hook(module, grad_input, grad_output)`` after the node of the result has run. Deprecated.
 
-        The gradients are those of that node, whatever it is; `register_full_backward_hook` gives those of the module.
+        The gradients are those of the node; `register_full_backward_hook` passes those of the module.
 
         Parameters
         ----------
         hook : callable
-            May return a tuple that replaces `grad_input`.
+            May return a new `grad_input`.
 
         Returns
         -------
@@ -428,13 +420,13 @@ class Module(Stateful, Attributes):
 
     def _register_backward(self, hook, full, prepend):
         if self._is_full_backward_hook is (not full):
-            raise RuntimeError(f"{type(self).__name__}: a module has full backward hooks or legacy ones (got both). "
-                               "Use register_full_backward_hook() for all.")
+            raise RuntimeError(f"{type(self).__name__}: full and non-full backward hooks cannot be combined (got "
+                               "both). Use register_full_backward_hook() only.")
         return register(self._ensure_hooks().backward_after, (hook, full), prepend)
 
     @property
     def _is_full_backward_hook(self):
-        """Return the kind of the backward hooks; None if there are none."""
+        """Return whether the backward hooks are full; None without hooks."""
         hooks = self.__dict__.get("_hooks")
         return next((full for _, full in hooks.backward_after.values()), None) if hooks is not None else None
 
@@ -446,7 +438,7 @@ class Module(Stateful, Attributes):
     # ---- repr
 
     def extra_repr(self):
-        """Return the text between the parentheses of `repr`; for subclasses."""
+        """Return the text between the parentheses of `repr`; subclasses override it."""
         return ""
 
     def _get_name(self):

@@ -1,4 +1,4 @@
-"""Attention in several heads, as a module."""
+"""Multi-head attention as a module."""
 
 import cygrad
 from cygrad.nn import functional as F
@@ -17,16 +17,16 @@ class MultiheadAttention(Module):
     Parameters
     ----------
     embed_dim, num_heads : int
-        The second must divide the first.
+        `num_heads` must divide `embed_dim`.
     dropout : float, default 0.0
         Probability of `dropout` of the weights in training.
     bias : bool, default True
     add_bias_kv : bool, default False
-        Whether there is one more key and value, to be learned.
+        Whether to append a learned key and value.
     add_zero_attn : bool, default False
-        Whether there is one more key and value of zeros.
+        Whether to append a key and value of zeros.
     kdim, vdim : int, optional
-        Sizes of keys and values, if not `embed_dim`.
+        Features of keys and values; `embed_dim` by default.
     batch_first : bool, default False
         Whether tensors are (batch, steps, features) instead of (steps, batch, features).
     device : "cpu", optional
@@ -35,16 +35,15 @@ class MultiheadAttention(Module):
     Attributes
     ----------
     in_proj_weight : Parameter of shape (3 * embed_dim, embed_dim), or None
-        For queries, keys and values; with `kdim` or `vdim` there are q_proj_weight, k_proj_weight and v_proj_weight
-        instead. They start as by `init.xavier_uniform_`.
+        Projection of queries, keys and values, initialized by `init.xavier_uniform_`. With `kdim` or `vdim`,
+        q_proj_weight, k_proj_weight and v_proj_weight replace it.
     in_proj_bias : Parameter of shape (3 * embed_dim,), or None
-        Starts at zero.
+        Initialized to zero.
     bias_k, bias_v : Parameter of shape (1, 1, embed_dim), or None
     out_proj : Linear
 
     Examples
     --------
-    >>> import cygrad
     >>> x = cygrad.ones(5, 2, 8)
     >>> output, weights = cygrad.nn.MultiheadAttention(8, 4)(x, x, x)
     >>> output.shape, weights.shape
@@ -99,7 +98,7 @@ class MultiheadAttention(Module):
     def forward(self, query, key, value, key_padding_mask=None, need_weights=True, attn_mask=None,
                 average_attn_weights=True, is_causal=False):
         """
-        Attend.
+        Compute the attention.
 
         Parameters
         ----------
@@ -111,7 +110,7 @@ class MultiheadAttention(Module):
         Returns
         -------
         (Tensor, Tensor or None)
-            The result in the form of the query, and the weights.
+            The output in the shape of the query, and the weights.
         """
         return F.multi_head_attention_forward(
             query, key, value, self.embed_dim, self.num_heads, self.in_proj_weight, self.in_proj_bias, self.bias_k,

@@ -13,8 +13,8 @@ __all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "GroupNorm", "InstanceNo
 class _Statistics(Module):
     """Base class of batch and instance normalization: parameters and running statistics of channels."""
 
-    ndims: tuple[int, ...]     # allowed numbers of dimensions of the input
-    _version = 2               # since batches are counted
+    ndims: tuple[int, ...]     # valid numbers of dimensions of the input
+    _version = 2               # 2: has num_batches_tracked
 
     def _load_from_state_dict(self, state_dict, prefix, local_metadata, *lists):
         key = prefix + "num_batches_tracked"
@@ -40,14 +40,14 @@ class _Statistics(Module):
         self.reset_parameters()
 
     def reset_running_stats(self):
-        """Reset the running statistics: mean 0, variance 1, no batches."""
+        """Reset the running statistics: mean 0, variance 1, 0 batches."""
         if self.track_running_stats:
             self.running_mean.zero_()
             self.running_var.fill_(1)
             self.num_batches_tracked.zero_()
 
     def reset_parameters(self):
-        """Initialize: weight 1, bias 0, and new statistics."""
+        """Initialize weight to 1 and bias to 0, and reset the statistics."""
         self.reset_running_stats()
         if self.weight is not None:
             init.ones_(self.weight)
@@ -73,7 +73,7 @@ class _BatchNorm(_Statistics):
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias)
 
     def forward(self, input):
-        """Shape (batch, channels, ...) -> the same; in training the running statistics change."""
+        """Shape (batch, channels, ...) -> the same; training updates the running statistics."""
         self._check_input_dim(input)
         factor = 0.0 if self.momentum is None else self.momentum
         if self.training and self.track_running_stats and self.num_batches_tracked is not None:
@@ -88,24 +88,24 @@ class _BatchNorm(_Statistics):
 
 class BatchNorm1d(_BatchNorm):
     """
-    Normalize each channel over the batch; in evaluation mode, by running statistics.
+    Normalize each channel over the batch, or by running statistics in evaluation mode.
 
     Parameters
     ----------
     num_features : int
-        Channels.
+        Number of channels.
     eps : float, default 1e-5
         Added to the variance.
     momentum : float or None, default 0.1
-        Weight of a batch in the running statistics; None for the average of all batches.
+        Weight of a batch in the running statistics; None averages all batches.
     affine : bool, default True
-        Whether there is a factor and a summand for each channel.
+        Whether there is a learned weight and bias for each channel.
     track_running_stats : bool, default True
-        If False, evaluation uses the statistics of the batch too.
+        Whether evaluation uses running statistics instead of those of the batch.
     device : "cpu", optional
     dtype : dtype, optional
     bias : bool, default True
-        Whether an affine module has summands.
+        Whether an affine module has a bias.
 
     Attributes
     ----------
@@ -115,7 +115,6 @@ class BatchNorm1d(_BatchNorm):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.BatchNorm1d(3)(cygrad.ones(4, 3)).shape
     (4, 3)
     """
@@ -129,8 +128,6 @@ class BatchNorm2d(_BatchNorm):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> layer = nn.BatchNorm2d(3)
     >>> y = layer(cygrad.randn(8, 3, 4, 4))
     >>> cygrad.allclose(y.mean((0, 2, 3)), cygrad.zeros(3), atol=1e-6)
@@ -146,8 +143,6 @@ class BatchNorm3d(_BatchNorm):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.BatchNorm3d(2)(cygrad.randn(4, 2, 3, 3, 3)).shape
     (4, 2, 3, 3, 3)
     """
@@ -182,21 +177,19 @@ class InstanceNorm1d(_InstanceNorm):
     Parameters
     ----------
     num_features : int
-        Channels.
+        Number of channels.
     eps : float, default 1e-5
     momentum : float, default 0.1
     affine : bool, default False
     track_running_stats : bool, default False
-        Whether evaluation uses averages of the statistics seen in training.
+        Whether evaluation uses running statistics.
     device : "cpu", optional
     dtype : dtype, optional
     bias : bool, default True
-        Whether an affine module has summands.
+        Whether an affine module has a bias.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.InstanceNorm1d(3)(cygrad.randn(2, 3, 5)).shape
     (2, 3, 5)
     """
@@ -210,8 +203,6 @@ class InstanceNorm2d(_InstanceNorm):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> y = nn.InstanceNorm2d(3)(cygrad.randn(2, 3, 5, 5))
     >>> cygrad.allclose(y.mean((2, 3)), cygrad.zeros(2, 3), atol=1e-6)
     True
@@ -226,8 +217,6 @@ class InstanceNorm3d(_InstanceNorm):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.InstanceNorm3d(3)(cygrad.randn(2, 3, 4, 4, 4)).shape
     (2, 3, 4, 4, 4)
     """
@@ -245,9 +234,9 @@ class LayerNorm(Module):
         Sizes of the last dimensions.
     eps : float, default 1e-5
     elementwise_affine : bool, default True
-        Whether there is a factor and a summand for each element.
+        Whether there is a learned weight and bias for each element.
     bias : bool, default True
-        Whether there are summands.
+        Whether an affine module has a bias.
     device : "cpu", optional
     dtype : dtype, optional
 
@@ -257,7 +246,6 @@ class LayerNorm(Module):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.LayerNorm(3)(cygrad.ones(4, 3)).shape
     (4, 3)
     """
@@ -291,22 +279,20 @@ class LayerNorm(Module):
 
 class RMSNorm(Module):
     """
-    Divide the last dimensions by the root of the mean of their squares.
+    Divide the last dimensions by their root mean square.
 
     Parameters
     ----------
     normalized_shape : int or sequence of int
     eps : float, optional
-        Added to the mean; if not given, the distance of 1 to the next number of the type.
+        Added to the mean of squares; the machine epsilon by default.
     elementwise_affine : bool, default True
-        Whether there is a factor for each element.
+        Whether there is a learned weight for each element.
     device : "cpu", optional
     dtype : dtype, optional
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.RMSNorm(2)(cygrad.tensor([[3.0, 4.0]]))
     tensor([[0.8485, 1.1314]], grad_fn=<RmsNormBackward0>)
     """
@@ -343,21 +329,19 @@ class GroupNorm(Module):
     num_groups, num_channels : int
     eps : float, default 1e-5
     affine : bool, default True
-        Whether there is a factor and a summand for each channel.
+        Whether there is a learned weight and bias for each channel.
     device : "cpu", optional
     dtype : dtype, optional
     bias : bool, default True
-        Whether an affine module has summands.
+        Whether an affine module has a bias.
 
     Raises
     ------
     ValueError
-        If the channels cannot be divided.
+        If `num_groups` does not divide `num_channels`.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.GroupNorm(2, 6)(cygrad.randn(4, 6, 5)).shape
     (4, 6, 5)
     """
@@ -394,18 +378,16 @@ class GroupNorm(Module):
 
 class LocalResponseNorm(Module):
     """
-    Normalize by the average square of neighboring channels.
+    Divide by the average square of neighboring channels.
 
     Parameters
     ----------
     size : int
-        How many channels are averaged.
+        Number of channels that are averaged.
     alpha, beta, k : float, default 1e-4, 0.75 and 1.0
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.LocalResponseNorm(2)(cygrad.ones(1, 4, 2)).shape
     (1, 4, 2)
     """

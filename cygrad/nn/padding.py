@@ -16,23 +16,21 @@ _DOC = """
     Parameters
     ----------
     padding : int or tuple of {count}
-        How many, in pairs from the last dimension on.
+        Numbers of elements, in pairs, last dimension first; negative numbers crop.
     {value}
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.{name}(1{more})(cygrad.ones(1, {before})).shape
     (1, {after})
     """
 
 
 class _Pad(Module):
-    """Base class of padding: numbers of elements, in pairs from the last dimension on."""
+    """Base class of padding modules. Subclasses set `dimensions` and `mode`."""
 
     dimensions = 0
     mode = "constant"
-    _more = ""                 # the shared parameter description
+    _more = ""                 # description of further parameters
 
     def __init_subclass__(cls, dimensions=None, mode=None, **options):
         """Set dimensions and mode of a class, and complete its docstring."""
@@ -40,7 +38,7 @@ class _Pad(Module):
         cls.mode = mode or cls.mode
         if dimensions:
             cls.dimensions = dimensions
-            if cls.__doc__:                    # there is none under `python -OO`
+            if cls.__doc__:                    # None under `python -OO`
                 place, count = _PLACES[dimensions]
                 cls.__doc__ = _DOC.format(
                     what=cls.__doc__[:-1], place=place, count=count, value=cls._more, name=cls.__name__,
@@ -56,7 +54,7 @@ class _Pad(Module):
         return F.pad(input, self.padding, mode=self.mode)
 
     def extra_repr(self):
-        """Return the numbers."""
+        """Return the padding."""
         return f"{self.padding}"
 
 
@@ -89,60 +87,60 @@ class _ZeroPad(_ConstantPad):
 
 
 class ConstantPad1d(_ConstantPad, dimensions=1):
-    """A constant."""
+    """Pad with a constant."""
 
 
 class ConstantPad2d(_ConstantPad, dimensions=2):
-    """A constant."""
+    """Pad with a constant."""
 
 
 class ConstantPad3d(_ConstantPad, dimensions=3):
-    """A constant."""
+    """Pad with a constant."""
 
 
 class ZeroPad1d(_ZeroPad, dimensions=1):
-    """Zeros."""
+    """Pad with zeros."""
 
 
 class ZeroPad2d(_ZeroPad, dimensions=2):
-    """Zeros."""
+    """Pad with zeros."""
 
 
 class ZeroPad3d(_ZeroPad, dimensions=3):
-    """Zeros."""
+    """Pad with zeros."""
 
 
 class ReflectionPad1d(_Pad, dimensions=1, mode="reflect"):
-    """The input reflected at its ends, which are not repeated."""
+    """Pad by reflection, without repeating the border."""
 
 
 class ReflectionPad2d(_Pad, dimensions=2, mode="reflect"):
-    """The input reflected at its ends, which are not repeated."""
+    """Pad by reflection, without repeating the border."""
 
 
 class ReflectionPad3d(_Pad, dimensions=3, mode="reflect"):
-    """The input reflected at its ends, which are not repeated."""
+    """Pad by reflection, without repeating the border."""
 
 
 class ReplicationPad1d(_Pad, dimensions=1, mode="replicate"):
-    """The outermost elements, repeated,."""
+    """Pad by repeating the border."""
 
 
 class ReplicationPad2d(_Pad, dimensions=2, mode="replicate"):
-    """The outermost elements, repeated,."""
+    """Pad by repeating the border."""
 
 
 class ReplicationPad3d(_Pad, dimensions=3, mode="replicate"):
-    """The outermost elements, repeated,."""
+    """Pad by repeating the border."""
 
 
 class CircularPad1d(_Pad, dimensions=1, mode="circular"):
-    """The elements of the other end."""
+    """Pad with the elements of the opposite end."""
 
 
 class CircularPad2d(_Pad, dimensions=2, mode="circular"):
-    """The elements of the other end."""
+    """Pad with the elements of the opposite end."""
 
 
 class CircularPad3d(_Pad, dimensions=3, mode="circular"):
-    """The elements of the other end."""
+    """Pad with the elements of the opposite end."""

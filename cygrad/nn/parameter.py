@@ -1,4 +1,4 @@
-"""Tensors of a module: parameters, which are learned, and buffers, which are not."""
+"""Parameters and buffers of modules."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -13,20 +13,19 @@ __all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter
 
 class Parameter(Tensor):
     """
-    A tensor that a `Module` registers as a parameter when it is assigned to an attribute.
+    Tensor that a `Module` registers as a parameter when assigned to an attribute.
 
-    A leaf that requires grad unless told otherwise. Results of operations on it are plain tensors.
+    A leaf that requires grad by default. Results of operations on it are plain tensors.
 
     Parameters
     ----------
     data : Tensor, optional
-        Its memory is shared, and it is detached. Default: an empty tensor.
+        Shares its memory, detached. An empty tensor by default.
     requires_grad : bool, default True
         Whether gradients are computed for it.
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.Parameter(cygrad.tensor([1.0, 2.0]))
     Parameter containing:
     tensor([1., 2.], requires_grad=True)
@@ -35,7 +34,7 @@ class Parameter(Tensor):
     __torch_function__ = disabled_torch_function
 
     def __new__(cls, data=None, requires_grad=True):
-        """Return a leaf over the memory of `data`."""
+        """Return a leaf that shares the memory of `data`."""
         data = cygrad.empty(0) if data is None else _checked(data, "Parameter")
         return make_subclass(cls, data, requires_grad)
 
@@ -50,7 +49,7 @@ class Parameter(Tensor):
         return found
 
     def __reduce_ex__(self, protocol):
-        """Pickling keeps values and ``requires_grad``; gradients and hooks belong to the process."""
+        """Pickle values and ``requires_grad``, but not gradients and hooks."""
         return _rebuild_parameter, (type(self), self.detach(), self.requires_grad), self.__dict__ or None
 
 
@@ -59,19 +58,17 @@ provide(plain_subclass=Parameter)
 
 class Buffer(Tensor):
     """
-    A tensor that a `Module` registers as a buffer when it is assigned to an attribute.
+    Tensor that a `Module` registers as a buffer when assigned to an attribute.
 
     Parameters
     ----------
     data : Tensor, optional
-        Its memory is shared. An empty tensor if left out.
+        Shares its memory. An empty tensor by default.
     persistent : bool, default True
         Whether ``state_dict`` includes it.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> class Mean(nn.Module):
     ...     def __init__(self):
     ...         super().__init__()
@@ -85,7 +82,7 @@ class Buffer(Tensor):
     persistent: bool
 
     def __new__(cls, data=None, *, persistent=True):
-        """Return a tensor over the memory of `data`."""
+        """Return a tensor that shares the memory of `data`."""
         if data is None:
             data = cygrad.empty(0)
         data = _checked(data, "Buffer")
@@ -95,7 +92,7 @@ class Buffer(Tensor):
 
 
 class _BareBuffer(Buffer):
-    """The class of the results of `Buffer`, so that `make_subclass` can create it without data."""
+    """Class of buffers, whose constructor needs no data, as `make_subclass` requires."""
 
     def __new__(cls, data=None, *, persistent=True):
         return Tensor.__new__(cls)
@@ -114,7 +111,7 @@ class _BareBuffer(Buffer):
 
 
 class _Uninitialized:
-    """Mixin of tensors without a shape yet."""
+    """Mixin of uninitialized tensors."""
 
     if TYPE_CHECKING:
         def __getattr__(self, name: str) -> Any: ...     # of the tensor
@@ -122,7 +119,7 @@ class _Uninitialized:
 
     def materialize(self, shape, device=None, dtype=None):
         """
-        Set the shape, with uninitialized memory; it becomes an ordinary tensor.
+        Allocate uninitialized memory of a shape and become an ordinary tensor.
 
         Parameters
         ----------
@@ -130,16 +127,16 @@ class _Uninitialized:
         device : optional
             The CPU.
         dtype : dtype, optional
-            Another one than it has.
+            The current dtype by default.
         """
         self.data = cygrad.empty(shape, dtype=dtype or self.dtype)
         self.__class__ = self.cls_to_become
 
     @property
     def shape(self):
-        """Raise the error: there is no shape yet."""
-        raise RuntimeError("a lazy parameter or buffer has no shape yet. Call the module once to "
-                           "initialize it, or load a state_dict that has it.")
+        """Raise, because an uninitialized tensor has no shape."""
+        raise RuntimeError("a lazy parameter or buffer has no shape yet. Call the module once to initialize it, or "
+                           "load a state_dict.")
 
     def __repr__(self):
         return f"<{type(self).__name__}>"
@@ -156,7 +153,7 @@ class _Uninitialized:
 
 class UninitializedParameter(_Uninitialized, Parameter):
     """
-    A parameter whose shape is not known yet.
+    Parameter of a lazy module, without a shape until `materialize`.
 
     Parameters
     ----------
@@ -168,7 +165,6 @@ class UninitializedParameter(_Uninitialized, Parameter):
 
     Examples
     --------
-    >>> import cygrad
     >>> parameter = cygrad.nn.UninitializedParameter()
     >>> parameter
     <UninitializedParameter>
@@ -180,17 +176,17 @@ class UninitializedParameter(_Uninitialized, Parameter):
     cls_to_become = Parameter
 
     def __new__(cls, requires_grad=True, device=None, dtype=None):
-        """Return a leaf without elements."""
+        """Return an uninitialized leaf."""
         return make_subclass(cls, cygrad.empty(0, dtype=dtype), requires_grad)
 
     def __init__(self, requires_grad=True, device=None, dtype=None):
-        """No effect: it is materialized."""
+        """Do nothing after materialization."""
         Tensor.__init__(self)
 
 
 class UninitializedBuffer(_Uninitialized, Tensor):
     """
-    A buffer whose shape is not known yet; see `UninitializedParameter`.
+    Buffer of a lazy module; see `UninitializedParameter`.
 
     Parameters
     ----------
@@ -203,25 +199,24 @@ class UninitializedBuffer(_Uninitialized, Tensor):
 
     Examples
     --------
-    >>> from cygrad import nn
     >>> nn.UninitializedBuffer().materialize((2,)) is None
     True
     """
     __torch_function__ = disabled_torch_function
 
     def __new__(cls, requires_grad=False, device=None, dtype=None, persistent=True):
-        """Return a tensor without elements."""
+        """Return an uninitialized tensor."""
         made = make_subclass(cls, cygrad.empty(0, dtype=dtype), requires_grad)
         made.persistent = persistent
         return made
 
     def __init__(self, requires_grad=False, device=None, dtype=None, persistent=True):
-        """No effect: it is materialized."""
+        """Do nothing after materialization."""
         Tensor.__init__(self)
 
 
 class MaterializedBuffer(Tensor):
-    """The class of a materialized `UninitializedBuffer`: a plain tensor except for its class."""
+    """Class of a materialized `UninitializedBuffer`; otherwise a plain tensor."""
 
 
 UninitializedBuffer.cls_to_become = MaterializedBuffer  # type: ignore[attr-defined]
@@ -229,7 +224,7 @@ UninitializedBuffer.cls_to_become = MaterializedBuffer  # type: ignore[attr-defi
 
 def is_lazy(tensor):
     """
-    Return whether the tensor is still without a shape.
+    Return whether a tensor is uninitialized.
 
     Parameters
     ----------

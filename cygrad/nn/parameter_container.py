@@ -1,4 +1,4 @@
-"""Modules that hold parameters: in a list, in a dict."""
+"""Containers of parameters: ParameterList, ParameterDict."""
 
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
@@ -11,7 +11,7 @@ __all__ = ["ParameterDict", "ParameterList"]
 
 
 def _kept(value):
-    """Return a tensor as a parameter; anything else as is."""
+    """Convert a tensor to a parameter; return other values unchanged."""
     return Parameter(value) if isinstance(value, Tensor) and not isinstance(value, Parameter) else value
 
 
@@ -27,16 +27,15 @@ def _line(name, value, kind_of_elements="dtype"):
 
 class ParameterList(Module):
     """
-    A list of parameters, which it registers.
+    Hold parameters in a list and register them.
 
     Parameters
     ----------
     values : iterable, optional
-        Tensors become parameters; other objects are kept as they are.
+        Tensors become parameters; other objects stay.
 
     Examples
     --------
-    >>> import cygrad
     >>> weights = cygrad.nn.ParameterList([cygrad.ones(2), cygrad.zeros(2, 3)])
     >>> [name for name, _ in weights.named_parameters()]
     ['0', '1']
@@ -73,13 +72,13 @@ class ParameterList(Module):
         return self.extend(values)
 
     def append(self, value):
-        """Append a value; -> self."""
+        """Append a value and return self."""
         name, self._size = str(self._size), self._size + 1
         setattr(self, name, _kept(value))
         return self
 
     def extend(self, values):
-        """Append all values of an iterable; -> self."""
+        """Append all values of an iterable and return self."""
         if not isinstance(values, Iterable) or isinstance(values, Tensor):
             raise TypeError("ParameterList.extend: expected an iterable (got "
                             f"{type(values).__name__}).")
@@ -96,21 +95,20 @@ class ParameterList(Module):
 
 
 class NotThere(KeyError, AttributeError):
-    """Raised for a missing name in a `ParameterDict`: an error of mappings, and also PyTorch's."""
+    """Raised for a missing key of a `ParameterDict`; KeyError of mappings and AttributeError of PyTorch."""
 
 
 class ParameterDict(Module):
     """
-    A dict of parameters, which it registers.
+    Hold parameters in a dict and register them.
 
     Parameters
     ----------
     parameters : mapping or iterable of pairs, optional
-        Names are strings. Tensors become parameters; other objects are kept as they are.
+        Keys are strings. Tensors become parameters; other objects stay.
 
     Examples
     --------
-    >>> import cygrad
     >>> weights = cygrad.nn.ParameterDict({"a": cygrad.ones(2)})
     >>> "a" in weights, len(weights)
     (True, 1)
@@ -125,8 +123,7 @@ class ParameterDict(Module):
     @staticmethod
     def _attribute(name):
         if not isinstance(name, str):
-            raise TypeError("ParameterDict: keys are strings "
-                            f"(got {type(name).__name__}).")
+            raise TypeError(f"ParameterDict: keys must be strings (got {type(name).__name__}).")
         return name
 
     def __getitem__(self, name):
@@ -197,7 +194,7 @@ class ParameterDict(Module):
             del self[name]
 
     def fromkeys(self, keys, default=None):
-        """Return a new one with these names and one value."""
+        """Return a new dict with the given keys and one value."""
         return type(self)((key, default) for key in keys)
 
     def keys(self):
@@ -213,7 +210,7 @@ class ParameterDict(Module):
         return [self[name] for name in self._names]
 
     def update(self, parameters):
-        """Add all values of a mapping, a plain one sorted by name, or of pairs (name, value); -> self."""
+        """Add all values of a mapping or of pairs and return self; a plain dict is sorted by key."""
         if not isinstance(parameters, Iterable):
             raise TypeError("ParameterDict.update: expected a mapping or pairs of names and values (got "
                             f"{type(parameters).__name__}).")

@@ -16,8 +16,6 @@ class Tanhshrink(Plain):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.Tanhshrink()(cygrad.tensor([0.0, 1.0]))
     tensor([0.0000, 0.2384])
     """
@@ -31,8 +29,6 @@ class Hardsigmoid(Inplace):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.Hardsigmoid()(cygrad.tensor([-4.0, 0.0, 4.0]))
     tensor([0.0000, 0.5000, 1.0000])
     """
@@ -50,8 +46,6 @@ class Hardswish(Inplace):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.Hardswish()(cygrad.tensor([-4.0, 1.0, 4.0]))
     tensor([-0.0000, 0.6667, 4.0000])
     """
@@ -74,8 +68,6 @@ class CELU(Module):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.CELU()(cygrad.tensor([-1.0, 0.0, 2.0]))
     tensor([-0.6321,  0.0000,  2.0000])
     """
@@ -96,7 +88,7 @@ class CELU(Module):
 
 class Threshold(Module):
     """
-    Replace elements up to a threshold by a given value.
+    Replace elements that do not exceed the threshold by a value.
 
     Parameters
     ----------
@@ -105,8 +97,6 @@ class Threshold(Module):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.Threshold(0.5, 9.0)(cygrad.tensor([0.2, 1.0]))
     tensor([9., 1.])
     """
@@ -127,7 +117,7 @@ class Threshold(Module):
 
 
 class _Shrink(Module):
-    """A function with the parameter `lambd`; the subclass names it as `function`."""
+    """Base class of modules that call the function named `function` with the option `lambd`."""
 
     function: str
 
@@ -146,12 +136,10 @@ class _Shrink(Module):
 
 class Hardshrink(_Shrink):
     """
-    Apply hard shrinkage: ``x``, but 0 from ``-lambd`` to ``lambd``.
+    Apply hard shrinkage: 0 from ``-lambd`` to ``lambd``, else ``x``.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.Hardshrink()(cygrad.tensor([-1.0, 0.2, 2.0]))
     tensor([-1.,  0.,  2.])
     """
@@ -165,8 +153,6 @@ class Softshrink(_Shrink):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.Softshrink()(cygrad.tensor([-1.0, 0.2, 2.0]))
     tensor([-0.5000,  0.0000,  1.5000])
     """
@@ -176,7 +162,7 @@ class Softshrink(_Shrink):
 
 class GLU(Module):
     """
-    Apply a gated linear unit: the first half along a dimension times the sigmoid of the second half.
+    Apply a gated linear unit: the first half along `dim` times the sigmoid of the second half.
 
     Parameters
     ----------
@@ -184,8 +170,6 @@ class GLU(Module):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.GLU()(cygrad.tensor([1.0, 2.0, 0.0, 0.0]))
     tensor([0.5000, 1.0000])
     """
@@ -212,7 +196,7 @@ class PReLU(Module):
     num_parameters : int, default 1
         One slope, or one for each channel (dimension 1).
     init : float, default 0.25
-        Where slopes start.
+        Initial slope.
     device : "cpu", optional
     dtype : dtype, optional
 
@@ -222,8 +206,6 @@ class PReLU(Module):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.PReLU()(cygrad.tensor([-1.0, 2.0]))
     tensor([-0.2500,  2.0000], grad_fn=<PreluKernelBackward0>)
     """
@@ -259,8 +241,6 @@ class RReLU(Module):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.RReLU().eval()(cygrad.tensor([-1.0, 2.0]))
     tensor([-0.2292,  2.0000])
     """
@@ -286,8 +266,6 @@ class Softmax2d(Module):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.Softmax2d()(cygrad.zeros(1, 2, 1, 1)).flatten()
     tensor([0.5000, 0.5000])
     """

@@ -9,7 +9,7 @@ __all__ = [f"{kind}{n}d" for kind in ("AdaptiveAvgPool", "AdaptiveMaxPool", "Avg
 
 
 class _MaxPool(Module):
-    """The largest element of each window."""
+    """Base class of max pooling."""
 
     dimensions = 0
 
@@ -35,7 +35,7 @@ class _MaxPool(Module):
 
 
 class _MaxUnpool(Module):
-    """Zeros, with elements where pooling has found them."""
+    """Base class of max unpooling."""
 
     dimensions = 0
 
@@ -47,7 +47,7 @@ class _MaxUnpool(Module):
         self.padding = spread(padding, n, name, "padding")
 
     def forward(self, input, indices, output_size=None):
-        """Results and indices of pooling -> the larger array."""
+        """Values and indices of max pooling -> the larger tensor."""
         function = getattr(F, f"max_unpool{self.dimensions}d")
         return function(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
@@ -57,7 +57,7 @@ class _MaxUnpool(Module):
 
 
 class _AvgPool(Module):
-    """The average of each window."""
+    """Base class of average pooling."""
 
     dimensions = 0
 
@@ -83,7 +83,7 @@ class _AvgPool(Module):
 
 
 class _LPPool(Module):
-    """The root of the sum of powers of each window."""
+    """Base class of p-norm pooling."""
 
     dimensions = 0
 
@@ -106,7 +106,7 @@ class _LPPool(Module):
 
 
 class _AdaptiveMaxPool(Module):
-    """Return the largest element of each region, for a given output size."""
+    """Base class of adaptive max pooling."""
 
     dimensions = 0
 
@@ -125,7 +125,7 @@ class _AdaptiveMaxPool(Module):
 
 
 class _AdaptiveAvgPool(Module):
-    """Return the average of each region, for a given output size."""
+    """Base class of adaptive average pooling."""
 
     dimensions = 0
 
@@ -144,24 +144,22 @@ class _AdaptiveAvgPool(Module):
 
 class MaxPool1d(_MaxPool):
     """
-    Take the maximum of each window of sequences.
+    Return the maximum of each window of sequences.
 
     Parameters
     ----------
     kernel_size : int or tuple
     stride : int or tuple, optional
-        Distance of windows; their size if not given.
+        Step between windows; the kernel size by default.
     padding : int or tuple, default 0
     dilation : int or tuple, default 1
     return_indices : bool, default False
         Whether the indices of the maxima are returned too.
     ceil_mode : bool, default False
-        Whether a last window that sticks out counts.
+        Whether windows that exceed the end of the input count.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.MaxPool1d(2)(cygrad.tensor([[1.0, 3.0, 2.0, 0.0]]))
     tensor([[3., 2.]])
     """
@@ -171,12 +169,10 @@ class MaxPool1d(_MaxPool):
 
 class MaxPool2d(_MaxPool):
     """
-    Take the maximum of each window of images; parameters as for `MaxPool1d`.
+    Return the maximum of each window of images; parameters as for `MaxPool1d`.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.MaxPool2d(2)(cygrad.arange(16.0).reshape(1, 4, 4))
     tensor([[[ 5.,  7.],
              [13., 15.]]])
@@ -187,12 +183,10 @@ class MaxPool2d(_MaxPool):
 
 class MaxPool3d(_MaxPool):
     """
-    Take the maximum of each window of volumes; parameters as for `MaxPool1d`.
+    Return the maximum of each window of volumes; parameters as for `MaxPool1d`.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.MaxPool3d(2)(cygrad.arange(8.0).reshape(1, 2, 2, 2))
     tensor([[[[7.]]]])
     """
@@ -202,7 +196,7 @@ class MaxPool3d(_MaxPool):
 
 class MaxUnpool1d(_MaxUnpool):
     """
-    Invert `MaxPool1d`: put elements at the indices of the maxima, zeros elsewhere.
+    Invert `MaxPool1d` partially: write elements to the indices of the maxima, and zeros elsewhere.
 
     Parameters
     ----------
@@ -212,8 +206,6 @@ class MaxUnpool1d(_MaxUnpool):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> pool, unpool = nn.MaxPool1d(2, return_indices=True), nn.MaxUnpool1d(2)
     >>> unpool(*pool(cygrad.tensor([[1.0, 3.0, 2.0, 0.0]])))
     tensor([[0., 3., 2., 0.]])
@@ -224,12 +216,10 @@ class MaxUnpool1d(_MaxUnpool):
 
 class MaxUnpool2d(_MaxUnpool):
     """
-    Invert `MaxPool2d`: put elements at the indices of the maxima; parameters as for `MaxUnpool1d`.
+    Invert `MaxPool2d` partially; parameters as for `MaxUnpool1d`.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> pool, unpool = nn.MaxPool2d(2, return_indices=True), nn.MaxUnpool2d(2)
     >>> unpool(*pool(cygrad.arange(4.0).reshape(1, 2, 2)))
     tensor([[[0., 0.],
@@ -241,12 +231,10 @@ class MaxUnpool2d(_MaxUnpool):
 
 class MaxUnpool3d(_MaxUnpool):
     """
-    Invert `MaxPool3d`: put elements at the indices of the maxima; parameters as for `MaxUnpool1d`.
+    Invert `MaxPool3d` partially; parameters as for `MaxUnpool1d`.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> pool, unpool = nn.MaxPool3d(2, return_indices=True), nn.MaxUnpool3d(2)
     >>> unpool(*pool(cygrad.arange(8.0).reshape(1, 2, 2, 2))).sum()
     tensor(7.)
@@ -263,17 +251,15 @@ class AvgPool1d(_AvgPool):
     ----------
     kernel_size : int or tuple
     stride : int or tuple, optional
-        Distance of windows; their size if not given.
+        Step between windows; the kernel size by default.
     padding : int or tuple, default 0
     ceil_mode : bool, default False
-        Whether a last window that sticks out counts.
+        Whether windows that exceed the end of the input count.
     count_include_pad : bool, default True
-        Whether the zeros of the padding count.
+        Whether padding counts in the divisor.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.AvgPool1d(2)(cygrad.arange(6.0).reshape(1, 6))
     tensor([[0.5000, 2.5000, 4.5000]])
     """
@@ -295,12 +281,10 @@ class AvgPool2d(_AvgPool):
     """
     Average each window of images.
 
-    Parameters as for `AvgPool1d`, numbers or pairs of them; and `divisor_override`, what sums are divided by.
+    Parameters as for `AvgPool1d`, and `divisor_override`, the divisor of sums.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.AvgPool2d(2)(cygrad.arange(16.0).reshape(1, 4, 4))
     tensor([[[ 2.5000,  4.5000],
              [10.5000, 12.5000]]])
@@ -313,12 +297,10 @@ class AvgPool3d(_AvgPool):
     """
     Average each window of volumes.
 
-    Parameters as for `AvgPool1d`, numbers or three of them; and `divisor_override`, what sums are divided by.
+    Parameters as for `AvgPool1d`, and `divisor_override`, the divisor of sums.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.AvgPool3d(2)(cygrad.arange(8.0).reshape(1, 2, 2, 2))
     tensor([[[[3.5000]]]])
     """
@@ -333,15 +315,13 @@ class LPPool1d(_LPPool):
     Parameters
     ----------
     norm_type : float
-        The power.
+        Order of the norm.
     kernel_size : int or tuple
     stride : int or tuple, optional
     ceil_mode : bool, default False
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.LPPool1d(2, 2)(cygrad.tensor([[3.0, 4.0, 0.0, 1.0]]))
     tensor([[5., 1.]])
     """
@@ -355,8 +335,6 @@ class LPPool2d(_LPPool):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.LPPool2d(2, 2)(cygrad.ones(1, 4, 4))
     tensor([[[2., 2.],
              [2., 2.]]])
@@ -371,8 +349,6 @@ class LPPool3d(_LPPool):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.LPPool3d(1, 2)(cygrad.ones(1, 2, 2, 2))
     tensor([[[[8.]]]])
     """
@@ -382,18 +358,16 @@ class LPPool3d(_LPPool):
 
 class AdaptiveMaxPool1d(_AdaptiveMaxPool):
     """
-    Take the maxima of `output_size` nearly equal parts of sequences.
+    Return the maxima of `output_size` windows of nearly equal size of sequences.
 
     Parameters
     ----------
     output_size : int or tuple
-        None in the place of a size keeps that of the input.
+        None keeps a size of the input.
     return_indices : bool, default False
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.AdaptiveMaxPool1d(2)(cygrad.arange(6.0).reshape(1, 6))
     tensor([[2., 5.]])
     """
@@ -403,12 +377,10 @@ class AdaptiveMaxPool1d(_AdaptiveMaxPool):
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPool):
     """
-    Take the maxima of `output_size` nearly equal parts of images; parameters as for `AdaptiveMaxPool1d`.
+    Return the maxima of `output_size` windows of nearly equal size of images; parameters as for `AdaptiveMaxPool1d`.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.AdaptiveMaxPool2d((2, None))(cygrad.arange(8.0).reshape(1, 4, 2))
     tensor([[[2., 3.],
              [6., 7.]]])
@@ -419,12 +391,10 @@ class AdaptiveMaxPool2d(_AdaptiveMaxPool):
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPool):
     """
-    Take the maxima of `output_size` nearly equal parts of volumes; parameters as for `AdaptiveMaxPool1d`.
+    Return the maxima of `output_size` windows of nearly equal size of volumes; parameters as for `AdaptiveMaxPool1d`.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.AdaptiveMaxPool3d(1)(cygrad.arange(8.0).reshape(1, 2, 2, 2))
     tensor([[[[7.]]]])
     """
@@ -434,17 +404,15 @@ class AdaptiveMaxPool3d(_AdaptiveMaxPool):
 
 class AdaptiveAvgPool1d(_AdaptiveAvgPool):
     """
-    Average sequences over `output_size` nearly equal parts.
+    Average sequences over `output_size` windows of nearly equal size.
 
     Parameters
     ----------
     output_size : int or tuple
-        None in the place of a size keeps that of the input.
+        None keeps a size of the input.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.AdaptiveAvgPool1d(2)(cygrad.arange(6.0).reshape(1, 6))
     tensor([[1., 4.]])
     """
@@ -454,12 +422,10 @@ class AdaptiveAvgPool1d(_AdaptiveAvgPool):
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPool):
     """
-    Average images over `output_size` nearly equal parts; parameters as for `AdaptiveAvgPool1d`.
+    Average images over `output_size` windows of nearly equal size; parameters as for `AdaptiveAvgPool1d`.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.AdaptiveAvgPool2d((2, 1))(cygrad.arange(8.0).reshape(1, 4, 2))
     tensor([[[1.5000],
              [5.5000]]])
@@ -470,12 +436,10 @@ class AdaptiveAvgPool2d(_AdaptiveAvgPool):
 
 class AdaptiveAvgPool3d(_AdaptiveAvgPool):
     """
-    Average volumes over `output_size` nearly equal parts; parameters as for `AdaptiveAvgPool1d`.
+    Average volumes over `output_size` windows of nearly equal size; parameters as for `AdaptiveAvgPool1d`.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.AdaptiveAvgPool3d(1)(cygrad.arange(8.0).reshape(1, 2, 2, 2))
     tensor([[[[3.5000]]]])
     """

@@ -1,4 +1,4 @@
-"""Layers that few networks have; loaded when they are first asked for."""
+"""Rarely used layers, imported on first access."""
 
 from cygrad.nn import functional as F
 from cygrad.nn.functional import fractional_pooling
@@ -16,7 +16,7 @@ class _FractionalMaxPool(Module):
         super().__init__()
         name, n = type(self).__name__, self.dimensions
         if (output_size is None) == (output_ratio is None):
-            raise ValueError(f"{name}: exactly one of output_size and output_ratio is needed (got {output_size} and "
+            raise ValueError(f"{name}: expected exactly one of output_size and output_ratio (got {output_size} and "
                              f"{output_ratio}).")
         self.kernel_size = spread(kernel_size, n, name, "kernel_size")
         self.return_indices = return_indices
@@ -28,7 +28,7 @@ class _FractionalMaxPool(Module):
         self.output_ratio = ratios
 
     def forward(self, input):
-        """Shape (batch, channels, ...), or without the batch -> as many windows as asked for."""
+        """Shape (batch, channels, ...), or without the batch -> one element for each window."""
         function = getattr(fractional_pooling, f"fractional_max_pool{self.dimensions}d")
         return function(input, self.kernel_size, self.output_size, self.output_ratio, self.return_indices,
                         self._random_samples)
@@ -36,19 +36,18 @@ class _FractionalMaxPool(Module):
 
 class FractionalMaxPool2d(_FractionalMaxPool):
     """
-    Take the maxima of overlapping windows of images at random positions (Graham, 2014).
+    Return the maxima of overlapping windows of images at random positions (Graham, 2014).
 
     Parameters
     ----------
     kernel_size : int or tuple
     output_size : int or tuple, optional
     output_ratio : float or tuple, optional
-        One of both: how many windows there are along each dimension, or as a part of its size.
+        Number of windows along each dimension, or their ratio to its size; exactly one of both.
     return_indices : bool, default False
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.FractionalMaxPool2d(3, output_size=(5, 4))(cygrad.ones(1, 2, 12, 9)).shape
     (1, 2, 5, 4)
     """
@@ -58,12 +57,10 @@ class FractionalMaxPool2d(_FractionalMaxPool):
 
 class FractionalMaxPool3d(_FractionalMaxPool):
     """
-    Take the maxima of overlapping windows of volumes; parameters as for `FractionalMaxPool2d`.
+    Return the maxima of overlapping windows of volumes; parameters as for `FractionalMaxPool2d`.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.FractionalMaxPool3d(2, output_size=3)(cygrad.randn(1, 1, 6, 6, 6)).shape
     (1, 1, 3, 3, 3)
     """
@@ -73,18 +70,16 @@ class FractionalMaxPool3d(_FractionalMaxPool):
 
 class CrossMapLRN2d(Module):
     """
-    Normalize images by the squares of neighboring channels.
+    Divide images by the average square of neighboring channels.
 
     Parameters
     ----------
     size : int
-        Channels that count.
+        Number of channels that are averaged.
     alpha, beta, k : float, default 1e-4, 0.75 and 1
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.CrossMapLRN2d(2)(cygrad.ones(1, 4, 2, 2)).shape
     (1, 4, 2, 2)
     """
@@ -104,12 +99,10 @@ class CrossMapLRN2d(Module):
 
 class NLLLoss2d(NLLLoss):
     """
-    `NLLLoss`, as it was once called for images.
+    Deprecated name of `NLLLoss`.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> log_probs = cygrad.zeros(1, 4, 2, 2).log_softmax(1)
     >>> nn.NLLLoss2d()(log_probs, cygrad.zeros(1, 2, 2).long())
     tensor(1.3863)
@@ -118,7 +111,7 @@ class NLLLoss2d(NLLLoss):
 
 class Container(Module):
     """
-    A module with the children that are given, as programs made it before `Sequential` and `ModuleDict`.
+    Deprecated container of child modules; use `Sequential` or `ModuleDict`.
 
     Parameters
     ----------
@@ -126,7 +119,6 @@ class Container(Module):
 
     Examples
     --------
-    >>> from cygrad import nn
     >>> list(nn.Container(body=nn.ReLU())._modules)
     ['body']
     """

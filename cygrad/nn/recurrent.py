@@ -1,4 +1,4 @@
-"""Recurrent layers: over whole sequences, in several layers and both directions."""
+"""Recurrent layers: multi-layer and bidirectional RNN, LSTM and GRU."""
 
 import math
 
@@ -14,21 +14,21 @@ from cygrad.nn.utils.rnn import PackedSequence
 
 __all__ = ["GRU", "LSTM", "RNN", "RNNBase"]
 
-# Blocks of rows in the weights.
+# Number of gates of each mode.
 GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
 
 
-MOST_LAYERS = 1 << 16         # of one stack: more than any practical model
+MOST_LAYERS = 1 << 16         # more than any practical model
 
 
 def check_layers(operation, count):
-    """Raise ValueError for more layers than a stack may have."""
+    """Check the number of layers."""
     if count > MOST_LAYERS:
         raise ValueError(f"{operation}: too many layers (got {count}, expected at most {MOST_LAYERS}).")
 
 
 def check_integer(operation, **arguments):
-    """Raise TypeError unless each is an int."""
+    """Check that each argument is an int."""
     for name, value in arguments.items():
         if not isinstance(value, int):
             raise TypeError(f"{operation}: {name} should be of type int, got: {type(value).__name__}")
@@ -64,11 +64,10 @@ class RNNBase(Module):
     weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0, weight_hr_l0 : Parameter
         Of shape (gates * hidden_size, features), (gates * hidden_size, state), (gates * hidden_size,) twice, and
         (proj_size, hidden_size); the same with l1, ... for further layers and with the suffix ``_reverse`` for the
-        other direction. All start uniform in ±1/sqrt(hidden_size).
+        other direction. All are initialized uniformly in ±1/sqrt(hidden_size).
 
     Examples
     --------
-    >>> from cygrad import nn
     >>> nn.RNNBase("GRU", 4, 3).hidden_size
     3
     """
@@ -84,7 +83,7 @@ class RNNBase(Module):
             raise ValueError(f"{type(self).__name__}: dropout must be a number from 0 to 1 "
                              f"(got {dropout!r}).")
         if dropout > 0 and num_layers == 1:
-            warn_user("dropout acts between layers, of which there is only one "
+            warn_user("dropout is applied between layers and has no effect with a single layer "
                       f"(got dropout={dropout} and num_layers={num_layers}).")
         for name, size in (("input_size", input_size), ("hidden_size", hidden_size), ("num_layers", num_layers)):
             if size <= 0:
@@ -125,7 +124,7 @@ class RNNBase(Module):
             init.uniform_(weight, -bound, bound)
 
     def flatten_parameters(self):
-        """No effect: for programs written for other devices."""
+        """Do nothing; accepted for compatibility."""
 
     @property
     def _flat_weights(self):
@@ -133,7 +132,7 @@ class RNNBase(Module):
 
     @property
     def all_weights(self):
-        """The parameters of each layer and direction, a list each."""
+        """Lists of the parameters of each layer and direction."""
         size = len(self._flat_weights_names) // (self.num_layers * (1 + bool(self.bidirectional)))
         weights = self._flat_weights
         return [weights[start:start + size] for start in range(0, len(weights), size)]
@@ -144,7 +143,7 @@ class RNNBase(Module):
                      for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh", "weight_hr"))
 
     def check_input(self, input, batch_sizes):
-        """Check dimensions, features and dtype of an input; `batch_sizes` are those of a packed one, or None."""
+        """Check dimensions, features and dtype of the input; `batch_sizes` is not None if it is packed."""
         name = type(self).__name__
         if batch_sizes is not None:
             if input.ndim != 2:
@@ -152,7 +151,7 @@ class RNNBase(Module):
         elif input.ndim not in (2, 3):
             raise ValueError(f"{name}: Expected input to be 2D or 3D, got {input.ndim}D instead")
         if input.shape[-1] != self.input_size:
-            raise RuntimeError(f"{name}: the input must have input_size features (expected {self.input_size}, got "
+            raise RuntimeError(f"{name}: expected input with input_size features (expected {self.input_size}, got "
                                f"{input.shape[-1]}).")
         if input.dtype != self.weight_ih_l0.dtype and operator_modes.current() is None:
             raise ValueError(f"{name}: RNN input dtype ({input.dtype}) does not match weight dtype "
@@ -182,20 +181,20 @@ class RNNBase(Module):
 
     def forward(self, input, hx=None):
         """
-        Run over a sequence.
+        Run over a sequence or a batch of sequences.
 
         Parameters
         ----------
         input : Tensor or PackedSequence
             Of shape (steps, batch, features), (batch, steps, features) if `batch_first`, or (steps, features).
         hx : Tensor of shape (layers * directions, batch, state), optional
-            The state at the start; a pair of hidden state and cell for an LSTM. Zeros if left out.
+            Initial state, zeros by default; a pair of hidden and cell state for an LSTM.
 
         Returns
         -------
         output, hx
-            The hidden states of the last layer at all steps, of both directions side by side; and the states of all
-            layers after the last step.
+            Hidden states of the last layer at all steps, with both directions concatenated, and the final states of all
+            layers.
         """
         packed, sizes, order = input if isinstance(input, PackedSequence) else None, None, None
         unbatched = packed is None and input.ndim == 2
@@ -208,7 +207,7 @@ class RNNBase(Module):
             elif self.batch_first:
                 input = input.transpose(0, 1)
             if input.shape[0] == 0:
-                raise RuntimeError(f"{type(self).__name__}: the sequence has no steps.")
+                raise RuntimeError(f"{type(self).__name__}: expected a sequence of at least one step (got none).")
         batch = sizes[0] if sizes is not None else input.shape[1]
         initial = [part.unbind(0) for part in self._initial(hx, batch, unbatched, order, input)]
         suffixes, states = ("", "_reverse")[:1 + bool(self.bidirectional)], []
@@ -235,7 +234,7 @@ class RNNBase(Module):
         return input, final if self.mode == "LSTM" else final[0]
 
     def extra_repr(self):
-        """Sizes, and the options that are not the default."""
+        """Return sizes and non-default options."""
         text = f"{self.input_size}, {self.hidden_size}"
         for name, default in (("proj_size", 0), ("num_layers", 1), ("bias", True), ("batch_first", False),
                               ("dropout", 0), ("bidirectional", False)):
@@ -256,7 +255,6 @@ class RNN(RNNBase):
 
     Examples
     --------
-    >>> import cygrad
     >>> output, hidden = cygrad.nn.RNN(3, 5)(cygrad.ones(7, 2, 3))
     >>> output.shape, hidden.shape
     ((7, 2, 5), (1, 2, 5))
@@ -274,7 +272,7 @@ class RNN(RNNBase):
 
 class LSTM(RNNBase):
     """
-    Apply an LSTM (Hochreiter and Schmidhuber, 1997) to a sequence; a step is `lstm_cell`.
+    Apply an LSTM (Hochreiter and Schmidhuber, 1997) to a sequence; see `lstm_cell`.
 
     Parameters
     ----------
@@ -283,7 +281,6 @@ class LSTM(RNNBase):
 
     Examples
     --------
-    >>> import cygrad
     >>> output, (hidden, cell) = cygrad.nn.LSTM(3, 5, num_layers=2)(cygrad.ones(7, 2, 3))
     >>> output.shape, hidden.shape, cell.shape
     ((7, 2, 5), (2, 2, 5), (2, 2, 5))
@@ -297,7 +294,7 @@ class LSTM(RNNBase):
 
 class GRU(RNNBase):
     """
-    Apply gated recurrent units (Cho et al., 2014) to a sequence; a step is `gru_cell`.
+    Apply gated recurrent units (Cho et al., 2014) to a sequence; see `gru_cell`.
 
     Parameters
     ----------
@@ -306,7 +303,6 @@ class GRU(RNNBase):
 
     Examples
     --------
-    >>> import cygrad
     >>> output, hidden = cygrad.nn.GRU(3, 5, bidirectional=True)(cygrad.ones(7, 2, 3))
     >>> output.shape, hidden.shape
     ((7, 2, 10), (2, 2, 5))

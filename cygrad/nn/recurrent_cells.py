@@ -1,4 +1,4 @@
-"""Recurrent cells: one step at a time, for loops that users write themselves."""
+"""Recurrent cells, which compute one step."""
 
 import math
 
@@ -19,7 +19,7 @@ class RNNCellBase(Module):
     input_size, hidden_size : int
     bias : bool
     num_chunks : int
-        Blocks of rows in the weights.
+        Number of gates.
     device : "cpu", optional
     dtype : dtype, optional
 
@@ -27,11 +27,10 @@ class RNNCellBase(Module):
     ----------
     weight_ih, weight_hh, bias_ih, bias_hh : Parameter
         Of shape (num_chunks * hidden_size, input_size), (num_chunks * hidden_size, hidden_size) and
-        (num_chunks * hidden_size,) twice. All start uniform in ±1/sqrt(hidden_size).
+        (num_chunks * hidden_size,) twice. All are initialized uniformly in ±1/sqrt(hidden_size).
 
     Examples
     --------
-    >>> from cygrad import nn
     >>> issubclass(nn.LSTMCell, nn.RNNCellBase)
     True
     """
@@ -55,7 +54,7 @@ class RNNCellBase(Module):
             init.uniform_(weight, -bound, bound)
 
     def _check(self, input, states):
-        """Return the states, zeros by default, in the shape for the input."""
+        """Check the shapes of input and states."""
         name = type(self).__name__
         if input.ndim not in (1, 2):
             raise ValueError(f"{name}: Expected input to be 1D or 2D, got {input.ndim}D instead")
@@ -77,7 +76,7 @@ class RNNCellBase(Module):
         return self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh
 
     def extra_repr(self):
-        """Sizes, and the options that are not the default."""
+        """Return sizes and non-default options."""
         text = f"{self.input_size}, {self.hidden_size}"
         if not self.bias:
             text += f", bias={self.bias}"
@@ -100,8 +99,6 @@ class RNNCell(RNNCellBase):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> cell = nn.RNNCell(4, 3)
     >>> state = cygrad.zeros(2, 3)
     >>> for x in cygrad.randn(5, 2, 4):
@@ -137,8 +134,6 @@ class LSTMCell(RNNCellBase):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> cell = nn.LSTMCell(4, 3)
     >>> h, c = cygrad.zeros(2, 3), cygrad.zeros(2, 3)
     >>> for x in cygrad.randn(5, 2, 4):
@@ -170,8 +165,6 @@ class GRUCell(RNNCellBase):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> cell = nn.GRUCell(4, 3)
     >>> state = cygrad.zeros(2, 3)
     >>> for x in cygrad.randn(5, 2, 4):

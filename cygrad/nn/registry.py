@@ -1,4 +1,4 @@
-"""Registration hooks, and dict views."""
+"""Registration hooks, and views of hooks as dicts."""
 
 from collections.abc import MutableMapping
 
@@ -14,22 +14,21 @@ REGISTERING = {PARAMETER: {}, BUFFER: {}, MODULE: {}}
 
 class LiveDict(MutableMapping, dict):
     """
-    A view with the interface of a dict.
+    View with the interface of a dict.
 
-    The dict that it is by inheritance stays empty. Listing it makes a copy, which may be read while the original
-    changes, and backwards.
+    The inherited dict stays empty. Iteration is over a snapshot, so the original may change meanwhile.
     """
 
     def keys(self):
-        """The keys as they are now."""
+        """Return a snapshot of the keys."""
         return dict(self.pairs()).keys()
 
     def values(self):
-        """The values as they are now."""
+        """Return a snapshot of the values."""
         return dict(self.pairs()).values()
 
     def items(self):
-        """The pairs as they are now."""
+        """Return a snapshot of the items."""
         return dict(self.pairs()).items()
 
     def copy(self):

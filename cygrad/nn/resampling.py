@@ -16,16 +16,14 @@ class Upsample(Module):
     size : int or tuple of int, optional
         The new size.
     scale_factor : float or tuple of float, optional
-        By how much the size is multiplied; either this or `size`.
+        Factor of the size; either this or `size`.
     mode : {"nearest", "linear", "bilinear", "bicubic", "trilinear"}
     align_corners : bool, optional
-        Whether the centers of corner elements stay where they are.
+        Whether the centers of the corner elements are aligned.
     recompute_scale_factor : bool, optional
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.Upsample(scale_factor=2)(cygrad.arange(4.0).reshape(1, 1, 2, 2))
     tensor([[[[0., 0., 1., 1.],
               [0., 0., 1., 1.],
@@ -51,7 +49,7 @@ class Upsample(Module):
                              self.recompute_scale_factor)
 
     def extra_repr(self):
-        """Size or factor."""
+        """Return the size or the factor."""
         size = f"size={self.size}" if self.scale_factor is None else f"scale_factor={self.scale_factor}"
         return f"{size}, mode={self.mode!r}"
 
@@ -62,8 +60,6 @@ class UpsamplingNearest2d(Upsample):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.UpsamplingNearest2d(scale_factor=2)(cygrad.arange(4.0).reshape(1, 1, 2, 2))[0, 0, 0]
     tensor([0., 0., 1., 1.])
     """
@@ -78,8 +74,6 @@ class UpsamplingBilinear2d(Upsample):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.UpsamplingBilinear2d(scale_factor=2)(cygrad.arange(4.0).reshape(1, 1, 2, 2))[0, 0, 0]
     tensor([0.0000, 0.3333, 0.6667, 1.0000])
     """
@@ -95,12 +89,10 @@ class PixelShuffle(Module):
     Parameters
     ----------
     upscale_factor : int
-        By how much height and width grow.
+        Factor of height and width.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.PixelShuffle(2)(cygrad.arange(4.0).reshape(1, 4, 1, 1))
     tensor([[[[0., 1.],
               [2., 3.]]]])
@@ -126,12 +118,10 @@ class PixelUnshuffle(Module):
     Parameters
     ----------
     downscale_factor : int
-        By how much height and width shrink.
+        Divisor of height and width.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.PixelUnshuffle(2)(cygrad.ones(1, 1, 4, 4)).shape
     (1, 4, 2, 2)
     """
@@ -159,8 +149,6 @@ class ChannelShuffle(Module):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> x = cygrad.arange(4.0).reshape(1, 4, 1, 1)
     >>> nn.ChannelShuffle(2)(x).flatten()
     tensor([0., 2., 1., 3.])

@@ -1,4 +1,4 @@
-"""The state of a module as a dict from path to tensor, and back."""
+"""Implementation of state_dict and load_state_dict."""
 
 from collections import OrderedDict, namedtuple
 from collections.abc import Mapping
@@ -9,11 +9,11 @@ from cygrad.nn.parameter import Parameter, is_lazy
 
 __all__ = ["collect", "load", "load_own", "save_own"]
 
-EXTRA = "_extra_state"                 # the key of a module's extra state
+EXTRA = "_extra_state"                 # key of get_extra_state() in a state dict
 
 
 class IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
-    """The result of `load_state_dict`: missing and unexpected keys."""
+    """Result of `load_state_dict`: missing and unexpected keys."""
 
     __slots__ = ()
 
@@ -24,7 +24,7 @@ class IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpect
 
 
 def collect(module, destination, prefix, keep_vars):
-    """Return the parameters and persistent buffers of the module and of all below it."""
+    """Return the parameters and persistent buffers of the module and all descendants."""
     if destination is None:
         destination = OrderedDict()
         destination._metadata = OrderedDict()
@@ -49,7 +49,7 @@ def collect(module, destination, prefix, keep_vars):
 
 
 def save_own(module, destination, prefix, keep_vars):
-    """The module's own part."""
+    """Save the parameters, buffers and extra state of the module itself."""
     for name, value in own_state(module).items():
         if value is not None:
             destination[prefix + name] = value if keep_vars or is_lazy(value) else value.detach()
@@ -63,19 +63,19 @@ def has_extra(module, verb):
 
 
 def own_state(module):
-    """Parameters, then persistent buffers, by name; None where one is left out."""
+    """Return the parameters and persistent buffers of the module itself by name; values may be None."""
     left_out = module._non_persistent_buffers_set
     buffers = {name: value for name, value in module._buffers.items() if name not in left_out}
     return {**module._parameters, **buffers}
 
 
 def load(module, state_dict, strict, assign):
-    """Copy (or put) the values of `state_dict` into the module and all below it."""
+    """Copy or assign the values of `state_dict` to the module and all descendants."""
     if not isinstance(state_dict, Mapping):
         raise TypeError(f"load_state_dict: expected a mapping from path to tensor (got {type(state_dict).__name__}).")
     missing, unexpected, errors = [], [], []
     versions = getattr(state_dict, "_metadata", {})
-    state_dict = OrderedDict(state_dict)                   # hooks may change it
+    state_dict = OrderedDict(state_dict)                   # hooks may modify it
     with cygrad.no_grad():
         _load_tree(module, state_dict, versions, strict, assign, missing, unexpected, errors)
     problems = list(errors)
@@ -94,9 +94,9 @@ def _quoted(keys):
 
 def _load_tree(root, state_dict, versions, strict, assign, missing, unexpected, errors):
     """
-    Load the modules from above; the hooks of each that has been loaded run when all below it are too.
+    Load the modules from the root; run the post-hooks of a module after loading its descendants.
 
-    Each module is told to be strict, so that the lists are complete; what they mean is decided at the end. Hooks get
+    Modules load with ``strict=True``, so that the lists are complete; `load` evaluates `strict` at the end. Hooks get
     the caller's `strict`.
     """
     stack = [("", root, state_dict, False, ())]
@@ -123,15 +123,15 @@ def _load_tree(root, state_dict, versions, strict, assign, missing, unexpected, 
 
 
 def below_of(operation, module, path, above):
-    """The modules that lie above those below one; it is not one of them, or there would be no end of paths."""
+    """Return the ancestors of the children of a module; raise if it contains itself."""
     if module in above:
         raise RuntimeError(f"{operation}: a module contains itself (got a {type(module).__name__} at {path!r}, which "
-                           f"is also an ancestor). Remove it there.")
+                           f"is its own ancestor). Remove it.")
     return *above, module
 
 
 def load_own(module, state_dict, prefix, metadata, strict, missing, unexpected, errors):
-    """The module's own part; adds what it finds wrong to the three lists."""
+    """Load the parameters, buffers and extra state of the module itself; report problems in the three lists."""
     own = {name: value for name, value in own_state(module).items() if value is not None}
     for name, value in own.items():
         key = prefix + name
@@ -144,8 +144,8 @@ def load_own(module, state_dict, prefix, metadata, strict, missing, unexpected, 
             errors.append(f'While copying the parameter named "{key}", expected a Tensor from checkpoint but '
                           f"received {type(given).__name__}")
         elif not is_lazy(value) and is_lazy(given):
-            errors.append(f"{key}: the checkpoint has an uninitialized parameter, the model an initialized one. Call "
-                          "the saved model once before saving it.")
+            errors.append(f"{key}: the parameter is uninitialized in the checkpoint and initialized in the model. "
+                          "Call the model once before saving it.")
         elif not is_lazy(value) and given.shape != value.shape:
             errors.append(f"size mismatch for {key}: copying a param with shape {given.shape} from checkpoint, "
                           f"the shape in current model is {value.shape}.")

@@ -1,4 +1,4 @@
-"""Saving and loading a module: what users call, and the hooks around it."""
+"""state_dict, load_state_dict and their hooks."""
 
 from cygrad._core.graph.node import RemovableHandle
 from cygrad.nn import state
@@ -7,7 +7,7 @@ __all__ = ["StateHooks", "Stateful"]
 
 
 class StateHooks:
-    """The hooks of one module around saving and loading, each kind in the order in which they run."""
+    """state_dict and load_state_dict hooks of one module, in execution order."""
 
     __slots__ = ("before_load", "before_save", "loaded", "saved")
 
@@ -31,30 +31,30 @@ def _registered(hooks, hook, entry):
 
 
 class Stateful:
-    """The part of `Module` that saves and loads."""
+    """Mixin of `Module` with state_dict and load_state_dict."""
 
-    _state_hooks = None            # StateHooks once there are any
-    _version = 1                   # of what `state_dict` contains; for subclasses whose contents have changed
+    _state_hooks = None            # StateHooks if there are hooks
+    _version = 1                   # version of the contents of `state_dict`; subclasses may increase it
 
     def state_dict(self, *args, destination=None, prefix="", keep_vars=False):
         """
-        All parameters and persistent buffers by their paths.
+        Return all parameters and persistent buffers by path.
 
         Parameters
         ----------
         destination : dict, optional
-            Where to put them.
+            Dict to fill.
         prefix : str
-            Put before each path.
+            Prefix of all paths.
         keep_vars : bool, default False
-            Give the tensors themselves, not detached ones (which share their memory).
+            Whether to return the tensors instead of detached ones, which share their memory.
 
         Returns
         -------
         OrderedDict
-            Its attribute ``_metadata`` has the version of each module.
+            Its attribute ``_metadata`` contains the version of each module.
         """
-        for value, name in zip(args, ("destination", "prefix", "keep_vars"), strict=False):      # the older form
+        for value, name in zip(args, ("destination", "prefix", "keep_vars"), strict=False):    # deprecated
             destination, prefix, keep_vars = {
                 "destination": (value, prefix, keep_vars), "prefix": (destination, value, keep_vars),
                 "keep_vars": (destination, prefix, value)}[name]
@@ -62,16 +62,16 @@ class Stateful:
 
     def load_state_dict(self, state_dict, strict=True, assign=False):
         """
-        Copy values into parameters and persistent buffers.
+        Copy the values of a state dict to parameters and persistent buffers.
 
         Parameters
         ----------
         state_dict : mapping
-            From path to tensor, as `state_dict` returns.
+            Path to tensor, as returned by `state_dict`.
         strict : bool, default True
             Whether missing and unexpected paths are errors.
         assign : bool, default False
-            Put the given tensors in place of the old ones, instead of copying their values.
+            Whether to assign the given tensors instead of copying their values.
 
         Returns
         -------
@@ -81,28 +81,28 @@ class Stateful:
         Raises
         ------
         RuntimeError
-            For paths that are missing or unexpected and shapes that differ.
+            If paths are missing or unexpected, or shapes differ.
         """
         return state.load(self, state_dict, strict, assign)
 
     def _save_to_state_dict(self, destination, prefix, keep_vars):
-        """Put this module's own parameters and buffers into `destination`; for subclasses to extend."""
+        """Save the parameters and buffers of this module itself in `destination`; subclasses extend it."""
         state.save_own(self, destination, prefix, keep_vars)
 
     def _load_from_state_dict(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,
                               error_msgs):
-        """Load this module's own parameters and buffers; for subclasses to extend."""
+        """Load the parameters and buffers of this module itself; subclasses extend it."""
         state.load_own(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
 
     def get_extra_state(self):
-        """Return further state for `state_dict`; requires `set_extra_state`."""
-        raise RuntimeError("get_extra_state: the state has more than parameters and buffers, but "
-                           f"{type(self).__name__} does not define this method.")
+        """Return extra state for `state_dict`; requires `set_extra_state`."""
+        raise RuntimeError(f"get_extra_state: {type(self).__name__} does not implement it. Override it to save extra "
+                           "state.")
 
     def set_extra_state(self, state):
-        """Take back what `get_extra_state` returned."""
-        raise RuntimeError("set_extra_state: the state has more than parameters and buffers, but "
-                           f"{type(self).__name__} does not define this method.")
+        """Restore the result of `get_extra_state`."""
+        raise RuntimeError(f"set_extra_state: {type(self).__name__} does not implement it. Override it to save extra "
+                           "state.")
 
     # ---- hooks
 
@@ -112,17 +112,17 @@ class Stateful:
         return self._state_hooks
 
     def register_state_dict_pre_hook(self, hook):
-        """Call ``hook(module, prefix, keep_vars)`` before this module's part is saved; -> handle."""
+        """Call ``hook(module, prefix, keep_vars)`` before this module is saved; return the handle."""
         return _registered(self._ensure_state_hooks().before_save, hook, hook)
 
     def register_state_dict_post_hook(self, hook):
         """
-        Call ``hook(module, state_dict, prefix, local_metadata)`` when this module and all below it are saved.
+        Call ``hook(module, state_dict, prefix, local_metadata)`` after this module and all descendants are saved.
 
         Parameters
         ----------
         hook : callable
-            May change the dict in place.
+            May modify the dict in place.
 
         Returns
         -------
@@ -131,18 +131,18 @@ class Stateful:
         return _registered(self._ensure_state_hooks().saved, hook, (hook, False))
 
     def _register_state_dict_hook(self, hook):
-        """Register a hook whose result replaces the dict."""
+        """Register a hook that may return a new dict."""
         return _registered(self._ensure_state_hooks().saved, hook, (hook, True))
 
     def register_load_state_dict_pre_hook(self, hook):
         """
-        Call a hook before this module's part is loaded.
+        Call a hook before this module is loaded.
 
         Parameters
         ----------
         hook : callable
             ``hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)``; may
-            change the dict, which is a copy, and the three lists.
+            modify the dict, which is a copy, and the three lists.
 
         Returns
         -------
@@ -158,12 +158,12 @@ class Stateful:
 
     def register_load_state_dict_post_hook(self, hook):
         """
-        Call ``hook(module, incompatible_keys)`` when this module and all below it are loaded.
+        Call ``hook(module, incompatible_keys)`` after this module and all descendants are loaded.
 
         Parameters
         ----------
         hook : callable
-            May change the two lists of `incompatible_keys` in place.
+            May modify the two lists of `incompatible_keys` in place.
 
         Returns
         -------
@@ -173,7 +173,7 @@ class Stateful:
 
 
 class _WithoutModule:
-    """A hook that does not want the module."""
+    """Wrapper of a hook that is called without the module."""
 
     def __init__(self, hook):
         self.hook = hook

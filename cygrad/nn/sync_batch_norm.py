@@ -1,4 +1,4 @@
-"""Batch normalization over the batches of all ranks together."""
+"""Batch normalization over the batches of all ranks."""
 
 import cygrad
 from cygrad import distributed
@@ -12,22 +12,20 @@ class SyncBatchNorm(_BatchNorm):
     """
     Normalize each channel over the batches of all ranks of a group.
 
-    In training one collective in forward and one in backward bring the statistics. In evaluation, and while there is
-    one rank only, it is ordinary batch normalization. Batches may have different sizes.
+    Training uses one collective in forward and one in backward. In evaluation, and with a single rank, it is ordinary
+    batch normalization. Batches may have different sizes.
 
     Parameters
     ----------
     num_features : int
-        Channels.
+        Number of channels.
     eps, momentum, affine, track_running_stats, device, dtype : optional
         As for `BatchNorm1d`.
     process_group : ProcessGroup, optional
-        The whole world if None.
+        The default group if None.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> model = nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2))
     >>> nn.SyncBatchNorm.convert_sync_batchnorm(model)[1]
     SyncBatchNorm(2, eps=1e-05, momentum=0.1, affine=True, bias=True, track_running_stats=True)
@@ -52,12 +50,12 @@ class SyncBatchNorm(_BatchNorm):
         mean, variance, count = self._statistics(input)
         if self.training and self.track_running_stats:
             self._move(mean.detach(), variance.detach() * (count / max(count - 1, 1)))
-        # Less the mean first: a large one would take the digits of small deviations.
+        # Subtract the mean first: a large mean would cancel the digits of small deviations.
         centered = input - mean.reshape(1, -1, *[1] * (input.ndim - 2))
         return F.batch_norm(centered, cygrad.zeros_like(mean), variance, self.weight, self.bias, False, 0.0, self.eps)
 
     def _statistics(self, input):
-        """Mean and variance of each channel over all ranks, and how many values there are."""
+        """Return mean and variance of each channel over all ranks, and the number of values."""
         channels = input.shape[1]
         rows = input.transpose(0, 1).reshape(channels, -1)
         n = rows.shape[1]
@@ -70,14 +68,14 @@ class SyncBatchNorm(_BatchNorm):
         total = counts.sum()
         if total.item() < 2:
             raise ValueError("SyncBatchNorm: Expected more than 1 value per channel when training (got "
-                             f"{int(total.item())} on all ranks together).")
+                             f"{int(total.item())} on all ranks).")
         shares = counts / total
         mean = (all_means * shares).sum(0)
         variance = all_squares.sum(0) / total + ((all_means - mean).square() * shares).sum(0)
         return mean, variance, total.item()
 
     def _move(self, mean, variance):
-        """Move the running statistics."""
+        """Update the running statistics."""
         with cygrad.no_grad():
             self.num_batches_tracked.add_(1)
             weight = 1.0 / self.num_batches_tracked.item() if self.momentum is None else self.momentum
@@ -87,7 +85,7 @@ class SyncBatchNorm(_BatchNorm):
     @classmethod
     def convert_sync_batchnorm(cls, module, process_group=None):
         """
-        A model with all batch normalization replaced by this one; parameters and statistics stay.
+        Replace all batch normalization in a model by SyncBatchNorm; parameters and statistics stay.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Transformers: layers of attention and of two linear maps, for encoders and decoders (Vaswani et al., 2017)."""
+"""Transformer encoders and decoders (Vaswani et al., 2017)."""
 
 import copy
 import math
@@ -19,12 +19,12 @@ __all__ = ["Transformer", "TransformerDecoder", "TransformerDecoderLayer", "Tran
 
 
 def _causal_mask(size, dtype=None):
-    """-inf above the diagonal, else 0."""
+    """Return the mask that is -inf above the diagonal, else 0."""
     return cygrad.full((size, size), -math.inf, dtype=dtype).triu(1)
 
 
 def _is_causal(mask, hint):
-    """The hint, if there is one; else whether the mask is the causal one."""
+    """Return the hint if given, else whether the mask is causal."""
     if hint is not None or mask is None:
         return hint is True
     if mask.ndim != 2 or mask.shape[0] != mask.shape[1]:
@@ -34,7 +34,7 @@ def _is_causal(mask, hint):
 
 
 class _Layer(Module):
-    """Base of encoder and decoder layers: `normalizations`, each with a dropout."""
+    """Base class of encoder and decoder layers."""
 
     def __init__(self, attentions, normalizations, d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps,
                  batch_first, norm_first, bias, device, dtype):
@@ -68,7 +68,7 @@ class _Layer(Module):
         return dropout(self.linear2(self.dropout(self.activation(self.linear1(x)))))
 
     def _run(self, x, blocks):
-        """Add what each block makes of x, normalized before or after it."""
+        """Apply residual blocks to x, with normalization before or after each."""
         for block, norm in blocks:
             x = x + block(norm(x)) if self.norm_first else norm(x + block(x))
         return x
@@ -76,27 +76,26 @@ class _Layer(Module):
 
 class TransformerEncoderLayer(_Layer):
     """
-    Attention of a sequence to itself, then two linear maps with an activation; each is added to what it is applied to.
+    Encoder layer: self-attention, then a feedforward network, each with a residual connection.
 
     Parameters
     ----------
     d_model, nhead : int
         Size of the features, and number of heads.
     dim_feedforward : int, default 2048
-        Size between the two linear maps.
+        Hidden size of the feedforward network.
     dropout : float, default 0.1
     activation : {"relu", "gelu"} or function
     layer_norm_eps : float, default 1e-5
     batch_first : bool, default False
     norm_first : bool, default False
-        Whether `LayerNorm` comes before attention and linear maps instead of after the sums.
+        Whether `LayerNorm` is before attention and feedforward network instead of after the residual sum.
     bias : bool, default True
     device : "cpu", optional
     dtype : dtype, optional
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.TransformerEncoderLayer(8, 2, 16)(cygrad.ones(5, 3, 8)).shape
     (5, 3, 8)
     """
@@ -128,7 +127,7 @@ class TransformerEncoderLayer(_Layer):
 
 class TransformerDecoderLayer(_Layer):
     """
-    Attention of a sequence to itself, then to the memory that an encoder made, then two linear maps.
+    Decoder layer: self-attention, attention to the output of an encoder, then a feedforward network.
 
     Parameters
     ----------
@@ -137,7 +136,6 @@ class TransformerDecoderLayer(_Layer):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.TransformerDecoderLayer(8, 2, 16)(cygrad.ones(5, 3, 8), cygrad.ones(4, 3, 8)).shape
     (5, 3, 8)
     """
@@ -156,11 +154,11 @@ class TransformerDecoderLayer(_Layer):
         ----------
         tgt : Tensor of shape (steps, batch, d_model), or (batch, steps, d_model) if `batch_first`, or (steps, d_model)
         memory : Tensor
-            The same with another number of steps.
+            Output of the encoder; may have another number of steps.
         tgt_mask, tgt_key_padding_mask, tgt_is_causal : optional
-            For the attention to itself.
+            Of the self-attention.
         memory_mask, memory_key_padding_mask, memory_is_causal : optional
-            For that to the memory.
+            Of the attention to `memory`.
 
         Returns
         -------
@@ -191,17 +189,15 @@ class TransformerEncoder(Module):
     Parameters
     ----------
     encoder_layer : Module
-        Of which all layers start as copies.
+        Layer to copy.
     num_layers : int
     norm : Module, optional
-        Applied last.
+        Applied to the result.
     enable_nested_tensor, mask_check : bool
-        Accepted; padding is computed like everything else.
+        Accepted and ignored.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, batch_first=True), num_layers=2)
     >>> encoder(cygrad.randn(1, 5, 8)).shape
     (1, 5, 8)
@@ -224,7 +220,7 @@ class TransformerEncoder(Module):
         src, mask, src_key_padding_mask
             As in `TransformerEncoderLayer.forward`.
         is_causal : bool, optional
-            Whether the mask is the causal one; found out if left out.
+            Whether the mask is causal; detected by default.
 
         Returns
         -------
@@ -244,15 +240,13 @@ class TransformerDecoder(Module):
     Parameters
     ----------
     decoder_layer : Module
-        Of which all layers start as copies.
+        Layer to copy.
     num_layers : int
     norm : Module, optional
-        Applied last.
+        Applied to the result.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> decoder = nn.TransformerDecoder(nn.TransformerDecoderLayer(8, 2, batch_first=True), num_layers=2)
     >>> decoder(cygrad.randn(1, 3, 8), cygrad.randn(1, 5, 8)).shape
     (1, 3, 8)
@@ -274,7 +268,7 @@ class TransformerDecoder(Module):
         tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask, memory_is_causal
             As in `TransformerDecoderLayer.forward`.
         tgt_is_causal : bool, optional
-            Whether `tgt_mask` is the causal one; found out if left out.
+            Whether `tgt_mask` is causal; detected by default.
 
         Returns
         -------
@@ -300,18 +294,17 @@ class Transformer(Module):
     dim_feedforward, dropout, activation
         As in `TransformerEncoderLayer`.
     custom_encoder, custom_decoder : Module, optional
-        Taken instead of those that are made.
+        Used instead of the default encoder and decoder.
     layer_norm_eps, batch_first, norm_first, bias, device, dtype
         As in `TransformerEncoderLayer`.
 
     Attributes
     ----------
     encoder, decoder : Module
-        All their matrices start as by `init.xavier_uniform_`.
+        All matrices are initialized by `init.xavier_uniform_`.
 
     Examples
     --------
-    >>> import cygrad
     >>> model = cygrad.nn.Transformer(8, 2, 1, 1, 16)
     >>> model(cygrad.ones(5, 3, 8), cygrad.ones(4, 3, 8)).shape
     (4, 3, 8)
@@ -349,9 +342,9 @@ class Transformer(Module):
         src, tgt : Tensor of shape (steps, batch, d_model), or (batch, steps, d_model) if `batch_first`
             Or both without the batch.
         src_mask, tgt_mask, memory_mask, src_key_padding_mask, tgt_key_padding_mask, memory_key_padding_mask : optional
-            As in the layers' ``forward``.
+            As in ``forward`` of the layers.
         src_is_causal, tgt_is_causal : bool, optional
-            Whether masks are the causal one; found out if left out.
+            Whether masks are causal; detected by default.
         memory_is_causal : bool, default False
 
         Returns
@@ -362,11 +355,11 @@ class Transformer(Module):
         Raises
         ------
         RuntimeError
-            If the batches or features differ.
+            If batch sizes or features do not match.
         """
         batch = 0 if self.batch_first else 1
         if src.ndim == 3 and src.shape[batch] != tgt.shape[batch]:
-            raise RuntimeError("Transformer: src and tgt must have as many entries in the batch (got "
+            raise RuntimeError("Transformer: src and tgt must have the same batch size (got "
                                f"{src.shape[batch]} and {tgt.shape[batch]})")
         if src.shape[-1] != self.d_model or tgt.shape[-1] != self.d_model:
             raise RuntimeError("Transformer: src and tgt must have d_model features (got "
@@ -378,5 +371,5 @@ class Transformer(Module):
 
     @staticmethod
     def generate_square_subsequent_mask(sz, device=None, dtype=None):
-        """The causal mask of a sequence of `sz` steps: -inf above the diagonal, else 0."""
+        """Return the causal mask of `sz` steps: -inf above the diagonal, else 0."""
         return _causal_mask(sz, dtype)

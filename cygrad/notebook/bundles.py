@@ -24,7 +24,6 @@ def mimebundle(value, include=None, exclude=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> sorted(cygrad.ones(3)._repr_mimebundle_())
     ['text/html', 'text/plain']
     """

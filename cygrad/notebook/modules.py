@@ -21,7 +21,6 @@ def module_html(module):
 
     Examples
     --------
-    >>> from cygrad import nn
     >>> "20 parameters" in nn.Linear(4, 4)._repr_html_()
     True
     """

@@ -27,7 +27,6 @@ def object_html(value):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.utils.data import TensorDataset
     >>> "3 samples" in TensorDataset(cygrad.ones(3, 2))._repr_html_()
     True

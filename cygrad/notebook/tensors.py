@@ -28,7 +28,6 @@ def tensor_html(tensor):
 
     Examples
     --------
-    >>> import cygrad
     >>> "float32" in cygrad.ones(3)._repr_html_()
     True
     """

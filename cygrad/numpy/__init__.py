@@ -9,7 +9,6 @@ tensors as arguments, ``full``, ``r_``, ``c_`` and ``vectorize``.
 
 Examples
 --------
->>> import cygrad
 >>> import cygrad.numpy as np
 >>> from cygrad.func import grad
 >>> grad(lambda x: np.std(np.array([x[0], x[1] ** 2])))(np.array([1.0, 3.0]))

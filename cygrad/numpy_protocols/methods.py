@@ -29,7 +29,6 @@ def astype(self, dtype, order="K", casting="unsafe", subok=True, copy=True):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.tensor([1.5, 2.5]).astype(int)
     tensor([1, 2])
     """
@@ -42,7 +41,6 @@ def copy(self, order="C"):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.ones(2).copy()
     tensor([1., 1.])
     """

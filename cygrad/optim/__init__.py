@@ -1,4 +1,4 @@
-"""Optimizers: they update parameters in place, outside the graph, along their gradients."""
+"""Optimizers: in-place updates of parameters by their gradients."""
 
 from cygrad._core import late_attributes as _late_attributes
 from cygrad.optim import lr_scheduler, swa_utils

@@ -1,4 +1,4 @@
-"""Steps in units of the parameter."""
+"""Adadelta."""
 
 from cygrad._core.optimizers import optimize
 from cygrad.optim.optimizer import Optimizer
@@ -9,27 +9,26 @@ __all__ = ["Adadelta"]
 
 class Adadelta(Optimizer):
     """
-    Steps whose size comes from the running mean squares of gradients and of changes (Zeiler, 2012).
+    Adadelta: scale gradients by running mean squares of gradients and updates (Zeiler, 2012).
 
     Parameters
     ----------
     params : iterable of Tensor, of (str, Tensor) or of dict
         See `Optimizer`.
     lr : float, default 1.0
-        Factor for each change.
+        Factor of each update.
     rho : float, default 0.9
-        How much of the mean squares stays in each step.
+        Decay rate of the mean squares.
     eps : float, default 1e-6
         Added to the mean squares.
     weight_decay : float, default 0
     maximize : bool, default False
-        Go uphill.
+        Maximize the objective.
     foreach, capturable, differentiable : optional
         See `Optimizer`.
 
     Examples
     --------
-    >>> import cygrad
     >>> w = cygrad.tensor([1.0], requires_grad=True)
     >>> optimizer = cygrad.optim.Adadelta([w], lr=50.0)
     >>> (w * w).sum().backward()

@@ -1,4 +1,4 @@
-"""Adafactor: squares of gradients kept as rows and columns (Shazeer and Stern, 2018)."""
+"""Adafactor (Shazeer and Stern, 2018)."""
 
 import cygrad
 from cygrad.optim.optimizer import Optimizer
@@ -9,29 +9,28 @@ __all__ = ["Adafactor"]
 
 class Adafactor(Optimizer):
     """
-    Steps scaled by a mean of squared gradients, of which for matrices only sums of rows and columns are kept.
+    Adafactor: scale gradients by the mean of their squares, factored into rows and columns for matrices.
 
     Parameters
     ----------
     params : iterable of Tensor or of dict
         See `Optimizer`.
     lr : float, default 1e-2
-        The largest relative step; later ones are no larger than one by the root of their number.
+        Maximum relative step size; step n is at most ``1 / sqrt(n)``.
     beta2_decay : float, default -0.8
-        The mean takes in the n-th gradient with the weight ``n ** beta2_decay``.
+        Exponent of the weight of gradient n in the mean, ``n ** beta2_decay``.
     eps : (float or None, float), default (None, 1e-3)
-        Least root mean square of gradients (None: that of the dtype), and of parameters.
+        Lower bounds of the root mean square of gradients (the machine epsilon if None) and of parameters.
     d : float, default 1.0
-        The root mean square that an update may have.
+        Maximum root mean square of an update.
     weight_decay : float, default 0.0
     foreach : bool, optional
         See `Optimizer`.
     maximize : bool, default False
-        Go uphill.
+        Maximize the objective.
 
     Examples
     --------
-    >>> import cygrad
     >>> w = cygrad.tensor([1.0], requires_grad=True)
     >>> optimizer = cygrad.optim.Adafactor([w], lr=0.1)
     >>> (w * w).sum().backward()
@@ -48,7 +47,7 @@ class Adafactor(Optimizer):
     def check_options(self, group):
         check_not_negative(self, group, "lr", "weight_decay")
         if group["beta2_decay"] > 0 or not group["d"] >= 1 or not all(eps is None or eps >= 0 for eps in group["eps"]):
-            raise ValueError("Adafactor: beta2_decay must not be positive, d at least 1 and eps not negative (got "
+            raise ValueError("Adafactor: expected beta2_decay at most 0, d at least 1 and eps at least 0 (got "
                              f"{group['beta2_decay']}, {group['d']} and {group['eps']}).")
 
     @cygrad.no_grad()
@@ -91,5 +90,5 @@ class Adafactor(Optimizer):
 
 
 def _rms(tensor):
-    """Return the root of the mean of squares."""
+    """Return the root mean square."""
     return tensor.norm(2).item() / tensor.numel() ** 0.5

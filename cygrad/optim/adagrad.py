@@ -1,4 +1,4 @@
-"""Adagrad: gradients scaled by all gradients so far."""
+"""Adagrad."""
 
 import cygrad
 from cygrad._core.optimizers import optimize
@@ -10,7 +10,7 @@ __all__ = ["Adagrad"]
 
 class Adagrad(Optimizer):
     """
-    Gradients divided by the root of the sum of their squares so far (Duchi, Hazan and Singer, 2011).
+    Adagrad: divide gradients by the root of the sum of all their squares (Duchi, Hazan and Singer, 2011).
 
     Parameters
     ----------
@@ -19,17 +19,16 @@ class Adagrad(Optimizer):
     lr : float, default 1e-2
     lr_decay, weight_decay : float, default 0
     initial_accumulator_value : float, default 0
-        What sums start at.
+        Initial value of the sums.
     eps : float, default 1e-10
-        Added to the root.
+        Added to the denominator.
     maximize : bool, default False
-        Go uphill.
+        Maximize the objective.
     foreach, differentiable, fused : optional
         See `Optimizer`.
 
     Examples
     --------
-    >>> import cygrad
     >>> w = cygrad.tensor([1.0], requires_grad=True)
     >>> optimizer = cygrad.optim.Adagrad([w], lr=0.1)
     >>> (w * w).sum().backward()
@@ -51,7 +50,7 @@ class Adagrad(Optimizer):
                     param, complex(start, start) if param.is_complex() else start, requires_grad=False)}
 
     def share_memory(self):
-        """No effect: threads share all memory."""
+        """Do nothing, because threads share all memory."""
 
     def check_options(self, group):
         check_not_negative(self, group, "lr", "lr_decay", "weight_decay", "initial_accumulator_value", "eps")

@@ -1,4 +1,4 @@
-"""Adam, and Adam with decoupled weight decay."""
+"""Adam and AdamW."""
 
 from cygrad import Tensor
 from cygrad._core.optimizers import optimize
@@ -10,7 +10,7 @@ __all__ = ["Adam", "AdamW"]
 
 class Adam(Optimizer):
     """
-    Steps scaled by running averages of the gradient and of its square (Kingma and Ba, 2015).
+    Adam: scale updates by running averages of the gradient and of its square (Kingma and Ba, 2015).
 
     Parameters
     ----------
@@ -18,22 +18,21 @@ class Adam(Optimizer):
         See `Optimizer`.
     lr : float, default 1e-3
     betas : (float, float), default (0.9, 0.999)
-        How much of the averages stays in each step.
+        Decay rates of the running averages.
     eps : float, default 1e-8
         Added to the denominator.
     weight_decay : float, default 0
     amsgrad : bool, default False
-        Divide by the largest average so far (Reddi et al., 2018).
+        Divide by the maximum of the averages (Reddi et al., 2018).
     foreach, capturable, differentiable, fused : optional
         See `Optimizer`.
     maximize : bool, default False
-        Go uphill.
+        Maximize the objective.
     decoupled_weight_decay : bool, default False
         Weight decay shrinks the parameter instead of entering the gradient, as in `AdamW`.
 
     Examples
     --------
-    >>> import cygrad
     >>> w = cygrad.tensor([1.0], requires_grad=True)
     >>> optimizer = cygrad.optim.Adam([w], lr=0.1)
     >>> (w * w).sum().backward()
@@ -52,8 +51,8 @@ class Adam(Optimizer):
 
     def check_options(self, group):
         if isinstance(group["lr"], Tensor) and group["foreach"] and not group["capturable"]:
-            raise ValueError(f"{type(self).__name__}: with foreach=True, lr must be a number (got a "
-                             "Tensor). Pass a number, or leave foreach out.")
+            raise ValueError(f"{type(self).__name__}: foreach=True requires lr to be a number (got a Tensor). Pass a "
+                             "number, or leave foreach out.")
         check_not_negative(self, group, "lr", "eps", "weight_decay")
         check_betas(self, group)
 
@@ -65,7 +64,7 @@ class Adam(Optimizer):
 
 class AdamW(Adam):
     """
-    Adam whose weight decay shrinks the parameters themselves (Loshchilov and Hutter, 2019).
+    AdamW: Adam with decoupled weight decay (Loshchilov and Hutter, 2019).
 
     Parameters
     ----------
@@ -82,8 +81,6 @@ class AdamW(Adam):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> model = nn.Linear(2, 1)
     >>> optimizer = cygrad.optim.AdamW(model.parameters(), lr=0.01, weight_decay=0.1)
     >>> model(cygrad.ones(1, 2)).sum().backward()

@@ -1,4 +1,4 @@
-"""Adamax: Adam with the maximum norm."""
+"""Adamax."""
 
 from cygrad._core.optimizers import optimize
 from cygrad.optim.optimizer import Optimizer
@@ -9,7 +9,7 @@ __all__ = ["Adamax"]
 
 class Adamax(Optimizer):
     """
-    Adam whose scale is the largest gradient, slowly forgotten, instead of the mean square (Kingma and Ba, 2015).
+    Adamax: Adam with a decaying maximum of gradients instead of the mean square (Kingma and Ba, 2015).
 
     Parameters
     ----------
@@ -17,18 +17,17 @@ class Adamax(Optimizer):
         See `Optimizer`.
     lr : float, default 2e-3
     betas : (float, float), default (0.9, 0.999)
-        How much of the mean, and of the largest gradient, stays in each step.
+        Decay rates of the mean and of the maximum.
     eps : float, default 1e-8
-        Added to the size of each gradient.
+        Added to the absolute value of each gradient.
     weight_decay : float, default 0
     maximize : bool, default False
-        Go uphill.
+        Maximize the objective.
     foreach, capturable, differentiable : optional
         See `Optimizer`.
 
     Examples
     --------
-    >>> import cygrad
     >>> w = cygrad.tensor([1.0], requires_grad=True)
     >>> optimizer = cygrad.optim.Adamax([w], lr=0.1)
     >>> (w * w).sum().backward()

@@ -1,4 +1,4 @@
-"""Averaged gradient descent."""
+"""Averaged stochastic gradient descent."""
 
 from cygrad._core.optimizers import optimize
 from cygrad.optim.optimizer import Optimizer
@@ -9,7 +9,7 @@ __all__ = ["ASGD"]
 
 class ASGD(Optimizer):
     """
-    Gradient descent that also keeps the average of all values from some step on (Polyak and Juditsky, 1992).
+    Stochastic gradient descent that also averages the parameters from step `t0` on (Polyak and Juditsky, 1992).
 
     The average is ``optimizer.state[parameter]['ax']``.
 
@@ -19,20 +19,19 @@ class ASGD(Optimizer):
         See `Optimizer`.
     lr : float, default 1e-2
     lambd : float, default 1e-4
-        The decay term, which also lets the rate go down.
+        Decay term, which also reduces the learning rate.
     alpha : float, default 0.75
-        Power by which the rate goes down.
+        Exponent of the learning rate.
     t0 : float, default 1e6
         The step at which averaging starts.
     weight_decay : float, default 0
     maximize : bool, default False
-        Go uphill.
+        Maximize the objective.
     foreach, capturable, differentiable : optional
         See `Optimizer`.
 
     Examples
     --------
-    >>> import cygrad
     >>> w = cygrad.tensor([1.0], requires_grad=True)
     >>> optimizer = cygrad.optim.ASGD([w], lr=0.1)
     >>> (w * w).sum().backward()

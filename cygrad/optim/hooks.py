@@ -1,4 +1,4 @@
-"""Hooks of optimizers around a step, and around saving and loading."""
+"""Optimizer hooks of step, state_dict and load_state_dict."""
 
 import threading
 from functools import wraps
@@ -9,7 +9,7 @@ __all__ = ["OptimizerHooks", "hooked", "register_optimizer_step_post_hook", "reg
 
 
 class OptimizerHooks:
-    """The hooks of an optimizer: a dict for each kind, in the order of calls."""
+    """Hooks of an optimizer: a dict for each kind, in execution order."""
 
     __slots__ = ("after_load", "after_step", "before_load", "before_save", "before_step", "saved")     # read by guards
 
@@ -20,12 +20,12 @@ class OptimizerHooks:
 
     @staticmethod
     def register(hooks, hook, prepend=False):
-        """Add a hook to one of the dicts; -> its handle."""
+        """Add a hook to one of the dicts and return its handle."""
         if not callable(hook):
             raise TypeError(f"register hook: the hook must be callable (got {type(hook).__name__}).")
         others = dict(hooks) if prepend else {}
         handle = RemovableHandle(hooks, hook)
-        for key, other in others.items():      # move the earlier hooks after it
+        for key, other in others.items():      # move the other hooks after it
             del hooks[key]
             hooks[key] = other
         return handle
@@ -37,7 +37,7 @@ _running = threading.local()
 
 
 def hooked(step):
-    """Wrap a method ``step`` with hooks, and with a flag that schedulers read."""
+    """Wrap ``step`` to run the hooks and to set the flag that schedulers read."""
 
     @wraps(step)
     def with_hooks(self, *args, **kwargs):
@@ -46,7 +46,7 @@ def hooked(step):
         if own is None and not ALL_OPTIMIZERS.before_step and not ALL_OPTIMIZERS.after_step:
             return step(self, *args, **kwargs)
         running = _running.__dict__.setdefault("optimizers", set())
-        if id(self) in running:                # a subclass's step calls that of its base
+        if id(self) in running:                # the step of a subclass calls that of its base class
             return step(self, *args, **kwargs)
         running.add(id(self))
         try:
@@ -56,7 +56,7 @@ def hooked(step):
                 if changed is None:
                     continue
                 if not isinstance(changed, tuple) or len(changed) != 2:
-                    raise RuntimeError("step pre-hook: expected None or new args and kwargs as a pair "
+                    raise RuntimeError("step pre-hook: expected None or a pair (args, kwargs) "
                                        f"(got {changed!r}).")
                 args, kwargs = changed
             result = step(self, *args, **kwargs)
@@ -84,7 +84,6 @@ def register_optimizer_step_pre_hook(hook):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.optim.optimizer import register_optimizer_step_pre_hook
     >>> steps = []
     >>> w = cygrad.ones(1, requires_grad=True)
@@ -111,7 +110,6 @@ def register_optimizer_step_post_hook(hook):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.optim.optimizer import register_optimizer_step_post_hook
     >>> steps = []
     >>> w = cygrad.ones(1, requires_grad=True)

@@ -1,4 +1,4 @@
-"""L-BFGS: Newton's method with an inverse Hessian made of the last few changes."""
+"""L-BFGS."""
 
 import cygrad
 from cygrad.optim.hooks import hooked
@@ -8,39 +8,38 @@ from cygrad.optim.parameter_checks import check_not_negative
 
 __all__ = ["LBFGS"]
 
-LEAST_CURVATURE = 1e-10                # changes below it do not enter the Hessian
-LEAST_INTERVAL = 1e-9                  # a line search stops when no parameter would change more
+LEAST_CURVATURE = 1e-10                # smaller curvatures do not update the Hessian
+LEAST_INTERVAL = 1e-9                  # minimum change of parameters in a line search
 
 
 class LBFGS(Optimizer):
     """
-    The limited-memory method of Broyden, Fletcher, Goldfarb and Shanno (Liu and Nocedal, 1989).
+    L-BFGS: the limited-memory Broyden-Fletcher-Goldfarb-Shanno method (Liu and Nocedal, 1989).
 
-    For deterministic functions: full batches. All parameters are one vector for it, so there is one group
-    only. Each step does several iterations and calls the closure for each.
+    Requires a deterministic objective (full batches) and a single parameter group. Each step runs several iterations,
+    each of which calls the closure.
 
     Parameters
     ----------
     params : iterable of Tensor or of (str, Tensor)
-        Complex ones count as pairs of real numbers.
+        Complex parameters count as pairs of real numbers.
     lr : float, default 1
-        Length of a step without line search, and the first one that a line search tries.
+        Step length, or first step length of the line search.
     max_iter : int, default 20
-        Iterations of a step.
+        Maximum number of iterations of a step.
     max_eval : int, optional
-        Evaluations of the closure in a step; ``max_iter * 1.25`` if None.
+        Maximum number of calls of the closure in a step; ``max_iter * 1.25`` if None.
     tolerance_grad : float, default 1e-7
-        Stop when no element of the gradient is larger.
+        Stop if the maximum of the gradient is not larger.
     tolerance_change : float, default 1e-9
-        Stop when parameters or function change less.
+        Stop if parameters or loss change less.
     history_size : int, default 100
-        How many changes are remembered.
+        Number of updates in the approximation of the Hessian.
     line_search_fn : {None, "strong_wolfe"}
-        How the length of each step is found.
+        Line search.
 
     Examples
     --------
-    >>> import cygrad
     >>> w = cygrad.tensor([-1.0, 1.5], requires_grad=True)
     >>> optimizer = cygrad.optim.LBFGS([w], line_search_fn="strong_wolfe")
     >>> def closure():
@@ -62,8 +61,8 @@ class LBFGS(Optimizer):
                                   "tolerance_grad": tolerance_grad, "tolerance_change": tolerance_change,
                                   "history_size": history_size, "line_search_fn": line_search_fn})
         if len(self.param_groups) != 1:
-            raise ValueError("LBFGS: all parameters have the same options (got several groups). Put all parameters "
-                             "into one list.")
+            raise ValueError("LBFGS: only a single parameter group is supported (got several). Pass all parameters in "
+                             "one list.")
 
     def check_options(self, group):
         check_not_negative(self, group, "lr")
@@ -73,16 +72,16 @@ class LBFGS(Optimizer):
     @hooked
     def step(self, closure):
         """
-        Do up to ``max_iter`` iterations.
+        Run up to ``max_iter`` iterations.
 
         Parameters
         ----------
         closure : callable
-            Empties the gradients, computes the loss and its gradients, and returns the loss.
+            Clears the gradients, computes the loss and its gradients, and returns the loss.
 
         Returns
         -------
-        What the closure returned when it was first called.
+        The first result of the closure.
         """
         if len(self.param_groups) != 1:
             raise RuntimeError(f"LBFGS: expected exactly one parameter group (got {len(self.param_groups)}).")
@@ -91,14 +90,14 @@ class LBFGS(Optimizer):
 
 
 class _Step:
-    """One step: its options, and the vectors that it works with."""
+    """One step, with options and state."""
 
     def __init__(self, optimizer, closure):
         self.options = optimizer.param_groups[0]
         self.parameters = self.options["params"]
         self.closure = closure
         self.rate = float(self.options["lr"])
-        self.state = optimizer.state[self.parameters[0]]    # created here, so that loading gives it the right dtype
+        self.state = optimizer.state[self.parameters[0]]    # create it here, so that loading converts its dtype
         self.state.setdefault("func_evals", 0)
         self.state.setdefault("n_iter", 0)
 
@@ -115,7 +114,7 @@ class _Step:
             direction = self.direction(gradient)
             state["prev_flat_grad"], state["prev_loss"] = gradient, value
             length = self.rate
-            if state["n_iter"] == 1:                       # no scale is known yet
+            if state["n_iter"] == 1:                       # no scale is known
                 length *= 1.0 / max(1.0, float(gradient.abs().sum()))
             slope = float(gradient.dot(direction))
             state["d"], state["t"] = direction, length
@@ -130,7 +129,7 @@ class _Step:
                 self.move(direction, length)
             else:
                 self.move(direction, length)
-                if iteration != options["max_iter"]:       # for the next iteration, if there is one
+                if iteration != options["max_iter"]:       # for the next iteration
                     _, value, gradient = self.evaluate()
                     asked = 1
             evaluations += asked
@@ -142,7 +141,7 @@ class _Step:
         return first_loss
 
     def direction(self, gradient):
-        """Return the gradient times the inverse Hessian, downhill."""
+        """Return the negative product of inverse Hessian and gradient."""
         state = self.state
         if state["n_iter"] == 1:
             state["old_dirs"], state["old_stps"], state["ro"], state["H_diag"] = [], [], [], 1.0
@@ -160,7 +159,7 @@ class _Step:
                 steps.append(step)
                 weights.append(1.0 / curvature)
             state["H_diag"] = curvature / float(change.dot(change))
-        # The two loops of Nocedal: the newest pair first, then back.
+        # Two-loop recursion of Nocedal.
         direction = -gradient
         shares = [0.0] * len(steps)
         for i in reversed(range(len(steps))):
@@ -172,7 +171,7 @@ class _Step:
         return direction
 
     def search(self, direction, start, length, most_evaluations):
-        """Return the best point of a line search; parameters are restored."""
+        """Return the best point of a line search and restore the parameters."""
         values = [parameter.detach().clone() for parameter in self.parameters]
 
         def at(length):
@@ -185,7 +184,7 @@ class _Step:
         return strong_wolfe(at, start, length, float(direction.abs().max()), LEAST_INTERVAL, most_evaluations)
 
     def evaluate(self):
-        """Return the result of the closure, also as a number, and all gradients as one vector."""
+        """Return the result of the closure, its value as a float, and all gradients as one vector."""
         with cygrad.enable_grad():
             loss = self.closure()
         return loss, float(loss), cygrad.cat([_flat(parameter.grad, parameter) for parameter in self.parameters])
@@ -200,12 +199,12 @@ class _Step:
 
     @staticmethod
     def small(vector, bound):
-        """Is no element larger? (nan is not small.)"""
+        """Return whether no element exceeds the bound; False for nan."""
         return float(vector.abs().max()) <= bound
 
 
 def _flat(gradient, parameter):
-    """Return the gradient of a parameter as a vector of real numbers, zeros if there is none."""
+    """Return the gradient of a parameter as a real vector, or zeros."""
     if gradient is None:
         gradient = cygrad.zeros_like(parameter, requires_grad=False)
     gradient = gradient.detach()

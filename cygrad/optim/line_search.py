@@ -1,9 +1,9 @@
 """
-A line search for the strong Wolfe conditions.
+Line search for the strong Wolfe conditions.
 
-The algorithm is that of Nocedal and Wright, "Numerical Optimization", 3.5 and 3.6: steps grow until an interval is
-known to hold a good one, and then the interval shrinks. New steps come from a cubic through two points with their
-slopes, safeguarded as in M. Schmidt's minFunc, whose constants are used.
+Algorithms 3.5 and 3.6 of Nocedal and Wright, "Numerical Optimization": steps grow until an interval contains a good
+step, then the interval shrinks. New steps are minima of cubic interpolations, safeguarded with the constants of M.
+Schmidt's minFunc.
 """
 
 import math
@@ -12,11 +12,11 @@ from typing import NamedTuple
 __all__ = ["Point", "strong_wolfe"]
 
 SUFFICIENT, CURVATURE = 1e-4, 0.9      # c1 and c2 of the conditions
-MARGIN = 0.1                           # fraction of the interval that a new step keeps from its ends
+MARGIN = 0.1                           # minimum distance of a new step from the ends, relative to the interval
 
 
 class Point(NamedTuple):
-    """A step along the direction, with value and slope of the function."""
+    """Step along the direction, with value and slope of the function."""
 
     step: float
     value: float
@@ -33,18 +33,18 @@ def strong_wolfe(evaluate, start, step, reach, least_change, most_evaluations=25
     evaluate : callable
         step -> `Point`.
     start : Point
-        At step 0; its slope is negative.
+        The point at step 0, with a negative slope.
     step : float
-        The first to try.
+        First step to try.
     reach : float
-        Largest element of the direction, to tell when the interval is too small.
+        Maximum of the direction.
     least_change : float
     most_evaluations : int, default 25
 
     Returns
     -------
     Point, int
-        The best one found, and the number of evaluations.
+        The best point, and the number of evaluations.
     """
     search = _Search(evaluate, start, most_evaluations)
     interval, found = search.bracket(step)
@@ -54,7 +54,7 @@ def strong_wolfe(evaluate, start, step, reach, least_change, most_evaluations=25
 
 
 class _Search:
-    """One line search: the function, its start, and the number of evaluations."""
+    """State of one line search."""
 
     def __init__(self, evaluate, start, most):
         self._evaluate = evaluate
@@ -69,15 +69,15 @@ class _Search:
         return self._evaluate(step)
 
     def too_high(self, point):
-        """Is the function not sufficiently below the line from the start?"""
+        """Return whether the function does not decrease sufficiently (Armijo condition)."""
         return point.value > self.start.value + SUFFICIENT * point.step * self.start.slope
 
     def flat(self, point):
-        """Is the slope small enough?"""
+        """Return whether the slope is small enough (curvature condition)."""
         return abs(point.slope) <= -CURVATURE * self.start.slope
 
     def bracket(self, step):
-        """Return two points with a good step between them, or one good point; and whether it is the latter."""
+        """Return two points that bracket a good step, or one good point, and whether it is the latter."""
         before, point = self.start, self.at(step)
         while self.rounds < self.most:
             if self.too_high(point) or (self.rounds > 1 and point.value >= before.value):
@@ -92,7 +92,7 @@ class _Search:
         return [self.start, point], False
 
     def shrink(self, interval, reach, least_change):
-        """Return the lower end of the interval, once it is good or there is no progress."""
+        """Shrink the interval until its lower end is good or there is no progress, and return it."""
         low, high = (0, 1) if interval[0].value <= interval[1].value else (1, 0)
         stuck = False
         while self.rounds < self.most:
@@ -122,7 +122,8 @@ class _Search:
 
 
 def cubic_minimum(a, b, least, most):
-    """Return the minimum of the cubic through both points between the bounds; their middle if it has none."""
+    """Return the minimum of the cubic through both points, clamped to the bounds, or the middle of the bounds if "
+      "there is none."""
     secant = a.slope + b.slope - 3 * _divided(a.value - b.value, a.step - b.step)
     square = secant * secant - a.slope * b.slope
     if not square >= 0:

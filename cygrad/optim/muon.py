@@ -1,4 +1,4 @@
-"""Muon: momentum with orthogonalized matrices (Jordan et al., 2024)."""
+"""Muon (Jordan et al., 2024)."""
 
 import cygrad
 from cygrad.optim.optimizer import Optimizer
@@ -15,30 +15,29 @@ FACTORS = {
 
 class Muon(Optimizer):
     """
-    Steps along momentum made nearly orthogonal, for parameters that are matrices.
+    Muon: orthogonalize the momentum of matrices by Newton-Schulz iterations.
 
-    It is computed in the dtype of the parameters, where other libraries take bfloat16.
+    Computes in the dtype of the parameters, unlike PyTorch, which uses bfloat16.
 
     Parameters
     ----------
     params : iterable of Tensor or of dict
-        Matrices; see `Optimizer`.
+        Matrices only; see `Optimizer`.
     lr : float, default 1e-3
     weight_decay : float, default 0.1
     momentum : float, default 0.95
     nesterov : bool, default True
     ns_coefficients : (float, float, float)
-        Of the polynomial that is iterated, see ``eps`` and ``ns_steps``.
+        Coefficients of the Newton-Schulz polynomial.
     eps : float, default 1e-7
-        Least norm that is divided by.
+        Lower bound of the norm.
     ns_steps : int, default 5
-        Iterations.
+        Number of Newton-Schulz iterations.
     adjust_lr_fn : {None, "original", "match_rms_adamw"}
-        How the rate depends on the shape of the matrix.
+        How the learning rate depends on the shape of the matrix.
 
     Examples
     --------
-    >>> import cygrad
     >>> w = cygrad.eye(2, requires_grad=True)
     >>> optimizer = cygrad.optim.Muon([w], lr=0.1)
     >>> (w * w).sum().backward()
@@ -54,15 +53,15 @@ class Muon(Optimizer):
                                   "adjust_lr_fn": adjust_lr_fn})
 
     def check_options(self, group):
-        """Raise ValueError for invalid options, and for parameters that are no matrices."""
+        """Check the options, and that parameters are matrices."""
         check_not_negative(self, group, "lr", "weight_decay", "momentum")
         if group["adjust_lr_fn"] not in FACTORS:
             raise ValueError(f"Muon: unknown adjust_lr_fn (got {group['adjust_lr_fn']!r}, expected one of "
                              f"{', '.join(map(str, FACTORS))}).")
         for param in group.get("params", ()):
             if param.ndim != 2:
-                raise ValueError(f"Muon: parameters must have two dimensions (got shape {tuple(param.shape)}). Give "
-                                 "the others to another optimizer.")
+                raise ValueError(f"Muon: parameters must be matrices (got shape {tuple(param.shape)}). Use another "
+                                 "optimizer for the others.")
 
     @cygrad.no_grad()
     def update(self, group):
@@ -82,7 +81,7 @@ class Muon(Optimizer):
 
 
 def _orthogonal(matrix, coefficients, steps, eps):
-    """Orthogonalize a matrix approximately, by an iterated polynomial of its singular values."""
+    """Orthogonalize a matrix approximately by Newton-Schulz iterations."""
     a, b, c = coefficients
     tall = matrix.shape[0] > matrix.shape[1]
     x = matrix.t() if tall else matrix

@@ -1,4 +1,4 @@
-"""Adam with Nesterov momentum."""
+"""NAdam."""
 
 from cygrad._core.optimizers import optimize
 from cygrad.optim.optimizer import Optimizer
@@ -9,7 +9,7 @@ __all__ = ["NAdam"]
 
 class NAdam(Optimizer):
     """
-    Adam with Nesterov momentum (Dozat, 2016): the step looks ahead along the running mean of the gradient.
+    NAdam: Adam with Nesterov momentum (Dozat, 2016).
 
     Parameters
     ----------
@@ -17,22 +17,21 @@ class NAdam(Optimizer):
         See `Optimizer`.
     lr : float, default 2e-3
     betas : (float, float), default (0.9, 0.999)
-        How much of the averages stays in each step.
+        Decay rates of the running averages.
     eps : float, default 1e-8
         Added to the denominator.
     weight_decay : float, default 0
     momentum_decay : float, default 4e-3
-        How fast the momentum grows to its final value.
+        Decay of the momentum schedule.
     decoupled_weight_decay : bool, default False
-        Weight decay shrinks the parameter instead of entering the gradient.
+        Decouple weight decay from the gradient, as in `AdamW`.
     maximize : bool, default False
-        Go uphill.
+        Maximize the objective.
     foreach, capturable, differentiable : optional
         See `Optimizer`.
 
     Examples
     --------
-    >>> import cygrad
     >>> w = cygrad.tensor([1.0], requires_grad=True)
     >>> optimizer = cygrad.optim.NAdam([w], lr=0.1)
     >>> (w * w).sum().backward()

@@ -22,34 +22,32 @@ class Optimizer:
     """
     Base class of optimizers.
 
-    A subclass defines ``step`` and passes its options, with their defaults, to ``__init__``.
+    A subclass defines ``step`` and passes its default options to ``__init__``.
 
-    Steps are always fused: one pass over all parameters of a group without the GIL. So the options ``foreach`` and
-    ``fused`` are accepted and ignored; ``capturable`` is refused, as by PyTorch on a CPU. With ``differentiable`` the
-    step is part of the graph: parameters, which may be non-leaf tensors with a ``.grad``, and state are updated by
-    recorded operations.
+    Steps are always fused: one pass over all parameters of a group without the GIL. So ``foreach`` and ``fused`` are
+    accepted and ignored; ``capturable`` raises, as in PyTorch on a CPU. ``differentiable`` records the step in the
+    graph; parameters may then be non-leaf tensors with a ``.grad``.
 
-    Several threads may step the same parameters at the same time, with optimizers of their own or one in common
-    (Hogwild training). Updates may then overwrite each other: results depend on timing, memory stays sound.
+    Several threads may step the same parameters at the same time, with separate or shared optimizers (Hogwild
+    training). Updates may then overwrite each other, so results depend on timing, but memory stays valid.
 
     Parameters
     ----------
     params : iterable of Tensor, of (str, Tensor) or of dict
-        What to optimize: all in one group, or a dict for each group, whose key "params" holds the tensors and whose
-        other keys override options. Names, as ``named_parameters()`` gives them, are kept under "param_names".
+        Parameters, or a dict for each group with the key "params" and options that override defaults. Names from
+        ``named_parameters()`` are stored as "param_names".
     defaults : dict
-        Options for groups that do not say otherwise.
+        Default options of groups.
 
     Attributes
     ----------
     param_groups : list of dict
-        Parameters and options of each group; options may be changed at any time.
+        Parameters and options of each group; options may be modified at any time.
     state : dict
-        Parameter -> dict of what the optimizer keeps for it.
+        Parameter -> dict of its state.
 
     Examples
     --------
-    >>> import cygrad
     >>> class SignDescent(cygrad.optim.Optimizer):
     ...     def step(self):
     ...         for group in self.param_groups:
@@ -78,7 +76,7 @@ class Optimizer:
         self._patch_step_function()
         if isinstance(params, Tensor):
             raise TypeError(f"{type(self).__name__}: params argument given to the optimizer should be an iterable of "
-                            "Tensors or dicts (got a Tensor). Put it into a list.")
+                            "Tensors or dicts (got a Tensor). Pass a list.")
         if not isinstance(params, Iterable):
             raise TypeError(f"{type(self).__name__}: params argument given to the optimizer should be an iterable of "
                             f"Tensors or dicts (got a {type(params).__name__}). Pass its parameters().")
@@ -86,7 +84,7 @@ class Optimizer:
         groups = list(params)
         if not groups:
             raise ValueError(f"{type(self).__name__}: optimizer got an empty parameter list." + isinstance(
-                params, Iterator) * " An iterator such as parameters() is empty once something has iterated over it.")
+                params, Iterator) * " An iterator such as parameters() is empty after one iteration.")
         if not isinstance(groups[0], dict):
             groups = [{"params": groups}]
         for group in groups:
@@ -94,30 +92,30 @@ class Optimizer:
 
     def add_param_group(self, param_group):
         """
-        Add parameters with options of their own.
+        Add a parameter group.
 
         Parameters
         ----------
         param_group : dict
-            "params" and options.
+            Parameters "params" and options.
 
         Raises
         ------
         TypeError
-            If it is not a dict, or holds anything but tensors.
+            If it is not a dict, or a parameter is not a Tensor.
         ValueError
-            If a parameter is not a leaf, or is in another group, or an option without default is missing.
+            If a parameter is not a leaf or is in another group, or a required option is missing.
         """
         operation = type(self).__name__
         if not isinstance(param_group, dict):
             raise TypeError(f"{operation}: expected a dict (got {type(param_group).__name__}).")
         if "params" not in param_group:
-            raise ValueError(f"{operation}: a group without 'params' (got "
-                             f"{sorted(map(str, param_group))}). Enter the parameters under that name.")
+            raise ValueError(f"{operation}: a parameter group must have the key 'params' (got "
+                             f"{sorted(map(str, param_group))}).")
         group = dict(param_group)
         for name, default in self.defaults.items():
             if group.setdefault(name, default) is REQUIRED:
-                raise ValueError(f"{operation}: option {name!r} has no default. Add it to the group.")
+                raise ValueError(f"{operation}: a parameter group must specify the required option {name!r}.")
         names, group["params"] = names_and_parameters(group["params"], operation, group.get("differentiable"))
         if names:
             group["param_names"] = names
@@ -127,36 +125,36 @@ class Optimizer:
             self.register_step_pre_hook(refuse_capture)
         for other in self.param_groups:
             if ("param_names" in other) != ("param_names" in group):
-                raise ValueError(f"{operation}: all groups should be with names, or all without.")
+                raise ValueError(f"{operation}: all parameter groups should be with names, or all without.")
         taken = {param for other in self.param_groups for param in other["params"]}
         if not taken.isdisjoint(group["params"]):
-            raise ValueError(f"{operation}: a parameter can be in one group only (got one that is in another).")
+            raise ValueError(f"{operation}: some parameters appear in more than one parameter group.")
         self.param_groups.append(group)
 
     def _check_defaults(self):
-        """Return the options of the constructor that are set, before parameters are checked."""
+        """Check the default options before the parameters."""
         if REQUIRED not in self.defaults.values():
             check_execution(self, self.defaults)
             self.check_options(self.defaults)
 
     def check_options(self, group):
-        """Raise ValueError for invalid options."""
+        """Check the options of a group."""
 
-    profile_hook_step = staticmethod(hooked)     # its public name
+    profile_hook_step = staticmethod(hooked)     # PyTorch's name
 
     @hooked
     def step(self, closure=None):
         """
-        Update all parameters that have a gradient.
+        Update all parameters with a gradient.
 
         Parameters
         ----------
         closure : callable, optional
-            Computes the loss and its gradients anew; called before the step, with grad mode on.
+            Computes the loss and its gradients; called before the update with grad mode enabled.
 
         Returns
         -------
-        What the closure returned, or None.
+        The result of the closure, or None.
         """
         loss = None
         if closure is not None:
@@ -186,7 +184,7 @@ class Optimizer:
     # ---- hooks
 
     def _patch_step_function(self):
-        """Do nothing: `step` has its hooks since its class was created. Called for subclasses that override it."""
+        """Do nothing, because `__init_subclass__` has wrapped `step`; subclasses may override it."""
 
     def _ensure_hooks(self):
         if self._hooks is None:
@@ -194,39 +192,40 @@ class Optimizer:
         return self._hooks
 
     def register_step_pre_hook(self, hook):
-        """Call ``hook(optimizer, args, kwargs)`` before each step; it may return new ``(args, kwargs)``; -> handle."""
+        """Call ``hook(optimizer, args, kwargs)`` before each step and return the handle; it may return new ``(args, "
+          "kwargs)``."""
         return OptimizerHooks.register(self._ensure_hooks().before_step, hook)
 
     def register_step_post_hook(self, hook):
-        """Call ``hook(optimizer, args, kwargs)`` after each step; -> handle."""
+        """Call ``hook(optimizer, args, kwargs)`` after each step and return the handle."""
         return OptimizerHooks.register(self._ensure_hooks().after_step, hook)
 
     def register_state_dict_pre_hook(self, hook, prepend=False):
-        """Call ``hook(optimizer)`` before `state_dict`; -> handle."""
+        """Call ``hook(optimizer)`` before `state_dict` and return the handle."""
         return OptimizerHooks.register(self._ensure_hooks().before_save, hook, prepend)
 
     def register_state_dict_post_hook(self, hook, prepend=False):
-        """Call ``hook(optimizer, state_dict)`` after `state_dict`; what it returns replaces the dict; -> handle."""
+        """Call ``hook(optimizer, state_dict)`` after `state_dict` and return the handle; it may return a new dict."""
         return OptimizerHooks.register(self._ensure_hooks().saved, hook, prepend)
 
     def register_load_state_dict_pre_hook(self, hook, prepend=False):
-        """Call ``hook(optimizer, state_dict)`` before loading; what it returns replaces the dict; -> handle."""
+        """Call ``hook(optimizer, state_dict)`` before loading and return the handle; it may return a new dict."""
         return OptimizerHooks.register(self._ensure_hooks().before_load, hook, prepend)
 
     def register_load_state_dict_post_hook(self, hook, prepend=False):
-        """Call ``hook(optimizer)`` after loading; -> handle."""
+        """Call ``hook(optimizer)`` after loading and return the handle."""
         return OptimizerHooks.register(self._ensure_hooks().after_load, hook, prepend)
 
     # ---- saving and loading
 
     def state_dict(self):
         """
-        Return everything but the parameters, which are numbered through all groups.
+        Return options and state; parameters are numbered across all groups.
 
         Returns
         -------
         dict
-            "state": number of the parameter -> its state; "param_groups": options, and numbers under "params".
+            "state": index of the parameter -> its state; "param_groups": options, and indices "params".
         """
         hooks = self._hooks
         for hook in list(hooks.before_save.values()) if hooks else ():
@@ -246,17 +245,17 @@ class Optimizer:
 
     def load_state_dict(self, state_dict):
         """
-        Load what `state_dict` returned, here or in another process.
+        Load the result of `state_dict`.
 
         Parameters
         ----------
         state_dict : dict
-            It is copied. Parameters are matched by their order; tensors get the dtype of their parameter.
+            Copied. Parameters are matched by order; tensors are converted to the dtype of their parameter.
 
         Raises
         ------
         ValueError
-            If the groups do not have as many parameters as those here.
+            If numbers of groups or parameters differ.
         """
         hooks = self._hooks
         state_dict = dict(state_dict)
@@ -264,17 +263,17 @@ class Optimizer:
             changed = hook(self, state_dict)
             state_dict = state_dict if changed is None else changed
         if "param_groups" not in state_dict or "state" not in state_dict:
-            raise ValueError("load_state_dict: expected what state_dict() gave, with 'state' and 'param_groups' (got "
+            raise ValueError("load_state_dict: expected a dict with 'state' and 'param_groups' (got "
                              f"{sorted(map(str, state_dict))}).")
         saved_groups = state_dict["param_groups"]
         if len(saved_groups) != len(self.param_groups):
-            raise ValueError("load_state_dict: the state has another number of groups than the optimizer "
-                             f"(got {len(saved_groups)}, expected {len(self.param_groups)}).")
+            raise ValueError("load_state_dict: the state has a different number of parameter groups (got "
+                             f"{len(saved_groups)}, expected {len(self.param_groups)}).")
         params = {}
         for group, saved in zip(self.param_groups, saved_groups, strict=True):
             if len(group["params"]) != len(saved["params"]):
-                raise ValueError("load_state_dict: a group of the state has another number of parameters than the "
-                                 f"optimizer's (got {len(saved['params'])} parameters, expected "
+                raise ValueError("load_state_dict: a parameter group doesn't match the size of the optimizer's group "
+                                 f"(got {len(saved['params'])} parameters, expected "
                                  f"{len(group['params'])}).")
             params.update(zip(saved["params"], group["params"], strict=True))
         state = defaultdict(dict)
@@ -313,7 +312,7 @@ def _hooks_of(kind):
                     lambda self, hooks: setattr(self._ensure_hooks(), kind, hooks))
 
 
-# The dicts of hooks under PyTorch's names.
+# PyTorch's attributes of the dicts of hooks.
 for _name, _kind in (("step_pre", "before_step"), ("step_post", "after_step"), ("state_dict_pre", "before_save"),
                      ("state_dict_post", "saved"), ("load_state_dict_pre", "before_load"),
                      ("load_state_dict_post", "after_load")):
@@ -321,7 +320,7 @@ for _name, _kind in (("step_pre", "before_step"), ("step_post", "after_step"), (
 
 
 class _Required:
-    """Marks an option without default."""
+    """Marker of a required option."""
 
     def __repr__(self):
         return "<required parameter>"
@@ -331,7 +330,7 @@ REQUIRED = _Required()
 
 
 def _fitted(name, value, param):
-    """Copy a loaded value; a real (complex) tensor gets the dtype of a real (complex) parameter."""
+    """Copy a loaded value; convert a real (complex) tensor to the dtype of a real (complex) parameter."""
     if isinstance(value, (list, tuple)):
         return type(value)([_fitted(name, item, param) for item in value])
     if not isinstance(value, Tensor):

@@ -6,16 +6,16 @@ from cygrad._core.graph.user_warnings import warn_user
 __all__ = ["check_betas", "check_execution", "check_not_negative", "names_and_parameters", "refuse_capture",
            "sparse_gradients"]
 
-sparse_gradients = []          # nonempty once a sparse gradient exists; see cygrad.sparse.gradients
+sparse_gradients = []          # not empty after a sparse gradient was created; see cygrad.sparse.gradients
 
 
 def names_and_parameters(params, operation, differentiable=False):
-    """Return the names, if any (else None), and the parameters of a group."""
+    """Return the names (or None) and the parameters of a group."""
     if isinstance(params, Tensor):
         params = [params]
     elif isinstance(params, set):
-        raise TypeError(f"{operation}: parameters need an order, which would differ from run to run (got a set). "
-                        "Use a list.")
+        raise TypeError(f"{operation}: parameters must be ordered (got a set, whose order differs between runs). Use "
+                        "a list.")
     params = list(params)
     named = [isinstance(param, tuple) for param in params]
     names = [param[0] for param in params] if named and all(named) else None
@@ -31,13 +31,13 @@ def names_and_parameters(params, operation, differentiable=False):
             raise ValueError(f"{operation}: can't optimize a non-leaf Tensor (got one created by "
                              f"{param.grad_fn.name()}).")
     if len(set(params)) != len(params):
-        warn_user(f"{operation}: a parameter group with duplicate parameters; each would be updated once for each "
+        warn_user(f"{operation}: a parameter group contains duplicate parameters, which are updated once for each "
                   "occurrence.")
     return names, params
 
 
 def check_execution(optimizer, group):
-    """Check the options that choose how a step is executed: fused, or recorded as operations."""
+    """Check the options that select the execution: foreach, fused, differentiable."""
     name = type(optimizer).__name__
     if group.get("differentiable") and group.get("fused"):
         raise RuntimeError(f"{name}: `fused` does not support `differentiable` (got True for both). Leave fused None.")
@@ -46,14 +46,14 @@ def check_execution(optimizer, group):
 
 
 def refuse_capture(optimizer, args, options):
-    """Check before a step, as PyTorch does on a CPU."""
+    """Raise before a step with capturable=True, as PyTorch on a CPU."""
     if any(group.get("capturable") for group in optimizer.param_groups):
-        raise RuntimeError(f"{type(optimizer).__name__}: capturable=True needs a device that replays graphs (got "
+        raise RuntimeError(f"{type(optimizer).__name__}: capturable=True is not supported on CPU tensors (got "
                            "parameters on the CPU). Set it to False.")
 
 
 def check_not_negative(optimizer, group, *names):
-    """Raise ValueError if one of these options is negative (or not a number)."""
+    """Check that options are not negative or nan."""
     for name in names:
         value = group[name]
         if isinstance(value, Tensor) and value.numel() != 1:
@@ -64,7 +64,7 @@ def check_not_negative(optimizer, group, *names):
 
 
 def check_betas(optimizer, group):
-    """Raise ValueError if a decay rate of running means is not in [0, 1)."""
+    """Check that decay rates are in [0, 1)."""
     for number, beta in enumerate(group["betas"]):
         if not 0 <= beta < 1:
             raise ValueError(f"{type(optimizer).__name__}: invalid beta parameter at index {number} "

@@ -1,4 +1,4 @@
-"""Adam with a rectified beginning."""
+"""RAdam."""
 
 from cygrad._core.optimizers import optimize
 from cygrad.optim.optimizer import Optimizer
@@ -9,8 +9,8 @@ __all__ = ["RAdam"]
 
 class RAdam(Optimizer):
     """
-    Adam whose first steps are rectified (Liu et al., 2020): as long as the variance of the scale is not finite, steps
-    follow the mean gradient alone.
+    RAdam: Adam with rectified variance of the adaptive learning rate (Liu et al., 2020). The first steps follow the
+    mean gradient.
 
     Parameters
     ----------
@@ -18,20 +18,19 @@ class RAdam(Optimizer):
         See `Optimizer`.
     lr : float, default 1e-3
     betas : (float, float), default (0.9, 0.999)
-        How much of the averages stays in each step.
+        Decay rates of the running averages.
     eps : float, default 1e-8
         Added to the denominator.
     weight_decay : float, default 0
     decoupled_weight_decay : bool, default False
-        Weight decay shrinks the parameter instead of entering the gradient.
+        Decouple weight decay from the gradient, as in `AdamW`.
     maximize : bool, default False
-        Go uphill.
+        Maximize the objective.
     foreach, capturable, differentiable : optional
         See `Optimizer`.
 
     Examples
     --------
-    >>> import cygrad
     >>> w = cygrad.tensor([1.0], requires_grad=True)
     >>> optimizer = cygrad.optim.RAdam([w], lr=0.1)
     >>> (w * w).sum().backward()

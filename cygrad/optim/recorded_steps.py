@@ -1,8 +1,8 @@
 """
-Steps that are part of the graph: update rules as operations of tensors, for ``differentiable=True``.
+Differentiable steps: update rules as tensor operations, for ``differentiable=True``.
 
-State is never modified in place, because operations of earlier steps have saved it; parameters are, because they must
-stay the same objects. So parameters must not be leaves that require grad.
+State is never modified in place, because operations of earlier steps have saved it. Parameters are, because they must
+stay the same objects, so they must not be leaves that require grad.
 """
 
 import math
@@ -18,13 +18,13 @@ def _zeros(parameter):
 
 
 def _count(state):
-    """Return the number of this step."""
+    """Increment and return the step."""
     state["step"] = cygrad.tensor(float(state.get("step", 0)) + 1)
     return float(state["step"])
 
 
 def _decayed(group, parameter, gradient):
-    """Return the gradient with weight decay, or shrink the parameter itself if the group says so."""
+    """Return the gradient with weight decay, or apply decoupled weight decay to the parameter."""
     decay = group.get("weight_decay", 0)
     if decay == 0:
         return gradient
@@ -35,7 +35,7 @@ def _decayed(group, parameter, gradient):
 
 
 def _mean(state, name, parameter, value, keep):
-    """Return the running mean with a new value."""
+    """Update and return a running mean."""
     state[name] = state.get(name, _zeros(parameter)) * keep + value * (1 - keep)
     return state[name]
 
@@ -157,7 +157,7 @@ _RULES = {"SGD": _sgd, "Adam": _adam, "AdamW": _adam, "Adagrad": _adagrad, "RMSp
 
 def recorded_update(optimizer, group):
     """
-    Change the parameters of one group by recorded operations.
+    Update the parameters of one group by recorded operations.
 
     Parameters
     ----------
@@ -173,8 +173,8 @@ def recorded_update(optimizer, group):
         if gradient is None:
             continue
         if parameter.is_complex():
-            raise RuntimeError(f"{name}: differentiable=True is for real parameters (got {parameter.dtype}). Optimize "
-                               "view_as_real() of it.")
+            raise RuntimeError(f"{name}: differentiable=True does not support complex parameters (got "
+                               f"{parameter.dtype}). Use view_as_real().")
         state = optimizer.state[parameter]
         for key, value in state.items():
             if isinstance(value, Tensor) and value.shape == parameter.shape and value.dtype is not parameter.dtype:

@@ -1,4 +1,4 @@
-"""Gradients in units of their mean size."""
+"""RMSprop."""
 
 from cygrad._core.optimizers import optimize
 from cygrad.optim.optimizer import Optimizer
@@ -9,7 +9,7 @@ __all__ = ["RMSprop"]
 
 class RMSprop(Optimizer):
     """
-    Gradients divided by the root of their running mean square (Hinton, 2012).
+    RMSprop: divide gradients by the root of their running mean square (Hinton, 2012).
 
     Parameters
     ----------
@@ -17,20 +17,19 @@ class RMSprop(Optimizer):
         See `Optimizer`.
     lr : float, default 1e-2
     alpha : float, default 0.99
-        How much of the averages stays in each step.
+        Decay rates of the running averages.
     eps : float, default 1e-8
-        Added to the root.
+        Added to the denominator.
     weight_decay, momentum : float, default 0
     centered : bool, default False
-        Divide by an estimate of the standard deviation instead: the square of the mean gradient is subtracted.
+        Divide by an estimate of the standard deviation instead.
     maximize : bool, default False
-        Go uphill.
+        Maximize the objective.
     foreach, capturable, differentiable : optional
         See `Optimizer`.
 
     Examples
     --------
-    >>> import cygrad
     >>> w = cygrad.tensor([1.0], requires_grad=True)
     >>> optimizer = cygrad.optim.RMSprop([w], lr=0.01)
     >>> (w * w).sum().backward()

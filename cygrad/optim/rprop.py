@@ -1,4 +1,4 @@
-"""Steps from the signs of gradients alone."""
+"""Rprop."""
 
 from cygrad._core.optimizers import optimize
 from cygrad.optim.optimizer import Optimizer
@@ -9,29 +9,28 @@ __all__ = ["Rprop"]
 
 class Rprop(Optimizer):
     """
-    Resilient propagation (Riedmiller and Braun, 1993), for gradients of full batches: only their signs matter.
+    Rprop: resilient backpropagation, which uses only the signs of gradients (Riedmiller and Braun, 1993).
 
-    Each element has a step size of its own, which grows while its gradient keeps its sign, and shrinks when the sign
-    changes; then the element stays where it is for one step.
+    Each element has a step size, which grows while its gradient keeps its sign. If the sign changes, the step size
+    shrinks and the element is not updated.
 
     Parameters
     ----------
     params : iterable of Tensor, of (str, Tensor) or of dict
         See `Optimizer`.
     lr : float, default 1e-2
-        Size of the first steps.
+        Initial step size.
     etas : (float, float), default (0.5, 1.2)
-        By what sizes shrink and grow.
+        Factors that decrease and increase step sizes.
     step_sizes : (float, float), default (1e-6, 50)
-        The smallest and the largest size.
+        Minimum and maximum step size.
     maximize : bool, default False
-        Go uphill.
+        Maximize the objective.
     foreach, capturable, differentiable : optional
         See `Optimizer`.
 
     Examples
     --------
-    >>> import cygrad
     >>> w = cygrad.tensor([1.0], requires_grad=True)
     >>> optimizer = cygrad.optim.Rprop([w], lr=0.1)
     >>> (w * w).sum().backward()

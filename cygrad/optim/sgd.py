@@ -9,7 +9,7 @@ __all__ = ["SGD"]
 
 class SGD(Optimizer):
     """
-    Stochastic gradient descent, with momentum if wanted.
+    Stochastic gradient descent, optionally with momentum.
 
     With gradient g, parameter p and velocity v, one step is ``g += weight_decay * p``,
     ``v = momentum * v + (1 - dampening) * g`` (the first velocity is g itself), and ``p -= lr * v``, or with
@@ -22,15 +22,14 @@ class SGD(Optimizer):
     lr : float, default 1e-3
     momentum, dampening, weight_decay : float, default 0
     nesterov : bool, default False
-        Needs a momentum and no dampening.
+        Requires momentum and zero dampening.
     maximize : bool, default False
-        Go uphill.
+        Maximize the objective.
     foreach, differentiable, fused : optional
         See `Optimizer`.
 
     Examples
     --------
-    >>> import cygrad
     >>> w = cygrad.tensor([1.0], requires_grad=True)
     >>> optimizer = cygrad.optim.SGD([w], lr=0.1)
     >>> (w * w).sum().backward()

@@ -1,4 +1,4 @@
-"""Adam for sparse gradients: only rows with a gradient are updated."""
+"""SparseAdam."""
 
 import cygrad
 from cygrad.optim.optimizer import Optimizer
@@ -9,7 +9,7 @@ __all__ = ["SparseAdam"]
 
 class SparseAdam(Optimizer):
     """
-    Adam for sparse gradients, of which only the rows count that are there; the means of all others stay.
+    Lazy Adam for sparse gradients: update only rows with a gradient, and their averages.
 
     Parameters
     ----------
@@ -19,11 +19,10 @@ class SparseAdam(Optimizer):
     betas : (float, float), default (0.9, 0.999)
     eps : float, default 1e-8
     maximize : bool, default False
-        Go uphill.
+        Maximize the objective.
 
     Examples
     --------
-    >>> import cygrad
     >>> table = cygrad.nn.Embedding(3, 1, sparse=True)
     >>> optimizer = cygrad.optim.SparseAdam(table.parameters(), lr=0.1)
     >>> before = table.weight.detach().clone()
@@ -55,8 +54,8 @@ class SparseAdam(Optimizer):
 
     def _change(self, param, group):
         if not isinstance(param.grad, cygrad.sparse.SparseTensor):
-            raise RuntimeError("SparseAdam: gradients must be sparse (got a dense one). Use Adam, or sparse=True of "
-                               "the layer.")
+            raise RuntimeError("SparseAdam: gradients must be sparse (got a dense one). Use Adam, or a layer with "
+                               "sparse=True.")
         state, (beta1, beta2) = self.state[param], group["betas"]
         if not state:
             state.update(step=0, exp_avg=cygrad.zeros_like(param), exp_avg_sq=cygrad.zeros_like(param))

@@ -1,4 +1,4 @@
-"""Steps with sparse gradients, which update some rows or elements of a parameter only."""
+"""Steps with sparse gradients, which update some rows or elements only."""
 
 from collections.abc import Callable
 
@@ -10,7 +10,7 @@ __all__ = ["update_all"]
 
 
 def update_all(optimizer, group):
-    """Run the step of an optimizer for a group of which some gradients may be sparse."""
+    """Run the step of an optimizer for a group that may have sparse gradients."""
     sparse = [param for param in group["params"] if _is_sparse(param.grad)]
     if not sparse:
         return optimizer.update(group)
@@ -35,7 +35,7 @@ def _is_sparse(gradient):
 
 
 def _sgd(param, rows, values, state, group):
-    """Update rows with a gradient, or all with momentum."""
+    """Update rows with a gradient, or all rows with momentum."""
     if not group["momentum"]:
         # Rows are unique, and only these are updated.
         param[rows] = param[rows].add(values, alpha=-float(group["lr"]))
@@ -51,7 +51,7 @@ def _sgd(param, rows, values, state, group):
 
 
 def _adagrad(param, rows, values, state, group):
-    """Add squares to the sums of rows with a gradient."""
+    """Update rows with a gradient and their sums."""
     state["step"] += 1
     rate = float(group["lr"]) / (1 + (state["step"].item() - 1) * group["lr_decay"])
     sums = state["sum"][rows] = state["sum"][rows] + values * values

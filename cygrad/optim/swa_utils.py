@@ -1,4 +1,4 @@
-"""Weight averaging: SWA (Izmailov et al., 2018) and exponential moving averages."""
+"""Weight averaging: SWA (Izmailov et al., 2018) and EMA."""
 
 import math
 from copy import deepcopy
@@ -14,7 +14,7 @@ __all__ = ["SWALR", "AveragedModel", "get_ema_avg_fn", "get_ema_multi_avg_fn", "
 
 def _checked_decay(decay):
     if not 0 <= decay <= 1:
-        raise ValueError(f"get_ema_multi_avg_fn: the decay must be from 0 to 1 (got {decay}).")
+        raise ValueError(f"get_ema_multi_avg_fn: decay must be from 0 to 1 (got {decay}).")
     return decay
 
 
@@ -25,16 +25,15 @@ def get_ema_avg_fn(decay=0.999):
     Parameters
     ----------
     decay : float, default 0.999
-        How much of the average stays in each step.
+        Decay rate.
 
     Returns
     -------
     callable
-        (average, value, number of values so far) -> new average.
+        ``f(average, value, num_averaged)``, which returns the new average.
 
     Examples
     --------
-    >>> import cygrad
     >>> average = cygrad.optim.swa_utils.get_ema_avg_fn(0.5)
     >>> average(cygrad.tensor(0.0), cygrad.tensor(1.0), 1)
     tensor(0.5000)
@@ -50,16 +49,15 @@ def get_ema_avg_fn(decay=0.999):
 
 def get_swa_avg_fn():
     """
-    Return a function for the mean of one tensor over all steps.
+    Return a function for the mean of one tensor.
 
     Returns
     -------
     callable
-        (average, value, number of values so far) -> new average.
+        ``f(average, value, num_averaged)``, which returns the new average.
 
     Examples
     --------
-    >>> import cygrad
     >>> average = cygrad.optim.swa_utils.get_swa_avg_fn()
     >>> average(cygrad.tensor(0.0), cygrad.tensor(4.0), 3)
     tensor(1.)
@@ -73,21 +71,20 @@ def get_swa_avg_fn():
 
 def get_ema_multi_avg_fn(decay=0.999):
     """
-    Return a function that updates the exponential moving average of many tensors, in place.
+    Return a function that updates the exponential moving average of several tensors in place.
 
     Parameters
     ----------
     decay : float, default 0.999
-        How much of the averages stays in each step.
+        Decay rate.
 
     Returns
     -------
     callable
-        (averages, values, number of values so far) -> None.
+        ``f(averages, values, num_averaged)``, which updates the averages.
 
     Examples
     --------
-    >>> import cygrad
     >>> average, kept = cygrad.optim.swa_utils.get_ema_multi_avg_fn(0.5), [cygrad.tensor(0.0)]
     >>> average(kept, [cygrad.tensor(1.0)], 1)
     >>> kept
@@ -99,16 +96,15 @@ def get_ema_multi_avg_fn(decay=0.999):
 
 def get_swa_multi_avg_fn():
     """
-    Return a function that updates the mean of many tensors over all steps, in place.
+    Return a function that updates the mean of several tensors in place.
 
     Returns
     -------
     callable
-        (averages, values, number of values so far) -> None.
+        ``f(averages, values, num_averaged)``, which updates the averages.
 
     Examples
     --------
-    >>> import cygrad
     >>> average, kept = cygrad.optim.swa_utils.get_swa_multi_avg_fn(), [cygrad.tensor(0.0)]
     >>> average(kept, [cygrad.tensor(4.0)], 3)
     >>> kept
@@ -118,7 +114,7 @@ def get_swa_multi_avg_fn():
 
 
 def _mix(averages, values, weight):
-    """Move averages towards values."""
+    """Update averages by values with a weight."""
     with cygrad.no_grad():
         for average, value in zip(averages, values, strict=True):
             if average.is_floating_point() or average.is_complex():
@@ -129,31 +125,29 @@ def _mix(averages, values, weight):
 
 class AveragedModel(Module):
     """
-    A copy of a model whose parameters are averages over training.
+    Copy of a model whose parameters are averages over training.
 
     Parameters
     ----------
     model : Module
     device : optional
-        The CPU, where everything is.
+        The CPU.
     avg_fn : callable, optional
-        See `get_swa_avg_fn`, which is the default, and `get_ema_avg_fn`.
+        See `get_swa_avg_fn` (default) and `get_ema_avg_fn`.
     multi_avg_fn : callable, optional
         See `get_swa_multi_avg_fn` and `get_ema_multi_avg_fn`.
     use_buffers : bool, default False
-        Average buffers too, instead of copying them.
+        Whether to average buffers instead of copying them.
 
     Attributes
     ----------
     module : Module
-        The copy; calling this calls it.
+        The averaged copy.
     n_averaged : Tensor
-        How often `update_parameters` was called.
+        Number of calls of `update_parameters`.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> model = nn.Linear(1, 1, bias=False)
     >>> averaged = cygrad.optim.swa_utils.AveragedModel(model)
     >>> for value in (1.0, 2.0, 6.0):
@@ -176,7 +170,7 @@ class AveragedModel(Module):
         self.use_buffers = use_buffers
 
     def forward(self, *args, **kwargs):
-        """Call the averaged model."""
+        """Run the averaged model."""
         return self.module(*args, **kwargs)
 
     def update_parameters(self, model):
@@ -186,7 +180,7 @@ class AveragedModel(Module):
         Parameters
         ----------
         model : Module
-            Of the same shape as the one at the beginning.
+            Has the structure of the original model.
         """
         averages, values = _tensors(self.module, self.use_buffers), _tensors(model, self.use_buffers)
         with cygrad.no_grad():
@@ -210,7 +204,7 @@ def _tensors(model, use_buffers):
 
 def update_bn(loader, model, device=None):
     """
-    Recompute the running statistics of batch normalization, with one pass over the data.
+    Recompute the running statistics of batch normalization by one pass over the data.
 
     Parameters
     ----------
@@ -218,12 +212,10 @@ def update_bn(loader, model, device=None):
         Inputs, or sequences whose first element is the input.
     model : Module
     device : optional
-        The CPU, where everything is.
+        The CPU.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> model = nn.BatchNorm1d(2)
     >>> cygrad.optim.swa_utils.update_bn([cygrad.ones(4, 2)], model)
     >>> model.running_mean
@@ -237,7 +229,7 @@ def update_bn(loader, model, device=None):
     model.train()
     for layer in layers:
         layer.reset_running_stats()
-        layer.momentum = None                  # the plain mean over all batches
+        layer.momentum = None                  # cumulative average over all batches
     with cygrad.no_grad():
         for batch in loader:
             batch = batch[0] if isinstance(batch, (list, tuple)) else batch
@@ -249,23 +241,22 @@ def update_bn(loader, model, device=None):
 
 class SWALR(LRScheduler):
     """
-    The rate goes to a constant value in a number of steps.
+    Anneal the learning rate to a constant value.
 
     Parameters
     ----------
     optimizer : Optimizer
     swa_lr : float or list of float
-        The value.
+        Final learning rate.
     anneal_epochs : int, default 10
-        The number of steps.
+        Number of steps.
     anneal_strategy : {"cos", "linear"}
-        The way to it.
+        Interpolation of the values.
     last_epoch : int, default -1
         See `cygrad.optim.lr_scheduler.LRScheduler`.
 
     Examples
     --------
-    >>> import cygrad
     >>> optimizer = cygrad.optim.SGD([cygrad.zeros(1, requires_grad=True)], lr=1.0)
     >>> schedule = cygrad.optim.swa_utils.SWALR(optimizer, swa_lr=0.5, anneal_epochs=2, anneal_strategy="linear")
     >>> rates = []
@@ -279,7 +270,7 @@ class SWALR(LRScheduler):
         for rate, group in zip(one_for_each_group("swa_lr", optimizer, swa_lr), optimizer.param_groups, strict=True):
             group["swa_lr"] = rate
         if anneal_strategy not in ("cos", "linear"):
-            raise ValueError(f"anneal_strategy: expected 'cos' or 'linear' (got {anneal_strategy}).")
+            raise ValueError(f"SWALR: anneal_strategy must be 'cos' or 'linear' (got {anneal_strategy}).")
         if not isinstance(anneal_epochs, int) or anneal_epochs < 0:
             raise ValueError(f"SWALR: anneal_epochs must not be negative (got {anneal_epochs}).")
         self._anneal_strategy = anneal_strategy

@@ -42,7 +42,6 @@ class Event:
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.profiler import profile
     >>> with profile() as p:
     ...     x = cygrad.ones(2).exp()
@@ -89,7 +88,6 @@ class EventAverage:
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.profiler import profile
     >>> with profile() as p:
     ...     x = cygrad.ones(2).exp().exp()
@@ -144,7 +142,6 @@ class EventList(list):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.profiler import profile
     >>> with profile() as p:
     ...     x = cygrad.ones(2).exp()

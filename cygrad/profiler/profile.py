@@ -17,7 +17,6 @@ class ProfilerActivity(enum.Enum):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.profiler.ProfilerActivity.CPU.name
     'CPU'
     """
@@ -43,7 +42,6 @@ class ProfilerAction(enum.Enum):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.profiler.schedule(wait=1, warmup=0, active=1)(0).name
     'NONE'
     """
@@ -56,7 +54,6 @@ def supported_activities():
 
     Examples
     --------
-    >>> import cygrad
     >>> [activity.name for activity in cygrad.profiler.supported_activities()]
     ['CPU']
     """
@@ -125,7 +122,6 @@ def tensorboard_trace_handler(dir_name, worker_name=None, use_gzip=False):
 
     Examples
     --------
-    >>> import cygrad
     >>> import os
     >>> from cygrad.profiler import profile, tensorboard_trace_handler
     >>> with profile(on_trace_ready=tensorboard_trace_handler("traces", "worker")):
@@ -161,7 +157,6 @@ class profile:
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.profiler import profile, record_function
     >>> x = cygrad.ones(3, requires_grad=True)
     >>> with profile() as prof, record_function("everything"):
@@ -305,7 +300,6 @@ class record_function:
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.profiler import profile, record_function
     >>> with profile() as run:
     ...     with record_function("my part"):

@@ -44,7 +44,6 @@ class Generator:
 
     Examples
     --------
-    >>> import cygrad
     >>> generator = cygrad.Generator().manual_seed(0)
     >>> cygrad.equal(cygrad.rand(2, generator=generator),
     ...              cygrad.rand(2, generator=cygrad.Generator().manual_seed(0)))
@@ -250,7 +249,6 @@ def set_algorithm(algorithm):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.random.set_algorithm("mt19937")
     >>> _ = cygrad.manual_seed(0)
     >>> cygrad.rand(3)                     # as in PyTorch
@@ -331,7 +329,6 @@ def manual_seed(seed):
 
     Examples
     --------
-    >>> import cygrad
     >>> _ = cygrad.manual_seed(0)
     >>> a = cygrad.rand(3)
     >>> _ = cygrad.manual_seed(0)
@@ -350,7 +347,6 @@ def seed():
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.seed() == cygrad.initial_seed()
     True
     """
@@ -366,7 +362,6 @@ def initial_seed():
 
     Examples
     --------
-    >>> import cygrad
     >>> _ = cygrad.manual_seed(7)
     >>> cygrad.initial_seed()
     7
@@ -384,7 +379,6 @@ def get_rng_state():
 
     Examples
     --------
-    >>> import cygrad
     >>> state = cygrad.get_rng_state()
     >>> a = cygrad.rand(3)
     >>> cygrad.set_rng_state(state)
@@ -404,7 +398,6 @@ def set_rng_state(new_state):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.set_rng_state(cygrad.get_rng_state())
     """
     current().set_state(new_state)
@@ -423,7 +416,6 @@ def fork_rng(devices=None, enabled=True):
 
     Examples
     --------
-    >>> import cygrad
     >>> with cygrad.random.fork_rng():
     ...     a = cygrad.rand(3)
     >>> cygrad.equal(a, cygrad.rand(3))

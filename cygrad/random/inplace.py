@@ -65,7 +65,6 @@ def normal_(self, mean=0.0, std=1.0, *, generator=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.zeros(2).normal_(3, 0)
     tensor([3., 3.])
     """
@@ -90,7 +89,6 @@ def uniform_(self, *bounds, generator=None, **named):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.zeros(2).uniform_(3, 3)
     tensor([3., 3.])
     """
@@ -130,7 +128,6 @@ def random_(self, *bounds, generator=None, **named):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.zeros(2).random_(1)
     tensor([0., 0.])
     """
@@ -162,7 +159,6 @@ def bernoulli_(self, p=0.5, *, generator=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.zeros(2).bernoulli_(1.)
     tensor([1., 1.])
     """
@@ -193,7 +189,6 @@ def exponential_(self, lambd=1.0, *, generator=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> bool((cygrad.zeros(10).exponential_() > 0).all())
     True
     """
@@ -232,7 +227,6 @@ def cauchy_(self, median=0.0, sigma=1.0, *, generator=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.zeros(3).cauchy_().shape
     (3,)
     """
@@ -257,7 +251,6 @@ def log_normal_(self, mean=1.0, std=2.0, *, generator=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> bool((cygrad.zeros(10).log_normal_() > 0).all())
     True
     """
@@ -296,7 +289,6 @@ def geometric_(self, p, *, generator=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> bool((cygrad.zeros(10).geometric_(0.5) >= 1).all())
     True
     """

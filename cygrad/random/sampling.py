@@ -134,7 +134,6 @@ def rand(*args, size=None, generator=None, out=None, dtype=None, layout=None, de
 
     Examples
     --------
-    >>> import cygrad
     >>> x = cygrad.rand(2, 3)
     >>> bool(((x >= 0) & (x < 1)).all())
     True
@@ -162,7 +161,6 @@ def randn(*args, size=None, generator=None, out=None, dtype=None, layout=None, d
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.randn(2, 3).shape == (2, 3)
     True
     """
@@ -196,7 +194,6 @@ def randint(*args, low=None, high=None, size=None, generator=None, out=None, dty
 
     Examples
     --------
-    >>> import cygrad
     >>> x = cygrad.randint(5, (100,))
     >>> bool(((x >= 0) & (x < 5)).all())
     True
@@ -243,7 +240,6 @@ def randperm(n, *, generator=None, out=None, dtype=None, layout=None, device=Non
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.randperm(4).sort().values
     tensor([0, 1, 2, 3])
     """
@@ -285,7 +281,6 @@ def normal(mean, std=1.0, size=None, *, generator=None, out=None, dtype=None, la
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.normal(cygrad.tensor([1., 2.]), 0.)
     tensor([1., 2.])
     """
@@ -337,7 +332,6 @@ def bernoulli(input, p=None, *, generator=None, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.bernoulli(cygrad.tensor([0., 1.]))
     tensor([0., 1.])
     """
@@ -386,7 +380,6 @@ def multinomial(input, num_samples, replacement=False, *, generator=None, out=No
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.multinomial(cygrad.tensor([0., 0., 1.]), 2, replacement=True)
     tensor([2, 2])
     """
@@ -432,7 +425,6 @@ def dropout_mask(input, p, *, generator=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.random import dropout_mask
     >>> dropout_mask(cygrad.ones(3), 0.)
     tensor([1., 1., 1.])
@@ -473,7 +465,6 @@ def rand_like(input, *, generator=None, dtype=None, layout=None, device=None, re
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.rand_like(cygrad.zeros(2, 3)).shape == (2, 3)
     True
     """
@@ -499,7 +490,6 @@ def randn_like(input, *, generator=None, dtype=None, layout=None, device=None, r
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.randn_like(cygrad.zeros(2, 3)).shape == (2, 3)
     True
     """
@@ -528,7 +518,6 @@ def randint_like(input, *args, low=None, high=None, generator=None, dtype=None, 
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.randint_like(cygrad.zeros(2, 3), 1)
     tensor([[0., 0., 0.],
             [0., 0., 0.]])

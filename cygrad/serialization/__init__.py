@@ -119,7 +119,6 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=True, mmap=No
     Examples
     --------
     >>> import io
-    >>> import cygrad
     >>> file = io.BytesIO()
     >>> cygrad.save({"weights": cygrad.ones(2)}, file)
     >>> file.seek(0)
@@ -183,7 +182,6 @@ def get_safe_globals():
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.serialization.get_safe_globals()
     []
     """
@@ -196,7 +194,6 @@ def clear_safe_globals():
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.serialization.clear_safe_globals()
     """
     SAFE.clear()
@@ -213,7 +210,6 @@ def safe_globals(safe_globals):
 
     Examples
     --------
-    >>> import cygrad
     >>> from fractions import Fraction
     >>> with cygrad.serialization.safe_globals([Fraction]):
     ...     print(cygrad.serialization.get_safe_globals() == [Fraction])

@@ -61,7 +61,6 @@ def bartlett(k, last, sym):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.signal.windows.bartlett(5)
     tensor([0.0000, 0.5000, 1.0000, 0.5000, 0.0000])
     """
@@ -78,7 +77,6 @@ def general_cosine(k, last, sym, a):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.signal.windows.general_cosine(3, a=[0.5, 0.5])
     tensor([0., 1., 0.])
     """
@@ -93,7 +91,6 @@ def general_hamming(k, last, sym, alpha):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.signal.windows.general_hamming(3, alpha=0.5)
     tensor([0., 1., 0.])
     """
@@ -106,7 +103,6 @@ def hamming(k, last, sym):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.signal.windows.hamming(3)
     tensor([0.0800, 1.0000, 0.0800])
     """
@@ -119,7 +115,6 @@ def hann(k, last, sym):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.signal.windows.hann(5)
     tensor([0.0000, 0.5000, 1.0000, 0.5000, 0.0000])
     """
@@ -132,7 +127,6 @@ def blackman(k, last, sym):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.signal.windows.blackman(3).abs().round(decimals=3)
     tensor([0., 1., 0.])
     """
@@ -145,7 +139,6 @@ def nuttall(k, last, sym):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.signal.windows.nuttall(3).round(decimals=3)
     tensor([0., 1., 0.])
     """
@@ -158,7 +151,6 @@ def cosine(k, last, sym):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.signal.windows.cosine(3)
     tensor([0.5000, 1.0000, 0.5000])
     """
@@ -171,7 +163,6 @@ def exponential(k, last, sym, center=None, tau=1.0):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.signal.windows.exponential(3)
     tensor([0.3679, 1.0000, 0.3679])
     """
@@ -188,7 +179,6 @@ def gaussian(k, last, sym, std=1.0):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.signal.windows.gaussian(3)
     tensor([0.6065, 1.0000, 0.6065])
     """
@@ -203,7 +193,6 @@ def kaiser(k, last, sym, beta=12.0):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.signal.windows.kaiser(3)
     tensor([5.2773e-05, 1.0000e+00, 5.2773e-05])
     """

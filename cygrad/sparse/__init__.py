@@ -6,7 +6,6 @@ the values, so they need no further rules. Operations without a sparse form rais
 
 Examples
 --------
->>> import cygrad
 >>> a = cygrad.sparse_coo_tensor([[0, 1, 1], [2, 0, 2]], [3.0, 4.0, 5.0], (2, 3))
 >>> (a @ cygrad.ones(3, 1)).tolist()
 [[3.0], [9.0]]

@@ -52,7 +52,6 @@ def sparse_coo_tensor(indices=None, values=None, size=None, *, dtype=None, devic
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.sparse_coo_tensor([[0, 1], [2, 0]], [3.0, 4.0], (2, 3)).to_dense()
     tensor([[0., 0., 3.],
             [4., 0., 0.]])
@@ -130,7 +129,6 @@ def sparse_csr_tensor(crow_indices, col_indices, values, size=None, *, dtype=Non
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.sparse_csr_tensor([0, 1, 3], [2, 0, 1], [3.0, 4.0, 5.0]).to_dense()
     tensor([[0., 0., 3.],
             [4., 5., 0.]])
@@ -145,7 +143,6 @@ def sparse_csc_tensor(ccol_indices, row_indices, values, size=None, *, dtype=Non
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.sparse_csc_tensor([0, 1, 2], [0, 1], [5.0, 6.0], (2, 2)).to_dense()
     tensor([[5., 0.],
             [0., 6.]])
@@ -159,7 +156,6 @@ def sparse_compressed_tensor(compressed_indices, plain_indices, values, size=Non
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.sparse_compressed_tensor([0, 1, 2], [0, 1], [5.0, 6.0], (2, 2), layout=cygrad.sparse_csr).to_dense()
     tensor([[5., 0.],
             [0., 6.]])
@@ -175,7 +171,6 @@ def sparse_bsr_tensor(*args, **options):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.sparse.sparse_bsr_tensor([0, 1], [0], [[[1.0]]])
     Traceback (most recent call last):
         ...
@@ -224,7 +219,6 @@ def spdiags(diagonals, offsets, shape, layout=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.sparse.spdiags(cygrad.ones(1, 3), cygrad.tensor([0]), (3, 3)).to_dense()
     tensor([[1., 0., 0.],
             [0., 1., 0.],

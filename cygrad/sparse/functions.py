@@ -63,7 +63,6 @@ def mm(input, mat2, reduce="sum"):
 
     Examples
     --------
-    >>> import cygrad
     >>> a = cygrad.sparse_coo_tensor([[0, 1], [1, 1]], [2.0, 3.0], (2, 2), requires_grad=True)
     >>> cygrad.sparse.mm(a, cygrad.tensor([[1.0], [4.0]])).sum().backward()
     >>> a.grad.to_dense()
@@ -120,7 +119,6 @@ def addmm(mat, mat1, mat2, *, beta=1.0, alpha=1.0, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> a = cygrad.eye(2).to_sparse()
     >>> cygrad.sparse.addmm(cygrad.ones(2, 2), a, cygrad.ones(2, 2))
     tensor([[2., 2.],
@@ -142,7 +140,6 @@ def sampled_addmm(input, mat1, mat2, *, beta=1.0, alpha=1.0, out=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> mask = cygrad.eye(2).to_sparse_csr()
     >>> cygrad.sparse.sampled_addmm(mask, cygrad.ones(2, 3), cygrad.ones(3, 2)).to_dense()
     tensor([[4., 0.],
@@ -335,7 +332,6 @@ def sum(input, dim=None, dtype=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.sparse.sum(cygrad.eye(3).to_sparse())
     tensor(3.)
     """
@@ -367,7 +363,6 @@ def softmax(input, dim, *, dtype=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.sparse.softmax(cygrad.eye(2).to_sparse(), dim=1).to_dense()
     tensor([[1., 0.],
             [0., 1.]])
@@ -381,7 +376,6 @@ def log_softmax(input, dim, *, dtype=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.sparse.log_softmax(cygrad.eye(2).to_sparse(), dim=1).to_dense()
     tensor([[0., 0.],
             [0., 0.]])

@@ -30,7 +30,6 @@ def _type(name, dtype):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.sparse.{name}(2, 3).dtype
     {dtype}
     """
@@ -48,7 +47,6 @@ class check_sparse_tensor_invariants(contextlib.ContextDecorator):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.sparse.check_sparse_tensor_invariants.is_enabled()
     True
     """

@@ -30,7 +30,6 @@ class SparseTensor(Tensor):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.eye(2).to_sparse().values()
     tensor([1., 1.])
     """

@@ -1,4 +1,4 @@
-"""Helpers around training: nothing of the core depends on them."""
+"""Utilities: checkpointing, data loading, DLPack, pytrees and operator modes."""
 
 from cygrad.utils import checkpoint, data
 

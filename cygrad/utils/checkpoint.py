@@ -1,9 +1,8 @@
 """
-Activation checkpointing: recomputation to save memory.
+Activation checkpointing: recompute saved tensors in backward to save memory.
 
-What a checkpointed function saves for backward is dropped and recomputed when backward needs it. The non-reentrant form
-does so with saved-tensor hooks, so that it works with everything that backward supports; the reentrant one is a custom
-function that runs a nested backward.
+The non-reentrant variant uses saved tensor hooks, so it supports everything that backward does; the reentrant variant
+is a custom autograd function that runs a nested backward.
 """
 
 import contextlib
@@ -53,7 +52,7 @@ class CheckpointError(RuntimeError):
 
 
 class _Choices(threading.local):
-    """Options of enclosing blocks, and the current `GraphExecGroup`."""
+    """Options of blocks on this thread, and the current `GraphExecGroup`."""
 
     early_stop = debug = None
     group: Any = None
@@ -82,7 +81,6 @@ def set_checkpoint_early_stop(enable):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.utils.checkpoint import checkpoint, set_checkpoint_early_stop
     >>> x = cygrad.ones(2, requires_grad=True)
     >>> with set_checkpoint_early_stop(False):
@@ -92,11 +90,10 @@ def set_checkpoint_early_stop(enable):
 
 
 def set_checkpoint_debug_enabled(enabled):
-    """Set whether checkpoints in a block record where tensors were saved; None: by their `debug`.
+    """Set `debug` of all checkpoints in a block; None for their own.
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.utils.checkpoint import checkpoint, set_checkpoint_debug_enabled
     >>> x = cygrad.ones(2, requires_grad=True)
     >>> with set_checkpoint_debug_enabled(True):
@@ -107,13 +104,12 @@ def set_checkpoint_debug_enabled(enabled):
 
 class GraphExecGroup:
     """
-    Group backwards, so that checkpoints recompute only once for all of them.
+    Group backward passes, so that checkpoints recompute only once for all of them.
 
-    What was computed again is kept until the end of the block.
+    Recomputed tensors are held until the end of the block.
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.utils.checkpoint import GraphExecGroup, checkpoint
     >>> x = cygrad.ones(2, requires_grad=True)
     >>> y = checkpoint(lambda x: (print("computing"), x.exp().sin())[1], x)
@@ -129,7 +125,7 @@ class GraphExecGroup:
 
     def __enter__(self):
         if _choices.group is not None:
-            raise RuntimeError("GraphExecGroup: these blocks cannot be nested (got one inside another).")
+            raise RuntimeError("GraphExecGroup: blocks cannot be nested (got one within another).")
         _choices.group = self
         return self
 
@@ -141,16 +137,15 @@ class GraphExecGroup:
 
     @classmethod
     def _get_current_group(cls):
-        """The innermost block of this thread, or None."""
+        """Return the current block of this thread, or None."""
         return _choices.group
 
 
 def noop_context_fn():
-    """The default of `context_fn`: two contexts that do nothing.
+    """Return two contexts that do nothing; default of `context_fn`.
 
     Examples
     --------
-    >>> import cygrad
     >>> len(cygrad.utils.checkpoint.noop_context_fn())
     2
     """
@@ -158,31 +153,29 @@ def noop_context_fn():
 
 
 class DefaultDeviceType:
-    """The default device type of checkpoints: the CPU.
+    """Default device type of checkpoints: "cpu".
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.utils.checkpoint.DefaultDeviceType.get_device_type()
     'cpu'
     """
 
     @staticmethod
     def set_device_type(device="cpu"):
-        """Without effect."""
+        """Do nothing."""
 
     @staticmethod
     def get_device_type():
-        """The CPU."""
+        """Return "cpu"."""
         return "cpu"
 
 
 def get_device_states(*args):
-    """Return the states of other devices' generators: none.
+    """Return devices and states of their generators: none.
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.utils.checkpoint.get_device_states(cygrad.ones(2))
     ([], [])
     """
@@ -190,21 +183,19 @@ def get_device_states(*args):
 
 
 def set_device_states(devices, states, *, device_type=None):
-    """Without effect: there are no other devices.
+    """Do nothing, because there are no other devices.
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.utils.checkpoint.set_device_states([], [])
     """
 
 
 def detach_variable(inputs):
-    """Detach the tensors of a tuple; return other values as they are.
+    """Detach the tensors of a tuple; other values stay.
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.utils.checkpoint.detach_variable((cygrad.ones(2, requires_grad=True).exp(), 3))
     (tensor([2.7183, 2.7183], requires_grad=True), 3)
     """
@@ -215,50 +206,48 @@ def detach_variable(inputs):
 
 
 def check_backward_validity(inputs):
-    """Warn if none of the values is a Tensor that requires grad.
+    """Warn if no value is a Tensor that requires grad.
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.utils.checkpoint.check_backward_validity([cygrad.ones(2, requires_grad=True)])
     """
     if not any(isinstance(value, Tensor) and value.requires_grad for value in inputs):
-        warn_user("checkpoint: no input requires grad, so nothing will get a gradient through it.")
+        warn_user("checkpoint: no input requires grad, so gradients will be None.")
 
 
 def checkpoint(function, *args, use_reentrant=None, context_fn=None, determinism_check="default", debug=False,
                early_stop=True, preserve_rng_state=True, **kwargs):
     """
-    Call a function without keeping what it saves for backward, which recomputes it.
+    Call a function without holding its saved tensors, which backward recomputes.
 
     Parameters
     ----------
     function : callable
-        Must compute the same each time; random numbers are taken care of.
+        Must be deterministic, except for random numbers.
     *args, **kwargs
-        What it is called with. (Names only without reentrance.)
+        Arguments of the function. Keyword arguments require ``use_reentrant=False``.
     use_reentrant : bool, optional
-        Whether to use the older way, which needs a Tensor argument that requires grad. Default: False.
+        Whether to use the reentrant variant, which requires a Tensor argument that requires grad. False by default.
     context_fn : callable, optional
-        Returns two context managers, for the first and the second time of computing.
+        Returns two context managers, for forward and recomputation.
     determinism_check : {"default", "none"}
-        Whether shapes and dtypes of what is saved are compared with those of the first time. If not, other dtypes are
-        converted.
+        Whether to compare shapes and dtypes of recomputed tensors with the original ones. If not, dtypes are converted.
     debug : bool, default False
-        Note, both times, which operators are called, and which line saved each tensor; errors then list them.
+        Whether to record operators and the lines that saved tensors, for error messages.
     early_stop : bool, default True
-        Stop computing again as soon as everything that is needed is there.
+        Whether to stop recomputation when all needed tensors are available.
     preserve_rng_state : bool, default True
-        Draw the same random numbers the second time.
+        Whether recomputation draws the same random numbers.
 
     Returns
     -------
-    What the function returns.
+    The result of the function.
 
     Raises
     ------
     CheckpointError
-        In backward, if the second time saved other tensors than the first.
+        In backward, if recomputation saves other tensors than forward.
 
     See Also
     --------
@@ -266,7 +255,6 @@ def checkpoint(function, *args, use_reentrant=None, context_fn=None, determinism
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.utils.checkpoint import checkpoint
     >>> x = cygrad.ones(2, requires_grad=True)
     >>> checkpoint(lambda x: x.exp().square(), x, use_reentrant=False).sum().backward()
@@ -283,17 +271,16 @@ def checkpoint(function, *args, use_reentrant=None, context_fn=None, determinism
     if use_reentrant:
         unfit = [*kwargs, *["context_fn"] * (context_fn not in (None, noop_context_fn)), *["debug"] * bool(debug)]
         if unfit:
-            raise ValueError(f"checkpoint: use_reentrant=True takes arguments by position, no context_fn and no debug "
+            raise ValueError(f"checkpoint: use_reentrant=True does not support keyword arguments, context_fn and debug "
                              f"(got {', '.join(unfit)}). Use use_reentrant=False.")
         check_backward_validity(args)
         return Reentrant.apply(function, preserve_rng_state, *args)
     debug = debug if _choices.debug is None else _choices.debug
     if debug and context_fn not in (None, noop_context_fn):
-        raise ValueError("checkpoint: debug=True is incompatible with context_fn (got both). Leave one "
-                         "of them out.")
+        raise ValueError("checkpoint: debug=True is incompatible with context_fn (got both). Omit one of them.")
     first, second = (OperatorLog(), OperatorLog()) if debug else (context_fn or noop_context_fn)()
     if not is_grad_enabled() or is_inference_mode_enabled() or active_levels() or current_level() is not None:
-        with first:                                       # vmap and forward mode: everything is saved
+        with first:                                       # with vmap and forward mode, save everything
             return function(*args, **kwargs)
     early_stop = early_stop if _choices.early_stop is None else _choices.early_stop
     frame = Frame(function, args, kwargs, second, early_stop, preserve_rng_state, determinism_check != "none",
@@ -304,26 +291,25 @@ def checkpoint(function, *args, use_reentrant=None, context_fn=None, determinism
 
 def checkpoint_sequential(functions, segments, input, use_reentrant=None, preserve_rng_state=True):
     """
-    Checkpoint a chain of functions in segments; the last segment is computed as usual.
+    Checkpoint a sequence of functions in segments, except the last one.
 
     Parameters
     ----------
     functions : Sequential or sequence of callable
-        Each takes what the one before it returns.
+        Each gets the result of the previous one.
     segments : int
-        Into how many parts to cut the chain.
+        Number of segments.
     input : Tensor
-        What the first one takes.
+        Argument of the first function.
     use_reentrant, preserve_rng_state
         As in `checkpoint`.
 
     Returns
     -------
-    What the last function returns.
+    The result of the last function.
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.utils.checkpoint import checkpoint_sequential
     >>> x = cygrad.ones(2, requires_grad=True)
     >>> checkpoint_sequential([cygrad.exp, cygrad.sin, cygrad.cos], 2, x).tolist()
@@ -353,64 +339,64 @@ def checkpoint_sequential(functions, segments, input, use_reentrant=None, preser
 # ---- non-reentrant
 
 class Holder:
-    """Placeholder of a saved tensor; holds it for a while after it was recomputed."""
+    """Placeholder of a saved tensor, which holds the recomputed tensor until it is unpacked."""
 
     __slots__ = ("__weakref__", "asked_in", "dtype", "tensor")
 
     def __init__(self):
-        self.tensor = self.asked_in = None            # the backward that has got the tensor
-        self.dtype = None                             # without determinism_check: what formulas read
+        self.tensor = self.asked_in = None            # asked_in: id of the backward that unpacked it
+        self.dtype = None                             # dtype to convert to, without determinism_check
 
 
 def _warn_of_default():
-    """Warn programs for PyTorch, which has another default."""
+    """Warn programs that import cygrad as torch, because PyTorch has another default."""
     if library_name() == "torch":
         warn_user("checkpoint: please pass in use_reentrant=True or use_reentrant=False explicitly (got None, which "
                   "means False here and True in PyTorch). use_reentrant=False is recommended.")
 
 
 class Enough(BaseException):
-    """Raised when everything needed is recomputed."""
+    """Raised when all needed tensors are recomputed."""
 
 
 class KeepArguments(Function):
-    """Saves tensors as any function would, so that an enclosing checkpoint can drop them too."""
+    """Function that saves the arguments, so that an enclosing checkpoint can drop them too."""
 
     @staticmethod
     def forward(ctx, marker, *tensors):
-        """Save the tensors in the node of a tensor."""
+        """Save the tensors in the node of the result."""
         ctx.save_for_backward(*tensors)
         return marker.clone()
 
     @staticmethod
     def backward(ctx, grad):
-        """Never run."""
+        """Raise; never called."""
         raise AssertionError("the node only keeps tensors")
 
 
 def _line():
-    """Return the running line of user code, as text."""
+    """Return the current line of user code as text."""
     lines = [line for line in traceback.extract_stack() if not line.filename.startswith(PACKAGE)]
     return f"{lines[-1].filename}:{lines[-1].lineno}: {lines[-1].line}" if lines else ""
 
 
 def _looks(tensor, debug):
-    """Return shape, dtype and device of a tensor as text, and with `debug` the user's line that saved it."""
+    """Return shape, dtype and device of a tensor as text, and the line that saved it if `debug`."""
     return f"{tuple(tensor.shape)} {tensor.dtype} {tensor.device}", f", saved by {_line()}" if debug else ""
 
 
 class OperatorLog(OperatorMode):
-    """Records the called operators, with arguments and line."""
+    """Record calls of operators, with arguments and line."""
 
     def __init__(self):
         self.lines = []
 
     def __enter__(self):
-        self.lines.clear()                                # another backward recomputes
+        self.lines.clear()                                # recomputation may run several times
         return super().__enter__()
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        """Record the call, and compute."""
+        """Record and execute the call."""
         shown = ", ".join(f"{value.dtype}{list(value.shape)}" if isinstance(value, Tensor) else repr(value)
                           for value in [*args, *kwargs.values()])
         self.lines.append(f"\n    {func}({shown}) at {_line()}")
@@ -418,7 +404,7 @@ class OperatorLog(OperatorMode):
 
 
 class Frame:
-    """One call of a checkpointed function: what is needed to repeat it."""
+    """One call of a checkpointed function, with the state to repeat it."""
 
     def __init__(self, function, args, kwargs, context, early_stop, preserve_rng_state, compare, log):
         from cygrad import empty
@@ -435,7 +421,7 @@ class Frame:
         self.holders, self.saved = [], []
 
     def pack(self, tensor):
-        """Pack: return the placeholder of a tensor."""
+        """Return the placeholder of a tensor (pack hook)."""
         holder = Holder()
         self.holders.append(weakref.ref(holder))
         if not self.compare:
@@ -445,7 +431,7 @@ class Frame:
         return holder
 
     def unpack(self, holder):
-        """Unpack: return the tensor, recomputed unless that has happened already."""
+        """Return the tensor of a placeholder, recomputed if necessary (unpack hook)."""
         calls = running()
         if holder.tensor is None:
             if calls and calls[0] == holder.asked_in:
@@ -453,8 +439,8 @@ class Frame:
                                       "ctx.saved_tensors). Store the result of the first in a variable.")
             self.compute_again()
             if holder.tensor is None:
-                raise CheckpointError("checkpoint: fewer tensors were saved when the function was computed again than "
-                                      "the first time. It must do the same each time that it is called.")
+                raise CheckpointError("checkpoint: fewer tensors were saved during recomputation than in forward. The "
+                                      "function must be deterministic.")
         tensor, group = holder.tensor, GraphExecGroup._get_current_group()
         if group is None:
             holder.tensor, holder.asked_in = None, calls[0] if calls else None
@@ -463,7 +449,7 @@ class Frame:
         return tensor
 
     def compute_again(self):
-        """Run the function, and give what it saves to the placeholders in order."""
+        """Run the function and store its saved tensors in the placeholders, in order."""
         values = list(self.values)
         for place, tensor in zip(self.places, self.node.saved_tensors, strict=True):
             values[place] = tensor
@@ -496,16 +482,16 @@ class Frame:
             if self.random_state is not None:
                 set_rng_state(present)
         if position != len(self.holders):
-            raise CheckpointError(f"checkpoint: another number of tensors was saved when the function was computed "
-                                  f"again (got {position}, expected {len(self.holders)}). It must do the same each "
-                                  "time that it is called." + self.listed(found))
+            raise CheckpointError(f"checkpoint: a different number of tensors was saved in recomputation (got "
+                                  f"{position}, expected {len(self.holders)}). The function "
+                                  "must be deterministic." + self.listed(found))
         if any(first != second for (first, _), (second, _) in zip(self.saved, found, strict=False)):
-            raise CheckpointError("checkpoint: recomputed values have different metadata than those that were saved "
-                                  "the first time. The function must do the same each time that it is called."
+            raise CheckpointError("checkpoint: recomputed values have different metadata than in forward. The "
+                                  "function must be deterministic."
                                   + self.listed(found))
 
     def listed(self, found):
-        """Return what was saved and what was recomputed, for errors: where both differ, or with `debug` all of it."""
+        """Return saved and recomputed tensors as text: those that differ, or all if `debug`."""
         lines = []
         for place in range(max(len(self.saved), len(found))):
             first, second = (part[place] if place < len(part) else ("nothing", "") for part in (self.saved, found))
@@ -521,11 +507,11 @@ class Frame:
 # ---- reentrant
 
 class Reentrant(Function):
-    """The reentrant form: a node whose backward recomputes and runs a nested backward."""
+    """Reentrant variant: backward recomputes and runs a nested backward."""
 
     @staticmethod
     def forward(ctx, function, preserve_rng_state, *args):
-        """Return the function's result, unrecorded."""
+        """Return the result of the function, not recorded in the graph."""
         ctx.function = function
         ctx.random_state = get_rng_state() if preserve_rng_state else None
         ctx.autocast = Again()
@@ -536,10 +522,10 @@ class Reentrant(Function):
 
     @staticmethod
     def backward(ctx, *grads):
-        """Recompute with recording, and run backward through that."""
+        """Recompute in grad mode and run backward through the result."""
         if restricted():
-            raise RuntimeError("checkpoint: with use_reentrant=True backward runs another backward, so grad() and "
-                               "inputs= cannot reach what is inside (got one of them). Use use_reentrant=False.")
+            raise RuntimeError("checkpoint: use_reentrant=True does not support grad() and the parameter inputs of "
+                               "backward() (got one of them). Use use_reentrant=False.")
         values, leaves = list(ctx.values), []
         for place, tensor in zip(ctx.places, ctx.saved_tensors, strict=True):
             values[place] = tensor.detach().requires_grad_(tensor.requires_grad)
@@ -556,7 +542,7 @@ class Reentrant(Function):
         pairs = [(result, grad) for result, grad in zip(results, grads, strict=True)
                  if isinstance(result, Tensor) and result.requires_grad]
         if not pairs:
-            raise RuntimeError("checkpoint: no output requires grad (got none that does when the function was computed "
-                               "again). A checkpoint is not needed then; or use use_reentrant=False.")
+            raise RuntimeError("checkpoint: no output requires grad (got none after recomputation), so the checkpoint "
+                               "is not necessary. Remove it, or use use_reentrant=False.")
         backward([result for result, _ in pairs], [grad for _, grad in pairs])
         return (None, None, *[value.grad if isinstance(value, Tensor) else None for value in values])

@@ -7,7 +7,7 @@ __all__ = ["from_dlpack", "to_dlpack"]
 
 def to_dlpack(tensor):
     """
-    Return a capsule over the memory of a tensor, which another library consumes once.
+    Export a tensor as a DLPack capsule, which another library can import once.
 
     Parameters
     ----------
@@ -15,7 +15,6 @@ def to_dlpack(tensor):
 
     Examples
     --------
-    >>> import cygrad
     >>> type(cygrad.utils.dlpack.to_dlpack(cygrad.ones(2))).__name__
     'PyCapsule'
     """

@@ -1,8 +1,8 @@
 """
-Modes written in Python: they see, count or replace the operators that a program calls.
+Modes in Python, which observe or replace calls of operators.
 
-An `OperatorMode` sees every operator that is called in its block, in-place ones included, and those of a backward,
-which runs its formulas as operators there.
+An `OperatorMode` receives every operator called in its block, including in-place operators and those of backward, which
+then executes its formulas as operators.
 """
 
 import importlib
@@ -16,14 +16,14 @@ from cygrad._core.table.operator import operators
 
 __all__ = ["OperatorMode", "Overload", "ops"]
 
-# Rows of the table -> PyTorch's operators with other names.
+# Rows of the operator table -> names of PyTorch's operators.
 _NAMES = {"cast": "_to_copy", "convolution_input_backward": "convolution", "reshape": "view",
           "softmax": "_softmax", "log_softmax": "_log_softmax", "layer_norm": "native_layer_norm",
           "group_norm": "native_group_norm", "batch_norm": "native_batch_norm", "dropout": "native_dropout",
           "scaled_dot_product_attention": "_scaled_dot_product_flash_attention_for_cpu",
           **dict.fromkeys(("conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"),
                           "convolution")}
-# Rows whose arguments PyTorch has in another order -> arguments as there, and back.
+# Rows with another order of arguments in PyTorch -> conversion to PyTorch's arguments, and back.
 _ARGUMENTS: dict[str, tuple[Callable, Callable]] = {
     "linear": (lambda input, weight, *bias: (*bias, input, weight.t()),
                lambda *args: (args[-2], args[-1].t(), *args[:-2])),
@@ -46,12 +46,12 @@ _PRODUCTS = {(1, 1): "dot", (2, 1): "mv", (2, 2): "mm"}
 
 
 def _per_dimension(input, *options):
-    """Options of a convolution, each with a number for every dimension of the images."""
+    """Return options of a convolution as lists with one number for each spatial dimension."""
     return [[value] * (input.ndim - 2) if isinstance(value, int) else list(value) for value in options]
 
 
 def _transposed(input, weight, *options):
-    """The sizes that a transposed convolution makes without output padding."""
+    """Return the output sizes of a transposed convolution without output padding."""
     return [(size - 1) * stride - 2 * padding + dilation * (kernel - 1) + 1 for size, kernel, stride, padding, dilation
             in zip(input.shape[2:], weight.shape[2:], *_per_dimension(input, *options), strict=True)]
 
@@ -70,7 +70,7 @@ class Overload:
     """
     An operator with PyTorch's name: ``ops.aten.mm.default``.
 
-    Two of them are equal if they have one name, whatever the overload.
+    Two overloads are equal if their names are equal.
 
     Attributes
     ----------
@@ -84,7 +84,7 @@ class Overload:
 
     @property
     def overloadpacket(self):
-        """All overloads of the name."""
+        """The packet of all overloads."""
         return Packet(self._name)
 
     _overloadpacket = overloadpacket
@@ -117,32 +117,32 @@ class Overload:
 
 
 class Call(Overload):
-    """The operator of one call; calling it skips the current mode."""
+    """Operator of one call; calling it bypasses the current mode."""
 
     def __init__(self, name, arguments, out, inplace):
         super().__init__(_name(name, arguments) + "_" * inplace)
         self._row, self._options = name, {} if out is None else {"out": out}
         self._own = tuple(arguments)
         self.arguments = _ARGUMENTS[name][0](*arguments) if name in _ARGUMENTS else self._own
-        self.changes = inplace or out is not None               # an earlier attribute
+        self.changes = inplace or out is not None               # kept for compatibility
 
     def _function(self):
         function = getattr(Tensor, f"{self._row}_") if self._name.endswith("_") else getattr(operators, self._row)
         return (lambda *args, **kwargs: function(*self._ordered(args), **self._options, **kwargs))
 
     def _ordered(self, args):
-        """Arguments as the row has them; those of the call itself without a conversion."""
+        """Convert arguments to the order of the row."""
         if args is self.arguments or (len(args) == len(self.arguments) and all(map(is_, args, self.arguments))):
             return self._own
         return _ARGUMENTS[self._row][1](*args) if self._row in _ARGUMENTS else args
 
     def given(self, results, args, kwargs):
-        """Record the call with these results (a tuple of tensors) instead of computing them."""
+        """Record the call with given results (a tuple of tensors) instead of executing it."""
         return call_precomputed(self._row, results, getattr(operators, self._row), self._ordered(args), kwargs)
 
 
 class Packet:
-    """All overloads of an operator; calling it calls the function of that name."""
+    """All overloads of an operator; calling it calls the default overload."""
 
     def __init__(self, name):
         self.__name__ = name
@@ -166,7 +166,7 @@ class Packet:
 
 
 class _Aten:
-    """The operators by their names."""
+    """Namespace of operators."""
 
     def __getattr__(self, name):
         try:
@@ -179,13 +179,13 @@ class _Aten:
 
 
 class _Operators:
-    """The namespaces of operators: there is one."""
+    """Namespaces of operators: ``aten``."""
 
     aten = _Aten()
 
     def __getattr__(self, name):
-        raise AttributeError(f"ops: operators of libraries are not loaded (got the namespace {name!r}, expected "
-                             "'aten'). Define new ones with autograd.Function.")
+        raise AttributeError(f"ops: unknown namespace (got {name!r}, expected 'aten'). Define custom operators with "
+                             "autograd.Function.")
 
 
 ops = _Operators()
@@ -193,14 +193,13 @@ ops = _Operators()
 
 class OperatorMode:
     """
-    A block whose operators are passed to a method ``__torch_dispatch__(func, types, args, kwargs)``.
+    Context that passes calls of operators to its method ``__torch_dispatch__(func, types, args, kwargs)``.
 
-    What it returns is the result. In the method, ``func(*args, **kwargs)`` executes the operator, which the blocks
-    around this one see, and records for backward as usual. Only operators of this thread are handed over.
+    The method returns the result. In it, ``func(*args, **kwargs)`` executes the operator in the enclosing modes and
+    records it for backward as usual. Only operators of this thread are passed.
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.utils.operator_modes import OperatorMode
     >>> class Shown(OperatorMode):
     ...     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
@@ -215,13 +214,13 @@ class OperatorMode:
         """Handle a call."""
         raise NotImplementedError(f"__torch_dispatch__: {type(self).__name__} does not define it.")
 
-    _outer: list                 # the modes outside of each open block
+    _outer: list                 # enclosing modes of each entered block
 
     def _handle(self, name, arguments, options, out, inplace):
         while arguments and arguments[-1] is None:
             arguments.pop()
         options = {key: value for key, value in options.items() if value is not None}
-        if name == "linear" and arguments[0].ndim > 2:                  # PyTorch multiplies two matrices
+        if name == "linear" and arguments[0].ndim > 2:                  # PyTorch flattens to a matrix product
             input, *parameters = arguments
             rows = self._handle("reshape", [input, [-1, input.shape[-1]]], {}, None, False)
             rows = self._handle("linear", [rows, *parameters], {}, None, False)
@@ -231,11 +230,11 @@ class OperatorMode:
         try:
             return self.__torch_dispatch__(call, types, call.arguments, options)
         finally:
-            call.arguments = call._own = ()                 # modes keep calls as keys; tensors are not kept with them
+            call.arguments = call._own = ()                 # modes hold calls as keys, which must not hold tensors
 
     @contextmanager
     def _suspended(self):
-        """Call only the modes outside of this one."""
+        """Disable this mode and its inner modes."""
         former = set_user_mode(self._outer[-1])
         try:
             yield

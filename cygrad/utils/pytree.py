@@ -1,8 +1,8 @@
 """
-Trees of containers, as in ``torch.utils._pytree``: flattened to leaves, and unflattened.
+Pytrees: nested containers, flattened and unflattened, as in ``torch.utils._pytree``.
 
-Containers are lists, tuples, named tuples, dicts of three kinds, deques, and registered classes; everything else is a
-leaf. The entries of a dict keep their order.
+Containers are list, tuple, named tuples, dict, OrderedDict, defaultdict, deque and registered classes; other values are
+leaves. Dicts keep their order.
 """
 
 from collections import OrderedDict, defaultdict, deque, namedtuple
@@ -39,7 +39,8 @@ SUPPORTED_NODES[namedtuple] = _NAMED_TUPLE
 
 
 def register_pytree_node(cls, flatten_fn, unflatten_fn, **options):
-    """Register a class as a container; ``flatten_fn(node) -> children, context`` and back.
+    """Register a class as a container with ``flatten_fn(node) -> children, context`` and ``unflatten_fn(children,
+    context)``.
 
     Examples
     --------
@@ -90,7 +91,7 @@ class TreeSpec:
         return self.type is None
 
     def unflatten(self, leaves):
-        """Return the tree with these leaves."""
+        """Return the tree with given leaves."""
         return tree_unflatten(leaves, self)
 
 
@@ -112,7 +113,7 @@ def _get_node_type(tree):
 
 
 def _kind(node, is_leaf):
-    """Return the functions of a node's type; None for a leaf."""
+    """Return the functions of the type of a node; None for a leaf."""
     if is_leaf is not None and is_leaf(node):
         return None
     kind = SUPPORTED_NODES.get(type(node))
@@ -124,7 +125,6 @@ def tree_flatten(tree, is_leaf=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.utils.pytree import tree_flatten, tree_unflatten
     >>> leaves, structure = tree_flatten({"a": 1, "b": [2, 3]})
     >>> leaves
@@ -145,18 +145,17 @@ def tree_flatten(tree, is_leaf=None):
     try:
         spec = visit(tree)
     except RecursionError:
-        raise ValueError("tree_flatten: containers are nested too deep; perhaps one contains itself.") from None
+        raise ValueError("tree_flatten: containers are nested too deeply, or one contains itself.") from None
     finally:
-        visit = None  # type: ignore[assignment]  # breaks a reference cycle, which would keep the leaves
+        visit = None  # type: ignore[assignment]  # breaks a reference cycle that would hold the leaves
     return leaves, spec
 
 
 def tree_unflatten(leaves, treespec):
-    """Return the tree of a spec with these leaves.
+    """Return the tree of a spec with given leaves.
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.utils.pytree import tree_flatten, tree_unflatten
     >>> leaves, structure = tree_flatten((1, [2]))
     >>> tree_unflatten(leaves, structure)
@@ -177,7 +176,7 @@ def tree_unflatten(leaves, treespec):
     try:
         return build(treespec)
     finally:
-        build = None  # type: ignore[assignment]  # breaks a reference cycle, which would keep the leaves
+        build = None  # type: ignore[assignment]  # breaks a reference cycle that would hold the leaves
 
 
 def tree_leaves(tree, is_leaf=None):
@@ -185,7 +184,6 @@ def tree_leaves(tree, is_leaf=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.utils.pytree import tree_leaves
     >>> tree_leaves({"a": 1, "b": [2, 3]})
     [1, 2, 3]
@@ -198,7 +196,6 @@ def tree_iter(tree, is_leaf=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.utils.pytree import tree_iter
     >>> list(tree_iter((1, [2])))
     [1, 2]
@@ -211,7 +208,6 @@ def tree_structure(tree, is_leaf=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.utils.pytree import tree_structure
     >>> tree_structure((1, [2])) == tree_structure((3, [4]))
     True
@@ -220,11 +216,10 @@ def tree_structure(tree, is_leaf=None):
 
 
 def tree_map(func, tree, *rests, is_leaf=None):
-    """Map a function over the leaves, and over those at the same positions of other trees.
+    """Map a function over the leaves of one or more trees of the same structure.
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.utils.pytree import tree_map
     >>> tree_map(lambda x: 10 * x, {"a": 1, "b": [2, 3]})
     {'a': 10, 'b': [20, 30]}
@@ -248,11 +243,10 @@ def _leaves_at(tree, spec):
 
 
 def tree_map_(func, tree, *rests, is_leaf=None):
-    """Call a function for each leaf; -> the tree.
+    """Call a function for each leaf and return the tree.
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.utils.pytree import tree_map_
     >>> x = [cygrad.ones(2)]
     >>> tree_map_(lambda x: x.mul_(2), x)
@@ -267,7 +261,6 @@ def tree_map_only(type_or_types, func=None, tree=None, is_leaf=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.utils.pytree import tree_map_only
     >>> tree_map_only(int, lambda x: 10 * x, [1, "b"])
     [10, 'b']
@@ -282,7 +275,6 @@ def tree_all(pred, tree, is_leaf=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.utils.pytree import tree_all
     >>> tree_all(lambda x: x > 0, [1, (2,)])
     True
@@ -295,7 +287,6 @@ def tree_any(pred, tree, is_leaf=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.utils.pytree import tree_any
     >>> tree_any(lambda x: x > 1, [1, (2,)])
     True

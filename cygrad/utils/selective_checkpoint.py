@@ -1,4 +1,4 @@
-"""Selective checkpoints, which save the results of some operators and recompute the others."""
+"""Selective checkpointing: save the results of some operators and recompute the others."""
 
 import enum
 from collections import defaultdict
@@ -8,17 +8,16 @@ from cygrad.utils.operator_modes import OperatorMode, Overload
 
 __all__ = ["SAC_IGNORED_OPS", "CheckpointPolicy", "SelectiveCheckpointContext", "create_selective_checkpoint_contexts"]
 
-SAC_IGNORED_OPS = {Overload("detach")}             # the checkpoint ensures their number
+SAC_IGNORED_OPS = {Overload("detach")}             # not counted, because checkpointing adds them
 _RECOMPUTE, _CONSUMED = "computed again", "handed out"
-_MISMATCH = "It must call the same operators each time, whatever else changes between forward and backward."
+_MISMATCH = "The function must call the same operators in forward and recomputation."
 
 
 class CheckpointPolicy(enum.Enum):
     """
-    What a checkpoint does with the result of an operator: save it (SAVE), or recompute it (RECOMPUTE).
+    Whether a checkpoint saves or recomputes the result of an operator.
 
-    The forms MUST and PREFER mean the same here. There is no other device to offload to, so a result to be offloaded
-    is kept.
+    MUST and PREFER are equivalent. CPU_OFFLOAD saves, because there is no other device.
 
     Examples
     --------
@@ -40,14 +39,14 @@ _SAVED = set(CheckpointPolicy) - {CheckpointPolicy.MUST_RECOMPUTE, CheckpointPol
 
 class SelectiveCheckpointContext:
     """
-    Information for a policy about a call.
+    Information about a call for a policy.
 
     Attributes
     ----------
     is_recompute : bool
-        Whether the checkpoint computes again. Policies are asked the first time only, so it is False.
+        Whether the call is in recomputation; always False, because policies run in forward only.
     op_output
-        What the operator has returned.
+        The result of the operator.
 
     Examples
     --------
@@ -61,7 +60,7 @@ class SelectiveCheckpointContext:
 
 
 class _Counting(OperatorMode):
-    """Identifies operators by their name and the number of earlier calls."""
+    """Mode that counts calls of each operator."""
 
     def __init__(self, storage):
         self.storage, self.counts = storage, defaultdict(int)
@@ -71,26 +70,26 @@ class _Counting(OperatorMode):
         return super().__enter__()
 
     def number(self, func):
-        """Return how often the operator was called before."""
+        """Return the number of previous calls of the operator."""
         self.counts[func] += 1
         return self.counts[func] - 1
 
 
 class _Keeping(_Counting):
-    """Forward: save results as the policy says."""
+    """Mode of forward: save results as the policy decides."""
 
     def __init__(self, policy, storage):
         super().__init__(storage)
         self.policy = policy
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        """Compute, then ask the policy."""
+        """Execute the call, then apply the policy."""
         result = func(*args, **kwargs)
         if func in SAC_IGNORED_OPS:
             return result
         number = self.number(func)
         policy = self.policy(SelectiveCheckpointContext(is_recompute=False, op_output=result), func, *args, **kwargs)
-        if isinstance(policy, bool):                    # former bool results of policies
+        if isinstance(policy, bool):                    # deprecated bool results of policies
             policy = CheckpointPolicy.MUST_SAVE if policy else CheckpointPolicy.PREFER_RECOMPUTE
         results = result if isinstance(result, tuple) else (result,)
         kept = policy in _SAVED and not func.changes and all(isinstance(value, Tensor) for value in results)
@@ -99,7 +98,7 @@ class _Keeping(_Counting):
 
 
 class _HandingOut(_Counting):
-    """Recomputation: return saved results instead of computing them."""
+    """Mode of recomputation: return saved results instead of executing."""
 
     def __init__(self, storage, allow_cache_entry_mutation):
         super().__init__(storage)
@@ -117,8 +116,8 @@ class _HandingOut(_Counting):
         if entry is _RECOMPUTE:
             return func(*args, **kwargs)
         if entry is _CONSUMED:
-            raise RuntimeError(f"checkpoint: trying to backward an extra time (the saved results of {func} are used "
-                               f"up). A selective checkpoint supports one backward only.")
+            raise RuntimeError(f"checkpoint: trying to backward an extra time (the saved results of {func} were "
+                               "already used). A selective checkpoint supports one backward only.")
         self.storage[func][number] = _CONSUMED
         for value, version in entry:
             if value._version != version and not self.allow_cache_entry_mutation:
@@ -130,20 +129,19 @@ class _HandingOut(_Counting):
 
 def create_selective_checkpoint_contexts(policy_fn_or_list, allow_cache_entry_mutation=False):
     """
-    Return the two contexts of a checkpoint that saves the results of some operators.
+    Return the two contexts of a selective checkpoint.
 
     Parameters
     ----------
     policy_fn_or_list : callable or list of Overload
-        ``policy(ctx, op, *args, **kwargs)`` returns a `CheckpointPolicy` for a call. A list names the operators whose
-        results are kept.
+        ``policy(ctx, op, *args, **kwargs)`` returns the `CheckpointPolicy` of a call, or a list of operators to save.
     allow_cache_entry_mutation : bool, default False
-        Whether saved results may be modified in place meanwhile.
+        Whether saved results may be modified in place before backward.
 
     Returns
     -------
     tuple
-        For the first and the second time: what `context_fn` of `checkpoint` has to return.
+        Contexts of forward and recomputation, for `context_fn` of `checkpoint`.
 
     Raises
     ------
@@ -153,7 +151,6 @@ def create_selective_checkpoint_contexts(policy_fn_or_list, allow_cache_entry_mu
     Examples
     --------
     >>> import functools
-    >>> import cygrad
     >>> from cygrad.utils.checkpoint import checkpoint, create_selective_checkpoint_contexts
     >>> from cygrad.utils.operator_modes import ops
     >>> products_are_kept = functools.partial(create_selective_checkpoint_contexts, [ops.aten.mm.default])

@@ -147,11 +147,11 @@ def test_errors():
     def less_and_less(t):
         times.append(1)
         return t.sin().exp() * t if len(times) == 1 else t * 2
-    with pytest.raises(CheckpointError, match="another number of tensors was saved"):
+    with pytest.raises(CheckpointError, match="a different number of tensors was saved"):
         checkpoint(less_and_less, x).sum().backward()
     with pytest.raises(TypeError, match="expected a function"):
         checkpoint(3, x)
-    with pytest.raises(ValueError, match="by position"):
+    with pytest.raises(ValueError, match="keyword arguments"):
         checkpoint(lambda t: t, x, use_reentrant=True, k=3)
     with pytest.raises(ValueError, match="determinism_check"):
         checkpoint(lambda t: t, x, determinism_check="other")

@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 
 import cygrad
+from cygrad import nn
 
 ROOT = Path(__file__).resolve().parents[2]
 FENCE = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 OPTIONS = doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL
+NAMES = {"cygrad": cygrad, "nn": nn, "F": nn.functional}         # what examples in docstrings assume to be imported
 # Types of Python and NumPy under another name, and numbers, have docstrings of their own.
 CALLABLES = {name: value for name, value in vars(cygrad).items()
              if not name.startswith("_") and callable(value) and not inspect.ismodule(value)}
@@ -67,7 +69,7 @@ def state_restored():
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_examples(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    test = doctest.DocTestParser().get_doctest(EXAMPLES[name], {}, name, None, None)
+    test = doctest.DocTestParser().get_doctest(EXAMPLES[name], dict(NAMES), name, None, None)
     report = []
     doctest.DocTestRunner(optionflags=OPTIONS).run(test, out=report.append)
     assert not report, "".join(report)

@@ -234,7 +234,6 @@ The root of one plus the square of each element, less one.
 
 Examples
 --------
->>> import cygrad
 >>> cygrad.soft_abs(cygrad.tensor([0.0]))
 tensor([0.])
 """

@@ -428,7 +428,7 @@ def test_wrong_models_are_refused():
         DistributedDataParallel(nn.Linear(2, 3, bias=bool(rank)))
     with pytest.raises(RuntimeError, match="no parameter requires grad"):
         DistributedDataParallel(nn.ReLU())
-    with pytest.raises(RuntimeError, match="no shape yet"):
+    with pytest.raises(RuntimeError, match="are uninitialized"):
         DistributedDataParallel(nn.LazyLinear(3))
     with pytest.raises(NotImplementedError, match="mixed_precision"):
         DistributedDataParallel(nn.Linear(2, 3), mixed_precision="half")

@@ -125,8 +125,8 @@ ONE, BOTH = cygrad.ones(3), cygrad.ones(2, 3)
 
 
 @pytest.mark.parametrize(("match", "arguments"), [
-    ("two dimensions or more", (ONE, ONE, ONE)),
-    ("of one dtype", (BOTH, BOTH, BOTH.double())),
+    ("at least two dimensions", (ONE, ONE, ONE)),
+    ("the same dtype", (BOTH, BOTH, BOTH.double())),
     ("must be bool or of the type of the query", (BOTH, BOTH, BOTH, cygrad.ones(2, 2, dtype=cygrad.int64))),
     ("must be bool or of the type of the query", (BOTH, BOTH, BOTH, cygrad.ones(2, 2, dtype=cygrad.float64))),
     ("does not broadcast", (BOTH, BOTH, BOTH, cygrad.ones(3, 2, dtype=cygrad.bool))),
@@ -239,8 +239,8 @@ X = cygrad.ones(4, 2, 6)
     (AssertionError, "num_heads must divide", lambda: nn.MultiheadAttention(6, 4)),
     (ValueError, "must be positive", lambda: nn.MultiheadAttention(0, 4)),
     (AssertionError, "two dimensions, or three", lambda: nn.MultiheadAttention(6, 2)(X[0, 0], X, X)),
-    (AssertionError, "as many dimensions", lambda: nn.MultiheadAttention(6, 2)(X, X[0], X[0])),
-    (AssertionError, "must have one shape", lambda: nn.MultiheadAttention(6, 2)(X, X, X[:2])),
+    (AssertionError, "the same number of dimensions", lambda: nn.MultiheadAttention(6, 2)(X, X[0], X[0])),
+    (AssertionError, "must have the same shape", lambda: nn.MultiheadAttention(6, 2)(X, X, X[:2])),
     (AssertionError, "embedding dimension of 6", lambda: nn.MultiheadAttention(6, 2)(X[..., :4], X, X)),
     (RuntimeError, "should be", lambda: nn.MultiheadAttention(6, 2)(X, X, X, attn_mask=cygrad.ones(3, 4))),
     (RuntimeError, "not supported", lambda: nn.MultiheadAttention(6, 2)(X, X, X, attn_mask=cygrad.ones(4))),

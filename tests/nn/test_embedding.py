@@ -162,15 +162,16 @@ TABLE = cygrad.ones(3, 2)
 @pytest.mark.parametrize(("error", "match", "arguments", "options"), [
     (ValueError, "unknown mode", ([[1]], TABLE), {"mode": "min"}),
     (ValueError, "must be a matrix", ([[1]], TABLE[0]), {}),
-    (ValueError, "its rows are the bags", ([[1]], TABLE, [0]), {}),
+    (ValueError, "whose rows are the bags", ([[1]], TABLE, [0]), {}),
     (ValueError, "vector of integers", ([1], TABLE), {}),
     (ValueError, "vector or a matrix", ([[[1]]], TABLE), {}),
     (RuntimeError, r"offsets\[0\] has to be 0", ([1], TABLE, [1]), {}),
     (RuntimeError, r"offsets\[0\] has to be 0", ([1, 2], TABLE, [0, 3]), {}),
-    (ValueError, "must be an offset", ([1], TABLE, []), {"include_last_offset": True}),
-    (ValueError, "in the shape of the input", ([[1]], TABLE), {"mode": "sum", "per_sample_weights": cygrad.ones(1)}),
+    (ValueError, "at least one offset", ([1], TABLE, []), {"include_last_offset": True}),
+    (ValueError, "must have the shape of the input", ([[1]], TABLE), {"mode": "sum", "per_sample_weights":
+    cygrad.ones(1)}),
     (NotImplementedError, "only supported for mode='sum'", ([[1]], TABLE), {"per_sample_weights": cygrad.ones(1, 1)}),
-    (AssertionError, "within the table", ([[1]], TABLE), {"padding_idx": 3}),
+    (AssertionError, "must be within", ([[1]], TABLE), {"padding_idx": 3}),
     (RuntimeError, "index 3|range", ([[3]], TABLE), {}),
 ])
 def test_errors(error, match, arguments, options):

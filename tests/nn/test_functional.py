@@ -99,7 +99,7 @@ def test_embedding(torch):
     check(torch, [index, weight], "embedding", padding_idx=-2)
     with pytest.raises(IndexError):
         F.embedding(cygrad.tensor([4]), cygrad.ones(4, 3))
-    with pytest.raises(AssertionError, match="within the table"):
+    with pytest.raises(AssertionError, match="must be within"):
         F.embedding(cygrad.tensor([0]), cygrad.ones(4, 3), padding_idx=4)
 
 
@@ -182,9 +182,9 @@ def test_regression_errors():
         F.mse_loss(a, cygrad.ones(3))
     with pytest.raises(ValueError, match="unknown reduction"):
         F.mse_loss(a, a, reduction="median")
-    with pytest.raises(ValueError, match="one weight for each"):
+    with pytest.raises(ValueError, match="must have the shape of the losses"):
         F.l1_loss(a, a, weight=cygrad.ones(3))
-    with pytest.raises(ValueError, match="one weight for each"):
+    with pytest.raises(ValueError, match="must have the shape of the losses"):
         F.huber_loss(a, a, weight=cygrad.ones(3))
     with pytest.raises(RuntimeError, match="beta must not be negative"):
         F.smooth_l1_loss(a, a, beta=-1.0)
@@ -230,9 +230,9 @@ def test_cross_entropy_values_and_errors():
     assert F.cross_entropy(scores, cygrad.tensor([1])).item() == pytest.approx(-math.log(0.75))
     assert F.cross_entropy(scores, cygrad.tensor([[0.25, 0.75]])).item() == pytest.approx(
         -0.25 * math.log(0.25) - 0.75 * math.log(0.75))
-    with pytest.raises(RuntimeError, match="needs the shape of the input"):
+    with pytest.raises(RuntimeError, match="must have the shape of the input"):
         F.cross_entropy(scores, cygrad.tensor([1.0]))
-    with pytest.raises(RuntimeError, match="ignore_index is for targets"):
+    with pytest.raises(RuntimeError, match="ignore_index is not supported"):
         F.cross_entropy(scores, cygrad.tensor([[0.5, 0.5]]), ignore_index=1)
     with pytest.raises(RuntimeError, match="label_smoothing must be from"):
         F.cross_entropy(scores, cygrad.tensor([1]), label_smoothing=1.5)
@@ -272,9 +272,9 @@ def test_two_classes_errors():
     p = cygrad.full((2,), 0.5)
     with pytest.raises(ValueError, match="shape of the input"):
         F.binary_cross_entropy(p, cygrad.ones(3))
-    with pytest.raises(ValueError, match="a target for each"):
+    with pytest.raises(ValueError, match="must have the shape of the input"):
         F.binary_cross_entropy_with_logits(p, cygrad.ones(3))
-    with pytest.raises(RuntimeError, match="from 0 to 1"):
+    with pytest.raises(RuntimeError, match="between 0 and 1"):
         F.binary_cross_entropy(p + 1, p)
     logits = cygrad.tensor([1000.0, -1000.0], requires_grad=True)
     F.binary_cross_entropy_with_logits(logits, cygrad.tensor([1.0, 0.0])).backward()

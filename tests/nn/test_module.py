@@ -270,7 +270,7 @@ def test_to_converts_floating_point_parts_in_place():
 
 def test_modules_can_be_complex():
     layer = nn.Linear(2, 2)
-    with pytest.warns(UserWarning, match="complex parameters"):
+    with pytest.warns(UserWarning, match="complex modules"):
         layer.to(cygrad.complex64)
     result = layer(cygrad.ones(1, 2, dtype=cygrad.complex64))
     assert result.dtype == cygrad.complex64

@@ -172,7 +172,7 @@ def test_losses_in_the_module_become_a_vector():
         def forward(self, x):
             return x.sum()
 
-    with pytest.warns(UserWarning, match="become a vector"):
+    with pytest.warns(UserWarning, match="stacked to a vector"):
         assert nn.DataParallel(Loss(), 2)(cygrad.ones(4)).tolist() == [2, 2]
     assert nn.DataParallel(Loss(), 1)(cygrad.ones(4)).item() == 4
 

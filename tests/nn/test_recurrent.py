@@ -132,7 +132,7 @@ def test_dropout_between_layers():
     assert (first == layer(input)[0]).all().item()
     layer.eval()
     assert (layer(input)[0] == layer(input)[0]).all().item()
-    with pytest.warns(UserWarning, match="dropout acts between layers"):
+    with pytest.warns(UserWarning, match="dropout is applied between layers"):
         nn.LSTM(3, 4, dropout=0.5)
 
 
@@ -154,7 +154,7 @@ def test_starting_values():
     (ValueError, "proj_size must not be", lambda: nn.LSTM(3, 4, proj_size=-1)),
     (ValueError, "Unknown nonlinearity", lambda: nn.RNN(3, 4, nonlinearity="sin")),
     (TypeError, "hidden_size should be of type int", lambda: nn.GRU(3, 4.5)),
-    (RuntimeError, "must have input_size", lambda: nn.LSTM(3, 4)(cygrad.ones(2, 3, 4))),
+    (RuntimeError, "expected input with input_size", lambda: nn.LSTM(3, 4)(cygrad.ones(2, 3, 4))),
     (ValueError, "2D or 3D, got 1D", lambda: nn.LSTM(3, 4)(cygrad.ones(3))),
     (RuntimeError, r"Expected hidden\[0\] size \(1, 3, 4\), got \(1, 2, 4\)",
      lambda: nn.LSTM(3, 4)(cygrad.ones(2, 3, 3), (cygrad.ones(1, 2, 4), cygrad.ones(1, 3, 4)))),
@@ -163,7 +163,7 @@ def test_starting_values():
     (RuntimeError, "pair of hidden state and cell",
      lambda: nn.LSTM(3, 4)(cygrad.ones(2, 3, 3), cygrad.ones(1, 3, 4))),
     (ValueError, "does not match weight dtype", lambda: nn.GRU(3, 4)(cygrad.ones(2, 2, 3, dtype=cygrad.float64))),
-    (RuntimeError, "no steps", lambda: nn.GRU(3, 4)(cygrad.ones(0, 2, 3))),
+    (RuntimeError, "at least one step", lambda: nn.GRU(3, 4)(cygrad.ones(0, 2, 3))),
     (ValueError, "1D or 2D, got 3D", lambda: nn.GRUCell(3, 4)(cygrad.ones(2, 3, 3))),
     (RuntimeError, "got 4 expected 3", lambda: nn.LSTMCell(3, 4)(cygrad.ones(2, 4))),
     (RuntimeError, "hidden state has the wrong shape", lambda: nn.GRUCell(3, 4)(cygrad.ones(2, 3), cygrad.ones(4))),

@@ -133,12 +133,12 @@ def test_early_backward_hooks():
     with pytest.warns(FutureWarning, match="non-full backward hook"):       # as in PyTorch where an input is a leaf
         (3 * layer(x)).sum().backward()
     assert calls == [(layer, [3.0, 3.0], [3.0, 3.0])]
-    with pytest.raises(RuntimeError, match="full backward hooks or legacy ones"):
+    with pytest.raises(RuntimeError, match="full and non-full backward hooks"):
         layer.register_full_backward_hook(print)
     handle.remove()
     layer.register_full_backward_hook(lambda module, grad_input, grad_output: None)
     assert layer._is_full_backward_hook is True
-    with pytest.raises(RuntimeError, match="full backward hooks or legacy ones"):
+    with pytest.raises(RuntimeError, match="full and non-full backward hooks"):
         layer.register_backward_hook(print)
     with (shared.register_module_backward_hook(lambda module, grad_input, grad_output: calls.append(type(module))),
           pytest.warns(FutureWarning, match="non-full backward hook")):

@@ -74,7 +74,7 @@ def test_gradients_reach_every_element_once():
 
 @pytest.mark.parametrize(("attempt", "error", "text"), [
     (lambda m: m.pack_padded_sequence(cygrad.ones(3, 2), [1, 2]), RuntimeError, "sorted"),
-    (lambda m: m.pack_padded_sequence(cygrad.ones(3, 2), [2]), RuntimeError, "a length for each"),
+    (lambda m: m.pack_padded_sequence(cygrad.ones(3, 2), [2]), RuntimeError, "one length for each"),
     (lambda m: m.pack_padded_sequence(cygrad.ones(3, 2), [2, 0]), RuntimeError, "must be positive"),
     (lambda m: m.pack_padded_sequence(cygrad.ones(3, 2), [4, 1]), RuntimeError, "padded length"),
     (lambda m: m.pack_padded_sequence(cygrad.ones(3), [4, 1, 1]), RuntimeError, "two dimensions"),

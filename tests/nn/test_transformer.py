@@ -113,7 +113,7 @@ def test_dropout_in_training_only():
 
 def test_errors():
     model = nn.Transformer(4, 2, 1, 1, 8)
-    with pytest.raises(RuntimeError, match="as many entries in the batch"):
+    with pytest.raises(RuntimeError, match="the same batch size"):
         model(cygrad.ones(3, 2, 4), cygrad.ones(3, 1, 4))
     with pytest.raises(RuntimeError, match="d_model features"):
         model(cygrad.ones(3, 2, 5), cygrad.ones(3, 2, 5))

@@ -55,7 +55,7 @@ def test_clipping_in_its_forms():
     w = cygrad.zeros(2, requires_grad=True)
     assert nn.utils.clip_grad_norm_([w], 1.0).item() == 0
     assert nn.utils.clip_grad_norm_([], 1.0).item() == 0
-    with pytest.warns(UserWarning, match="no parameters to clip"):
+    with pytest.warns(UserWarning, match="generator of parameters is empty"):
         nn.utils.clip_grad_norm_((p for p in []), 1.0)
     w.grad = cygrad.tensor([float("inf"), 1.0])
     with pytest.raises(RuntimeError, match="non-finite"):
@@ -260,7 +260,7 @@ def test_weight_norm(dim):
 def test_older_weight_norm_is_checked():
     with pytest.warns(FutureWarning):
         made = nn.utils.weight_norm(nn.Linear(2, 2))
-    with pytest.warns(FutureWarning), pytest.raises(RuntimeError, match="registered for"):
+    with pytest.warns(FutureWarning), pytest.raises(RuntimeError, match="has a weight norm hook"):
         nn.utils.weight_norm(made)
     with pytest.raises(ValueError, match="not found"):
         nn.utils.remove_weight_norm(nn.Linear(2, 2))
@@ -308,7 +308,7 @@ def test_spectral_norm_is_that_of_pytorch(kind):
 
 def test_spectral_norm_is_checked_and_removed():
     made = nn.utils.spectral_norm(layer(cygrad))
-    with pytest.raises(RuntimeError, match="registered for"):
+    with pytest.raises(RuntimeError, match="has a spectral norm hook"):
         nn.utils.spectral_norm(made)
     nn.utils.remove_spectral_norm(made)
     assert list(made.state_dict()) == ["bias", "weight"]

@@ -151,7 +151,7 @@ def test_loaded_history_gets_the_dtype_of_the_parameter():
 
 def test_options_are_checked():
     w, v = (cygrad.ones(1, requires_grad=True) for _ in range(2))
-    with pytest.raises(ValueError, match="same options"):
+    with pytest.raises(ValueError, match="single parameter group"):
         optim.LBFGS([{"params": [w]}, {"params": [v]}])
     with pytest.raises(ValueError, match="invalid lr"):
         optim.LBFGS([w], lr=-1)

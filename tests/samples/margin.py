@@ -37,12 +37,12 @@ SAMPLES = {
     "cosine_similarity": only_real([
         *only_floating([call((2, 3), (2, 3)), call((2, 3), (2, 3), dim=0), call((2, 1, 3), (4, 3), dim=-1)]),
         lambda make, dtype: Sample((integers([[1, 2]]), integers([[1, 2]])), error=RuntimeError,
-                                   match="needs real floating"),
+                                   match="expected real floating"),
     ]),
     "bilinear": only_floating([
         call((2, 3), (2, 4), (5, 3, 4), (5,)), call((2, 2, 3), (2, 2, 2), (1, 3, 2)), call((3,), (2,), (2, 3, 2), (2,)),
         call((0, 3), (0, 2), (2, 3, 2)),
-        fails(RuntimeError, "must be the same", (2, 3), (3, 4), (5, 3, 4)),
+        fails(RuntimeError, "must have equal shapes", (2, 3), (3, 4), (5, 3, 4)),
         fails(RuntimeError, "does not match weight", (2, 3), (2, 5), (5, 3, 4)),
     ]),
     "hinge_embedding_loss": only_floating([
@@ -51,7 +51,7 @@ SAMPLES = {
     "soft_margin_loss": only_floating([*with_target([(2, 3)], SIGNS), call((3,), (3,), low=-20, high=20)]),
     "margin_ranking_loss": only_floating([
         *with_target([(3,), (3,)], SIGNS[0]), *with_target([(2, 3), (2, 1)], SIGNS, margin=0.4),
-        fails(RuntimeError, "one number of dimensions", (2,), (2, 3), (2,)),
+        fails(RuntimeError, "the same number of dimensions", (2,), (2, 3), (2,)),
     ]),
     "cosine_embedding_loss": only_floating([
         *with_target([(3, 4), (3, 4)], SIGNS[0]), *with_target([(3, 4), (3, 4)], SIGNS[1], margin=0.2),
@@ -61,7 +61,7 @@ SAMPLES = {
     "triplet_margin_loss": [
         *reduced((3, 4), (3, 4), (3, 4)), *reduced((3, 4), (3, 4), (3, 4), margin=0.5, p=1, swap=True),
         call((4,), (4,), (4,)),
-        fails(RuntimeError, "one number of dimensions", (3, 4), (3, 4), (4,)),
+        fails(RuntimeError, "the same number of dimensions", (3, 4), (3, 4), (4,)),
         fails(ValueError, "margin must be positive", (3, 4), (3, 4), (3, 4), margin=0.0),
     ],
     "triplet_margin_with_distance_loss": [

@@ -308,7 +308,6 @@ class Size(tuple):
 
     Examples
     --------
-    >>> import cygrad
     >>> size = cygrad.zeros(2, 3).shape
     >>> size, size.numel()
     ((2, 3), 6)
@@ -656,7 +655,6 @@ cdef class device:
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.device("cpu:0")
     device(type='cpu', index=0)
     >>> with cygrad.device("meta"):
@@ -746,7 +744,6 @@ def set_default_device(device):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.set_default_device("cpu")
     >>> cygrad.get_default_device()
     device(type='cpu')
@@ -764,7 +761,6 @@ def get_default_device():
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.get_default_device()
     device(type='cpu')
     """
@@ -841,7 +837,6 @@ class layout(_Name):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.ones(2).layout is cygrad.strided
     True
     """
@@ -854,7 +849,6 @@ class memory_format(str):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.ones(1, 2, 3, 3).to(memory_format=cygrad.channels_last).stride()
     (18, 1, 6, 2)
     """

@@ -80,7 +80,6 @@ cdef class dtype:
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.float32.itemsize, cygrad.float32.is_floating_point
     (4, True)
     """
@@ -267,7 +266,6 @@ def set_default_dtype(d):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.set_default_dtype(cygrad.float64)
     >>> cygrad.tensor([1.0]).dtype
     cygrad.float64
@@ -291,7 +289,6 @@ def get_default_dtype():
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.get_default_dtype()
     cygrad.float32
     """
@@ -312,7 +309,6 @@ def promote_types(a, b):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.promote_types(cygrad.int64, cygrad.float32)
     cygrad.float32
     """

@@ -699,7 +699,6 @@ def tensor(data, *, dtype=None, device=None, bint requires_grad=False, pin_memor
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.tensor([[1., 2.], [3., 4.]])
     tensor([[1., 2.],
             [3., 4.]])
@@ -736,7 +735,6 @@ def scalar_tensor(value, *, dtype=None, device=None, layout=None, bint requires_
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.scalar_tensor(3)
     tensor(3.)
     """
@@ -774,7 +772,7 @@ def from_numpy(array):
 
     Examples
     --------
-    >>> import numpy, cygrad
+    >>> import numpy
     >>> array = numpy.zeros(3)
     >>> _ = cygrad.from_numpy(array).add_(1)
     >>> array
@@ -814,7 +812,6 @@ def as_tensor(data, dtype=None, device=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> x = cygrad.tensor([1., 2.])
     >>> cygrad.as_tensor(x) is x
     True
@@ -860,7 +857,6 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.asarray([1, 2], dtype=cygrad.float32)
     tensor([1., 2.])
     """
@@ -995,7 +991,7 @@ def from_dlpack(ext_tensor, *, device=None, copy=None):
 
     Examples
     --------
-    >>> import numpy, cygrad
+    >>> import numpy
     >>> cygrad.from_dlpack(numpy.array([1., 2.]))
     tensor([1., 2.], dtype=cygrad.float64)
     """
@@ -1104,7 +1100,6 @@ def item(Tensor input not None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.tensor([2.5]).item()
     2.5
     """

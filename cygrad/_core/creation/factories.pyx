@@ -85,7 +85,6 @@ def zeros(*args, size=None, out=None, dtype=None, layout=None, device=None, bint
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.zeros(2, 3)
     tensor([[0., 0., 0.],
             [0., 0., 0.]])
@@ -109,7 +108,6 @@ def ones(*args, size=None, out=None, dtype=None, layout=None, device=None, bint 
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.ones(2)
     tensor([1., 1.])
     """
@@ -134,7 +132,6 @@ def empty(*args, size=None, out=None, dtype=None, layout=None, device=None, bint
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.empty(2, 3).shape
     (2, 3)
     """
@@ -163,7 +160,6 @@ def full(size, fill_value, *, out=None, dtype=None, layout=None, device=None, bi
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.full((2, 2), 3.5)
     tensor([[3.5000, 3.5000],
             [3.5000, 3.5000]])
@@ -192,7 +188,6 @@ def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, bint requi
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.eye(2)
     tensor([[1., 0.],
             [0., 1.]])
@@ -286,7 +281,6 @@ def zeros_like(input, *, dtype=None, layout=None, device=None, bint requires_gra
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.zeros_like(cygrad.tensor([1, 2]))
     tensor([0, 0])
     """
@@ -307,7 +301,6 @@ def ones_like(input, *, dtype=None, layout=None, device=None, bint requires_grad
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.ones_like(cygrad.tensor([1, 2]))
     tensor([1, 1])
     """
@@ -328,7 +321,6 @@ def empty_like(input, *, dtype=None, layout=None, device=None, bint requires_gra
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.empty_like(cygrad.tensor([1, 2])).shape
     (2,)
     """
@@ -350,7 +342,6 @@ def full_like(input, fill_value, *, dtype=None, layout=None, device=None, bint r
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.full_like(cygrad.tensor([1, 2]), 7)
     tensor([7, 7])
     """
@@ -370,7 +361,6 @@ def new_zeros(Tensor self not None, *args, size=None, dtype=None, layout=None, d
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.tensor([1, 2]).new_zeros(3)
     tensor([0, 0, 0])
     """
@@ -388,7 +378,6 @@ def new_ones(Tensor self not None, *args, size=None, dtype=None, layout=None, de
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.tensor([1, 2]).new_ones(3)
     tensor([1, 1, 1])
     """
@@ -406,7 +395,6 @@ def new_empty(Tensor self not None, *args, size=None, dtype=None, layout=None, d
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.tensor([1, 2]).new_empty(3).shape
     (3,)
     """
@@ -429,7 +417,6 @@ def new_full(Tensor self not None, size, fill_value, *, dtype=None, layout=None,
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.tensor([1, 2]).new_full((3,), 7)
     tensor([7, 7, 7])
     """
@@ -450,7 +437,6 @@ def new_tensor(Tensor self not None, data, *, dtype=None, layout=None, device=No
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.tensor([1., 2.]).new_tensor([3])
     tensor([3.])
     """
@@ -555,7 +541,6 @@ def arange(start=None, end=None, step=1, *, out=None, dtype=None, layout=None, d
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.arange(1, 6, 2)
     tensor([1, 3, 5])
     >>> cygrad.arange(0.5, 2)
@@ -766,7 +751,6 @@ def linspace(start, end, steps, *, out=None, dtype=None, layout=None, device=Non
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.linspace(0, 1, 5)
     tensor([0.0000, 0.2500, 0.5000, 0.7500, 1.0000])
     """
@@ -806,7 +790,6 @@ def logspace(start, end, steps, base=10.0, *, out=None, dtype=None, layout=None,
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.logspace(0, 2, 3)
     tensor([  1.,  10., 100.])
     """

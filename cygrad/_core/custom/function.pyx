@@ -62,7 +62,6 @@ cdef class FunctionNode(Node):
 
     Examples
     --------
-    >>> import cygrad
     >>> class Square(cygrad.autograd.Function):
     ...     @staticmethod
     ...     def forward(ctx, x):

@@ -542,13 +542,12 @@ def index_put_(Tensor input not None, indices, values, accumulate=False):
     Raises
     ------
     RuntimeError
-        If the dtypes differ or the shapes do not fit.
+        If shapes or dtypes do not match.
     IndexError
         If an index is out of range.
 
     Examples
     --------
-    >>> import cygrad
     >>> x = cygrad.zeros(3)
     >>> x.index_put_((cygrad.tensor([0, 0, 2]),), cygrad.tensor([1., 2., 3.]), accumulate=True)
     tensor([3., 0., 3.])
@@ -591,7 +590,6 @@ def index_put(input, indices, values, accumulate=False):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.index_put(cygrad.zeros(3), (cygrad.tensor([1]),), cygrad.tensor(5.))
     tensor([0., 5., 0.])
     """
@@ -661,7 +659,6 @@ def copy_(Tensor input not None, src, non_blocking=False):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.zeros(2).copy_(cygrad.tensor([1, 2]))
     tensor([1., 2.])
     """
@@ -712,7 +709,6 @@ def fill_(input, value):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.zeros(2).fill_(3)
     tensor([3., 3.])
     """
@@ -792,7 +788,6 @@ def zero_(input):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.ones(2).zero_()
     tensor([0., 0.])
     """
@@ -827,7 +822,6 @@ def set_(Tensor input not None, source=None, storage_offset=0, size=None, stride
 
     Examples
     --------
-    >>> import cygrad
     >>> x = cygrad.zeros(2)
     >>> x.set_(cygrad.arange(6.0), 1, (2, 2))
     tensor([[1., 2.],

@@ -435,7 +435,6 @@ def tensor_backward(Tensor input not None, gradient=None, retain_graph=None, cre
 
     Examples
     --------
-    >>> import cygrad
     >>> x = cygrad.tensor([1.0, 2.0], requires_grad=True)
     >>> (x * 3).backward(cygrad.ones(2))
     >>> x.grad

@@ -577,7 +577,6 @@ def queue_callback(callback):
 
     Examples
     --------
-    >>> import cygrad
     >>> x = cygrad.ones(2, requires_grad=True)
     >>> def hook(grad):
     ...     cygrad.autograd.graph.queue_callback(lambda: print("gradient:", x.grad))

@@ -50,7 +50,6 @@ class GradientEdge(namedtuple("GradientEdge", ["node", "output_nr", "ownership_t
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.autograd.graph import get_gradient_edge
     >>> edge = get_gradient_edge(cygrad.ones(2, requires_grad=True).exp())
     >>> edge.node.name(), edge.output_nr
@@ -100,7 +99,6 @@ def get_gradient_edge(tensor):
 
     Examples
     --------
-    >>> import cygrad
     >>> x = cygrad.ones(2, requires_grad=True)
     >>> cygrad.autograd.graph.get_gradient_edge(x * 2).node.name()
     'MulBackward0'
@@ -365,7 +363,6 @@ def retains_grad(Tensor self not None):
 
     Examples
     --------
-    >>> import cygrad
     >>> x = 2 * cygrad.ones(2, requires_grad=True)
     >>> x.retain_grad()
     >>> x.retains_grad
@@ -383,7 +380,6 @@ def retain_grad(Tensor self not None):
 
     Examples
     --------
-    >>> import cygrad
     >>> x = cygrad.ones(2, requires_grad=True)
     >>> y = 2 * x
     >>> y.retain_grad()
@@ -422,7 +418,6 @@ def register_hook(Tensor self not None, hook):
 
     Examples
     --------
-    >>> import cygrad
     >>> v = cygrad.zeros(3, requires_grad=True)
     >>> handle = v.register_hook(lambda grad: grad * 2)
     >>> v.backward(cygrad.tensor([1., 2., 3.]))
@@ -457,7 +452,6 @@ def register_post_accumulate_grad_hook(Tensor self not None, hook):
 
     Examples
     --------
-    >>> import cygrad
     >>> x = cygrad.ones(2, requires_grad=True)
     >>> handle = x.register_post_accumulate_grad_hook(lambda leaf: print(leaf.grad))
     >>> x.sum().backward()

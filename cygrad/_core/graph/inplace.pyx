@@ -440,7 +440,6 @@ def increment_version(tensor):
 
     Examples
     --------
-    >>> import cygrad
     >>> x = cygrad.zeros(2)
     >>> x.numpy()[:] = 1
     >>> cygrad.autograd.graph.increment_version(x)

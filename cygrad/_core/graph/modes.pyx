@@ -35,7 +35,6 @@ def is_grad_enabled():
 
     Examples
     --------
-    >>> import cygrad
     >>> with cygrad.no_grad():
     ...     cygrad.is_grad_enabled()
     False
@@ -53,7 +52,6 @@ def is_inference_mode_enabled():
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.is_inference_mode_enabled()
     False
     """
@@ -200,7 +198,6 @@ class no_grad(_Mode):
 
     Examples
     --------
-    >>> import cygrad
     >>> x = cygrad.ones(2, requires_grad=True)
     >>> with cygrad.no_grad():
     ...     y = x * 2
@@ -223,7 +220,6 @@ class enable_grad(_Mode):
 
     Examples
     --------
-    >>> import cygrad
     >>> x = cygrad.ones(2, requires_grad=True)
     >>> with cygrad.no_grad(), cygrad.enable_grad():
     ...     y = x * 2
@@ -251,7 +247,6 @@ class set_grad_enabled(_Mode):
 
     Examples
     --------
-    >>> import cygrad
     >>> x = cygrad.ones(2, requires_grad=True)
     >>> with cygrad.set_grad_enabled(False):
     ...     y = x * 2
@@ -305,7 +300,6 @@ class inference_mode(_Mode):
 
     Examples
     --------
-    >>> import cygrad
     >>> x = cygrad.ones(2, requires_grad=True)
     >>> with cygrad.inference_mode():
     ...     y = x * 2

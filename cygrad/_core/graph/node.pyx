@@ -383,7 +383,6 @@ cdef class Node:
 
     Examples
     --------
-    >>> import cygrad
     >>> y = cygrad.ones(2, requires_grad=True).exp().sum()
     >>> y.grad_fn.name(), y.grad_fn.next_functions[0][0].name()
     ('SumBackward0', 'ExpBackward0')

@@ -241,7 +241,6 @@ class SavedTensor:
 
         Examples
         --------
-        >>> import cygrad
         >>> x = cygrad.ones(2, requires_grad=True)
         >>> y = x.pow(2)
         >>> y.grad_fn._raw_saved_self.register_hooks(lambda x: x.numpy(), cygrad.from_numpy)

@@ -528,7 +528,6 @@ cdef class Tensor:
 
     Examples
     --------
-    >>> import cygrad
     >>> x = cygrad.tensor([1.0, 2.0], requires_grad=True)
     >>> (x * x).sum().backward()
     >>> x.grad
@@ -568,7 +567,6 @@ cdef class Tensor:
 
         Examples
         --------
-        >>> import cygrad
         >>> cygrad.ones(2, 3).shape
         (2, 3)
         """
@@ -580,7 +578,6 @@ cdef class Tensor:
 
         Examples
         --------
-        >>> import cygrad
         >>> cygrad.ones(2).dtype
         cygrad.float32
         """
@@ -592,7 +589,6 @@ cdef class Tensor:
 
         Examples
         --------
-        >>> import cygrad
         >>> cygrad.ones(2, 3).ndim
         2
         """
@@ -611,7 +607,6 @@ cdef class Tensor:
 
         Examples
         --------
-        >>> import cygrad
         >>> cygrad.ones(2).requires_grad
         False
         """
@@ -653,7 +648,6 @@ cdef class Tensor:
 
         Examples
         --------
-        >>> import cygrad
         >>> x = cygrad.ones(2, requires_grad=True)
         >>> x.is_leaf, (2 * x).is_leaf
         (True, False)
@@ -666,7 +660,6 @@ cdef class Tensor:
 
         Examples
         --------
-        >>> import cygrad
         >>> x = cygrad.ones(2, requires_grad=True)
         >>> (2 * x).grad_fn.name()
         'MulBackward0'
@@ -679,7 +672,6 @@ cdef class Tensor:
 
         Examples
         --------
-        >>> import cygrad
         >>> x = cygrad.ones(2, requires_grad=True)
         >>> [part.output_nr for part in x.unbind()]
         [0, 1]
@@ -693,7 +685,6 @@ cdef class Tensor:
 
         Examples
         --------
-        >>> import cygrad
         >>> x = cygrad.ones(2, requires_grad=True)
         >>> (2 * x).sum().backward()
         >>> x.grad
@@ -731,7 +722,6 @@ cdef class Tensor:
 
         Examples
         --------
-        >>> import cygrad
         >>> x = cygrad.ones(2, requires_grad=True)
         >>> x.detach()
         tensor([1., 1.])
@@ -773,7 +763,6 @@ cdef class Tensor:
 
         Examples
         --------
-        >>> import cygrad
         >>> x = cygrad.ones(2, requires_grad=True)
         >>> x.data -= 1
         >>> x

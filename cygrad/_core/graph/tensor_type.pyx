@@ -187,7 +187,6 @@ def size(Tensor self not None, dim=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.ones(2, 3).size(), cygrad.ones(2, 3).size(-1)
     ((2, 3), 3)
     """
@@ -201,7 +200,6 @@ def stride(Tensor self not None, dim=None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.ones(2, 3).stride(), cygrad.ones(2, 3).stride(0)
     ((3, 1), 3)
     """
@@ -219,7 +217,6 @@ def storage_offset(Tensor self not None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.arange(4)[1:].storage_offset()
     1
     """
@@ -236,7 +233,6 @@ def data_ptr(Tensor self not None):
 
     Examples
     --------
-    >>> import cygrad
     >>> x = cygrad.ones(2)
     >>> x[1:].data_ptr() - x.data_ptr()
     4
@@ -250,7 +246,6 @@ def dim(Tensor self not None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.ones(2, 3).dim()
     2
     """
@@ -262,7 +257,6 @@ def numel(Tensor self not None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.ones(2, 3).numel()
     6
     """
@@ -274,7 +268,6 @@ def element_size(Tensor self not None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.ones(2).element_size()
     4
     """
@@ -286,7 +279,6 @@ def nbytes(Tensor self not None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.ones(2, 3).nbytes
     24
     """
@@ -298,7 +290,6 @@ def is_contiguous(Tensor self not None, memory_format=_contiguous):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.ones(2, 3).t().is_contiguous()
     False
     """
@@ -317,7 +308,6 @@ def _device(Tensor self not None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.ones(2).device
     device(type='cpu')
     """
@@ -329,7 +319,6 @@ def has_no_elements(Tensor self not None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.ones(2, device="meta").is_meta
     True
     """
@@ -341,7 +330,6 @@ def has_elements(Tensor self not None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.ones(2).is_cpu
     True
     """
@@ -363,7 +351,6 @@ def is_floating_point(Tensor self not None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.ones(2).is_floating_point()
     True
     """
@@ -375,7 +362,6 @@ def has_complex_elements(Tensor self not None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.tensor([1j]).is_complex()
     True
     """
@@ -404,7 +390,6 @@ def is_inference(Tensor self not None):
 
     Examples
     --------
-    >>> import cygrad
     >>> with cygrad.inference_mode():
     ...     cygrad.ones(2).is_inference()
     True
@@ -417,7 +402,6 @@ def _get_device(Tensor self not None):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.ones(2).get_device()
     -1
     """

@@ -1054,7 +1054,6 @@ def memory_stats():
 
     Examples
     --------
-    >>> import cygrad
     >>> sorted(cygrad.memory_stats())[:2]
     ['fresh', 'large_cached']
     """
@@ -1125,7 +1124,6 @@ def empty_cache():
 
     Examples
     --------
-    >>> import cygrad
     >>> freed = cygrad.empty_cache()
     """
     release_pending()
@@ -1154,7 +1152,6 @@ def set_cache_limit(nbytes):
 
     Examples
     --------
-    >>> import cygrad
     >>> limit = cygrad.memory_stats()["limit"]
     >>> cygrad.set_cache_limit(limit // 2)
     >>> cygrad.set_cache_limit(limit)

@@ -8,7 +8,7 @@ __all__ = ["documented"]
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 COMMON = {
     "input": "Tensor",
-    "size_average, reduce": "bool, optional\n    Old names for `reduction`.",
+    "size_average, reduce": "bool, optional\n    Deprecated names of `reduction`.",
     "reduction": '{"mean", "sum", "none"}',
     "inplace": "bool, default False\n    Write the result into `input`.",
     "generator": "Generator, optional\n    Default: the default one.",

@@ -824,7 +824,6 @@ def set_num_threads(n):
 
     Examples
     --------
-    >>> import cygrad
     >>> before = cygrad.get_num_threads()
     >>> cygrad.set_num_threads(1)
     >>> cygrad.get_num_threads()
@@ -858,7 +857,6 @@ def get_num_threads():
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.get_num_threads() >= 1
     True
     """
@@ -925,7 +923,6 @@ class threads:
 
     Examples
     --------
-    >>> import cygrad
     >>> with cygrad.threads(1):
     ...     cygrad.get_num_threads()
     1

@@ -32,7 +32,6 @@ class Joinable:
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.distributed.algorithms.join import Joinable
     >>> issubclass(cygrad.nn.parallel.DistributedDataParallel, Joinable)
     True
@@ -66,8 +65,7 @@ class Join:
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import distributed, nn
+    >>> from cygrad import distributed
     >>> from cygrad.distributed.algorithms.join import Join
     >>> distributed.init_process_group()
     >>> model = nn.parallel.DistributedDataParallel(nn.Linear(2, 1))

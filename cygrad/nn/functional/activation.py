@@ -1,4 +1,4 @@
-"""Activations: the rows of the operator table with the options that users know."""
+"""Activation functions: operators with PyTorch's options."""
 
 from inspect import signature
 
@@ -33,8 +33,6 @@ def relu(input, inplace=False):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.relu(cygrad.tensor([-1.0, 0.0, 2.0]))
     tensor([0., 0., 2.])
     """
@@ -42,7 +40,7 @@ def relu(input, inplace=False):
 
 
 def relu_(input):
-    """`relu` written into its input."""
+    """Apply `relu` in place."""
     return as_tensor_argument("relu_", "input", input).relu_()
 
 
@@ -50,7 +48,7 @@ def write_into(input, function, *options):
     """
     Write ``function(input)`` into `input`.
 
-    The function gets a copy, because it may keep its argument for backward, where the old values are needed.
+    `function` gets a copy, because it may save its argument for backward.
     """
     return as_tensor_argument(function.__name__, "input", input).copy_(function(input.clone(), *options))
 
@@ -65,13 +63,13 @@ def {name}_({parameters}):
 
 
 def with_inplace(name):
-    """The function of a row with the option `inplace`, and the form that writes into its input."""
+    """Return the function of a row with the option `inplace`, and its in-place form."""
     operator = getattr(operators, name)
     parameters = list(signature(operator).parameters.values())
     made = {"__name__": __name__, "operator": operator, "write_into": write_into}
     exec(_WITH_INPLACE.format(name=name, parameters=", ".join(map(str, parameters)),
                               given="".join(f", {parameter.name}" for parameter in parameters[1:])), made)
-    made[f"{name}_"].__doc__ = f"`{name}` written into its input."
+    made[f"{name}_"].__doc__ = f"Apply `{name}` in place."
     made[name].__doc__ = operator.__doc__
     return documented(returns="")(made[name]), made[f"{name}_"]
 
@@ -102,8 +100,6 @@ def hardtanh(input, min_val=-1, max_val=1, inplace=False):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.hardtanh(cygrad.tensor([-4.0, 0.5, 4.0]))
     tensor([-1.0000,  0.5000,  1.0000])
     """
@@ -113,14 +109,14 @@ def hardtanh(input, min_val=-1, max_val=1, inplace=False):
         raise RuntimeError(f"hardtanh: uint8 has no negative numbers (got min_val={min_val}, expected 0 or more). "
                            "Convert with to() first.")
     if not input.is_floating_point():
-        min_val, max_val = int(min_val), int(max_val)              # integers stay integers
+        min_val, max_val = int(min_val), int(max_val)              # keep integer dtypes
     return write_into(input, _hardtanh, min_val, max_val) if inplace else _hardtanh(input, min_val, max_val)
 
 
 @documented()
 def celu(input, alpha=1.0, inplace=False):
     """
-    Compute each element, with negative ones bent towards ``-alpha``: ``alpha * (exp(input / alpha) - 1)``.
+    Return each element, or ``alpha * (exp(input / alpha) - 1)`` where it is negative.
 
     Parameters
     ----------
@@ -129,8 +125,6 @@ def celu(input, alpha=1.0, inplace=False):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.celu(cygrad.tensor([-1.0, 0.0, 2.0]))
     tensor([-0.6321,  0.0000,  2.0000])
     """
@@ -142,22 +136,20 @@ def celu(input, alpha=1.0, inplace=False):
 @documented()
 def gelu(input, approximate="none"):
     """
-    Multiply each element by the normal distribution function of it.
+    Multiply each element by its standard normal distribution function.
 
     Parameters
     ----------
     approximate : {"none", "tanh"}
-        Whether the distribution function is approximated by tanh.
+        "tanh" approximates the distribution function.
 
     Raises
     ------
     RuntimeError
-        For another value of `approximate`.
+        If `approximate` is something else.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.gelu(cygrad.tensor([-1.0, 0.0, 2.0]))
     tensor([-0.1587,  0.0000,  1.9545])
     """
@@ -174,8 +166,6 @@ def softsign(input):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.softsign(cygrad.tensor([-1.0, 0.0, 3.0]))
     tensor([-0.5000,  0.0000,  0.7500])
     """
@@ -188,8 +178,6 @@ def tanhshrink(input):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.tanhshrink(cygrad.tensor([0.0, 1.0]))
     tensor([0.0000, 0.2384])
     """
@@ -209,17 +197,15 @@ def glu(input, dim=-1):
     Returns
     -------
     Tensor
-        Half as large along `dim`.
+        Of half the size along `dim`.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.glu(cygrad.tensor([1.0, 2.0, 0.0, 0.0]))
     tensor([0.5000, 1.0000])
     """
     if as_tensor_argument("glu", "input", input).ndim == 0:
-        raise RuntimeError("glu: a tensor without dimensions cannot be halved (got shape ()).")
+        raise RuntimeError("glu: expected an input with at least one dimension (got shape ()).")
     if input.size(dim) % 2:
         raise RuntimeError(f"glu: the size along the dimension must be even (got {input.size(dim)} for dim={dim}).")
     first, second = input.chunk(2, dim)
@@ -227,7 +213,7 @@ def glu(input, dim=-1):
 
 
 def _dimension(input, dim, operation):
-    """Return the default dimension: a deprecated rule, with a warning."""
+    """Return the dimension; choosing it implicitly is deprecated and warns."""
     if dim is None:
         dim = 0 if input.ndim in (0, 1, 3) else 1
         warn_user(f"{operation}: implicit dimension choice has been deprecated. Pass dim={dim}.")
@@ -243,12 +229,10 @@ def softmax(input, dim=None, _stacklevel=3, dtype=None):
     ----------
     dim : int
     dtype : dtype, optional
-        To which the input is converted first.
+        The input is converted to it first.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.softmax(cygrad.zeros(1, 4), dim=1)
     tensor([[0.2500, 0.2500, 0.2500, 0.2500]])
     """
@@ -264,12 +248,10 @@ def log_softmax(input, dim=None, _stacklevel=3, dtype=None):
     ----------
     dim : int
     dtype : dtype, optional
-        To which the input is converted first.
+        The input is converted to it first.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.log_softmax(cygrad.zeros(2), dim=0)
     tensor([-0.6931, -0.6931])
     """
@@ -285,12 +267,10 @@ def softmin(input, dim=None, _stacklevel=3, dtype=None):
     ----------
     dim : int
     dtype : dtype, optional
-        To which the input is converted first.
+        The input is converted to it first.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.softmin(cygrad.zeros(2), dim=0)
     tensor([0.5000, 0.5000])
     """

@@ -1,4 +1,4 @@
-"""Pooling to a given size of the result."""
+"""Pooling to a given output size."""
 
 from cygrad._core.table.docstrings import documented
 from cygrad._core.table.operator import operators
@@ -11,7 +11,7 @@ _adaptive_max_pool, _adaptive_avg_pool = operators.adaptive_max_pool, operators.
 
 
 def _output_size(input, output_size, n, operation):
-    """Return the sizes of the result; None keeps that of the input."""
+    """Return the output sizes; None keeps the size of the input."""
     if isinstance(output_size, int):
         return (output_size,) * n
     sizes = tuple(output_size) if output_size is not None else (None,)
@@ -41,7 +41,7 @@ def _adaptive_average(n, input, output_size):
 @documented(returns="Tensor, or a tuple (values, indices)")
 def adaptive_max_pool1d(input, output_size, return_indices=False):
     """
-    Return the maxima of `output_size` nearly equal parts.
+    Return the maxima of `output_size` windows of nearly equal size.
 
     Parameters
     ----------
@@ -53,11 +53,10 @@ def adaptive_max_pool1d(input, output_size, return_indices=False):
 
     Notes
     -----
-    Part i has the elements from ``floor(i * length / output_size)`` to ``ceil((i + 1) * length / output_size)``.
+    Window i covers the elements from ``floor(i * length / output_size)`` to ``ceil((i + 1) * length / output_size)``.
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.functional.adaptive_max_pool1d(cygrad.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
     tensor([[3., 2.]])
     """
@@ -66,12 +65,10 @@ def adaptive_max_pool1d(input, output_size, return_indices=False):
 
 def adaptive_max_pool2d(input, output_size, return_indices=False):
     """
-    `adaptive_max_pool1d` in two dimensions; a size of None keeps that of the input.
+    Apply `adaptive_max_pool1d` in two dimensions; None keeps a size of the input.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.adaptive_max_pool2d(cygrad.arange(8.0).reshape(1, 4, 2), (2, 2))
     tensor([[[2., 3.],
              [6., 7.]]])
@@ -82,12 +79,10 @@ def adaptive_max_pool2d(input, output_size, return_indices=False):
 @computes_in("float32")
 def adaptive_max_pool3d(input, output_size, return_indices=False):
     """
-    `adaptive_max_pool1d` in three dimensions; a size of None keeps that of the input.
+    Apply `adaptive_max_pool1d` in three dimensions; None keeps a size of the input.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.adaptive_max_pool3d(cygrad.arange(8.0).reshape(1, 2, 2, 2), 1)
     tensor([[[[7.]]]])
     """
@@ -100,8 +95,6 @@ def adaptive_max_pool1d_with_indices(input, output_size, return_indices=True):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.adaptive_max_pool1d_with_indices(cygrad.arange(6.0).reshape(1, 6), 2)
     (tensor([[2., 5.]]), tensor([[2, 5]]))
     """
@@ -114,8 +107,6 @@ def adaptive_max_pool2d_with_indices(input, output_size, return_indices=True):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> values, indices = F.adaptive_max_pool2d_with_indices(cygrad.arange(8.0).reshape(1, 4, 2), (2, 1))
     >>> indices
     tensor([[[3],
@@ -131,8 +122,6 @@ def adaptive_max_pool3d_with_indices(input, output_size, return_indices=True):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> values, indices = F.adaptive_max_pool3d_with_indices(cygrad.arange(8.0).reshape(1, 2, 2, 2), 1)
     >>> indices
     tensor([[[[7]]]])
@@ -143,7 +132,7 @@ def adaptive_max_pool3d_with_indices(input, output_size, return_indices=True):
 @documented()
 def adaptive_avg_pool1d(input, output_size):
     """
-    Return the averages of `output_size` nearly equal parts, those of `adaptive_max_pool1d`.
+    Return the averages of `output_size` windows of nearly equal size, as in `adaptive_max_pool1d`.
 
     Parameters
     ----------
@@ -153,7 +142,6 @@ def adaptive_avg_pool1d(input, output_size):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.functional.adaptive_avg_pool1d(cygrad.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
     tensor([[2., 1.]])
     """
@@ -162,12 +150,10 @@ def adaptive_avg_pool1d(input, output_size):
 
 def adaptive_avg_pool2d(input, output_size):
     """
-    `adaptive_avg_pool1d` in two dimensions; a size of None keeps that of the input.
+    Apply `adaptive_avg_pool1d` in two dimensions; None keeps a size of the input.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.adaptive_avg_pool2d(cygrad.arange(8.0).reshape(1, 4, 2), (2, 1))
     tensor([[[1.5000],
              [5.5000]]])
@@ -178,12 +164,10 @@ def adaptive_avg_pool2d(input, output_size):
 @computes_in("float32")
 def adaptive_avg_pool3d(input, output_size):
     """
-    `adaptive_avg_pool1d` in three dimensions; a size of None keeps that of the input.
+    Apply `adaptive_avg_pool1d` in three dimensions; None keeps a size of the input.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.adaptive_avg_pool3d(cygrad.arange(8.0).reshape(1, 2, 2, 2), 1)
     tensor([[[[3.5000]]]])
     """

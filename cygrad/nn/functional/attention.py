@@ -23,30 +23,29 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
     key : Tensor of shape (..., S, E)
     value : Tensor of shape (..., S, F)
     attn_mask : Tensor, optional
-        Broadcasts to (..., L, S): bool, False for what takes no part; or floating, added to the scores, of the type of
+        Broadcasts to (..., L, S): bool, False for masked pairs; or floating point, added to the scores, of the dtype of
         the query or float32.
     dropout_p : float, default 0.0
-        Probability of `dropout` of the weights, whether training or not.
+        Probability of `dropout` of the weights; applied in evaluation too.
     is_causal : bool, default False
-        Whether row i of the queries only sees keys up to i; a mask counts as well, if there is one.
+        Whether query i attends to keys 0 to i only; combined with `attn_mask`.
     scale : float, optional
-        ``1 / sqrt(E)`` if left out.
+        ``1 / sqrt(E)`` by default.
     enable_gqa : bool, default False
-        Whether key and value may have fewer heads (dimension -3) than the query, each for a group of them.
+        Whether key and value may have fewer heads (dimension -3) than the query (grouped-query attention).
 
     Returns
     -------
     Tensor of shape (..., L, F)
-        Zeros where nothing takes part. Smooth, derivatives of any order.
+        Zeros where all keys are masked.
 
     Raises
     ------
     RuntimeError
-        If shapes or types do not fit.
+        If shapes or dtypes do not match.
 
     Examples
     --------
-    >>> import cygrad
     >>> x = cygrad.tensor([[1.0, 0.0], [0.0, 1.0]])
     >>> cygrad.nn.functional.scaled_dot_product_attention(x, x, x, is_causal=True)
     tensor([[1.0000, 0.0000],
@@ -55,10 +54,9 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
     operation = "scaled_dot_product_attention"
     dims, dtypes = [tensor.ndim for tensor in (query, key, value)], [tensor.dtype for tensor in (query, key, value)]
     if min(dims) < 2:
-        raise RuntimeError(f"{operation}: query, key and value need two dimensions or more (got {dims} "
-                           "dimensions).")
+        raise RuntimeError(f"{operation}: query, key and value need at least two dimensions (got {dims}).")
     if len(set(dtypes)) > 1:
-        raise RuntimeError(f"{operation}: query, key and value must be of one dtype (got "
+        raise RuntimeError(f"{operation}: query, key and value must have the same dtype (got "
                            f"{', '.join(map(str, dtypes))}).")
     if not 0 <= dropout_p <= 1:
         raise RuntimeError(f"{operation}: dropout_p must be from 0 to 1 (got {dropout_p}).")
@@ -80,7 +78,7 @@ def _attend(query, key, value, mask, dropout_p, causal, scale):
     if mask is not None and mask.dtype == cygrad.float32 and query.dtype == cygrad.float64:
         mask = mask.to(query.dtype)
     dtype = query.dtype
-    if dtype.itemsize < 4:                # rounded once, not after each step
+    if dtype.itemsize < 4:                # compute in float32 and round once
         query, key, value = query.float(), key.float(), value.float()
         mask = mask if mask is None or mask.dtype == cygrad.bool else mask.float()
     weights = _weights(_matmul(query, key.transpose(-2, -1)), mask, scale, causal)
@@ -103,15 +101,15 @@ def multi_head_attention_forward(query, key, value, embed_dim_to_check, num_head
     query, key, value : Tensor of shape (L, N, E), (S, N, E), (S, N, E)
         Or all without N; or (N, L, E) and (N, S, E) with `batch_first`.
     embed_dim_to_check : int
-        E, which must be so.
+        E.
     num_heads : int
         Must divide E.
     in_proj_weight, in_proj_bias : Tensor of shape (3 * E, E) and (3 * E,), or None
         Projections of query, key and value.
     bias_k, bias_v : Tensor of shape (1, 1, E), or None
-        One more key and value.
+        Appended to the keys and values.
     add_zero_attn : bool
-        Whether there is one more key and value of zeros.
+        Whether zeros are appended to the keys and values.
     dropout_p : float
         Probability of `dropout` of the weights in training.
     out_proj_weight, out_proj_bias : Tensor of shape (E, E) and (E,)
@@ -123,32 +121,29 @@ def multi_head_attention_forward(query, key, value, embed_dim_to_check, num_head
     attn_mask : Tensor of shape (L, S) or (N * num_heads, L, S), optional
         True for pairs to be ignored, or floating, to be added to the scores.
     use_separate_proj_weight : bool, default False
-        Whether the next three are given instead of `in_proj_weight`.
+        Whether the next three are used instead of `in_proj_weight`.
     q_proj_weight, k_proj_weight, v_proj_weight : Tensor, optional
     static_k, static_v : Tensor of shape (N * num_heads, S, E / num_heads), optional
-        Taken instead of the projections of key and value.
+        Used instead of the projections of key and value.
     average_attn_weights : bool, default True
         Whether the weights are averaged over heads.
     is_causal : bool, default False
-        A promise that `attn_mask` is the causal one.
+        Hint that `attn_mask` is the causal mask.
     batch_first : bool, default False
 
     Returns
     -------
     (Tensor, Tensor or None)
-        The result in the form of the query, and weights of shape (N, L, S) or (N, num_heads, L, S). A row whose keys
-        are all masked has weights 0.
+        The output in the shape of the query, and weights of shape (N, L, S) or (N, num_heads, L, S). Weights are 0
+        where all keys are masked.
 
     Raises
     ------
     AssertionError, RuntimeError
-        If shapes or types do not fit.
+        If shapes or dtypes do not match.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
-    >>> from cygrad.nn import functional as F
     >>> layer = nn.MultiheadAttention(4, 2)
     >>> x = cygrad.randn(3, 1, 4)
     >>> y, weights = F.multi_head_attention_forward(
@@ -171,7 +166,7 @@ def multi_head_attention_forward(query, key, value, embed_dim_to_check, num_head
         raise AssertionError("multi_head_attention_forward: was expecting embedding dimension of "
                              f"{embed_dim_to_check}, divisible by {num_heads} heads, but got {size}.")
     if key.shape[:2] != value.shape[:2] or (not use_separate_proj_weight and key.shape != value.shape):
-        raise AssertionError(f"multi_head_attention_forward: key and value must have one shape (got "
+        raise AssertionError(f"multi_head_attention_forward: key and value must have the same shape (got "
                              f"{tuple(key.shape)} and {tuple(value.shape)}).")
     keys = tuple(key.shape[:2]) if batch_first else (key.shape[1], key.shape[0])
     if key_padding_mask is not None and tuple(key_padding_mask.shape) != keys:
@@ -199,7 +194,7 @@ def multi_head_attention_forward(query, key, value, embed_dim_to_check, num_head
         extra += 1
     mask = _merged(mask, key_padding_mask, extra, q.dtype)
     found, weights = _attend(q, k, v, mask, dropout_p if training else 0.0, causal, 1 / math.sqrt(q.shape[-1]))
-    # Dropout draws in memory order: for PyTorch's numbers the result has PyTorch's layout in each step.
+    # Dropout draws in memory order, so PyTorch's random stream requires PyTorch's layout in each step.
     by_steps = batch_first and current().algorithm == "mt19937"
     found = linear(heads.join(found, by_steps), out_proj_weight, out_proj_bias)
     if by_steps:
@@ -214,13 +209,14 @@ def multi_head_attention_forward(query, key, value, embed_dim_to_check, num_head
 
 
 def _check_dims(query, key, value, key_padding_mask, attn_mask, num_heads):
-    """Return whether there is a batch dimension; AssertionError unless all agree on it."""
+    """Return whether there is a batch dimension; raise AssertionError if the arguments disagree."""
     if query.ndim not in (2, 3):
-        raise AssertionError(f"multi_head_attention_forward: query has two dimensions, or three with a batch "
+        raise AssertionError(f"multi_head_attention_forward: query must have two dimensions, or three with a batch "
                              f"(got {query.ndim}).")
     found = f"(got query {query.ndim}-D, key {key.ndim}-D and value {value.ndim}-D)"
     if key.ndim != query.ndim or value.ndim != query.ndim:
-        raise AssertionError("multi_head_attention_forward: query, key and value must have as many dimensions "
+        raise AssertionError("multi_head_attention_forward: query, key and value must have the same number of "
+                             "dimensions "
                              f"{found}.")
     if key_padding_mask is not None and key_padding_mask.ndim != query.ndim - 1:
         raise AssertionError(f"multi_head_attention_forward: For {query.ndim}-D query, expected key_padding_mask to be "
@@ -236,23 +232,23 @@ def _check_dims(query, key, value, key_padding_mask, attn_mask, num_heads):
 
 
 class _Heads:
-    """Return the heads (N, heads, L, E / heads) of a tensor (L, N, E), or (N, L, E) if `batch_first`."""
+    """Split tensors (L, N, E), or (N, L, E) if `batch_first`, into heads (N, heads, L, E / heads), and join them."""
 
     def __init__(self, number, batch_first):
         self.number, self.batch_first = number, batch_first
 
     def split(self, tensor):
-        """Return a view."""
+        """Return the heads as a view."""
         tensor = tensor.unflatten(-1, (self.number, tensor.shape[-1] // self.number))
         return tensor.transpose(1, 2) if self.batch_first else tensor.permute(1, 2, 0, 3)
 
     def join(self, tensor, by_steps):
-        """The inverse of `split`; (L, N, E) in any case if `by_steps`."""
+        """Invert `split`; always return (L, N, E) if `by_steps`."""
         tensor = tensor.transpose(1, 2) if self.batch_first and not by_steps else tensor.permute(2, 0, 1, 3)
         return tensor.flatten(-2)
 
     def project(self, query, key, value, weights, bias):
-        """Return the heads of the three projections; equal inputs are projected together."""
+        """Return the heads of the three projections; inputs that are the same tensor are projected together."""
         if isinstance(weights, tuple) or weights is None:
             biases = bias.chunk(3) if bias is not None else (None,) * 3
             if weights is None or any(weight is None for weight in weights):
@@ -292,7 +288,7 @@ class _Heads:
         return tensor.unflatten(0, (batch, self.number))
 
     def check_mask(self, mask, query, sources):
-        """Return the mask of the scores as one that broadcasts to (N, heads, L, S)."""
+        """Return the mask in a shape that broadcasts to (N, heads, L, S)."""
         if mask is None:
             return None
         batch, _, targets, _ = query.shape
@@ -305,7 +301,7 @@ class _Heads:
 
 def _merged(mask, padding, extra, dtype):
     """
-    Combine both masks for the scores, whose last `extra` columns are visible to all; True in a bool mask takes part.
+    Combine both masks; the last `extra` keys are never masked. True in a bool result means attend.
     """
     masks = [part for part in (mask, None if padding is None else padding[:, None, None, :]) if part is not None]
     if not masks:

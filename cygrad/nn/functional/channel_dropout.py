@@ -9,7 +9,7 @@ from cygrad.random.generator import room
 
 __all__ = ["alpha_dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout"]
 
-# The value that selu tends to for large negative numbers: -scale * alpha (Klambauer et al., 2017).
+# Limit of selu at -inf: -scale * alpha (Klambauer et al., 2017).
 _SATURATION = -1.7580993408473766
 
 
@@ -27,7 +27,7 @@ def _channels(input, p, training, inplace, operation):
 
 
 def _with_batch(input, n, p, training, inplace, operation):
-    """Return the same for images with or without a batch."""
+    """Apply `_channels` to input with or without a batch."""
     if input.ndim not in (n + 1, n + 2):
         raise RuntimeError(f"{operation}: expected {n + 1}D or {n + 2}D input (got a {input.ndim}D input).")
     if input.ndim == n + 2:
@@ -48,7 +48,7 @@ def dropout1d(input, p=0.5, training=True, inplace=False):
         Of shape (batch, channels, length) or (channels, length).
     p : float, default 0.5
     training : bool, default True
-        If False, the result is the input itself.
+        If False, the input is returned unchanged.
 
     Raises
     ------
@@ -59,8 +59,6 @@ def dropout1d(input, p=0.5, training=True, inplace=False):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.dropout1d(cygrad.ones(1, 2, 2), training=False)
     tensor([[[1., 1.],
              [1., 1.]]])
@@ -70,32 +68,28 @@ def dropout1d(input, p=0.5, training=True, inplace=False):
 
 def dropout2d(input, p=0.5, training=True, inplace=False):
     """
-    `dropout1d` for images (batch, channels, height, width); with three dimensions the second one is the channels.
+    Apply `dropout1d` to images (batch, channels, height, width); of three dimensions, dimension 1 is the channels.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.dropout2d(cygrad.ones(1, 1, 1, 2), training=False)
     tensor([[[[1., 1.]]]])
     """
     if input.ndim not in (3, 4):
-        warn_user(f"dropout2d: received a {input.ndim}-D input, which is seldom what is meant. Use dropout1d or "
+        warn_user(f"dropout2d: received a {input.ndim}-D input, which is probably a mistake. Use dropout1d or "
                   "dropout3d.")
     if input.ndim < 2:
-        raise RuntimeError(f"dropout2d: whole channels need an input of two dimensions or more (got "
+        raise RuntimeError(f"dropout2d: expected an input with at least two dimensions (got "
                            f"{input.ndim}).")
     return _channels(input, p, training, inplace, "dropout2d")
 
 
 def dropout3d(input, p=0.5, training=True, inplace=False):
     """
-    `dropout1d` for volumes (batch, channels, depth, height, width) or without the batch.
+    Apply `dropout1d` to volumes (batch, channels, depth, height, width) or without the batch.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.dropout3d(cygrad.ones(1, 1, 1, 1, 2), training=False)
     tensor([[[[[1., 1.]]]]])
     """
@@ -103,7 +97,7 @@ def dropout3d(input, p=0.5, training=True, inplace=False):
 
 
 def _alpha(input, p, training, inplace, noise_shape, operation):
-    """Elements replaced by the saturation of selu, then shifted and scaled so that mean and variance stay."""
+    """Replace elements by the limit of selu, then shift and scale so that mean and variance stay."""
     check_probability(p, operation)
     if not training or p == 0 or input.numel() == 0:
         return input
@@ -120,14 +114,13 @@ def _alpha(input, p, training, inplace, noise_shape, operation):
 @documented()
 def alpha_dropout(input, p=0.5, training=False, inplace=False):
     """
-    Apply dropout for `selu`: elements become its lowest value, and all are scaled so that mean 0 and variance 1
-    stay.
+    Apply dropout for `selu`: set elements to its lower limit, and scale and shift all to keep mean 0 and variance 1.
 
     Parameters
     ----------
     p : float, default 0.5
     training : bool, default False
-        If False, the result is the input itself.
+        If False, the input is returned unchanged.
 
     Raises
     ------
@@ -136,8 +129,6 @@ def alpha_dropout(input, p=0.5, training=False, inplace=False):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.alpha_dropout(cygrad.ones(2), training=False)
     tensor([1., 1.])
     """
@@ -151,15 +142,13 @@ def feature_alpha_dropout(input, p=0.5, training=False, inplace=False):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.feature_alpha_dropout(cygrad.ones(1, 2, 2), training=False)
     tensor([[[1., 1.],
              [1., 1.]]])
     """
     as_tensor_argument("feature_alpha_dropout", "input", input)
     if input.ndim < 2 and training and p and input.numel():
-        raise RuntimeError("feature_alpha_dropout: whole channels need an input of two dimensions or more (got "
+        raise RuntimeError("feature_alpha_dropout: expected an input with at least two dimensions (got "
                            f"{input.ndim}).")
     shape = tuple(input.shape[:2]) + (1,) * (input.ndim - 2)
     return _alpha(input, p, training, inplace, shape, "feature_alpha_dropout")

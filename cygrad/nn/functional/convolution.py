@@ -1,4 +1,4 @@
-"""Convolutions and their transposes: operators of the table with the public options."""
+"""Convolutions and transposed convolutions: operators with PyTorch's options."""
 
 import cygrad
 from cygrad._core.dispatch.binding import StaticFunction
@@ -25,7 +25,7 @@ def spread(value, n, operation, name):
 
 
 def in_order_of(input, result):
-    """The result, in channels_last order if the input is."""
+    """Return the result, in channels_last if the input is."""
     if input.is_contiguous():
         return result
     order = {4: cygrad.channels_last, 5: cygrad.channels_last_3d}.get(input.ndim)
@@ -35,7 +35,7 @@ def in_order_of(input, result):
 
 
 def _with_batch(input, n, operation):
-    """Return the input with a batch dimension, and whether it had none."""
+    """Return the input with a batch dimension, and whether it was added."""
     as_tensor_argument(operation, "input", input)
     if input.ndim == n + 2:
         return input, False
@@ -46,7 +46,7 @@ def _with_batch(input, n, operation):
 
 
 def _padded(input, weight, stride, padding, dilation, n, operation):
-    """Return the input and a numeric padding in place of the words "same" and "valid"."""
+    """Return the input and the numeric padding for "same" or "valid"."""
     if padding == "valid":
         return input, 0
     if padding != "same":
@@ -71,12 +71,12 @@ def _conv(n, input, weight, bias, stride, padding, dilation, groups, operation):
         input, padding = _padded(input, weight, stride, padding, dilation, n, operation)
     result = _convolution(input, weight, bias, stride, padding, dilation, groups)
     if weight.ndim > 1 and weight.shape[1] == 0:
-        result = result[:, :0]               # an empty input has an empty result, without a bias
+        result = result[:, :0]               # no input channels: the result is empty
     return result.squeeze(0) if single else result
 
 
 def _conv_transpose(n, input, weight, bias, stride, padding, output_padding, groups, dilation, operation):
-    """Return sizes of the result, then the gradient of the convolution from it to the input."""
+    """Compute the gradient of the convolution with respect to an input of the output size."""
     if isinstance(padding, str):
         raise TypeError(f"{operation}: padding must be an integer or integers (got {padding!r}).")
     input, single = _with_batch(input, n, operation)
@@ -88,7 +88,7 @@ def _conv_transpose(n, input, weight, bias, stride, padding, output_padding, gro
     least = [(size - 1) * step - 2 * pad + reach * (kernel - 1) + 1
              for size, step, pad, reach, kernel in zip(input.shape[2:], stride, padding, dilation, weight.shape[2:],
                                                        strict=True)]
-    # Where it is larger than the stride, no element of the input reaches the rest of the result.
+    # If output_padding reaches the stride, no input element contributes to the last part of the result.
     reached = [min(extra, step - 1) for extra, step in zip(output_padding, stride, strict=True)]
     rest = [extra - part for extra, part in zip(output_padding, reached, strict=True)]
     shape = [size + part for size, part in zip(least, reached, strict=True)]
@@ -108,7 +108,7 @@ def _conv_transpose(n, input, weight, bias, stride, padding, output_padding, gro
 
 
 def _uncropped(input, weight, stride, padding, dilation, groups, least, output_padding):
-    """Compute without padding, then crop or enlarge to the output size."""
+    """Compute without padding, then crop or pad to the output size."""
     full = [size + 2 * pad for size, pad in zip(least, padding, strict=True)]
     result = _convolution_input(input, weight, None, (input.shape[0], weight.shape[1] * groups, *full), stride, 0,
                                 dilation, groups)
@@ -158,16 +158,16 @@ def conv1d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     input : Tensor
         Of shape (batch, channels, length) or (channels, length).
     weight : Tensor
-        Of shape (out channels, channels / groups, kernel size) and the same type.
+        Of shape (out channels, channels / groups, kernel size) and the same dtype.
     bias : Tensor, optional
         One element for each output channel.
     stride : int or tuple, default 1
     padding : int, tuple, "valid" or "same", default 0
-        Zeros at both ends; "same" keeps the length (for stride 1).
+        Zeros at both ends; "same" keeps the length and requires stride 1.
     dilation : int or tuple, default 1
-        Distance of the elements that the kernel meets.
+        Spacing of the kernel elements.
     groups : int, default 1
-        Channels of one group are not combined with those of others.
+        Number of groups: output channels of a group depend on its input channels only.
 
     Returns
     -------
@@ -177,7 +177,7 @@ def conv1d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     Raises
     ------
     RuntimeError
-        If shapes or types do not fit, or the kernel is longer than the padded input.
+        If shapes or dtypes do not match, or the kernel is longer than the padded input.
 
     Notes
     -----
@@ -186,7 +186,6 @@ def conv1d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
 
     Examples
     --------
-    >>> import cygrad
     >>> x = cygrad.tensor([[[1.0, 2.0, 3.0, 4.0]]])
     >>> cygrad.nn.functional.conv1d(x, cygrad.tensor([[[-1.0, 1.0]]]))
     tensor([[[1., 1., 1.]]])
@@ -197,14 +196,14 @@ def conv1d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
 @StaticFunction
 def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """
-    Convolve images with a kernel; see `conv1d` for the formula, which has one more index here.
+    Convolve images with a kernel; see `conv1d` for the formula.
 
     Parameters
     ----------
     input : Tensor
         Of shape (batch, channels, height, width) or (channels, height, width).
     weight : Tensor
-        Of shape (out channels, channels / groups, kernel height, kernel width) and the same type.
+        Of shape (out channels, channels / groups, kernel height, kernel width) and the same dtype.
     bias : Tensor, optional
         One element for each output channel.
     stride, dilation : int or tuple of two, default 1
@@ -219,19 +218,17 @@ def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     Raises
     ------
     RuntimeError
-        If shapes or types do not fit, or the kernel is larger than the padded input.
+        If shapes or dtypes do not match, or the kernel is larger than the padded input.
 
     Notes
     -----
     Derivative: as for `conv1d`.
 
-    Kernels of 3 x 3 with stride 1, no dilation and many channels are computed by Winograd's method if that is faster.
-    It rounds relative to the largest elements of a neighborhood of 6 x 6: errors are some 1e-6 of the results' size in
-    float32, where sums of products have some 3e-7.
+    Kernels of 3 x 3 with stride 1, no dilation and many channels use Winograd's algorithm if it is faster. Its relative
+    error is about 1e-6 in float32, compared to 3e-7 of direct sums, and relative to the largest element within 6 x 6.
 
     Examples
     --------
-    >>> import cygrad
     >>> image = cygrad.arange(9.0).reshape(1, 1, 3, 3)
     >>> cygrad.nn.functional.conv2d(image, cygrad.ones(1, 1, 2, 2), stride=1)
     tensor([[[[ 8., 12.],
@@ -243,14 +240,14 @@ def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
 @StaticFunction
 def conv3d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """
-    Convolve volumes with a kernel; see `conv1d` for the formula, which has two more indices here.
+    Convolve volumes with a kernel; see `conv1d` for the formula.
 
     Parameters
     ----------
     input : Tensor
         Of shape (batch, channels, depth, height, width) or without the batch.
     weight : Tensor
-        Of shape (out channels, channels / groups, depth, height and width of the kernel) and the same type.
+        Of shape (out channels, channels / groups, depth, height and width of the kernel) and the same dtype.
     bias : Tensor, optional
         One element for each output channel.
     stride, dilation : int or tuple of three, default 1
@@ -265,7 +262,7 @@ def conv3d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     Raises
     ------
     RuntimeError
-        If shapes or types do not fit, or the kernel is larger than the padded input.
+        If shapes or dtypes do not match, or the kernel is larger than the padded input.
 
     Notes
     -----
@@ -273,7 +270,6 @@ def conv3d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.functional.conv3d(cygrad.ones(1, 1, 2, 2, 2), cygrad.ones(1, 1, 2, 2, 2))
     tensor([[[[[8.]]]]])
     """
@@ -291,15 +287,15 @@ def conv_transpose1d(input, weight, bias=None, stride=1, padding=0, output_paddi
     input : Tensor
         Of shape (batch, channels, length) or (channels, length).
     weight : Tensor
-        Of shape (channels, out channels / groups, kernel size) and the same type.
+        Of shape (channels, out channels / groups, kernel size) and the same dtype.
     bias : Tensor, optional
         One element for each output channel.
     stride, dilation : int or tuple, default 1
     padding : int or tuple, default 0
-        What `conv1d` would add at both ends, and is cut off here.
+        The padding of the `conv1d`; cropped from both ends of the result.
     output_padding : int or tuple, default 0
-        By how much the result is longer at its end; tells apart the lengths from which a strided `conv1d` gives the
-        same. Less than stride or dilation.
+        Additional length at the end, because a strided `conv1d` maps several lengths to one. Less than stride or
+        dilation.
     groups : int, default 1
 
     Returns
@@ -310,7 +306,7 @@ def conv_transpose1d(input, weight, bias=None, stride=1, padding=0, output_paddi
     Raises
     ------
     RuntimeError
-        If shapes or types do not fit.
+        If shapes or dtypes do not match.
 
     Notes
     -----
@@ -318,7 +314,6 @@ def conv_transpose1d(input, weight, bias=None, stride=1, padding=0, output_paddi
 
     Examples
     --------
-    >>> import cygrad
     >>> x = cygrad.tensor([[[1.0, 2.0]]])
     >>> cygrad.nn.functional.conv_transpose1d(x, cygrad.tensor([[[1.0, 1.0]]]), stride=2)
     tensor([[[1., 1., 2., 2.]]])
@@ -337,7 +332,7 @@ def conv_transpose2d(input, weight, bias=None, stride=1, padding=0, output_paddi
     input : Tensor
         Of shape (batch, channels, height, width) or without the batch.
     weight : Tensor
-        Of shape (channels, out channels / groups, kernel height, kernel width) and the same type.
+        Of shape (channels, out channels / groups, kernel height, kernel width) and the same dtype.
     bias : Tensor, optional
     stride, dilation : int or tuple of two, default 1
     padding, output_padding : int or tuple of two, default 0
@@ -350,11 +345,10 @@ def conv_transpose2d(input, weight, bias=None, stride=1, padding=0, output_paddi
     Raises
     ------
     RuntimeError
-        If shapes or types do not fit.
+        If shapes or dtypes do not match.
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.functional.conv_transpose2d(cygrad.ones(1, 1, 1, 1), cygrad.ones(1, 1, 2, 2))
     tensor([[[[1., 1.],
               [1., 1.]]]])
@@ -373,7 +367,7 @@ def conv_transpose3d(input, weight, bias=None, stride=1, padding=0, output_paddi
     input : Tensor
         Of shape (batch, channels, depth, height, width) or without the batch.
     weight : Tensor
-        Of shape (channels, out channels / groups, depth, height and width of the kernel) and the same type.
+        Of shape (channels, out channels / groups, depth, height and width of the kernel) and the same dtype.
     bias : Tensor, optional
     stride, dilation : int or tuple of three, default 1
     padding, output_padding : int or tuple of three, default 0
@@ -386,11 +380,10 @@ def conv_transpose3d(input, weight, bias=None, stride=1, padding=0, output_paddi
     Raises
     ------
     RuntimeError
-        If shapes or types do not fit.
+        If shapes or dtypes do not match.
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.functional.conv_transpose3d(cygrad.ones(1, 1, 1, 1, 1), cygrad.ones(1, 1, 1, 1, 2))
     tensor([[[[[1., 1.]]]]])
     """

@@ -1,10 +1,10 @@
 """
-Connectionist temporal classification: the probability of a sequence of labels, whatever their alignment.
+Connectionist temporal classification: the probability of a label sequence, summed over all alignments.
 
-Labels stand with a blank before, between and after them. An alignment goes through these states from the first or
-second one to the last or last but one; at each step it stays, goes on to the next state, or leaves out a blank between
-two different labels (Graves et al., 2006). The recursion over steps is an operator, whose derivative is a linear
-recurrence over the same steps, so derivatives of any order are right.
+The states are the labels with a blank before, between and after them. An alignment starts in the first or second state
+and ends in the last or second to last one; at each step it stays, moves to the next state, or skips a blank between two
+different labels (Graves et al., 2006). The recursion over steps is an operator, whose derivative is a linear recurrence
+over the same steps, so derivatives of any order are exact.
 """
 
 import math
@@ -19,7 +19,7 @@ __all__ = ["ctc_loss"]
 
 _states, _scores = operators.alignment_states, operators.alignment_scores
 
-# Stands for log(0): of it, unlike of -inf, differences have derivatives. Far below any sum of logarithms.
+# log(0): finite, so that differences have derivatives, and far below any sum of log-probabilities.
 _LOG_ZERO = -1e30
 
 
@@ -47,15 +47,15 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reducti
     log_probs : Tensor of shape (T, N, C) or (T, C)
         Logarithms of the probabilities of classes at each step, as from `log_softmax`.
     targets : Tensor of shape (N, S) or (sum of target_lengths,)
-        Labels, integers; of one sample (S,).
+        Labels, integers; of shape (S,) for one sample.
     input_lengths, target_lengths : Tensor or sequence of N int
-        Steps and labels of each sample that count.
+        Numbers of steps and of labels of each sample.
     blank : int, default 0
-        The class that stands between labels.
+        Index of the blank label.
     reduction : {"mean", "sum", "none"}
-        The mean is one of losses divided by the number of their labels.
+        "mean" divides each loss by its number of labels, then averages.
     zero_infinity : bool, default False
-        Whether samples that have no alignment count nothing; otherwise their loss is inf, with derivative 0.
+        Whether the loss of samples without an alignment is 0 instead of inf; its derivative is 0 in both cases.
 
     Returns
     -------
@@ -64,16 +64,15 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reducti
     Raises
     ------
     RuntimeError
-        For lengths or labels that do not fit.
+        If lengths or labels are out of range.
 
     Notes
     -----
-    The derivative is that with respect to `log_probs` themselves: minus the probability that an alignment is there,
-    whether or not probabilities add up to one.
+    Derivative with respect to `log_probs`, which need not be normalized: minus the probability that an alignment passes
+    through the state.
 
     Examples
     --------
-    >>> import cygrad
     >>> even = cygrad.full((2, 1, 3), 1 / 3).log()
     >>> cygrad.nn.functional.ctc_loss(even, cygrad.tensor([[1]]), [2], [1], reduction="none").exp()
     tensor([3.])
@@ -89,7 +88,7 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reducti
         targets = targets.reshape(1, -1) if targets.ndim == 1 else targets
     steps, count, classes = log_probs.shape
     if targets.ndim not in (1, 2) or (targets.ndim == 2 and targets.shape[0] != count):
-        raise RuntimeError(f"ctc_loss: targets must be of shape ({count}, S) or one after the other (got shape "
+        raise RuntimeError(f"ctc_loss: targets must be of shape ({count}, S) or concatenated (got shape "
                            f"{tuple(targets.shape)}).")
     targets = targets.long()
     if not 0 <= blank < classes:
@@ -112,7 +111,7 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reducti
 
 
 def _log_likelihood(log_probs, targets, steps, labels, blank):
-    """Return the logarithm of the sum over alignments for each sample; _LOG_ZERO or less if there is none."""
+    """Return the log-likelihood of each sample; _LOG_ZERO or less without an alignment."""
     longest, count, classes = log_probs.shape
     states, skip = _states(targets, labels, classes, blank)
     size = states.shape[1]
@@ -120,8 +119,8 @@ def _log_likelihood(log_probs, targets, steps, labels, blank):
     scores = _scores(shares.float() if shares.dtype.itemsize < 4 else shares, skip, steps)
     if longest == 0:
         scores = cygrad.full((1, count, size), _LOG_ZERO, dtype=scores.dtype)
-    # An alignment ends at the last step, in the blank after the last label or in that label; where there are no steps,
-    # only no labels are possible.
+    # An alignment ends at the last step, in the last label or in the blank after it. Without steps, the likelihood is 1
+    # for no labels and 0 otherwise.
     places, counts, certain = [], [], []
     for number, (step, label) in enumerate(zip(steps, labels, strict=True)):
         place = (max(step - 1, 0) * count + number) * size + 2 * label

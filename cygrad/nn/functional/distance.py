@@ -27,7 +27,6 @@ def pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.functional.pairwise_distance(cygrad.zeros(1, 2), cygrad.tensor([[3.0, 4.0]]))
     tensor([5.0000])
     """
@@ -38,16 +37,16 @@ def pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False):
 
 def cosine_similarity(x1, x2, dim=1, eps=1e-8):
     """
-    Return the cosine of the angle between vectors: their product divided by their lengths.
+    Return the cosine similarity of vectors: their dot product divided by their norms.
 
     Parameters
     ----------
     x1, x2 : Tensor
         Broadcast against each other.
     dim : int, default 1
-        Where the elements of the vectors are.
+        Dimension of the vectors.
     eps : float, default 1e-8
-        What lengths are at least taken to be.
+        Lower bound of the norms.
 
     Returns
     -------
@@ -57,18 +56,18 @@ def cosine_similarity(x1, x2, dim=1, eps=1e-8):
     Raises
     ------
     RuntimeError
-        For integers.
+        If the dtype is not floating point.
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.functional.cosine_similarity(cygrad.tensor([[1.0, 0.0]]), cygrad.tensor([[1.0, 1.0]]))
     tensor([0.7071])
     """
     as_tensor_argument("cosine_similarity", "x1", x1)
     as_tensor_argument("cosine_similarity", "x2", x2)
     if not cygrad.promote_types(x1.dtype, x2.dtype).is_floating_point:
-        raise RuntimeError(f"cosine_similarity: needs real floating tensors (got {x1.dtype} and {x2.dtype}). Convert "
+        raise RuntimeError(f"cosine_similarity: expected real floating point tensors (got {x1.dtype} and {x2.dtype}). "
+                           "Convert "
                            "with to() first.")
     x1, x2 = cygrad.broadcast_tensors(x1, x2)
     dtype = cygrad.promote_types(x1.dtype, x2.dtype)

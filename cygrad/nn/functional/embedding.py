@@ -1,4 +1,4 @@
-"""Embeddings: rows of a table by index, and sums, means or maxima of bags of rows."""
+"""Embeddings: rows of a weight matrix by index, and sums, means or maxima of bags of rows."""
 
 from itertools import pairwise
 
@@ -13,31 +13,32 @@ _embedding, _bag, _bag_maximum = operators.embedding, operators.embedding_bag, o
 
 
 def _check_padding(operation, padding_idx, rows):
-    """Return the padding row, or -1."""
+    """Return the index of the padding row, or -1."""
     if padding_idx is None:
         return -1
     if not -rows <= padding_idx < rows:
-        raise AssertionError(f"{operation}: padding_idx must be within the table (got {padding_idx}, expected less "
+        raise AssertionError(f"{operation}: padding_idx must be within the rows of weight (got {padding_idx}, "
+                             "expected less "
                              f"than {rows}).")
     return padding_idx % rows
 
 
 def _limit_norms(operation, weight, index, max_norm, norm_type):
-    """Scale rows of the table whose norm exceeds a bound, in place."""
+    """Scale the indexed rows of the weight to at most `max_norm`, in place."""
     if cygrad.is_grad_enabled() and weight.requires_grad and not weight.is_leaf:
-        raise RuntimeError(f"{operation}: with max_norm the table is modified in place, so it must be a leaf (got the "
-                           "result of another operation). Pass a parameter.")
-    with cygrad.no_grad(), paused():             # not differentiated, in either mode
+        raise RuntimeError(f"{operation}: max_norm modifies weight in place, which must be a leaf (got a non-leaf "
+                           "tensor). Pass a parameter.")
+    with cygrad.no_grad(), paused():             # neither reverse nor forward mode differentiates this
         rows = cygrad.unique(index)
         chosen = weight.detach().index_select(0, rows)
-        # In double precision, so that rounding never makes rows longer.
+        # In float64, so that rounding never makes a norm exceed max_norm.
         norms = cygrad.norm(chosen, norm_type, 1, keepdim=True).to(cygrad.float64)
         factor = cygrad.where(norms > max_norm, max_norm / (norms + 1e-7), 1.0)
         weight.index_copy_(0, rows, chosen * factor.to(chosen.dtype))
 
 
 def _share_gradients(rows, index):
-    """Divide gradients by how often their row was looked up."""
+    """Divide gradients by the frequency of their row."""
     if rows.requires_grad:
         counts = cygrad.bincount(index.flatten())[index].to(rows.dtype)
         rows.register_hook(lambda gradient: gradient / counts.unsqueeze(-1))
@@ -45,7 +46,7 @@ def _share_gradients(rows, index):
 
 
 def _looked_up(weight, index, padding, sparse):
-    """Rows of a table."""
+    """Return the indexed rows of the weight."""
     if sparse and weight.requires_grad and cygrad.is_grad_enabled():
         from cygrad.sparse.gradients import look_up
         return look_up(weight, index, padding)
@@ -62,15 +63,15 @@ def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, sca
         Integers of any shape, from 0 up to the number of rows.
     weight : Tensor of shape (rows, features)
     padding_idx : int, optional
-        A row that gets no gradient.
+        Index of a row that gets no gradient.
     max_norm : float, optional
-        Rows that are looked up and whose norm exceeds it are scaled to it first, in `weight` itself.
+        Indexed rows with a larger norm are scaled to it first, in place.
     norm_type : float, default 2.0
-        Which norm.
+        Order of the norm.
     scale_grad_by_freq : bool, default False
-        Whether the gradient of a row is divided by how often it was looked up.
+        Whether the gradient of a row is divided by its frequency in `input`.
     sparse : bool, default False
-        Whether the gradient that a leaf gets is a sparse tensor, with the rows that were looked up.
+        Whether the gradient of `weight` is a sparse tensor with the indexed rows.
 
     Returns
     -------
@@ -84,7 +85,6 @@ def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, sca
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.functional.embedding(cygrad.tensor([2, 0]), cygrad.tensor([[1.0], [2.0], [3.0]]))
     tensor([[3.],
             [1.]])
@@ -107,7 +107,7 @@ def embedding_bag(input, weight, offsets=None, max_norm=None, norm_type=2, scale
     Parameters
     ----------
     input : Tensor of shape (bags, size) or (n,)
-        Row numbers; without a dimension of bags, `offsets` say where each begins.
+        Row indices; in one dimension, `offsets` are the starts of the bags.
     weight : Tensor of shape (rows, features)
     offsets : Tensor of shape (bags,), optional
         Starts of the bags, in increasing order from 0.
@@ -115,27 +115,26 @@ def embedding_bag(input, weight, offsets=None, max_norm=None, norm_type=2, scale
         As in `embedding`.
     mode : {"mean", "sum", "max"}
     per_sample_weights : Tensor of the shape of the input, optional
-        Factors of the rows; for sums only.
+        Factors of the rows; requires ``mode="sum"``.
     include_last_offset : bool, default False
-        Whether there is one more offset, for the end; the last bag goes on to the end of the input anyway.
+        Whether `offsets` has one more element, the end of the last bag.
     padding_idx : int, optional
-        A row that is left out of all bags.
+        Index of a row that all bags ignore.
 
     Returns
     -------
     Tensor of shape (bags, features)
-        Zeros for empty bags. Of equal maxima the first one gets the gradient.
+        Zeros for empty bags. The first of equal maxima gets the gradient.
 
     Raises
     ------
     ValueError
-        For shapes, offsets or options that do not fit together.
+        If shapes, offsets or options are inconsistent.
     RuntimeError
         If an index is out of range.
 
     Examples
     --------
-    >>> import cygrad
     >>> table = cygrad.tensor([[1.0], [2.0], [4.0]])
     >>> cygrad.nn.functional.embedding_bag(cygrad.tensor([0, 2, 1]), table, cygrad.tensor([0, 2]), mode="sum")
     tensor([[5.],
@@ -150,10 +149,10 @@ def embedding_bag(input, weight, offsets=None, max_norm=None, norm_type=2, scale
         raise ValueError("embedding_bag: mode 'max' supports neither scale_grad_by_freq nor sparse (got one of them).")
     if per_sample_weights is not None:
         if input.shape != per_sample_weights.shape:
-            raise ValueError("embedding_bag: expected per_sample_weights in the shape of the input (got "
+            raise ValueError("embedding_bag: per_sample_weights must have the shape of the input (got "
                              f"{tuple(per_sample_weights.shape)}, expected {tuple(input.shape)}).")
         if per_sample_weights.dtype is not weight.dtype:
-            raise RuntimeError(f"embedding_bag: expected per_sample_weights to have the type of weight (got "
+            raise RuntimeError(f"embedding_bag: per_sample_weights must have the dtype of weight (got "
                                f"{per_sample_weights.dtype} and {weight.dtype}).")
         if mode != "sum":
             raise NotImplementedError("embedding_bag: per_sample_weights is only supported for mode='sum' (got "
@@ -184,34 +183,34 @@ def embedding_bag(input, weight, offsets=None, max_norm=None, norm_type=2, scale
 
 
 def _check_bags(input, offsets, include_last_offset):
-    """Raise for arguments that do not describe bags."""
+    """Check shapes and dtypes of input and offsets."""
     if input.ndim == 2:
         if offsets is not None:
-            raise ValueError("embedding_bag: 2-dim input needs no offsets, because its rows are the bags (got "
-                             "offsets).")
+            raise ValueError("embedding_bag: offsets must be None for 2D input, whose rows are the bags (got offsets).")
     elif input.ndim != 1:
         raise ValueError(f"embedding_bag: input must be a vector or a matrix (got {input.ndim} dimensions).")
     elif not isinstance(offsets, cygrad.Tensor) or offsets.ndim != 1 or offsets.is_floating_point():
         raise ValueError("embedding_bag: offsets must be a vector of integers (got "
                          f"{'None' if offsets is None else tuple(getattr(offsets, 'shape', ()))}).")
     elif include_last_offset and not offsets.numel():
-        raise ValueError("embedding_bag: with include_last_offset there must be an offset (got none).")
+        raise ValueError("embedding_bag: include_last_offset requires at least one offset (got none).")
 
 
 def _starts(input, offsets, include_last_offset):
-    """Return where bags begin, and where the last one ends."""
+    """Return the starts of the bags, and the end of the last one."""
     if offsets is None:
         return [row * input.shape[1] for row in range(input.shape[0] + 1)]
     starts = offsets.tolist()
     if (starts and starts[0] != 0) or starts != sorted(starts) or (starts and starts[-1] > input.shape[0]):
-        raise RuntimeError(f"embedding_bag: offsets[0] has to be 0, and the others in order up to {input.shape[0]}, "
-                           f"the length of the input (got {starts}).")
+        raise RuntimeError(f"embedding_bag: offsets[0] has to be 0, and offsets must increase up to {input.shape[0]}, "
+                           "the length "
+                           f"of the input (got {starts}).")
     bags = starts[:-1] if include_last_offset else starts
     return [*bags, input.shape[0]] if bags else [0]
 
 
 def _bags(rows, starts, kept, mode):
-    """Reduce rows within bags; `kept` is False for those that are excluded, None if all count."""
+    """Reduce rows within bags; `kept` is False for ignored rows, None if no row is ignored."""
     pairs = list(pairwise(starts))
     count, rows = len(pairs), rows[:starts[-1]]
     sizes = members = [stop - start for start, stop in pairs]

@@ -1,4 +1,4 @@
-"""Pooling of overlapping windows at random positions (Graham, 2014): results of nearly any size."""
+"""Fractional max pooling: overlapping windows at random positions (Graham, 2014)."""
 
 import cygrad
 from cygrad.nn.functional.convolution import spread
@@ -7,7 +7,7 @@ __all__ = [f"fractional_max_pool{n}d{end}" for n in (2, 3) for end in ("", "_wit
 
 
 def _starts(samples, length, count, window):
-    """Return where the windows of one dimension begin, for each plane: of shape (batch, channels, count)."""
+    """Return the starts of the windows along one dimension: shape (batch, channels, count)."""
     last = cygrad.full((*samples.shape, 1), length - window, dtype=cygrad.int64)
     if count == 1:
         return last
@@ -20,7 +20,7 @@ def _starts(samples, length, count, window):
 def _pool(n, input, kernel_size, output_size, output_ratio, samples):
     operation = f"fractional_max_pool{n}d"
     if (output_size is None) == (output_ratio is None):
-        raise ValueError(f"{operation}: exactly one of output_size and output_ratio is needed (got {output_size} and "
+        raise ValueError(f"{operation}: expected exactly one of output_size and output_ratio (got {output_size} and "
                          f"{output_ratio}).")
     if input.ndim not in (n + 1, n + 2):
         raise RuntimeError(f"{operation}: expected {n + 1}D (unbatched) or {n + 2}D (batched) input (got shape "
@@ -38,7 +38,8 @@ def _pool(n, input, kernel_size, output_size, output_ratio, samples):
         raise RuntimeError(f"{operation}: only the batch may be empty (got an input of shape {tuple(input.shape)}).")
     for length, window, count in zip(lengths, windows, counts, strict=True):
         if count < 0 or window < 1 or window + count - 1 > length:
-            raise RuntimeError(f"{operation}: the windows do not fit (got output sizes {list(counts)} and windows "
+            raise RuntimeError(f"{operation}: the windows do not fit into the input (got output sizes {list(counts)} "
+                               "and windows "
                                f"{list(windows)} for an input of {list(lengths)}).")
     if 0 in counts:
         values = batch.flatten(2)[..., :0].reshape(*batch.shape[:2], *counts)
@@ -46,7 +47,7 @@ def _pool(n, input, kernel_size, output_size, output_ratio, samples):
         return values, cygrad.zeros(values.shape, dtype=cygrad.int64)
     if samples is None:
         samples = cygrad.rand(*batch.shape[:2], n, dtype=batch.dtype)
-    # Positions differ between planes. Images have that of the width first.
+    # Positions differ between channels. For images, the sample of the width comes first.
     samples = samples.flip(-1) if n == 2 else samples
     places = cygrad.zeros(*batch.shape[:2], *[1] * (2 * n), dtype=cygrad.int64)
     for dim, (length, window, count) in enumerate(zip(lengths, windows, counts, strict=True)):
@@ -64,7 +65,7 @@ def _pool(n, input, kernel_size, output_size, output_ratio, samples):
 
 
 _DOC = """
-    Take the maxima of overlapping windows of {what} at random positions.
+    Return the maxima of overlapping windows of {what} at random positions.
 
     Parameters
     ----------
@@ -73,13 +74,13 @@ _DOC = """
     kernel_size : int or tuple
         Size of the windows.
     output_size : int or tuple, optional
-        How many windows there are along each dimension.
+        Number of windows along each dimension.
     output_ratio : float or tuple, optional
-        The same as a part of the size of the input; one of both is needed.
+        Output size divided by input size; either this or `output_size`.
     return_indices : bool
         Whether the indices of the maxima are returned as well.
     _random_samples : Tensor of shape (batch, channels, {n}), optional
-        Numbers from 0 to 1 that say where windows are.
+        Random numbers in [0, 1) that determine the positions.
 
     Returns
     -------
@@ -87,8 +88,6 @@ _DOC = """
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> found = F.{name}(cygrad.randn(1, 1, {lengths}), 2, output_size=3, return_indices=True)
     >>> found[0].shape, found[1].dtype
     ((1, 1, {results}), cygrad.int64)

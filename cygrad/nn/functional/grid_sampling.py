@@ -1,4 +1,4 @@
-"""Sampling of images at computed positions: `grid_sample`, and the grids of affine maps."""
+"""Sampling of images at given positions: `grid_sample` and `affine_grid`."""
 
 import math
 
@@ -10,16 +10,16 @@ from cygrad.composite.out_forms import as_tensor_argument
 
 __all__ = ["affine_grid", "grid_sample"]
 
-# In the order of the kernel's numbers for them.
+# In the order of the kernel's constants.
 MODES = ("nearest", "bilinear", "bicubic")
 PADDINGS = ("zeros", "border", "reflection")
 
 
 def _aligned(operation, align_corners):
-    """Return whether -1 and 1 are the centers of the outer pixels; the default warns, because it has changed."""
+    """Return whether -1 and 1 are the centers of the outer pixels; warn about the default, which changed in PyTorch."""
     if align_corners is None:
-        warn_user(f"{operation}: align_corners defaults to False, which was True in early versions of programs for "
-                  "PyTorch. Pass align_corners=True or False.")
+        warn_user(f"{operation}: align_corners defaults to False, which was True in early versions of PyTorch. Pass "
+                  "align_corners=True or False.")
     return bool(align_corners)
 
 
@@ -33,14 +33,14 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
     input : Tensor
         Floating point, of shape (batch, channels, height, width) or (batch, channels, depth, height, width).
     grid : Tensor
-        Of shape (batch, ..., 2) or (batch, ..., 3), with as many dimensions: positions (x, y) or (x, y, z), from -1 at
-        the left, upper (and front) end to 1 at the other.
+        Positions (x, y) or (x, y, z), of shape (batch, height, width, 2) or (batch, depth, height, width, 3). -1 is the
+        left, upper or front end and 1 the opposite one.
     mode : {"bilinear", "nearest", "bicubic"}
-        How elements between those of the image are made; "bicubic" for two dimensions only.
+        Interpolation; "bicubic" for two dimensions only.
     padding_mode : {"zeros", "border", "reflection"}
-        What lies outside of the image.
+        Values outside of the image.
     align_corners : bool, optional
-        Whether -1 and 1 are the centers of the outermost elements rather than their outer edges. Not, if not given.
+        Whether -1 and 1 are the centers of the outermost elements rather than their outer edges; False by default.
 
     Returns
     -------
@@ -52,7 +52,7 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
     ValueError
         If a mode is unknown.
     RuntimeError
-        If shapes or types do not fit.
+        If shapes or dtypes do not match.
 
     Notes
     -----
@@ -62,7 +62,6 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
 
     Examples
     --------
-    >>> import cygrad
     >>> image = cygrad.tensor([[[[1.0, 2.0], [3.0, 4.0]]]])
     >>> cygrad.nn.functional.grid_sample(image, cygrad.zeros(1, 1, 1, 2), align_corners=False)
     tensor([[[[2.5000]]]])
@@ -77,16 +76,17 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
     shape, points = tuple(input.shape), tuple(grid.shape)
     n = len(shape) - 2
     if n not in (2, 3) or len(points) != len(shape):
-        raise RuntimeError("grid_sample: input and grid must both have four dimensions, or both five (got shapes "
+        raise RuntimeError("grid_sample: input and grid must both be 4D or both 5D (got shapes "
                            f"{shape} and {points}).")
     if shape[0] != points[0] or points[-1] != n:
-        raise RuntimeError(f"grid_sample: expected grid of the same batch size, and size {n} in the last dimension "
+        raise RuntimeError(f"grid_sample: expected a grid of the same batch size, and size {n} in the last dimension "
                            f"(got input with shape {shape} and grid with shape {points}).")
     if input.dtype is not grid.dtype or not input.dtype.is_floating_point:
-        raise RuntimeError(f"grid_sample: expected input and grid to have the same floating type (got {input.dtype} "
+        raise RuntimeError(f"grid_sample: expected input and grid to have the same floating point dtype (got "
+                           f"{input.dtype} "
                            f"and {grid.dtype}). Convert one of them.")
     if 0 in shape[2:]:
-        raise RuntimeError(f"grid_sample: the images have no elements (got shape {shape}).")
+        raise RuntimeError(f"grid_sample: expected non-empty images (got shape {shape}).")
     if mode == "bicubic" and n != 2:
         raise RuntimeError("grid_sample: bicubic interpolation only supports 4D input.")
     align_corners = _aligned("grid_sample", align_corners)
@@ -104,7 +104,7 @@ def affine_grid(theta, size, align_corners=None):
     theta : Tensor
         Maps, of shape (batch, 2, 3) or (batch, 3, 4).
     size : sequence of int
-        Shape of the images that are to be made: (batch, channels, height, width) or (batch, channels, depth, height,
+        Shape of the output images: (batch, channels, height, width) or (batch, channels, depth, height,
         width).
     align_corners : bool, optional
         As for `grid_sample`.
@@ -117,28 +117,27 @@ def affine_grid(theta, size, align_corners=None):
     Raises
     ------
     ValueError
-        If `theta` does not fit `size`, or is not floating point.
+        If `theta` does not match `size`, or is not floating point.
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.functional.affine_grid(cygrad.tensor([[[1.0, 0, 0], [0, 1, 0]]]), (1, 1, 1, 2), align_corners=False)
     tensor([[[[-0.5000,  0.0000],
               [ 0.5000,  0.0000]]]])
     """
     n = len(size) - 2
     if not theta.dtype.is_floating_point:
-        raise ValueError(f"affine_grid: theta must be floating (got {theta.dtype}).")
+        raise ValueError(f"affine_grid: theta must be floating point (got {theta.dtype}).")
     if n not in (2, 3) or tuple(theta.shape) != (size[0], n, n + 1):
         raise ValueError("affine_grid: expected a batch of affine matrices of shape (batch, 2, 3) for 4D or (batch, 3, "
                          f"4) for 5D size (got theta of shape {theta.shape} and size {tuple(size)}).")
     if min(size) <= 0:
-        raise ValueError(f"affine_grid: expected non-zero, positive output size (got {tuple(size)}).")
+        raise ValueError(f"affine_grid: expected a positive output size (got {tuple(size)}).")
     align_corners = _aligned("affine_grid", align_corners)
     lines = []
     for count in size[2:]:
         line = cygrad.linspace(-1, 1, count, dtype=theta.dtype) if count > 1 else cygrad.zeros(1, dtype=theta.dtype)
-        # The identity samples at whole positions, where `grid_sample` has kinks: computed bit-identically to PyTorch.
+        # Bit-identical to PyTorch: the identity samples at integer positions, where `grid_sample` has kinks.
         lines.append(line if align_corners else line * (count - 1) / count)
     columns = [line.reshape([-1 if dim == place else 1 for dim in range(n)]).expand(*size[2:])
                for place, line in enumerate(lines)]

@@ -15,11 +15,11 @@ def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
     Parameters
     ----------
     logits : Tensor
-        Logarithms of probabilities, up to a constant, along `dim`.
+        Unnormalized log-probabilities along `dim`.
     tau : float, default 1
-        The smaller, the nearer to a vector with a single 1.
+        Temperature; for small values samples approach one-hot vectors.
     hard : bool, default False
-        Whether the result is such a vector; derivatives are those of the soft one.
+        Whether the result is one-hot; derivatives are those of the soft sample (straight-through).
     eps : float
         Ignored.
     dim : int, default -1
@@ -27,12 +27,10 @@ def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
     Returns
     -------
     Tensor
-        Of the shape of the logits, with the sum 1 along `dim`.
+        Of the shape of `logits`; sums to 1 along `dim`.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.gumbel_softmax(cygrad.zeros(3), hard=True).sum()
     tensor(1.)
     """

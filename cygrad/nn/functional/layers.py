@@ -40,8 +40,6 @@ def dropout(input, p=0.5, training=True, inplace=False):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> sorted(set(F.dropout(cygrad.ones(100), 0.5).tolist()))
     [0.0, 2.0]
     >>> F.dropout(cygrad.ones(2), training=False)
@@ -59,7 +57,7 @@ def dropout(input, p=0.5, training=True, inplace=False):
 @documented()
 def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
     """
-    Divide by the norm along a dimension, but at least by `eps`.
+    Divide by the norm along `dim`, or by `eps` if it is larger.
 
     Parameters
     ----------
@@ -71,8 +69,6 @@ def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.normalize(cygrad.tensor([[3.0, 4.0]]))
     tensor([[0.6000, 0.8000]])
     """
@@ -88,7 +84,7 @@ def bilinear(input1, input2, weight, bias=None):
     Parameters
     ----------
     input1, input2 : Tensor of shape (..., n) and (..., m)
-        The same but for the last dimension.
+        Of equal shape except for the last dimension.
     weight : Tensor of shape (k, n, m)
     bias : Tensor of shape (k,), optional
 
@@ -99,11 +95,10 @@ def bilinear(input1, input2, weight, bias=None):
     Raises
     ------
     RuntimeError
-        If shapes do not fit.
+        If shapes do not match.
 
     Examples
     --------
-    >>> import cygrad
     >>> x = cygrad.tensor([1.0, 2.0])
     >>> cygrad.nn.functional.bilinear(x, x, cygrad.tensor([[[1.0, 0.0], [0.0, 1.0]]]))
     tensor([5.])
@@ -112,7 +107,8 @@ def bilinear(input1, input2, weight, bias=None):
         as_tensor_argument("bilinear", name, tensor)
     shapes = f"(got {tuple(input1.shape)}, {tuple(input2.shape)} and {tuple(weight.shape)})"
     if min(input1.ndim, input2.ndim) == 0 or input1.shape[:-1] != input2.shape[:-1]:
-        raise RuntimeError(f"bilinear: the inputs' dimensions but the last must be the same {shapes}.")
+        raise RuntimeError(f"bilinear: input1 and input2 must have equal shapes except for the last dimension "
+                           f"{shapes}.")
     if weight.ndim != 3 or tuple(weight.shape[1:]) != (input1.shape[-1], input2.shape[-1]):
         raise RuntimeError(f"bilinear: input size does not match weight size {shapes}.")
     outputs, first, second = weight.shape

@@ -1,4 +1,4 @@
-"""Negative log-likelihoods, for models that predict the parameters of a distribution."""
+"""Negative log-likelihood losses."""
 
 import math
 
@@ -15,24 +15,22 @@ __all__ = ["gaussian_nll_loss", "linear_cross_entropy", "poisson_nll_loss"]
 def poisson_nll_loss(input, target, log_input=True, full=False, size_average=None, eps=1e-8, reduce=None,
                      reduction="mean"):
     """
-    Compute the negative log-probability of counts under Poisson distributions, without the term of the target alone.
+    Compute the negative log-likelihood of counts under Poisson distributions, without the term ``log(target!)``.
 
     Parameters
     ----------
     input : Tensor
-        Logarithms of the expected counts; the counts themselves unless `log_input`.
+        Logarithms of the expected counts, or the expected counts if not `log_input`.
     target : Tensor
         Counts.
     log_input : bool, default True
     full : bool, default False
-        Whether that term is added, by Stirling's approximation, for counts above 1.
+        Whether that term is added, by Stirling's approximation, for targets above 1.
     eps : float, default 1e-8
         Keeps the logarithm of expected counts finite.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.poisson_nll_loss(cygrad.tensor([0.0, 1.0]), cygrad.tensor([1.0, 2.0]))
     tensor(0.8591)
     """
@@ -50,7 +48,7 @@ def poisson_nll_loss(input, target, log_input=True, full=False, size_average=Non
 @documented()
 def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"):
     """
-    Compute the negative log-density of values under normal distributions, without its constant.
+    Compute the negative log-likelihood under normal distributions, without the constant ``log(2 * pi) / 2``.
 
     Parameters
     ----------
@@ -59,21 +57,19 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
     target : Tensor
         Values.
     var : Tensor or float
-        Variances: of the shape of the input, or with a last size of 1, or without that dimension.
+        Variances, of the shape of the input, or with last size 1, or without the last dimension.
     full : bool, default False
         Whether the constant is added.
     eps : float, default 1e-6
-        What variances are at least taken to be; for the derivative they count as they are.
+        Lower bound of the variances; ignored by the derivative.
 
     Raises
     ------
     ValueError
-        For negative variances, or those of another shape.
+        If a variance is negative, or the shape of `var` is wrong.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.gaussian_nll_loss(cygrad.tensor([1.0]), cygrad.tensor([2.0]), cygrad.tensor([1.0]))
     tensor(0.5000)
     """
@@ -92,7 +88,7 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
                                         if size != other] != [1]:
             raise ValueError(f"gaussian_nll_loss: var is of incorrect size (got {tuple(var.shape)}, expected "
                              f"{tuple(input.shape)}, or 1 for one dimension).")
-    # Variances below eps are replaced in the value alone: their derivative is not cut off.
+    # Clamp the value but not the derivative of variances below eps.
     var = var + (cygrad.clamp_min(var, eps) - var).detach()
     losses = 0.5 * (cygrad.log(var) + (input - target) ** 2 / var)
     if full:
@@ -104,27 +100,26 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
 def linear_cross_entropy(input, linear_weight, target, *, linear_bias=None, weight=None, reduction="mean",
                          ignore_index=None, label_smoothing=0.0, options=None):
     """
-    Compute `cross_entropy` of scores that are a linear function of the input.
+    Compute `cross_entropy` of ``linear(input, linear_weight, linear_bias)``.
 
     Parameters
     ----------
     input : Tensor of shape (N, features) or (features,)
     linear_weight : Tensor of shape (C, ..., features)
-        The scores are products with it, of shape (N, C, ...).
+        Maps the input to logits of shape (N, C, ...).
     target : Tensor
         As for `cross_entropy`.
     linear_bias : Tensor of shape (C,) or (C, ...), optional
-        Added to the scores.
+        Added to the logits.
     weight, reduction, label_smoothing : optional
         As for `cross_entropy`.
     ignore_index : int, optional
         As for `cross_entropy`, for targets that are classes.
     options : None
-        There is one way to compute it.
+        Not supported.
 
     Examples
     --------
-    >>> import cygrad
     >>> x, w = cygrad.tensor([[1.0, 0.0]]), cygrad.tensor([[2.0, 0.0], [0.0, 1.0]])
     >>> cygrad.nn.functional.linear_cross_entropy(x, w, cygrad.tensor([0]))
     tensor(0.1269)

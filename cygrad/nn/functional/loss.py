@@ -1,4 +1,4 @@
-"""Losses: element-wise rows of the operator table, weighted and reduced."""
+"""Losses: element-wise operators, weighted and reduced."""
 
 from cygrad._core.graph.user_warnings import warn_user
 from cygrad._core.table.docstrings import documented
@@ -9,7 +9,7 @@ __all__ = ["binary_cross_entropy", "binary_cross_entropy_with_logits", "cross_en
            "l1_loss", "mse_loss", "nll_loss", "reduced", "resolve_reduction", "smooth_l1_loss"]
 
 # Shared parameter descriptions.
-_PARAMETERS = {"input, target": "Tensor\n    Of one shape."}
+_PARAMETERS = {"input, target": "Tensor\n    Of the same shape."}
 
 _REDUCTIONS = ("none", "mean", "sum")
 _log_softmax, _cross_entropy, _nll_loss = operators.log_softmax, operators.cross_entropy, operators.nll_loss
@@ -38,7 +38,7 @@ def check_reduction(reduction, operation, known=_REDUCTIONS):
 
 
 def reduced(losses, reduction, operation):
-    """Return the mean or sum of the losses, or themselves; ValueError for another reduction."""
+    """Return the mean or sum of the losses, or the losses; raise ValueError for another reduction."""
     if reduction == "mean":
         return losses.mean()
     if reduction == "sum":
@@ -52,13 +52,13 @@ def _check_sizes(input, target, operation):
     as_tensor_argument(operation, "target", target)
     if input.shape != target.shape:
         warn_user(f"{operation}: input and target differ in shape and are broadcast (got {input.shape} and "
-                  f"{target.shape}), which is seldom what a loss should do. Give them one shape.")
+                  f"{target.shape}), which is probably a mistake. Reshape one of them.")
 
 
 def _weighted(losses, weight, reduction, operation):
-    """Compute weighted regression losses; the mean is a weighted one."""
+    """Reduce weighted losses; the mean is weighted."""
     if weight.shape != losses.shape:
-        raise ValueError(f"{operation}: expected one weight for each element (got {weight.shape} and "
+        raise ValueError(f"{operation}: weight must have the shape of the losses (got {weight.shape} and "
                          f"{losses.shape}).")
     total = reduced(losses * weight, "sum" if reduction == "mean" else reduction, operation)
     return total / weight.sum() if reduction == "mean" else total
@@ -72,12 +72,10 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", we
     Parameters
     ----------
     weight : Tensor, optional
-        Of the same shape; the mean divides by its sum.
+        Weight of each element; "mean" divides by their sum.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.mse_loss(cygrad.tensor([1.0, 3.0]), cygrad.zeros(2))
     tensor(5.)
     """
@@ -97,7 +95,7 @@ def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", wei
     Parameters
     ----------
     weight : Tensor, optional
-        Of the same shape; the mean divides by its sum.
+        Weight of each element; "mean" divides by their sum.
 
     Returns
     -------
@@ -106,8 +104,6 @@ def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", wei
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.l1_loss(cygrad.tensor([1.0, 4.0]), cygrad.zeros(2))
     tensor(2.5000)
     """
@@ -127,7 +123,7 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
     Parameters
     ----------
     beta : float, default 1.0
-        With 0 it is `l1_loss`.
+        0 is `l1_loss`.
 
     Raises
     ------
@@ -136,8 +132,6 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.smooth_l1_loss(cygrad.tensor([0.5, 4.0]), cygrad.zeros(2))
     tensor(1.8125)
     """
@@ -167,8 +161,6 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.huber_loss(cygrad.tensor([0.5, 4.0]), cygrad.zeros(2))
     tensor(1.8125)
     """
@@ -178,7 +170,7 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
     losses = _huber(input, target, delta)
     if weight is not None:
         if weight.shape != input.shape:
-            raise ValueError(f"huber_loss: expected one weight for each element (got {weight.shape} and "
+            raise ValueError(f"huber_loss: weight must have the shape of the losses (got {weight.shape} and "
                              f"{input.shape}).")
         losses = losses * weight
     return reduced(losses, reduction, "huber_loss")
@@ -192,14 +184,12 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
     Parameters
     ----------
     reduction : {"mean", "batchmean", "sum", "none"}
-        "batchmean" divides the sum by the size of the first dimension, as the definition wants it.
+        "batchmean" divides the sum by the batch size, which is the mathematical definition.
     log_target : bool, default False
-        Whether the target is given as a logarithm as well.
+        Whether `target` is a log-probability too.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> p, q = cygrad.tensor([0.5, 0.5]), cygrad.tensor([0.25, 0.75])
     >>> F.kl_div(q.log(), p, reduction="sum")
     tensor(0.1438)
@@ -209,15 +199,15 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
     if reduction == "batchmean":
         return losses.sum() / (input.size(0) if input.ndim else 1)
     if reduction == "mean":
-        warn_user("kl_div: reduction 'mean' divides by the number of elements, while the divergence is the sum "
-                  "of each distribution; 'batchmean' divides by the batch size alone.")
+        warn_user("kl_div: reduction 'mean' divides by the number of elements, but the divergence is a sum over each "
+                  "distribution. Use 'batchmean', which divides by the batch size.")
     return reduced(losses, reduction, "kl_div")
 
 
 @documented(_PARAMETERS)
 def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"):
     """
-    Compute the negative log-probability of the target class.
+    Compute the negative log-likelihood of the target class, given log-probabilities.
 
     Parameters
     ----------
@@ -228,7 +218,7 @@ def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, r
     weight : Tensor of shape (C,), optional
         Weight of each class; the mean divides by the sum of the weights of the targets.
     ignore_index : int, default -100
-        Targets of this value do not count.
+        Targets of this value are ignored.
 
     Raises
     ------
@@ -237,8 +227,6 @@ def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, r
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.nll_loss(cygrad.zeros(2, 4).log_softmax(1), cygrad.tensor([0, 3]))
     tensor(1.3863)
     """
@@ -251,7 +239,7 @@ def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, r
 def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean",
                   label_smoothing=0.0):
     """
-    Compute the negative log-probability of the target class, given unnormalized scores.
+    Compute the negative log-likelihood of the target class, given logits.
 
     Parameters
     ----------
@@ -262,20 +250,19 @@ def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-1
     weight : Tensor of shape (C,), optional
         Weight of each class; for classes, the mean divides by the sum of the weights of the targets.
     ignore_index : int, default -100
-        Targets of this value do not count.
+        Targets of this value are ignored.
     label_smoothing : float, default 0.0
-        How much of the target's probability is shared equally by all classes.
+        Part of the target probability that is distributed uniformly over all classes.
 
     Raises
     ------
     IndexError
         If a target is not a class.
     RuntimeError
-        If shapes or dtypes do not fit, or `label_smoothing` is not in [0, 1].
+        If shapes or dtypes do not match, or `label_smoothing` is not in [0, 1].
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.functional.cross_entropy(cygrad.tensor([[2.0, 0.0]]), cygrad.tensor([0]))
     tensor(0.1269)
     """
@@ -292,63 +279,61 @@ def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-1
     if not probabilities:
         return _cross_entropy(input, target, weight, ignore_index, reduction, label_smoothing)[0]
     if target.shape != as_tensor_argument("cross_entropy", "input", input).shape:
-        raise RuntimeError("cross_entropy: a floating point target holds probabilities and needs the shape of the "
-                           f"input (got {target.shape}, expected {input.shape}). Convert classes with .long().")
+        raise RuntimeError("cross_entropy: a floating point target holds class probabilities and must have the shape "
+                           f"of the input (got {target.shape}, expected {input.shape}). Convert classes with .long().")
     if ignore_index >= 0:
-        raise RuntimeError("cross_entropy: ignore_index is for targets that are classes, not probabilities "
+        raise RuntimeError("cross_entropy: ignore_index is not supported for class probabilities "
                            f"(got {ignore_index}).")
     return _of_probabilities(input, target, weight, reduction, label_smoothing)
 
 
 def _of_probabilities(input, target, weight, reduction, label_smoothing):
-    """Compute `cross_entropy` where the target is a distribution over the classes."""
+    """Compute `cross_entropy` for class probabilities."""
     classes = 1 if input.ndim > 1 else 0
     if input.ndim == 0:
-        raise RuntimeError("cross_entropy: the input needs a dimension for the classes (got shape ()).")
+        raise RuntimeError("cross_entropy: expected an input with a class dimension (got shape ()).")
     n_classes = input.shape[classes]
     if label_smoothing > 0:
         target = target * (1 - label_smoothing) + label_smoothing / n_classes
     terms = _log_softmax(input, classes) * target
     if weight is not None:
         if weight.shape != (n_classes,):
-            raise RuntimeError("cross_entropy: expected a weight for each of the "
-                               f"{n_classes} classes (got shape {weight.shape}).")
+            raise RuntimeError(f"cross_entropy: weight must have one element for each of the {n_classes} classes (got "
+                               f"shape {weight.shape}).")
         terms = terms * (weight.reshape(-1, *[1] * (input.ndim - 2)) if classes else weight)
     return reduced(-terms.sum(classes), reduction, "cross_entropy")
 
 
 def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
     """
-    Compute the negative log-probability of the target, one of two classes.
+    Compute the negative log-likelihood of binary targets, given probabilities.
 
     Parameters
     ----------
     input : Tensor
-        Probabilities of the class 1.
+        Probabilities of class 1.
     target : Tensor
         Of the same shape, in [0, 1].
     weight : Tensor, optional
         Weight of each element; must broadcast to the input.
     size_average, reduce : bool, optional
-        Old names for `reduction`.
+        Deprecated names of `reduction`.
     reduction : {"mean", "sum", "none"}
 
     Returns
     -------
     Tensor
-        Logarithms are bounded by -100 from below, so that the loss stays finite.
+        Logarithms are clamped to at least -100, so that the loss is finite.
 
     Raises
     ------
     ValueError
         If the shapes differ.
     RuntimeError
-        If an element of the input is not a probability.
+        If an element of the input is not in [0, 1].
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.binary_cross_entropy(cygrad.tensor([0.5, 0.9]), cygrad.tensor([1.0, 1.0]))
     tensor(0.3993)
     """
@@ -359,7 +344,7 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
         raise ValueError(f"binary_cross_entropy: the target must have the shape of the input (got {target.shape}, "
                          f"expected {input.shape}).")
     if not ((input >= 0) & (input <= 1)).all().item():
-        raise RuntimeError("binary_cross_entropy: the input holds probabilities, from 0 to 1 (got others). "
+        raise RuntimeError("binary_cross_entropy: all elements of input should be between 0 and 1 (got others). "
                            "Use binary_cross_entropy_with_logits for unnormalized scores.")
     losses = _bce(input, target)
     return reduced(losses if weight is None else losses * weight, reduction, "binary_cross_entropy")
@@ -389,8 +374,6 @@ def binary_cross_entropy_with_logits(input, target, weight=None, size_average=No
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.binary_cross_entropy_with_logits(cygrad.tensor([0.0, 2.0]), cygrad.tensor([1.0, 1.0]))
     tensor(0.4100)
     """
@@ -398,7 +381,7 @@ def binary_cross_entropy_with_logits(input, target, weight=None, size_average=No
     as_tensor_argument("binary_cross_entropy_with_logits", "input", input)
     as_tensor_argument("binary_cross_entropy_with_logits", "target", target)
     if input.shape != target.shape:
-        raise ValueError("binary_cross_entropy_with_logits: expected a target for each element of the input "
+        raise ValueError("binary_cross_entropy_with_logits: the target must have the shape of the input "
                          f"(got {target.shape}, expected {input.shape}).")
     losses = _bce_unweighted(input, target) if pos_weight is None else _bce_with_logits(input, target, pos_weight)
     return reduced(losses if weight is None else losses * weight, reduction, "binary_cross_entropy_with_logits")

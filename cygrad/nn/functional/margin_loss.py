@@ -1,4 +1,4 @@
-"""Margin losses: zero where scores are right by a margin."""
+"""Margin losses."""
 
 import cygrad
 from cygrad._core.graph.user_warnings import warn_user
@@ -28,13 +28,11 @@ def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=No
     input : Tensor
         Distances.
     target : Tensor
-        1 for what belongs together and -1 for what does not; broadcasts to the input.
+        1 for similar and -1 for dissimilar pairs; broadcasts to the input.
     margin : float, default 1.0
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.hinge_embedding_loss(cygrad.tensor([0.5, 0.2]), cygrad.tensor([1.0, -1.0]))
     tensor(0.6500)
     """
@@ -57,8 +55,6 @@ def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="m
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.soft_margin_loss(cygrad.zeros(2), cygrad.tensor([1.0, -1.0]))
     tensor(0.6931)
     """
@@ -76,13 +72,11 @@ def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, red
     Parameters
     ----------
     input1, input2, target : Tensor
-        Scores, and 1 or -1; of as many dimensions.
+        Scores, and 1 or -1; with the same number of dimensions.
     margin : float, default 0
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.margin_ranking_loss(cygrad.tensor([2.0, 0.0]), cygrad.tensor([0.5, 0.5]), cygrad.ones(2), margin=1.0)
     tensor(0.7500)
     """
@@ -90,7 +84,7 @@ def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, red
     for name, tensor in (("input1", input1), ("input2", input2), ("target", target)):
         as_tensor_argument("margin_ranking_loss", name, tensor)
     if not input1.ndim == input2.ndim == target.ndim:
-        raise RuntimeError("margin_ranking_loss: expected tensors with one number of dimensions (got shapes "
+        raise RuntimeError("margin_ranking_loss: all tensors must have the same number of dimensions (got shapes "
                            f"{tuple(input1.shape)}, {tuple(input2.shape)} and {tuple(target.shape)}).")
     return reduced(cygrad.clamp_min(margin - target * (input1 - input2), 0), reduction, "margin_ranking_loss")
 
@@ -108,8 +102,6 @@ def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, r
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> a, b = cygrad.tensor([[1.0, 0.0]]), cygrad.tensor([[0.0, 1.0]])
     >>> F.cosine_embedding_loss(a, b, cygrad.tensor([1.0]))
     tensor(1.)
@@ -132,7 +124,7 @@ def _check_margin(operation, margin, anchor, positive, negative):
     for name, tensor in (("anchor", anchor), ("positive", positive), ("negative", negative)):
         as_tensor_argument(operation, name, tensor)
     if not anchor.ndim == positive.ndim == negative.ndim:
-        raise RuntimeError(f"{operation}: anchor, positive and negative must have one number of dimensions (got "
+        raise RuntimeError(f"{operation}: anchor, positive and negative must have the same number of dimensions (got "
                            f"{anchor.ndim}, {positive.ndim} and {negative.ndim}).")
 
 
@@ -147,17 +139,14 @@ def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2, eps=1e-6, s
     anchor, positive, negative : Tensor of shape (N, D) or (D,)
     margin : float, default 1.0
     p : float, default 2
-        Which norm the distance is.
+        Order of the norm.
     eps : float, default 1e-6
         As in `pairwise_distance`.
     swap : bool, default False
-        Whether the distance of positive and negative is taken where it is less than that of anchor and negative
-        (Balntas et al., 2016).
+        Whether ``d(positive, negative)`` replaces ``d(anchor, negative)`` where it is smaller (Balntas et al., 2016).
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.triplet_margin_loss(cygrad.zeros(1, 2), cygrad.ones(1, 2), cygrad.tensor([[3.0, 4.0]]))
     tensor(0.)
     """
@@ -177,15 +166,13 @@ def triplet_margin_with_distance_loss(anchor, positive, negative, *, distance_fu
     ----------
     anchor, positive, negative : Tensor
     distance_function : function of two tensors, optional
-        `pairwise_distance` if left out.
+        `pairwise_distance` by default.
     margin : float, default 1.0
     swap : bool, default False
-        Whether the distance of positive and negative is taken where it is less than that of anchor and negative.
+        Whether ``d(positive, negative)`` replaces ``d(anchor, negative)`` where it is smaller.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.triplet_margin_with_distance_loss(cygrad.zeros(1, 2), cygrad.ones(1, 2), cygrad.tensor([[1.0, 1.5]]))
     tensor(0.6114)
     """
@@ -202,13 +189,13 @@ def _triplet(distance, anchor, positive, negative, margin, swap, reduction, oper
 
 
 def _as_rows(operation, input, target, one_class):
-    """Return scores (N, C), targets (N,) or (N, C), and whether there was no N."""
+    """Return scores (N, C), targets (N,) or (N, C), and whether the batch dimension was added."""
     as_tensor_argument(operation, "input", input)
     as_tensor_argument(operation, "target", target)
     single = input.ndim < 2
     rows = input.reshape(1, input.numel()) if single else input
     if rows.ndim != 2 or rows.shape[1] == 0:
-        raise RuntimeError(f"{operation}: the input is a vector or a matrix, its last dimension that of classes (got "
+        raise RuntimeError(f"{operation}: expected input of shape (N, C) or (C,) (got "
                            f"{tuple(input.shape)}).")
     expected = rows.shape[:1] if one_class else rows.shape
     if single and target.ndim < 2 and target.numel() == (1 if one_class else rows.shape[1]):
@@ -231,28 +218,26 @@ def _as_rows(operation, input, target, one_class):
 @documented(returns=_RETURNED)
 def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=None, reduce=None, reduction="mean"):
     """
-    The mean over classes of ``max(0, margin - (score of the right class - score))**p``, the right one left out.
+    Compute the mean over the other classes of ``max(0, margin - (score of the target class - score))**p``.
 
     Parameters
     ----------
     input : Tensor of shape (N, C) or (C,)
         Scores.
     target : Tensor of shape (N,) or ()
-        Right classes, int64.
+        Target classes, int64.
     p : {1, 2}
     margin : float, default 1.0
     weight : Tensor of shape (C,), optional
-        Weight of each right class.
+        Weight of each target class.
 
     Raises
     ------
     RuntimeError, ValueError
-        For another `p`, or shapes and classes that do not fit.
+        If `p` is invalid, shapes do not match, or a target is out of range.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.multi_margin_loss(cygrad.tensor([[0.1, 0.2, 0.8]]), cygrad.tensor([2]))
     tensor(0.2333)
     """
@@ -279,24 +264,23 @@ def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=
 @documented(returns=_RETURNED)
 def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
     """
-    For samples with several right classes: the sum of ``max(0, 1 - (score of a right class - score))``, divided by C.
+    Compute, for samples with several target classes, the sum of ``max(0, 1 - (score of a target class - score))`` over
+    C.
 
     Parameters
     ----------
     input : Tensor of shape (N, C) or (C,)
         Scores.
     target : Tensor of the same shape
-        Right classes, int64; what follows a -1 does not count.
+        Target classes, int64; those after the first -1 are ignored.
 
     Raises
     ------
     RuntimeError
-        For shapes or classes that do not fit.
+        If shapes do not match, or a target is out of range.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.multilabel_margin_loss(cygrad.tensor([[0.1, 0.2, 0.4, 0.8]]), cygrad.tensor([[3, 0, -1, 1]]))
     tensor(0.8500)
     """
@@ -304,7 +288,7 @@ def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduct
     check_reduction(reduction, "multilabel_margin_loss")
     rows, classes, single = _as_rows("multilabel_margin_loss", input, target, False)
     counts = (classes >= 0).long().cumprod(1)
-    classes = classes * counts                               # class 0, where there is none, with a count of 0
+    classes = classes * counts                               # ignored targets are class 0 with count 0
     right = cygrad.zeros(rows.shape, dtype=cygrad.int64).scatter_add(1, classes, counts) > 0
     short = cygrad.relu(1 - rows.gather(1, classes).unsqueeze(2) + rows.unsqueeze(1))
     short = short.masked_fill(right.unsqueeze(1) | (counts == 0).unsqueeze(2), 0)
@@ -320,13 +304,11 @@ def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, r
     Parameters
     ----------
     input, target : Tensor of shape (N, C) or (C,)
-        Scores, and 1 for right classes, else 0.
+        Logits, and 1 for target classes, else 0.
     weight : Tensor of shape (C,), optional
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.multilabel_soft_margin_loss(cygrad.zeros(1, 3), cygrad.tensor([[1.0, 0.0, 1.0]]))
     tensor(0.6931)
     """
@@ -334,7 +316,7 @@ def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, r
     as_tensor_argument("multilabel_soft_margin_loss", "input", input)
     as_tensor_argument("multilabel_soft_margin_loss", "target", target)
     if input.ndim == 0:
-        raise IndexError("multilabel_soft_margin_loss: input needs a dimension of classes (got shape ()).")
+        raise IndexError("multilabel_soft_margin_loss: expected input with a class dimension (got shape ()).")
     if input.shape != target.shape:
         warn_user(f"multilabel_soft_margin_loss: input and target differ in shape (got {tuple(input.shape)} and "
                   f"{tuple(target.shape)}).")

@@ -1,4 +1,4 @@
-"""Normalization: over channels, rows, groups and neighboring channels."""
+"""Normalization layers as functions."""
 
 import cygrad
 from cygrad._core.dispatch.tangents import paused, tangent
@@ -17,12 +17,12 @@ _batch_norm, _layer_norm, _rms_norm = (getattr(operators, name) for name in ("ba
 
 
 def _per_channel(values, input):
-    """Return one value for each channel, in a shape that broadcasts over images."""
+    """Reshape values of channels so that they broadcast with the input."""
     return values.reshape((1, -1) + (1,) * (input.ndim - 2))
 
 
 def _check_channels(operation, channels, **parameters):
-    """Check for one element for each channel."""
+    """Check that each parameter has one element for each channel."""
     for name, values in parameters.items():
         if values is not None and values.numel() != channels:
             raise RuntimeError(f"{operation}: {name} should contain {channels} elements, one for each channel (got "
@@ -30,14 +30,14 @@ def _check_channels(operation, channels, **parameters):
 
 
 def _check_tangents(operation, **statistics):
-    """Check that running statistics do not require grad."""
+    """Check that running statistics have no tangent."""
     for name, running in statistics.items():
         if running is not None and tangent(running) is not None:
             raise RuntimeError(f"{operation}: {name} cannot have a tangent (got a dual tensor). Pass the primal.")
 
 
 def _update(running, batch, momentum):
-    """Move a running statistic towards that of a batch, in place."""
+    """Update a running statistic by that of a batch, in place."""
     if running is not None:
         with cygrad.no_grad(), paused():
             running.mul_(1 - momentum).add_(batch.to(running.dtype) * momentum)
@@ -46,36 +46,34 @@ def _update(running, batch, momentum):
 @documented(_PARAMETERS, returns=_RETURNED)
 def batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
     """
-    Normalize each channel by its mean and deviation (Ioffe and Szegedy, 2015).
+    Normalize each channel by its mean and standard deviation (Ioffe and Szegedy, 2015).
 
     Parameters
     ----------
     input : Tensor
         Floating point, of shape (batch, channels, ...).
     running_mean, running_var : Tensor or None
-        One element for each channel. In training they move towards the statistics of the batch, in place; otherwise
-        they are used in their place.
+        One element for each channel. Training updates them in place; evaluation normalizes by them.
     weight, bias : Tensor, optional
-        A factor and a summand for each channel.
+        Scale and shift of each channel.
     training : bool, default False
-        Whether the statistics are those of the batch.
+        Whether to normalize by the statistics of the batch.
     momentum : float, default 0.1
-        Weight of the batch in the running statistics. Their variance is the unbiased one.
+        Weight of the batch in the running statistics, whose variance is unbiased.
 
     Raises
     ------
     ValueError
-        In training, if there is only one value for each channel.
+        If `training` and there is only one value for each channel.
     RuntimeError
-        If sizes do not fit, or running statistics are missing.
+        If sizes do not match, or running statistics are missing.
 
     Notes
     -----
-    Derivative: in training that of mean and deviation included; of any order.
+    Derivative: in training, through the mean and standard deviation too.
 
     Examples
     --------
-    >>> import cygrad
     >>> x = cygrad.tensor([[1.0, 10.0], [3.0, 30.0]])
     >>> cygrad.nn.functional.batch_norm(x, None, None, training=True, eps=0.0)
     tensor([[-1., -1.],
@@ -86,12 +84,13 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
     except AttributeError:
         as_tensor_argument("batch_norm", "input", input)
         raise
-    if rank < 2 and rank and not input.numel():           # empty, but with the right shape
+    if rank < 2 and rank and not input.numel():           # empty
         for part, combine in ((weight, cygrad.mul), (bias, cygrad.add)):
             input = input if part is None else combine(input, part[0])
         return input.clone()
     if rank < 2:
-        raise RuntimeError(f"batch_norm: the input has too few dimensions (got shape {input.shape}, expected (batch, "
+        raise RuntimeError(f"batch_norm: expected input with at least two dimensions (got shape {input.shape}, "
+                           "expected (batch, "
                            "channels, ...)).")
     channels = input.shape[1]
     _check_channels("batch_norm", channels, running_mean=running_mean, running_var=running_var, weight=weight,
@@ -123,15 +122,15 @@ def _with_statistics(input, mean, variance, weight, bias, eps):
     shift = -mean.to(input.dtype) * scale
     if bias is not None:
         shift = shift + bias
-    # One pass over the images: factors of channels are computed before.
+    # One pass over the input, with scale and shift of each channel.
     return cygrad.addcmul(_per_channel(shift, input), input, _per_channel(scale, input))
 
 
 def _row_dimensions(operation, input, normalized_shape, **parameters):
-    """Return how many dimensions a row has."""
+    """Return the number of normalized dimensions."""
     shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
     if not shape:
-        raise RuntimeError(f"{operation}: normalized_shape must name a dimension or more (got {shape}).")
+        raise RuntimeError(f"{operation}: normalized_shape must have at least one dimension (got {shape}).")
     try:
         found = tuple(input.shape[-len(shape):])
     except AttributeError:
@@ -150,7 +149,7 @@ def _row_dimensions(operation, input, normalized_shape, **parameters):
 @documented(_PARAMETERS, returns=_RETURNED)
 def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
     """
-    Normalize the last dimensions by their mean and deviation (Ba, Kiros and Hinton, 2016).
+    Normalize the last dimensions by their mean and standard deviation (Ba, Kiros and Hinton, 2016).
 
     Parameters
     ----------
@@ -159,20 +158,19 @@ def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
     normalized_shape : sequence of int
         The sizes of the last dimensions, which are normalized together.
     weight, bias : Tensor, optional
-        A factor and a summand for each of their elements.
+        Scale and shift of each element, of shape `normalized_shape`.
 
     Raises
     ------
     RuntimeError
-        If shapes or types do not fit.
+        If shapes or dtypes do not match.
 
     Notes
     -----
-    Derivative: that of mean and deviation included; of any order.
+    Derivative: through the mean and standard deviation too.
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.functional.layer_norm(cygrad.tensor([[1.0, 3.0], [10.0, 30.0]]), (2,), eps=0.0)
     tensor([[-1.,  1.],
             [-1.,  1.]])
@@ -184,7 +182,7 @@ def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
 @documented(_PARAMETERS, returns=_RETURNED)
 def rms_norm(input, normalized_shape, weight=None, eps=None):
     """
-    Divide the last dimensions by the root of the mean of their squares (Zhang and Sennrich, 2019).
+    Divide the last dimensions by their root mean square (Zhang and Sennrich, 2019).
 
     Parameters
     ----------
@@ -193,22 +191,21 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
     normalized_shape : sequence of int
         The sizes of the last dimensions, which are normalized together.
     weight : Tensor, optional
-        A factor for each of their elements.
+        Scale of each element, of shape `normalized_shape`.
     eps : float, optional
-        Added to the mean; if not given, the distance of 1 to the next number of this type.
+        Added to the mean of squares; the machine epsilon by default.
 
     Raises
     ------
     RuntimeError
-        If shapes do not fit; NotImplementedError for integers.
+        If shapes do not match; NotImplementedError for integers.
 
     Notes
     -----
-    Derivative: that of the root included; of any order.
+    Derivative: through the root mean square too.
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.functional.rms_norm(cygrad.tensor([[1.0, 7.0]]), (2,))
     tensor([[0.2000, 1.4000]])
     """
@@ -226,32 +223,31 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
 @documented(_PARAMETERS, returns=_RETURNED)
 def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
     """
-    Normalize groups of channels by their mean and deviation, image by image (Wu and He, 2018).
+    Normalize groups of channels of each sample by their mean and standard deviation (Wu and He, 2018).
 
     Parameters
     ----------
     input : Tensor
         Floating point, of shape (batch, channels, ...).
     num_groups : int
-        Into how many groups the channels are divided.
+        Number of groups of channels.
     weight, bias : Tensor, optional
-        A factor and a summand for each channel.
+        Scale and shift of each channel.
 
     Raises
     ------
     RuntimeError
-        If shapes or types do not fit, or the channels cannot be divided.
+        If shapes or dtypes do not match, or num_groups does not divide the channels.
     ValueError
         If there is only one value in each group.
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.functional.group_norm(cygrad.tensor([[1.0, 3.0, 10.0, 30.0]]), 2, eps=0.0)
     tensor([[-1.,  1., -1.,  1.]])
     """
     if input.ndim < 2:
-        raise RuntimeError(f"group_norm: the input needs two dimensions or more (got {input.ndim}).")
+        raise RuntimeError(f"group_norm: expected input with at least two dimensions (got {input.ndim}).")
     batch, channels = input.shape[:2]
     if num_groups < 1 or channels % num_groups:
         raise RuntimeError(f"group_norm: num_groups must divide the channels (got input "
@@ -268,7 +264,7 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
 
 
 def _normalize_groups(rows, weight, bias, eps):
-    """Normalize rows of shape (batch, groups, channels of a group, elements), with parameters of channels."""
+    """Normalize rows of shape (batch, groups, channels of a group, elements) with parameters for each channel."""
     shape = (*rows.shape[1:3], 1)
     return _layer_norm(rows, None if weight is None else weight.reshape(shape), None if bias is None else
                        bias.reshape(shape), 2, eps)
@@ -278,16 +274,16 @@ def _normalize_groups(rows, weight, bias, eps):
 def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True,
                   momentum=0.1, eps=1e-5):
     """
-    Normalize each channel of each image by its mean and deviation (Ulyanov, Vedaldi and Lempitsky, 2016).
+    Normalize each channel of each sample by its mean and standard deviation (Ulyanov, Vedaldi and Lempitsky, 2016).
 
     Parameters
     ----------
     input : Tensor
         Floating point, of shape (batch, channels, ...).
     running_mean, running_var : Tensor, optional
-        One element for each channel: averages of the statistics of images, updated in place.
+        One element for each channel, updated in place.
     weight, bias : Tensor, optional
-        A factor and a summand for each channel.
+        Scale and shift of each channel.
     use_input_stats : bool, default True
         If False, the running statistics are used.
     momentum : float, default 0.1
@@ -296,19 +292,19 @@ def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=
     Raises
     ------
     ValueError
-        If an image has only one element in each channel.
+        If a channel of a sample has only one element.
     RuntimeError
-        If sizes do not fit, or running statistics are missing.
+        If sizes do not match, or running statistics are missing.
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.functional.instance_norm(cygrad.tensor([[[1.0, 3.0], [10.0, 30.0]]]), eps=0.0)
     tensor([[[-1.,  1.],
              [-1.,  1.]]])
     """
     if input.ndim < 2:
-        raise RuntimeError(f"instance_norm: the input has too few dimensions (got shape {input.shape}, expected "
+        raise RuntimeError(f"instance_norm: expected input with at least two dimensions (got shape {input.shape}, "
+                           "expected "
                            "(batch, channels, ...)).")
     batch, channels = input.shape[:2]
     _check_channels("instance_norm", channels, running_mean=running_mean, running_var=running_var, weight=weight,
@@ -341,7 +337,7 @@ def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
     input : Tensor
         Of shape (batch, channels, length, ...).
     size : int
-        How many channels are averaged.
+        Number of channels that are averaged.
     alpha, beta, k : float, default 1e-4, 0.75 and 1.0
 
     Raises
@@ -355,14 +351,12 @@ def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.functional.local_response_norm(cygrad.ones(1, 2, 1), 2, alpha=6.0, beta=1.0)
     tensor([[[0.2500],
              [0.1429]]])
     """
     if input.ndim < 3:
-        raise ValueError(f"local_response_norm: the input needs three dimensions or more (got {input.ndim} "
-                         "dimensions).")
+        raise ValueError(f"local_response_norm: expected input with at least three dimensions (got {input.ndim}).")
     if input.dtype is cygrad.bool:
         raise NotImplementedError("local_response_norm: not implemented for bool. Convert with to() first.")
     if input.numel() == 0:

@@ -1,4 +1,4 @@
-"""Patches of images as columns of matrices, and back."""
+"""Patches of images: `unfold` (im2col) and `fold` (col2im)."""
 
 from cygrad._core.table.operator import operators
 from cygrad.composite.out_forms import as_tensor_argument
@@ -10,7 +10,7 @@ _unfold, _fold = operators.im2col, operators.col2im
 
 def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
     """
-    Extract patches of images as columns of matrices.
+    Extract patches of images as columns of matrices (im2col).
 
     Parameters
     ----------
@@ -19,11 +19,11 @@ def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
     kernel_size : int or tuple of two
         Size of a patch.
     dilation : int or tuple of two, default 1
-        Distance of the elements of a patch.
+        Spacing of the elements of a patch.
     padding : int or tuple of two, default 0
         Zeros around the image.
     stride : int or tuple of two, default 1
-        Distance of patches.
+        Step between patches.
 
     Returns
     -------
@@ -33,7 +33,7 @@ def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
     Raises
     ------
     RuntimeError
-        If the input has a wrong number of dimensions, or no patch fits.
+        If the number of dimensions is wrong, or the image is smaller than a patch.
 
     Notes
     -----
@@ -41,7 +41,6 @@ def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.functional.unfold(cygrad.arange(4.0).reshape(1, 2, 2), (1, 2))
     tensor([[0., 2.],
             [1., 3.]])
@@ -54,7 +53,7 @@ def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
 
 def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
     """
-    Sum columns of matrices as patches of images: the transpose of `unfold`.
+    Sum columns of matrices into patches of images (col2im): the transpose of `unfold`.
 
     Parameters
     ----------
@@ -73,7 +72,7 @@ def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
     Raises
     ------
     RuntimeError
-        If the sizes do not fit.
+        If sizes do not match.
 
     Notes
     -----
@@ -81,7 +80,6 @@ def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.functional.fold(cygrad.ones(4, 2), (2, 3), 2)
     tensor([[[1., 2., 1.],
              [1., 2., 1.]]])

@@ -17,18 +17,18 @@ hardsigmoid, hardswish = (with_inplace(name)[0] for name in ("hardsigmoid", "har
 
 
 def celu_(input, alpha=1.0):
-    """`celu` written into its input."""
+    """Apply `celu` in place."""
     return celu(input, alpha, inplace=True)
 
 
 def hardtanh_(input, min_val=-1.0, max_val=1.0):
-    """`hardtanh` written into its input."""
+    """Apply `hardtanh` in place."""
     return hardtanh(input, min_val, max_val, inplace=True)
 
 
 def softshrink(input, lambd=0.5, *, out=None):
     """
-    Move each element towards 0 by `lambd`, but not beyond.
+    Move each element towards 0 by `lambd`; elements nearer to 0 become 0.
 
     Parameters
     ----------
@@ -36,17 +36,15 @@ def softshrink(input, lambd=0.5, *, out=None):
     lambd : float, default 0.5
         Not negative.
     out : Tensor, optional
-        Where the result is written.
+        Tensor that the result is written to.
 
     Returns
     -------
     Tensor
-        Derivative 0 at the bends.
+        Derivative 0 at ``±lambd``.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.softshrink(cygrad.tensor([-1.0, 0.2, 2.0]))
     tensor([-0.5000,  0.0000,  1.5000])
     """
@@ -56,7 +54,7 @@ def softshrink(input, lambd=0.5, *, out=None):
 
 
 def once_each(input):
-    """Return a view of a tensor that has each element once, without expanded dimensions."""
+    """Return a view without expanded dimensions, so that each element occurs once."""
     repeated = [size > 1 and step == 0 for size, step in zip(input.shape, input.stride(), strict=True)]
     if not any(repeated):
         return input
@@ -76,7 +74,7 @@ def threshold(input, threshold, value, inplace=False):
     ----------
     input : Tensor
     threshold, value : number
-        The value is cut to an integer for integers.
+        `value` is truncated for integer inputs.
     inplace : bool, default False
         Write the result into `input`.
 
@@ -87,8 +85,6 @@ def threshold(input, threshold, value, inplace=False):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.threshold(cygrad.tensor([0.2, 1.0]), 0.5, 9.0)
     tensor([9., 1.])
     """
@@ -105,7 +101,7 @@ _into_input = threshold
 
 
 def threshold_(input, threshold, value):
-    """`threshold` written into its input."""
+    """Apply `threshold` in place."""
     return _into_input(input, threshold, value, inplace=True)
 
 
@@ -128,22 +124,21 @@ def prelu(input, weight):
     Raises
     ------
     RuntimeError
-        If the number of slopes is not that of the channels, or types differ.
+        If the number of slopes is neither 1 nor the number of channels, or dtypes differ.
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.functional.prelu(cygrad.tensor([[-1.0, -1.0]]), cygrad.tensor([0.5, 0.25]))
     tensor([[-0.5000, -0.2500]])
     """
     as_tensor_argument("prelu", "input", input)
     if as_tensor_argument("prelu", "weight", weight).dtype != input.dtype:
-        raise RuntimeError(f"prelu: input and weight must have one type (got {input.dtype} and {weight.dtype}). "
+        raise RuntimeError(f"prelu: input and weight must have the same dtype (got {input.dtype} and {weight.dtype}). "
                            "Convert one with to().")
     if weight.numel() != 1 or (weight.ndim > 1 and weight.ndim != input.ndim):
         channels = input.shape[1] if input.ndim > 1 else 1
         if input.ndim == 0 or weight.ndim != 1 or weight.numel() != channels:
-            raise RuntimeError(f"prelu: the number of slopes must be 1 or that of the channels (got shape "
+            raise RuntimeError(f"prelu: expected one slope, or one for each channel (got shape "
                                f"{tuple(weight.shape)}, expected ({channels},)).")
         weight = weight.reshape(1, channels, *(1,) * (input.ndim - 2)) if input.ndim > 1 else weight
     elif input.ndim == 0:
@@ -177,8 +172,6 @@ def rrelu(input, lower=1 / 8, upper=1 / 3, training=False, inplace=False):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.rrelu(cygrad.tensor([-1.0, 2.0]))
     tensor([-0.2292,  2.0000])
     """
@@ -195,5 +188,5 @@ def rrelu(input, lower=1 / 8, upper=1 / 3, training=False, inplace=False):
 
 
 def rrelu_(input, lower=1 / 8, upper=1 / 3, training=False):
-    """`rrelu` written into its input."""
+    """Apply `rrelu` in place."""
     return rrelu(input, lower, upper, training, inplace=True)

@@ -1,4 +1,4 @@
-"""Pooling of sequences, images and volumes, and its inverse."""
+"""Pooling and unpooling."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ def _max(n, input, kernel_size, stride, padding, dilation, ceil_mode, return_ind
 
 
 def _stride(stride, kernel_size):
-    """Return the stride; by default that of adjacent windows."""
+    """Return the stride; the kernel size by default."""
     return kernel_size if stride is None or stride == () or stride == [] else stride
 
 
@@ -34,13 +34,13 @@ def _average(n, input, kernel_size, stride, padding, ceil_mode, count_include_pa
 
 
 def _power_average(n, input, norm_type, kernel_size, stride, ceil_mode):
-    """Average powers and multiply by the size of the window: a sum."""
+    """Compute the p-norm of each window: sum powers as an average times the window size."""
     kernel_size = spread(kernel_size, n, f"lp_pool{n}d", "kernel_size")
     if norm_type == 0:
         raise ValueError(f"lp_pool{n}d: norm_type must not be zero (got {norm_type}).")
     scale: Any = 1
     if input.is_floating_point() and input.numel():
-        # Scale by a power of two, which is exact, so that powers do not overflow.
+        # Scale by a power of two, which is exact, to avoid overflow.
         largest = cygrad.amax(cygrad.abs(input.detach()))
         scale = cygrad.where((largest > 0) & cygrad.isfinite(largest), largest, 1)
         scale = cygrad.ldexp(cygrad.ones_like(scale), cygrad.frexp(scale).exponent - 1)
@@ -70,8 +70,8 @@ def _unpool(n, input, indices, kernel_size, stride, padding, output_size):
                          f"{len(sizes)}).")
     for size, wanted, step in zip(sizes, usual, stride, strict=True):
         if output_size is not None and not wanted - step < size < wanted + step:
-            raise ValueError(f"{operation}: invalid output_size (got {sizes}, expected {usual}, each up to less than "
-                             f"the stride {list(stride)} more or less).")
+            raise ValueError(f"{operation}: invalid output_size (got {sizes}, expected {usual}, each within less than "
+                             f"the stride {list(stride)}).")
     if min(sizes) < 0:
         raise RuntimeError(f"{operation}: the output size is too small (got {sizes}).")
     return in_order_of(input, _max_unpool(input, indices, (*input.shape[:-n], *sizes), n))
@@ -91,30 +91,29 @@ def max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
     input : Tensor
         Real, of shape (batch, channels, length) or (channels, length).
     kernel_size : int or tuple
-        Elements of a window.
+        Size of a window.
     stride : int or tuple, optional
-        Distance of windows; their size if not given.
+        Step between windows; the kernel size by default.
     padding : int or tuple, default 0
-        Places added at both ends, at most half of the kernel size; they are never the largest.
+        Implicit -inf padding at both ends, at most half of the kernel size.
     dilation : int or tuple, default 1
-        Distance of the elements of a window.
+        Spacing of the elements of a window.
     ceil_mode : bool, default False
-        Whether a last window that sticks out counts.
+        Whether windows that exceed the end of the input count.
     return_indices : bool, default False
         Whether the indices of the maxima are returned as well, for `max_unpool1d`.
 
     Raises
     ------
     RuntimeError
-        If the input has a wrong number of dimensions, or there is no window.
+        If the number of dimensions is wrong, or the output is empty.
 
     Notes
     -----
-    Derivative: 1 for the largest element of a window, the first if there are several. nan counts as the largest.
+    Derivative: 1 for the first maximum of a window. nan is the maximum.
 
     Examples
     --------
-    >>> import cygrad
     >>> x = cygrad.tensor([[1.0, 3.0, 2.0, 0.0]])
     >>> cygrad.nn.functional.max_pool1d(x, 2, return_indices=True)
     (tensor([[3., 2.]]), tensor([[1, 2]]))
@@ -126,7 +125,7 @@ def max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
 @documented(returns=_RETURNED)
 def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
     """
-    Return the maximum of each window of an image; options as for `max_pool1d`, numbers or pairs of them.
+    Return the maximum of each window of an image; options as for `max_pool1d`.
 
     Parameters
     ----------
@@ -137,11 +136,10 @@ def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
 
     Notes
     -----
-    Derivative: 1 for the largest element of a window, the first if there are several. nan counts as the largest.
+    Derivative: 1 for the first maximum of a window. nan is the maximum.
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.functional.max_pool2d(cygrad.arange(16.0).reshape(1, 4, 4), 2)
     tensor([[[ 5.,  7.],
              [13., 15.]]])
@@ -154,7 +152,7 @@ def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
 @documented(returns=_RETURNED)
 def max_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
     """
-    Return the maximum of each window of a volume; options as for `max_pool1d`, numbers or three of them.
+    Return the maximum of each window of a volume; options as for `max_pool1d`.
 
     Parameters
     ----------
@@ -165,7 +163,6 @@ def max_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.functional.max_pool3d(cygrad.arange(8.0).reshape(1, 2, 2, 2), 2)
     tensor([[[[7.]]]])
     """
@@ -179,8 +176,6 @@ def max_pool1d_with_indices(input, kernel_size, stride=None, padding=0, dilation
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.max_pool1d_with_indices(cygrad.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
     (tensor([[3., 2.]]), tensor([[1, 2]]))
     """
@@ -194,8 +189,6 @@ def max_pool2d_with_indices(input, kernel_size, stride=None, padding=0, dilation
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> values, indices = F.max_pool2d_with_indices(cygrad.arange(16.0).reshape(1, 4, 4), 2)
     >>> indices
     tensor([[[ 5,  7],
@@ -212,8 +205,6 @@ def max_pool3d_with_indices(input, kernel_size, stride=None, padding=0, dilation
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> values, indices = F.max_pool3d_with_indices(cygrad.arange(8.0).reshape(1, 2, 2, 2), 2)
     >>> indices
     tensor([[[[7]]]])
@@ -224,7 +215,7 @@ def max_pool3d_with_indices(input, kernel_size, stride=None, padding=0, dilation
 @documented()
 def max_unpool1d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
     """
-    Invert `max_pool1d`: put the elements at the indices of the maxima, zeros elsewhere.
+    Invert `max_pool1d` partially: write the elements to the indices of the maxima, and zeros elsewhere.
 
     Parameters
     ----------
@@ -233,24 +224,23 @@ def max_unpool1d(input, indices, kernel_size, stride=None, padding=0, output_siz
     indices : Tensor
         Of the same shape, int64: indices into the result.
     kernel_size, stride, padding : int or tuple
-        Of the pooling that is undone.
+        As for `max_pool1d`.
     output_size : sequence of int, optional
-        The size of the result, where several sizes give the same after pooling.
+        Size of the result, because several sizes have the same pooled size.
 
     Raises
     ------
     RuntimeError
         If an index is out of bounds.
     ValueError
-        If `output_size` does not fit.
+        If `output_size` is out of range.
 
     Notes
     -----
-    Derivative: the gradient at those indices. Of several elements with one index, the last is written.
+    Derivative: the gradient at the indices. The last element with an index is written.
 
     Examples
     --------
-    >>> import cygrad
     >>> values, places = cygrad.nn.functional.max_pool1d(cygrad.tensor([[1.0, 3.0, 2.0, 0.0]]), 2, return_indices=True)
     >>> cygrad.nn.functional.max_unpool1d(values, places, 2)
     tensor([[0., 3., 2., 0.]])
@@ -261,7 +251,7 @@ def max_unpool1d(input, indices, kernel_size, stride=None, padding=0, output_siz
 @documented()
 def max_unpool2d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
     """
-    Invert `max_pool2d`: put the elements at the indices of the maxima; see `max_unpool1d`.
+    Invert `max_pool2d` partially; see `max_unpool1d`.
 
     Parameters
     ----------
@@ -274,8 +264,6 @@ def max_unpool2d(input, indices, kernel_size, stride=None, padding=0, output_siz
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> values, indices = F.max_pool2d_with_indices(cygrad.arange(4.0).reshape(1, 2, 2), 2)
     >>> F.max_unpool2d(values, indices, 2)
     tensor([[[0., 0.],
@@ -287,7 +275,7 @@ def max_unpool2d(input, indices, kernel_size, stride=None, padding=0, output_siz
 @documented()
 def max_unpool3d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
     """
-    Invert `max_pool3d`: put the elements at the indices of the maxima; see `max_unpool1d`.
+    Invert `max_pool3d` partially; see `max_unpool1d`.
 
     Parameters
     ----------
@@ -300,8 +288,6 @@ def max_unpool3d(input, indices, kernel_size, stride=None, padding=0, output_siz
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> values, indices = F.max_pool3d_with_indices(cygrad.arange(8.0).reshape(1, 2, 2, 2), 2)
     >>> F.max_unpool3d(values, indices, 2).sum()
     tensor(7.)
@@ -321,22 +307,21 @@ def avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, coun
         Of shape (batch, channels, length) or (channels, length); float32, float64 or int64.
     kernel_size : int or tuple
     stride : int or tuple, optional
-        Distance of windows; their size if not given.
+        Step between windows; the kernel size by default.
     padding : int or tuple, default 0
         Zeros added at both ends, at most half of the kernel size.
     ceil_mode : bool, default False
-        Whether a last window that sticks out counts.
+        Whether windows that exceed the end of the input count.
     count_include_pad : bool, default True
-        Whether the zeros of the padding count.
+        Whether padding counts in the divisor.
 
     Raises
     ------
     RuntimeError
-        If the input has a wrong number of dimensions, or there is no window.
+        If the number of dimensions is wrong, or the output is empty.
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.functional.avg_pool1d(cygrad.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
     tensor([[2., 1.]])
     """
@@ -348,7 +333,7 @@ def avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, coun
 def avg_pool2d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True,
                divisor_override=None):
     """
-    Return the average of each window of an image; options as for `avg_pool1d`, numbers or pairs of them.
+    Return the average of each window of an image; options as for `avg_pool1d`.
 
     Parameters
     ----------
@@ -358,11 +343,10 @@ def avg_pool2d(input, kernel_size, stride=None, padding=0, ceil_mode=False, coun
     ceil_mode : bool, default False
     count_include_pad : bool, default True
     divisor_override : int, optional
-        What sums are divided by, instead of the size of the window.
+        Divisor of the sums instead of the window size.
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.functional.avg_pool2d(cygrad.arange(16.0).reshape(1, 4, 4), 2)
     tensor([[[ 2.5000,  4.5000],
              [10.5000, 12.5000]]])
@@ -376,7 +360,7 @@ def avg_pool2d(input, kernel_size, stride=None, padding=0, ceil_mode=False, coun
 def avg_pool3d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True,
                divisor_override=None):
     """
-    Return the average of each window of a volume; options as for `avg_pool2d`, numbers or three of them.
+    Return the average of each window of a volume; options as for `avg_pool2d`.
 
     Parameters
     ----------
@@ -389,8 +373,6 @@ def avg_pool3d(input, kernel_size, stride=None, padding=0, ceil_mode=False, coun
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.avg_pool3d(cygrad.arange(8.0).reshape(1, 2, 2, 2), 2)
     tensor([[[[3.5000]]]])
     """
@@ -410,17 +392,16 @@ def lp_pool1d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
         The power p.
     kernel_size : int or tuple
     stride : int or tuple, optional
-        Distance of windows; their size if not given.
+        Step between windows; the kernel size by default.
     ceil_mode : bool, default False
-        Whether a last window that sticks out counts.
+        Whether windows that exceed the end of the input count.
 
     Notes
     -----
-    Derivative: that of the formula, so not finite where a sum is 0, unless p is 1.
+    Derivative: of the formula; not finite where a sum is 0, unless p is 1.
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.functional.lp_pool1d(cygrad.tensor([[3.0, 4.0]]), 2, 2)
     tensor([[5.]])
     """
@@ -442,8 +423,6 @@ def lp_pool2d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.lp_pool2d(cygrad.ones(1, 4, 4), 2, 2)
     tensor([[[2., 2.],
              [2., 2.]]])
@@ -466,8 +445,6 @@ def lp_pool3d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.lp_pool3d(cygrad.ones(1, 2, 2, 2), 1, 2)
     tensor([[[[8.]]]])
     """

@@ -1,8 +1,8 @@
 """
-Recurrent layers as functions of a sequence: what `nn.RNN`, `nn.LSTM` and `nn.GRU` run, one direction at a time.
+Forward of `nn.RNN`, `nn.LSTM` and `nn.GRU` for one layer and direction.
 
-The products with the input are one matrix product for all steps. A step is then a product with the state, to which
-the input's share is added in the same operation, and one operation for everything element-wise.
+One matrix product projects the input of all steps. A step is then a product with the state, which adds the projected
+input, and one operation for everything element-wise.
 """
 
 from typing import Any
@@ -20,7 +20,7 @@ _linear, _linear_in_panels, _unbind, _lstm_gates, _gru_gates, _tanh, _relu = (
 
 
 def _panels(matrix):
-    """Return its rows in panels, contiguous for each column; the last panel may be padded with zeros."""
+    """Return the rows packed in panels of `ROWS`, contiguous for each column; the last panel is padded with zeros."""
     rows, columns = matrix.shape
     if rows % ROWS:
         matrix = cygrad.nn.functional.pad(matrix, (0, 0, 0, -rows % ROWS))
@@ -28,7 +28,7 @@ def _panels(matrix):
 
 
 def _in_panels(weight):
-    """Return the weight of the state, with panels of its rows and, if there will be gradients, of its columns."""
+    """Return w_hh, its packed rows and, if grad mode is enabled, its packed columns."""
     plain = weight.detach()
     return weight, _panels(plain), _panels(plain.t()) if cygrad.is_grad_enabled() else None
 
@@ -64,26 +64,26 @@ def run_direction(mode, input, state, weights, reverse=False, sizes=None):
     input : Tensor
         Of shape (steps, batch, features); of shape (elements, features), if there are `sizes`.
     state : tuple of Tensor
-        At the start, of shape (batch, units): hidden state and, of an LSTM, cell.
+        Initial state, of shape (batch, units): hidden state and, for an LSTM, cell.
     weights : (w_ih, w_hh, b_ih, b_hh, w_hr)
-        Of which the last three may be None.
+        The last three may be None.
     reverse : bool, default False
-        From the last step to the first one.
+        Whether to run from the last step to the first.
     sizes : list of int, optional
-        How many sequences have each step, for a packed input: in decreasing order.
+        Batch size of each step of a packed input, in decreasing order.
 
     Returns
     -------
     Tensor, tuple of Tensor
-        The hidden states in the form of the input; and the state after the last step, of each sequence its own.
+        Hidden states of all steps in the form of the input, and the state after the last step of each sequence.
     """
     short = operator_modes.current()
-    if short is not None:                        # once for all steps, panels included; a whole LSTM is short
+    if short is not None:                        # cast once for all steps; an LSTM runs in the short dtype
         weights = operator_modes.cast(weights, short)
         if mode == "LSTM":
             input, state = operator_modes.cast(input, short), tuple(operator_modes.cast(state, short))
     w_ih, w_hh, b_ih, b_hh, projection = weights
-    if b_hh is not None and mode != "GRU":       # it multiplies the product with the state by a gate
+    if b_hh is not None and mode != "GRU":       # a GRU multiplies w_hh @ h + b_hh by a gate
         b_ih, b_hh = b_ih + b_hh, None
     shares = _linear(input, w_ih, b_ih)
     step = _STEPS[mode]
@@ -101,7 +101,7 @@ def run_direction(mode, input, state, weights, reverse=False, sizes=None):
 
 
 def _run_packed(step, shares, state, weight, bias, projection, reverse, sizes):
-    """Run sequences of different lengths; sorted by length, active ones are always the first."""
+    """Run sequences of different lengths, sorted by length: the active ones come first."""
     initial, left = state, []
     hidden: list[Any] = [None] * len(sizes)
     order = range(len(sizes) - 1, -1, -1) if reverse else range(len(sizes))

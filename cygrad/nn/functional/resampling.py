@@ -13,7 +13,7 @@ __all__ = ["channel_shuffle", "interpolate", "pixel_shuffle", "pixel_unshuffle",
            "upsample_nearest"]
 
 _resample = operators.resample
-# Number of dimensions of the input of each mode, and the kernel's name for it.
+# Mode -> input dimensions (None for any) and name of the kernel.
 _MODES = {"nearest": (None, "nearest"), "nearest-exact": (None, "nearest-exact"), "linear": (3, "linear"),
           "bilinear": (4, "linear"), "trilinear": (5, "linear"), "bicubic": (4, "cubic"), "area": (None, None)}
 _WITH_CORNERS = ("linear", "bilinear", "bicubic", "trilinear")
@@ -23,8 +23,8 @@ def _each(value, n, name):
     """Return one number for each of `n` dimensions."""
     if isinstance(value, (list, tuple)):
         if len(value) != n:
-            raise ValueError("interpolate: expected one value for each dimension of the images (got "
-                             f"{name} {tuple(value)} for {n}). Pass a number or one for each.")
+            raise ValueError("interpolate: expected one value for each spatial dimension (got "
+                             f"{name} {tuple(value)} for {n}). Pass a number or one for each dimension.")
         return tuple(value)
     return (value,) * n
 
@@ -38,44 +38,43 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corne
     Parameters
     ----------
     input : Tensor
-        Floating point, or uint8, of shape (batch, channels, ...) with one to three more dimensions. uint8 is rounded
-        to the nearest after each dimension.
+        Floating point or uint8, of shape (batch, channels, ...) with one to three spatial dimensions. uint8 is rounded
+        to the nearest integer after each dimension.
     size : int or tuple of int, optional
         The new size.
     scale_factor : float or tuple of float, optional
-        By how much the size is multiplied; either this or `size`.
+        Factor of the size; either this or `size`.
     mode : str, default "nearest"
         "nearest", "nearest-exact" or "area" for any number of dimensions, "linear" for one, "bilinear" or "bicubic" for
         two, "trilinear" for three.
     align_corners : bool, optional
-        Whether the centers of corner elements stay where they are, instead of their outer edges; for the linear and
-        cubic modes. Not, if not given.
+        Whether the centers of the corner elements are aligned rather than their outer edges; for the linear and cubic
+        modes. False by default.
     recompute_scale_factor : bool, optional
-        Whether positions are computed from the sizes rather than from `scale_factor`.
+        Whether the scale is recomputed from the input and output sizes.
     antialias : bool, default False
-        Whether an image that becomes smaller is smoothed; for "bilinear" and "bicubic".
+        Whether to smooth when downsampling; for "bilinear" and "bicubic".
 
     Raises
     ------
     ValueError
-        If not exactly one of `size` and `scale_factor` is given, or options do not go together.
+        If not exactly one of `size` and `scale_factor` is given, or options are inconsistent.
     NotImplementedError
         If the mode does not support the number of dimensions.
 
     Notes
     -----
-    Derivative: the transpose, as the result is linear in the input. Formula of "bicubic": Keys, 1981, with a = -0.75.
+    Derivative: the transposed map, because the result is linear in the input. "bicubic": Keys, 1981, with a = -0.75.
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.functional.interpolate(cygrad.tensor([[[1.0, 3.0]]]), size=4, mode="linear")
     tensor([[[1.0000, 1.5000, 2.5000, 3.0000]]])
     """
     if mode not in _MODES:
         raise NotImplementedError(f"interpolate: unknown mode (got {mode!r}, expected one of {', '.join(_MODES)}).")
     if align_corners is not None and mode not in _WITH_CORNERS:
-        raise ValueError("interpolate: align_corners is for the modes that interpolate: "
+        raise ValueError("interpolate: align_corners is only supported for the modes "
                          f"{' | '.join(_WITH_CORNERS)} (got mode {mode!r}).")
     n = as_tensor_argument("interpolate", "input", input).ndim - 2
     if n < 1:
@@ -86,15 +85,15 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corne
                          f"{'both' if size is not None else 'none'}).")
     expected, kernel_mode = _MODES[mode]
     if (expected is not None and input.ndim != expected) or n > 3:
-        raise NotImplementedError(f"interpolate: mode {mode!r} is not for input with {input.ndim} dimensions "
+        raise NotImplementedError(f"interpolate: mode {mode!r} does not support input with {input.ndim} dimensions "
                                   f"(expected {expected or '3 to 5'}).")
     if antialias and not (mode in ("bilinear", "bicubic") and input.ndim == 4):
-        raise ValueError("interpolate: antialias is for images with two dimensions and the modes bilinear and bicubic "
+        raise ValueError("interpolate: antialias is only supported for 4D input and the modes bilinear and bicubic "
                          f"(got mode {mode!r} and shape {input.shape}).")
     scales = None
     if size is not None:
         if recompute_scale_factor:
-            raise ValueError("interpolate: there is no scale factor to recompute where the size is given.")
+            raise ValueError("interpolate: recompute_scale_factor requires scale_factor (got size).")
         sizes = _each(size, n, "size")
     else:
         scales = _each(scale_factor, n, "scale_factor")
@@ -120,12 +119,10 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corne
 
 def upsample(input, size=None, scale_factor=None, mode="nearest", align_corners=None):
     """
-    Resize images: a former name of `interpolate`.
+    Resize images: deprecated name of `interpolate`.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.upsample(cygrad.tensor([[[1.0, 2.0]]]), scale_factor=2)
     tensor([[[1., 1., 2., 2.]]])
     """
@@ -138,8 +135,6 @@ def upsample_nearest(input, size=None, scale_factor=None):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.upsample_nearest(cygrad.arange(4.0).reshape(1, 1, 2, 2), scale_factor=2)[0, 0, 0]
     tensor([0., 0., 1., 1.])
     """
@@ -152,8 +147,6 @@ def upsample_bilinear(input, size=None, scale_factor=None):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad.nn import functional as F
     >>> F.upsample_bilinear(cygrad.arange(4.0).reshape(1, 1, 2, 2), scale_factor=2)[0, 0, 0]
     tensor([0.0000, 0.3333, 0.6667, 1.0000])
     """
@@ -168,18 +161,17 @@ def pixel_shuffle(input, upscale_factor):
     Parameters
     ----------
     input : Tensor
-        With at least three dimensions.
+        Of at least three dimensions.
     upscale_factor : int
         The factor r.
 
     Raises
     ------
     RuntimeError
-        If the channels cannot be divided.
+        If the channels are not divisible.
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.functional.pixel_shuffle(cygrad.arange(4).reshape(4, 1, 1), 2)
     tensor([[[0, 1],
              [2, 3]]])
@@ -205,18 +197,17 @@ def pixel_unshuffle(input, downscale_factor):
     Parameters
     ----------
     input : Tensor
-        With at least three dimensions.
+        Of at least three dimensions.
     downscale_factor : int
         The factor r.
 
     Raises
     ------
     RuntimeError
-        If height or width cannot be divided.
+        If height or width is not divisible.
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.functional.pixel_unshuffle(cygrad.arange(4).reshape(1, 2, 2), 2).flatten()
     tensor([0, 1, 2, 3])
     """
@@ -235,22 +226,21 @@ def pixel_unshuffle(input, downscale_factor):
 @documented()
 def channel_shuffle(input, groups):
     """
-    Interleave channels of groups: (batch, groups * c, ...) with the two factors exchanged.
+    Interleave the channels of groups: (groups, c) channels become (c, groups).
 
     Parameters
     ----------
     input : Tensor
-        With at least three dimensions.
+        Of at least three dimensions.
     groups : int
 
     Raises
     ------
     RuntimeError
-        If the channels cannot be divided.
+        If the channels are not divisible.
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.functional.channel_shuffle(cygrad.arange(4).reshape(1, 4, 1), 2).flatten()
     tensor([0, 2, 1, 3])
     """

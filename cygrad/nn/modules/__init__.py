@@ -1,3 +1,3 @@
-"""Names of `cygrad.nn` that programs look for in ``nn.modules``."""
+"""Aliases of `cygrad.nn`, as in ``torch.nn.modules``."""
 
 from cygrad.nn.modules import lazy, module

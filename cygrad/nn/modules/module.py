@@ -1,4 +1,4 @@
-"""Global hooks of all modules, for debugging and measuring."""
+"""Global hooks of all modules, for debugging and profiling."""
 
 from cygrad._core.graph.node import RemovableHandle
 from cygrad.nn.hooks import ALL_MODULES, WITHOUT_OWN
@@ -14,7 +14,7 @@ __all__ = [
 
 
 class SharedHandle(RemovableHandle):
-    """The handle of a global hook; without global hooks, calls have no overhead again."""
+    """Handle of a global hook; removing the last one removes the overhead of calls."""
 
     def remove(self):
         super().remove()
@@ -32,7 +32,7 @@ def _register(hooks, entry):
 
 def register_module_forward_pre_hook(hook):
     """
-    Call ``hook(module, args)`` before the forward of every module, and before the hooks of that module.
+    Call ``hook(module, args)`` before the forward of every module and its own hooks.
 
     Parameters
     ----------
@@ -45,8 +45,6 @@ def register_module_forward_pre_hook(hook):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> from cygrad.nn.modules.module import register_module_forward_pre_hook
     >>> with register_module_forward_pre_hook(lambda module, args: print(type(module).__name__)):
     ...     _ = nn.Sequential(nn.Tanh(), nn.ReLU())(cygrad.ones(1))
@@ -59,14 +57,14 @@ def register_module_forward_pre_hook(hook):
 
 def register_module_forward_hook(hook, *, with_kwargs=False, always_call=False):
     """
-    Call ``hook(module, args, result)`` after the forward of every module, before the hooks of that module.
+    Call ``hook(module, args, result)`` after the forward of every module, before its own hooks.
 
     Parameters
     ----------
     hook : callable
         As for ``Module.register_forward_hook``.
     with_kwargs, always_call : bool, default False
-        Likewise.
+        As for ``Module.register_forward_hook``.
 
     Returns
     -------
@@ -74,8 +72,6 @@ def register_module_forward_hook(hook, *, with_kwargs=False, always_call=False):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> seen = []
     >>> with nn.modules.module.register_module_forward_hook(lambda module, *_: seen.append(type(module).__name__)):
     ...     y = nn.ReLU()(cygrad.ones(2))
@@ -87,7 +83,7 @@ def register_module_forward_hook(hook, *, with_kwargs=False, always_call=False):
 
 def register_module_full_backward_pre_hook(hook):
     """
-    Call ``hook(module, grad_output)`` for every module, before the hooks of that module.
+    Call ``hook(module, grad_output)`` for every module, before its own hooks.
 
     Parameters
     ----------
@@ -100,8 +96,6 @@ def register_module_full_backward_pre_hook(hook):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> seen = []
     >>> with nn.modules.module.register_module_full_backward_pre_hook(lambda module, _: seen.append(module)):
     ...     nn.Tanh()(2 * cygrad.ones(2, requires_grad=True)).sum().backward()
@@ -113,7 +107,7 @@ def register_module_full_backward_pre_hook(hook):
 
 def register_module_full_backward_hook(hook):
     """
-    Call ``hook(module, grad_input, grad_output)`` for every module, before the hooks of that module.
+    Call ``hook(module, grad_input, grad_output)`` for every module, before its own hooks.
 
     Parameters
     ----------
@@ -126,8 +120,6 @@ def register_module_full_backward_hook(hook):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> seen = []
     >>> with nn.modules.module.register_module_full_backward_hook(lambda module, *_: seen.append(module)):
     ...     nn.Tanh()(2 * cygrad.ones(2, requires_grad=True)).sum().backward()
@@ -139,7 +131,7 @@ def register_module_full_backward_hook(hook):
 
 def register_module_backward_hook(hook):
     """
-    Call ``hook(module, grad_input, grad_output)`` for every module, when the node that made its result has run.
+    Call ``hook(module, grad_input, grad_output)`` for every module, after the node of its result has run.
 
     Parameters
     ----------
@@ -152,8 +144,6 @@ def register_module_backward_hook(hook):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> seen = []
     >>> with nn.modules.module.register_module_backward_hook(lambda module, *_: seen.append(module)):
     ...     nn.Tanh()(2 * cygrad.ones(2, requires_grad=True)).sum().backward()
@@ -169,7 +159,7 @@ _REGISTRATION = """
     Parameters
     ----------
     hook : callable
-        May return another {kind}, which is registered instead.
+        May return a {kind} to register instead.
 
     Returns
     -------
@@ -177,7 +167,6 @@ _REGISTRATION = """
 
     Examples
     --------
-    >>> from cygrad import nn
     >>> from cygrad.nn.modules.module import {register}
     >>> names = []
     >>> with {register}(lambda module, name, value: names.append(name)):
@@ -185,7 +174,7 @@ _REGISTRATION = """
     >>> names
     {names}
     """
-# What the example shows: the names that are registered with a Sequential of one BatchNorm1d.
+# Names in the example: those registered with a Sequential of one BatchNorm1d.
 _SHOWN = {"parameter": ["weight", "bias"], "buffer": ["running_mean", "running_var", "num_batches_tracked"],
           "module": ["0"]}
 

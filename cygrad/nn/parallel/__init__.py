@@ -1,4 +1,4 @@
-"""Models on several threads: a batch split among replicas, or weights shared by independent training loops."""
+"""Data parallelism: replicas on threads, shared weights (Hogwild), and DistributedDataParallel."""
 
 from cygrad._core import late_attributes as _late_attributes
 from cygrad.nn.parallel.data_parallel import DataParallel, data_parallel

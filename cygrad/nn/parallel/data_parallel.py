@@ -1,4 +1,4 @@
-"""One batch on several threads."""
+"""Data parallelism on threads."""
 
 from cygrad import get_num_threads
 from cygrad.nn.module import Module
@@ -11,24 +11,23 @@ __all__ = ["DataParallel", "data_parallel"]
 
 class DataParallel(Module):
     """
-    Split each batch, run a module on the parts in parallel threads, and concatenate the results.
+    Split each batch, run replicas of a module on threads, and concatenate the results.
 
-    The replicas that run share the module's parameters, so gradients are those of one pass over the whole batch. Each
-    runs on a thread of its own. It pays for modules made of many small operations; single large operations use all
-    threads already.
+    Replicas share the parameters of the module, so gradients are those of one pass over the batch. Use it for modules
+    of many small operations; large operations use all threads already.
 
-    Settings that are local to a thread do not reach the replicas, except grad mode, inference mode and `autocast`. In
-    particular, hooks for saved tensors that are to hold inside have to be set inside: in the ``forward`` of the module.
+    Of thread-local settings, replicas inherit only grad mode, inference mode and `autocast`. Set others, such as saved
+    tensor hooks, in the ``forward`` of the module.
 
     Parameters
     ----------
     module : Module
     device_ids : int or list, optional
-        How many parts; of a list, its length. As many as there are threads if None.
+        Number of replicas, or a list of this length. The number of threads by default.
     output_device : optional
         The CPU.
     dim : int, default 0
-        The dimension of the batch.
+        The batch dimension.
 
     Attributes
     ----------
@@ -36,8 +35,6 @@ class DataParallel(Module):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> model = nn.DataParallel(nn.Linear(3, 1), device_ids=2)
     >>> model(cygrad.ones(4, 3)).shape
     (4, 1)
@@ -51,7 +48,7 @@ class DataParallel(Module):
         self.dim = dim
 
     def forward(self, *inputs, **kwargs):
-        """Compute the module for the whole batch."""
+        """Run the module on the whole batch."""
         return data_parallel(self.module, inputs, self.device_ids, self.output_device, self.dim, kwargs)
 
     def extra_repr(self):
@@ -60,18 +57,18 @@ class DataParallel(Module):
 
 
 def _parts(device_ids):
-    """Return the number of parts, or None."""
+    """Return the number of replicas, or None."""
     if device_ids is None:
         return None
     n = len(device_ids) if isinstance(device_ids, (list, tuple, range)) else device_ids
     if not isinstance(n, int) or isinstance(n, bool) or n < 1:
-        raise ValueError(f"DataParallel: device_ids must be a positive number, or a list (got {device_ids!r}).")
+        raise ValueError(f"DataParallel: device_ids must be a positive integer or a list (got {device_ids!r}).")
     return n
 
 
 def data_parallel(module, inputs, device_ids=None, output_device=None, dim=0, module_kwargs=None):
     """
-    Run a module on parts of a batch at the same time; see `DataParallel`.
+    Run replicas of a module on parts of a batch; see `DataParallel`.
 
     Parameters
     ----------
@@ -89,8 +86,6 @@ def data_parallel(module, inputs, device_ids=None, output_device=None, dim=0, mo
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.parallel.data_parallel(nn.Linear(3, 2), cygrad.ones(6, 3), device_ids=2).shape
     (6, 2)
     """

@@ -1,4 +1,4 @@
-"""DistributedDataParallel: one model on several processes, each with its own batches."""
+"""DistributedDataParallel: data parallelism on several processes."""
 
 import contextlib
 
@@ -19,39 +19,38 @@ __all__ = ["DistributedDataParallel"]
 
 class DistributedDataParallel(Module, Joinable):
     """
-    A module whose gradients are averaged over the ranks of a group during backward.
+    Wrap a module so that backward averages its gradients over the ranks of a group.
 
-    Each rank runs it on a batch of its own. Parameters and buffers are those of rank 0 at first; as gradients are the
-    same everywhere after backward, so are parameters after each step of the optimizer. It is as if one process had
-    taken all batches together, if the loss is a mean and batches are of one size.
+    Each rank runs the module on its own batch. The constructor broadcasts the parameters and buffers of rank 0. Ranks
+    have equal gradients after backward, hence equal parameters after each step of the optimizer. If the loss is a mean
+    and batches have the same size, the result is that of one process with all batches.
 
-    Gradients travel in buckets, as soon as all of a bucket are there.
+    Gradients are reduced in buckets, each as soon as its last gradient is computed.
 
     Parameters
     ----------
     module : Module
     device_ids, output_device, dim, check_reduction, mixed_precision, device_mesh, delay_all_reduce_named_params, \
 param_to_hook_all_reduce, skip_all_reduce_unused_params : optional
-        Accepted for programs that pass them, as None or their default only where they would change results.
+        Accepted for compatibility; those that would change results must be None or the default.
     broadcast_buffers : bool, default True
-        Whether forward begins with the buffers of rank 0.
+        Whether forward broadcasts the buffers of rank 0.
     init_sync : bool, default True
-        Whether to check and to send parameters and buffers at first.
+        Whether the constructor checks and broadcasts parameters and buffers.
     process_group : ProcessGroup, optional
-        The whole world if None.
+        The default group if None.
     bucket_cap_mb : float, default 25
-        How many MiB of gradients travel together at most; the first bucket has 1 MiB.
+        Maximum size of a bucket in MiB; the first bucket has 1 MiB.
     find_unused_parameters : bool, default False
-        Whether to look, in each forward, for parameters that the outputs do not depend on. Their ``.grad`` stays as
-        it is if they are used on no rank.
+        Whether each forward searches for parameters that the outputs do not depend on. Their ``.grad`` is unchanged if
+        no rank uses them.
     gradient_as_bucket_view : bool, default False
-        Whether ``.grad`` becomes a part of its bucket, which saves a copy. The next backward writes to it.
+        Whether ``.grad`` is a view of its bucket, which saves a copy. The next backward overwrites it.
     static_graph : bool, default False
-        Whether all iterations use the same parameters, equally often. Then unused ones need no search, and
-        checkpoints may reach a parameter several times.
+        Whether all iterations use the same parameters the same number of times. Then unused parameters need no search,
+        and checkpoints may use a parameter several times.
     deterministic : bool, default False
-        Whether gradients are summed by a fixed tree in the order of ranks, bit-identically in each run on as many
-        ranks.
+        Whether gradients are summed in a fixed order of ranks, bit-identical in each run with the same number of ranks.
 
     Attributes
     ----------
@@ -59,8 +58,7 @@ param_to_hook_all_reduce, skip_all_reduce_unused_params : optional
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import distributed, nn
+    >>> from cygrad import distributed
     >>> distributed.init_process_group()
     >>> model = nn.parallel.DistributedDataParallel(nn.Linear(3, 1))
     >>> model(cygrad.ones(4, 3)).sum().backward()
@@ -84,15 +82,16 @@ param_to_hook_all_reduce, skip_all_reduce_unused_params : optional
         self.process_group = member(process_group)
         if self.process_group is None:
             raise ValueError("DistributedDataParallel: this process is not in process_group (got "
-                             "GroupMember.NON_GROUP_MEMBER). Make the module on members only.")
+                             "GroupMember.NON_GROUP_MEMBER). Create the module on members only.")
         ignored = set(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
         named = [(name, parameter) for name, parameter in module.named_parameters() if name not in ignored]
         if not any(parameter.requires_grad for _, parameter in named):
-            raise RuntimeError("DistributedDataParallel: no parameter requires grad. Use the module itself.")
+            raise RuntimeError("DistributedDataParallel: no parameter requires grad. Use the module without "
+                               "DistributedDataParallel.")
         lazy = [name for name, parameter in named if is_lazy(parameter)]
         if lazy:
-            raise RuntimeError(f"DistributedDataParallel: parameters have no shape yet (got {', '.join(lazy)}). Run "
-                               "the module once before.")
+            raise RuntimeError(f"DistributedDataParallel: parameters are uninitialized (got {', '.join(lazy)}). Call "
+                               "the module once first.")
         most = 25 if bucket_cap_mb is None else bucket_cap_mb
         if not isinstance(most, (int, float)) or not most > 0:
             raise ValueError(f"DistributedDataParallel: bucket_cap_mb must be a positive number (got "
@@ -108,7 +107,7 @@ param_to_hook_all_reduce, skip_all_reduce_unused_params : optional
             broadcast_coalesced(self.process_group, self._shared, detail="parameters and buffers")
 
     def _attach(self):
-        """Set up what belongs to the parameters and to the processes."""
+        """Create the reducer and collect the tensors to broadcast."""
         ignored, most_bytes, deterministic = self._options
         named, buffers = ([pair for pair in pairs if pair[0] not in ignored]
                           for pairs in (self.module.named_parameters(), self.module.named_buffers()))
@@ -120,7 +119,7 @@ param_to_hook_all_reduce, skip_all_reduce_unused_params : optional
         self._alone = self.process_group.size() == 1
 
     def _check_shapes(self, named):
-        """Raise on all ranks if models differ."""
+        """Check on all ranks that models have the same shapes."""
         group = self.process_group
         own = [(name, tuple(tensor.shape), tensor.dtype.name) for name, tensor in named]
         found = [None] * group.size()
@@ -131,10 +130,10 @@ param_to_hook_all_reduce, skip_all_reduce_unused_params : optional
                 what = (f"{pairs[0][0]} on rank {group.ranks[0]} and {pairs[0][1]} on rank {rank}" if pairs else
                         f"{len(found[0])} tensors on rank {group.ranks[0]} and {len(other)} on rank {rank}")
                 raise RuntimeError(f"DistributedDataParallel: parameters and buffers must have the same shapes on "
-                                   f"all ranks (got {what}). Make the same model everywhere.")
+                                   f"all ranks (got {what}). Create the same model on all ranks.")
 
     def forward(self, *inputs, **kwargs):
-        """Call the module."""
+        """Run the module."""
         sync = self.require_backward_grad_sync and is_grad_enabled()
         root = 0
         if self.joining is not None:
@@ -149,7 +148,7 @@ param_to_hook_all_reduce, skip_all_reduce_unused_params : optional
         return self._reducer.prepare(output) if sync else self._left_alone(output)
 
     def _left_alone(self, output):
-        """Gradients of this forward are not averaged."""
+        """Do not average the gradients of this forward."""
         if is_grad_enabled():
             self._reducer.expecting = False
         return output
@@ -159,7 +158,7 @@ param_to_hook_all_reduce, skip_all_reduce_unused_params : optional
             broadcast_coalesced(self.process_group, self._buffers_shared, root, "buffers")
 
     def _agree(self, sync, here):
-        """Under a join: whether this iteration averages, and the rank in the group whose buffers count."""
+        """Under a join, return whether this iteration averages, and the rank that broadcasts buffers."""
         size = self.process_group.size()
         if here and not self._divide_by_initial_size:
             self._reducer.divisor = self.joining.active
@@ -170,9 +169,9 @@ param_to_hook_all_reduce, skip_all_reduce_unused_params : optional
     @contextlib.contextmanager
     def no_sync(self):
         """
-        Accumulate gradients locally in a block, without averaging; forward and backward inside.
+        Accumulate gradients locally, without averaging, in a block with forward and backward.
 
-        The first backward of a forward outside averages all that has come together.
+        The first backward outside averages the accumulated gradients.
         """
         before = self.require_backward_grad_sync
         self.require_backward_grad_sync = False
@@ -183,20 +182,20 @@ param_to_hook_all_reduce, skip_all_reduce_unused_params : optional
 
     def register_comm_hook(self, state, hook):
         """
-        Register a function that communicates instead of the sum over ranks.
+        Register a communication hook, which replaces the allreduce of buckets.
 
         Parameters
         ----------
         state : object
-            Its first argument.
+            First argument of the hook.
         hook : callable
-            ``hook(state, bucket)`` -> a Future of the tensor that takes the place of ``bucket.buffer()``, averaged. See
+            ``hook(state, bucket)`` returns a Future of the averaged ``bucket.buffer()``. See
             ``cygrad.distributed.algorithms.ddp_comm_hooks``.
         """
         if not callable(hook):
             raise TypeError(f"register_comm_hook: Communication hook must be callable (got {type(hook).__name__}).")
         if self._reducer.hook is not None:
-            raise RuntimeError("register_comm_hook: can only be called once (got a second hook). Make a new "
+            raise RuntimeError("register_comm_hook: can only be called once (got a second hook). Create a new "
                                "DistributedDataParallel.")
         self._reducer.hook = state, hook
 
@@ -204,15 +203,15 @@ param_to_hook_all_reduce, skip_all_reduce_unused_params : optional
 
     def join(self, divide_by_initial_world_size=True, enable=True, throw_on_early_termination=False):
         """
-        Return a context for a loop whose length differs between ranks: ranks that are done continue communicating.
+        Return a context for loops of different lengths: ranks that are done continue to communicate.
 
         Parameters
         ----------
         divide_by_initial_world_size : bool, default True
-            Whether sums of gradients are divided by the number of all ranks, or of those that still have inputs.
+            Whether sums of gradients are divided by the number of all ranks instead of those that still have inputs.
         enable : bool, default True
         throw_on_early_termination : bool, default False
-            Whether all ranks raise as soon as one is through.
+            Whether all ranks raise when one is done.
 
         Returns
         -------
@@ -222,17 +221,17 @@ param_to_hook_all_reduce, skip_all_reduce_unused_params : optional
                     divide_by_initial_world_size=divide_by_initial_world_size)
 
     def join_hook(self, divide_by_initial_world_size=True, **kwargs):
-        """Return the hook of a rank that is done."""
+        """Return the join hook of a rank that is done."""
         self._divide_by_initial_size = divide_by_initial_world_size
         return _JoinHook(self)
 
     @property
     def join_process_group(self):
-        """The group."""
+        """The process group."""
         return self.process_group
 
     def __getstate__(self):
-        """Restore a copy or a pickle: it belongs to the default group, without a communication hook."""
+        """Exclude the process group and the communication hook; copies use the default group."""
         left_out = ("process_group", "joining", "_reducer", "_shared", "_buffers_shared")
         return {name: value for name, value in self.__dict__.items() if name not in left_out}
 
@@ -243,13 +242,13 @@ param_to_hook_all_reduce, skip_all_reduce_unused_params : optional
 
 
 class _JoinHook(JoinHook):
-    """Takes part in iterations of others."""
+    """Join hook that shadows the iterations of other ranks."""
 
     def __init__(self, model):
         self.model = model
 
     def main_hook(self):
-        """Run one iteration: the same collectives in the same order."""
+        """Run the collectives of one iteration in the same order."""
         model = self.model
         sync, root = model._agree(False, False)
         if sync:
@@ -259,7 +258,7 @@ class _JoinHook(JoinHook):
             model._reducer.shadow()
 
     def post_hook(self, is_last_joiner):
-        """Synchronize with a rank that was among the last."""
+        """Receive parameters and buffers from one of the last ranks."""
         model = self.model
         last = cygrad.tensor([model.process_group.own_rank if is_last_joiner else -1])
         all_reduce(last, ReduceOp.MAX, model.process_group, detail="who was last")

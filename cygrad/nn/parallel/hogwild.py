@@ -1,4 +1,4 @@
-"""Weights shared by several training loops (Niu, Recht, Ré and Wright, 2011)."""
+"""Hogwild: weights shared by several training loops (Niu, Recht, Ré and Wright, 2011)."""
 
 from copy import deepcopy
 from itertools import chain
@@ -8,11 +8,10 @@ __all__ = ["share_weights"]
 
 def share_weights(module):
     """
-    Return a copy of a module over the same memory, for a training loop on another thread.
+    Return a copy of a module that shares its memory, for a training loop on another thread.
 
-    All loops see each change immediately. But each has gradients of its own, so that they do not mix; and changes are
-    counted apart, so that autograd does not object when another loop changes weights between forward and backward: that
-    this makes no difference is the very idea of Hogwild. Buffers are shared likewise.
+    All copies see each update immediately. Each copy has its own gradients and version counters, so autograd does not
+    raise if another loop modifies weights between forward and backward, which Hogwild permits. Buffers are shared too.
 
     Parameters
     ----------
@@ -24,8 +23,6 @@ def share_weights(module):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> model = nn.Linear(1, 1)
     >>> other = nn.parallel.share_weights(model)
     >>> _ = nn.init.constant_(other.weight, 3.0)

@@ -1,4 +1,4 @@
-"""Several modules in parallel threads."""
+"""Calls of several modules on threads."""
 
 import threading
 from typing import Any
@@ -12,33 +12,30 @@ __all__ = ["parallel_apply"]
 
 def parallel_apply(modules, inputs, kwargs_tup=None):
     """
-    Call each module with its arguments, each on a separate thread.
+    Call each module with its arguments on a separate thread.
 
-    Grad mode, inference mode and `autocast` are those of the caller; other settings of the calling thread, such as
-    hooks for saved tensors, are not there. Each thread draws random numbers from a generator of its own, seeded by the
-    default one.
+    Threads inherit grad mode, inference mode and `autocast`, but no other thread-local settings, such as saved tensor
+    hooks. Each thread has a generator, seeded by the default generator.
 
     Parameters
     ----------
     modules : list of Module
     inputs : list
-        The positional arguments of each: a tuple, or a single one.
+        Positional arguments of each module: a tuple, or a single argument.
     kwargs_tup : list of dict, optional
 
     Returns
     -------
     list
-        The results in order.
+        The results of the modules.
 
     Raises
     ------
     Exception
-        What the first of the modules that failed has raised.
+        The exception of the first module that raised.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> models = [nn.Linear(3, 2), nn.Linear(3, 2)]
     >>> [y.shape for y in nn.parallel.parallel_apply(models, [(cygrad.ones(1, 3),)] * 2)]
     [(1, 2), (1, 2)]

@@ -1,4 +1,4 @@
-"""Copies of a module that share its parameters."""
+"""Replicas of a module that share its parameters."""
 
 from cygrad.nn.module import Module
 
@@ -7,17 +7,17 @@ __all__ = ["replicate"]
 
 def replicate(network, n):
     """
-    Return copies of a module over the same parameters.
+    Return replicas of a module that share its parameters.
 
-    What a copy's forward assigns to attributes, the module does not see. Parameters are the same objects, so that
-    gradients of all copies arrive in one place. Buffers are the module's own in the first copy only; the others have
-    copies of them, so that no two threads change one at the same time.
+    Assignments to attributes in a replica do not affect the module. Parameters are the same objects, so all replicas
+    accumulate into the same gradients. The first replica has the buffers of the module; the others have copies, so that
+    no two threads modify the same buffer.
 
     Parameters
     ----------
     network : Module
     n : int
-        How many.
+        Number of replicas.
 
     Returns
     -------
@@ -30,7 +30,6 @@ def replicate(network, n):
 
     Examples
     --------
-    >>> from cygrad import nn
     >>> copies = nn.parallel.replicate(nn.Linear(3, 2), 2)
     >>> copies[0].weight.data_ptr() == copies[1].weight.data_ptr()
     True
@@ -41,7 +40,7 @@ def replicate(network, n):
 
 
 def _replica(module, first, made):
-    """Return one copy of the module and of those below it; a module that occurs twice is copied once."""
+    """Return a replica of the module and its descendants; a module that occurs twice is copied once."""
     found = made.get(id(module))
     if found is not None:
         return found

@@ -12,26 +12,24 @@ __all__ = ["gather", "scatter", "scatter_kwargs"]
 
 def scatter(inputs, n, dim=0):
     """
-    Split all tensors in a structure; everything else goes to all parts.
+    Split all tensors in a structure; copy other values to all parts.
 
     Parameters
     ----------
     inputs : any
         Tensors in tuples, lists and dicts.
     n : int
-        How many parts at most.
+        Maximum number of parts.
     dim : int, default 0
-        Where to cut.
+        Dimension to split.
 
     Returns
     -------
     list
-        Of structures like `inputs`; fewer than `n` if tensors are too small.
+        Structures like `inputs`; fewer than `n` if tensors are too small.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> [part.shape for part in nn.parallel.scatter(cygrad.ones(5, 2), 2)]
     [(3, 2), (2, 2)]
     """
@@ -48,7 +46,7 @@ def scatter(inputs, n, dim=0):
 
 
 def _together(items, n, dim):
-    """Return the parts of each item, as many as all of them have."""
+    """Return the parts of each item, as many as the shortest item has."""
     return zip(*(scatter(item, n, dim) for item in items), strict=False)
 
 
@@ -66,12 +64,10 @@ def scatter_kwargs(inputs, kwargs, n, dim=0):
     Returns
     -------
     (list of tuple, list of dict)
-        Of one length.
+        Of the same length.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> arguments, named = nn.parallel.scatter_kwargs((cygrad.ones(4, 2),), {"scale": 2.0}, 2)
     >>> arguments[0][0].shape, named[1]
     ((2, 2), {'scale': 2.0})
@@ -81,7 +77,7 @@ def scatter_kwargs(inputs, kwargs, n, dim=0):
         parts = [()] * len(named)
     if not named:
         named = [{}] * len(parts)
-    size = min(len(parts), len(named))                 # the one without tensors went to all
+    size = min(len(parts), len(named))                 # one without tensors has n parts
     return parts[:size], named[:size]
 
 
@@ -92,19 +88,17 @@ def gather(outputs, dim=0):
     Parameters
     ----------
     outputs : list
-        Structures of one kind: tensors, in tuples, lists and dicts.
+        Equal structures of tensors in tuples, lists and dicts.
     dim : int, default 0
-        Where to join.
+        Dimension to concatenate along.
 
     Returns
     -------
     Tensor or structure
-        Tensors without dimensions become a vector.
+        0-dimensional tensors become a vector.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.parallel.gather([cygrad.ones(1, 2), cygrad.zeros(1, 2)], 0)
     tensor([[1., 1.],
             [0., 0.]])
@@ -112,8 +106,7 @@ def gather(outputs, dim=0):
     first = outputs[0]
     if isinstance(first, Tensor):
         if all(output.ndim == 0 for output in outputs) and dim == 0:
-            warn_user("gather: numbers have no dimension to be joined along; they become a "
-                      "vector.")
+            warn_user("gather: 0-dimensional tensors cannot be concatenated; they are stacked to a vector.")
             return cygrad.stack(outputs)
         return cygrad.cat(outputs, dim)
     if first is None:

@@ -1,4 +1,4 @@
-"""Tools for parameters and gradients: clipping, flattening, parametrization, sequences of different lengths."""
+"""Utilities for parameters, gradients and packed sequences."""
 
 from cygrad._core import late_attributes as _late_attributes
 from cygrad.nn.utils import parametrizations, parametrize, rnn, stateless

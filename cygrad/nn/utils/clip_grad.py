@@ -1,4 +1,4 @@
-"""Gradients that are too large made smaller."""
+"""Gradient clipping."""
 
 from types import GeneratorType
 
@@ -8,36 +8,35 @@ from cygrad._core.graph.user_warnings import warn_user
 
 __all__ = ["clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm"]
 
-MARGIN = 1e-6              # keeps the scaled norm below the bound, and a zero norm from dividing
+MARGIN = 1e-6              # keeps the clipped norm below max_norm, and avoids division by zero
 
 
 def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=None):
     """
-    The norm of all tensors as if they were one vector.
+    Return the norm of all tensors, concatenated to one vector.
 
     Parameters
     ----------
     tensors : Tensor or iterable of Tensor
     norm_type : float, default 2
-        The order; ``inf`` for the largest element.
+        Order of the norm; ``inf`` for the maximum.
     error_if_nonfinite : bool, default False
-        Whether a norm that is infinite or nan is an error.
+        Whether to raise if the norm is infinite or nan.
     foreach : bool, optional
-        Accepted; there is one way of computing it.
+        Accepted and ignored.
 
     Returns
     -------
     Tensor
-        Without dimensions.
+        0-dimensional.
 
     Raises
     ------
     RuntimeError
-        With `error_if_nonfinite`.
+        If the norm is not finite and `error_if_nonfinite`.
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.utils.get_total_norm([cygrad.tensor([3.0]), cygrad.tensor([[0.0, 4.0]])])
     tensor(5.)
     """
@@ -45,7 +44,7 @@ def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=Non
     order = float(norm_type)
     if not tensors:
         return cygrad.tensor(0.0)
-    # A vector of at least one element, because the largest of none is not defined.
+    # The maximum of an empty tensor is not defined.
     norms = [cygrad.norm(tensor, order) if tensor.numel() else cygrad.zeros((), dtype=tensor.abs().dtype)
              for tensor in tensors]
     total = cygrad.norm(cygrad.stack(norms), order)
@@ -57,23 +56,21 @@ def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=Non
 
 def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):
     """
-    Scale gradients so that a norm that is known is no larger than a bound; smaller ones stay.
+    Scale gradients so that their total norm is at most `max_norm`, given the norm.
 
     Parameters
     ----------
     parameters : Tensor or iterable of Tensor
-        Those without gradient are left out.
+        Those without gradient are ignored.
     max_norm : float
-        The bound.
+        Maximum norm.
     total_norm : Tensor
-        The norm, as `get_total_norm` computes it.
+        The norm, as returned by `get_total_norm`.
     foreach : bool, optional
-        Accepted; there is one way of doing it.
+        Accepted and ignored.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> x = cygrad.ones(2, requires_grad=True)
     >>> (3 * x[0] + 4 * x[1]).backward()
     >>> nn.utils.clip_grads_with_norm_([x], 1.0, nn.utils.get_total_norm([x.grad]))
@@ -91,24 +88,23 @@ def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):
 
 def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
     """
-    Scale all gradients by one factor so that their norm is no larger than a bound.
+    Scale all gradients by one factor so that their total norm is at most `max_norm`.
 
     Parameters
     ----------
     parameters : Tensor or iterable of Tensor
     max_norm : float
-        The bound.
+        Maximum norm.
     norm_type, error_if_nonfinite, foreach : optional
         See `get_total_norm`.
 
     Returns
     -------
     Tensor
-        The norm before.
+        The norm before clipping.
 
     Examples
     --------
-    >>> import cygrad
     >>> w = cygrad.zeros(2, requires_grad=True)
     >>> w.grad = cygrad.tensor([3.0, 4.0])
     >>> cygrad.nn.utils.clip_grad_norm_(w, 1.0)
@@ -119,7 +115,7 @@ def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=Fals
     generated = isinstance(parameters, GeneratorType)
     parameters = [parameters] if isinstance(parameters, Tensor) else list(parameters)
     if generated and not parameters:
-        warn_user("clip_grad_norm_: there are no parameters to clip the gradients of.")
+        warn_user("clip_grad_norm_: the generator of parameters is empty; no gradient is clipped.")
     with cygrad.no_grad():
         total = get_total_norm([parameter.grad for parameter in parameters if parameter.grad is not None], norm_type,
                                error_if_nonfinite)
@@ -129,21 +125,19 @@ def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=Fals
 
 def clip_grad_value_(parameters, clip_value, foreach=None):
     """
-    Put every element of the gradients between two bounds.
+    Clamp all elements of the gradients to ``[-clip_value, clip_value]``.
 
     Parameters
     ----------
     parameters : Tensor or iterable of Tensor
         With real gradients.
     clip_value : float
-        Elements are put between its negative and itself.
+        Bound of the absolute values.
     foreach : bool, optional
-        Accepted; there is one way of doing it.
+        Accepted and ignored.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> x = cygrad.ones(2, requires_grad=True)
     >>> (10 * x).sum().backward()
     >>> nn.utils.clip_grad_value_([x], 1.0)
@@ -159,11 +153,10 @@ def clip_grad_value_(parameters, clip_value, foreach=None):
 
 
 def clip_grad_norm(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
-    """`clip_grad_norm_`, as it was once called.
+    """Deprecated name of `clip_grad_norm_`.
 
     Examples
     --------
-    >>> import cygrad
     >>> x = cygrad.nn.Parameter(cygrad.zeros(2))
     >>> x.grad = cygrad.tensor([3.0, 4.0])
     >>> cygrad.nn.utils.clip_grad_norm_(x, 1.0)

@@ -1,4 +1,4 @@
-"""All parameters as one vector, and back."""
+"""Conversion of parameters to a vector and back."""
 
 import cygrad
 from cygrad import Tensor
@@ -8,7 +8,7 @@ __all__ = ["parameters_to_vector", "vector_to_parameters"]
 
 def parameters_to_vector(parameters):
     """
-    All elements of the parameters, one after the other; differentiable.
+    Concatenate all parameters to one vector; differentiable.
 
     Parameters
     ----------
@@ -17,11 +17,10 @@ def parameters_to_vector(parameters):
     Returns
     -------
     Tensor
-        With one dimension.
+        1-dimensional.
 
     Examples
     --------
-    >>> import cygrad
     >>> cygrad.nn.utils.parameters_to_vector([cygrad.ones(2, 1), cygrad.zeros(3)])
     tensor([1., 1., 0., 0., 0.])
     """
@@ -30,12 +29,12 @@ def parameters_to_vector(parameters):
 
 def vector_to_parameters(vec, parameters):
     """
-    Make the parameters views of parts of a vector: the inverse of `parameters_to_vector`.
+    Set the parameters to views of a vector: the inverse of `parameters_to_vector`.
 
     Parameters
     ----------
     vec : Tensor
-        With one dimension.
+        1-dimensional.
     parameters : iterable of Tensor
         Their ``.data`` is replaced.
 
@@ -46,8 +45,6 @@ def vector_to_parameters(vec, parameters):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> layer = nn.Linear(2, 1)
     >>> nn.utils.vector_to_parameters(cygrad.arange(3.0), layer.parameters())
     >>> layer.bias.item()
@@ -55,7 +52,7 @@ def vector_to_parameters(vec, parameters):
     """
     if not isinstance(vec, Tensor):
         raise TypeError(f"vector_to_parameters: expected torch.Tensor, but got: {type(vec).__name__}. "
-                        "Make a Tensor of it first.")
+                        "Convert it with cygrad.tensor first.")
     start = 0
     for parameter in parameters:
         stop = start + parameter.numel()

@@ -1,4 +1,4 @@
-"""Layers followed by a batch norm as one layer, for evaluation."""
+"""Fusion of layers with the batch norm that follows them, for evaluation."""
 
 import copy
 
@@ -10,7 +10,7 @@ __all__ = ["fuse_conv_bn_eval", "fuse_conv_bn_weights", "fuse_linear_bn_eval", "
 
 def fuse_conv_bn_eval(conv, bn, transpose=False):
     """
-    Fuse a convolution and the batch norm that follows it into one convolution.
+    Fuse a convolution and a subsequent batch norm into one convolution.
 
     Parameters
     ----------
@@ -22,11 +22,10 @@ def fuse_conv_bn_eval(conv, bn, transpose=False):
     Returns
     -------
     Module
-        A copy of the convolution with other parameters.
+        A copy of the convolution with fused parameters.
 
     Examples
     --------
-    >>> import cygrad
     >>> conv, bn = cygrad.nn.Conv1d(2, 3, 1).eval(), cygrad.nn.BatchNorm1d(3).eval()
     >>> x = cygrad.ones(1, 2, 4)
     >>> cygrad.allclose(cygrad.nn.utils.fuse_conv_bn_eval(conv, bn)(x), bn(conv(x)), atol=1e-6)
@@ -37,22 +36,20 @@ def fuse_conv_bn_eval(conv, bn, transpose=False):
 
 def fuse_linear_bn_eval(linear, bn):
     """
-    Fuse a linear layer and the batch norm that follows it into one linear layer.
+    Fuse a linear layer and a subsequent batch norm into one linear layer.
 
     Parameters
     ----------
     linear, bn : Module
-        Both in evaluation mode, of as many features.
+        Both in evaluation mode, with the same number of features.
 
     Returns
     -------
     Module
-        A copy of the linear layer with other parameters.
+        A copy of the linear layer with fused parameters.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> linear, norm = nn.Linear(3, 2).eval(), nn.BatchNorm1d(2).eval()
     >>> x = cygrad.ones(1, 3)
     >>> fused = nn.utils.fuse_linear_bn_eval(linear, norm)
@@ -60,7 +57,8 @@ def fuse_linear_bn_eval(linear, bn):
     True
     """
     if linear.out_features != bn.num_features and bn.num_features != 1:
-        raise AssertionError("fuse_linear_bn_eval: the batch norm must have as many features as the layer gives (got "
+        raise AssertionError("fuse_linear_bn_eval: num_features of the batch norm must be out_features of the layer "
+                             "(got "
                              f"{bn.num_features}, expected {linear.out_features}).")
     return _fused("fuse_linear_bn_eval", linear, bn, fuse_linear_bn_weights, ())
 
@@ -70,7 +68,7 @@ def _fused(operation, layer, bn, weights, options):
         raise AssertionError(f"{operation}: only layers in evaluation mode can be fused (got one in training mode). "
                              "Call eval() first.")
     if bn.running_mean is None:
-        raise AssertionError(f"{operation}: the batch norm keeps no statistics. Make it with "
+        raise AssertionError(f"{operation}: the batch norm has no running statistics. Create it with "
                              "track_running_stats=True.")
     fused = copy.deepcopy(layer)
     fused.weight, fused.bias = weights(fused.weight, fused.bias, bn.running_mean, bn.running_var, bn.eps, bn.weight,
@@ -80,12 +78,12 @@ def _fused(operation, layer, bn, weights, options):
 
 def fuse_conv_bn_weights(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, transpose=False):
     """
-    The weight and bias of a convolution that has taken a batch norm in.
+    Return weight and bias of a convolution fused with a batch norm.
 
     Parameters
     ----------
     conv_w, conv_b : Tensor
-        Of the convolution; the bias may be None.
+        Weight and bias of the convolution; the bias may be None.
     bn_rm, bn_rv, bn_eps, bn_w, bn_b
         Mean, variance, eps, weight and bias of the batch norm; the last two may be None.
     transpose : bool, default False
@@ -96,7 +94,6 @@ def fuse_conv_bn_weights(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, trans
 
     Examples
     --------
-    >>> from cygrad import nn
     >>> conv, norm = nn.Conv1d(1, 2, 1), nn.BatchNorm1d(2).eval()
     >>> weight, bias = nn.utils.fuse_conv_bn_weights(
     ...     conv.weight, conv.bias, norm.running_mean, norm.running_var, norm.eps, norm.weight, norm.bias)
@@ -110,11 +107,10 @@ def fuse_conv_bn_weights(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, trans
 
 def fuse_linear_bn_weights(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b):
     """
-    The same of a linear layer; else as `fuse_conv_bn_weights`.
+    Return weight and bias of a linear layer fused with a batch norm; see `fuse_conv_bn_weights`.
 
     Examples
     --------
-    >>> from cygrad import nn
     >>> linear, norm = nn.Linear(3, 2), nn.BatchNorm1d(2)
     >>> weight, bias = nn.utils.fuse_linear_bn_weights(
     ...     linear.weight, linear.bias, norm.running_mean, norm.running_var, norm.eps, norm.weight, norm.bias)

@@ -1,4 +1,4 @@
-"""Modules without initial values."""
+"""Creation of modules without initialization."""
 
 import inspect
 
@@ -10,14 +10,14 @@ __all__ = ["skip_init"]
 
 def skip_init(module_cls, *args, **kwargs):
     """
-    Make a module whose parameters and buffers have no particular values, for those who fill them themselves.
+    Create a module without initializing its parameters and buffers.
 
     Parameters
     ----------
     module_cls : type
         A subclass of Module.
     *args, **kwargs
-        For it.
+        Arguments of the module.
 
     Returns
     -------
@@ -26,11 +26,10 @@ def skip_init(module_cls, *args, **kwargs):
     Raises
     ------
     RuntimeError
-        If it is no subclass of Module, or has no parameter ``device``.
+        If `module_cls` is not a subclass of Module, or has no parameter ``device``.
 
     Examples
     --------
-    >>> from cygrad import nn
     >>> nn.utils.skip_init(nn.Linear, 3, 2).weight.shape
     (2, 3)
     """
@@ -38,8 +37,8 @@ def skip_init(module_cls, *args, **kwargs):
         raise RuntimeError(f"skip_init: expected a Module (got {module_cls}).")
     parameters = inspect.signature(module_cls).parameters
     if "device" not in parameters and not any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
-        raise RuntimeError(f"skip_init: {module_cls.__name__} takes no device, which leaves its initialization out.")
+        raise RuntimeError(f"skip_init: {module_cls.__name__} must have a parameter device (got none).")
     device = kwargs.pop("device", "cpu")
-    with fork_rng():                         # nor does it cost numbers of the generator
+    with fork_rng():                         # do not consume random numbers
         module = module_cls(*args, device="meta", **kwargs)
     return module.to_empty(device=device)

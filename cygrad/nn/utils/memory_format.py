@@ -1,4 +1,4 @@
-"""Weights of convolutions in another order of dimensions in memory."""
+"""Memory format of convolution weights."""
 
 from cygrad.nn.convolution import Conv2d, Conv3d, ConvTranspose2d, ConvTranspose3d
 
@@ -7,7 +7,7 @@ __all__ = ["convert_conv2d_weight_memory_format", "convert_conv3d_weight_memory_
 
 def convert_conv2d_weight_memory_format(module, memory_format):
     """
-    Give the weights of all convolutions of images within a module a memory format; -> the module.
+    Convert the weights of all 2D convolutions in a module to a memory format and return the module.
 
     Parameters
     ----------
@@ -16,8 +16,6 @@ def convert_conv2d_weight_memory_format(module, memory_format):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> layer = nn.utils.convert_conv2d_weight_memory_format(nn.Conv2d(3, 4, 3), cygrad.channels_last)
     >>> layer.weight.is_contiguous(memory_format=cygrad.channels_last)
     True
@@ -27,12 +25,10 @@ def convert_conv2d_weight_memory_format(module, memory_format):
 
 def convert_conv3d_weight_memory_format(module, memory_format):
     """
-    The same of volumes.
+    Convert the weights of all 3D convolutions in a module to a memory format and return the module.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> layer = nn.utils.convert_conv3d_weight_memory_format(nn.Conv3d(3, 4, 3), cygrad.channels_last_3d)
     >>> layer.weight.is_contiguous(memory_format=cygrad.channels_last_3d)
     True

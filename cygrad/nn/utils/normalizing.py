@@ -1,4 +1,4 @@
-"""The arithmetic of weight and spectral normalization."""
+"""Computations of weight and spectral normalization."""
 
 import cygrad
 
@@ -6,19 +6,19 @@ __all__ = ["as_matrix", "norm_except", "power_iterations", "spectral_scale", "we
 
 
 def norm_except(weight, dim):
-    """The Euclidean norm over all dimensions but one, which stays; over all if `dim` is None or -1."""
+    """Return the 2-norm over all dimensions except `dim`, or over all if `dim` is None or -1."""
     if dim is None or dim == -1:
         return cygrad.norm(weight)
     return cygrad.norm(weight, 2, [d for d in range(weight.ndim) if d != dim % weight.ndim], True)
 
 
 def weight_from(length, direction, dim):
-    """Salimans and Kingma (2016): ``length * direction / |direction|``."""
+    """Return ``length * direction / |direction|`` (Salimans and Kingma, 2016)."""
     return direction * (length / norm_except(direction, dim))
 
 
 def as_matrix(weight, dim):
-    """Return the weight with `dim` first and all other dimensions as one."""
+    """Return the weight as a matrix with `dim` first and all other dimensions flattened."""
     return weight.movedim(dim, 0).flatten(1) if weight.ndim > 1 else weight.unsqueeze(0)
 
 
@@ -27,7 +27,7 @@ def _normalized(vector, eps):
 
 
 def power_iterations(matrix, u, v, n, eps):
-    """Turn `u` and `v`, in place, towards the singular vectors of the largest singular value."""
+    """Update `u` and `v`, in place, by n power iterations for the largest singular value."""
     with cygrad.no_grad():
         for _ in range(n):
             u.copy_(_normalized(matrix @ v, eps))
@@ -35,5 +35,5 @@ def power_iterations(matrix, u, v, n, eps):
 
 
 def spectral_scale(matrix, u, v):
-    """The largest singular value as the two vectors see it; differentiable in the matrix alone."""
+    """Return the estimate of the largest singular value; differentiable in the matrix only."""
     return cygrad.dot(u.clone(), matrix @ v.clone())

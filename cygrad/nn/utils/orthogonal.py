@@ -1,9 +1,9 @@
 """
-Matrices with orthonormal columns, or rows if there are more columns than rows.
+Orthogonal parametrization: orthonormal columns, or rows if there are more columns than rows.
 
-A skew matrix A becomes an orthogonal one as its exponential, or as Cayley's ``(1 - A/2)^-1 (1 + A/2)``; a lower
-triangular one as a product of Householder's reflections, whose vectors are its columns. With a *base* (Lezcano-Casado,
-2019) the result is the base times such a matrix, and training starts with the base itself.
+A skew-symmetric matrix A is mapped to its exponential or to the Cayley transform ``(1 - A/2)^-1 (1 + A/2)``, a lower
+triangular one to the product of the Householder reflections given by its columns. With a *base* (trivialization,
+Lezcano-Casado, 2019) the result is multiplied by the base, where training starts.
 """
 
 import cygrad
@@ -23,7 +23,7 @@ def _diagonal(matrix):
 
 
 def _is_orthogonal(matrix):
-    """Are the columns orthonormal, up to rounding?"""
+    """Return whether the columns are orthonormal up to rounding."""
     n, k = matrix.shape[-2:]
     if n < k:
         return False
@@ -33,27 +33,28 @@ def _is_orthogonal(matrix):
 
 
 def _orthogonalized(matrix):
-    """The orthogonal factor of the matrix, unique where the other factor has a positive diagonal."""
+    """Return the orthogonal factor of the QR decomposition in which R has a positive diagonal."""
     reflections, scales = cygrad.linalg.geqrf(matrix)
     return cygrad.linalg.householder_product(reflections, scales) * _diagonal(reflections).sgn().unsqueeze(-2)
 
 
 class Orthogonal(Module):
     """
-    The parametrization of `cygrad.nn.utils.parametrizations.orthogonal`.
+    Module of `cygrad.nn.utils.parametrizations.orthogonal`.
 
     Parameters
     ----------
     weight : Tensor of shape (..., m, n)
     orthogonal_map : {"matrix_exp", "cayley", "householder"}
     use_trivialization : bool, default True
-        Whether there is a base.
+        Whether to multiply by a base.
     """
 
     def __init__(self, weight, orthogonal_map, *, use_trivialization=True):
         super().__init__()
         if weight.is_complex() and orthogonal_map == "householder":
-            raise ValueError("orthogonal: the map householder is for real matrices (got complex ones). Use matrix_exp.")
+            raise ValueError("orthogonal: householder does not support complex matrices (got a complex weight). Use "
+                             "matrix_exp.")
         self.shape = tuple(weight.shape)
         self.orthogonal_map = orthogonal_map
         self.with_base = use_trivialization
@@ -89,7 +90,7 @@ class Orthogonal(Module):
         return cygrad.linalg.householder_product(vectors, scales) * signs.unsqueeze(-2)
 
     def right_inverse(self, value):
-        """Return the original of the matrix, or of the nearest orthogonal one."""
+        """Return the original tensor for a matrix, or for its orthogonal factor."""
         if tuple(value.shape) != self.shape:
             raise ValueError(f"orthogonal: Expected a matrix or batch of matrices of shape {self.shape}. "
                              f"Got a tensor of shape {tuple(value.shape)}.")
@@ -98,17 +99,17 @@ class Orthogonal(Module):
             matrix = value.transpose(-1, -2) if wide else value
             n, k = matrix.shape[-2:]
             if self.with_base:
-                if n != k:                     # completed at random to a square
+                if n != k:                     # complete to a random square matrix
                     matrix = cygrad.cat([matrix, cygrad.randn(*matrix.shape[:-2], n, n - k, dtype=matrix.dtype)], -1)
                     self.base = _orthogonalized(matrix)
                 else:
                     self.base = matrix.detach().clone() if _is_orthogonal(matrix) else _orthogonalized(matrix)
                 origin = cygrad.zeros_like(value, requires_grad=False)
-                _diagonal(origin).fill_(-1.0)  # where the skew matrix is zero, and no reflection is a reflection
+                _diagonal(origin).fill_(-1.0)  # skew matrix 0, and no reflections
                 return origin
             if self.orthogonal_map != "householder":
-                raise NotImplementedError("orthogonal: without use_trivialization only the map householder can be "
-                                          "assigned to (got another).")
+                raise NotImplementedError("orthogonal: assignment without use_trivialization requires the map "
+                                          f"householder (got {self.orthogonal_map!r}).")
             reflections, scales = cygrad.linalg.geqrf(matrix)
             signs = _diagonal(reflections).sign()
             signs = cygrad.where(scales == 0, -signs, signs)

@@ -1,4 +1,4 @@
-"""Parametrizations that are used often."""
+"""Common parametrizations: orthogonal, spectral norm, weight norm."""
 
 import cygrad
 from cygrad.nn.module import Module
@@ -8,7 +8,7 @@ from cygrad.nn.utils.parametrize import register_parametrization
 
 __all__ = ["orthogonal", "spectral_norm", "weight_norm"]
 
-FIRST_ITERATIONS = 15      # for a beginning that is good enough
+FIRST_ITERATIONS = 15      # power iterations at registration
 
 
 def _check(module, name, operation):
@@ -28,29 +28,28 @@ class _WeightNorm(Module):
         return weight_from(length, direction, self.dim)
 
     def right_inverse(self, weight):
-        """Length and direction of a weight."""
+        """Return length and direction of a weight."""
         return norm_except(weight, self.dim), weight.clone()
 
 
 def weight_norm(module, name="weight", dim=0):
     """
-    Learn length and direction of a weight apart (Salimans and Kingma, 2016).
+    Parametrize a weight by length and direction (Salimans and Kingma, 2016).
 
     Parameters
     ----------
     module : Module
     name : str, default "weight"
     dim : int or None, default 0
-        The dimension along which there are several lengths; None for one.
+        Dimension with one length for each index; None for a single length.
 
     Returns
     -------
     Module
-        `module`; lengths are ``module.parametrizations.weight.original0``, directions ``original1``.
+        `module`; the length is ``module.parametrizations.weight.original0``, the direction ``original1``.
 
     Examples
     --------
-    >>> from cygrad import nn
     >>> layer = nn.utils.parametrizations.weight_norm(nn.Linear(20, 40))
     >>> layer.parametrizations.weight.original0.shape
     (40, 1)
@@ -59,7 +58,7 @@ def weight_norm(module, name="weight", dim=0):
     parametrization = _WeightNorm(dim)
     register_parametrization(module, name, parametrization, unsafe=True)
 
-    def rename(state_dict, prefix, *_):                    # files of the older `weight_norm`
+    def rename(state_dict, prefix, *_):                    # keys of the deprecated `weight_norm`
         for number, part in enumerate("gv"):
             old = f"{prefix}{name}_{part}"
             if old in state_dict:
@@ -102,7 +101,7 @@ class _SpectralNorm(Module):
         return weight / spectral_scale(matrix, self._u, self._v)
 
     def right_inverse(self, value):
-        """The value itself: one that is normalized already stays what it is."""
+        """Return the value."""
         return value
 
 
@@ -110,19 +109,18 @@ def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=No
     """
     Divide a weight by its largest singular value (Miyato et al., 2018).
 
-    The singular value comes from the power method, whose vectors are kept and improved a little in each forward in
-    training mode.
+    The singular value is estimated by power iteration, continued by each forward in training mode.
 
     Parameters
     ----------
     module : Module
     name : str, default "weight"
     n_power_iterations : int, default 1
-        How much they are improved.
+        Iterations of each forward.
     eps : float, default 1e-12
-        Keeps zero from dividing.
+        Lower bound of norms.
     dim : int, optional
-        The dimension of the outputs; 1 for transposed convolutions, else 0.
+        Dimension of the outputs; by default 1 for transposed convolutions, else 0.
 
     Returns
     -------
@@ -131,7 +129,6 @@ def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=No
 
     Examples
     --------
-    >>> from cygrad import nn
     >>> layer = nn.utils.parametrizations.spectral_norm(nn.Linear(8, 8), n_power_iterations=50)
     >>> layer.weight.norm(2) >= 1
     tensor(True)
@@ -145,18 +142,18 @@ def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=No
 
 def orthogonal(module, name="weight", orthogonal_map=None, *, use_trivialization=True):
     """
-    Keep the columns of a matrix orthonormal, or its rows if there are more columns than rows.
+    Parametrize a matrix with orthonormal columns, or rows if there are more columns than rows.
 
     Parameters
     ----------
     module : Module
     name : str, default "weight"
-        A tensor of shape (..., m, n).
+        Name of a tensor of shape (..., m, n).
     orthogonal_map : {"matrix_exp", "cayley", "householder"}, optional
-        How it is computed from free parameters: as the exponential or Cayley's transform of a skew matrix, or as a
-        product of reflections. None: the exponential for square and complex matrices, else reflections.
+        Map from free parameters: exponential or Cayley transform of a skew-symmetric matrix, or product of Householder
+        reflections. By default "matrix_exp" for square and complex matrices, else "householder".
     use_trivialization : bool, default True
-        Start from the orthogonal matrix next to the present value, which is kept as a buffer ``base``.
+        Whether to start from the orthogonal factor of the current value, stored in the buffer ``base``.
 
     Returns
     -------
@@ -166,12 +163,10 @@ def orthogonal(module, name="weight", orthogonal_map=None, *, use_trivialization
     Raises
     ------
     ValueError
-        If there is no such tensor, it is no matrix, or no such map.
+        If the tensor does not exist or is not a matrix, or the map is unknown.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> layer = nn.utils.parametrizations.orthogonal(nn.Linear(3, 5))
     >>> cygrad.allclose(layer.weight.t() @ layer.weight, cygrad.eye(3), atol=1e-5)
     True

@@ -1,4 +1,4 @@
-"""Tensors of a module that are computed from others, which are learned in their place."""
+"""Parametrizations: tensors of a module that are computed from learned tensors."""
 
 import copy
 import threading
@@ -13,17 +13,16 @@ from cygrad.nn.parameter import Parameter
 __all__ = ["ParametrizationList", "cached", "is_parametrized", "register_parametrization", "remove_parametrizations",
            "transfer_parametrizations_and_params", "type_before_parametrizations"]
 
-_cache = threading.local()             # .values: (module, name) -> tensor, inside `cached`; .depth
+_cache = threading.local()             # .values: (module, name) -> tensor, and .depth of `cached`
 
 
 @contextmanager
 def cached():
     """
-    Compute each parametrized tensor once, on this thread, until the end of the context.
+    Cache parametrized tensors on this thread within the context.
 
     Examples
     --------
-    >>> from cygrad import nn
     >>> from cygrad.nn.utils import parametrize
     >>> layer = nn.utils.parametrizations.weight_norm(nn.Linear(2, 2))
     >>> with parametrize.cached():
@@ -42,7 +41,7 @@ def cached():
 
 
 def _keep(module, name, tensor):
-    """Put a tensor into the module as a parameter or a buffer, whichever it is."""
+    """Register a tensor as a parameter or a buffer."""
     if isinstance(tensor, Parameter):
         module.register_parameter(name, tensor)
     else:
@@ -51,21 +50,20 @@ def _keep(module, name, tensor):
 
 class ParametrizationList(ModuleList):
     """
-    The parametrizations of one tensor, and what they compute it from.
+    Parametrizations of one tensor and its original tensors.
 
     Parameters
     ----------
     modules : sequence of Module
-        Each gets the result of the one before.
+        Parametrizations, applied in order.
     original : Tensor
-        The first one's argument; what ``right_inverse`` returns, if the modules have it. Several arguments are kept
-        as ``original0``, ``original1``, ...
+        Initial value. If modules have ``right_inverse``, its result is stored as ``original``, or ``original0``,
+        ``original1``, ... if it returns several tensors.
     unsafe : bool, default False
-        Leave out the check that shape and dtype stay the same.
+        Whether shape and dtype may change.
 
     Examples
     --------
-    >>> from cygrad import nn
     >>> layer = nn.utils.parametrizations.weight_norm(nn.Linear(3, 2))
     >>> type(layer.parametrizations.weight).__name__
     'ParametrizationList'
@@ -82,10 +80,10 @@ class ParametrizationList(ModuleList):
         with cygrad.no_grad():
             for module in reversed(modules):
                 if hasattr(module, "right_inverse"):
-                    with suppress(NotImplementedError):      # as if it did not have one
+                    with suppress(NotImplementedError):      # as if right_inverse did not exist
                         new = module.right_inverse(new)
         if not isinstance(new, (Tensor, Sequence)):
-            raise ValueError("register_parametrization: right_inverse must give a Tensor or several "
+            raise ValueError("register_parametrization: right_inverse must return a Tensor or a sequence of Tensors "
                              f"(got {type(new).__name__}).")
         self.is_tensor = isinstance(new, Tensor)
         self.ntensors = 1 if self.is_tensor else len(new)
@@ -93,13 +91,14 @@ class ParametrizationList(ModuleList):
             if new.dtype != dtype:
                 raise ValueError("register_parametrization: right_inverse must keep the dtype of the tensor "
                                  f"(got {new.dtype}, expected {dtype}).")
-            if new is not original:                  # the parameter stays the one that the optimizer knows
+            if new is not original:                  # keep the parameter object, which an optimizer may hold
                 original.data = new.detach()
             _keep(self, "original", original)
         else:
             for number, part in enumerate(new):
                 if not isinstance(part, Tensor):
-                    raise ValueError("register_parametrization: right_inverse must give a Tensor or several "
+                    raise ValueError("register_parametrization: right_inverse must return a Tensor or a sequence of "
+                                     "Tensors "
                                      "(got element "
                                      f"{number} of type {type(part).__name__}).")
                 if isinstance(original, Parameter):
@@ -117,11 +116,11 @@ class ParametrizationList(ModuleList):
                                  f"{tuple(shape)}). Pass `unsafe=True` if it should.")
 
     def originals(self):
-        """Return the original tensors."""
+        """Return the original tensors as a list."""
         return [self.original] if self.is_tensor else [getattr(self, f"original{n}") for n in range(self.ntensors)]
 
     def right_inverse(self, value):
-        """Set the originals so that the tensor becomes `value`, as far as the modules allow."""
+        """Set the original tensors to the ``right_inverse`` of `value`."""
         with cygrad.no_grad():
             for module in reversed(list(self)):
                 if not hasattr(module, "right_inverse"):
@@ -154,7 +153,7 @@ class ParametrizationList(ModuleList):
 
 
 def _parametrized_class(module):
-    """A subclass of the module's class, of this object alone: its properties compute the tensors."""
+    """Create a subclass for one module; its properties compute the tensors."""
     base = type(module)
 
     def refuse(self):
@@ -173,7 +172,7 @@ def _parametrized_class(module):
 
 
 def _property(name):
-    """Property that computes the tensor when read, and inverts when set."""
+    """Return a property that computes the tensor on access and calls ``right_inverse`` on assignment."""
     def get(self):
         parametrization = self.parametrizations[name]
         if not getattr(_cache, "depth", 0):
@@ -192,36 +191,34 @@ def _property(name):
 
 def register_parametrization(module, tensor_name, parametrization, *, unsafe=False):
     """
-    Compute a parameter or buffer of a module from others, which are learned in its place.
+    Register a parametrization of a parameter or buffer.
 
-    Afterwards ``module.<tensor_name>`` is what `parametrization` makes of the original tensor, which is at
-    ``module.parametrizations.<tensor_name>.original``, anew each time (see `cached`). If `parametrization` has a method
-    ``right_inverse``, the tensor's present value is kept, and it can be assigned to.
+    ``module.<tensor_name>`` then calls `parametrization` with the original tensor,
+    ``module.parametrizations.<tensor_name>.original``, on each access (see `cached`). If `parametrization` has a method
+    ``right_inverse``, the current value is preserved, and the tensor can be assigned.
 
     Parameters
     ----------
     module : Module
     tensor_name : str
-        A parameter or buffer, which may be parametrized already; then the new module gets its value.
+        Name of a parameter or buffer. If it is parametrized already, parametrizations are chained.
     parametrization : Module
-        Called with the original tensor, or several.
+        Called with the original tensors.
     unsafe : bool, default False
-        Allow a change of dtype and shape.
+        Whether dtype and shape may change.
 
     Returns
     -------
     Module
-        `module`, whose class is now a subclass of its own.
+        `module`; its class becomes a subclass.
 
     Raises
     ------
     ValueError
-        If there is no such tensor, or the parametrization changes its dtype or shape.
+        If the tensor does not exist, or the parametrization changes its dtype or shape.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> from cygrad.nn.utils import parametrize
     >>> class Symmetric(nn.Module):
     ...     def forward(self, x):
@@ -265,13 +262,13 @@ def register_parametrization(module, tensor_name, parametrization, *, unsafe=Fal
 
 def is_parametrized(module, tensor_name=None):
     """
-    Has the module a parametrized tensor?
+    Return whether a module has parametrized tensors.
 
     Parameters
     ----------
     module : Module
     tensor_name : str, optional
-        Ask for this tensor.
+        Check this tensor only.
 
     Returns
     -------
@@ -279,7 +276,6 @@ def is_parametrized(module, tensor_name=None):
 
     Examples
     --------
-    >>> from cygrad import nn
     >>> nn.utils.parametrize.is_parametrized(nn.utils.parametrizations.weight_norm(nn.Linear(3, 2)), "weight")
     True
     """
@@ -291,7 +287,7 @@ def is_parametrized(module, tensor_name=None):
 
 def type_before_parametrizations(module):
     """
-    The class of the module as it was made.
+    Return the class of a module before it was parametrized.
 
     Parameters
     ----------
@@ -303,7 +299,6 @@ def type_before_parametrizations(module):
 
     Examples
     --------
-    >>> from cygrad import nn
     >>> layer = nn.utils.parametrizations.weight_norm(nn.Linear(3, 2))
     >>> nn.utils.parametrize.type_before_parametrizations(layer).__name__
     'Linear'
@@ -313,14 +308,14 @@ def type_before_parametrizations(module):
 
 def remove_parametrizations(module, tensor_name, leave_parametrized=True):
     """
-    Make a parametrized tensor a plain one again.
+    Remove the parametrizations of a tensor.
 
     Parameters
     ----------
     module : Module
     tensor_name : str
     leave_parametrized : bool, default True
-        Whether it keeps its value; otherwise it becomes the original tensor again.
+        Whether to keep the current value instead of the original tensor.
 
     Returns
     -------
@@ -330,11 +325,10 @@ def remove_parametrizations(module, tensor_name, leave_parametrized=True):
     Raises
     ------
     ValueError
-        If the tensor is not parametrized, or there is no single original tensor to go back to.
+        If the tensor is not parametrized, or there are several original tensors and not `leave_parametrized`.
 
     Examples
     --------
-    >>> from cygrad import nn
     >>> layer = nn.utils.parametrizations.weight_norm(nn.Linear(3, 2))
     >>> layer = nn.utils.parametrize.remove_parametrizations(layer, "weight")
     >>> sorted(name for name, _ in layer.named_parameters())
@@ -349,12 +343,12 @@ def remove_parametrizations(module, tensor_name, leave_parametrized=True):
         with cygrad.no_grad():
             value = getattr(module, tensor_name).detach().clone()
         if chain.is_tensor and original.dtype == value.dtype:
-            original.data = value          # still the parameter that the optimizer knows
+            original.data = value          # keep the parameter object, which an optimizer may hold
         else:
             original = Parameter(value, original.requires_grad) if isinstance(original, Parameter) else value
     elif not chain.is_tensor:
-        raise ValueError("leave_parametrized=False: the tensor is computed from several originals, and none can "
-                         "replace it.")
+        raise ValueError("remove_parametrizations: leave_parametrized=False requires a single original tensor (got "
+                         "several).")
     delattr(type(module), tensor_name)
     del module.parametrizations[tensor_name]
     _keep(module, tensor_name, original)
@@ -366,13 +360,13 @@ def remove_parametrizations(module, tensor_name, leave_parametrized=True):
 
 def transfer_parametrizations_and_params(from_module, to_module, tensor_name=None):
     """
-    Give another module the parametrizations of this one, and its parameters.
+    Copy parametrizations and their parameters to another module.
 
     Parameters
     ----------
     from_module, to_module : Module
     tensor_name : str, optional
-        Only this tensor's.
+        Copy those of this tensor only.
 
     Returns
     -------
@@ -381,8 +375,6 @@ def transfer_parametrizations_and_params(from_module, to_module, tensor_name=Non
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> source, target = nn.utils.parametrizations.weight_norm(nn.Linear(3, 2)), nn.Linear(3, 2)
     >>> target = nn.utils.parametrize.transfer_parametrizations_and_params(source, target)
     >>> cygrad.equal(source.weight, target.weight)

@@ -1,8 +1,9 @@
 """
-Pruning: parameters with masks over them.
+Pruning of parameters by masks.
 
-A pruned parameter ``weight`` becomes the parameter ``weight_orig`` and the buffer ``weight_mask``; before each call of
-the module ``weight`` is computed as their product. Further prunings act on what is left, and `remove` makes it final.
+Pruning replaces the parameter ``weight`` by the parameter ``weight_orig`` and the buffer ``weight_mask``, and computes
+``weight`` as their product before each forward. Further pruning applies to the remaining elements; `remove` makes it
+permanent.
 """
 
 import numbers
@@ -19,14 +20,13 @@ __all__ = [
 
 class BasePruningMethod:
     """
-    The base of all ways of pruning, and the hook that computes the parameter before each call.
+    Base class of pruning methods, and the hook that computes the parameter before each forward.
 
-    A subclass defines ``compute_mask(t, default_mask)`` and has a ``PRUNING_TYPE``: "unstructured" masks see only the
-    elements that are left, "structured" ones only channels that are not all pruned, "global" ones everything.
+    A subclass defines ``compute_mask(t, default_mask)`` and ``PRUNING_TYPE``: "unstructured" masks get the remaining
+    elements, "structured" ones the channels that are not entirely pruned, "global" ones all elements.
 
     Examples
     --------
-    >>> from cygrad import nn
     >>> issubclass(nn.utils.prune.L1Unstructured, nn.utils.prune.BasePruningMethod)
     True
     """
@@ -35,17 +35,17 @@ class BasePruningMethod:
     PRUNING_TYPE = "unstructured"
 
     def __call__(self, module, inputs):
-        """Compute the parameter anew."""
+        """Compute the parameter."""
         setattr(module, self._tensor_name, self.apply_mask(module))
 
     def compute_mask(self, t, default_mask):
-        """The mask for scores `t`, zero where `default_mask` is; every subclass defines it."""
+        """Return the mask for scores `t`, zero where `default_mask` is zero; subclasses define it."""
         raise NotImplementedError(f"compute_mask: {type(self).__name__} does not define it.")
 
     def apply_mask(self, module):
         """Return the product of the parameter and its mask."""
         if self._tensor_name is None:
-            raise AssertionError(f"{type(self).__name__}: the module has to be pruned first. Call apply().")
+            raise AssertionError(f"{type(self).__name__}: the module is not pruned. Call apply() first.")
         original = getattr(module, f"{self._tensor_name}_orig")
         return getattr(module, f"{self._tensor_name}_mask").to(original.dtype) * original
 
@@ -58,11 +58,11 @@ class BasePruningMethod:
         ----------
         module : Module
         name : str
-            Of the parameter.
+            Name of the parameter.
         *args, **kwargs
-            As for the class.
+            Arguments of the class.
         importance_scores : Tensor, optional
-            What counts instead of the values of the parameter.
+            Scores to use instead of the values of the parameter.
 
         Returns
         -------
@@ -97,10 +97,10 @@ class BasePruningMethod:
         return t * self.compute_mask(scores, cygrad.ones_like(t) if default_mask is None else default_mask)
 
     def remove(self, module):
-        """Make the pruning final: the parameter is what is left, without a mask."""
+        """Make the pruning permanent: store the product as the parameter and remove the mask."""
         name = self._tensor_name
         if name is None:
-            raise AssertionError(f"{type(self).__name__}: the module has to be pruned first. Call apply().")
+            raise AssertionError(f"{type(self).__name__}: the module is not pruned. Call apply() first.")
         pruned = self.apply_mask(module)
         parameter = module._parameters.pop(f"{name}_orig")
         parameter.data = pruned.detach()
@@ -112,7 +112,7 @@ class BasePruningMethod:
 
 class PruningContainer(BasePruningMethod):
     """
-    Prunings of one parameter, one after the other.
+    Sequence of pruning methods of one parameter.
 
     Parameters
     ----------
@@ -120,7 +120,6 @@ class PruningContainer(BasePruningMethod):
 
     Examples
     --------
-    >>> from cygrad import nn
     >>> layer = nn.Linear(4, 2)
     >>> for _ in range(2):
     ...     layer = nn.utils.prune.random_unstructured(layer, "weight", amount=1)
@@ -134,11 +133,11 @@ class PruningContainer(BasePruningMethod):
             self.add_pruning_method(method)
 
     def add_pruning_method(self, method):
-        """Add one, of the same parameter."""
+        """Add a method for the same parameter."""
         if not isinstance(method, BasePruningMethod):
             raise TypeError(f"PruningContainer: expected a BasePruningMethod (got {type(method).__name__}).")
         if self._pruning_methods and method._tensor_name != self._tensor_name:
-            raise ValueError("PruningContainer: all methods must prune one parameter (got one for "
+            raise ValueError("PruningContainer: all methods must prune the same parameter (got one for "
                              f"{method._tensor_name!r}, expected {self._tensor_name!r}).")
         self._tensor_name = method._tensor_name
         self._pruning_methods += (method,)
@@ -153,7 +152,7 @@ class PruningContainer(BasePruningMethod):
         return self._pruning_methods[index]
 
     def compute_mask(self, t, default_mask):
-        """The mask so far, and that of the last method for what it leaves."""
+        """Combine the current mask with that of the last method for the remaining elements."""
         method, mask = self._pruning_methods[-1], default_mask.to(t.dtype)
         if method.PRUNING_TYPE == "unstructured":
             left = mask == 1
@@ -175,18 +174,16 @@ class PruningContainer(BasePruningMethod):
 
 class Identity(BasePruningMethod):
     """
-    Prunes nothing, and makes the mask.
+    Prune no elements, but create the mask.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.utils.prune.Identity.apply(nn.Linear(2, 1), "weight").compute_mask(cygrad.ones(2), cygrad.ones(2))
     tensor([1., 1.])
     """
 
     def compute_mask(self, t, default_mask):
-        """The mask as it is."""
+        """Return the mask unchanged."""
         return default_mask
 
 
@@ -196,39 +193,38 @@ class _Amount(BasePruningMethod):
     def __init__(self, amount):
         if not isinstance(amount, numbers.Real) or (
                 not 0 <= amount <= 1 if not isinstance(amount, numbers.Integral) else amount < 0):
-            raise ValueError(f"{type(self).__name__}: amount must be a number of elements or a part from 0.0 to 1.0 "
+            raise ValueError(f"{type(self).__name__}: amount must be a number of elements or a fraction from 0.0 to "
+                             "1.0 "
                              f"(got {amount!r}).")
         self.amount = amount
 
     def count(self, size):
-        """Return how many of `size` elements are pruned."""
+        """Return the number of elements to prune."""
         if not isinstance(self.amount, numbers.Integral):
             return round(self.amount * size)
         if self.amount > size:
-            raise ValueError(f"{type(self).__name__}: amount must not be larger than what there is to prune (got "
+            raise ValueError(f"{type(self).__name__}: amount must not exceed the number of elements to prune (got "
                              f"{self.amount}, expected at most {size}).")
         return self.amount
 
 
 class RandomUnstructured(_Amount):
     """
-    Prunes elements by chance.
+    Prune random elements.
 
     Parameters
     ----------
     amount : int or float
-        How many, or which part of them.
+        Number or fraction to prune.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> (nn.utils.prune.RandomUnstructured(amount=1).prune(cygrad.ones(2, 2)) == 0).sum()
     tensor(1)
     """
 
     def compute_mask(self, t, default_mask):
-        """Return the mask with elements drawn."""
+        """Return the mask with random elements set to zero."""
         mask, count = default_mask.clone(), self.count(t.numel())
         if count:
             mask.view(-1)[cygrad.topk(cygrad.rand_like(t).view(-1), count).indices] = 0
@@ -237,17 +233,15 @@ class RandomUnstructured(_Amount):
 
 class L1Unstructured(_Amount):
     """
-    Prunes the elements that are smallest.
+    Prune the elements with the smallest absolute values.
 
     Parameters
     ----------
     amount : int or float
-        How many, or which part of them.
+        Number or fraction to prune.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.utils.prune.L1Unstructured(amount=1).prune(cygrad.tensor([3.0, -1.0]))
     tensor([3., -0.])
     """
@@ -273,7 +267,7 @@ class _Structured(_Amount):
     def compute_mask(self, t, default_mask):
         """Return the mask without some channels."""
         if t.ndim < 2:
-            raise ValueError(f"{type(self).__name__}: a parameter of several dimensions is needed (got shape "
+            raise ValueError(f"{type(self).__name__}: expected a parameter with at least two dimensions (got shape "
                              f"{tuple(t.shape)}). Use an unstructured method.")
         if not -t.ndim <= self.dim < t.ndim:
             raise IndexError(f"{type(self).__name__}: there is no dimension {self.dim} (got shape {tuple(t.shape)}).")
@@ -287,19 +281,17 @@ class _Structured(_Amount):
 
 class RandomStructured(_Structured):
     """
-    Prunes channels by chance.
+    Prune random channels.
 
     Parameters
     ----------
     amount : int or float
-        How many, or which part of them.
+        Number or fraction to prune.
     dim : int, default -1
-        Along which channels lie.
+        Dimension of the channels.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> (nn.utils.prune.RandomStructured(amount=1).prune(cygrad.ones(2, 2)) == 0).sum()
     tensor(2)
     """
@@ -312,21 +304,19 @@ class RandomStructured(_Structured):
 
 class LnStructured(_Structured):
     """
-    Prunes the channels of the smallest norm.
+    Prune the channels with the smallest norms.
 
     Parameters
     ----------
     amount : int or float
-        How many, or which part of them.
+        Number or fraction to prune.
     n : int, float, "fro" or "nuc"
-        Which norm.
+        Order of the norm.
     dim : int, default -1
-        Along which channels lie.
+        Dimension of the channels.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.utils.prune.LnStructured(amount=1, n=2, dim=0).prune(cygrad.tensor([[3.0, 1.0], [0.1, 0.2]]))
     tensor([[3., 1.],
             [0., 0.]])
@@ -347,7 +337,7 @@ class LnStructured(_Structured):
 
 class CustomFromMask(BasePruningMethod):
     """
-    Prunes by a mask that is given.
+    Prune by a given mask.
 
     Parameters
     ----------
@@ -355,8 +345,6 @@ class CustomFromMask(BasePruningMethod):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.utils.prune.CustomFromMask(cygrad.tensor([1, 0])).prune(cygrad.tensor([3.0, 4.0]))
     tensor([3., 0.])
     """
@@ -373,11 +361,10 @@ class CustomFromMask(BasePruningMethod):
 
 def identity(module, name):
     """
-    Make the mask of a parameter, and prune nothing; -> the module.
+    Create the mask of a parameter without pruning and return the module.
 
     Examples
     --------
-    >>> from cygrad import nn
     >>> layer = nn.utils.prune.identity(nn.Linear(4, 2), "weight")
     >>> sorted(name for name, _ in layer.named_parameters())
     ['bias', 'weight_orig']
@@ -388,11 +375,10 @@ def identity(module, name):
 
 def random_unstructured(module, name, amount):
     """
-    Prune elements of a parameter by chance, see `RandomUnstructured`; -> the module.
+    Prune random elements of a parameter (`RandomUnstructured`) and return the module.
 
     Examples
     --------
-    >>> from cygrad import nn
     >>> layer = nn.utils.prune.random_unstructured(nn.Linear(4, 2), "weight", amount=3)
     >>> (layer.weight == 0).sum()
     tensor(3)
@@ -403,11 +389,10 @@ def random_unstructured(module, name, amount):
 
 def l1_unstructured(module, name, amount, importance_scores=None):
     """
-    Prune the smallest elements of a parameter, see `L1Unstructured`; -> the module.
+    Prune the smallest elements of a parameter (`L1Unstructured`) and return the module.
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.nn.utils import prune
     >>> prune.l1_unstructured(cygrad.nn.Linear(2, 3), "weight", 0.5).weight_mask.sum()
     tensor(3.)
@@ -418,11 +403,10 @@ def l1_unstructured(module, name, amount, importance_scores=None):
 
 def random_structured(module, name, amount, dim):
     """
-    Prune channels of a parameter by chance, see `RandomStructured`; -> the module.
+    Prune random channels of a parameter (`RandomStructured`) and return the module.
 
     Examples
     --------
-    >>> from cygrad import nn
     >>> layer = nn.utils.prune.random_structured(nn.Linear(4, 2), "weight", amount=1, dim=0)
     >>> (layer.weight == 0).all(1).sum()
     tensor(1)
@@ -433,11 +417,10 @@ def random_structured(module, name, amount, dim):
 
 def ln_structured(module, name, amount, n, dim, importance_scores=None):
     """
-    Prune the channels of the smallest norm, see `LnStructured`; -> the module.
+    Prune the channels with the smallest norms (`LnStructured`) and return the module.
 
     Examples
     --------
-    >>> from cygrad import nn
     >>> layer = nn.utils.prune.ln_structured(nn.Linear(4, 2), "weight", amount=1, n=2, dim=0)
     >>> (layer.weight == 0).all(1).sum()
     tensor(1)
@@ -448,12 +431,10 @@ def ln_structured(module, name, amount, n, dim, importance_scores=None):
 
 def custom_from_mask(module, name, mask):
     """
-    Prune a parameter by a mask; -> the module.
+    Prune a parameter by a mask and return the module.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> layer = nn.utils.prune.custom_from_mask(nn.Linear(2, 1), "weight", cygrad.tensor([[1, 0]]))
     >>> layer.weight[0, 1] == 0
     tensor(True)
@@ -464,7 +445,7 @@ def custom_from_mask(module, name, mask):
 
 def global_unstructured(parameters, pruning_method, importance_scores=None, **kwargs):
     """
-    Prune several parameters as if they were one.
+    Prune several parameters as one concatenated tensor.
 
     Parameters
     ----------
@@ -474,11 +455,10 @@ def global_unstructured(parameters, pruning_method, importance_scores=None, **kw
     importance_scores : dict, optional
         (module, name) -> Tensor.
     **kwargs
-        As for the class.
+        Arguments of the class.
 
     Examples
     --------
-    >>> from cygrad import nn
     >>> layers = nn.Linear(4, 2), nn.Linear(2, 4)
     >>> nn.utils.prune.global_unstructured([(layer, "weight") for layer in layers],
     ...                                    nn.utils.prune.L1Unstructured, amount=6)
@@ -504,7 +484,7 @@ def global_unstructured(parameters, pruning_method, importance_scores=None, **kw
 
 
 def _found(module, name):
-    """The number of the hook that prunes a parameter, and the hook; None if it is not pruned."""
+    """Return id and hook of the pruning of a parameter, or None."""
     for key, hook in module._forward_pre_hooks.items():
         if isinstance(hook, BasePruningMethod) and hook._tensor_name == name:
             return key, hook
@@ -513,11 +493,10 @@ def _found(module, name):
 
 def remove(module, name):
     """
-    Make the pruning of a parameter final; -> the module.
+    Make the pruning of a parameter permanent and return the module.
 
     Examples
     --------
-    >>> from cygrad import nn
     >>> layer = nn.utils.prune.identity(nn.Linear(4, 2), "weight")
     >>> sorted(name for name, _ in nn.utils.prune.remove(layer, "weight").named_parameters())
     ['bias', 'weight']
@@ -532,11 +511,10 @@ def remove(module, name):
 
 def is_pruned(module):
     """
-    Whether a parameter of the module, or of one within it, is pruned.
+    Return whether a parameter of the module or a descendant is pruned.
 
     Examples
     --------
-    >>> from cygrad import nn
     >>> nn.utils.prune.is_pruned(nn.utils.prune.identity(nn.Linear(4, 2), "weight"))
     True
     """

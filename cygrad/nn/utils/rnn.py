@@ -1,4 +1,4 @@
-"""Sequences of different lengths: padded to one length, or packed without padding."""
+"""Padded and packed sequences of different lengths."""
 
 from typing import NamedTuple
 
@@ -18,25 +18,23 @@ class _Packed(NamedTuple):
 
 class PackedSequence(_Packed):
     """
-    Sequences without padding: the first elements of all, then the second elements of those that have one, and so on.
+    Sequences of different lengths without padding: the first elements of all, then the second elements, and so on.
 
-    Made by `pack_padded_sequence` and `pack_sequence`.
+    Create it by `pack_padded_sequence` or `pack_sequence`.
 
     Attributes
     ----------
     data : Tensor
         The elements along the first dimension.
     batch_sizes : Tensor
-        How many sequences have a first element, a second one, ...
+        Number of sequences with an element at each step.
     sorted_indices : Tensor or None
-        Which sequence comes first, second, ... when they are sorted by length; None if they were given so.
+        Permutation that sorts the sequences by length; None if they were sorted.
     unsorted_indices : Tensor or None
-        The inverse of it.
+        Inverse of `sorted_indices`.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> packed = nn.utils.rnn.pack_sequence([cygrad.tensor([1.0, 2.0]), cygrad.tensor([4.0])])
     >>> packed.batch_sizes
     tensor([2, 1])
@@ -48,8 +46,8 @@ class PackedSequence(_Packed):
         if isinstance(data, tuple) and batch_sizes is None:
             data, batch_sizes = data
         if not isinstance(batch_sizes, Tensor) or batch_sizes.ndim != 1 or batch_sizes.dtype != cygrad.int64:
-            raise ValueError("PackedSequence: batch_sizes must be a tensor of int64 with one dimension. "
-                             "Make one with pack_padded_sequence.")
+            raise ValueError("PackedSequence: batch_sizes must be a 1-dimensional int64 tensor. Use "
+                             "pack_padded_sequence.")
         if unsorted_indices is None:
             unsorted_indices = invert_permutation(sorted_indices)
         return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
@@ -60,34 +58,34 @@ class PackedSequence(_Packed):
         return self if data is self.data else type(self)(data, *self[1:])
 
     def double(self):
-        """Return the same in float64."""
+        """Convert to float64."""
         return self.to(cygrad.float64)
 
     def float(self):
-        """Return the same in float32."""
+        """Convert to float32."""
         return self.to(cygrad.float32)
 
     def cpu(self):
-        """Itself: everything is there."""
+        """Return self."""
         return self
 
     def pin_memory(self):
-        """Itself: there is no other device to copy to."""
+        """Return self."""
         return self
 
     def is_pinned(self):
-        """False."""
+        """Return False."""
         return False
 
     @property
     def is_cuda(self):
-        """False."""
+        """Return False."""
         return False
 
 
 def invert_permutation(permutation):
     """
-    The permutation that undoes another one.
+    Return the inverse of a permutation.
 
     Parameters
     ----------
@@ -99,8 +97,6 @@ def invert_permutation(permutation):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.utils.rnn.invert_permutation(cygrad.tensor([2, 0, 1]))
     tensor([1, 2, 0])
     """
@@ -111,7 +107,7 @@ def _lengths(lengths, n, operation):
     """Return the lengths as a list of integers."""
     values = lengths.tolist() if isinstance(lengths, Tensor) else list(lengths)
     if len(values) != n:
-        raise RuntimeError(f"{operation}: expected a length for each sequence (got {len(values)} "
+        raise RuntimeError(f"{operation}: expected one length for each sequence (got {len(values)} "
                            f"lengths and a batch of {n}).")
     if any(value != int(value) or value <= 0 for value in values):
         raise RuntimeError(f"{operation}: lengths must be positive (got {values}).")
@@ -120,17 +116,17 @@ def _lengths(lengths, n, operation):
 
 def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True):
     """
-    Leave out what is padding.
+    Pack padded sequences.
 
     Parameters
     ----------
     input : Tensor of shape ``(T, B, *)``, or ``(B, T, *)`` with `batch_first`
         Sequences, padded at their ends.
     lengths : Tensor or list of int
-        The length of each.
+        Lengths of the sequences.
     batch_first : bool, default False
     enforce_sorted : bool, default True
-        Whether lengths that are not in decreasing order are an error; otherwise sequences are sorted.
+        Whether lengths must be in decreasing order; otherwise sequences are sorted.
 
     Returns
     -------
@@ -139,11 +135,10 @@ def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True)
     Raises
     ------
     RuntimeError
-        For lengths that do not fit.
+        If lengths are invalid.
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.nn.utils.rnn import pack_padded_sequence
     >>> pack_padded_sequence(cygrad.tensor([[1, 2], [3, 0]]), [2, 1], batch_first=True).data
     tensor([1, 3, 2])
@@ -160,13 +155,13 @@ def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True)
         sizes = [sizes[position] for position in order.tolist()]
         input = input.index_select(1, order)
     elif sizes != sorted(sizes, reverse=True):
-        raise RuntimeError("pack_padded_sequence: the longest sequence comes first with "
-                           f"enforce_sorted=True (got {sizes}). Pass enforce_sorted=False.")
+        raise RuntimeError("pack_padded_sequence: enforce_sorted=True requires lengths in decreasing order (got "
+                           f"{sizes}). Pass enforce_sorted=False.")
     if sizes[0] > input.shape[0]:
         raise RuntimeError("pack_padded_sequence: Expected `len(lengths)` not to exceed the padded length (got "
                            f"{sizes[0]}, expected at most {input.shape[0]}).")
     alive, parts, batch_sizes, start = len(sizes), [], [], 0
-    for stop in sorted(set(sizes)):                    # a stretch of steps with the same number of sequences
+    for stop in sorted(set(sizes)):                    # steps with the same number of sequences
         parts.append(input[start:stop, :alive].flatten(0, 1))
         batch_sizes += [alive] * (stop - start)
         alive = sum(size > stop for size in sizes)
@@ -176,7 +171,7 @@ def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True)
 
 def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_length=None):
     """
-    Put padding back: the inverse of `pack_padded_sequence`.
+    Pad packed sequences: the inverse of `pack_padded_sequence`.
 
     Parameters
     ----------
@@ -185,12 +180,12 @@ def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_le
         Return shape ``(B, T, *)`` instead of ``(T, B, *)``.
     padding_value : float, default 0
     total_length : int, optional
-        T, which is that of the longest sequence if None.
+        Padded length T; the length of the longest sequence by default.
 
     Returns
     -------
     (Tensor, Tensor)
-        The sequences, and the length of each.
+        The padded sequences and their lengths.
 
     Raises
     ------
@@ -199,8 +194,6 @@ def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_le
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> packed = nn.utils.rnn.pack_sequence([cygrad.tensor([1.0, 2.0]), cygrad.tensor([4.0])])
     >>> nn.utils.rnn.pad_packed_sequence(packed, batch_first=True)
     (tensor([[1., 2.],
@@ -211,7 +204,7 @@ def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_le
     if total_length is not None and total_length < steps:
         raise ValueError("pad_packed_sequence: total_length must not be less than the longest "
                          f"sequence (got {total_length} and {steps}).")
-    # Where each element of the padded sequences lies in the packed ones; padding comes after them.
+    # Index of each padded element in the packed data; the padding value is appended to it.
     starts = [0]
     for size in sizes:
         starts.append(starts[-1] + size)
@@ -230,7 +223,7 @@ def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_le
 
 def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="right"):
     """
-    Stack sequences of different lengths, with padding.
+    Pad sequences to the same length and stack them.
 
     Parameters
     ----------
@@ -247,7 +240,6 @@ def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.nn.utils.rnn import pad_sequence
     >>> pad_sequence([cygrad.ones(3), cygrad.ones(1)], batch_first=True)
     tensor([[1., 1., 1.],
@@ -261,7 +253,7 @@ def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="
     longest, rest = max(tensor.shape[0] for tensor in sequences), tuple(sequences[0].shape[1:])
     for tensor in sequences:
         if tuple(tensor.shape[1:]) != rest:
-            raise RuntimeError("pad_sequence: all dimensions but the first must be the same (got "
+            raise RuntimeError("pad_sequence: all dimensions except the first must be the same (got "
                                f"{tuple(tensor.shape[1:])}, expected {rest}).")
     padded = []
     for tensor in sequences:
@@ -272,13 +264,13 @@ def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="
 
 def unpad_sequence(padded_sequences, lengths, batch_first=False):
     """
-    Sequences without their padding at the end.
+    Return sequences without padding.
 
     Parameters
     ----------
     padded_sequences : Tensor of shape ``(T, B, *)``, or ``(B, T, *)`` with `batch_first`
     lengths : Tensor
-        The length of each.
+        Lengths of the sequences.
     batch_first : bool, default False
 
     Returns
@@ -287,8 +279,6 @@ def unpad_sequence(padded_sequences, lengths, batch_first=False):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> nn.utils.rnn.unpad_sequence(cygrad.tensor([[1.0, 2.0], [4.0, 0.0]]), cygrad.tensor([2, 1]), batch_first=True)
     [tensor([1., 2.]), tensor([4.])]
     """
@@ -314,8 +304,6 @@ def pack_sequence(sequences, enforce_sorted=True):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> packed = nn.utils.rnn.pack_sequence([cygrad.tensor([1.0, 2.0, 3.0]), cygrad.tensor([4.0])])
     >>> packed.data
     tensor([1., 4., 2., 3.])
@@ -328,7 +316,7 @@ def pack_sequence(sequences, enforce_sorted=True):
 
 def unpack_sequence(packed_sequences):
     """
-    The sequences that were packed.
+    Return the sequences of a packed one.
 
     Parameters
     ----------
@@ -340,8 +328,6 @@ def unpack_sequence(packed_sequences):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> packed = nn.utils.rnn.pack_sequence([cygrad.tensor([1.0, 2.0]), cygrad.tensor([4.0])])
     >>> nn.utils.rnn.unpack_sequence(packed)
     [tensor([1., 2.]), tensor([4.])]

@@ -1,4 +1,4 @@
-"""Spectral normalization with a hook, as it was before parametrizations."""
+"""Deprecated spectral normalization by a hook."""
 
 import cygrad
 from cygrad.nn.parameter import Parameter
@@ -9,7 +9,7 @@ __all__ = ["remove_spectral_norm", "spectral_norm"]
 
 
 class SpectralNorm:
-    """The hook: computes the weight before each forward."""
+    """Hook that computes the weight before each forward."""
 
     def __init__(self, name, n_power_iterations, dim, eps):
         if n_power_iterations <= 0:
@@ -26,7 +26,7 @@ class SpectralNorm:
         u, v = getattr(module, self.name + "_u"), getattr(module, self.name + "_v")
         matrix = as_matrix(weight, self.dim)
         if improve:
-            with cygrad.no_grad():                         # the older order: v first
+            with cygrad.no_grad():                         # v first, as in PyTorch's hook
                 for _ in range(self.n_power_iterations):
                     power_iterations(matrix.t(), v, u, 1, self.eps)
         return weight / spectral_scale(matrix, u, v)
@@ -35,16 +35,16 @@ class SpectralNorm:
         setattr(module, self.name, self.compute_weight(module, module.training))
 
     def saved(self, module, state_dict, prefix, local_metadata):
-        """Note the version of what is saved."""
+        """Save the version in the metadata."""
         local_metadata.setdefault("spectral_norm", {})[self.name + ".version"] = 1
 
     def before_load(self, module, state_dict, prefix, local_metadata, *lists):
-        """Give the state of early versions, which had the weight and not the right vector, what it lacks."""
+        """Convert the state of version 0, which had the weight instead of ``v``."""
         key = prefix + self.name
         if local_metadata.get("spectral_norm", {}).get(self.name + ".version", 0) >= 1 or key not in state_dict:
             return
         if any(key + end not in state_dict for end in ("_orig", "_u")):
-            return                             # what is missing is said by what loads it
+            return                             # loading reports missing keys
         with cygrad.no_grad():
             weight, u, plain = state_dict[key + "_orig"], state_dict[key + "_u"], state_dict.pop(key)
             matrix, sigma = as_matrix(weight, self.dim), (weight / plain).mean()
@@ -63,7 +63,7 @@ def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=No
     n_power_iterations : int, default 1
     eps : float, default 1e-12
     dim : int, optional
-        The dimension of the outputs; 1 for transposed convolutions, else 0.
+        Dimension of the outputs; by default 1 for transposed convolutions, else 0.
 
     Returns
     -------
@@ -72,13 +72,12 @@ def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=No
 
     Examples
     --------
-    >>> from cygrad import nn
     >>> layer = nn.utils.spectral_norm(nn.Linear(3, 2))
     >>> [name for name, _ in layer.named_parameters()]
     ['bias', 'weight_orig']
     """
     if hooks_of(module, SpectralNorm, name):
-        raise RuntimeError(f"spectral_norm: it is registered for the parameter {name} already.")
+        raise RuntimeError(f"spectral_norm: parameter {name} has a spectral norm hook already.")
     if dim is None:
         dim = 1 if type(module).__name__.startswith("ConvTranspose") else 0
     weight, hook = getattr(module, name), SpectralNorm(name, n_power_iterations, dim, eps)
@@ -99,7 +98,7 @@ def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=No
 
 def remove_spectral_norm(module, name="weight"):
     """
-    Make a weight with `spectral_norm` a plain parameter again.
+    Remove `spectral_norm` from a weight.
 
     Parameters
     ----------
@@ -113,7 +112,6 @@ def remove_spectral_norm(module, name="weight"):
 
     Examples
     --------
-    >>> from cygrad import nn
     >>> layer = nn.utils.remove_spectral_norm(nn.utils.spectral_norm(nn.Linear(3, 2)))
     >>> sorted(name for name, _ in layer.named_parameters())
     ['bias', 'weight']

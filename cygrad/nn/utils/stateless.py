@@ -1,4 +1,4 @@
-"""Calling a module with other parameters than its own."""
+"""functional_call: calling a module with given parameters."""
 
 from contextlib import ExitStack, contextmanager
 
@@ -9,36 +9,34 @@ def functional_call(module, parameters_and_buffers, args=None, kwargs=None, *, t
     """
     Call a module with given tensors in place of its parameters and buffers; differentiable in them.
 
-    The module's own attributes are exchanged during the call, so one module is to be called by one thread at a time.
+    The tensors of the module are replaced during the call, so it is not thread-safe.
 
     Parameters
     ----------
     module : Module
     parameters_and_buffers : dict, or tuple of dicts
-        From path to tensor.
+        Path to tensor.
     args : any or tuple
         Positional arguments.
     kwargs : dict, optional
     tie_weights : bool, default True
-        Whether a tensor that the module has under several paths is replaced under all of them if it is under one.
+        Whether replacing a tied tensor at one path replaces it at all its paths.
     strict : bool, default False
-        Whether paths that are missing or unexpected are errors.
+        Whether missing and unexpected paths are errors.
 
     Returns
     -------
-    What the module returns.
+    The result of the module.
 
     Raises
     ------
     RuntimeError
-        With `strict`, and for a path that the module does not have.
+        If `strict` and paths are missing or unexpected.
     ValueError
-        If one tensor is given two values.
+        If a tensor is given two values.
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import nn
     >>> model = nn.Linear(2, 1)
     >>> w = cygrad.tensor([[2.0, 3.0]], requires_grad=True)
     >>> out = nn.utils.stateless.functional_call(model, {"weight": w, "bias": cygrad.zeros(1)}, cygrad.ones(2))
@@ -61,7 +59,7 @@ def functional_call(module, parameters_and_buffers, args=None, kwargs=None, *, t
 
 
 def _all_paths(module, given, tie_weights, strict):
-    """Return the values for all paths, those of tied tensors included."""
+    """Return the values for all paths, including those of tied tensors."""
     own = dict(module.named_parameters(remove_duplicate=False))
     own.update(module.named_buffers(remove_duplicate=False))
     unexpected, missing = given.keys() - own.keys(), own.keys() - given.keys()
@@ -88,7 +86,7 @@ def _all_paths(module, given, tie_weights, strict):
 
 @contextmanager
 def _replaced(module, values):
-    """Exchange the values in the modules' attributes, and put the old ones back."""
+    """Replace the tensors within the context."""
     with ExitStack() as stack:
         for path, value in values.items():
             prefix, _, name = path.rpartition(".")
@@ -97,6 +95,6 @@ def _replaced(module, values):
             if part is not None:
                 stack.callback(part.__setitem__, name, part[name])
                 part[name] = value
-            else:                      # a property, as of parametrized tensors
+            else:                      # a parametrized tensor
                 raise RuntimeError(f"functional_call: {path!r} is computed from other tensors. Give those instead.")
         yield

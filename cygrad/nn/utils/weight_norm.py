@@ -1,4 +1,4 @@
-"""Weight normalization with a hook, as it was before parametrizations."""
+"""Deprecated weight normalization by a hook."""
 
 from cygrad._core.graph.user_warnings import warn_user
 from cygrad.nn.parameter import Parameter
@@ -8,7 +8,7 @@ __all__ = ["remove_weight_norm", "weight_norm"]
 
 
 class WeightNorm:
-    """The hook: computes the weight before each forward."""
+    """Hook that computes the weight before each forward."""
 
     def __init__(self, name, dim):
         self.name = name
@@ -23,21 +23,21 @@ class WeightNorm:
 
 
 def hooks_of(module, kind, name):
-    """The hooks of one kind for one tensor, as pairs of key and hook."""
+    """Return pairs of id and hook of one class for one tensor."""
     before = module._hooks.before if module._hooks is not None else {}
     return [(key, hook) for key, (hook, *_) in before.items() if isinstance(hook, kind) and hook.name == name]
 
 
 def weight_norm(module, name="weight", dim=0):
     """
-    Learn length and direction of a weight apart. Deprecated: see `cygrad.nn.utils.parametrizations.weight_norm`.
+    Parametrize a weight by length and direction. Deprecated: use `cygrad.nn.utils.parametrizations.weight_norm`.
 
     Parameters
     ----------
     module : Module
     name : str, default "weight"
     dim : int or None, default 0
-        The dimension along which there are several lengths; None for one.
+        Dimension with one length for each index; None for a single length.
 
     Returns
     -------
@@ -46,7 +46,6 @@ def weight_norm(module, name="weight", dim=0):
 
     Examples
     --------
-    >>> from cygrad import nn
     >>> import warnings
     >>> with warnings.catch_warnings(action="ignore"):
     ...     layer = nn.utils.weight_norm(nn.Linear(3, 2))
@@ -56,7 +55,7 @@ def weight_norm(module, name="weight", dim=0):
     warn_user("`nn.utils.weight_norm` is deprecated in favor of `nn.utils.parametrizations.weight_norm`.",
               FutureWarning)
     if hooks_of(module, WeightNorm, name):
-        raise RuntimeError(f"weight_norm: it is registered for the parameter {name} already.")
+        raise RuntimeError(f"weight_norm: parameter {name} has a weight norm hook already.")
     weight, hook = getattr(module, name), WeightNorm(name, dim)
     delattr(module, name)
     module.register_parameter(name + "_g", Parameter(norm_except(weight.detach(), dim)))
@@ -68,7 +67,7 @@ def weight_norm(module, name="weight", dim=0):
 
 def remove_weight_norm(module, name="weight"):
     """
-    Make a weight with `weight_norm` a plain parameter again.
+    Remove `weight_norm` from a weight.
 
     Parameters
     ----------
@@ -82,7 +81,6 @@ def remove_weight_norm(module, name="weight"):
 
     Examples
     --------
-    >>> from cygrad import nn
     >>> import warnings
     >>> with warnings.catch_warnings(action="ignore"):
     ...     layer = nn.utils.remove_weight_norm(nn.utils.weight_norm(nn.Linear(3, 2)))

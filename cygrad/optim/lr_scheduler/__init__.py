@@ -1,4 +1,4 @@
-"""Schedules of learning rates: objects whose ``step()``, called after that of the optimizer, changes its rates."""
+"""Learning rate schedulers; call their ``step()`` after that of the optimizer."""
 
 from cygrad._core import public_dir as _public_dir
 from cygrad.optim.lr_scheduler.base import LRScheduler
@@ -18,6 +18,6 @@ from cygrad.optim.lr_scheduler.factors import (
 from cygrad.optim.lr_scheduler.one_cycle import OneCycleLR
 from cygrad.optim.lr_scheduler.plateau import ReduceLROnPlateau
 
-_LRScheduler = LRScheduler             # its former name
+_LRScheduler = LRScheduler             # deprecated name
 
 __dir__ = _public_dir(__name__)

@@ -1,4 +1,4 @@
-"""Base class of all schedulers."""
+"""Base class of learning rate schedulers."""
 
 from contextlib import contextmanager
 
@@ -10,34 +10,32 @@ __all__ = ["LRScheduler", "check_optimizer", "current", "one_for_each_group", "s
 
 
 def _plain(method):
-    """Return the function of a method, whose bound object is new on each access."""
+    """Return the function of a bound method."""
     return getattr(method, "__func__", method)
 
 class LRScheduler:
     """
-    Base class of all schedulers.
+    Base class of learning rate schedulers.
 
-    A subclass defines ``get_lr()``, which returns the rate of each parameter group at ``self.last_epoch``. Most
-    compute it from the present rate ``group["lr"]``, so that several schedules may act on one optimizer, each
-    multiplying its part.
+    A subclass defines ``get_lr()``, which returns the learning rate of each parameter group at ``self.last_epoch``.
+    Most compute it from the current ``group["lr"]``, so that several schedulers of one optimizer can be chained.
 
     Parameters
     ----------
     optimizer : Optimizer
-        Its rates at this moment are the initial ones, kept as ``group["initial_lr"]``.
+        Its current learning rates become ``group["initial_lr"]``.
     last_epoch : int, default -1
-        The step to go on from; -1 starts.
+        Step to resume from; -1 starts.
 
     Raises
     ------
     TypeError
-        If it is no Optimizer.
+        If `optimizer` is not an Optimizer.
     KeyError
-        If it is to go on from a step, but a group has no ``initial_lr``.
+        If `last_epoch` is not -1 and a group has no ``initial_lr``.
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.optim import SGD, lr_scheduler
     >>> optimizer = SGD([cygrad.zeros(1, requires_grad=True)], lr=0.8)
     >>> scheduler = lr_scheduler.StepLR(optimizer, step_size=2, gamma=0.5)
@@ -61,14 +59,14 @@ class LRScheduler:
             if last_epoch == -1:
                 group.setdefault("initial_lr", copied(group["lr"]))
             elif "initial_lr" not in group:
-                raise KeyError(f"{type(self).__name__}: param_groups[{number}] has no 'initial_lr', which is needed "
-                               f"to go on at step {last_epoch}. Load the optimizer's state first.")
+                raise KeyError(f"{type(self).__name__}: param_groups[{number}] has no 'initial_lr', which is required "
+                               f"to resume at step {last_epoch}. Load the state of the optimizer first.")
         self.base_lrs = current(optimizer, "initial_lr")
         self.last_epoch = last_epoch
         self._initial_step()
 
     def _initial_step(self):
-        """Make the initial step."""
+        """Run the initial step."""
         self._step_count = 0
         self._optimizer_step = _plain(self.optimizer.step)
         self._is_initial = True
@@ -78,36 +76,36 @@ class LRScheduler:
             self._is_initial = False
 
     def get_last_lr(self):
-        """Return the rates that this schedule set last, one for each parameter group."""
+        """Return the last learning rates set by this scheduler, one for each parameter group."""
         return self._last_lr
 
     def get_lr(self):
-        """Compute the rates for ``self.last_epoch``; every subclass defines it."""
+        """Compute the learning rates for ``self.last_epoch``; subclasses define it."""
         raise NotImplementedError(f"get_lr: {type(self).__name__} does not define it.")
 
     def step(self, epoch=None):
         """
-        Set the rates of the next step.
+        Set the learning rates of the next step.
 
         Parameters
         ----------
         epoch : int, optional
-            Go to this one instead. Deprecated.
+            Step to set instead. Deprecated.
         """
         if self._step_count == 1 and _plain(self.optimizer.step) is not self._optimizer_step:
-            warn_user("`optimizer.step()` was replaced after the scheduler was made, so that it cannot see whether "
-                      "that was called first. Call it before `lr_scheduler.step()`.")
+            warn_user("`optimizer.step()` was overridden after the scheduler was created, which cannot detect calls "
+                      "of it. Call it before `lr_scheduler.step()`.")
         elif self._step_count == 1 and not getattr(self.optimizer, "_opt_called", False):
             warn_user("Detected call of `lr_scheduler.step()` before `optimizer.step()`. Call `optimizer.step()` "
-                      "first: the other way round the first rate of the schedule is never used.")
+                      "first, or the first learning rate of the schedule is skipped.")
         self._step_count += 1
         if epoch is not None:
-            warn_user("scheduler.step(): a scheduler counts its epochs itself, so passing them is deprecated. "
-                      "Call it without.")
+            warn_user("scheduler.step(): the parameter epoch is deprecated, because schedulers count epochs. Call "
+                      "step() without it.")
         self._update_lr(epoch)
 
     def _update_lr(self, epoch=None):
-        """Set the rates of the next step, or of `epoch`."""
+        """Set the learning rates of the next step, or of `epoch`."""
         with self._computing():
             if epoch is None:
                 self.last_epoch += 1
@@ -132,27 +130,27 @@ class LRScheduler:
             self._get_lr_called_within_step = False
 
     def _warn_outside_step(self):
-        """Warn: `get_lr` computes the next rates from the current ones; users want `get_last_lr`."""
+        """Warn that `get_lr` is for internal use, because it computes the next rates from the current ones."""
         if not self._get_lr_called_within_step:
-            warn_user("get_lr() computes a step. What was computed last `get_last_lr()` gives.")
+            warn_user("get_lr() is for internal use. Call get_last_lr() for the last learning rates.")
 
     def state_dict(self):
-        """All attributes but the optimizer, as a dict."""
+        """Return all attributes except the optimizer as a dict."""
         return {name: value for name, value in self.__dict__.items() if name not in ("optimizer", "_optimizer_step")}
 
     def load_state_dict(self, state_dict):
-        """Load what `state_dict` returned."""
+        """Load the result of `state_dict`."""
         self.__dict__.update(state_dict)
 
 
 def check_optimizer(optimizer):
-    """Raise TypeError for other objects than optimizers."""
+    """Check that the object is an Optimizer."""
     if not isinstance(optimizer, Optimizer):
         raise TypeError(f"lr_scheduler: {type(optimizer).__name__} is not an Optimizer. Pass one of cygrad.optim.")
 
 
 def copied(value):
-    """Return the number, or a copy of a tensor, because optimizers modify such rates in place."""
+    """Copy a tensor, because schedulers modify such options in place; return a number."""
     return value.clone() if isinstance(value, Tensor) else value
 
 
@@ -181,7 +179,7 @@ def one_for_each_group(name, optimizer, value):
 
 
 def saved_functions(functions):
-    """Return the state of callables: attributes of callable objects, None for plain functions."""
+    """Return the attributes of callable objects, or None for functions."""
     return [None if isinstance(function, type(saved_functions)) else dict(getattr(function, "__dict__", {}))
             for function in functions]
 

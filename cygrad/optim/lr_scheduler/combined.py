@@ -1,4 +1,4 @@
-"""Schedulers that are chained or run one after the other."""
+"""Combinations of schedulers."""
 
 from bisect import bisect_right
 
@@ -9,7 +9,7 @@ __all__ = ["ChainedScheduler", "SequentialLR"]
 
 
 class _Combined(LRScheduler):
-    """Schedulers of one optimizer, in ``_schedulers``."""
+    """Base class of combinations of schedulers of one optimizer."""
 
     def _begin(self, optimizer, schedulers):
         name = type(self).__name__
@@ -24,19 +24,19 @@ class _Combined(LRScheduler):
                 raise ValueError(f"{name}: does not support `ReduceLROnPlateau` scheduler, whose step needs a metric "
                                  f"(got one at index {number}).")
             if scheduler.optimizer is not optimizer:
-                raise ValueError(f"{name}: all schedulers must belong to one optimizer "
-                                 f"(the one at index {number} does not).")
+                raise ValueError(f"{name}: all schedulers must belong to the same optimizer (got another at index "
+                                 f"{number}).")
         self.optimizer = optimizer
         self._schedulers = list(schedulers)
 
     def _initial_step(self):
-        """Make the initial step as a part of another scheduler; the parts make it, too."""
+        """Run the initial step of all schedulers."""
         for scheduler in self._schedulers:
             scheduler._step_count = 0
         super()._initial_step()
 
     def state_dict(self):
-        """All attributes but the optimizer, and the states of the schedules."""
+        """Return all attributes except the optimizer, and the states of the schedulers."""
         return {**super().state_dict(), "_schedulers": [scheduler.state_dict() for scheduler in self._schedulers]}
 
     def load_state_dict(self, state_dict):
@@ -48,17 +48,16 @@ class _Combined(LRScheduler):
 
 class ChainedScheduler(_Combined):
     """
-    Combine schedules: each changes the rates in turn.
+    Chain schedulers: each step runs the steps of all.
 
     Parameters
     ----------
     schedulers : sequence of LRScheduler
     optimizer : Optimizer, optional
-        That of the schedules.
+        The optimizer of the schedulers.
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.optim import lr_scheduler
     >>> optimizer = cygrad.optim.SGD([cygrad.zeros(1, requires_grad=True)], lr=1.0)
     >>> schedule = lr_scheduler.ChainedScheduler([
@@ -75,7 +74,7 @@ class ChainedScheduler(_Combined):
         self._last_lr = current(self.optimizer, "lr")
 
     def step(self):  # type: ignore[override]
-        """Step all schedules."""
+        """Step all schedulers."""
         for scheduler in self._schedulers:
             scheduler.step()
         self._last_lr = current(self.optimizer, "lr")
@@ -83,20 +82,19 @@ class ChainedScheduler(_Combined):
 
 class SequentialLR(_Combined):
     """
-    One schedule after the other.
+    Run schedulers one after another.
 
     Parameters
     ----------
     optimizer : Optimizer
     schedulers : list of LRScheduler
     milestones : list of int
-        The steps at which the next one takes over.
+        Steps at which the next scheduler starts.
     last_epoch : int, default -1
         See `LRScheduler`.
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.optim import SGD
     >>> from cygrad.optim.lr_scheduler import ConstantLR, ExponentialLR, SequentialLR
     >>> optimizer = SGD([cygrad.zeros(1, requires_grad=True)], lr=1.0)
@@ -114,11 +112,11 @@ class SequentialLR(_Combined):
     def __init__(self, optimizer, schedulers, milestones, last_epoch=-1):
         self._begin(optimizer, schedulers)
         if len(milestones) != len(schedulers) - 1:
-            raise ValueError("SequentialLR: there is a milestone between each two schedulers "
-                             f"(got {len(schedulers)} schedulers and {len(milestones)} milestones).")
+            raise ValueError(f"SequentialLR: expected one milestone less than schedulers (got {len(schedulers)} "
+                             f"schedulers and {len(milestones)} milestones).")
         self._milestones = list(milestones)
         self.last_epoch = last_epoch + 1
-        # All schedulers made their initial step in their constructors. Undo it, then make that of the first.
+        # Constructors ran the initial step of each scheduler. Undo it, then run that of the first.
         for group in self.optimizer.param_groups:
             set_option(group, "lr", group["initial_lr"])
         _take_back(self._schedulers)
@@ -127,7 +125,7 @@ class SequentialLR(_Combined):
         self._last_lr = first.get_last_lr()
 
     def step(self):  # type: ignore[override]
-        """Step the scheduler of the current period."""
+        """Step the current scheduler."""
         self.last_epoch += 1
         number = bisect_right(self._milestones, self.last_epoch)
         scheduler = self._schedulers[number]

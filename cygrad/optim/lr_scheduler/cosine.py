@@ -1,4 +1,4 @@
-"""Schedules along a cosine (Loshchilov and Hutter, 2017)."""
+"""Cosine annealing (Loshchilov and Hutter, 2017)."""
 
 import math
 
@@ -9,20 +9,19 @@ __all__ = ["CosineAnnealingLR", "CosineAnnealingWarmRestarts"]
 
 class CosineAnnealingLR(LRScheduler):
     """
-    The rate swings between the initial one and `eta_min` along a cosine.
+    Anneal the learning rate between its initial value and `eta_min` along a cosine.
 
     Parameters
     ----------
     optimizer : Optimizer
     T_max : int
-        Steps of half a period: from the top to the bottom.
+        Steps of half a period, from maximum to minimum.
     eta_min : float, default 0
     last_epoch : int, default -1
         See `LRScheduler`.
 
     Examples
     --------
-    >>> import cygrad
     >>> optimizer = cygrad.optim.SGD([cygrad.zeros(1, requires_grad=True)], lr=1.0)
     >>> schedule = cygrad.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=2)
     >>> rates = []
@@ -38,14 +37,14 @@ class CosineAnnealingLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self):
-        """Return the rates of the step, from those before it."""
+        """Compute the learning rates from the current ones."""
         self._warn_outside_step()
         groups, step, half = self.optimizer.param_groups, self.last_epoch, self.T_max
         if self._is_initial:
             return [group["lr"] for group in groups]
         if self._step_count == 1 and step > 0:
             return self._get_closed_form_lr()
-        if (step - 1 - half) % (2 * half) == 0:            # from the bottom, where the ratio below is 0 / 0
+        if (step - 1 - half) % (2 * half) == 0:            # after the minimum, where the ratio below is 0 / 0
             return [group["lr"] + (rate - self.eta_min) * (1 - math.cos(math.pi / half)) / 2
                     for rate, group in zip(self.base_lrs, groups, strict=True)]
         ratio = (1 + math.cos(math.pi * step / half)) / (1 + math.cos(math.pi * (step - 1) / half))
@@ -58,23 +57,22 @@ class CosineAnnealingLR(LRScheduler):
 
 class CosineAnnealingWarmRestarts(LRScheduler):
     """
-    The rate goes down along a cosine again and again, starting from the top each time.
+    Anneal the learning rate along a cosine with warm restarts.
 
     Parameters
     ----------
     optimizer : Optimizer
     T_0 : int
-        Steps of the first descent.
+        Steps of the first period.
     T_mult : int, default 1
-        Each one takes that many times the steps of the one before.
+        Ratio of the lengths of successive periods.
     eta_min : float, default 0
-        The rate at the bottom.
+        Minimum learning rate.
     last_epoch : int, default -1
         See `LRScheduler`.
 
     Examples
     --------
-    >>> import cygrad
     >>> optimizer = cygrad.optim.SGD([cygrad.zeros(1, requires_grad=True)], lr=1.0)
     >>> schedule = cygrad.optim.lr_scheduler.CosineAnnealingWarmRestarts(optimizer, T_0=2)
     >>> rates = []
@@ -100,19 +98,19 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self):
-        """Return the rates of the step."""
+        """Compute the learning rates of the step."""
         self._warn_outside_step()
         share = (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2
         return [self.eta_min + (rate - self.eta_min) * share for rate in self.base_lrs]
 
     def step(self, epoch=None):
         """
-        Go to the next step, or to any other.
+        Set the learning rates of the next step, or of `epoch`.
 
         Parameters
         ----------
         epoch : float, optional
-            Where to go; a fraction is fine.
+            Step to set instead; may be fractional.
         """
         if epoch is None and self.last_epoch >= 0:
             epoch = self.last_epoch + 1
@@ -131,12 +129,12 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         self._set_rates(rates)
 
     def _descent_at(self, epoch):
-        """Return how far the descent at `epoch` has come, and how long it is."""
+        """Return the position within the period at `epoch`, and its length."""
         if epoch < self.T_0:
             return epoch, self.T_0
         if self.T_mult == 1:
             return epoch % self.T_0, self.T_i
-        # Descents before number n take T_0 * (1 + m + ... + m**(n - 1)) steps.
+        # The first n periods have T_0 * (1 + m + ... + m**(n - 1)) steps.
         number = int(math.log(epoch / self.T_0 * (self.T_mult - 1) + 1, self.T_mult))
         before = self.T_0 * (self.T_mult ** number - 1) / (self.T_mult - 1)
         return epoch - before, self.T_0 * self.T_mult ** number

@@ -1,4 +1,4 @@
-"""A schedule that goes up and down in straight lines (Smith, 2017)."""
+"""Cyclical learning rates (Smith, 2017)."""
 
 import math
 
@@ -19,33 +19,32 @@ MODES = ("triangular", "triangular2", "exp_range")
 
 class CyclicLR(Momentum, LRScheduler):
     """
-    The rate goes up and down between two values, the momentum down and up.
+    Cycle the learning rate linearly between two bounds, and the momentum inversely.
 
     Parameters
     ----------
     optimizer : Optimizer
     base_lr, max_lr : float or list of float
-        The lowest and the highest rate.
+        Minimum and maximum learning rate.
     step_size_up : int, default 2000
-        Steps from the lowest to the highest.
+        Steps of the increasing half of a cycle.
     step_size_down : int, optional
-        Steps back; as many if None.
+        Steps of the decreasing half; `step_size_up` if None.
     mode : {"triangular", "triangular2", "exp_range"}
-        Whether the height of all cycles is the same, is halved each time, or is multiplied by `gamma` at each step.
+        Constant amplitude, amplitude halved after each cycle, or amplitude ``gamma ** step``.
     gamma : float, default 1
     scale_fn : callable, optional
-        A function for the height, in place of `mode`.
+        Function that returns the relative amplitude; overrides `mode`.
     scale_mode : {"cycle", "iterations"}
-        Whether `scale_fn` gets the number of the cycle, or of the step.
+        Whether `scale_fn` gets the cycle or the step.
     cycle_momentum : bool, default True
-        The optimizer needs a momentum then.
+        Whether to cycle the momentum, which the optimizer must have.
     base_momentum, max_momentum : float or list of float, default 0.8 and 0.9
     last_epoch : int, default -1
         See `LRScheduler`.
 
     Examples
     --------
-    >>> import cygrad
     >>> optimizer = cygrad.optim.SGD([cygrad.zeros(1, requires_grad=True)], lr=1.0, momentum=0.9)
     >>> schedule = cygrad.optim.lr_scheduler.CyclicLR(optimizer, base_lr=0.1, max_lr=0.5, step_size_up=2)
     >>> rates = []
@@ -84,14 +83,14 @@ class CyclicLR(Momentum, LRScheduler):
         self.base_lrs = base_lrs
 
     def scale_fn(self, x):
-        """Return the height of cycle or step `x`, relative to the first one's."""
+        """Return the relative amplitude of cycle or step `x`."""
         if self._scale_fn_custom is not None:
             return self._scale_fn_custom(x)
         return {"triangular": 1.0, "triangular2": 2.0 ** (1 - x) if self.mode == "triangular2" else 0,
                 "exp_range": self.gamma ** x if self.mode == "exp_range" else 0}[self.mode]
 
     def get_lr(self):
-        """The rates of the step; sets the momenta."""
+        """Compute the learning rates of the step and set the momentum."""
         self._warn_outside_step()
         cycle = math.floor(1 + self.last_epoch / self.total_size)
         place = 1.0 + self.last_epoch / self.total_size - cycle
@@ -104,14 +103,14 @@ class CyclicLR(Momentum, LRScheduler):
         return [low + (high - low) * share for low, high in zip(self.base_lrs, self.max_lrs, strict=True)]
 
     def state_dict(self):
-        """All attributes but the optimizer; of `scale_fn` only the attributes of an object that is called."""
+        """Return all attributes except the optimizer; for `scale_fn`, the attributes of a callable object."""
         state = super().state_dict()
         function = state["_scale_fn_custom"]
         state["_scale_fn_custom"] = None if function is None else saved_functions([function])[0]
         return state
 
     def load_state_dict(self, state_dict):
-        """Load what `state_dict` returned; the function stays."""
+        """Load the result of `state_dict`; the function stays."""
         saved = dict(state_dict)
         load_functions([self._scale_fn_custom], [saved.pop("_scale_fn_custom", None)])
         super().load_state_dict(saved)

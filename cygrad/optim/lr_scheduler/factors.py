@@ -1,4 +1,4 @@
-"""Schedulers that multiply rates by a factor."""
+"""Schedulers that multiply learning rates by a factor."""
 
 from bisect import bisect_right
 from collections import Counter
@@ -17,13 +17,14 @@ __all__ = ["ConstantLR", "ExponentialLR", "LambdaLR", "LinearLR", "MultiStepLR",
 
 
 class _Factor(LRScheduler):
-    """Multiply rates by ``_factor()`` at each step; after all steps they are ``_share()`` of the initial rates."""
+    """Base class of schedulers that multiply learning rates by ``_factor()`` at each step; their product is "
+      "``_share()``."""
 
     _factor: Callable
     _share: Callable
 
     def get_lr(self):
-        """Return the rates of the step, from those before it."""
+        """Compute the learning rates from the current ones."""
         self._warn_outside_step()
         factor = self._factor()
         return [group["lr"] * factor for group in self.optimizer.param_groups]
@@ -45,11 +46,11 @@ class _Functions(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def state_dict(self):
-        """All attributes but the optimizer; of the functions only the attributes of objects that are called."""
+        """Return all attributes except the optimizer; for functions, the attributes of callable objects."""
         return {**super().state_dict(), "lr_lambdas": saved_functions(self.lr_lambdas)}
 
     def load_state_dict(self, state_dict):
-        """Load what `state_dict` returned; the functions stay."""
+        """Load the result of `state_dict`; the functions stay."""
         saved = dict(state_dict)
         load_functions(self.lr_lambdas, saved.pop("lr_lambdas"))
         super().load_state_dict(saved)
@@ -57,24 +58,23 @@ class _Functions(LRScheduler):
 
 class LambdaLR(_Functions):
     """
-    The initial rate times a function of the step.
+    Set the learning rate to the initial one times a function of the step.
 
     Parameters
     ----------
     optimizer : Optimizer
     lr_lambda : callable or list of callables
-        Step -> factor; one for all groups or one for each.
+        Step -> factor; one for all groups, or a list with one for each.
     last_epoch : int, default -1
         See `LRScheduler`.
 
     Raises
     ------
     ValueError
-        If the list has another length than there are groups.
+        If the length of the list is not the number of groups.
 
     Examples
     --------
-    >>> import cygrad
     >>> optimizer = cygrad.optim.SGD([cygrad.zeros(1, requires_grad=True)], lr=1.0)
     >>> schedule = cygrad.optim.lr_scheduler.LambdaLR(optimizer, lambda epoch: 1 / (1 + epoch))
     >>> rates = []
@@ -88,26 +88,25 @@ class LambdaLR(_Functions):
         super().__init__(optimizer, lr_lambda, last_epoch)
 
     def get_lr(self):
-        """Return the rates of the step."""
+        """Compute the learning rates of the step."""
         self._warn_outside_step()
         return [rate * function(self.last_epoch) for function, rate in zip(self.lr_lambdas, self.base_lrs, strict=True)]
 
 
 class MultiplicativeLR(_Functions):
     """
-    The rate before times a function of the step.
+    Multiply the learning rate by a function of the step.
 
     Parameters
     ----------
     optimizer : Optimizer
     lr_lambda : callable or list of callables
-        Step -> factor; one for all groups or one for each.
+        Step -> factor; one for all groups, or a list with one for each.
     last_epoch : int, default -1
         See `LRScheduler`.
 
     Examples
     --------
-    >>> import cygrad
     >>> optimizer = cygrad.optim.SGD([cygrad.zeros(1, requires_grad=True)], lr=1.0)
     >>> schedule = cygrad.optim.lr_scheduler.MultiplicativeLR(optimizer, lambda epoch: 0.5)
     >>> rates = []
@@ -121,7 +120,7 @@ class MultiplicativeLR(_Functions):
         super().__init__(optimizer, lr_lambda, last_epoch)
 
     def get_lr(self):
-        """Return the rates of the step, from those before it."""
+        """Compute the learning rates from the current ones."""
         self._warn_outside_step()
         return [group["lr"] * (1 if self._is_initial else function(self.last_epoch))
                 for function, group in zip(self.lr_lambdas, self.optimizer.param_groups, strict=True)]
@@ -129,7 +128,7 @@ class MultiplicativeLR(_Functions):
 
 class StepLR(_Factor):
     """
-    The rate times `gamma` every `step_size` steps.
+    Multiply the learning rate by `gamma` every `step_size` steps.
 
     Parameters
     ----------
@@ -141,7 +140,6 @@ class StepLR(_Factor):
 
     Examples
     --------
-    >>> import cygrad
     >>> optimizer = cygrad.optim.SGD([cygrad.zeros(1, requires_grad=True)], lr=1.0)
     >>> schedule = cygrad.optim.lr_scheduler.StepLR(optimizer, step_size=2, gamma=0.5)
     >>> rates = []
@@ -165,20 +163,19 @@ class StepLR(_Factor):
 
 class MultiStepLR(_Factor):
     """
-    The rate times `gamma` at certain steps.
+    Multiply the learning rate by `gamma` at each milestone.
 
     Parameters
     ----------
     optimizer : Optimizer
     milestones : iterable of int
-        The steps; one that is there twice counts twice.
+        Steps; duplicates count twice.
     gamma : float, default 0.1
     last_epoch : int, default -1
         See `LRScheduler`.
 
     Examples
     --------
-    >>> import cygrad
     >>> optimizer = cygrad.optim.SGD([cygrad.zeros(1, requires_grad=True)], lr=1.0)
     >>> schedule = cygrad.optim.lr_scheduler.MultiStepLR(optimizer, milestones=[1, 3], gamma=0.5)
     >>> rates = []
@@ -202,7 +199,7 @@ class MultiStepLR(_Factor):
 
 class ConstantLR(_Factor):
     """
-    A part of the rate for the first steps.
+    Multiply the learning rate by `factor` for the first `total_iters` steps.
 
     Parameters
     ----------
@@ -210,13 +207,12 @@ class ConstantLR(_Factor):
     factor : float, default 1/3
         In [0, 1].
     total_iters : int, default 5
-        How many steps.
+        Number of steps.
     last_epoch : int, default -1
         See `LRScheduler`.
 
     Examples
     --------
-    >>> import cygrad
     >>> optimizer = cygrad.optim.SGD([cygrad.zeros(1, requires_grad=True)], lr=1.0)
     >>> schedule = cygrad.optim.lr_scheduler.ConstantLR(optimizer, factor=0.5, total_iters=2)
     >>> rates = []
@@ -228,7 +224,7 @@ class ConstantLR(_Factor):
 
     def __init__(self, optimizer, factor=1.0 / 3, total_iters=5, last_epoch=-1):
         if not 0 <= factor <= 1:
-            raise ValueError("ConstantLR: the factor must be from 0 to 1 "
+            raise ValueError("ConstantLR: factor must be from 0 to 1 "
                              f"(got {factor}).")
         self.factor = factor
         self.total_iters = total_iters
@@ -245,7 +241,7 @@ class ConstantLR(_Factor):
 
 class LinearLR(_Factor):
     """
-    The share of the rate changes evenly from one value to another.
+    Change the factor of the learning rate linearly from one value to another.
 
     Parameters
     ----------
@@ -255,13 +251,12 @@ class LinearLR(_Factor):
     end_factor : float, default 1
         In [0, 1].
     total_iters : int, default 5
-        In how many steps.
+        Number of steps.
     last_epoch : int, default -1
         See `LRScheduler`.
 
     Examples
     --------
-    >>> import cygrad
     >>> optimizer = cygrad.optim.SGD([cygrad.zeros(1, requires_grad=True)], lr=1.0)
     >>> schedule = cygrad.optim.lr_scheduler.LinearLR(optimizer, start_factor=0.5, total_iters=2)
     >>> rates = []
@@ -297,7 +292,7 @@ class LinearLR(_Factor):
 
 class ExponentialLR(_Factor):
     """
-    The rate times `gamma` at each step.
+    Multiply the learning rate by `gamma` at each step.
 
     Parameters
     ----------
@@ -308,7 +303,6 @@ class ExponentialLR(_Factor):
 
     Examples
     --------
-    >>> import cygrad
     >>> optimizer = cygrad.optim.SGD([cygrad.zeros(1, requires_grad=True)], lr=1.0)
     >>> schedule = cygrad.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
     >>> rates = []
@@ -331,20 +325,19 @@ class ExponentialLR(_Factor):
 
 class PolynomialLR(_Factor):
     """
-    The rate goes down to zero along a power of the steps that are left.
+    Decay the learning rate to zero by a power of the remaining steps.
 
     Parameters
     ----------
     optimizer : Optimizer
     total_iters : int, default 5
-        In how many steps.
+        Number of steps.
     power : float, default 1
     last_epoch : int, default -1
         See `LRScheduler`.
 
     Examples
     --------
-    >>> import cygrad
     >>> optimizer = cygrad.optim.SGD([cygrad.zeros(1, requires_grad=True)], lr=1.0)
     >>> schedule = cygrad.optim.lr_scheduler.PolynomialLR(optimizer, total_iters=2)
     >>> rates = []

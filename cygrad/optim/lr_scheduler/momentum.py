@@ -1,4 +1,4 @@
-"""Schedulers that move the momentum opposite to the rate."""
+"""Cycling of momentum by schedulers."""
 
 from cygrad.optim.lr_scheduler.base import one_for_each_group
 
@@ -6,12 +6,12 @@ __all__ = ["Momentum"]
 
 
 class Momentum:
-    """Momentum of an optimizer that has one: ``momentum``, or the first of ``betas``."""
+    """Mixin of schedulers that set ``momentum``, or the first of ``betas``."""
 
     def _begin_momentum(self, optimizer, lowest, highest, start):
-        """Check and store the bounds; `start`: set the highest."""
+        """Check and return the bounds; if `start`, set the maximum."""
         if "momentum" not in optimizer.defaults and "betas" not in optimizer.defaults:
-            raise ValueError("cycle_momentum: the optimizer must have momentum or betas "
+            raise ValueError("CyclicLR, OneCycleLR: cycle_momentum=True requires an optimizer with momentum or betas "
                              f"(got {type(optimizer).__name__}).")
         self.use_beta1 = "betas" in optimizer.defaults
         lowest = one_for_each_group("base_momentum", optimizer, lowest)

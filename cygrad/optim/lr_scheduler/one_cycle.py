@@ -1,4 +1,4 @@
-"""A schedule of one rise and one long descent (Smith and Topin, 2018)."""
+"""One-cycle policy (Smith and Topin, 2018)."""
 
 import math
 
@@ -23,36 +23,36 @@ WAYS = {"cos": along_cosine, "linear": along_line}
 
 class OneCycleLR(Momentum, LRScheduler):
     """
-    The rate goes up to a high value and then down to nearly zero, the momentum down and up; to be called each batch.
+    One-cycle policy: increase the learning rate to `max_lr`, then decrease it to nearly zero, and the momentum
+    inversely. Call ``step()`` after each batch.
 
     Parameters
     ----------
     optimizer : Optimizer
     max_lr : float or list of float
-        The highest rate.
+        Maximum learning rate.
     total_steps : int, optional
-        How many steps there will be.
+        Total number of steps.
     epochs, steps_per_epoch : int, optional
-        Their product is how many, if `total_steps` is None.
+        Total number of steps as a product, if `total_steps` is None.
     pct_start : float, default 0.3
-        Which share of the steps go up.
+        Fraction of the steps that increase the learning rate.
     anneal_strategy : {"cos", "linear"}
-        The way between the values.
+        Interpolation of the values.
     cycle_momentum : bool, default True
-        The optimizer needs a momentum then.
+        Whether to cycle the momentum, which the optimizer must have.
     base_momentum, max_momentum : float or list of float, default 0.85 and 0.95
     div_factor : float, default 25
-        The first rate is `max_lr` divided by it.
+        The initial learning rate is ``max_lr / div_factor``.
     final_div_factor : float, default 1e4
-        The last rate is the first one divided by it.
+        The final learning rate is the initial one divided by it.
     three_phase : bool, default False
-        Come down to the first rate as fast as it went up, and only then lower.
+        Whether to decrease to the initial learning rate symmetrically first, then to the final one.
     last_epoch : int, default -1
         See `LRScheduler`.
 
     Examples
     --------
-    >>> import cygrad
     >>> optimizer = cygrad.optim.SGD([cygrad.zeros(1, requires_grad=True)], lr=1.0, momentum=0.9)
     >>> schedule = cygrad.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=1.0, total_steps=4)
     >>> rates = []
@@ -76,11 +76,11 @@ class OneCycleLR(Momentum, LRScheduler):
         if not isinstance(pct_start, float) or not 0 <= pct_start <= 1:
             raise ValueError(f"OneCycleLR: pct_start must be a float from 0 to 1 (got {pct_start}).")
         if anneal_strategy not in WAYS:
-            raise ValueError(f"anneal_strategy: expected 'cos' or 'linear' (got {anneal_strategy}).")
+            raise ValueError(f"OneCycleLR: anneal_strategy must be 'cos' or 'linear' (got {anneal_strategy}).")
         self.total_steps = math.prod(given.values())
         self._anneal_func_type = anneal_strategy
         top = float(pct_start * self.total_steps) - 1
-        # The end of each phase, and its range of rate and momentum.
+        # End of each phase, and its bounds of learning rate and momentum.
         rise = (top, "initial_lr", "max_lr", "max_momentum", "base_momentum")
         self._phases = [rise, (self.total_steps - 1, "max_lr", "min_lr", "base_momentum", "max_momentum")]
         if three_phase:
@@ -100,11 +100,12 @@ class OneCycleLR(Momentum, LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self):
-        """The rates of the step; sets the momenta."""
+        """Compute the learning rates of the step and set the momentum."""
         self._warn_outside_step()
         step = self.last_epoch
         if step > self.total_steps:
-            raise ValueError(f"OneCycleLR: the cycle is over after {self.total_steps} steps (got step {step}).")
+            raise ValueError(f"OneCycleLR: the schedule has ended (got step {step}, expected at most "
+                             f"total_steps={self.total_steps}).")
         start, phase = 0.0, 0
         while step > self._phases[phase][0] and phase < len(self._phases) - 1:
             start = self._phases[phase][0]

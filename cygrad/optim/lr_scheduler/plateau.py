@@ -10,31 +10,30 @@ __all__ = ["ReduceLROnPlateau"]
 
 class ReduceLROnPlateau(LRScheduler):
     """
-    The rate times `factor` when a measure has not become better for some steps.
+    Multiply the learning rate by `factor` when a metric has stopped improving.
 
     Parameters
     ----------
     optimizer : Optimizer
     mode : {"min", "max"}
-        Whether the measure is better when it is lower, or higher.
+        Whether a lower or a higher metric is better.
     factor : float, default 0.1
-        Below 1.
+        Less than 1.
     patience : int, default 10
-        How many steps without progress are accepted.
+        Number of steps without improvement to tolerate.
     threshold : float, default 1e-4
-        What counts as progress.
+        Minimum improvement.
     threshold_mode : {"rel", "abs"}
-        Whether `threshold` is a share of the best measure.
+        Whether `threshold` is relative to the best metric.
     cooldown : int, default 0
-        How many steps to wait after a change.
+        Number of steps to wait after a reduction.
     min_lr : float or list of float, default 0
-        No rate becomes lower.
+        Minimum learning rate.
     eps : float, default 1e-8
-        Changes that are not larger are left out.
+        Smaller reductions are skipped.
 
     Examples
     --------
-    >>> import cygrad
     >>> optimizer = cygrad.optim.SGD([cygrad.zeros(1, requires_grad=True)], lr=1.0)
     >>> scheduler = cygrad.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=1, factor=0.5)
     >>> for loss in (3.0, 2.0, 2.0, 2.0):
@@ -61,7 +60,7 @@ class ReduceLROnPlateau(LRScheduler):
         self._reset()
 
     def _init_is_better(self, mode, threshold, threshold_mode):
-        """Set what counts as an improvement."""
+        """Check and store the criterion of improvement."""
         if mode not in ("min", "max"):
             raise ValueError(f"ReduceLROnPlateau: mode {mode} is unknown! (expected 'min' or 'max')")
         if threshold_mode not in ("rel", "abs"):
@@ -71,14 +70,14 @@ class ReduceLROnPlateau(LRScheduler):
         self.mode_worse = math.inf if mode == "min" else -math.inf
 
     def _reset(self):
-        """Forget all metrics."""
+        """Reset all counters and the best metric."""
         self.best = self.mode_worse
         self.cooldown_counter = 0
         self.num_bad_epochs = 0
 
     def step(self, metrics, epoch=None):  # type: ignore[override]
         """
-        Record the metric, and lower the rates if it has stopped improving.
+        Record the metric, and reduce the learning rates if it has stopped improving.
 
         Parameters
         ----------
@@ -88,8 +87,8 @@ class ReduceLROnPlateau(LRScheduler):
         """
         measure = float(metrics)
         if epoch is not None:
-            warn_user("scheduler.step(): a scheduler counts its epochs itself, so passing them is deprecated. "
-                      "Call it without.")
+            warn_user("scheduler.step(): the parameter epoch is deprecated, because schedulers count epochs. Call "
+                      "step() without it.")
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         if self._is_better(measure, self.best):
             self.best = measure
@@ -120,14 +119,14 @@ class ReduceLROnPlateau(LRScheduler):
 
     @property
     def in_cooldown(self):
-        """Is the cooldown after the last change still running?"""
+        """Return whether the cooldown after the last reduction is active."""
         return self.cooldown_counter > 0
 
     def is_better(self, a, best):
-        """Is the metric `a` an improvement?"""
+        """Return whether the metric `a` is an improvement."""
         sign = -1 if self.mode == "min" else 1
         bound = best * (1 + sign * self.threshold) if self.threshold_mode == "rel" else best + sign * self.threshold
         return a < bound if self.mode == "min" else a > bound
 
     def _is_better(self, a, best):
-        return self.is_better(a, best)          # the name that subclasses override since PyTorch 2.13
+        return self.is_better(a, best)          # subclasses override this name since PyTorch 2.13

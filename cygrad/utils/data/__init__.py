@@ -1,4 +1,4 @@
-"""Datasets, samplers, and data loaders with worker threads."""
+"""Datasets, samplers and DataLoader."""
 
 from cygrad._core import late_attributes as _late_attributes
 from cygrad.utils.data.collate import default_collate, default_convert

@@ -1,4 +1,4 @@
-"""From a list of samples to a batch."""
+"""Collation of samples into batches."""
 
 import copy
 from collections.abc import Mapping, MutableMapping, Sequence
@@ -18,19 +18,19 @@ def default_collate(batch):
     Parameters
     ----------
     batch : list
-        Samples of one structure: tensors, NumPy arrays, numbers, strings, and dicts, tuples and lists of them.
+        Samples of the same structure: tensors, NumPy arrays, numbers, strings, and dicts, tuples and lists of them.
 
     Returns
     -------
     Tensor or container
-        Tuples become lists, named tuples and dicts stay; strings stay in a list.
+        Tuples become lists; named tuples, dicts and lists of strings stay.
 
     Raises
     ------
     TypeError
-        For a sample of another kind.
+        If the type of a sample is not supported.
     RuntimeError
-        If samples do not fit together.
+        If samples have different sizes.
 
     Examples
     --------
@@ -59,8 +59,8 @@ def default_collate(batch):
         return kind(*(default_collate(column) for column in zip(*batch, strict=True)))
     if isinstance(first, Sequence):
         if any(len(item) != len(first) for item in batch):
-            raise RuntimeError("default_collate: lists of one batch must have one length (got several). Pass a "
-                               "collate_fn.")
+            raise RuntimeError("default_collate: lists of a batch should be of equal size (got several sizes). "
+                               "Pass a collate_fn.")
         columns = [default_collate(column) for column in zip(*batch, strict=True)]
         return columns if isinstance(first, (list, tuple, range)) else _sequence_like(kind, columns)
     raise TypeError("default_collate: expected tensors, arrays, numbers, strings, or collections of them (got "
@@ -69,7 +69,7 @@ def default_collate(batch):
 
 def default_convert(data):
     """
-    Convert the arrays in a sample without a batch to tensors.
+    Convert NumPy arrays in a sample to tensors.
 
     Parameters
     ----------
@@ -82,7 +82,6 @@ def default_convert(data):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.utils.data import default_convert
     >>> import numpy as np
     >>> default_convert({"x": np.ones(2, dtype="float32")})
@@ -104,7 +103,7 @@ def default_convert(data):
 
 
 def _like(mapping, values):
-    """Return the values in a mapping of the same class, if possible."""
+    """Return a mapping of the same class with new values, or a dict."""
     try:
         if isinstance(mapping, MutableMapping):
             made = copy.copy(mapping)

@@ -1,4 +1,4 @@
-"""DataLoader: batches of a dataset, loaded synchronously or by worker threads or processes."""
+"""DataLoader: batches of a dataset, loaded synchronously or by workers."""
 
 import contextlib
 import copy
@@ -25,55 +25,54 @@ MOST_WORKERS = 65536
 
 class DataLoader:
     """
-    Go through a dataset in batches.
+    Iterate over a dataset in batches.
 
-    Workers are threads unless processes are asked for: they share the data set, and batches are not copied. They pay if
-    making a sample waits for files, or releases the GIL, as NumPy and cygrad do. Batches come in the same
-    order, and random numbers drawn from cygrad while making them are the same, for any number of workers. Processes pay
-    if samples are made by Python code. Each has its own random numbers, those of Python and NumPy included.
+    Workers are threads by default, which share the dataset without copying batches. Use them if loading a sample waits
+    for files or releases the GIL, as NumPy and cygrad do. Order and random numbers of cygrad do not depend on the
+    number of threads. Use processes if samples are loaded by Python code. Each process has its own random state of
+    cygrad, Python and NumPy.
 
     Parameters
     ----------
     dataset : Dataset or IterableDataset
     batch_size : int or None, default 1
-        None gives single samples.
+        None yields single samples.
     shuffle : bool, default False
-        In another order each time.
+        Whether to shuffle in each epoch.
     sampler : iterable of int, optional
-        The order.
+        Yields the indices of samples.
     batch_sampler : iterable of lists of int, optional
-        The batches.
+        Yields the indices of batches.
     num_workers : int, default 0
-        How many threads; with 0 batches are made when they are asked for.
+        Number of workers; 0 loads batches on demand.
     collate_fn : callable, optional
-        From a list of samples to a batch; `default_collate`, or for single samples `default_convert`.
+        Converts a list of samples to a batch. By default `default_collate`, or `default_convert` for single samples.
     pin_memory, pin_memory_device : optional
-        Accepted; without meaning on a CPU.
+        Accepted and ignored.
     drop_last : bool, default False
-        Leave out a last batch that is smaller.
+        Whether to drop an incomplete last batch.
     timeout : float, default 0
-        Seconds to wait for a batch; 0 for any time.
+        Seconds to wait for a batch; 0 waits forever.
     worker_init_fn : callable, optional
-        Called with the number of each worker, on its thread or in its process.
+        Called with the index of each worker, in the worker.
     multiprocessing_context : {"fork", "spawn", "forkserver"} or context of multiprocessing, optional
-        Workers are processes, started so. Without it they are threads; where cygrad stands in for PyTorch, processes.
+        Start method of worker processes. By default workers are threads, or processes if cygrad is imported as torch.
     generator : Generator, optional
-        For the order, and the seeds of batches.
+        Generator of the order and the seeds.
     prefetch_factor : int, optional
-        How many batches each worker makes ahead; 2 if None.
+        Batches that each worker loads in advance; 2 by default.
     persistent_workers : bool, default False
-        Keep the workers for the next pass.
+        Whether to keep the workers for the next epoch.
     in_order : bool, default True
-        Whether batches come in the order of the sampler, or as they are ready.
+        Whether batches are returned in the order of the sampler, or as they are ready.
 
     Raises
     ------
     ValueError
-        For arguments that exclude each other.
+        If arguments are mutually exclusive.
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.utils.data import DataLoader, TensorDataset
     >>> data = TensorDataset(cygrad.arange(5), cygrad.arange(5) * 10)
     >>> for x, y in DataLoader(data, batch_size=2, num_workers=2):
@@ -96,15 +95,14 @@ class DataLoader:
                     raise ValueError("DataLoader with IterableDataset: expected unspecified "
                                      f"{name} option, but got {name}={value}")
         if sampler is not None and shuffle:
-            raise ValueError("DataLoader: a sampler makes the order itself (got sampler and shuffle).")
+            raise ValueError("DataLoader: sampler is mutually exclusive with shuffle (got both).")
         if batch_sampler is not None:
             if batch_size != 1 or shuffle or sampler is not None or drop_last:
-                raise ValueError("DataLoader: a batch_sampler makes the batches itself (got also batch_size, shuffle, "
-                                 "sampler or drop_last).")
+                raise ValueError("DataLoader: batch_sampler is mutually exclusive with batch_size, shuffle, sampler "
+                                 "and drop_last (got one of them).")
             batch_size = None
         elif batch_size is None and drop_last:
-            raise ValueError("DataLoader: drop_last needs batches (got batch_size=None and "
-                             "drop_last).")
+            raise ValueError("DataLoader: batch_size=None is mutually exclusive with drop_last (got both).")
         if sampler is None:
             sampler = (itertools.repeat(None) if streams else RandomSampler(dataset, generator=generator) if shuffle
                        else SequentialSampler(dataset))
@@ -126,7 +124,7 @@ class DataLoader:
         self.prefetch_factor = 2 if num_workers and prefetch_factor is None else prefetch_factor
         self.persistent_workers = persistent_workers
         self.in_order = in_order
-        self._promised = None                              # the length that a stream has reported
+        self._promised = None                              # reported length of an iterable dataset
         self._kept = None                                  # the iterator with persistent workers
 
     @property
@@ -144,7 +142,7 @@ class DataLoader:
         return _Ahead(self)
 
     def check_worker_number_rationality(self):
-        """Accept any number of workers; subclasses may refuse some."""
+        """Accept any number of workers; subclasses may raise."""
 
     def __iter__(self):
         if self.num_workers == 0 or not self.persistent_workers:
@@ -177,8 +175,7 @@ class DataLoader:
 
 def _check(num_workers, timeout, prefetch_factor, persistent_workers):
     if num_workers < 0:
-        raise ValueError("DataLoader: num_workers must not be negative; 0 means none "
-                         f"(got {num_workers}).")
+        raise ValueError(f"DataLoader: num_workers must not be negative; use 0 to disable workers (got {num_workers}).")
     if num_workers > MOST_WORKERS:
         raise ValueError(f"DataLoader: too many workers (got {num_workers}, expected at most {MOST_WORKERS}).")
     if timeout < 0:
@@ -193,17 +190,18 @@ def _check(num_workers, timeout, prefetch_factor, persistent_workers):
 
 
 def _is_stream(loader):
-    """Whether the data set is a stream; a loader may say so itself, by PyTorch's attribute (0: indices, 1: stream)."""
+    """Return whether the dataset is iterable-style; PyTorch's attribute ``_dataset_kind`` (1: iterable) overrides
+    it."""
     return loader._dataset_kind == 1 if hasattr(loader, "_dataset_kind") else isinstance(
         loader.dataset, IterableDataset)
 
 
 def _fetcher(dataset, is_stream, collate, batches, drop_last):
-    """Return a function for one epoch: from indices to a batch. It refers to neither loader nor iterator."""
+    """Return the function from indices to a batch for one epoch. It holds no reference to loader or iterator."""
     if not is_stream:
         if not batches:
             return lambda index: collate(dataset[index])
-        if type(dataset) is TensorDataset and collate is default_collate:      # by one index, not row by row
+        if type(dataset) is TensorDataset and collate is default_collate:      # index all rows at once
             return lambda indices: [tensor[cygrad.tensor(indices)] for tensor in dataset.tensors]
         return lambda indices: collate(samples_of(dataset, indices))
     stream = iter(dataset)
@@ -225,7 +223,7 @@ def _make_fetch(loader):
 
 
 def _pool(loader, streams, seed, owner):
-    """Return the workers of a loader."""
+    """Create the worker pool of a loader."""
     parts = loader.num_workers, _make_fetch(loader), streams, loader.worker_init_fn, loader.dataset, seed
     if loader.multiprocessing_context is None and library_name() != "torch":
         return ThreadPool(*parts, owner)
@@ -234,7 +232,7 @@ def _pool(loader, streams, seed, owner):
 
 
 def _base_seed(loader):
-    """Return a base for all seeds of an epoch."""
+    """Return the base seed of an epoch."""
     return cygrad.empty((), dtype=cygrad.int64).random_(generator=loader.generator).item()
 
 
@@ -260,14 +258,14 @@ def _here(loader, seed):
     fetch = None
     for number, indices in enumerate(loader._index_sampler):
         try:
-            # Samples draw from PyTorch's stream, too, if there are no workers.
+            # Without workers, samples continue PyTorch's random stream.
             with seeded(seed, number) if current().algorithm == "pcg64" else contextlib.nullcontext():
                 fetch = fetch or _make_fetch(loader)()
                 batch = fetch(indices)
         except StopIteration:
             if _is_stream(loader):
                 return
-            raise RuntimeError("DataLoader: the data set raised StopIteration.") from None
+            raise RuntimeError("DataLoader: the dataset raised StopIteration.") from None
         _warn_if_too_many(loader, number + 1)
         yield batch
 
@@ -275,8 +273,8 @@ def _here(loader, seed):
 def _warn_if_too_many(loader, n):
     if getattr(loader, "_promised", None) is not None and n > loader._promised:
         warnings.warn(f"Length of IterableDataset {loader.dataset} was reported to be {loader._promised} "
-                      f"(when accessing len(dataloader)), but {n} samples have been fetched. With worker threads each "
-                      "goes through a stream of its own; see get_worker_info.", stacklevel=4)
+                      f"(when accessing len(dataloader)), but {n} samples have been fetched. Each worker iterates "
+                      "over its own copy of the dataset; see get_worker_info.", stacklevel=4)
 
 
 class _Ahead:
@@ -288,18 +286,18 @@ class _Ahead:
         self._pool = _pool(loader, streams, self._seed, self)
         self._streams = streams
         self._end = weakref.finalize(self, type(self._pool).close, self._pool)
-        self._end.atexit = False                           # all threads end together then
+        self._end.atexit = False                           # interpreter shutdown stops all threads
         self._first = True
         self.process = os.getpid()
         self.begin(loader)
 
     def begin(self, loader):
         """Start a new epoch."""
-        if not self._first and self._pool.kind == "thread":      # processes continue with their random numbers
+        if not self._first and self._pool.kind == "thread":      # processes continue their random streams
             self._seed = _base_seed(loader)
         self._first = False
         self._loader = loader
-        if loader.persistent_workers:  # It keeps this iterator, but a loop may hold the only reference.
+        if loader.persistent_workers:  # The loader holds this iterator, which must not hold the loader.
             self._loader = copy.copy(loader)
             self._loader._kept = None
         self._given = 0
@@ -308,7 +306,7 @@ class _Ahead:
         self._in_order = loader.in_order
         self._timeout = loader.timeout
         self._turn = itertools.cycle(range(loader.num_workers))
-        self._ended = set()                                # workers whose stream has ended
+        self._ended = set()                                # workers whose iterator is exhausted
         self._pending = {}                                 # index -> its worker, in order
         self._sent = 0
         self._exhausted = False
@@ -316,7 +314,7 @@ class _Ahead:
             self._send()
 
     def _send(self):
-        """Submit another task, if there is one."""
+        """Submit the next task, if any."""
         if self._exhausted:
             return
         queues = self._pool.queues
@@ -367,7 +365,7 @@ class _Ahead:
                     continue
                 self._send()
                 error = _with_note(batch, self._pool.kind)
-                # A reference to the error keeps this frame, which must not keep the threads.
+                # The traceback of the error refers to this frame, which must not hold the threads.
                 del self, batch, found
                 try:
                     raise error
@@ -386,10 +384,10 @@ class _Ahead:
 
 
 def _with_note(failure, kind):
-    """Re-raise the error of a worker with its traceback and a note of its origin."""
+    """Return the error of a worker with a note of its origin."""
     error = failure.error
-    if isinstance(error, StopIteration):                   # would look like the end of the loop
-        replaced = RuntimeError("DataLoader: the data set raised StopIteration.")
+    if isinstance(error, StopIteration):                   # would end the loop
+        replaced = RuntimeError("DataLoader: the dataset raised StopIteration.")
         replaced.__cause__ = error
         error = replaced
     note = f"Caught in DataLoader worker {kind} {failure.worker}."

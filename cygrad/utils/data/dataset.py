@@ -18,12 +18,11 @@ class Dataset:
     """
     Map-style dataset: a subclass defines ``__getitem__(index)`` and ``__len__()``.
 
-    It may also define ``__getitems__(indices)``, which returns a list of samples. `DataLoader` with worker threads
-    calls these from several threads.
+    It may also define ``__getitems__(indices)``, which returns a list of samples. Worker threads of `DataLoader` call
+    these methods concurrently.
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.utils.data import DataLoader, Dataset
     >>> class Squares(Dataset):
     ...     def __len__(self):
@@ -56,11 +55,10 @@ class IterableDataset(Dataset):
     """
     Iterable-style dataset: a subclass defines ``__iter__()``.
 
-    With worker threads each worker goes through a stream of its own; `get_worker_info` tells which part is its.
+    Each worker iterates over the whole dataset; use `get_worker_info` to select its part.
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.utils.data import DataLoader, IterableDataset
     >>> class Numbers(IterableDataset):
     ...     def __iter__(self):
@@ -78,12 +76,12 @@ class IterableDataset(Dataset):
 
 class TensorDataset(Dataset):
     """
-    Dataset of tensors: sample i is the tuple of their rows i.
+    Dataset of tensors: sample i is the tuple of their elements i.
 
     Parameters
     ----------
     *tensors : Tensor
-        With first dimensions of one size.
+        Of equal size in the first dimension.
 
     Raises
     ------
@@ -92,7 +90,6 @@ class TensorDataset(Dataset):
 
     Examples
     --------
-    >>> import cygrad
     >>> data = cygrad.utils.data.TensorDataset(cygrad.arange(3), cygrad.arange(3) * 10)
     >>> data[1]
     (tensor(1), tensor(10))
@@ -113,16 +110,15 @@ class TensorDataset(Dataset):
 
 class StackDataset(Dataset):
     """
-    Samples of several datasets together: tuples, or dicts if they have names.
+    Stack several datasets: samples are tuples, or dicts for keyword arguments.
 
     Parameters
     ----------
     *args, **kwargs : Dataset
-        Of one length; either positional or by name.
+        Datasets of the same length, either positional or by keyword.
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.utils.data import StackDataset
     >>> StackDataset([1, 2], [3, 4])[1]
     (2, 4)
@@ -130,8 +126,8 @@ class StackDataset(Dataset):
 
     def __init__(self, *args, **kwargs):
         if bool(args) == bool(kwargs):
-            raise ValueError("StackDataset: expected data sets by position for tuples, or by name for dicts "
-                             f"(got {len(args)} and {len(kwargs)}).")
+            raise ValueError(f"StackDataset: expected either positional or keyword arguments (got {len(args)} and "
+                             f"{len(kwargs)}).")
         self.datasets: Any = args or kwargs
         lengths = [len(dataset) for dataset in (args or kwargs.values())]
         if len(set(lengths)) > 1:
@@ -162,16 +158,15 @@ class StackDataset(Dataset):
 
 class ConcatDataset(Dataset):
     """
-    Several datasets, concatenated.
+    Concatenation of several datasets.
 
     Parameters
     ----------
     datasets : iterable of Dataset
-        Not streams.
+        Map-style datasets.
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.utils.data import ConcatDataset
     >>> data = ConcatDataset([[1, 2], [3]])
     >>> len(data), data[2]
@@ -198,8 +193,8 @@ class ConcatDataset(Dataset):
     def __getitem__(self, index):
         if index < 0:
             if -index > len(self):
-                raise ValueError("ConcatDataset: the index is before the first element "
-                                 f"(got {index}, expected at least {-len(self)}).")
+                raise ValueError("ConcatDataset: the index is out of range (got "
+                                 f"{index}, expected at least {-len(self)}).")
             index += len(self)
         number = bisect.bisect_right(self.cumulative_sizes, index)
         if number == len(self.datasets):
@@ -209,7 +204,7 @@ class ConcatDataset(Dataset):
 
 class ChainDataset(IterableDataset):
     """
-    Several streams, concatenated.
+    Concatenation of several iterable-style datasets.
 
     Parameters
     ----------
@@ -217,7 +212,6 @@ class ChainDataset(IterableDataset):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.utils.data import ChainDataset, IterableDataset
     >>> class Numbers(IterableDataset):
     ...     def __iter__(self):
@@ -246,7 +240,7 @@ class ChainDataset(IterableDataset):
 
 class Subset(Dataset):
     """
-    A subset of another dataset.
+    Subset of a dataset at given indices.
 
     Parameters
     ----------
@@ -255,7 +249,6 @@ class Subset(Dataset):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.utils.data import Subset
     >>> list(Subset([5, 6, 7], [2, 0]))
     [7, 5]
@@ -278,7 +271,7 @@ class Subset(Dataset):
 
 
 def samples_of(dataset, indices):
-    """Fetch a batch of samples by ``__getitems__`` if the data set has it, else one by one."""
+    """Fetch samples by ``__getitems__`` if the dataset defines it, else one by one."""
     if callable(getattr(dataset, "__getitems__", None)):
         return dataset.__getitems__(indices)
     return [dataset[index] for index in indices]
@@ -292,7 +285,7 @@ def random_split(dataset, lengths, generator=None):
     ----------
     dataset : Dataset
     lengths : sequence of int or float
-        The size of each part; or shares that sum to 1, where samples that are left over go to the first parts.
+        Sizes of the subsets, or fractions that sum to 1; remaining samples are distributed round-robin.
     generator : Generator, optional
 
     Returns
@@ -302,7 +295,7 @@ def random_split(dataset, lengths, generator=None):
     Raises
     ------
     ValueError
-        If the sizes do not sum to that of the data set.
+        If the sizes do not sum to the length of the dataset.
 
     Examples
     --------
@@ -321,11 +314,11 @@ def random_split(dataset, lengths, generator=None):
             sizes[number % len(sizes)] += 1
         for number, size in enumerate(sizes):
             if size == 0:
-                warnings.warn(f"random_split: part {number} has no elements.",
+                warnings.warn(f"random_split: split {number} is empty.",
                               stacklevel=2)
         lengths = sizes
     if sum(lengths) != n:
-        raise ValueError("random_split: the lengths must add up to that of the data set (got "
+        raise ValueError("random_split: the sum of lengths must equal the length of the dataset (got "
                          f"{sum(lengths)}, expected {n}).")
     order, parts, start = cygrad.randperm(n, generator=generator).tolist(), [], 0
     for length in lengths:

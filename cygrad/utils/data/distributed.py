@@ -1,4 +1,4 @@
-"""A sampler for one of several processes."""
+"""Sampler for distributed training."""
 
 import math
 
@@ -11,22 +11,22 @@ __all__ = ["DistributedSampler"]
 
 class DistributedSampler(Sampler):
     """
-    Indices for one of several ranks, which together cover the dataset once.
+    Sampler of the indices of one rank; all ranks together cover the dataset once.
 
-    All get as many: some samples occur twice if they cannot be divided, or are left out with `drop_last`.
+    All ranks get the same number: samples are repeated if it is not divisible, or dropped with `drop_last`.
 
     Parameters
     ----------
     dataset : Dataset
     num_replicas : int, optional
-        How many ranks; as many as there are in the world if None.
+        Number of ranks; the world size by default.
     rank : int, optional
-        Which of them; this process if None.
+        Rank; that of this process by default.
     shuffle : bool, default True
     seed : int, default 0
-        Of the order, the same on all ranks.
+        Seed of the order; must be equal on all ranks.
     drop_last : bool, default False
-        Whether to leave out samples that cannot be divided, instead of repeating some.
+        Whether to drop samples at the end instead of repeating some.
 
     Examples
     --------
@@ -51,7 +51,7 @@ class DistributedSampler(Sampler):
 
     @property
     def total_size(self):
-        """Return the number of indices of all ranks together."""
+        """Return the number of indices of all ranks."""
         return self.num_samples * self.num_replicas
 
     def __iter__(self):
@@ -69,7 +69,7 @@ class DistributedSampler(Sampler):
 
     def set_epoch(self, epoch):
         """
-        Set the epoch, so that each has another order. Call it on all ranks.
+        Set the epoch, which determines the order. Call it on all ranks.
 
         Parameters
         ----------

@@ -1,8 +1,8 @@
 """
-Worker processes of a `DataLoader`, like the threads of `workers`.
+Worker processes of a `DataLoader`.
 
-Each worker has a connection, over which it gets indices and sends batches. Large tensors are shared instead of sent:
-all tensors of a batch are in one shared memory region, whose descriptor goes over the connection.
+Each worker has a connection that transfers indices and batches. The tensors of a large batch are in one shared memory
+region, whose descriptor is sent over the connection.
 """
 
 import contextlib
@@ -26,18 +26,18 @@ from cygrad.utils.data.workers import Failure, WorkerInfo, set_worker_info
 
 __all__ = ["ProcessPool"]
 
-SHARED = 1 << 16           # bytes of a batch from which its tensors are shared instead of sent
+SHARED = 1 << 16           # minimum bytes of a batch in shared memory
 ALIGNMENT = 64
 
 
 class ProcessPool:
     """
-    The worker processes, their tasks and results; else like `workers.ThreadPool`.
+    Pool of worker processes, with the interface of `workers.ThreadPool`.
 
     Parameters
     ----------
     context : str, context of multiprocessing, or None
-        How processes are started; None: as the system usually does.
+        Start method; None for the default.
     """
 
     kind = "process"
@@ -50,8 +50,8 @@ class ProcessPool:
         for number in range(n_workers):
             ours, theirs = context.Pipe()
             info = WorkerInfo(number, n_workers, seed + number, dataset)
-            # A forked worker has copies of these ends. It closes them: each worker ends when the process that started
-            # it closes the other end, or is interrupted before it has stored it.
+            # A forked worker closes its copies of these ends, so that a worker exits when its parent closes or loses
+            # the other end.
             inherited = ([ours, *(tasks.connection for tasks in self.queues)]
                          if context.get_start_method() == "fork" else [])
             process = context.Process(target=_work, daemon=True, name=f"DataLoader worker {number}",
@@ -62,7 +62,7 @@ class ProcessPool:
             self.processes.append(process)
 
     def begin(self, seed):
-        """Start a new epoch, dropping tasks and results of the former one."""
+        """Start a new epoch and drop tasks and results of the previous one."""
         self.epoch += 1
         self.done.clear()
         return self.epoch
@@ -86,9 +86,9 @@ class ProcessPool:
         except (EOFError, ConnectionError):
             self.processes[worker].join()
             code = self.processes[worker].exitcode
-            how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"has ended with exit code {code}"
-            raise RuntimeError(f"DataLoader worker (pid {self.processes[worker].pid}) {how} before its batch was "
-                               "made. What it has printed may say why; with num_workers=0 the error comes here."
+            how = f"was killed by signal {signal.Signals(-code).name}" if code < 0 else f"exited with code {code}"
+            raise RuntimeError(f"DataLoader worker (pid {self.processes[worker].pid}) {how} before it returned a "
+                               "batch. See its output, or use num_workers=0 to raise the error in this process."
                                ) from None
         if epoch == self.epoch:
             self.done[epoch, number] = result
@@ -100,7 +100,7 @@ class ProcessPool:
         self.closed = True
         self.done.clear()
         for tasks in self.queues:
-            tasks.put(())                        # a later worker may hold a copy of the connection's other end
+            tasks.put(())                        # later workers may hold copies of the other end
             tasks.connection.close()
         for process in self.processes:
             process.join(PATIENCE)
@@ -109,17 +109,17 @@ class ProcessPool:
                 process.join()
 
 
-PATIENCE = 5.0             # seconds for a worker to finish a sample
+PATIENCE = 5.0             # seconds to wait for a worker to finish its sample
 
 
 class _Tasks:
-    """One end of a connection, as a queue."""
+    """Connection with the interface of a queue."""
 
     def __init__(self, ours):
         self.connection = ours
 
     def put(self, task):
-        with contextlib.suppress(OSError):       # it has ended; `wait` reports why
+        with contextlib.suppress(OSError):       # the worker exited; `wait` reports why
             self.connection.send(tuple(task))
 
 
@@ -127,12 +127,12 @@ def _work(ours, info, make_fetch, worker_init_fn, seed, inherited):
     """Main function of a worker process."""
     for connection_end in inherited:
         connection_end.close()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)           # the parent ends this process
-    cygrad.set_num_threads(1)                              # the workers are the processes
+    signal.signal(signal.SIGINT, signal.SIG_IGN)           # the parent stops this process
+    cygrad.set_num_threads(1)                              # parallelism is by processes
     random.seed(info.seed)
     cygrad.manual_seed(info.seed)
     state = np.random.SeedSequence([info.id, seed & 0xFFFFFFFF, seed >> 32, 0]).generate_state(4)
-    np.random.seed(state)                                  # noqa: NPY002 (the one that programs use)
+    np.random.seed(state)                                  # noqa: NPY002 (the global generator)
     set_worker_info(info)
     broken, current = None, None
     fetch: Any = None
@@ -161,13 +161,13 @@ def _work(ours, info, make_fetch, worker_init_fn, seed, inherited):
             _send(ours, (epoch, number, result))
         except (BrokenPipeError, ConnectionError):
             return
-        except Exception as error:               # a batch that cannot be pickled
+        except Exception as error:               # batch is not picklable
             _send(ours, (epoch, number, Failure(_portable(error), info.id)))
         del result
 
 
 def _portable(error):
-    """Return an exception that can be pickled, with its traceback as a note; or a replacement."""
+    """Return a picklable exception, with its traceback as a note."""
     text = "".join(traceback.format_exception(error))
     try:
         pickle.loads(pickle.dumps(error))
@@ -180,7 +180,7 @@ def _portable(error):
 
 
 class _Pickler(reduction.ForkingPickler):
-    """Pickles without the memory of tensors, listing them."""
+    """Pickler that collects tensors instead of pickling their memory."""
 
     def __init__(self, file):
         super().__init__(file, pickle.HIGHEST_PROTOCOL)
@@ -196,7 +196,7 @@ class _Pickler(reduction.ForkingPickler):
 
 
 class _Unpickler(pickle.Unpickler):
-    """Finds tensors in a region."""
+    """Unpickler that creates tensors from memory."""
 
     def __init__(self, file, memory):
         super().__init__(file)
@@ -216,7 +216,7 @@ def _contiguous_stride(shape):
 
 
 def _send(ours, message):
-    """Return a message, and the memory of its tensors: shared if large, else included."""
+    """Send a message and the memory of its tensors, which is shared if large."""
     file = io.BytesIO()
     pickler = _Pickler(file)
     pickler.dump(message)
@@ -238,7 +238,7 @@ def _fill(memory, tensors):
 
 
 def _receive(ours):
-    """Return a message, with its tensors."""
+    """Receive a message and its tensors."""
     head = memoryview(ours.recv_bytes())
     size, rest = int.from_bytes(head[1:9], "little"), head[9:]
     if head[:1] == b"r":

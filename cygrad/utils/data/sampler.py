@@ -1,4 +1,4 @@
-"""Samplers: orders of indices."""
+"""Samplers of indices."""
 
 import itertools
 
@@ -11,7 +11,7 @@ CHUNK = 32                 # numbers drawn in one call with replacement
 
 
 def counted(self, what):
-    """Return the `__repr__` of a sampler or dataset: the class, and its length if known."""
+    """Return the `__repr__` of a sampler or dataset: class, and length if known."""
     try:
         return f"{type(self).__name__}({len(self)} {what})"
     except Exception:                     # a subclass may have no length, or fail to compute it
@@ -20,11 +20,10 @@ def counted(self, what):
 
 class Sampler:
     """
-    Base class of samplers: a subclass defines ``__iter__()``, which yields indices, and perhaps ``__len__()``.
+    Base class of samplers: a subclass defines ``__iter__()``, which yields indices, and optionally ``__len__()``.
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.utils.data import Sampler
     >>> class Backwards(Sampler):
     ...     def __init__(self, data):
@@ -52,7 +51,7 @@ class Sampler:
 
 class SequentialSampler(Sampler):
     """
-    Sequential order.
+    Sample sequentially.
 
     Parameters
     ----------
@@ -60,7 +59,6 @@ class SequentialSampler(Sampler):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.utils.data import SequentialSampler
     >>> list(SequentialSampler([5, 6, 7]))
     [0, 1, 2]
@@ -77,7 +75,7 @@ class SequentialSampler(Sampler):
 
 
 def _generator(generator):
-    """Return the generator, or one for an epoch, seeded by the default one."""
+    """Return the generator, or a new one, seeded by the default generator."""
     if generator is not None:
         return generator
     seed = cygrad.empty((), dtype=cygrad.int64).random_().item()
@@ -86,20 +84,19 @@ def _generator(generator):
 
 class RandomSampler(Sampler):
     """
-    Random order.
+    Sample in random order.
 
     Parameters
     ----------
     data_source : Dataset
     replacement : bool, default False
-        Whether a sample may be drawn again before all others have been.
+        Whether to draw with replacement.
     num_samples : int, optional
-        How many; as many as there are if None.
+        Number of samples; the length of the dataset by default.
     generator : Generator, optional
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.utils.data import RandomSampler
     >>> sorted(RandomSampler([5, 6, 7]))
     [0, 1, 2]
@@ -131,7 +128,7 @@ class RandomSampler(Sampler):
             for start in range(0, self.num_samples, n):
                 yield from cygrad.randperm(n, generator=generator).tolist()[:self.num_samples - start]
             if self.generator is not None and self.num_samples % n == 0:
-                cygrad.randperm(n, generator=generator)        # as in PyTorch: other users of the generator see it
+                cygrad.randperm(n, generator=generator)        # consume random numbers as PyTorch does
 
     def __len__(self):
         return self.num_samples
@@ -139,7 +136,7 @@ class RandomSampler(Sampler):
 
 class SubsetRandomSampler(Sampler):
     """
-    Given indices, in random order.
+    Sample given indices in random order.
 
     Parameters
     ----------
@@ -148,7 +145,6 @@ class SubsetRandomSampler(Sampler):
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.utils.data import SubsetRandomSampler
     >>> sorted(SubsetRandomSampler([4, 2]))
     [2, 4]
@@ -168,20 +164,19 @@ class SubsetRandomSampler(Sampler):
 
 class WeightedRandomSampler(Sampler):
     """
-    Indices drawn with given weights.
+    Sample indices with given weights.
 
     Parameters
     ----------
     weights : sequence of float
-        They need not sum to 1.
+        Need not sum to 1.
     num_samples : int
-        How many.
+        Number of samples.
     replacement : bool, default True
     generator : Generator, optional
 
     Examples
     --------
-    >>> import cygrad
     >>> from cygrad.utils.data import WeightedRandomSampler
     >>> list(WeightedRandomSampler([0.0, 1.0], num_samples=3))
     [1, 1, 1]
@@ -210,14 +205,14 @@ class WeightedRandomSampler(Sampler):
 
 class BatchSampler(Sampler):
     """
-    The indices of another sampler in lists.
+    Collect the indices of a sampler in batches.
 
     Parameters
     ----------
     sampler : Sampler or iterable of int
     batch_size : int
     drop_last : bool
-        Whether to leave out a last list that is shorter.
+        Whether to drop an incomplete last batch.
 
     Examples
     --------

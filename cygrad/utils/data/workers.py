@@ -1,9 +1,9 @@
 """
 Worker threads of a `DataLoader`.
 
-Threads refer to a `ThreadPool` instead of the iterator. When the iterator is freed, even after an interrupted
-constructor, weak references to it end the threads. Each batch has a random generator, seeded by the epoch and the
-batch's index, so that batches do not depend on the number of threads.
+Threads hold a `ThreadPool`, not the iterator. When the iterator is freed, even after an interrupted constructor,
+callbacks of weak references stop the threads. Each batch has a random generator, seeded by epoch and index of the
+batch, so that batches do not depend on the number of threads.
 """
 
 import atexit
@@ -21,13 +21,13 @@ from cygrad.random.generator import own_generator
 
 __all__ = ["ThreadPool", "WorkerInfo", "get_worker_info", "seeded"]
 
-PATIENCE = 5.0             # seconds that interpreter shutdown waits for threads in the middle of a sample
+PATIENCE = 5.0             # seconds that interpreter shutdown waits for threads to finish their sample
 _this_thread = threading.local()
 _pools = weakref.WeakSet()
 
 
 class WorkerInfo(NamedTuple):
-    """Information about a worker thread."""
+    """Information about a worker."""
 
     id: int
     num_workers: int
@@ -42,11 +42,10 @@ def get_worker_info():
     Returns
     -------
     WorkerInfo or None
-        ``id`` (from 0), ``num_workers``, ``seed`` and ``dataset``; None in any other thread.
+        ``id`` (from 0), ``num_workers``, ``seed`` and ``dataset``; None outside of workers.
 
     Examples
     --------
-    >>> import cygrad
     >>> class Numbers(cygrad.utils.data.IterableDataset):
     ...     def __iter__(self):
     ...         worker = cygrad.utils.data.get_worker_info()
@@ -58,13 +57,13 @@ def get_worker_info():
 
 
 def set_worker_info(info):
-    """Set the worker of this thread, or of a single-threaded process."""
+    """Set the worker of this thread."""
     _this_thread.info = info
 
 
 @contextmanager
 def seeded(seed, number):
-    """Draw random numbers that depend only on the seed of the epoch and the index of the batch."""
+    """Use a generator seeded by the seed of the epoch and the index of the batch."""
     generator = cygrad.Generator().manual_seed((seed + 0x9E3779B97F4A7C15 * (number + 1)) % (1 << 64))
     with own_generator(generator):
         yield
@@ -87,22 +86,22 @@ class Failure(NamedTuple):
 
 class ThreadPool:
     """
-    Worker threads, their tasks and results.
+    Pool of worker threads, with tasks and results.
 
     Parameters
     ----------
     n_workers : int
     make_fetch : callable
-        () -> function from indices to a batch; called by a worker once for each pass. The function raises
-        StopIteration at the end of a stream.
+        Returns the function from indices to a batch; called by each worker once for each epoch. The function raises
+        StopIteration at the end of an iterable dataset.
     own_queues : bool
-        Whether each worker has its own tasks, because it goes through a stream of its own.
+        Whether each worker has its own queue, for iterable datasets.
     worker_init_fn : callable or None
     dataset : Dataset
     seed : int
-        Of the workers; each batch has its own.
+        Base seed of the workers.
     owner : object
-        The iterator that uses the threads; they end with it.
+        Iterator that uses the threads, which stop when it is freed.
     """
 
     kind = "thread"
@@ -117,7 +116,7 @@ class ThreadPool:
         self.process = os.getpid()
         common = queue.SimpleQueue()
         self.queues = [queue.SimpleQueue() if own_queues else common for _ in range(n_workers)]
-        # Their callbacks are C functions, which no interrupt interrupts: each puts what ends a worker.
+        # The callbacks are C functions, which cannot be interrupted: each queues a value that stops a worker.
         self.ends = [weakref.ref(owner, tasks.put) for tasks in self.queues]
         self.threads = []
         _pools.add(self)
@@ -139,8 +138,8 @@ class ThreadPool:
     def wait(self, ready, timeout):
         """Wait for ``ready(self.done)`` to return a key, and return its result; None after the timeout."""
         if self.process != os.getpid():
-            raise RuntimeError("DataLoader: the worker threads of this iterator are in the process that was forked "
-                               f"(got process {os.getpid()}, expected {self.process}). Make a new iterator.")
+            raise RuntimeError(f"DataLoader: worker threads do not survive a fork (got process {os.getpid()}, expected "
+                               f"{self.process}). Create a new iterator.")
         limit = None if not timeout else time.monotonic() + timeout
         with self.changed:
             while (key := ready(self.done)) is None:
@@ -151,7 +150,7 @@ class ThreadPool:
             return key, self.done.pop(key)
 
     def close(self):
-        """Stop the threads; one in the middle of a sample stops when it is finished."""
+        """Stop the threads after their current sample."""
         self.closed = True
         for tasks in self.queues:
             tasks.put(None)
@@ -164,7 +163,7 @@ def work(pool, info, worker_init_fn):
     set_worker_info(info)
     fetch: Any = None
     tasks, broken, epoch = pool.queues[info.id], None, 0
-    with cygrad.threads(1):                                # the workers are the threads
+    with cygrad.threads(1):                                # parallelism is by workers
         if worker_init_fn is not None:
             try:
                 with seeded(info.seed, -1):
@@ -175,7 +174,7 @@ def work(pool, info, worker_init_fn):
             task = tasks.get()
             if type(task) is not Task or pool.closed:
                 return
-            if task.epoch != pool.epoch:                   # of an abandoned iterator
+            if task.epoch != pool.epoch:                   # of an earlier epoch
                 continue
             try:
                 if broken is not None:

@@ -24,8 +24,7 @@ def allreduce_hook(process_group, bucket):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import distributed, nn
+    >>> from cygrad import distributed
     >>> from cygrad.distributed.algorithms.ddp_comm_hooks import default_hooks
     >>> distributed.init_process_group()
     >>> model = nn.parallel.DistributedDataParallel(nn.Linear(2, 1))
@@ -71,8 +70,7 @@ def bf16_compress_hook(process_group, bucket):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import distributed, nn
+    >>> from cygrad import distributed
     >>> from cygrad.distributed.algorithms.ddp_comm_hooks import default_hooks
     >>> distributed.init_process_group()
     >>> model = nn.parallel.DistributedDataParallel(nn.Linear(2, 1))
@@ -100,8 +98,7 @@ def fp16_compress_hook(process_group, bucket):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import distributed, nn
+    >>> from cygrad import distributed
     >>> from cygrad.distributed.algorithms.ddp_comm_hooks import default_hooks
     >>> distributed.init_process_group()
     >>> model = nn.parallel.DistributedDataParallel(nn.Linear(2, 1))
@@ -127,8 +124,7 @@ def bf16_compress_wrapper(hook):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import distributed, nn
+    >>> from cygrad import distributed
     >>> from cygrad.distributed.algorithms.ddp_comm_hooks import default_hooks
     >>> distributed.init_process_group()
     >>> model = nn.parallel.DistributedDataParallel(nn.Linear(2, 1))
@@ -146,8 +142,7 @@ def fp16_compress_wrapper(hook):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import distributed, nn
+    >>> from cygrad import distributed
     >>> from cygrad.distributed.algorithms.ddp_comm_hooks import default_hooks
     >>> distributed.init_process_group()
     >>> model = nn.parallel.DistributedDataParallel(nn.Linear(2, 1))

@@ -45,8 +45,7 @@ class PowerSGDState:
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import distributed, nn
+    >>> from cygrad import distributed
     >>> from cygrad.distributed.algorithms.ddp_comm_hooks.powerSGD_hook import PowerSGDState, powerSGD_hook
     >>> distributed.init_process_group()
     >>> model = nn.parallel.DistributedDataParallel(nn.Linear(2, 1))
@@ -124,8 +123,7 @@ def powerSGD_hook(state, bucket):
 
     Examples
     --------
-    >>> import cygrad
-    >>> from cygrad import distributed, nn
+    >>> from cygrad import distributed
     >>> from cygrad.distributed.algorithms.ddp_comm_hooks.powerSGD_hook import PowerSGDState, powerSGD_hook
     >>> distributed.init_process_group()
     >>> model = nn.parallel.DistributedDataParallel(nn.Linear(2, 1))
