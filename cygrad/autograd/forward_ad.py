@@ -135,7 +135,8 @@ def make_dual(tensor, tangent, *, level=None):
             raise TypeError(f"make_dual: the {role} must be a Tensor (got {type(value).__name__}).")
         if not (value.is_floating_point() or value.is_complex()):
             raise ValueError(f"make_dual: the {role} must be floating or complex (got {value.dtype}). Cast it.")
-    _check_level("make_dual", level)
+    if tangents.enabled():
+        _check_level("make_dual", level)
     if tuple(tangent.shape) != tuple(tensor.shape):
         raise RuntimeError(f"make_dual: the tangent must have the shape of the tensor (got {tuple(tangent.shape)}, "
                            f"expected {tuple(tensor.shape)}).")
@@ -146,6 +147,8 @@ def make_dual(tensor, tangent, *, level=None):
         raise RuntimeError("make_dual: the tensor is a dual tensor of this level already. Unpack it with unpack_dual "
                            "first.")
     dual = tensor.view_as(tensor)
+    if not tangents.enabled():
+        return dual
     with tangents.paused():
         if not tangents.lies_alike(tangent, tensor):
             tangent = tangents.laid_out(tangent, tensor)

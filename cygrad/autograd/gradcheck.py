@@ -64,7 +64,8 @@ def gradcheck(func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=T
         Compare the Jacobian's product with two random vectors instead of each of its entries: one backward for each
         output. If they differ, the whole Jacobian is computed for the error.
     masked : bool, default False
-        Inputs may be sparse tensors: their values are compared, as the gradient of a sparse tensor has its indices.
+        Inputs may be sparse tensors that lack elements: only the values are compared, as the gradient of a sparse
+        tensor has its indices.
 
     Returns
     -------
@@ -206,10 +207,11 @@ def _of_values(func, inputs, masked):
               if isinstance(value, Tensor) and value.layout is not STRIDED}
     if not sparse:
         return func, inputs
-    if not masked:
-        layout = next(iter(sparse.values())).layout
-        raise ValueError("gradcheck: the gradient of a sparse tensor has the indices of the tensor, so elements that "
-                         f"are not there cannot be compared (got a tensor of layout {layout}). Pass masked=True.")
+    for value in sparse.values():
+        if not masked and value.detach().coalesce()._values().numel() < value.numel():
+            raise ValueError("gradcheck: the gradient of a sparse tensor has the indices of the tensor, so elements "
+                             f"that are not there cannot be compared (got a tensor of layout {value.layout}). Pass "
+                             "masked=True.")
 
     def of_values(*arguments):
         return func(*[sparse[number].with_values(value) if number in sparse else value
@@ -467,8 +469,12 @@ class _Check:
         for output in self.recorded:
             vectors = [_draw(outputs[output], rng) for _ in range(3)]
             places = [self.inputs[number] for number in self.checked]
-            batched = grad(outputs[output], places, from_numpy(np.stack(vectors)), retain_graph=True,
-                           is_grads_batched=True, allow_unused=True)
+            try:
+                batched = grad(outputs[output], places, from_numpy(np.stack(vectors)), retain_graph=True,
+                               is_grads_batched=True, allow_unused=True)
+            except RuntimeError as error:
+                raise GradcheckError("gradcheck: while computing batched gradients for output "
+                                     f"{output}, backward raised: {error}") from error
             single = [self.backward(outputs, {output: from_numpy(vector)}) for vector in vectors]
             for position, (number, found) in enumerate(zip(self.checked, batched, strict=True)):
                 expected = np.stack([gradients[position] for gradients in single])

@@ -80,7 +80,8 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
 
 
 def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, only_inputs=True,
-         allow_unused=None, is_grads_batched=False, materialize_grads=False) -> "tuple[cygrad.Tensor, ...]":
+         allow_unused=None, is_grads_batched=False,
+         materialize_grads=False) -> "tuple[cygrad.Tensor, ...] | dict[str, cygrad.Tensor]":
     """
     Return the gradients of `outputs` with respect to `inputs`, leaving ``.grad`` unchanged.
 
@@ -88,7 +89,7 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
     ----------
     outputs : Tensor, GradientEdge or sequence of them
         What is differentiated.
-    inputs : Tensor, GradientEdge or sequence of them
+    inputs : Tensor, GradientEdge, sequence or dict of them
         With respect to what.
     grad_outputs : Tensor or sequence of Tensor or None, optional
         The vector of the vector-Jacobian product for each output. Scalars need none.
@@ -108,8 +109,8 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
 
     Returns
     -------
-    tuple of Tensor
-        One gradient per input, of its shape and dtype.
+    tuple of Tensor, or dict of Tensor
+        One gradient per input, of its shape and dtype; with the keys of `inputs` if that is a dict.
 
     Raises
     ------
@@ -122,7 +123,8 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
     >>> cygrad.autograd.grad(x * x, x)
     (tensor(6.),)
     """
-    outputs, inputs = _sequence(outputs), list(_sequence(inputs))
+    keys = list(inputs) if type(inputs) is dict else None
+    outputs, inputs = _sequence(outputs), list(_sequence(inputs) if keys is None else inputs.values())
     if not inputs:
         raise RuntimeError("grad: inputs is empty (got an empty sequence, expected Tensors).")
     if allow_unused is None:
@@ -143,7 +145,7 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
     if materialize_grads:
         results = [_zeros(place, bool(create_graph)) if result is None else result
                    for result, place in zip(results, inputs, strict=False)]
-    return tuple(results)
+    return tuple(results) if keys is None else dict(zip(keys, results, strict=True))
 
 
 def _zeros(place, recorded):

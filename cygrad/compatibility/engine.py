@@ -3,17 +3,20 @@
 import contextlib
 
 import cygrad
+from cygrad._core.custom.function import FunctionNode as BackwardCFunction
 from cygrad._core.dispatch import tangents
 from cygrad._core.engine.plan import captures, current_node, current_order, reaches, running
 from cygrad._core.graph.inplace import set_version
 from cygrad._core.graph.node import AccumulateGrad
 from cygrad._core.graph.saved import SavedTensor
+from cygrad.autograd.function import DelayedError as Delayed
+from cygrad.autograd.function import Function
 
 __all__ = [
-    "SavedTensor", "_current_autograd_node", "_current_graph_task_execution_order", "_current_graph_task_id",
-    "_force_original_view_tracking", "_is_fwd_grad_enabled", "_is_multithreading_enabled", "_is_view_replay_enabled",
-    "_set_fwd_grad_enabled", "_unsafe_preserve_version_counter", "_unsafe_set_version_counter",
-    "_vmap", "_will_engine_execute_node",
+    "AccumulateGrad", "BackwardCFunction", "DelayedError", "SavedTensor", "UndefinedGrad", "_current_autograd_node",
+    "_current_graph_task_execution_order", "_current_graph_task_id", "_force_original_view_tracking",
+    "_is_fwd_grad_enabled", "_is_multithreading_enabled", "_is_view_replay_enabled", "_set_fwd_grad_enabled",
+    "_unsafe_preserve_version_counter", "_unsafe_set_version_counter", "_vmap", "_will_engine_execute_node",
     "is_multithreading_enabled", "is_view_replay_enabled", "set_multithreading_enabled",
 ]
 
@@ -42,23 +45,42 @@ def _will_engine_execute_node(node):
         raise RuntimeError("_will_engine_execute_node: this thread is not inside of a backward. Call it from a hook "
                            "or a custom backward.")
     needed = reaches(node)
-    if captures() and isinstance(node, AccumulateGrad):
+    if needed and captures() and isinstance(node, AccumulateGrad):
         raise RuntimeError("_will_engine_execute_node: a leaf node was passed, but we are currently running "
                            "autograd.grad(), which accumulates into no leaf. Ask about the nodes before it.")
     return needed
 
 
-class _Switch:
-    """A context manager or call whose setting is stored without effect."""
+class _Switch(contextlib.ContextDecorator):
+    """A setting as a call, a context manager or a decorator; stored without effect unless `_set` is overridden."""
 
     def __init__(self, mode):
-        self._former, type(self)._mode = type(self)._mode, bool(mode)
+        self.mode, self._former = bool(mode), self._get()
+        self._set(self.mode)
+
+    @classmethod
+    def _get(cls):
+        return cls._mode
+
+    @classmethod
+    def _set(cls, mode):
+        cls._mode = mode
+
+    def __call__(self, function):
+        self.__exit__()                          # as a decorator it has no effect outside of the function
+        return super().__call__(function)
 
     def __enter__(self):
         return self
 
     def __exit__(self, *error):
-        type(self)._mode = self._former
+        self._set(self._former)
+
+    def clone(self):
+        """Return a new manager with the same mode."""
+        return type(self)(self.mode)
+
+    _recreate_cm = clone                         # of ContextDecorator: a decorated function enters a new manager
 
 
 class set_multithreading_enabled(_Switch):
@@ -89,20 +111,12 @@ def is_view_replay_enabled():
 _is_view_replay_enabled = is_view_replay_enabled
 
 
-class _set_fwd_grad_enabled:
+class _set_fwd_grad_enabled(_Switch):
     """
-    Set whether this thread computes tangents: a function or a context manager.
+    Set whether this thread computes tangents: a function, a context manager or a decorator.
     """
 
-    def __init__(self, mode):
-        self._former = tangents.enabled()
-        tangents.set_enabled(mode)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *error):
-        tangents.set_enabled(self._former)
+    _get, _set = staticmethod(tangents.enabled), staticmethod(tangents.set_enabled)
 
 
 def _is_fwd_grad_enabled():
@@ -124,7 +138,39 @@ def _unsafe_preserve_version_counter(tensor):
 def _unsafe_set_version_counter(tensors, versions):
     """Set the counts of in-place operations of tensors."""
     for part, version in zip(tensors, versions, strict=True):
+        if version < 0:
+            raise RuntimeError(f"_unsafe_set_version_counter: a version cannot be negative (got {version}).")
         set_version(part, version)
+
+
+class UndefinedGrad:
+    """Return tensors as they are; their gradients are undefined."""
+
+    def __call__(self, *tensors):
+        outputs = _Undefined.apply(*tensors)
+        return outputs[0] if len(outputs) == 1 else outputs
+
+
+class _Undefined(Function):
+
+    @staticmethod
+    def forward(ctx, *tensors):
+        return tuple(tensor.view_as(tensor) for tensor in tensors)
+
+    @staticmethod
+    def backward(ctx, *grads):
+        return (None,) * len(grads)
+
+
+class DelayedError:
+    """Return tensors as they are; a backward through them raises RuntimeError with a message."""
+
+    def __init__(self, message, num_inputs):
+        self.message = message
+
+    def __call__(self, *tensors):
+        outputs = Delayed.apply(self.message, *[tensor.detach().requires_grad_() for tensor in tensors])
+        return outputs[0] if len(outputs) == 1 else outputs
 
 
 def _vmap(func, in_dims=0, out_dims=0, allow_none_pass_through=False):

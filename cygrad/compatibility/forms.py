@@ -82,7 +82,7 @@ def native_layer_norm(input, normalized_shape, weight, bias, eps):
 
 def native_group_norm(input, weight, bias, N, C, HxW, group, eps):
     """Return the normalized input, and means and 1 / deviations of each group."""
-    moments = _moments(input.reshape(N, group, -1), -1, eps)
+    moments = _moments(input.reshape(N, group, input.shape[1] // group * HxW), -1, eps)
     return F.group_norm(input, group, weight, bias, eps), *(part.squeeze(-1) for part in moments)
 
 

@@ -375,6 +375,32 @@ def test_what_jvp_gets():
     assert seen == [[[7], [0], None, None], [[7], None, None, None]]
 
 
+@pytest.mark.parametrize("requires_grad", [False, True])
+def test_jvp_sees_only_what_was_saved_for_forward(requires_grad):
+    class Doubled(cygrad.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * 2
+
+        @staticmethod
+        def jvp(ctx, x_t):
+            assert ctx.saved_tensors == ()
+            return x_t * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            assert len(ctx.saved_tensors) == 1
+            return grad * 2
+    x = tensor(3).requires_grad_(requires_grad)
+    with dual_level():
+        result = Doubled.apply(make_dual(x, tensor(5)))
+        assert tangent(result) == [10]
+        if requires_grad:
+            result.sum().backward()
+            assert x.grad.tolist() == [2]
+
+
 def test_custom_function_in_place(x):
     class Double(cygrad.autograd.Function):
         @staticmethod
@@ -394,6 +420,7 @@ def test_custom_function_in_place(x):
 
 @pytest.mark.parametrize(("forward", "jvp", "match"), [
     (lambda x: x.mul_(2), lambda t: t * 2, "must modify the tangent of that input in place"),
+    (lambda x: x.mul_(2), lambda t: t, "must modify the tangent of that input in place .*unchanged"),
     (lambda x: x[:1], lambda t: t[:1].clone(), "jvp must return a view"),
     (lambda x: x, lambda t: t, "jvp must return a view"),
     (lambda x: x, lambda t: t * 1, "jvp must return a view"),

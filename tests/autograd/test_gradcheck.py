@@ -249,6 +249,21 @@ def test_wrong_shapes_and_dtypes_of_gradients_are_found(monkeypatch):
         gradcheck(lambda x: x * 2, real(2))
 
 
+def test_a_backward_that_fails_for_batches_is_found():
+    class Listed(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return cygrad.tensor((2 * g).tolist(), dtype=g.dtype)
+    assert gradcheck(Listed.apply, real(2))
+    with pytest.raises(GradcheckError, match="while computing batched gradients"):
+        gradcheck(Listed.apply, real(2), check_batched_grad=True)
+    assert not gradcheck(Listed.apply, real(2), check_batched_grad=True, raise_exception=False)
+
+
 def test_wrong_batched_gradients_are_found(monkeypatch):
     module = __import__("sys").modules["cygrad.autograd.gradcheck"]
     right = module.grad
@@ -323,6 +338,12 @@ def test_refusals():
         gradcheck(lambda x: x, x, check_backward_ad=False)
     with pytest.raises(AssertionError, match="check_rev_over_rev"):
         gradgradcheck(lambda x: x, x, check_rev_over_rev=False)
+
+
+@pytest.mark.parametrize("fast_mode", [False, True])
+def test_sparse_inputs_with_all_elements_need_no_mask(fast_mode):
+    full = real(2, 2).detach().to_sparse().requires_grad_()
+    assert gradcheck(lambda x: x.to_dense() ** 2, full, fast_mode=fast_mode)
 
 
 @pytest.mark.parametrize("fast_mode", [False, True])

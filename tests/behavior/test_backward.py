@@ -233,6 +233,8 @@ def test_setting_grad():
         x.grad = ones(3)
     with pytest.raises(RuntimeError, match=r"must look like the tensor.*float32.*float64"):
         x.grad = ones(2, dtype=cygrad.float32)
+    with pytest.raises(RuntimeError, match=r"must look like the tensor.*on meta.*on cpu"):
+        x.grad = cygrad.ones(2, dtype=x.dtype, device="meta")
     with pytest.raises(RuntimeError, match="its own gradient"):
         x.grad = x
 
@@ -507,3 +509,10 @@ def test_gradients_that_are_constant_give_zeros(name):
         for second in grad(gradients[-1].sum(), inputs, retain_graph=True):
             assert second.equal(cygrad.zeros_like(second))
     assert not grad(PIECEWISE[name](x, w, b).sum(), x)[0].requires_grad
+
+
+def test_grad_of_a_dict_of_inputs():
+    weights = {name: cygrad.ones(size, requires_grad=True) for name, size in (("a", 2), ("b", 3), ("c", 1))}
+    loss = 2 * weights["a"].sum() + (3 * weights["b"]).sum()
+    grads = cygrad.autograd.grad(loss, weights, materialize_grads=True)
+    assert {name: grad.tolist() for name, grad in grads.items()} == {"a": [2, 2], "b": [3, 3, 3], "c": [0]}

@@ -57,6 +57,17 @@ print(json.dumps(out))
 """
 
 
+@pytest.fixture
+def stand_in_program(tmp_path):
+    def run(text):
+        program = tmp_path / "program.py"
+        program.write_text(textwrap.dedent(text))
+        done = subprocess.run([sys.executable, "-W", "ignore", "-m", "cygrad", str(program)], capture_output=True,
+                              text=True, check=False)
+        assert done.returncode == 0, done.stderr
+    return run
+
+
 def test_questions_about_the_engine(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(textwrap.dedent(PROGRAM))
@@ -72,3 +83,57 @@ def test_names_of_nodes(call):
     import cygrad
     names = [call(library.ones(2, 2, requires_grad=True)).grad_fn.name() for library in (cygrad, torch)]
     assert names[0] == names[1]
+
+
+def test_switches_are_decorators_and_calls(stand_in_program):
+    stand_in_program("""
+        import torch
+        from torch.autograd import forward_ad
+        for switch, get in ((torch.autograd.set_multithreading_enabled, torch._C._is_multithreading_enabled),
+                            (torch.autograd._force_original_view_tracking, torch._C._is_view_replay_enabled),
+                            (forward_ad._set_fwd_grad_enabled, torch._C._is_fwd_grad_enabled)):
+            before = get()
+            decorated = switch(not before)(get)
+            assert (get(), decorated(), get()) == (before, not before, before)
+            assert type(switch(before).clone()) is switch
+        with forward_ad.dual_level(), forward_ad._set_fwd_grad_enabled(False):
+            assert forward_ad.unpack_dual(forward_ad.make_dual(torch.ones(2), torch.ones(2))).tangent is None
+    """)
+
+
+def test_classes_of_nodes_and_errors_of_backward(stand_in_program):
+    stand_in_program("""
+        import torch
+        x = torch.ones(2, requires_grad=True)
+        Node, functions = torch.autograd.graph.Node, torch._C._functions
+        assert issubclass(functions.AccumulateGrad, Node)
+        assert issubclass(torch.autograd.function.BackwardCFunction, Node)
+        assert isinstance((x * 2).grad_fn.next_functions[0][0], functions.AccumulateGrad)
+        functions.UndefinedGrad()(x * 2).sum().backward()
+        assert x.grad is None
+        try:
+            functions.DelayedError("not here", 1)(x).sum().backward()
+        except RuntimeError as error:
+            assert "not here" in str(error)
+        else:
+            raise AssertionError
+        try:
+            torch._C._autograd._unsafe_set_version_counter((torch.ones(1),), (-1,))
+        except RuntimeError:
+            pass
+        else:
+            raise AssertionError
+    """)
+
+
+def test_leaves_that_grad_does_not_reach_are_not_run(stand_in_program):
+    stand_in_program("""
+        import torch
+        a = torch.ones(2, requires_grad=True)
+        b = a * 2
+        leaf, found = b.grad_fn.next_functions[0][0], []
+        c = b * 3
+        c.register_hook(lambda gradient: found.append(torch._C._will_engine_execute_node(leaf)))
+        torch.autograd.grad(c.sum(), b)
+        assert found == [False]
+    """)

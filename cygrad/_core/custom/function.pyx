@@ -172,7 +172,7 @@ cdef class FunctionNode(Node):
 
     @property
     def saved_tensors(self):
-        """The tensors of `save_for_backward`, a tuple; in jvp those of `save_for_forward`, if any."""
+        """The tensors of `save_for_backward`, a tuple; in jvp those of `save_for_forward`."""
         cdef int i
         if self.saved_for_forward is not None:
             return self.saved_for_forward
@@ -470,13 +470,16 @@ cdef int push_custom(FunctionNode node, object function, tuple arguments, object
         return 0
     known = [tangent_of(<Tensor>item) if isinstance(item, Tensor) else None for item in saved or ()]
     cdef list given = _given(node, arguments, tangents)
+    cdef list versions = [tangent._version if isinstance(tangent, Tensor) else None for tangent in given]
+    if node.saved_for_forward is None:
+        node.saved_for_forward = ()
     with paused():
         pushed = function.jvp(node, *given)
     pushed = _checked_tangents(node, pushed, results)
     for output, tangent in zip(results, pushed):
-        for argument, own_tangent, handed in zip(arguments, tangents, given):
+        for argument, own_tangent, handed, version in zip(arguments, tangents, given, versions):
             if own_tangent is not None and tangent is not None:
-                _check_memory(node, <Tensor>output, <Tensor>tangent, <Tensor>argument, <Tensor>handed)
+                _check_memory(node, <Tensor>output, <Tensor>tangent, <Tensor>argument, <Tensor>handed, version)
     for output, tangent in zip(results, pushed):
         if tangent is None:
             continue
@@ -497,12 +500,14 @@ cdef int push_custom(FunctionNode node, object function, tuple arguments, object
     return 0
 
 
-cdef int _check_memory(FunctionNode node, Tensor output, Tensor tangent, Tensor argument, Tensor given) except -1:
+cdef int _check_memory(FunctionNode node, Tensor output, Tensor tangent, Tensor argument, Tensor given,
+                       object version) except -1:
     """Check that the tangent of an output that shares memory with an argument shares the memory of its tangent."""
     if output is argument:
-        if tangent is not given:
+        if tangent is not given or tangent._version == version:
             raise RuntimeError(f"{node.name()}: its forward modifies an input in place, so jvp must modify the "
-                               "tangent of that input in place and return it (got a new tangent).")
+                               f"tangent of that input in place and return it (got "
+                               f"{'it unchanged' if tangent is given else 'a new tangent'}).")
     elif (output.base is not None and output.base is (argument if argument.base is None else argument.base)
             and (tangent.base is None or tangent.base is not (given if given.base is None else given.base))):
         raise RuntimeError(f"{node.name()}: its forward returns a view of an input, so jvp must return a view of the "

@@ -59,6 +59,10 @@ cdef int32_t *lending_lock(const void *address) noexcept nogil:
 cdef int64_t _handles = 0
 
 
+def _constant(value):
+    return lambda: value
+
+
 class RemovableHandle:
     """
     Removes a registered hook: by ``remove()``, which may be called twice, or on exit as a context manager.
@@ -84,7 +88,12 @@ class RemovableHandle:
     @property
     def hooks_dict_ref(self):
         """Return the dict of the hooks."""
-        return lambda: self.hooks
+        return _constant(self.hooks)
+
+    @property
+    def extra_dict_ref(self):
+        """Return the further dicts, each as a function."""
+        return tuple([_constant(hooks) for hooks in self.extra])
 
     def __getstate__(self):
         return self.hooks, self.id

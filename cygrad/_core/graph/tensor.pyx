@@ -703,9 +703,10 @@ cdef class Tensor:
         tensor = <Tensor>value
         if tensor is self:
             raise RuntimeError("grad: a tensor cannot be its own gradient.")
-        if tensor.array.dtype != self.array.dtype or not same_shape(tensor.array, self.array):
-            raise RuntimeError(f"grad: the gradient must look like the tensor (got a {describe(tensor)}, expected a "
-                               f"{describe(self)}).")
+        if (tensor.array.dtype != self.array.dtype or not same_shape(tensor.array, self.array)
+                or (is_meta(tensor.array) != is_meta(self.array) and value.device != (<object>self).device)):
+            raise RuntimeError(f"grad: the gradient must look like the tensor (got a {describe(tensor)} on "
+                               f"{tensor.device}, expected a {describe(self)} on {self.device}).")
         set_gradient(self, tensor)
 
     @grad.deleter
