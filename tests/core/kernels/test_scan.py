@@ -45,6 +45,23 @@ def test_scans(dtype):
                 close(call_kernel("cumsum_reverse", x, dim)[0], turned)
 
 
+@pytest.mark.parametrize("dtype", ["int64", "float32", "float64", "complex64"])
+def test_rows_scanned_together_equal_rows_scanned_alone(dtype):
+    for rows, n in ((5, 1), (7, 40), (4, 3), (9, 1030)):
+        x = numbers((rows, n), dtype)
+        for name, more in (("cumsum", (None,)), ("cumprod", (None,)), ("cumsum_reverse", ())):
+            alone = np.concatenate([call_kernel(name, x[k:k + 1], 1, *more)[0] for k in range(rows)])
+            assert call_kernel(name, x, 1, *more)[0].tobytes() == alone.tobytes()
+        for reverse in (False, True):
+            by_columns = call_kernel("product_before", np.ascontiguousarray(x.T), 0, reverse)[0].T
+            assert call_kernel("product_before", x, 1, reverse)[0].tobytes() == by_columns.tobytes()
+        if dtype != "int64":
+            for reverse in (False, True):
+                alone = np.concatenate([call_kernel("linear_recurrence", x[k:k + 1], x[k:k + 1], 1, reverse)[0]
+                                        for k in range(rows)])
+                assert call_kernel("linear_recurrence", x, x, 1, reverse)[0].tobytes() == alone.tobytes()
+
+
 def test_dtype_and_errors():
     x = np.full(300, 100, "uint8")
     for name in ALL[1:]:

@@ -8,6 +8,9 @@
 #include <string.h>
 #include <limits>
 #include <type_traits>
+#if SIMD_TARGETS > 1
+#include <immintrin.h>
+#endif
 
 namespace cygrad_reduce {
 
@@ -42,14 +45,17 @@ template <class T> struct is_complex<complex_t<T>> : std::true_type {};
 #if SIMD_TARGETS > 1
 BEGIN_AVX2
 #define INSTRUCTION_SET avx2
+#define WIDEN(x) _mm256_cvtps_pd((__m128)x)
 #include "kernels/reduction/reduce_loops.h"
 #include "kernels/reduction/reduce_statistics.h"
 #undef INSTRUCTION_SET
+#undef WIDEN
 #undef VECTOR
 END_SIMD_TARGET
 BEGIN_AVX512
 #define INSTRUCTION_SET avx512
 #define VECTOR 64
+#define WIDEN(x) _mm512_maskz_cvtps_pd((__mmask8)-1, (__m256)x)
 #include "kernels/reduction/reduce_loops.h"
 #include "kernels/reduction/reduce_statistics.h"
 #undef INSTRUCTION_SET

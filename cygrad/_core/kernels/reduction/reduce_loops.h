@@ -168,12 +168,21 @@ template <class P, int K, class F> INLINE P folded(const typename vector_of<P, K
     }
 }
 
+// Convert each lane. Compilers split a conversion of float to double in halves, so WIDEN names the instruction for it.
+template <class V, class S> INLINE V converted(const S &x) {
+#ifdef WIDEN
+    if constexpr (sizeof(V) == VECTOR && std::is_same<S, typename vector_of<float, VECTOR / 8>::type>::value)
+        return (V)WIDEN(x);
+#endif
+    return __builtin_convertvector(x, V);
+}
+
 // Load elements, converted to the type of partial results.
 template <class Op, class V, int K> INLINE V load_vector(const typename Op::T *p) {
     typedef typename vector_of<typename Op::T, K>::type source_t;
     source_t x;
     memcpy(&x, p, sizeof x);
-    return Op::map(__builtin_convertvector(x, V));
+    return Op::map(converted<V>(x));
 }
 
 template <class Op> INLINE typename Op::P run_vector(const typename Op::T *p, int64_t n,

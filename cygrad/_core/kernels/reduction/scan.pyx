@@ -17,12 +17,18 @@ from cygrad._core.kernels.arguments cimport array_argument, array_result, intege
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, OK, RUNTIME_ERROR, message
 from cygrad._core.threads.parallel cimport parallel_for
 
+cdef extern from "simd/fetch.h" nogil:
+    void fetch(const char *memory, int64_t nbytes, bint written)
+
 
 # ----------------------------------------------------------------------------------------------------------------- scan
 
 cdef enum:
     PIECE = 32768          # elements in a chunk of a parallel loop
-    COLUMNS = 256          # adjacent rows processed together
+    COLUMNS = 256          # adjacent columns processed together
+    LINES = 4              # adjacent rows processed together
+    SHORT_ROW = 1024       # elements up to which the rows that follow are prefetched
+    FETCHED = 8            # elements of a row after which it is prefetched again
 
 ctypedef float complex complex64_t
 ctypedef double complex complex128_t
@@ -57,29 +63,66 @@ ctypedef struct cumulation_t:
     char *out
 
 
+cdef inline void _fetch_ahead(const void *memory, int64_t itemsize, int64_t at, int64_t n, int64_t ahead, int64_t lines,
+                              bint written) noexcept nogil:
+    """Prefetch the element at the same position of the rows that follow, in the direction of `ahead`."""
+    cdef int64_t k
+    for k in range(lines):
+        fetch(<const char *>memory + (at + (k + ahead) * n) * itemsize, 1, written)
+
+
+cdef inline void _lines(const element *x, element *out, total *tag, int64_t n, bint reverse, bint exclusive,
+                        bint multiplies, int64_t lines) noexcept nogil:
+    """Scan adjacent rows together, because each step of a row waits for the one before."""
+    cdef total[LINES] totals
+    cdef int64_t i, k, step = -1 if reverse else 1, at = n - 1 if reverse else 0
+    if ((element is int64_t and total is int64_t)
+            or ((element is float or element is double) and total is double)
+            or ((element is complex64_t or element is complex128_t) and total is complex128_t)):
+        for k in range(lines):
+            totals[k] = 1 if multiplies else 0
+        for i in range(n):
+            if i % FETCHED == 0 and n <= SHORT_ROW:
+                _fetch_ahead(x, sizeof(element), at, n, LINES * step, lines, False)
+                _fetch_ahead(out, sizeof(element), at, n, LINES * step, lines, True)
+            for k in range(LINES if lines == LINES else lines):
+                if exclusive:
+                    out[at + k * n] = <element>totals[k]
+                totals[k] = totals[k] * x[at + k * n] if multiplies else totals[k] + x[at + k * n]
+                if not exclusive:
+                    out[at + k * n] = <element>totals[k]
+            at += step
+
+
 cdef void _scan(cumulation_t *work, element *x, element *out, total *totals, int64_t begin,
                 int64_t end) noexcept nogil:
     """Scan tiles begin..end-1; `totals` holds a tile."""
-    cdef int64_t item, i, k, at, column, width, line, n = work.rows.n, inner = work.rows.inner, step
+    cdef int64_t n = work.rows.n, inner = work.rows.inner, item = begin, first, at, column, width, lines, line, step
+    cdef int64_t i, k
     cdef bint exclusive = work.operation >= PRODUCT_BEFORE
     cdef bint multiplies = exclusive or work.operation == CUMPROD
     cdef bint reverse = work.operation == CUMSUM_REVERSE or work.operation == PRODUCT_AFTER
+    cdef bint few = work.rows.outer < LINES
     cdef total running, pair
     # Only these pairs of types are compiled.
     if ((element is int64_t and total is int64_t)
             or ((element is float or element is double) and total is double)
             or ((element is complex64_t or element is complex128_t) and total is complex128_t)):
-        for item in range(begin, end):
-            column = item % work.tiles * work.width
+        while item < end:
+            lines = min(end - item, <int64_t>LINES) if inner == 1 and not few else 1
+            # From the last one if reverse: processors prefetch along addresses that change in one direction.
+            first = begin + end - item - lines if reverse else item
+            column = first % work.tiles * work.width
             width = min(work.width, inner - column)
-            at = item // work.tiles * n * inner + column
+            at = first // work.tiles * n * inner + column
+            item += lines
             if inner == 1:
-                # A total in a register.
-                running = 1 if multiplies else 0
-                if exclusive:
-                    line, step = (at + n - 1, -1) if reverse else (at, 1)
-                    i = 0
-                    if element is float:                   # products of four elements do not overflow
+                if element is float:
+                    if exclusive and few:
+                        # Products of four elements, which do not overflow in double.
+                        running = 1
+                        line, step = (at + n - 1, -1) if reverse else (at, 1)
+                        i = 0
                         while i + 4 <= n:
                             pair = <total>x[line] * x[line + step]
                             out[line] = <element>running
@@ -89,24 +132,16 @@ cdef void _scan(cumulation_t *work, element *x, element *out, total *totals, int
                             running = running * (pair * (<total>x[line + 2 * step] * x[line + 3 * step]))
                             line += 4 * step
                             i += 4
-                    while i < n:
-                        out[line] = <element>running
-                        running = running * x[line]
-                        line += step
-                        i += 1
-                elif multiplies:
-                    for i in range(at, at + n):
-                        running = running * x[i]
-                        out[i] = <element>running
-                elif work.operation == CUMSUM:
-                    for i in range(at, at + n):
-                        running = running + x[i]
-                        out[i] = <element>running
+                        while i < n:
+                            out[line] = <element>running
+                            running = running * x[line]
+                            line += step
+                            i += 1
+                        continue
+                if exclusive:
+                    _lines(x + at, out + at, totals, n, reverse, True, True, lines)
                 else:
-                    for i in range(n):
-                        line = at + n - 1 - i
-                        running = running + x[line]
-                        out[line] = <element>running
+                    _lines(x + at, out + at, totals, n, reverse, False, multiplies, lines)
                 continue
             for k in range(width):
                 totals[k] = 1 if multiplies else 0
@@ -418,7 +453,7 @@ register_kernel("logcumsumexp", logcumsumexp_kernel)
 
 cdef enum:
     RECURRENCE_PIECE = 16384          # elements in a chunk of a parallel loop
-    LINES = 8
+    STEPS = 8                         # rows processed together
 
 ctypedef fused number_t:
     float
@@ -438,7 +473,7 @@ cdef struct recurrence_t:
 
 cdef void _run(recurrence_t *work, number_t *tag, int64_t begin, int64_t end) noexcept nogil:
     """
-    Compute lines begin..end-1 along the dimension, LINES of them together, because each step waits for the one before.
+    Compute lines begin..end-1 along the dimension, STEPS of them together, because each step waits for the one before.
 
     A coefficient of 0 discards the value before, even inf.
     """
@@ -447,24 +482,31 @@ cdef void _run(recurrence_t *work, number_t *tag, int64_t begin, int64_t end) no
     cdef number_t *result = <number_t *>work.result
     cdef int64_t n = work.rows.n, inner = work.rows.inner, step = -inner if work.reverse else inner
     cdef int64_t i, k, row, before, count
-    cdef int64_t[LINES] at
-    cdef number_t[LINES] last
+    cdef int64_t[STEPS] at
+    cdef number_t[STEPS] last
     cdef number_t factor
     while begin < end:
-        count = min(<int64_t>LINES, end - begin)
+        count = min(<int64_t>STEPS, end - begin)
+        if work.reverse:
+            end -= count
         for k in range(count):
-            row = begin + k
+            row = (end if work.reverse else begin) + k
             at[k] = row // inner * n * inner + row % inner + ((n - 1) * inner if work.reverse else 0)
             last[k] = result[at[k]] = input[at[k]]
         # Reversed, the coefficient belongs to the element before.
         before = 0 if work.reverse else step
         for i in range(1, n):
-            for k in range(LINES if count == LINES else count):
+            if i % FETCHED == 0 and inner == 1 and n <= SHORT_ROW:
+                _fetch_ahead(input, sizeof(number_t), at[0], n, STEPS * step, count, False)
+                _fetch_ahead(coefficient, sizeof(number_t), at[0], n, STEPS * step, count, False)
+                _fetch_ahead(result, sizeof(number_t), at[0], n, STEPS * step, count, True)
+            for k in range(STEPS if count == STEPS else count):
                 factor = coefficient[at[k] + before]
                 at[k] += step
                 last[k] = input[at[k]] + factor * last[k] if factor != 0 else input[at[k]]
                 result[at[k]] = last[k]
-        begin += count
+        if not work.reverse:
+            begin += count
 
 
 cdef void _run_body(void *context, int64_t begin, int64_t end) noexcept nogil:
@@ -517,7 +559,7 @@ cdef int linear_recurrence_kernel(const value_t *arguments, value_t *results) no
     work.input, work.coefficient, work.result = x.data, c.data, result.data
     if result.size:
         parallel_for(_run_body, &work, work.rows.outer * work.rows.inner,
-                     max(<int64_t>LINES, RECURRENCE_PIECE // work.rows.n))
+                     max(<int64_t>STEPS, RECURRENCE_PIECE // work.rows.n))
     release(x)
     release(c)
     return array_result(result, &results[0])
