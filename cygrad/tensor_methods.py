@@ -33,6 +33,13 @@ def _made_subclass(cls, **options):
     """Let a subclass of Tensor take part in methods that are no operators: in all, if it has its own function."""
     super(Tensor, cls).__init_subclass__(**options)
     function = getattr(cls.__torch_function__, "__func__", cls.__torch_function__)
+    if "__torch_dispatch__" in vars(cls):
+        cls.detach = lambda self: boxing.call_override(Tensor.detach, (self,), (self,), {})
+        cls.device = property(lambda self: import_module("cygrad").device("cpu"), doc="The device of the elements.")
+        if cls.__deepcopy__ is Tensor.__deepcopy__:
+            cls.__deepcopy__ = lambda self, memo: memo.setdefault(id(self), self.clone())
+        if function is boxing.torch_function:
+            function = cls.__torch_function__ = boxing.disabled_torch_function
     if function is boxing.disabled_torch_function:
         return
     if function is not boxing.torch_function and not cls.__module__.startswith("cygrad."):
@@ -117,5 +124,6 @@ install({
     "__init__": creation.construct,
     "__init_subclass__": classmethod(_made_subclass),
     "__torch_function__": classmethod(boxing.torch_function),
+    "__torch_dispatch__": classmethod(boxing.torch_dispatch),
     "backward": tensor_backward, "__repr__": printing.tensor_repr, "__format__": printing.tensor_format,
 })

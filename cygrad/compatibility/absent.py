@@ -81,6 +81,9 @@ class Absent(ModuleType):
         vars(self)[name] = found
         return found
 
+    def __mro_entries__(self, bases):
+        return (placeholder(self.__name__, self._why),)
+
 
 def _same(function):
     return function

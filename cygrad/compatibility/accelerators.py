@@ -44,9 +44,9 @@ def _refusal(device, name):
 # Functions that need no device: synchronization, cache control, seeding, memory statistics.
 _QUIET = {name: _answer(None, "Nothing to do.") for name in (
     "synchronize", "empty_cache", "manual_seed", "manual_seed_all", "seed", "seed_all", "ipc_collect", "init",
-    "_lazy_init",
-    "reset_peak_memory_stats", "reset_accumulated_memory_stats", "reset_max_memory_allocated", "set_stream",
-    "reset_max_memory_cached", "set_per_process_memory_fraction", "set_sync_debug_mode", "nvtx_range_push", "_sleep")}
+    "_lazy_init", "_lazy_call", "reset_peak_memory_stats", "reset_accumulated_memory_stats",
+    "reset_max_memory_allocated", "set_stream", "reset_max_memory_cached", "set_per_process_memory_fraction",
+    "set_sync_debug_mode", "nvtx_range_push", "_sleep")}
 _NUMBERS = {name: _answer(0, "Nothing is allocated there.") for name in (
     "memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved", "memory_cached",
     "max_memory_cached", "utilization", "current_allocated_memory", "driver_allocated_memory", "device_count",

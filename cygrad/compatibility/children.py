@@ -1,5 +1,6 @@
 """The stand-in in child processes that are not forked."""
 
+import multiprocessing.connection  # PyTorch imports it, and programs rely on that
 import multiprocessing.spawn
 
 __all__ = ["prepare"]

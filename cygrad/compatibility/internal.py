@@ -1,10 +1,13 @@
 """Further functions of PyTorch's namespaces, some of them private, used by libraries."""
 
 import contextlib
+import functools
 import traceback
 
 import cygrad
 from cygrad import Tensor
+from cygrad._core.graph.boxing import Disabled
+from cygrad._core.graph.boxing import disabled_torch_function as _disabled_torch_function_impl  # noqa: F401
 from cygrad._core.table.operator import operators
 from cygrad.conversion import _rebuild as _rebuild_tensor  # noqa: F401
 from cygrad.nn import Parameter
@@ -54,15 +57,9 @@ def init_num_threads():
     """No effect: threads are created when needed."""
 
 
-@contextlib.contextmanager
-def DisableTorchFunctionSubclass():
-    """Disable ``__torch_function__`` of subclasses in a block."""
-    from cygrad._core.graph.boxing import Disabled
-    with Disabled():
-        yield
-
-
-DisableTorchFunction = DisableTorchFunctionSubclass
+# Blocks in which subclasses of Tensor are treated like Tensor.
+DisableTorchFunctionSubclass = DisableTorchFunction = Disabled
+_DisableTorchDispatch = no_dispatch = functools.partial(Disabled, 2)
 
 
 # ------------------------------------------------------------------------------------------------- control flow
@@ -294,12 +291,6 @@ def _are_functorch_transforms_active():
 def _get_default_device():
     """Return the name of the default device."""
     return cygrad.get_default_device().type
-
-
-def _disabled_torch_function_impl(func, types, args=(), kwargs=None):
-    """The ``__torch_function__`` of classes whose results are plain Tensors."""
-    from cygrad._core.graph.boxing import disabled_torch_function
-    return disabled_torch_function(func, types, args, kwargs)
 
 
 def _parse_to(*args, **options):

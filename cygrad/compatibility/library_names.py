@@ -58,6 +58,11 @@ def collate(batch, *, collate_fn_map=None):
     return default_collate(batch)
 
 
+def pin_memory(data, device=None):
+    """Return a batch: there is no memory to pin."""
+    return data
+
+
 default_collate_fn_map = {Tensor: collate_tensor_fn}
 
 

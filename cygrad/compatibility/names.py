@@ -100,8 +100,10 @@ REASONS = {
 
 
 # Types for annotations and `isinstance`; instantiating one is an error.
-MENTIONED = {"Event", "Graph", "ListType", "Node", "PyTorchFileReader", "PyTorchFileWriter", "ScriptObject", "Stream",
-             "TensorType", "Value"}
+MENTIONED = {"Event", "Graph", "Node", "PyTorchFileReader", "PyTorchFileWriter", "ScriptObject", "Stream", "Value",
+             *(f"{kind}Type" for kind in (
+                 "Any", "Bool", "Class", "DeviceObj", "Dict", "Enum", "Float", "Future", "Int", "Interface", "List",
+                 "None", "Number", "Optional", "String", "Tensor", "Tuple", "Union"))}
 
 
 def find(name):

@@ -17,7 +17,7 @@ __all__ = [
     "get_default_nowrap_functions", "get_ignored_functions", "get_overridable_functions", "get_testing_overrides",
     "handle_torch_function", "has_torch_function", "has_torch_function_unary", "has_torch_function_variadic",
     "is_tensor_like", "is_tensor_method_or_property", "is_traceable_wrapper_subclass", "resolve_name",
-    "transform_subclass", "wrap_torch_function",
+    "return_and_correct_aliasing", "transform_subclass", "wrap_torch_function",
 ]
 
 
@@ -144,6 +144,11 @@ def is_traceable_wrapper_subclass(t):
     """Whether a tensor is of a class that wraps others and gives them by ``__tensor_flatten__``."""
     kind = t if isinstance(t, type) else type(t)
     return issubclass(kind, Tensor) and hasattr(kind, "__tensor_flatten__") and hasattr(kind, "__tensor_unflatten__")
+
+
+def return_and_correct_aliasing(func, args, kwargs, out):
+    """Return what an operator returns for its wrapped tensors, or the argument that it modified."""
+    return args[0] if func.__name__.partition(".")[0].endswith("_") else out
 
 
 def transform_subclass(t, callback, outer_size=None, outer_stride=None):

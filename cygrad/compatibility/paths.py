@@ -19,7 +19,7 @@ MODULES = {
     **{f"torch.{name}": f"{_HERE}.accelerators:{name}" for name in (
         "accelerator", "cpu", "cuda", "hpu", "mps", "mtia", "xpu")},
     **{f"torch.{name}.{part}": f"{_HERE}.accelerators:{name}" for name in ("cuda", "mps", "xpu")
-       for part in ("memory", "random", "streams", "_utils")},
+       for part in ("comm", "memory", "random", "streams", "_utils")},
     **dict.fromkeys((f"torch.{name}.amp" for name in ("cuda", "cpu")), f"{_HERE}.amp"),
     **dict.fromkeys((f"torch.{name}amp.{part}" for name in ("", "cuda.", "cpu.")
                      for part in ("grad_scaler", "autocast_mode")), f"{_HERE}.amp"),
@@ -45,7 +45,8 @@ MODULES = {
     **dict.fromkeys(("torch.utils.benchmark", "torch.utils.benchmark.utils.timer", "torch.utils.benchmark.utils.common",
                      "torch.utils.benchmark.utils.compare", "torch.utils.benchmark.utils"), f"{_HERE}.benchmark"),
     "torch.signal.windows.windows": "cygrad.signal.windows", "torch.utils.model_zoo": f"{_HERE}.hub",
-    **dict.fromkeys(("torch._utils", "torch._jit_internal", "torch._tensor_str"), f"{_HERE}.internal"),
+    **dict.fromkeys(("torch._utils", "torch._jit_internal", "torch._tensor_str", "torch.utils._mode_utils"),
+                    f"{_HERE}.internal"),
 }
 _LIBRARIES = f"{_HERE}.library_names"
 _NN = (f"{_HERE}.private", "cygrad.nn", "cygrad.nn.functional", "cygrad")

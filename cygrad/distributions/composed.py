@@ -321,9 +321,9 @@ class MixtureSameFamily(Distribution):
     def sample(self, sample_shape=()):
         with cygrad.no_grad():
             sample_shape = tuple(sample_shape)
-            values = self._component_distribution.sample(sample_shape)
             n = len(sample_shape) + len(self._batch_shape)
             chosen = self._mixture_distribution.expand(self._batch_shape).sample(sample_shape)
+            values = self._component_distribution.sample(sample_shape)
             chosen = chosen.reshape(tuple(chosen.shape) + (1,) * (1 + len(self._event_shape)))
             chosen = chosen.expand((*tuple(values.shape[:n]), 1, *self._event_shape))
             return values.gather(n, chosen).squeeze(n)

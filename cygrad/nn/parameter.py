@@ -1,5 +1,6 @@
 """Parameters and buffers of modules."""
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 import cygrad
@@ -36,6 +37,10 @@ class Parameter(Tensor):
     def __new__(cls, data=None, requires_grad=True):
         """Return a leaf that shares the memory of `data`."""
         data = cygrad.empty(0) if data is None else _checked(data, "Parameter")
+        if cls is Parameter and type(data) is not Tensor and not isinstance(data, (Parameter, Buffer)):
+            found = data.detach()
+            found.__class__ = _class_with(type(data))
+            return found.requires_grad_(requires_grad)
         return make_subclass(cls, data, requires_grad)
 
     def __repr__(self):
@@ -54,6 +59,25 @@ class Parameter(Tensor):
 
 
 provide(plain_subclass=Parameter)
+
+
+@functools.cache
+def _class_with(cls):
+    """Return the class of parameters made of tensors of a subclass: it overrides functions as that does."""
+    def torch_function(func, types, args=(), kwargs=None):
+        types = tuple([cls if kind is made else kind for kind in types])
+        return cls.__torch_function__(func, types, args, kwargs)
+
+    own = cls.__torch_function__ is not disabled_torch_function
+    made = type(cls.__name__, (cls, Parameter), {
+        "__torch_function__": staticmethod(torch_function) if own else disabled_torch_function,
+        "__torch_dispatch__": staticmethod(cls.__torch_dispatch__), "__module__": cls.__module__,
+        "__init__": lambda self, *args, **options: None,
+        "__deepcopy__": lambda self, memo: memo.setdefault(
+            id(self), Parameter(self.detach().clone(), self.requires_grad)),
+        "__reduce_ex__": lambda self, protocol: (
+            _rebuild_parameter, (Parameter, self.detach(), self.requires_grad), self.__dict__ or None)})
+    return made
 
 
 class Buffer(Tensor):

@@ -7,6 +7,7 @@ no code from a file, so that untrusted files are safe.
 
 import contextlib
 import io
+import pickle
 import struct
 import zipfile
 
@@ -110,7 +111,7 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=True, mmap=No
     Raises
     ------
     RuntimeError
-        If the file was written by neither, is damaged, or needs code to be run.
+        If the file was written by neither, is damaged, or needs code to be run; also a ``pickle.UnpicklingError``.
 
     See Also
     --------
@@ -147,8 +148,12 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=True, mmap=No
         except DAMAGE as error:
             if runs_code:                          # errors of its classes are the caller's
                 raise
-            raise RuntimeError("load: this is no file of cygrad.save or torch.save, or it is damaged (got "
-                               f"{type(error).__name__}: {error}).") from error
+            raise LoadError("load: weights only load failed: this is no file of cygrad.save or torch.save, or it is "
+                            f"damaged (got {type(error).__name__}: {error}).") from error
+
+
+class LoadError(RuntimeError, pickle.UnpicklingError, EOFError):
+    """A file that cannot be read; programs catch one of the three classes that PyTorch raises for it."""
 
 
 def add_safe_globals(safe_globals):

@@ -6,12 +6,15 @@ then executes its formulas as operators.
 """
 
 import importlib
+import threading
 from collections.abc import Callable
 from contextlib import contextmanager
+from functools import cache, partial
 from operator import add, is_
 
-from cygrad import Tensor
+from cygrad import Tensor, is_grad_enabled, no_grad
 from cygrad._core.dispatch.operator_modes import call_precomputed, push_user_mode, set_user_mode
+from cygrad._core.graph.boxing import Disabled
 from cygrad._core.table.operator import operators
 
 __all__ = ["OperatorMode", "Overload", "ops"]
@@ -43,6 +46,12 @@ _ARGUMENTS: dict[str, tuple[Callable, Callable]] = {
             stride, padding, dilation, groups)),
 }
 _PRODUCTS = {(1, 1): "dot", (2, 1): "mv", (2, 2): "mm"}
+
+
+# The overload by which an operator is shown: one object is all of them.
+_OVERLOADS = dict.fromkeys((
+    "add", "bitwise_and", "bitwise_or", "div", "fmod", "ge", "gt", "le", "lt", "lerp", "mul", "remainder", "rsub",
+    "slice", "split", "sub"), "Tensor") | {"select": "int", "transpose": "int", "unbind": "int", "where": "self"}
 
 
 def _per_dimension(input, *options):
@@ -79,8 +88,9 @@ class Overload:
 
     namespace = "aten"
 
-    def __init__(self, name, overload="default"):
-        self._name, self._overload, self.__name__ = name, overload, f"{name}.{overload}"
+    def __init__(self, name):
+        self._name, self._overload = name, _OVERLOADS.get(name.removesuffix("_"), "default")
+        self.__name__ = f"{name}.{self._overload}"
 
     @property
     def overloadpacket(self):
@@ -94,7 +104,9 @@ class Overload:
         return f"aten::{self._name}" + (f".{self._overload}" if self._overload != "default" else "")
 
     def __call__(self, *args, **kwargs):
-        return self._function()(*args, **kwargs)
+        call = _active.__dict__.get("call")
+        own = call is not None and call is not self and call._name == self._name     # called by its handler
+        return call(*args, **kwargs) if own else self._function()(*args, **kwargs)
 
     def _function(self):
         package, functional = map(importlib.import_module, ("cygrad", "cygrad.nn.functional"))
@@ -114,6 +126,10 @@ class Overload:
 
     def __repr__(self):
         return f"<OpOverload(op='aten.{self._name}', overload='{self._overload}')>"
+
+
+_active = threading.local()                     # `call`: the Call whose handler runs
+_overload = cache(Overload)                     # one object of each name: programs compare them with `is`
 
 
 class Call(Overload):
@@ -148,12 +164,12 @@ class Packet:
         self.__name__ = name
 
     def __call__(self, *args, **kwargs):
-        return Overload(self.__name__)(*args, **kwargs)
+        return _overload(self.__name__)(*args, **kwargs)
 
     def __getattr__(self, name):
         if name.startswith("__"):
             raise AttributeError(name)
-        return Overload(self.__name__, name)
+        return _overload(self.__name__)
 
     def __eq__(self, other):
         return isinstance(other, Packet) and other.__name__ == self.__name__
@@ -191,6 +207,56 @@ class _Operators:
 ops = _Operators()
 
 
+def _handle(handler, name, arguments, options, out, inplace):
+    """Pass a call to a ``__torch_dispatch__``."""
+    while arguments and arguments[-1] is None:
+        arguments.pop()
+    options = {key: value for key, value in options.items() if value is not None}
+    if name == "linear" and arguments[0].ndim > 2:                  # PyTorch multiplies two matrices
+        input, *parameters = arguments
+        rows = _handle(handler, "reshape", [input, [-1, input.shape[-1]]], {}, None, False)
+        rows = _handle(handler, "linear", [rows, *parameters], {}, None, False)
+        return _handle(handler, "view", [rows, [*input.shape[:-1], rows.shape[-1]]], {}, out, False)
+    types = tuple(dict.fromkeys(type(value) for value in arguments if isinstance(value, Tensor)))
+    call = Call(name, arguments, out, inplace)
+    public = out is None and call._name.removesuffix("_") in (name, *_PRODUCTS.values(), "bmm", "addmm")
+    ours = (handler.__module__ or "").startswith("cygrad.")
+    outer = _active.__dict__.get("call")
+    _active.call = call
+    try:
+        return handler(_overload(call._name) if public and not ours else call, types, call.arguments, options)
+    finally:
+        _active.call = outer
+        call.arguments = call._own = ()                 # modes keep calls as keys; tensors are not kept with them
+
+
+def dispatch(cls, function, arguments, options):
+    """
+    Return what the ``__torch_dispatch__`` of a class of tensors makes of a call.
+
+    It is called without grad where a tensor of the class requires grad; the call is recorded with its results. That
+    needs the elements: classes that keep them in other tensors are refused then.
+    """
+    name, options, handler = function.__name__, dict(options), cls.__torch_dispatch__
+    row = name.removesuffix("_")
+    if getattr(operators, name, None) is not function:
+        return handler(_overload(name), (cls,), arguments, options)
+    out, given = options.pop("out", None), [part for value in arguments for part in (
+        value if isinstance(value, (list, tuple)) else (value,))]
+    if not (is_grad_enabled() and any(isinstance(value, cls) and value.requires_grad for value in given)):
+        return _handle(handler, row, list(arguments), options, out, row != name)
+    if row != name or any(isinstance(value, cls) and value.is_meta for value in given):
+        raise NotImplementedError(
+            f"{name}: {cls.__name__} computes it in __torch_dispatch__ and requires grad, which is not recorded "
+            f"{'in place' if row != name else 'for tensors without elements of their own'}. Call it under no_grad(), "
+            "or let the wrapped tensors require grad.")
+    with no_grad():
+        result = _handle(handler, row, list(arguments), dict(options), out, False)
+    with Disabled(2):
+        results = result if isinstance(result, (list, tuple)) else (result,)
+        return call_precomputed(row, tuple(results), function, arguments, options)
+
+
 class OperatorMode:
     """
     Context that passes calls of operators to its method ``__torch_dispatch__(func, types, args, kwargs)``.
@@ -216,22 +282,6 @@ class OperatorMode:
 
     _outer: list                 # enclosing modes of each entered block
 
-    def _handle(self, name, arguments, options, out, inplace):
-        while arguments and arguments[-1] is None:
-            arguments.pop()
-        options = {key: value for key, value in options.items() if value is not None}
-        if name == "linear" and arguments[0].ndim > 2:                  # PyTorch flattens to a matrix product
-            input, *parameters = arguments
-            rows = self._handle("reshape", [input, [-1, input.shape[-1]]], {}, None, False)
-            rows = self._handle("linear", [rows, *parameters], {}, None, False)
-            return self._handle("view", [rows, [*input.shape[:-1], rows.shape[-1]]], {}, out, False)
-        types = tuple(dict.fromkeys(type(value) for value in arguments if isinstance(value, Tensor)))
-        call = Call(name, arguments, out, inplace)
-        try:
-            return self.__torch_dispatch__(call, types, call.arguments, options)
-        finally:
-            call.arguments = call._own = ()                 # modes hold calls as keys, which must not hold tensors
-
     @contextmanager
     def _suspended(self):
         """Disable this mode and its inner modes."""
@@ -242,7 +292,7 @@ class OperatorMode:
             set_user_mode(former)
 
     def __enter__(self):
-        self.__dict__.setdefault("_outer", []).append(push_user_mode(self._handle))
+        self.__dict__.setdefault("_outer", []).append(push_user_mode(partial(_handle, self.__torch_dispatch__)))
         return self
 
     def __exit__(self, *error):

@@ -189,9 +189,10 @@ def test_the_crafted_file_loads():
     archive_of(described({"kind": "ndarray", "number": 0, "shape": [5]}), FLOATS),
 ])
 def test_damaged_and_foreign_files(file):
-    file.seek(0)
-    with pytest.raises(RuntimeError, match=r"load: this is no file of cygrad\.save or torch\.save, or it is damaged"):
-        cygrad.load(file)
+    for error in (RuntimeError, pickle.UnpicklingError, EOFError):         # PyTorch raises one of them
+        file.seek(0)
+        with pytest.raises(error, match=r"load: weights only load failed: this is no file of cygrad\.save or torch\.s"):
+            cygrad.load(file)
 
 
 def test_streams_and_missing_files(tmp_path):

@@ -41,11 +41,11 @@ from cygrad._core.table.operator import operators
 #
 # When boxing finds such an argument, the class's ``__torch_function__`` handles the call: it gets the function, the
 # classes, and the arguments. That of Tensor runs the function as usual and converts the result to the class of the
-# argument.
+# argument. A ``__torch_dispatch__`` is called below that: by functions whose ``__torch_function__`` is disabled.
 
 cdef extern from * nogil:
     """
-    static __thread int overrides_disabled;
+    static __thread int overrides_disabled;       /* 1: __torch_function__; 2: __torch_dispatch__, too */
     """
     int overrides_disabled
 
@@ -60,11 +60,28 @@ def disabled_torch_function(func, types, args=(), kwargs=None):
         return func(*args, **({} if kwargs is None else kwargs))
 
 
-cdef bint overrides(object value) except -1:
+def torch_dispatch(cls, func, types, args=(), kwargs=None):
+    """Call an operator as if the classes of its arguments did not define ``__torch_dispatch__``."""
+    with Disabled(2):
+        return func(*args, **({} if kwargs is None else kwargs))
+
+
+cdef bint _has_function(object value) except -1:
     if borrowed_type(value) == protocol.plain_subclass or overrides_disabled:
         return False
     found = getattr(type(value), "__torch_function__", None)
     return found is not None and found is not disabled_torch_function
+
+
+cdef bint overrides(object value) except -1:
+    if borrowed_type(value) == protocol.plain_subclass:
+        return False
+    if _has_function(value):
+        return True
+    if overrides_disabled > 1 or not isinstance(value, Tensor):
+        return False
+    found = type(value).__torch_dispatch__
+    return getattr(found, "__func__", found) is not torch_dispatch
 
 
 cdef bint is_entry(object value) except -1:
@@ -74,13 +91,16 @@ cdef bint is_entry(object value) except -1:
 
 @cython.binding(False)      # methods check the type of self
 cdef class Disabled:
-    """Treats subclasses of Tensor like Tensor inside the block."""
-    cdef int before
+    """Treats subclasses of Tensor like Tensor inside the block; level 1 still calls their ``__torch_dispatch__``."""
+    cdef int level, before
+
+    def __cinit__(self, int level=1):
+        self.level = level
 
     def __enter__(self):
         global overrides_disabled
         self.before = overrides_disabled
-        overrides_disabled = 1
+        overrides_disabled = max(self.level, self.before)
         return self
 
     def __exit__(self, type=None, value=None, traceback=None):
@@ -88,12 +108,13 @@ cdef class Disabled:
         overrides_disabled = self.before
 
 
-def asked_in_turn(values):
-    """Return the overriding classes of the values, one of each class, a subclass before its bases."""
+def asked_in_turn(values, bint dispatched=False):
+    """Return one value of each class that has a ``__torch_function__`` (or `dispatched`), subclasses first."""
     cdef list found = []
     cdef list classes = []
     for value in values:
-        if type(value) is Tensor or type(value) in classes or not overrides(value):
+        if type(value) is Tensor or type(value) in classes or not (
+                overrides(value) if dispatched else _has_function(value)):
             continue
         place = len(found)
         for i, other in enumerate(found):
@@ -107,10 +128,14 @@ def asked_in_turn(values):
 
 def call_override(function, values, args, kwargs):
     """Return the result of the first class of `values` that does not return NotImplemented."""
-    asked = asked_in_turn(values)
+    asked = asked_in_turn(values, True)
     types = tuple([type(value) for value in asked])
     for value in asked:
-        result = type(value).__torch_function__(function, types, args, kwargs)
+        if _has_function(value):
+            result = type(value).__torch_function__(function, types, args, kwargs)
+        else:
+            modes = importlib.import_module("cygrad.utils.operator_modes")
+            result = modes.dispatch(type(value), function, args, kwargs)
         if result is not NotImplemented:
             return result
     raise TypeError(f"{function.__name__}: no implementation for these classes (got "

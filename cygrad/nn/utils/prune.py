@@ -76,14 +76,14 @@ class BasePruningMethod:
                                  f"{tuple(importance_scores.shape)}, expected {tuple(value.shape)}).")
         scores = value if importance_scores is None else importance_scores
         if former is None:
-            mask = method.compute_mask(scores.detach(), cygrad.ones_like(scores).detach())
+            mask = method.compute_mask(scores.detach(), default_mask=cygrad.ones_like(scores).detach())
             del module._parameters[name]
             module.register_parameter(f"{name}_orig", value)
         else:
             key, before = former
             container = before if isinstance(before, PruningContainer) else PruningContainer(before)
             container.add_pruning_method(method)
-            mask = container.compute_mask(scores.detach(), getattr(module, f"{name}_mask").detach())
+            mask = container.compute_mask(scores.detach(), default_mask=getattr(module, f"{name}_mask").detach())
             del module._forward_pre_hooks[key]
             method = container
         module.register_buffer(f"{name}_mask", mask)

@@ -17,7 +17,7 @@ class Seen(OperatorMode):
         self.log, self.mark = [] if log is None else log, mark
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        self.log.append(self.mark + func.__name__.removesuffix(".default"))
+        self.log.append(self.mark + func.__name__.partition(".")[0])
         return func(*args, **(kwargs or {}))
 
 
