@@ -54,7 +54,8 @@ class Draws:
             self.used("what it draws depends on elements")
             return array
         kept = None if generator is current() else generator
-        self.generators.append((kept, generator, generator.algorithm))
+        if not any(known is generator for _, known, _ in self.generators):
+            self.generators.append((kept, generator, generator.algorithm))
         self.made[id(array)] = array, len(self.calls), False
         self.calls.append((function, kept, arguments))
         return array
@@ -76,6 +77,15 @@ class Draws:
         """Are the generators the traced ones?"""
         return all((current() if kept is None else kept) is generator and generator.algorithm == algorithm
                    for kept, generator, algorithm in self.generators)
+
+    def states(self):
+        """Return the states of all generators."""
+        return [generator._packed() for _, generator, _ in self.generators]
+
+    def restore(self, states):
+        """Restore the states of all generators."""
+        for (_, generator, _), state in zip(self.generators, states, strict=True):
+            generator._unpack(state)
 
     def __call__(self):
         """Draw the next numbers and return them as tensors."""

@@ -2,9 +2,11 @@
 
 import functools
 import gc
+import sys
 import threading
+import types
 from importlib import import_module
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 
 import cygrad
 from cygrad import Tensor
@@ -12,13 +14,13 @@ from cygrad._core.compiler.assembly import assemble
 from cygrad._core.compiler.guards import Guards
 from cygrad._core.compiler.lowering import lower
 from cygrad._core.compiler.tracer import Tracer, constant
-from cygrad._core.compiler.variant import CompiledCallable, Variant, can_trace, tensor_state
+from cygrad._core.compiler.variant import CompiledCallable, Variant, can_trace, is_traced, tensor_state
 from cygrad._core.threads.parallel import renewed_at_fork
 from cygrad.compiling.draws import Draws
 from cygrad.compiling.graphs import Graph, graph_reason
 from cygrad.compiling.guards import GuardCollector
 from cygrad.compiling.observer import Observer
-from cygrad.compiling.structures import IMMUTABLE, dataclasses_of, flatten, rebuilder
+from cygrad.compiling.structures import IMMUTABLE, classes_of, flatten, rebuilder
 from cygrad.compiling.verification import compare
 
 __all__ = ["CompileError", "Compiled", "CompiledModule", "compile"]
@@ -26,6 +28,12 @@ __all__ = ["CompileError", "Compiled", "CompiledModule", "compile"]
 MAX_VARIANTS = 8              # traces of one function
 MAX_FAILURES = 3              # aborted traces in a row before it stays eager
 NOTHING = object()
+INTEGERS = {cygrad.int8, cygrad.int16, cygrad.int32, cygrad.int64, cygrad.uint8, cygrad.uint16, cygrad.uint32,
+            cygrad.uint64}
+DIVISIONS = ("div", "remainder", "mod")         # in names of operators that raise for zeros
+# Settings that are kept in Python.
+SETTINGS = [("printing", "_options"), ("compatibility.switches", "_settings"), ("compatibility.amp", "_state"),
+            ("distributions.distribution", "Distribution._validate_args")]
 
 
 class CompileError(RuntimeError):
@@ -141,13 +149,18 @@ class Compiled(CompiledCallable):
         return import_module("cygrad.notebook.objects").object_html(self)
 
     def __get__(self, instance, owner=None):
-        return self if instance is None else functools.partial(self, instance)
+        return self if instance is None else types.MethodType(self, instance)
 
     flatten = staticmethod(flatten)
+
+    # Attributes that a compiled function sets itself.
+    OWN = frozenset(("reasons", "rewrites", "failures", "state", "calls", "lock"))
 
     def call_in_python(self, args, kwargs):
         """Trace the function, or call it in Python."""
         self.calls += 1
+        if is_traced():                                 # a part of another compiled function
+            return self.function(*args, **kwargs)
         if not can_trace():
             return self._eager("called in a mode that cannot be traced: hooks for saved tensors, anomaly mode, forward "
                                "mode, backward, or another trace", args, kwargs)
@@ -238,9 +251,36 @@ class CompiledModule(cygrad.nn.Module):
 
 
 def modes():
-    """Return the modes that a function may switch."""
-    return (cygrad.is_grad_enabled(), cygrad.is_inference_mode_enabled(), cygrad.get_default_dtype(),
-            cygrad.get_num_threads())
+    """Return the modes and settings that a function may change."""
+    found = [cygrad.is_grad_enabled(), cygrad.is_inference_mode_enabled(), cygrad.get_default_dtype(),
+             cygrad.get_num_threads(), cygrad.get_default_device(), can_trace()]
+    return found + [repr(attrgetter(name)(sys.modules[f"cygrad.{module}"])) for module, name in SETTINGS
+                    if f"cygrad.{module}" in sys.modules]
+
+
+def inputs_to_restore(executable):
+    """
+    Return the slots of the inputs that a program may have modified when an operation fails.
+
+    Operations on integers fail for an index out of bounds or a division by zero.
+    """
+    operations, traced = executable.description, executable.traced
+    failing = [position for position, operation in enumerate(operations) if can_fail(operation, traced)]
+    if not failing:
+        return None
+    stop = max([failing[-1] + 1, *[section.stop for section in executable.sections if section.start <= failing[-1]]])
+    written = {traced[slot].buffer for operation in operations[:stop]
+               for slot in [operation.get("target", -1), *[slot for _, roles in operation.get("updates", ())
+                                                           for slot in roles]] if slot >= 0}
+    return tuple([slot for slot in executable.input_slots() if traced[slot].buffer in written])
+
+
+def can_fail(operation, traced):
+    """Does the operation compute with integers, other than by addition and multiplication?"""
+    slots = [slot for argument in operation["arguments"] for slot in (
+        argument if isinstance(argument, list) else [argument]) if isinstance(slot, int) and slot >= 0]
+    return any(traced[slot].dtype in INTEGERS for slot in slots) and (
+        operation["kind"].startswith("kernel") or any(name in operation["text"]() for name in DIVISIONS))
 
 
 class Trace:
@@ -251,7 +291,7 @@ class Trace:
         self.args, self.kwargs = args, kwargs
         self.leaves, self.structure, self.containers = flatten(args, kwargs)
         others = [leaf for leaf in self.leaves if not isinstance(leaf, Tensor) and type(leaf) not in IMMUTABLE]
-        self.collected = GuardCollector([function, *others, *dataclasses_of(self.structure)], state)
+        self.collected = GuardCollector([function, *others, *classes_of(self.structure)], state)
         if self.collected.reason is None and not self.collected.seen.keys().isdisjoint(self.containers):
             self.collected.reason = "it is given a list or dict that it also reads from a variable"
         if self.collected.reason is None and len(set(self.containers)) < len(self.containers):
@@ -265,6 +305,7 @@ class Trace:
         self.options = [(optimizer, group, [(name, value) for name, value in group.items() if name != "params"])
                         for optimizer in self.collected.optimizers for group in optimizer.param_groups]
         self.tracer = Tracer(self.tensors)
+        self.tracer.constants = self.constants
         if any(tensor.__dict__ for tensor in self.own):
             self.tracer.abort("it is given a tensor with attributes of the user")
         self.modes = modes()
@@ -279,8 +320,9 @@ class Trace:
         self.tracer.start()
         try:
             with self.draws:
-                with Observer(self.collected.codes, self.tracer.abort):
+                with Observer(self.collected.codes, self.tracer.abort) as observer:
                     result = self.function(*args, **kwargs)
+                self.collected.guard_library(observer.ran)
                 self.trace_backward(result)
             return result
         finally:
@@ -290,7 +332,8 @@ class Trace:
         """Trace a backward if one may be called on the results."""
         try:
             self.outputs, self.rebuild = rebuilder(
-                (result, [items.get(key) for items, key in self.state]) if self.state else result)
+                (result, [items.get(key) for items, key in self.state]) if self.state else result,
+                {*self.containers, *self.collected.seen})
         except TypeError as error:
             self.tracer.abort(str(error))
         if self.tracer.reason is not None:
@@ -342,7 +385,8 @@ class Trace:
             self.changed = self.collected.changed_state() or []
             self.abort(f"it changes {changed} while it runs. Return what is new instead", True)
         if modes() != self.modes:
-            self.abort("it changes a mode (grad mode, default dtype, threads) and leaves it so")
+            self.abort("it changes a mode or setting (grad mode, default dtype, threads, print options) and leaves it "
+                       "so. Do it outside")
         for _, group, options in self.options:
             if any(group.get(name, self) is not value for name, value in options):
                 self.abort("it changes an option of an optimizer while it runs", True)
@@ -393,7 +437,8 @@ class Trace:
             count += isinstance(leaf, Tensor)
         return Variant(executable, self.structure, tuple(leaves), tuple(self.constants), self.tensors,
                        self.layouts(needs), guards, options, given, commits, rebuild, graph,
-                       self.draws if self.draws.calls else None, frozenset(self.collected.seen), list(self.state))
+                       self.draws if self.draws.calls else None, frozenset(self.collected.seen), list(self.state),
+                       inputs_to_restore(executable))
 
     def place_of(self, tensor):
         return next(position for position, other in enumerate(self.tensors) if other is tensor)
@@ -414,6 +459,8 @@ class Trace:
                 if tensor.dtype is not tensor._base.dtype:
                     self.abort("it returns a view of another dtype than that of its base, and its result has a graph")
                 return 1, None, base, tensor, None, -1
+        if tensor.is_inference() != cygrad.is_inference_mode_enabled():
+            self.abort("it returns a tensor made in another inference mode than that of the call")
         number = tracer.read(tensor)
         self.check()
         kind = tracer.buffers[tracer.arrays[number].buffer].kind

@@ -48,7 +48,7 @@ class Graph:
             tracer.abort(self.template.reason)
             return
         reached = self.template.reached()
-        if len(reached) < len(self.inputs):
+        if reached != [*range(len(self.inputs))]:
             self.inputs = [self.inputs[number] for number in reached]
             self.template = GraphTemplate(tracer, roots, [trace.tensors[position] for position in self.inputs])
         self.ones = [cygrad.ones(root.shape, dtype=root.dtype) for root in roots]
@@ -90,10 +90,18 @@ class Graph:
         return found
 
     def through_nodes(self, ctx, gradients, create_graph):
-        """Return the gradients of a backward through rebuilt eager nodes."""
+        """
+        Return the gradients of a backward through rebuilt eager nodes.
+
+        The nodes are kept, because a backward may release a part of them. With `create_graph`, they become part of
+        another graph that leads to `ctx`, too, so each backward gets its own.
+        """
         given = [number for number, gradient in enumerate(gradients) if gradient is not None]
-        outputs, inputs = self.template.rebuild(ctx, given, ctx.first)
-        found = iter(run_backward("grad", outputs, [gradients[number] for number in given], create_graph, create_graph,
+        outputs, inputs = ctx.nodes or self.template.rebuild(ctx, ctx.first)
+        if not create_graph:
+            ctx.nodes = outputs, inputs
+        found = iter(run_backward("grad", [outputs[number] for number in given],
+                                  [gradients[number] for number in given], ctx.keeps, create_graph,
                                   [edge for edge in inputs if edge is not None], False, True, direct=True))
         return [None if edge is None else next(found) for edge in inputs]
 
@@ -104,7 +112,7 @@ class CompiledFunction(Function):
     @staticmethod
     def forward(ctx, graph, results, tensors, *inputs):
         ctx.set_materialize_grads(False)
-        ctx.graph, ctx.first = graph, graph.template.reserve()
+        ctx.graph, ctx.first, ctx.nodes = graph, graph.template.reserve(), None
         count = len(results) - graph.n_from_forward
         ctx.save_for_backward(*[tensors[position] for position in graph.from_outside], *results[count:])
         fresh = [results[position] for position in graph.fresh]
@@ -117,7 +125,8 @@ class CompiledFunction(Function):
         graph = ctx.graph
         gradients = [gradient for position, gradient in zip(graph.fresh, gradients, strict=True)
                      if position in graph.differentiable]
-        if cygrad.is_grad_enabled() or any(gradient is None for gradient in gradients) or is_changed(ctx):
+        if ctx.nodes is not None or cygrad.is_grad_enabled() or is_changed(ctx) or any(
+                gradient is None for gradient in gradients):
             found = graph.through_nodes(ctx, gradients, cygrad.is_grad_enabled())
             mark_unreached(ctx, found)
         else:

@@ -34,8 +34,9 @@ from cygrad._core.compiler.guards import (
     class_state,
     function_state,
 )
+from cygrad._core.compiler.variant import CompiledCallable
 from cygrad.compiling.observer import location
-from cygrad.compiling.purity import PURE_MODULES, is_library_file, of_package
+from cygrad.compiling.purity import PURE_MODULES, is_library_file, is_pure, module_of, of_package
 from cygrad.nn.hooks import ALL_MODULES
 from cygrad.nn.module import Module
 from cygrad.optim.hooks import ALL_OPTIMIZERS
@@ -52,7 +53,7 @@ UNGUARDED = {
     "__builtins__", "f_globals", "f_locals", "f_back", "tb_frame", "gi_frame", "_getframe", "currentframe",
     "__subclasses__", "cell_contents", "get_num_threads", "get_num_interop_threads", "get_printoptions",
     "are_deterministic_algorithms_enabled", "_grad_fn", "get_float32_matmul_precision", "is_anomaly_enabled",
-    "get_default_device", "is_autocast_enabled"}
+    "get_default_device", "is_autocast_enabled", "__annotations__", "__closure__", "__dataclass_fields__"}
 # Class attributes without influence on results.
 SKIPPED = {"__doc__", "__module__", "__dict__", "__weakref__", "__annotations__", "__orig_bases__", "__parameters__",
            "__abstractmethods__", "_abc_impl", "__slots__", "__match_args__", "__dataclass_fields__",
@@ -70,6 +71,7 @@ class Code:
 
     def __init__(self, code):
         self.codes, self.globals, self.imports, self.names, self.reason = {code}, {}, set(), set(code.co_names), None
+        self.values = set()           # global names and attributes that are loaded for more than a call
         line = code.co_firstlineno
         for instruction in dis.get_instructions(code):
             line = (instruction.positions and instruction.positions.lineno) or line
@@ -77,6 +79,11 @@ class Code:
             kind, name = instruction.opname, instruction.argval
             if kind in ("LOAD_GLOBAL", "LOAD_NAME"):
                 self.globals.setdefault(name, position)
+                if kind == "LOAD_NAME" or not instruction.arg & 1:         # the bit says that a call follows
+                    self.values.add((None, name))
+            elif kind == "IMPORT_FROM" or (kind == "LOAD_ATTR" and (sys.version_info < (3, 12)
+                                                                   or not instruction.arg & 1)):
+                self.values.add(name)
             elif kind in ("STORE_GLOBAL", "DELETE_GLOBAL"):
                 self.abort(f"it assigns the global variable {name!r} ({position}). Return the value instead")
             elif kind in ("STORE_DEREF", "DELETE_DEREF") and name in code.co_freevars:
@@ -86,19 +93,21 @@ class Code:
                 self.imports.add(name)
             elif kind == "IMPORT_STAR":
                 self.abort(f"it imports all names of a module ({position})")
-            elif kind in ("LOAD_ATTR", "LOAD_METHOD", "LOAD_CONST") and isinstance(name, str) and name in UNGUARDED:
+            if kind in ("LOAD_ATTR", "LOAD_METHOD", "LOAD_CONST") and isinstance(name, str) and name in UNGUARDED:
                 self.abort(f"it reads {name!r} ({position}), which is not compared before a program runs")
             elif kind in ("GET_AWAITABLE", "GET_AITER", "GET_ANEXT"):
                 self.abort(f"it is asynchronous ({position})")
         for constant in code.co_consts:
             if isinstance(constant, str):
                 self.names.add(constant)
+                self.values.add(constant)
             if isinstance(constant, types.CodeType):
                 inner = code_of(constant)
                 self.codes |= inner.codes
                 self.globals = inner.globals | self.globals
                 self.imports |= inner.imports
                 self.names |= inner.names
+                self.values |= inner.values
                 if inner.reason is not None and "outer function" not in inner.reason:
                     self.abort(inner.reason)
 
@@ -140,18 +149,22 @@ class GuardCollector:
     def __init__(self, values, state=()):
         self.state, self.attributes = {(id(items), key) for items, key in state}, set()      # ids of dicts
         self.guards, self.tensors, self.optimizers, self.reason = [], [], [], None
-        self.seen, self.codes, self.names, self.modules = {}, set(), set(), {}
+        self.seen, self.codes, self.names, self.values, self.modules = {}, set(), set(), set(), {}
         self.stack = [(value, "the function") for value in values]
         self.visit_pending()
         looked = set()
         while self.reason is None:                   # attributes of modules
             pending = [(module, name) for module in self.modules.values() for name in self.names
-                       if (id(module), name) not in looked and name in module.__dict__]
+                       if (id(module), name) not in looked]
             if not pending:
                 break
             for module, name in pending:
                 looked.add((id(module), name))
-                self.guard(ITEM, module.__dict__, name, module.__dict__[name], f"{module.__name__}.{name}")
+                value = module.__dict__.get(name, self)
+                if value is not self:
+                    self.guard_named(module.__dict__, name, value, f"{module.__name__}.{name}", name)
+                elif not is_library(module):
+                    self.guards.append((ITEM, module.__dict__, name, self.guards))
             self.visit_pending()
 
     def visit_pending(self):
@@ -165,6 +178,12 @@ class GuardCollector:
         """Add a guard and visit its value."""
         self.guards.append((kind, container, key, value))
         self.stack.append((value, path))
+
+    def guard_named(self, variables, name, value, path, use):
+        """Guard a variable; a C function that is only called is checked when it runs."""
+        self.guards.append((ITEM, variables, name, value))
+        if use in self.values or not is_c_function(value):
+            self.stack.append((value, path))
 
     @property
     def reads_gradients(self):
@@ -188,6 +207,21 @@ class GuardCollector:
         self.guards += [(ITEM, vars(optimizer), STEP_MARK, vars(optimizer).get(STEP_MARK, self.guards))
                         for optimizer in self.optimizers]
 
+    def guard_library(self, ran):
+        """Guard the functions, classes and flags that the code of this package has read from its modules."""
+        found = {}
+        for code, variables in ran.items():
+            for name in code.co_names:
+                value = variables.get(name)
+                if type(value) is types.ModuleType and of_package(value.__name__):
+                    found |= {(id(vars(value)), part): (vars(value), vars(value)[part])
+                              for part in (vars(value) if "getattr" in code.co_names else code.co_names)
+                              if part in vars(value)}
+                elif value is not None:
+                    found[id(variables), name] = variables, value
+        self.guards += [(ITEM, variables, name, value) for (_, name), (variables, value) in found.items()
+                        if callable(value) or type(value) in (bool, str)]
+
     def refuse(self, path, value):
         """Reject a value that no guard can compare."""
         self.reason = (f"it uses {path}, a {type(value).__name__} of the module {type(value).__module__!r}, which may "
@@ -196,6 +230,8 @@ class GuardCollector:
     def visit(self, value, path):
         """Visit one value."""
         kind = type(value)
+        if kind is str and value in UNGUARDED:
+            self.reason = f"it uses the name {value!r} ({path}), which is not compared before a program runs"
         if kind in CONSTANT or value is ANY or id(value) in self.seen or isinstance(value, np.generic):
             return
         self.seen[id(value)] = value                 # keep it alive, because its id is a key
@@ -221,7 +257,7 @@ class GuardCollector:
         elif kind in (dict, defaultdict):            # a default entry changes the length
             self.guard_items(value, path)
         elif kind is set:
-            self.guards.append((SET, value, len(value), frozenset(value)))
+            self.guards.append((SET, value, len(value), list(value)))
             self.stack += [(item, path) for item in value]
         elif kind is property:
             self.stack += [(part, path) for part in (value.fget, value.fset, value.fdel)]
@@ -229,6 +265,14 @@ class GuardCollector:
             self.stack.append((value.__func__, path))
         elif {"param_groups", "state"} <= own_attributes(value).keys():
             self.visit_optimizer(value, path)
+        elif is_c_function(value) and not is_pure(value):
+            self.reason = (f"it uses {path} as a value, {value.__name__}() of the module {module_of(value)!r}, which "
+                           "may give something else each time. Pass what it gives as an argument")
+        elif isinstance(value, CompiledCallable):
+            members = vars(value)
+            self.guards.append((OBJECT, value, kind, members))
+            for name in members.keys() - value.OWN:
+                self.guard(ITEM, members, name, members[name], f"{path}.{name}")
         elif is_native(value) or isinstance(value, cygrad.Generator):
             return                                   # calls are observed and draws are traced
         elif hasattr(kind, "__next__"):
@@ -271,6 +315,8 @@ class GuardCollector:
         self.reason = code.reason
         self.codes |= code.codes
         self.names |= code.names
+        if not is_library_file(function.__code__.co_filename):
+            self.values |= code.values
         self.guards.append((FUNCTION, function, None, function_state(function)))
         for name, position in code.globals.items():
             self.visit_variable(function.__globals__, name, position)
@@ -292,17 +338,16 @@ class GuardCollector:
 
     def visit_variable(self, variables, name, position):
         """Guard a global variable or builtin."""
-        if name in variables:
-            self.guard(ITEM, variables, name, variables[name], f"{name} ({position})")
-        elif hasattr(builtins, name):
-            self.guards.append((ITEM, variables, name, self.guards))
-            self.guard(ITEM, vars(builtins), name, getattr(builtins, name), f"{name} ({position})")
+        for items in (variables, vars(builtins)):
+            if name in items:
+                self.guard_named(items, name, items[name], f"{name} ({position})", (None, name))
+                return
+            self.guards.append((ITEM, items, name, self.guards))
 
     def visit_module(self, module, path):
         """Guard the variables of a module whose names occur in the code."""
         self.modules[id(module)] = module
-        if self.names & {"__dict__", "getattr"} and not (
-                module.__name__ in PURE_MODULES or of_package(module.__name__)):
+        if self.names & {"__dict__", "getattr"} and not is_library(module):
             self.reason = f"it uses the module {module.__name__!r} ({path}) and reads attributes by name"
 
     def visit_class(self, cls, path):
@@ -400,6 +445,16 @@ def is_replaced(member):
     member = getattr(member, "__func__", member)
     return isinstance(member, types.FunctionType) and not (
         of_package(member.__module__) or member.__module__ in PURE_MODULES)
+
+
+def is_library(module):
+    """Is it a module of this package or of pure functions?"""
+    return module.__name__ in PURE_MODULES or of_package(module.__name__)
+
+
+def is_c_function(value):
+    """Is it a function or method of C, not of this package?"""
+    return type(value) in (types.BuiltinFunctionType, types.MethodDescriptorType)
 
 
 def is_native(value):

@@ -8,6 +8,7 @@ from cygrad.compiling.purity import (
     is_library_file,
     is_package_file,
     is_pure,
+    module_of,
     of_package,
 )
 
@@ -48,6 +49,7 @@ class Observer:
 
     def __init__(self, known, abort):
         self.known, self.abort, self.active = known, abort, False
+        self.ran = {}                 # code of this package that ran -> its global variables
 
     def __enter__(self):
         if sys.getprofile() is not None:
@@ -55,6 +57,7 @@ class Observer:
         else:
             self.active = True
             sys.setprofile(self.observe)
+        return self
 
     def __exit__(self, *error):
         if self.active:
@@ -64,8 +67,11 @@ class Observer:
         """Handle an event of `sys.setprofile`."""
         if event == "c_call":
             self.check_call(frame, argument)
-        elif event == "call" and frame.f_code not in self.known and not is_package_file(frame.f_code.co_filename):
-            self.check_code(frame)
+        elif event == "call" and frame.f_code not in self.known:
+            if is_package_file(frame.f_code.co_filename):
+                self.ran[frame.f_code] = frame.f_globals
+            else:
+                self.check_code(frame)
 
     def check_code(self, frame):
         """Check Python code; user code may not call libraries directly, but this package may."""
@@ -84,11 +90,9 @@ class Observer:
             return
         if is_pure(function):
             return
-        owner = getattr(function, "__self__", None)
-        module = getattr(function, "__module__", None) or type(owner).__module__
         if name in IMPURE_BUILTINS:
             self.abort(f"it calls {name}(){user_location(frame)}. Call it outside of the function")
         else:
-            self.abort(f"it calls {getattr(function, '__qualname__', name)}() of the module {module!r}, which may give "
-                       f"something else each time{user_location(frame)}. Call it outside and pass the result as an "
-                       "argument")
+            self.abort(f"it calls {getattr(function, '__qualname__', name)}() of the module {module_of(function)!r}, "
+                       f"which may give something else each time{user_location(frame)}. Call it outside and pass the "
+                       "result as an argument")

@@ -10,7 +10,8 @@ import numpy as np
 import cygrad
 from cygrad._core.arrays.dtype import library_name
 
-__all__ = ["IMPURE_BUILTINS", "PURE_MODULES", "is_library_file", "is_package_file", "is_pure", "of_package"]
+__all__ = ["IMPURE_BUILTINS", "PURE_MODULES", "is_library_file", "is_package_file", "is_pure", "module_of",
+           "of_package"]
 
 # Modules of pure functions.
 PURE_MODULES = {
@@ -48,9 +49,15 @@ def is_library_file(path):
     return path.startswith(_LIBRARIES) and f"{os.sep}site-packages{os.sep}" not in path.removeprefix(_LIBRARIES[1])
 
 
+def module_of(function):
+    """Return the module of a function of C, or of the object whose method it is."""
+    return getattr(function, "__module__", None) or type(getattr(function, "__self__", None)).__module__
+
+
 def is_pure(function):
     """Is a function of C or of this package known to be pure?"""
     owner, name = getattr(function, "__self__", None), getattr(function, "__name__", "")
+    owner = getattr(function, "__objclass__", None) if owner is None else owner
     if of_package(getattr(function, "__module__", None)):
         return True
     if isinstance(owner, types.ModuleType):

@@ -2,7 +2,7 @@
 
 from cygrad import Tensor
 
-__all__ = ["IMMUTABLE", "dataclasses_of", "flatten", "rebuilder", "unflatten"]
+__all__ = ["IMMUTABLE", "classes_of", "flatten", "rebuilder", "unflatten"]
 
 # Immutable types that a program may hold.
 IMMUTABLE = (int, float, complex, str, bytes, bool, type(None))
@@ -10,7 +10,7 @@ IMMUTABLE = (int, float, complex, str, bytes, bool, type(None))
 
 def _flatten(value, leaves, containers):
     kind = type(value)
-    if kind is tuple or (isinstance(value, tuple) and hasattr(value, "_fields")):
+    if kind is tuple or is_namedtuple(kind):
         return kind, tuple([_flatten(item, leaves, containers) for item in value])
     if kind is list:
         containers.append(id(value))
@@ -26,18 +26,24 @@ def _flatten(value, leaves, containers):
     return None
 
 
+def is_namedtuple(kind):
+    """Is it a class of named tuples without attributes?"""
+    return issubclass(kind, tuple) and hasattr(kind, "_fields") and kind.__dictoffset__ == 0
+
+
 def is_dataclass(kind):
     """Is it a class of which all bases are dataclasses without slots?"""
     return "__dataclass_fields__" in kind.__dict__ and all(
         "__dataclass_fields__" in base.__dict__ and "__slots__" not in base.__dict__ for base in kind.__mro__[:-1])
 
 
-def dataclasses_of(structure):
-    """Return the dataclasses in the structure of arguments."""
+def classes_of(structure):
+    """Return the dataclasses and classes of named tuples in the structure of arguments."""
     if not isinstance(structure, tuple):
         return []
-    found = [structure[0]] if structure and isinstance(structure[0], type) and is_dataclass(structure[0]) else []
-    return found + [kind for part in structure for kind in dataclasses_of(part)]
+    kind = structure[0] if structure else None
+    found = [kind] if isinstance(kind, type) and (is_dataclass(kind) or is_namedtuple(kind)) else []
+    return found + [kind for part in structure for kind in classes_of(part)]
 
 
 def flatten(args, kwargs):
@@ -65,17 +71,22 @@ def unflatten(structure, leaves):
         made.__dict__.update([(name, unflatten(part, leaves)) for name, part in parts])
         return made
     items = [unflatten(part, leaves) for part in parts]
-    return kind(*items) if hasattr(kind, "_fields") else kind(items)
+    return kind(items) if kind in (tuple, list) else tuple.__new__(kind, items)
 
 
-def rebuilder(result):
+def rebuilder(result, known=()):
     """
     Return the distinct tensors of a result, and what rebuilds the result; raise TypeError for other contents.
+
+    `known` are ids of containers that the function has not made.
 
     The latter is a function of a list of tensors, None for a single tensor, or (value,) for a result without tensors.
     """
     leaves, tensors, containers = [], {}, []
     structure = _flatten(result, leaves, containers)
+    if not set(known).isdisjoint(containers):
+        raise TypeError("it returns a list, dict or dataclass that it was given or reads from a variable. Return a "
+                        "copy")
     if len(set(containers)) < len(containers):
         raise TypeError("it returns a list or dict that contains the same list or dict twice")
     for leaf in leaves:

@@ -164,7 +164,7 @@ def test_results_are_new_each_time():
         assert double.tolist() == [2.0 * (1 + number)] * 3 and more.tolist() == [2.0 + number] * 3
 
 
-@pytest.mark.parametrize("value", [None, 3, 2.5, "done", (), [], {}, (1, None), {"loss": [1.0]}])
+@pytest.mark.parametrize("value", [None, 3, 2.5, "done", (), [], {}, (1, None), {"loss": (1.0,)}])
 def test_results_without_tensors(value):
     total = cygrad.zeros(3)
 

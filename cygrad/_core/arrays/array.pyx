@@ -721,14 +721,17 @@ CPU = device("cpu")
 META = device("meta")
 cdef device _cpu = CPU
 _own = threading.local()                 # .default: the default device of this thread, or None
-cdef bint _any_default = False           # a thread has set a default other than the CPU
+cdef bint _any_default = False           # a thread has set a default
+HAS_DEFAULT_DEVICE = []                  # not empty then: for modules that compare it
 
 
 cdef int _set_default(device place) except -1:
     global _any_default
     if place is not None and place.type not in ("cpu", "meta"):
         refuse(place, "default device")
-    _any_default = _any_default or place is not None
+    if place is not None and not _any_default:
+        _any_default = True
+        HAS_DEFAULT_DEVICE.append(True)
     _own.default = place
     return 0
 

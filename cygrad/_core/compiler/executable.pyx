@@ -649,6 +649,10 @@ cdef class Executable:
                     return MEMORY_ERROR
         return OK
 
+    def input_slots(self):
+        """Return the slots of inputs that are not constants."""
+        return [self.inputs[i].slot for i in range(self.n_inputs) if self.inputs[i].kind != CONSTANT_INPUT]
+
     def call(self, list tensors not None, list slots not None):
         """Execute on input tensors by number; return a new Tensor per slot."""
         cdef int32_t *numbers = _numbers([-1 if slot is None else slot for slot in slots])

@@ -164,7 +164,7 @@ cdef bint _same_class(object cls, list state) except -1:
         if base is not former or len(found) != len(members):
             return False
         for name, value in members.items():
-            if found.get(name, state) is not value:
+            if name not in found or not is_same_value(found[name], value):
                 return False
     return True
 
@@ -292,7 +292,10 @@ cdef bint _holds(guard_t *guard) except -1:
         return (now is _missing) == (value == NULL) and (value == NULL or is_same_value(now, <object>guard.value))
     if PySet_GET_SIZE(container) != guard.number:
         return False
-    return guard.number == 0 or <object>container == <object>guard.value
+    for now, former in zip(<object>container, <list>guard.value):          # the order depends on the set's history
+        if not is_same_value(now, former):
+            return False
+    return True
 
 
 _missing = object()

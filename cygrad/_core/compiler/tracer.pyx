@@ -17,7 +17,7 @@ from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
 from cygrad._core.arrays.array cimport (
     ARRAY, ARRAYS, DTYPE, MAX_DIMS, NOTHING, array_empty_like, array_over, array_t, array_view, clear, copy_value,
-    release, retain, set_integers, value_t,
+    overlaps_itself, release, retain, set_integers, value_t,
 )
 from cygrad._core.arrays.dtype cimport BOOL, FLOAT16, dtype, dtype_name, dtype_object, itemsize
 from cygrad._core.elementwise.elementwise cimport copy_into
@@ -36,6 +36,7 @@ from numpy import asarray
 from sys import _getframe
 from cygrad._core.creation.creation import from_numpy
 from cygrad._core.graph.saved import set_guard
+from cygrad._core.graph.tensor import install
 from cygrad._core.memory.storage import begin_generation, end_generation
 
 
@@ -206,6 +207,7 @@ cdef class Tracer:
     cdef readonly bint retryable
     cdef dict by_array            # address of an array -> its number
     cdef dict by_storage          # address of a storage -> index of its buffer
+    cdef public list constants    # tensors that are the same in each call
     cdef readonly dict gradients  # id of a leaf -> number of its initial gradient
     cdef readonly set forgotten   # ids of leaves whose gradient was set to None without being read
     cdef size_t pending           # storage announced by the last `before_inplace`, until that operation is traced
@@ -216,7 +218,7 @@ cdef class Tracer:
         cdef Tensor tensor
         self.steps, self.arrays, self.buffers, self.leaves = [], [], [], []
         self.by_array, self.by_storage, self.gradients, self.forgotten = {}, {}, {}, set()
-        self.stepping = set()
+        self.stepping, self.constants = set(), []
         for tensor in tensors:
             if tensor.array.storage == NULL or tensor.array.version == NULL and not thread_state().inference:
                 self.abort("a tensor without memory, or an inference tensor")
@@ -225,6 +227,8 @@ cdef class Tracer:
         self.leaves = list(dict([(id(tensor), tensor) for tensor in tensors]).values())
         for tensor in self.leaves:
             if tensor.gradient != NULL and tensor.gradient.value != NULL:
+                if overlaps_itself(tensor.gradient.value):
+                    self.abort("a .grad is expanded")
                 self.gradients[id(tensor)] = self.register(tensor.gradient.value, "gradient", tensor, -1)
 
     def start(self):
@@ -551,6 +555,12 @@ cdef class Tracer:
                     stack.append(<object>node.c.edges[i].node.object)
         return leaves if released or not seen else None
 
+    def hashed(self, Tensor tensor not None):
+        """Abort if the order of a set or the result of a lookup depends on an address that differs in each call."""
+        if not any([tensor is other for other in self.constants]):
+            self.abort("it hashes a tensor (in a set, or as the key of a dict) that differs in each call. Use a "
+                       "list, or id() outside")
+
     def add_input(self, Tensor tensor not None):
         """Register a tensor that will be an input of a later part: the gradient of an output."""
         self.register(tensor.array, "tensor", tensor, -1)
@@ -578,6 +588,16 @@ cdef int number_of_array(object tracer, array_t *array) except -2:
 cdef Tracer _current_tracer():
     cdef Mode mode = mode_at(TRACING_MODE)
     return (<TracingMode>mode).tracer if isinstance(mode, TracingMode) else None
+
+
+def _hashed(tensor):
+    """Tell the tracer of this thread that a tensor is hashed."""
+    cdef Tracer tracer = _current_tracer()
+    if tracer is not None:
+        tracer.hashed(tensor)
+
+
+install({"__hash__": _hashed})
 
 
 cdef class TracedInplace(InplaceStep):

@@ -56,6 +56,7 @@ cdef class Variant:
     cdef object rebuild, graph
     cdef object draws             # Draws, or None
     cdef readonly list state      # (dict, key) of attributes that it sets
+    cdef tuple undone             # slots of inputs that it may have modified when an operation fails; None: unknown
     cdef frozenset containers     # ids of the objects that the function reads besides its arguments
     cdef aliases_t aliases
     cdef int grad_disabled, inference, dtype
@@ -65,7 +66,9 @@ cdef class Variant:
     cdef bint arguments_hold(self, tuple leaves, run_frame_t *frame) except -1
     cdef bint options_hold(self) except -1
     cdef int run(self, run_frame_t *frame, gradient_t **targets) noexcept nogil
+    # Return the results, or FAILED: an operation failed, and all effects are undone.
     cdef object execute(self, run_frame_t *frame)
+    cdef list saved_inputs(self, run_frame_t *frame)
     cdef void confirm_options(self, int stop) noexcept
     cdef int draw(self, run_frame_t *frame) except -1
     cdef object make_result(self, run_frame_t *frame)

@@ -18,10 +18,11 @@ from cygrad._core.compiler.guards cimport (
     Guards, free_aliases, index_constants, is_same_value, same_aliases, tensor_guard_t, version_of_dict,
 )
 from cygrad._core.compiler.executable cimport LONG_WORK, Executable, acquire_gil, release_gil
-from cygrad._core.compiler.tracer cimport Buffer, TracedArray, array_of, number_of_array, read_rule
-from cygrad._core.graph.modes cimport thread_state, thread_state_t
+from cygrad._core.compiler.tracer cimport Buffer, TracedArray, array_of, copy_with_layout, number_of_array, read_rule
+from cygrad._core.elementwise.elementwise cimport copy_into
+from cygrad._core.graph.modes cimport is_tracing, thread_state, thread_state_t
 from cygrad._core.graph.native cimport NativeNode, version_of
-from cygrad._core.graph.node cimport Node, freed_error, gradient_t, kept_t, next_sequence_nr, node_new, node_t, set_edge
+from cygrad._core.graph.node cimport Node, gradient_t, kept_t, next_sequence_nr, node_new, node_t, set_edge
 from cygrad._core.graph.tensor cimport (
     Tensor, gradient_edge, is_array_api, is_meta, mark_array_api, requires_grad, slot_of, wrap, wrap_view,
 )
@@ -29,6 +30,7 @@ from cygrad._core.memory.atomic cimport lock_patiently, unlock
 from cygrad._core.memory.errors cimport MEMORY_ERROR, OK, check
 from cygrad._core.optimizers.optimize cimport rule_t
 
+from cygrad._core.arrays.array import HAS_DEFAULT_DEVICE, get_default_device
 from cygrad._core.graph.edges import GradientEdge
 from cygrad._core.graph.modes import set_grad_enabled
 from cygrad._core.table.operator import operators
@@ -113,8 +115,14 @@ cdef class GraphTemplate:
         return sorted(seen.values(), key=lambda node: (<Node>node).c.sequence_nr)
 
     def reached(self):
-        """Return the numbers of the inputs that edges lead to."""
-        return sorted({-1 - edge[0] for edges in self.edges for edge in edges if edge is not None and edge[0] < 0})
+        """Return the numbers of the inputs that edges lead to, in the order in which backward completes them."""
+        last = {}
+        for edges in reversed(self.edges):
+            for edge in edges:
+                if edge is not None and edge[0] < 0:
+                    last.pop(-1 - edge[0], None)
+                    last[-1 - edge[0]] = True
+        return [*last]
 
     cdef int add(self, object tracer, Node original, dict numbers, dict ends) except -1:
         """Add the template of a node."""
@@ -184,16 +192,14 @@ cdef class GraphTemplate:
             next_sequence_nr()
         return first
 
-    def rebuild(self, Node context not None, list positions not None, int64_t first):
+    def rebuild(self, Node context not None, int64_t first):
         """
-        Rebuild the graph of one call.
+        Rebuild the graph of one call; its nodes are released if those of the call are.
 
         Parameters
         ----------
         context : Node
             Node that holds the saved tensors of the call; its edges lead to the inputs.
-        positions : list of int
-            Indices of the outputs to differentiate.
         first : int
             Return value of `reserve` in that call.
 
@@ -207,14 +213,14 @@ cdef class GraphTemplate:
         cdef node_t *end
         cdef int64_t nr
         cdef int i, number
-        if context.c.released:
-            check(freed_error(context.c))
         for skeleton, entries in zip(self.nodes, self.saved, strict=True):
             node = _like(skeleton)
             node.c.sequence_nr = first + len(nodes)
             for i in range(skeleton.c.n_saved):
                 check(copy_value(&node.c.saved[i].value, &skeleton.c.saved[i].value))
-            for position, entry, base, offset in entries:
+            if context.c.released and entries:
+                node.c.released, node.c.released_by = True, context.c.released_by
+            for position, entry, base, offset in entries if not node.c.released else ():
                 self.fill(&node.c.saved[<int>position], entry, self.sources[base], offset, context)
             nodes.append(node)
         for node, edges in zip(nodes, self.edges, strict=True):
@@ -229,7 +235,7 @@ cdef class GraphTemplate:
         inputs = [None if context.c.edges[i].node == NULL else
                   GradientEdge(<object>context.c.edges[i].node.object, context.c.edges[i].input_nr)
                   for i in range(context.c.n_edges)]
-        return [GradientEdge(nodes[number], nr) for number, nr in [self.roots[i] for i in positions]], inputs
+        return [GradientEdge(nodes[number], nr) for number, nr in self.roots], inputs
 
     cdef int fill(self, kept_t *kept, int entry, object source, object offset, Node context) except -1:
         """Replace the metadata by an array, with the version at which the call saved it."""
@@ -270,10 +276,10 @@ cdef Node _like(Node original):
 
 
 def is_changed(Node context not None):
-    """Return True if a saved tensor was modified in place."""
+    """Return True if a saved tensor was modified in place, or released."""
     cdef int i
     if context.c.released:
-        check(freed_error(context.c))
+        return True
     for i in range(context.c.n_saved):
         if version_of(&context.c.saved[i].value) != context.c.saved[i].version:
             return True
@@ -324,18 +330,20 @@ cdef class Variant:
         Ids of the objects that the function reads besides its arguments.
     attributes : list of tuple
         (dict, key) of the attributes that are read as further arguments and set to the second part of the result.
+    undone : tuple of int or None
+        Slots of the inputs to restore if an operation fails, from ``inputs_to_restore``.
     """
 
     def __cinit__(self, Executable executable, structure, tuple leaves, tuple constants, list tensors, list layouts,
                   Guards guards, list options, list outputs, list commits, rebuild, graph, draws, frozenset containers,
-                  list attributes):
+                  list attributes, tuple undone):
         cdef Tensor tensor
         cdef tensor_guard_t *layout
         cdef thread_state_t *state = thread_state()
         cdef int i
         self.executable, self.structure, self.leaves, self.constants = executable, structure, leaves, constants
         self.rebuild, self.graph, self.optimizers, self.draws = rebuild, graph, options, draws
-        self.containers, self.state = containers, attributes
+        self.containers, self.state, self.undone = containers, attributes, undone
         executable.n_draws = 0 if draws is None else len(draws.calls)
         self.n_arguments, self.n_tensors, self.n_commits = len(leaves), len(layouts), len(commits)
         self.n_own = len(layouts) - len(constants)
@@ -469,8 +477,8 @@ cdef class Variant:
     cdef bint guards_hold(self, tuple leaves, run_frame_t *frame) except -1:
         cdef thread_state_t *state = thread_state()
         cdef int i
-        if (state.grad_disabled != self.grad_disabled or state.inference != self.inference or state.saved_hooks != NULL
-                or state.anomaly or state.modes or state.guarded or state.depth or self.dtype != default_float()):
+        if (state.grad_disabled != self.grad_disabled or state.inference != self.inference or not _is_plain(state)
+                or self.dtype != default_float()):
             return False
         for i in range(self.n_own, self.n_tensors):
             frame.tensors[i] = PyTuple_GET_ITEM(<PyObject *>self.constants, i - self.n_own)
@@ -540,13 +548,22 @@ cdef class Variant:
         """Execute with the frame that `guards_hold` filled, and return the results."""
         cdef void *gil_state
         cdef int i, status
+        cdef list saved = None, states = None
         self.executable.load_inputs(frame)
+        if self.undone is not None:
+            saved = self.saved_inputs(frame)
         if self.draws is not None:
+            states = None if self.undone is None else self.draws.states()
             self.draw(frame)
         self.find_targets(frame, frame.targets)
         gil_state = release_gil(self.executable.work >= LONG_WORK)
         status = self.run(frame, frame.targets)
         acquire_gil(gil_state)
+        if status != OK and status != MEMORY_ERROR and self.undone is not None:
+            _restore(saved)
+            if states is not None:
+                self.draws.restore(states)
+            return FAILED
         check(status)
         self.runs += 1
         for i in range(self.n_commits):
@@ -558,6 +575,19 @@ cdef class Variant:
             for (items, key), value in zip(self.state, values):
                 items[key] = value
         return result
+
+    cdef list saved_inputs(self, run_frame_t *frame):
+        """Copy the inputs that the program may have modified when an operation fails."""
+        cdef list saved = []
+        cdef array_t *array
+        cdef array_t *copy
+        for slot in self.undone:
+            array = frame.table[<int>slot]
+            copy = copy_with_layout(array)
+            if copy == NULL:
+                check(MEMORY_ERROR)
+            saved.append((wrap(retain(array)), wrap(copy), -1 if array.version == NULL else array.version.value))
+        return saved
 
     cdef int draw(self, run_frame_t *frame) except -1:
         """Draw the random numbers of this execution."""
@@ -653,13 +683,14 @@ cdef class Variant:
     cdef object run_each(self, list calls, run_frame_t *frame):
         """Execute for several argument tuples with one GIL release; return None if a guard fails."""
         cdef Executable executable = self.executable
-        cdef int i, position, status = OK, n_calls = len(calls), n_inputs = executable.n_inputs
+        cdef int i, position = 0, status = OK, n_calls = len(calls), n_inputs = executable.n_inputs
         cdef list results = []
         cdef array_t **sources
         cdef array_t *arrays[MAX_CALLS]
         cdef gradient_t **targets
         cdef void *gil_state
-        if self.graph is not None or self.draws is not None or self.state or self.n_results > 1 or self.n_results and (
+        if self.graph is not None or self.draws is not None or self.state or self.undone or self.n_results > 1 or (
+                self.n_results) and (
                 self.outgoing[0] < 0 or self.results[0].base >= 0):
             return None
         memset(arrays, 0, sizeof(arrays))
@@ -687,18 +718,34 @@ cdef class Variant:
                 if status != OK:
                     break
             acquire_gil(gil_state)
-            check(status)
+            if status != OK and (status == MEMORY_ERROR or self.undone is None):
+                check(status)
+            n_calls = position + (status == OK)            # the failing one is called again
             self.runs += n_calls
             for position in range(n_calls):
                 frame.outgoing[0], arrays[position] = arrays[position], NULL
                 results.append(self.make_result(frame))
-            return results
+            return results or None
         finally:
+            n_calls = len(calls)
             for position in range(n_calls):
                 release(arrays[position])
             for i in range(n_calls * n_inputs):
                 release(sources[i])
             free(sources)
+
+
+FAILED = object()
+
+
+cdef int _restore(list saved) except -1:
+    """Restore elements and versions of modified inputs."""
+    cdef Tensor tensor, copy
+    for tensor, copy, version in saved:
+        check(copy_into(tensor.array, copy.array))
+        if tensor.array.version != NULL:
+            tensor.array.version.value = version
+    return 0
 
 
 cdef Tensor _recorded_view(tuple model, int view_kind, Tensor base):
@@ -750,10 +797,20 @@ cdef bint _same_layout(const array_t *array, const array_t *other) noexcept:
     return True
 
 
+cdef inline bint _is_plain(const thread_state_t *state) except -1:
+    """Is the thread in no mode that programs do not know?"""
+    return not (state.saved_hooks != NULL or state.anomaly or state.modes or state.guarded or state.depth) and (
+        not HAS_DEFAULT_DEVICE or get_default_device().type == "cpu")
+
+
 def can_trace():
     """Is the thread in a state in which it can trace?"""
-    cdef thread_state_t *state = thread_state()
-    return not (state.saved_hooks != NULL or state.anomaly or state.modes or state.guarded or state.depth)
+    return _is_plain(thread_state())
+
+
+def is_traced():
+    """Is the thread tracing?"""
+    return bool(is_tracing())
 
 
 @cython.binding(False)
@@ -829,7 +886,10 @@ cdef class CompiledCallable:
                 frame = variant.executable.acquire_frame()
                 try:
                     if variant.guards_hold(variant.with_state(leaves) if variant.state else leaves, frame):
-                        return variant.execute(frame)
+                        result = variant.execute(frame)
+                        if result is FAILED:                # the function raises the error
+                            return self.function(*args, **kwargs)
+                        return result
                 finally:
                     variant.executable.finish(frame)
         return self.call_in_python(args, kwargs)

@@ -289,6 +289,7 @@ cdef class FunctionNode(Node):
             for i in range(self.n_known):
                 if grads[i] is None and self.outputs[i] != NULL:
                     grads[i] = _zeros(self.outputs[i])
+        self.keeps = keep
         cdef list gradients = _checked(self, _backward_of(type(self)._forward_cls)(self, *grads))
         if not keep and self.c.n_saved:
             release_saved(self.c)

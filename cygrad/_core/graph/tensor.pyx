@@ -15,7 +15,7 @@ from cygrad._core.arrays.array cimport (
     retain, same_shape, shape_text, size_of, value_t,
 )
 from cygrad._core.arrays.dtype cimport dtype_name, dtype_object, is_differentiable
-from cygrad._core.graph.modes cimport thread_state, thread_state_t
+from cygrad._core.graph.modes cimport TRACING_MODE, thread_state, thread_state_t
 from cygrad._core.graph.node cimport (
     FREE_THREADED, HAS_SPARSE_GRADIENT, Hooks, Node, accumulator_of, gc_track_all, gradient_new, gradient_release,
     gradient_t, has_weak_references, known_accumulator, lock_lending, make_lendable, node_t, take_if_alive,
@@ -953,6 +953,8 @@ cdef class Tensor:
         PyObject_GetBuffer(_slot_functions["__buffer__"](self), buffer, flags)
 
     def __hash__(self):
+        if thread_state().modes & 1 << TRACING_MODE:
+            _slot_functions["__hash__"](self)
         return <Py_ssize_t>(<size_t><void *>self >> 4)
 
     def __getitem__(self, key):
@@ -967,7 +969,7 @@ cdef class Tensor:
 
 cdef dict _slot_functions = dict.fromkeys((
     "__init__", "__repr__", "__bool__", "__int__", "__float__", "__index__", "__iter__", "__contains__",
-    "__buffer__"))
+    "__buffer__", "__hash__"))
 
 cdef int[6] _comparisons = [SLOT_LT, SLOT_LE, SLOT_EQ, SLOT_NE, SLOT_GT, SLOT_GE]      # in the order of Py_LT ... Py_GE
 
