@@ -212,7 +212,7 @@ def _handle(handler, name, arguments, options, out, inplace):
     while arguments and arguments[-1] is None:
         arguments.pop()
     options = {key: value for key, value in options.items() if value is not None}
-    if name == "linear" and arguments[0].ndim > 2:                  # PyTorch multiplies two matrices
+    if name == "linear" and arguments[0].ndim > 2:                  # PyTorch flattens to a matrix product
         input, *parameters = arguments
         rows = _handle(handler, "reshape", [input, [-1, input.shape[-1]]], {}, None, False)
         rows = _handle(handler, "linear", [rows, *parameters], {}, None, False)
