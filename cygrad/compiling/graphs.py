@@ -51,6 +51,9 @@ class Graph:
         if reached != [*range(len(self.inputs))]:
             self.inputs = [self.inputs[number] for number in reached]
             self.template = GraphTemplate(tracer, roots, [trace.tensors[position] for position in self.inputs])
+        self.backward, self.ones, self.numbers = None, [], []
+        if trace.ended is not None:                # a backward inside the function has released the graph
+            return
         self.ones = [cygrad.ones(root.shape, dtype=root.dtype) for root in roots]
         for one in self.ones:
             tracer.add_input(one)
@@ -62,6 +65,9 @@ class Graph:
     def lower(self, trace, make_constant):
         """Lower the backward; return the numbers of the arrays that the forward must save."""
         tracer = trace.tracer
+        self.from_outside, self.rewrites = [], []
+        if trace.ended is not None:
+            return []
         program = lower(tracer, {number for number in self.numbers if number is not None}, self.start,
                         fast=trace.fast)
         known = {tracer.number_of(tensor): position for position, tensor in reversed(list(enumerate(trace.tensors)))}
@@ -125,7 +131,7 @@ class CompiledFunction(Function):
         graph = ctx.graph
         gradients = [gradient for position, gradient in zip(graph.fresh, gradients, strict=True)
                      if position in graph.differentiable]
-        if ctx.nodes is not None or cygrad.is_grad_enabled() or is_changed(ctx) or any(
+        if graph.backward is None or ctx.nodes is not None or cygrad.is_grad_enabled() or is_changed(ctx) or any(
                 gradient is None for gradient in gradients):
             found = graph.through_nodes(ctx, gradients, cygrad.is_grad_enabled())
             mark_unreached(ctx, found)

@@ -127,6 +127,25 @@ def test_graph_is_freed_and_kept():
             y.backward()
 
 
+def test_graph_that_the_function_itself_frees():
+    """Loss and gradient in one function: its backward needs no graph in later calls, but later ones must fail."""
+    def loss_and_gradients(x, w):
+        loss = (x * w).sin().sum()
+        return loss, *cygrad.autograd.grad(loss, (x, w))
+
+    compiled = cygrad.compile(loss_and_gradients)
+    for _ in range(3):
+        x, w = cygrad.randn(4, requires_grad=True), cygrad.randn(4, requires_grad=True)
+        expected, found = loss_and_gradients(x, w), compiled(x, w)
+        assert all(map(cygrad.equal, expected, found))
+        assert [tensor.requires_grad for tensor in found] == [True, False, False]
+        with pytest.raises(RuntimeError, match="SinBackward0: its saved tensors were freed already"):
+            found[0].backward()
+        assert x.grad is None
+        assert w.grad is None
+    assert len(explain(compiled).programs) == 1
+
+
 def test_change_in_place_between_forward_and_backward():
     w = cygrad.ones(3, requires_grad=True)
     compiled = cygrad.compile(lambda x: w * w * x)

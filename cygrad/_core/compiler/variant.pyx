@@ -104,7 +104,7 @@ cdef class GraphTemplate:
             if <size_t>node.c in seen:
                 continue
             seen[<size_t>node.c] = node
-            if not isinstance(node, NativeNode) or node.c.released or node.hooks is not None or (
+            if not isinstance(node, NativeNode) or node.hooks is not None or (
                     node.packed is not None or node.payload is not None):
                 self.reason = f"its result has a graph in which {node.name()} cannot be rebuilt in each call"
                 return []
@@ -218,7 +218,7 @@ cdef class GraphTemplate:
             node.c.sequence_nr = first + len(nodes)
             for i in range(skeleton.c.n_saved):
                 check(copy_value(&node.c.saved[i].value, &skeleton.c.saved[i].value))
-            if context.c.released and entries:
+            if context.c.released and entries and not node.c.released:
                 node.c.released, node.c.released_by = True, context.c.released_by
             for position, entry, base, offset in entries if not node.c.released else ():
                 self.fill(&node.c.saved[<int>position], entry, self.sources[base], offset, context)
@@ -269,6 +269,7 @@ cdef Node _like(Node original):
     cdef Node node = node_new(type(original), c.n_edges, c.n_outputs, c.n_saved, c.metas != NULL)
     cdef int i
     node.c.op, node.c.backward, node.c.work, node.c.needed = c.op, c.backward, c.work, c.needed
+    node.c.released, node.c.released_by = c.released, c.released_by
     for i in range(c.n_edges if c.metas != NULL else 0):
         if c.metas[i] != NULL:
             node.c.metas[i] = retain(c.metas[i])
