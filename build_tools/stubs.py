@@ -209,6 +209,8 @@ def tensor_text(cls: type, table: dict[str, dict[str, str]]) -> str:
         "    def __deepcopy__(self, memo: Any) -> Tensor: ...",
         "    @classmethod",
         "    def __torch_function__(cls, " + parameters(cls.__torch_function__, {}, False) + ") -> Any: ...",
+        "    @classmethod",
+        "    def __torch_dispatch__(cls, " + parameters(cls.__torch_dispatch__, {}, False) + ") -> Any: ...",
     ]
     return head_of_class("Tensor", cls) + "\n".join(lines) + "\n"
 

@@ -51,32 +51,36 @@ cdef int check_inplace(Tensor tensor, str operation, bint recorded) except -1:
         before_change(tensor)
     if is_inference(tensor):
         if not thread_state().inference:
-            raise RuntimeError(f"{called_operation(operation)}: an inference tensor cannot be modified in place outside inference mode "
-                               f"(got a {describe(tensor)}). Make a normal one with clone().")
+            raise _refusal(operation, f"an inference tensor cannot be modified in place outside inference mode (got a "
+                                      f"{describe(tensor)}). Make a normal one with clone().")
         return 0
     if tensor.array.storage != NULL and not tensor.array.storage.writable:
-        raise RuntimeError(f"{called_operation(operation)}: the memory is read-only (got a {describe(tensor)} over a read-only buffer). "
-                           "Use clone() first.")
+        raise _refusal(operation, f"the memory is read-only (got a {describe(tensor)} over a read-only buffer). Use "
+                                  "clone() first.")
     if grad_enabled() and tensor.leaf_requires_grad and tensor.node is None:
-        raise RuntimeError(f"{called_operation(operation)}: a leaf that requires grad cannot be modified in place (got a "
-                           f"{describe(tensor)}). Do it under no_grad(), or on a clone().")
+        raise _refusal(operation, f"a leaf that requires grad cannot be modified in place (got a {describe(tensor)}). "
+                                  "Do it under no_grad(), or on a clone().")
     if base is not None and grad_enabled() and (recorded or requires_grad(base) or requires_grad(tensor)):
         if requires_grad(tensor) and not requires_grad(base) and base.untracked == DETACHED_IN_PLACE:
-            raise RuntimeError(f"{called_operation(operation)}: this view cannot be changed in place, because detach_() has detached "
-                               f"its base from the graph (got a {describe(tensor)}). Make the view again.")
+            raise _refusal(operation, f"this view cannot be changed in place, because detach_() has detached its base "
+                                      f"from the graph (got a {describe(tensor)}). Make the view again.")
         if base.node is None and (base.leaf_requires_grad or tensor.node is not None):
-            raise RuntimeError(f"{called_operation(operation)}: a view of a leaf that requires grad cannot be modified in place (got a "
-                               f"{describe(tensor)}, view of a {describe(base)}). Do it under no_grad(), or on a "
-                               "clone().")
+            raise _refusal(operation, f"a view of a leaf that requires grad cannot be modified in place (got a "
+                                      f"{describe(tensor)}, view of a {describe(base)}). Do it under no_grad(), or on "
+                                      "a clone().")
         if tensor.view_kind > DIFFERENTIABLE_VIEW:
-            raise RuntimeError(f"{called_operation(operation)}: this view cannot be modified in place, because "
-                               f"{_restricted[tensor.view_kind]} (got a {describe(tensor)}).")
+            raise _refusal(operation, f"this view cannot be modified in place, because "
+                                      f"{_restricted[tensor.view_kind]} (got a {describe(tensor)}).")
         if tensor.view_kind == DIFFERENTIABLE_VIEW:
             _place_in(base.array, tensor.array, operation)   # raises before anything is modified
     if overlaps_itself(tensor.array) and operation not in ("fill_", "zero_"):          # writes the same everywhere
-        raise RuntimeError(f"{called_operation(operation)}: several elements of the tensor share memory (got a "
-                           f"{describe(tensor)} with strides {tensor.stride()}). Use clone() before modifying it.")
+        raise _refusal(operation, f"several elements of the tensor share memory (got a {describe(tensor)} with strides "
+                                  f"{tensor.stride()}). Use clone() before modifying it.")
     return 0
+
+
+cdef object _refusal(str operation, str text):
+    return RuntimeError(f"{called_operation(operation)}: {text}")
 
 
 cdef int bump_version(Tensor tensor) noexcept:
