@@ -50,5 +50,5 @@ def parameters(row: dict, kinds: tuple[str, ...], written: str) -> str:
             entries.append(f"{name} : {kind}{default}\n    {MEANINGS[f'{kind} {name}']}\n")
     entries += [entry[0] for entry in own.values()]
     if row["out"] and "out" not in own:
-        entries.append("out : Tensor, optional\n    Written to instead.\n")
+        entries.append("out : Tensor, optional\n    Tensor that the result is written to.\n")
     return "".join(dict.fromkeys(entries)).rstrip("\n")

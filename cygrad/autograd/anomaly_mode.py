@@ -1,4 +1,4 @@
-"""Anomaly mode: errors and nan in backward name the line of the forward that they come from."""
+"""Anomaly mode: errors and nan in backward show the line of the forward that caused them."""
 
 import functools
 
@@ -43,7 +43,7 @@ def is_anomaly_check_nan_enabled():
 
 
 class _Anomaly(Restoring):
-    """A state of anomaly mode, as a context manager or decorator."""
+    """Context manager and decorator that sets anomaly mode."""
 
     def __init__(self, mode, check_nan):
         self.wanted = (bool(mode), bool(check_nan))
@@ -63,21 +63,20 @@ class _Anomaly(Restoring):
 
 class detect_anomaly(_Anomaly):
     """
-    Find out where errors and nan in backward come from, within the block, in this thread.
+    Find the cause of errors and nan in backward, within the block, in this thread.
 
-    Nodes made inside remember the Python stack; when one of them raises in a backward run inside, a warning shows the
-    forward call that made it; a node that was made by a backward also shows the node for which it was made. A node that
-    computes a gradient with nan raises.
+    Nodes created in the block store the Python stack. If one of them raises an error in a backward run in the block, a
+    warning shows the forward call that created it, and for a node created by a backward also its node. A gradient with
+    nan raises an error.
 
-    Remembering the stack makes the forward slow. The look for nan costs little: element-wise formulas look at what they
-    write while it is in the first-level cache, or only at the processor's status flag if they do arithmetic with
-    gradients alone; what other kernels compute is scanned. That is 2 to 5 % of the backward of a network, and up to
-    15 % of one that consists of passes over memory.
+    Storing the stack slows down the forward. The check for nan takes 2 to 5 % of the backward of a network, and up to
+    15 % if it is bound by memory: element-wise formulas check their results in the first-level cache, or only the
+    processor's status flag if they compute with gradients alone; results of other kernels are scanned.
 
     Parameters
     ----------
     check_nan : bool, default True
-        Look for nan in every gradient.
+        Whether to check every gradient for nan.
 
     Examples
     --------
@@ -93,21 +92,21 @@ class detect_anomaly(_Anomaly):
 
     def __init__(self, check_nan=True):
         super().__init__(True, check_nan)
-        warn_user("Anomaly detection has been enabled. It makes everything slower and is meant for debugging.")
+        warn_user("Anomaly detection has been enabled. It slows down programs and is meant for debugging.")
 
 
 class set_detect_anomaly(_Anomaly):
     """
     Set anomaly mode in this thread.
 
-    Called as a function it takes effect immediately; as a context manager it restores the former state on exit.
+    Takes effect immediately; as a context manager, it restores the previous state on exit.
 
     Parameters
     ----------
     mode : bool
-        Whether to switch it on.
+        Whether to enable it.
     check_nan : bool, default True
-        Look for nan in every gradient.
+        Whether to check every gradient for nan.
 
     Examples
     --------
@@ -127,6 +126,6 @@ class set_detect_anomaly(_Anomaly):
         set_anomaly_state(*self.wanted)
 
     def __call__(self, function):
-        if self.former is not None:        # a decorator changes nothing outside the function
+        if self.former is not None:        # a decorator has no effect outside the function
             set_anomaly_state(*self.former)
         return super().__call__(function)

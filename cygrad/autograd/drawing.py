@@ -1,4 +1,4 @@
-"""Drawings of a graph: as text for Graphviz, or as SVG with a built-in layout."""
+"""Drawings of graphs: for Graphviz, or as SVG with a built-in layout."""
 
 import importlib
 import math
@@ -17,12 +17,12 @@ class Drawing:
     """
     The boxes and arrows of a drawing.
 
-    Values flow downwards: leaves above, results below.
+    Leaves are at the top, results at the bottom.
     """
 
     def __init__(self, root, names=None):
         self.labels, self.kinds, self.edges = [], [], []       # edges: (from, to), in the direction of values
-        self._boxes = {}                                       # node -> its number
+        self._boxes = {}                                       # node -> its index
         names = {id(tensor): name for name, tensor in dict(names or {}).items()}
         for tensor_or_node in root if isinstance(root, (list, tuple)) else [root]:
             self._add_root(tensor_or_node, names)
@@ -44,7 +44,7 @@ class Drawing:
             self.edges.append((self._boxes[node], box))
 
     def _add_graph(self, root, names):
-        """Collect all nodes that the root leads to; with a stack, because graphs are deep."""
+        """Collect all nodes below the root, iteratively, because graphs are deep."""
         stack = [root]
         while stack:
             node = stack.pop()
@@ -52,7 +52,7 @@ class Drawing:
                 continue
             self._boxes[node] = self._box(*_describe(node, names))
             stack.extend(child for child, _ in reversed(node.next_functions) if child is not None)
-        # Arrows last: all boxes of this root exist now.
+        # Add arrows when all boxes of this root exist.
         drawn = set(self.edges)
         for node, box in list(self._boxes.items()):
             for child, _ in node.next_functions:
@@ -66,7 +66,7 @@ class Drawing:
         return len(self.labels) - 1
 
     def _layers(self):
-        """Assign boxes to rows: each above everything that is computed from it, by the longest path."""
+        """Assign boxes to rows by the longest path: each above all boxes that are computed from it."""
         count = len(self.labels)
         makers = [[] for _ in range(count)]
         uses = [0] * count
@@ -102,13 +102,13 @@ def _size(tensor):
 
 def to_dot(root, names=None):
     """
-    Return the graph of a result in the language of Graphviz.
+    Return the graph of a result in the DOT language of Graphviz.
 
     Parameters
     ----------
     root : Tensor, Node, or a sequence of them
     names : dict, optional
-        Name -> tensor, for the labels; ``dict(model.named_parameters())`` for example.
+        Tensors by name, for labels; for example ``dict(model.named_parameters())``.
 
     Returns
     -------
@@ -142,7 +142,7 @@ def to_dot(root, names=None):
 
 
 class Picture(str):
-    """The text of an SVG document, which notebooks render."""
+    """An SVG document as text, rendered by notebooks."""
 
     def _repr_svg_(self):
         return str(self)
@@ -156,18 +156,18 @@ class Picture(str):
 
 def to_svg(root, names=None):
     """
-    Draw the graph of a result as SVG: leaves above, the result below.
+    Draw the graph of a result as SVG, with leaves at the top and the result at the bottom.
 
     Parameters
     ----------
     root : Tensor, Node, or a sequence of them; or a Drawing
     names : dict, optional
-        Name -> tensor, for the labels; ``dict(model.named_parameters())`` for example.
+        Tensors by name, for labels; for example ``dict(model.named_parameters())``.
 
     Returns
     -------
     str
-        An SVG document; a notebook shows it as a picture.
+        An SVG document as text; notebooks render it.
 
     See Also
     --------
@@ -199,7 +199,7 @@ def to_svg(root, names=None):
     ]
     for source, target in drawing.edges:
         begin, end = y[source] + heights[source] / 2, y[target] - heights[target] / 2
-        # Vertical at both ends; the longer the arrow, the softer the bend.
+        # Vertical at both ends; longer arrows have smoother curves.
         bend = min(RISE, 0.5 * (end - begin)) if end - begin > RISE else 0.4 * (end - begin)
         opacity = 1 / (1 + 0.3 * (row[target] - row[source] - 1))
         faint = f' opacity="{max(opacity, 0.25):.2f}"' if opacity < 1 else ""
@@ -217,7 +217,7 @@ def to_svg(root, names=None):
 
 
 def _place(drawing, widths):
-    """Place the boxes by sweeps down and up, near the boxes that they are connected to."""
+    """Place the boxes near the boxes that they are connected to, by sweeps down and up."""
     count = len(drawing.labels)
     above, below = [[] for _ in range(count)], [[] for _ in range(count)]
     for source, target in drawing.edges:
@@ -233,14 +233,14 @@ def _place(drawing, widths):
             for box in layer:
                 near = (above if down else below)[box] or (below if down else above)[box]
                 wanted.append(sum(x[other] for other in near) / len(near) if near else x[box])
-            order = sorted(range(len(layer)), key=lambda number: wanted[number])     # stable, so it settles
+            order = sorted(range(len(layer)), key=lambda number: wanted[number])     # stable, so that it converges
             layer[:] = [layer[number] for number in order]
             _spread(layer, [wanted[number] for number in order], x, widths)
     return x
 
 
 def _spread(layer, wanted, x, widths):
-    """Place boxes of a row near their preferred positions, without overlap; the row keeps its balance."""
+    """Place boxes of a row near their preferred positions without overlap, keeping the mean position."""
     right, error = -math.inf, 0.0
     for box, place in zip(layer, wanted, strict=True):
         x[box] = max(place, right + widths[box] / 2)

@@ -10,14 +10,14 @@ __all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_le
 
 class UnpackedDualTensor(NamedTuple):
     """
-    The two parts of a dual tensor.
+    The primal and the tangent of a dual tensor.
 
     Attributes
     ----------
     primal : Tensor
         A view of the tensor without tangent.
     tangent : Tensor or None
-        Its directional derivative.
+        The directional derivative, or None.
 
     Examples
     --------
@@ -34,17 +34,17 @@ class UnpackedDualTensor(NamedTuple):
 
 def enter_dual_level():
     """
-    Enter a level of forward mode in this thread; `dual_level` does it for a ``with`` block.
+    Enter a level of forward mode in this thread; see the context manager `dual_level`.
 
     Returns
     -------
     int
-        The number of the level, which is 0: levels are not nested.
+        Number of the level, which is always 0: levels cannot be nested.
 
     Raises
     ------
     RuntimeError
-        If the thread is in a level already.
+        If the thread is already in a level.
 
     Examples
     --------
@@ -57,17 +57,17 @@ def enter_dual_level():
 
 def exit_dual_level(*, level=None):
     """
-    Leave the level of this thread and drop all its tangents.
+    Leave the level of this thread and free all its tangents.
 
     Parameters
     ----------
     level : int, optional
-        Which one is meant, to be sure.
+        Number of the level, to check.
 
     Raises
     ------
     RuntimeError
-        If the thread is in no level, or in another one.
+        If the thread is not in this level.
 
     Examples
     --------
@@ -80,9 +80,9 @@ def exit_dual_level(*, level=None):
 
 class dual_level(tangents.Level):
     """
-    A level of forward mode for the length of a ``with`` block.
+    Enter a level of forward mode within the block, in this thread.
 
-    Tangents live in the level: leaving it frees them all. Levels belong to threads.
+    All tangents are freed at the end of the level.
 
     Examples
     --------
@@ -99,17 +99,17 @@ def make_dual(tensor, tangent, *, level=None):
     """
     Return a view of a tensor with a tangent.
 
-    Operations on it compute values and directional derivatives together, until the level ends.
+    Operations on it compute both values and directional derivatives until the level ends.
 
     Parameters
     ----------
     tensor : Tensor
         Floating or complex.
     tangent : Tensor
-        Of the same shape, floating or complex. In-place operations on the dual tensor modify it too, if it lies in
-        memory as the tensor does and nothing is recorded; else it is copied.
+        Of the same shape, floating point or complex. In-place operations on the dual tensor modify it too if it has the
+        strides of the tensor and no graph is recorded; otherwise it is copied.
     level : int, optional
-        The level of this thread, to be sure.
+        Number of the level, to check.
 
     Returns
     -------
@@ -118,9 +118,9 @@ def make_dual(tensor, tangent, *, level=None):
     Raises
     ------
     RuntimeError
-        Outside of a level; if the tangent has another shape, or one of both has a tangent already.
+        Outside of a level; if the tangent has a different shape, or one of both already has a tangent.
     ValueError
-        If a dtype has no derivatives.
+        If a dtype is not floating point or complex.
 
     Examples
     --------
@@ -134,17 +134,20 @@ def make_dual(tensor, tangent, *, level=None):
         if not isinstance(value, Tensor):
             raise TypeError(f"make_dual: the {role} must be a Tensor (got {type(value).__name__}).")
         if not (value.is_floating_point() or value.is_complex()):
-            raise ValueError(f"make_dual: the {role} must be floating or complex (got {value.dtype}). Cast it.")
+            raise ValueError(f"make_dual: the {role} must be floating point or complex (got {value.dtype}). Convert "
+                             "it with to().")
     if tangents.enabled():
         _check_level("make_dual", level)
     if tuple(tangent.shape) != tuple(tensor.shape):
         raise RuntimeError(f"make_dual: the tangent must have the shape of the tensor (got {tuple(tangent.shape)}, "
                            f"expected {tuple(tensor.shape)}).")
     if tangents.tangent(tangent) is not None:
-        raise RuntimeError("make_dual: the tangent is a dual tensor itself in this level. Unpack it with unpack_dual "
+        raise RuntimeError("make_dual: the tangent must not be a dual tensor of this level (got one). Unpack it with "
+                           "unpack_dual "
                            "first.")
     if tangents.tangent(tensor) is not None:
-        raise RuntimeError("make_dual: the tensor is a dual tensor of this level already. Unpack it with unpack_dual "
+        raise RuntimeError("make_dual: the tensor must not be a dual tensor of this level (got one). Unpack it with "
+                           "unpack_dual "
                            "first.")
     dual = tensor.view_as(tensor)
     if not tangents.enabled():
@@ -158,18 +161,18 @@ def make_dual(tensor, tangent, *, level=None):
 
 def unpack_dual(tensor, *, level=None):
     """
-    Return value and tangent of a tensor.
+    Return the primal and tangent of a tensor.
 
     Parameters
     ----------
     tensor : Tensor
     level : int, optional
-        The level of this thread, to be sure.
+        Number of the level, to check.
 
     Returns
     -------
     UnpackedDualTensor
-        Of the primal, a view of the tensor, and the tangent, which is None for a tensor that has none.
+        The primal, a view of the tensor, and the tangent, or None for a tensor without one.
 
     Raises
     ------
@@ -196,7 +199,7 @@ def unpack_dual(tensor, *, level=None):
 def _check_level(operation, level):
     current = tangents.current_level()
     if current is None:
-        raise RuntimeError(f"{operation}: this thread is in no level of forward mode. Work inside "
-                           "'with forward_ad.dual_level():'.")
+        raise RuntimeError(f"{operation}: this thread is not in a level of forward mode. Call it inside 'with "
+                           "forward_ad.dual_level():'.")
     if level is not None and level != current:
-        raise RuntimeError(f"{operation}: another level is the current one (got level {level}, expected {current}).")
+        raise RuntimeError(f"{operation}: wrong level (got {level}, expected {current}).")

@@ -26,9 +26,8 @@ class Function(metaclass=FunctionMeta):
     """
     Base class of custom functions.
 
-    A subclass has the static methods `forward` and `backward`, and is called by ``apply``. Either
-    ``forward(ctx, *args)`` does everything, or ``forward(*args)`` only computes and
-    ``setup_context(ctx, inputs, output)`` notes what backward will need.
+    A subclass defines the static methods `forward` and `backward`, and is called with ``apply``. Either ``forward(ctx,
+    *args)`` also saves values for backward, or ``setup_context(ctx, inputs, output)`` does after ``forward(*args)``.
 
     Examples
     --------
@@ -62,7 +61,7 @@ class Function(metaclass=FunctionMeta):
     def __getattr__(self, name):
         if hasattr(FunctionNode, name):
             raise RuntimeError(f"{type(self).__name__}: Attribute '{name}' is invalid for this instance, which is not "
-                               "a node of the graph. Nodes are found as grad_fn of what apply() returns.")
+                               "a node of the graph. Use grad_fn of the result of apply().")
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
 
     @staticmethod
@@ -73,20 +72,21 @@ class Function(metaclass=FunctionMeta):
         Parameters
         ----------
         ctx : FunctionCtx
-            Takes what backward will need. Left out if the subclass has `setup_context`.
+            Context for values that backward needs. Omitted if the subclass defines `setup_context`.
         *arguments
-            What ``apply`` was called with: Tensors and anything else.
+            Arguments of ``apply``: Tensors and other values.
 
         Returns
         -------
-        Tensor, or a tuple of Tensors and anything else
+        Tensor, or a tuple of Tensors and other values
         """
-        raise NotImplementedError("Function: the subclass has no forward. Define it as a static method.")
+        raise NotImplementedError("Function: the subclass must define forward (got none). Define it as a static "
+                                  "method.")
 
     @staticmethod
     def setup_context(ctx, inputs, output):
         """
-        Save what backward will need; defined by a subclass whose `forward` takes no ``ctx``.
+        Save values that backward needs; defined by a subclass whose `forward` takes no ``ctx``.
 
         Parameters
         ----------
@@ -94,9 +94,10 @@ class Function(metaclass=FunctionMeta):
         inputs : tuple
             The arguments of forward.
         output
-            What forward returned.
+            Result of forward.
         """
-        raise NotImplementedError("Function: the subclass has no setup_context. Define it as a static method.")
+        raise NotImplementedError("Function: the subclass must define setup_context (got none). Define it as a static "
+                                  "method.")
 
     @staticmethod
     def backward(ctx, *grad_outputs):
@@ -114,8 +115,8 @@ class Function(metaclass=FunctionMeta):
         Tensor or None, or a tuple of them
             One for each argument of forward.
         """
-        raise NotImplementedError("Function: the subclass has no backward, so it cannot be differentiated. Define "
-                                  "backward (or vjp) as a static method.")
+        raise NotImplementedError("Function: the subclass must define backward or vjp to be differentiated (got "
+                                  "neither). Define it as a static method.")
 
     vjp = backward
 
@@ -135,33 +136,34 @@ class Function(metaclass=FunctionMeta):
         Tensor or None, or a tuple of them
             One for each output.
         """
-        raise NotImplementedError("Function: the subclass has no jvp, which forward mode needs. Define it as a static "
-                                  "method.")
+        raise NotImplementedError("Function: the subclass must define jvp for forward mode (got none). Define it as a "
+                                  "static method.")
 
     @staticmethod
     def vmap(info, in_dims, *arguments):
         """
         Compute the outputs for a whole batch; defined by the subclass for `cygrad.vmap`.
 
-        Without it, ``generate_vmap_rule = True`` in the class has the other methods called under vmap.
+        Alternatively, set ``generate_vmap_rule = True`` in the class to call the other methods under vmap.
 
         Parameters
         ----------
         info : VmapInfo
-            With ``batch_size`` and ``randomness``.
+            Object with ``batch_size`` and ``randomness``.
         in_dims : tuple of int or None
-            For each argument which dimension counts the entries of the batch; None if it is the same for all.
+            Batch dimension of each argument; None if it is not batched.
         *arguments
-            Of forward, for all entries.
+            Arguments of forward, for all entries.
 
         Returns
         -------
         output
-            For all entries.
+            Results for all entries.
         out_dims : int, None or tuple of them
-            Which dimension of each output counts the entries.
+            Batch dimension of each output.
         """
-        raise NotImplementedError("Function: the subclass has no vmap. Define it as a static method, or set "
+        raise NotImplementedError("Function: the subclass must define vmap (got none). Define it as a static method, "
+                                  "or set "
                                   "generate_vmap_rule = True.")
 
     @classmethod
@@ -172,13 +174,13 @@ class Function(metaclass=FunctionMeta):
         Parameters
         ----------
         *arguments
-            What `forward` takes.
+            Arguments of `forward`.
         **options
-            What it takes by name; backward counts them in the order of `forward`.
+            Keyword arguments of `forward`; their gradients are in the order of its signature.
 
         Returns
         -------
-        Tensor, or what `forward` returns
+        Tensor, or the result of `forward`
         """
         if options or cls.setup_context is not Function.setup_context:
             arguments = _by_position(cls, arguments, options)
@@ -203,7 +205,7 @@ def _by_position(cls, arguments, options):
 
 
 class InplaceFunction(Function):
-    """Base class of custom functions that modify arguments in place; an alias for older programs.
+    """Alias of `Function` for custom functions that modify arguments in place.
 
     Examples
     --------
@@ -238,9 +240,9 @@ class DelayedError(Function):
 
 def once_differentiable(function):
     """
-    Decorate a `Function.backward` that is not differentiable itself.
+    Decorate a `Function.backward` that is not differentiable.
 
-    It runs without recording, so it may use whatever computes right values; differentiating a second time raises.
+    The method runs without recording, so it can use any computation. Differentiating twice raises an error.
 
     Parameters
     ----------

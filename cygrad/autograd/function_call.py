@@ -1,4 +1,4 @@
-"""One call of a Python function, and products with its Jacobian: the core of `functional`."""
+"""Calls of a Python function and products with its Jacobian, for `functional`."""
 
 from cygrad._core.creation.factories import eye, zeros, zeros_like
 from cygrad._core.graph.modes import enable_grad, set_grad_enabled
@@ -8,26 +8,26 @@ from cygrad.autograd.run import grad
 
 
 def _tensors(operation, what, value):
-    """Return whether it is a tuple, and the value as a tuple of Tensors."""
+    """Return whether a value is a tuple, and the value as a tuple of Tensors."""
     is_tuple = isinstance(value, tuple)
     values = value if is_tuple else (value,)
     for number, entry in enumerate(values):
         if not isinstance(entry, Tensor):
             which = f"element {number} of {what}" if is_tuple else what
-            raise TypeError(f"{operation}: {which} is no Tensor (got {type(entry).__name__}, expected a Tensor or a "
-                            "tuple of Tensors).")
+            raise TypeError(f"{operation}: {which} must be a Tensor (got {type(entry).__name__}, expected a Tensor or "
+                            "a tuple of Tensors).")
     return is_tuple, values
 
 
 def _fresh(tensor, create_graph, requires_grad):
-    """Return the same values as a new Tensor, so that uses of the original elsewhere do not count."""
+    """Return the values as a new Tensor, to exclude other uses of the original."""
     if create_graph and tensor.requires_grad:
         return tensor.view_as(tensor)
     return tensor.detach().requires_grad_(requires_grad)
 
 
 def _pull(outputs, places, vectors, create_graph, retain_graph=None, batched=False):
-    """Return the gradients of the outputs that have any; None for independent inputs."""
+    """Return the gradients of the differentiable outputs; None for independent inputs."""
     vectors = (None,) * len(outputs) if vectors is None else vectors
     pairs = [(output, vector) for output, vector in zip(outputs, vectors, strict=True)
              if output is not None and output.requires_grad]
@@ -38,7 +38,7 @@ def _pull(outputs, places, vectors, create_graph, retain_graph=None, batched=Fal
 
 
 class Gradient:
-    """Return the gradient of a function with a one-element result, as a function that stores that result."""
+    """Return the gradient of a scalar function as a function that stores the value."""
 
     def __init__(self, operation, func, strict):
         self.operation, self.func, self.strict = operation, func, strict
@@ -48,8 +48,8 @@ class Gradient:
         is_tuple, self.output = _tensors(self.operation, "the result of func", self.func(*places))
         if is_tuple or self.output[0].numel() != 1:
             found = f"a tuple of {len(self.output)}" if is_tuple else f"shape {tuple(self.output[0].shape)}"
-            raise RuntimeError(f"{self.operation}: func must give a single Tensor with a single element (got {found}). "
-                               "Sum or select what you mean.")
+            raise RuntimeError(f"{self.operation}: func must return a single Tensor with a single element (got "
+                               f"{found}). Sum its elements or select one.")
         if self.strict and not self.output[0].requires_grad:
             raise RuntimeError(f"{self.operation}: the result of func does not require grad, which strict=True "
                                "forbids. Compute it from the inputs by recorded operations.")
@@ -57,16 +57,16 @@ class Gradient:
         for number, gradient in enumerate(gradients):
             if self.strict and gradient is None:
                 raise RuntimeError(f"{self.operation}: the result of func is independent of input {number}, which "
-                                   "strict=True forbids. Without it the Hessian is zero there.")
+                                   "strict=True forbids. Pass strict=False to get zeros.")
             if self.strict and not gradient.requires_grad:
                 raise RuntimeError(f"{self.operation}: the gradient with respect to input {number} is independent of "
-                                   "the inputs, which strict=True forbids. Without it the Hessian is zero there.")
+                                   "the inputs, which strict=True forbids. Pass strict=False to get zeros.")
         return tuple(zeros_like(place) if gradient is None else gradient
                      for place, gradient in zip(places, gradients, strict=True))
 
 
 class FunctionCall:
-    """One call of a function at one point, and what is derived from it."""
+    """One call of a function at one point, and its derivatives."""
 
     def __init__(self, operation, func, inputs, create_graph, strict):
         self.operation, self.create_graph, self.strict = operation, create_graph, strict
@@ -82,7 +82,7 @@ class FunctionCall:
                                    "forbids. Compute it from the inputs by recorded operations.")
 
     def answer(self, tensors, is_tuple=None):
-        """Return results as requested: detached unless create_graph, and not as a tuple if the inputs are none."""
+        """Return results, detached unless create_graph, and as a tuple if the inputs are a tuple."""
         is_tuple = self.inputs_are_tuple if is_tuple is None else is_tuple
         tensors = tuple(tensor if self.create_graph else tensor.detach() for tensor in tensors)
         return tensors if is_tuple else tensors[0]
@@ -91,8 +91,9 @@ class FunctionCall:
         """Return the vector of a product, with its shapes checked; None means 1."""
         if v is None:
             if len(like) != 1 or like[0].numel() != 1:
-                raise RuntimeError(f"{self.operation}: v can be left out only for a single element (got {what} of "
-                                   f"shape {', '.join(str(tuple(place.shape)) for place in like)}). Give a v of that "
+                raise RuntimeError(f"{self.operation}: v must be passed unless there is a single element (got {what} "
+                                   "of "
+                                   f"shape {', '.join(str(tuple(place.shape)) for place in like)}). Pass a v of that "
                                    "shape.")
             return None
         _, v = _tensors(self.operation, "v", v)
@@ -106,23 +107,23 @@ class FunctionCall:
         return tuple(_fresh(vector, self.create_graph, False) for vector in v)
 
     def zeros_for(self, gradients, like, what):
-        """Return zeros where there is no gradient; in strict mode raise for it, and for gradients that are constant."""
+        """Return zeros for missing gradients; in strict mode, raise an error for missing and constant gradients."""
         for number, gradient in enumerate(gradients):
             if self.strict and (gradient is None or (self.create_graph and not gradient.requires_grad)):
                 wrong = "is zero" if gradient is None else "is constant, and create_graph=True was given"
                 raise RuntimeError(f"{self.operation}: the derivative with respect to {what} {number} {wrong}, which "
-                                   "strict=True forbids. Leave strict out to get it all the same.")
+                                   "strict=True forbids. Pass strict=False to get it.")
         return tuple(zeros_like(place) if gradient is None else gradient
                      for place, gradient in zip(like, gradients, strict=True))
 
     def vector_times_jacobian(self, v):
-        """``v J``, of the shapes of the inputs."""
+        """Return ``v J``, of the shapes of the inputs."""
         with enable_grad():
             v = self.vector(v, self.outputs, "the outputs")
             return self.zeros_for(_pull(self.outputs, self.places, v, self.create_graph), self.places, "input")
 
     def jacobian_times_vector(self, v):
-        """``J v``, of the shapes of the outputs: the derivative along v of ``u J``, which is linear in u."""
+        """Return ``J v``, of the shapes of the outputs: the derivative along v of ``u J``, which is linear in u."""
         with enable_grad():
             v = self.vector(v, self.places, "the inputs")
             u = tuple(zeros_like(output).requires_grad_() for output in self.outputs)
@@ -130,11 +131,11 @@ class FunctionCall:
             for number, product in enumerate(products):
                 if self.strict and (product is None or not product.requires_grad):
                     raise RuntimeError(f"{self.operation}: the result is independent of input {number}, which "
-                                       "strict=True forbids. Leave strict out to get zeros.")
+                                       "strict=True forbids. Pass strict=False to get zeros.")
             return self.zeros_for(_pull(products, u, v, self.create_graph), self.outputs, "output")
 
     def jacobian(self, vectorize):
-        """Return a Tensor for each output and each input: the rows are the products with the unit vectors."""
+        """Return a Tensor for each output and each input, whose rows are products with unit vectors."""
         return tuple(self.rows(output, number, vectorize) for number, output in enumerate(self.outputs))
 
     def rows(self, output, number, vectorize):
@@ -143,7 +144,7 @@ class FunctionCall:
         shape, count = tuple(output.shape), output.numel()
         if output.dtype.is_complex and not vectorize:
             raise RuntimeError(f"{self.operation}: output {number} is complex (got {output.dtype}, expected a real "
-                               "one). Differentiate its real and imaginary parts, or view_as_real of it.")
+                               "one). Differentiate its real and imaginary parts, or its view_as_real().")
         units = eye(count, dtype=output.dtype).reshape((count, *shape))
         if vectorize and count:
             return self.rows_at_once(output, units)
@@ -155,7 +156,7 @@ class FunctionCall:
         return tuple(entry if self.create_graph else entry.detach() for entry in found)
 
     def rows_at_once(self, output, units):
-        """Return the same by one backward for all unit vectors."""
+        """Return the Jacobians of all outputs by one backward for all unit vectors."""
         with enable_grad():
             found = _pull((output,), self.places, (units,), self.create_graph, True, True)
             found = [zeros(tuple(output.shape) + tuple(place.shape), dtype=place.dtype) if block is None
@@ -184,7 +185,7 @@ class FunctionCall:
                     for block, output in zip(found, self.outputs, strict=True)]
 
     def jacobian_by_columns(self, func, vectorize):
-        """Compute the Jacobian by forward mode, a column per unit vector."""
+        """Compute the Jacobian in forward mode, one column per unit vector."""
         from cygrad import stack
         if vectorize and all(place.numel() and not place.dtype.is_complex for place in self.places):
             return tuple(zip(*[self.columns_at_once(func, place) for place in range(len(self.places))], strict=True))
@@ -205,7 +206,7 @@ class FunctionCall:
         place, found = self.places[number], []
         if place.dtype.is_complex:
             raise RuntimeError(f"{self.operation}: input {number} is complex (got {place.dtype}, expected a real one "
-                               "for forward mode). Differentiate by its real and imaginary parts.")
+                               "for forward mode). Pass its real and imaginary parts as inputs.")
         units = eye(place.numel(), dtype=place.dtype).reshape((place.numel(), *place.shape))
         for unit in range(place.numel()):
             with dual_level(), enable_grad():
@@ -224,5 +225,5 @@ class FunctionCall:
         for place, gradient in enumerate(gradients):
             if self.strict and gradient is None:
                 raise RuntimeError(f"{self.operation}: output {number} of func is independent of input {place}, which "
-                                   "strict=True forbids. Leave strict out to get zeros.")
+                                   "strict=True forbids. Pass strict=False to get zeros.")
         return self.zeros_for(gradients, self.places, "input")

@@ -1,10 +1,9 @@
 """
-Products with Jacobians and Hessians of a Python function, and these matrices themselves.
+Jacobians and Hessians of Python functions, and products with them.
 
-Everything here is backward: a vector times the Jacobian, ``v J``, is what backward computes. It is linear in v, so the
-derivative of ``v J`` with respect to v, applied to another vector, is ``J v``, whatever v: two backward passes instead
-of forward mode. The gradient is a function too, and its Jacobian is the Hessian: `vhp`, `hvp` and `hessian` are `vjp`,
-`jvp` and `jacobian` of the gradient.
+Backward computes the vector-Jacobian product ``v J``. It is linear in v, so a second backward with respect to v
+computes the Jacobian-vector product ``J v`` without forward mode. `vhp`, `hvp` and `hessian` are `vjp`, `jvp` and
+`jacobian` of the gradient.
 """
 
 from cygrad._core.table.docstrings import documented
@@ -15,12 +14,13 @@ __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 # Shared parameter descriptions.
 _PARAMETERS = {
     "inputs": "Tensor or tuple of Tensor\n    The arguments of `func`.",
-    "create_graph": "bool, default False\n    Record the computation, so that the results can be differentiated.",
+    "create_graph": "bool, default False\n    Whether to record the computation, so that the results can be "
+                    "differentiated.",
     "strict": "bool, default False\n"
-              "    Raise an error if a result does not depend on an input, instead of giving zeros.",
+              "    Whether to raise an error if a result does not depend on an input, instead of returning zeros.",
     "v": "Tensor or tuple of Tensor, optional\n"
-         "    The vector, of the shapes of the inputs. May be left out if there is a single element.",
-    "func": "callable\n    Takes Tensors, gives a Tensor or a tuple of Tensors.",
+         "    The vector, of the shapes of the inputs. Optional if there is a single element.",
+    "func": "callable\n    Takes Tensors, returns a Tensor or a tuple of Tensors.",
 }
 
 
@@ -32,7 +32,7 @@ def vjp(func, inputs, v=None, create_graph=False, strict=False):
     Parameters
     ----------
     v : Tensor or tuple of Tensor, optional
-        The vector, of the shapes of the results. May be left out if `func` gives a single element.
+        The vector, of the shapes of the results. Optional if `func` returns a single element.
 
     Returns
     -------
@@ -44,9 +44,9 @@ def vjp(func, inputs, v=None, create_graph=False, strict=False):
     Raises
     ------
     TypeError
-        If inputs, `v` or what `func` gives are not Tensors.
+        If inputs, `v` or results of `func` are not Tensors.
     RuntimeError
-        If `v` does not fit, or for what `strict` forbids.
+        If `v` does not match, or a result violates `strict`.
 
     See Also
     --------
@@ -70,7 +70,7 @@ def jvp(func, inputs, v=None, create_graph=False, strict=False):
     Parameters
     ----------
     func : callable
-        Takes Tensors, gives a Tensor or a tuple of Tensors; differentiable twice.
+        Takes Tensors, returns a Tensor or a tuple of Tensors; twice differentiable.
 
     Returns
     -------
@@ -82,9 +82,9 @@ def jvp(func, inputs, v=None, create_graph=False, strict=False):
     Raises
     ------
     TypeError
-        If inputs, `v` or what `func` gives are not Tensors.
+        If inputs, `v` or results of `func` are not Tensors.
     RuntimeError
-        If `v` does not fit, or for what `strict` forbids.
+        If `v` does not match, or a result violates `strict`.
 
     See Also
     --------
@@ -104,33 +104,32 @@ def jvp(func, inputs, v=None, create_graph=False, strict=False):
 @documented(_PARAMETERS)
 def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, strategy="reverse-mode"):
     """
-    Return the Jacobian of a function: the derivative of each element of its results by each element of its inputs.
+    Return the Jacobian of a function: derivatives of all elements of the results with respect to all of the inputs.
 
     Parameters
     ----------
     create_graph : bool, default False
-        Record the computation, so that the Jacobian can be differentiated.
+        Whether to record the computation, so that the Jacobian can be differentiated.
     vectorize : bool, default False
-        Compute all rows by one backward, under `cygrad.vmap`: for many rows of cheap functions. For a complex result it
-        gives the gradients for the vector 1, and no error: the derivative of a complex number is more than that.
+        Whether to compute all rows by one backward under `cygrad.vmap`; faster for many rows of cheap functions. For
+        complex results it returns the gradients for the vector 1 instead of raising an error.
     strategy : {"reverse-mode", "forward-mode"}, default "reverse-mode"
-        Row by row, or column by column by forward mode, which calls `func` once for each element of the inputs, or for
-        all of them with `vectorize`: better if there are fewer of them than elements of the results.
+        Whether to compute rows, or columns in forward mode, which is faster for fewer elements of inputs than of
+        results. It calls `func` for each element of the inputs, or once with `vectorize`.
 
     Returns
     -------
     Tensor or tuple of Tensor or tuple of tuple of Tensor
-        For one output and one input a Tensor of the shape of the output followed by that of the input. For a tuple of
-        inputs a tuple of these; for a tuple of outputs a tuple for each, so that ``J[i][j]`` belongs to output i and
-        input j.
+        A Tensor of the shape of the output followed by that of the input; for tuples of inputs or outputs a tuple of
+        these. ``J[i][j]`` belongs to output i and input j.
 
     Raises
     ------
     TypeError
-        If inputs or what `func` gives are not Tensors.
+        If inputs or results of `func` are not Tensors.
     RuntimeError
-        For what `strict` forbids, for `strict` with `vectorize`, for complex results without `vectorize`, and for
-        complex inputs in forward mode.
+        If a result violates `strict`; for `strict` with `vectorize`, complex results without `vectorize`, and complex
+        inputs in forward mode.
 
     Examples
     --------
@@ -147,34 +146,34 @@ def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, st
 
 def hessian(func, inputs, create_graph=False, strict=False, vectorize=False, outer_jacobian_strategy="reverse-mode"):
     """
-    Return the Hessian of a function with a one-element result: the second derivatives by each pair of elements.
+    Return the Hessian of a scalar function: the second derivatives with respect to each pair of elements.
 
     Parameters
     ----------
     func : callable
-        Takes Tensors, gives a Tensor with a single element.
+        Takes Tensors, returns a Tensor with a single element.
     inputs : Tensor or tuple of Tensor
         The arguments of `func`.
     create_graph : bool, default False
-        Record the computation, so that the Hessian can be differentiated.
+        Whether to record the computation, so that the Hessian can be differentiated.
     strict : bool, default False
-        Raise an error if the result or its gradient does not depend on an input, instead of giving zeros.
+        Whether to raise an error if the result or its gradient does not depend on an input, instead of returning zeros.
     vectorize : bool, default False
-        Compute all rows by one backward, under `cygrad.vmap`.
+        Whether to compute all rows by one backward under `cygrad.vmap`.
     outer_jacobian_strategy : {"reverse-mode", "forward-mode"}, default "reverse-mode"
-        How the gradient is differentiated: by a second backward, or by forward mode over it.
+        Whether to differentiate the gradient by a second backward or in forward mode.
 
     Returns
     -------
     Tensor or tuple of tuple of Tensor
-        For one input a Tensor of its shape twice; for a tuple of inputs ``H[i][j]`` belongs to inputs i and j.
+        For one input a Tensor of twice its shape; for a tuple of inputs, ``H[i][j]`` belongs to inputs i and j.
 
     Raises
     ------
     TypeError
-        If inputs or what `func` gives are not Tensors.
+        If inputs or results of `func` are not Tensors.
     RuntimeError
-        If `func` gives more than a single element, and for what `strict` forbids.
+        If `func` returns more than a single element, or a result violates `strict`.
 
     Examples
     --------
@@ -194,14 +193,14 @@ def hessian(func, inputs, create_graph=False, strict=False, vectorize=False, out
 @documented(_PARAMETERS)
 def vhp(func, inputs, v=None, create_graph=False, strict=False):
     """
-    Return the result of a function with a one-element result, and a vector times its Hessian.
+    Return the result of a scalar function, and a vector times its Hessian.
 
     Parameters
     ----------
     func : callable
-        Takes Tensors, gives a Tensor with a single element.
+        Takes Tensors, returns a Tensor with a single element.
     strict : bool, default False
-        Raise an error if the result or its gradient does not depend on an input, instead of giving zeros.
+        Whether to raise an error if the result or its gradient does not depend on an input, instead of returning zeros.
 
     Returns
     -------
@@ -213,9 +212,9 @@ def vhp(func, inputs, v=None, create_graph=False, strict=False):
     Raises
     ------
     TypeError
-        If inputs, `v` or what `func` gives are not Tensors.
+        If inputs, `v` or results of `func` are not Tensors.
     RuntimeError
-        If `func` gives more than a single element, `v` does not fit, or for what `strict` forbids.
+        If `func` returns more than a single element, `v` does not match, or a result violates `strict`.
 
     See Also
     --------
@@ -235,14 +234,14 @@ def vhp(func, inputs, v=None, create_graph=False, strict=False):
 @documented(_PARAMETERS)
 def hvp(func, inputs, v=None, create_graph=False, strict=False):
     """
-    Return the result of a function with a one-element result, and its Hessian times a vector.
+    Return the result of a scalar function, and its Hessian times a vector.
 
     Parameters
     ----------
     func : callable
-        Takes Tensors, gives a Tensor with a single element; differentiable three times.
+        Takes Tensors, returns a Tensor with a single element; three times differentiable.
     strict : bool, default False
-        Raise an error if the result or its gradient does not depend on an input, instead of giving zeros.
+        Whether to raise an error if the result or its gradient does not depend on an input, instead of returning zeros.
 
     Returns
     -------
@@ -254,9 +253,9 @@ def hvp(func, inputs, v=None, create_graph=False, strict=False):
     Raises
     ------
     TypeError
-        If inputs, `v` or what `func` gives are not Tensors.
+        If inputs, `v` or results of `func` are not Tensors.
     RuntimeError
-        If `func` gives more than a single element, `v` does not fit, or for what `strict` forbids.
+        If `func` returns more than a single element, `v` does not match, or a result violates `strict`.
 
     See Also
     --------
@@ -274,18 +273,19 @@ def hvp(func, inputs, v=None, create_graph=False, strict=False):
 
 
 def _check_strategy(operation, name, strategy, strict, vectorize):
-    """Check the strategy; rows computed in a batch cannot be checked one by one (`strict`)."""
+    """Check the strategy, and that `strict` is False if it is not supported."""
     if strategy not in ("reverse-mode", "forward-mode"):
         raise ValueError(f'{operation}: {name} is unknown (got {strategy!r}, expected "reverse-mode" or '
                          '"forward-mode").')
     if strict and strategy == "forward-mode":
-        raise RuntimeError(f'{operation}: strict=True and {name}="forward-mode" do not go together. Leave one of them '
-                           "out.")
+        raise RuntimeError(f'{operation}: strict=True and {name}="forward-mode" are mutually exclusive (got '
+                           "both). Omit one of them.")
     if strict and vectorize:
-        raise RuntimeError(f"{operation}: strict=True and vectorize=True do not go together. Leave one of them out.")
+        raise RuntimeError(f"{operation}: strict=True and vectorize=True are mutually exclusive (got both). Omit one "
+                           "of them.")
 
 
 def _matrix(rows, outputs_are_tuple, inputs_are_tuple):
-    """Return tuples of tuples without the levels that the user did not have."""
+    """Return nested tuples without the levels of inputs and outputs that are not tuples."""
     rows = tuple(row if inputs_are_tuple else row[0] for row in rows)
     return rows if outputs_are_tuple else rows[0]

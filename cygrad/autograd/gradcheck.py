@@ -1,8 +1,8 @@
-"""Derivatives compared with finite differences: ``gradcheck`` and, for second derivatives, ``gradgradcheck``.
+"""Comparison of derivatives with finite differences: ``gradcheck`` and, for second derivatives, ``gradgradcheck``.
 
-All tensors are seen as real vectors here. A complex input z = x + iy counts as x and y, a complex output
-w = u + iv as u and v; the gradient of u with respect to z is du/dx + i du/dy, which is what backward gives for the
-vector 1, and that of v what it gives for the vector i. So one comparison serves real and complex functions.
+Tensors are taken as real vectors: a complex input z = x + iy as x and y, a complex output w = u + iv as u and v. The
+gradient of u with respect to z, du/dx + i du/dy, is the result of backward for the vector 1, and that of v the result
+for the vector i.
 """
 
 import numpy as np
@@ -17,7 +17,7 @@ from cygrad.autograd.run import grad
 
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
 
-# Directions of fast mode and gradients of gradgradcheck: the same at each call, from a separate generator.
+# Directions of fast mode and gradients of gradgradcheck come from a separate generator, equal in each call.
 SEED = 2718
 
 
@@ -30,7 +30,7 @@ def gradcheck(func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=T
               check_batched_forward_grad=False, check_forward_ad=False, check_backward_ad=True, fast_mode=False,
               masked=False):
     """
-    Compare the gradients that backward computes with central differences.
+    Compare gradients of backward with central differences.
 
     For each input that requires grad and each output, ``analytical`` from backward and ``numerical`` from
     ``(func(x + eps) - func(x - eps)) / (2 eps)`` must satisfy ``|analytical - numerical| <= atol + rtol |numerical|``.
@@ -39,30 +39,30 @@ def gradcheck(func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=T
     Parameters
     ----------
     func : callable
-        Gives a Tensor or a sequence of Tensors; the same ones for the same inputs.
+        Returns a Tensor or a sequence of Tensors; deterministic.
     inputs : Tensor or sequence
-        Arguments of `func`; compared are those that are Tensors and require grad, of any strides.
+        Arguments of `func`. Gradients of Tensors that require grad are compared.
     eps, atol, rtol : float
-        Step of the differences and tolerances.
+        Step of the differences, and tolerances.
     raise_exception : bool, default True
-        Raise an error that tells what is wrong, or else return False.
+        Whether to raise an error for wrong gradients, or else return False.
     nondet_tol : float, default 0.0
-        By how much two backward passes through one graph may differ.
+        Tolerance of the difference between two backward passes.
     check_undefined_grad : bool, default True
-        Outputs that get no gradient must count as if they got zeros.
+        Whether to check that missing gradients of outputs are treated as zeros.
     check_grad_dtypes : bool, default False
-        Each gradient must have the dtype of its input.
+        Whether to check that each gradient has the dtype of its input.
     check_batched_grad : bool, default False
-        ``grad(..., is_grads_batched=True)`` must agree with one ``grad`` for each vector.
+        Whether to compare ``grad(..., is_grads_batched=True)`` with one ``grad`` for each vector.
     check_forward_ad : bool, default False
-        Check forward mode too, against the same differences.
+        Whether to check forward mode, too.
     check_batched_forward_grad : bool, default False
-        With `check_forward_ad`: tangents under `cygrad.vmap` must agree with single ones.
+        Whether to compare tangents under `cygrad.vmap` with single ones; needs `check_forward_ad`.
     check_backward_ad : bool, default True
-        Check backward mode.
+        Whether to check backward mode.
     fast_mode : bool, default False
-        Compare the Jacobian's product with two random vectors instead of each of its entries: one backward for each
-        output. If they differ, the whole Jacobian is computed for the error.
+        Whether to compare products of the Jacobian with two random vectors instead of all entries, by one backward for
+        each output. The whole Jacobian is computed only for the error message.
     masked : bool, default False
         Inputs may be sparse tensors that lack elements: only the values are compared, as the gradient of a sparse
         tensor has its indices.
@@ -81,7 +81,7 @@ def gradcheck(func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=T
     RuntimeError
         If an input has elements that share memory.
     AssertionError
-        If nothing is to be checked, or shapes or dtypes of the outputs depend on the values of the inputs.
+        If there is nothing to check, or shapes or dtypes of the outputs depend on the values of the inputs.
 
     Examples
     --------
@@ -90,11 +90,11 @@ def gradcheck(func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=T
     True
     """
     if check_batched_forward_grad and not check_forward_ad:
-        raise AssertionError("gradcheck: check_batched_forward_grad is about forward mode (got "
-                             "check_forward_ad=False). Set check_forward_ad=True, or leave it out.")
+        raise AssertionError("gradcheck: check_batched_forward_grad requires check_forward_ad=True (got False). Set "
+                             "check_forward_ad=True, or omit it.")
     if not check_backward_ad and not check_forward_ad:
         raise AssertionError("gradcheck: nothing to check (got check_backward_ad=False and check_forward_ad=False). "
-                         "Leave check_backward_ad out.")
+                         "Omit check_backward_ad.")
     inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
     func, inputs = _of_values(func, inputs, masked)
     checked = _checked_inputs(inputs)
@@ -135,28 +135,28 @@ def gradgradcheck(func, inputs, grad_outputs=None, *, eps=1e-6, atol=1e-5, rtol=
                   check_grad_dtypes=False, check_batched_grad=False, check_fwd_over_rev=False, check_rev_over_rev=True,
                   fast_mode=False, masked=False):
     """
-    Compare the gradients of gradients with central differences of the gradients.
+    Compare second derivatives with central differences of gradients.
 
-    The function that is checked computes, with ``create_graph=True``, the gradients of `func` from its inputs and
-    from gradients of its outputs, and is differentiated with respect to both.
+    Calls `gradcheck` for the function that computes the gradients of `func` from its inputs and the gradients of its
+    outputs, with ``create_graph=True``.
 
     Parameters
     ----------
     func : callable
-        As for `gradcheck`.
+        As in `gradcheck`.
     inputs : Tensor or sequence
-        As for `gradcheck`.
+        As in `gradcheck`.
     grad_outputs : Tensor or sequence of Tensor, optional
         Gradients of the outputs that are differentiable. Default: random ones.
     gen_non_contig_grad_outputs : bool, default False
-        Give the random ones gaps in memory.
+        Whether the random ones are non-contiguous.
     check_fwd_over_rev : bool, default False
-        Forward mode over backward.
+        Whether to check forward mode over backward.
     check_rev_over_rev : bool, default True
-        Backward over backward.
+        Whether to check backward over backward.
     eps, atol, rtol, raise_exception, nondet_tol, check_undefined_grad, check_grad_dtypes, check_batched_grad, \
 fast_mode, masked
-        As for `gradcheck`.
+        As in `gradcheck`.
 
     Returns
     -------
@@ -176,7 +176,7 @@ fast_mode, masked
     """
     if not check_rev_over_rev and not check_fwd_over_rev:
         raise AssertionError("gradgradcheck: nothing to check (got check_rev_over_rev=False and "
-                             "check_fwd_over_rev=False). Leave check_rev_over_rev out.")
+                             "check_fwd_over_rev=False). Omit check_rev_over_rev.")
     func, inputs = _of_values(func, tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,), masked)
     if grad_outputs is None:
         outputs = [output for output in _outputs(func(*inputs)) if output.requires_grad]
@@ -202,7 +202,7 @@ fast_mode, masked
 # ---- inputs and outputs
 
 def _of_values(func, inputs, masked):
-    """Return the function and its inputs, with the values of sparse tensors in place of these."""
+    """Return the function and its inputs, with sparse tensors replaced by their values."""
     sparse = {number: value for number, value in enumerate(inputs)
               if isinstance(value, Tensor) and value.layout is not STRIDED}
     if not sparse:
@@ -227,7 +227,7 @@ def _checked_inputs(inputs):
             continue
         if str(value.dtype).rpartition(".")[2] not in ("float64", "complex128"):
             warn_user(f"gradcheck: input {number} is not of double precision (got {value.dtype}). Differences are "
-                      "hardly exact enough; use float64 or complex128.")
+                      "inaccurate; use float64 or complex128.")
         if any(step == 0 and size > 1 for step, size in zip(value.stride(), value.shape, strict=True)):
             raise RuntimeError(f"gradcheck: elements of input {number} share memory (got strides {value.stride()} for "
                              f"shape {tuple(value.shape)}). Call contiguous() on it first.")
@@ -296,13 +296,13 @@ def _random(like, rng, with_gaps):
 
 
 def _looked_at(func, inputs, numbers):
-    """Return copies of the outputs with these indices as vectors, shapes and dtypes."""
+    """Return the elements (as vectors), shapes and dtypes of the outputs with these indices."""
     outputs = _outputs(func(*inputs))
     return [(_flat(outputs[number]), tuple(outputs[number].shape), outputs[number].dtype) for number in numbers]
 
 
 def _differences(func, inputs, memory, step, eps, numbers):
-    """Compute central differences of the outputs while `memory`, an input's elements, moves by `step`."""
+    """Return central differences of the outputs for a step of `memory`, the elements of an input."""
     original = memory.copy()
     try:
         memory[...] = original + eps * step
@@ -315,7 +315,7 @@ def _differences(func, inputs, memory, step, eps, numbers):
         for what, found, expected in (("shape", shape, other), ("dtype", dtype, kind)):
             if found != expected:
                 raise AssertionError(f"gradcheck: the {what} of output {number} depends on the values of the inputs "
-                                     f"(got {found} and {expected}). Give outputs of one {what}.")
+                                     f"(got {found} and {expected}). Return outputs of constant {what}.")
     after, before = ([values for values, _, _ in part] for part in (after, before))
     return [(late - early) / (2 * eps) for late, early in zip(after, before, strict=True)]
 
@@ -348,7 +348,7 @@ def _check_constant(func, inputs, checked, eps):
 
 
 class _Undefined(Function):
-    """The identity, with an undefined gradient."""
+    """Identity with an undefined gradient."""
 
     @staticmethod
     def forward(ctx, input):
@@ -360,7 +360,7 @@ class _Undefined(Function):
 
 
 class _Check:
-    """One function at one point: the comparisons of `gradcheck`, each raising if it fails."""
+    """Comparisons of `gradcheck` for one function at one point; each raises an error if it fails."""
 
     error = GradcheckError
 
@@ -376,7 +376,7 @@ class _Check:
                 for number, gradient in zip(self.checked, found, strict=True)]
 
     def forward_mode(self, outputs, fast, batched, with_undefined):
-        """Return derivatives along directions of the inputs, by tangents."""
+        """Return derivatives along directions of the inputs, in forward mode."""
         self.like = {number: _array(outputs[number]) for number in self.recorded}
         forward = ForwardCheck(self, _outputs)
 
@@ -411,7 +411,7 @@ class _Check:
                 raise GradcheckError(f"{what} has the wrong dtype (got {gradient.dtype}, expected {place.dtype}).")
             if _array(gradient).any():
                 raise GradcheckError(f"{what} is not linear in the gradients of the outputs (got\n{gradient}\nfor "
-                                     "zeros, expected zeros). Multiply by them in backward.")
+                                     "zeros, expected zeros). Make backward linear in them.")
 
     def jacobians(self, outputs):
         """Compare every entry of every Jacobian."""
@@ -425,7 +425,7 @@ class _Check:
                 self.compare(number, output, analytical, expected.reshape(analytical.shape), self.atol)
 
     def projections(self, outputs, vectors, rng):
-        """Compare one random product with each Jacobian from both sides; all its entries if one is wrong."""
+        """Compare one random product with each Jacobian; compare all its entries if one is wrong."""
         analytical = {output: self.backward(outputs, {output: vectors[output]}) for output in self.recorded}
         for position, number in enumerate(self.checked):
             step = _draw(self.inputs[number], rng)
@@ -434,7 +434,7 @@ class _Check:
                 vector = _flat(vectors[output])
                 expected = np.vdot(vector, difference).real
                 found = np.vdot(analytical[output][position], step).real
-                # Each entry of the Jacobian may be off by atol.
+                # Each entry of the Jacobian can have an error of atol.
                 atol = self.atol * max(np.abs(vector).sum() * np.abs(step).sum(), 1.0)
                 if not abs(found - expected) <= atol + self.rtol * abs(expected):
                     self.jacobians(outputs)
@@ -453,7 +453,7 @@ class _Check:
             f"{numerical[row, column]}). Jacobian mismatch: correct {what}.")
 
     def determinism(self, outputs, pairs, tolerance):
-        """Check that backward gives the same a second time."""
+        """Check that a second backward returns equal gradients."""
         for output, vector in pairs:
             first = self.backward(outputs, {output: vector})
             second = self.backward(outputs, {output: vector})
@@ -462,10 +462,10 @@ class _Check:
                     raise GradcheckError(
                         f"gradcheck: backward is not deterministic: the gradient of input {number} for output {output} "
                         f"differs between two runs (got\n{before}\nand\n{after}\nexpected a difference of at most "
-                        f"{tolerance}). Make backward depend on nothing but its arguments, or raise nondet_tol.")
+                        f"{tolerance}). Let backward depend on its arguments only, or increase nondet_tol.")
 
     def batches(self, outputs, rng):
-        """Check that a batch of vectors gives the same as single vectors."""
+        """Check that results for a batch of vectors equal those for single vectors."""
         for output in self.recorded:
             vectors = [_draw(outputs[output], rng) for _ in range(3)]
             places = [self.inputs[number] for number in self.checked]
@@ -483,31 +483,30 @@ class _Check:
                                          f"wrong (got\n{_array(found)}\nexpected\n{expected}).")
 
     def undefined(self, outputs, vectors):
-        """Check that undefined gradients of outputs count as zeros."""
+        """Check that undefined gradients of outputs are treated as zeros."""
         cut = {number: _Undefined.apply(outputs[number]) for number in self.recorded}
         zeros = {number: from_numpy(np.zeros_like(_array(outputs[number]))) for number in self.recorded}
-        self.compare_undefined(cut, vectors, self.backward(outputs, zeros), "none of the outputs gets")
+        self.compare_undefined(cut, vectors, self.backward(outputs, zeros), "none of the outputs has")
         if len(self.recorded) < 2:
             return
         for output in self.recorded:
             others = {number: vectors[number] for number in self.recorded if number != output}
             for defined in ({output: vectors[output]}, others):
                 expected = self.backward(outputs, {**zeros, **defined})
-                self.compare_undefined(outputs, defined, expected, f"only the outputs {list(defined)} get")
+                self.compare_undefined(outputs, defined, expected, f"only the outputs {list(defined)} have")
 
     def compare_undefined(self, outputs, vectors, expected, which):
-        """Raise if the gradients for some undefined ones differ from those for zeros."""
-        advice = ("gradcheck: undefined gradients are checked too, which some functions do not expect. Pass "
-                  "check_undefined_grad=False to leave that out.")
+        """Raise an error if gradients for undefined gradients of outputs differ from those for zeros."""
+        advice = ("gradcheck: undefined gradients are checked, too. Pass check_undefined_grad=False to skip this.")
         try:
             found = self.backward(outputs, vectors)
         except Exception as error:
             warn_user(advice)
-            raise GradcheckError(f"gradcheck: backward fails if {which} a gradient (got {error!r}). Take missing "
-                                 "gradients for zeros in backward.") from error
+            raise GradcheckError(f"gradcheck: backward fails if {which} a gradient (got {error!r}). Treat missing "
+                                 "gradients as zeros in backward.") from error
         for number, gradient, wanted in zip(self.checked, found, expected, strict=True):
             if not np.allclose(gradient, wanted, self.rtol, self.atol, equal_nan=True):
                 warn_user(advice)
                 raise GradcheckError(f"gradcheck: the gradient of input {number} is wrong if {which} a gradient "
-                                     f"(got\n{gradient}\nexpected, as for zeros,\n{wanted}). Take missing gradients "
-                                     "for zeros in backward.")
+                                     f"(got\n{gradient}\nexpected, as for zeros,\n{wanted}). Treat missing gradients "
+                                     "as zeros in backward.")

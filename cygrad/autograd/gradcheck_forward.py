@@ -7,15 +7,15 @@ from cygrad.autograd.forward_ad import dual_level, make_dual, unpack_dual
 
 
 class ForwardCheck:
-    """One function at one point, differentiated along directions of its inputs."""
+    """Derivatives of one function at one point along directions of its inputs."""
 
     def __init__(self, check, outputs_of):
         self.check = check
-        self.outputs_of = outputs_of        # the outputs that count
+        self.outputs_of = outputs_of        # indices of the compared outputs
 
     def along(self, number, direction):
         """
-        Return the derivative of each output while one input moves in a direction, as flat arrays; zeros where constant.
+        Return the derivative of each output along a direction of one input as flat arrays; zeros if constant.
         """
         zeros = {other: np.zeros_like(self.check.inputs[other].detach().numpy()) for other in self.check.checked}
         return self.pushed({**zeros, number: direction})
@@ -36,7 +36,7 @@ class ForwardCheck:
         return [values.reshape(-1) for values in found]
 
     def batches(self, rng, draw):
-        """Check that a batch of tangents gives the same as single tangents."""
+        """Check that results for a batch of tangents equal those for single tangents."""
         import cygrad
         from cygrad.autograd.gradcheck import GradcheckError
         for number in self.check.checked:
@@ -61,16 +61,15 @@ class ForwardCheck:
                                          f"wrong (got\n{values}\nexpected\n{np.stack(single)}).")
 
     def undefined(self, rng, draw):
-        """Check that missing tangents count as zeros."""
+        """Check that missing tangents are treated as zeros."""
         directions = {number: draw(self.check.inputs[number], rng) for number in self.check.checked}
         nothing = {other: np.zeros_like(direction) for other, direction in directions.items()}
         if len(directions) == 1 and any(tangent.any() for tangent in self.pushed(nothing)):
             raise self.check.error(f"gradcheck: the tangent of an output is not linear in that of input "
-                                   f"{self.check.checked[0]} (got other values than zeros for zeros). Multiply by it "
-                                   "in jvp.")
+                                   f"{self.check.checked[0]} (got nonzero values for zeros). Make jvp linear in it.")
         for number in directions if len(directions) > 1 else ():
             others = {other: direction for other, direction in directions.items() if other != number}
-            # With two inputs, "all others" is the other one.
+            # For two inputs, this equals the case above.
             for defined in ({number: directions[number]}, others)[:len(directions) - 1]:
                 found = self.pushed(defined)
                 for output, tangent, expected in zip(self.check.recorded, found, self.pushed({**nothing, **defined}),
@@ -78,8 +77,8 @@ class ForwardCheck:
                     if not np.allclose(tangent, expected, self.check.rtol, self.check.atol, equal_nan=True):
                         raise self.check.error(
                             f"gradcheck: the tangent of output {output} is wrong if only the inputs {list(defined)} "
-                            f"have one (got\n{tangent}\nexpected, as for zeros,\n{expected}). Take missing tangents "
-                            "for zeros in jvp.")
+                            f"have one (got\n{tangent}\nexpected, as for zeros,\n{expected}). Treat missing tangents "
+                            "as zeros in jvp.")
 
     def jacobians(self, numerical, components):
         """Compare every entry of every Jacobian, column by column."""
@@ -104,7 +103,7 @@ class ForwardCheck:
                 self.check.compare(number, output, analytical, expected, self.check.atol, "the jvp rule")
 
     def projections(self, numerical, components, rng, draw, differences):
-        """Compare one random product with each Jacobian; all its entries if one is wrong."""
+        """Compare one random product with each Jacobian; compare all its entries if one is wrong."""
         for number in self.check.checked:
             step = draw(self.check.inputs[number], rng)
             moved = differences(number, step)

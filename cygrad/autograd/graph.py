@@ -1,4 +1,4 @@
-"""The recorded graph: its nodes, its edges, and where gradients arrive."""
+"""Nodes and edges of the recorded graph, and hooks."""
 
 from cygrad._core.engine.plan import queue_callback
 from cygrad._core.graph.edges import GradientEdge, get_gradient_edge

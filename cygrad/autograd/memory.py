@@ -1,4 +1,4 @@
-"""Memory that a graph saves for backward, by operation."""
+"""Report of the memory that a graph saves for backward."""
 
 
 from cygrad._core.engine.plan import order
@@ -13,16 +13,16 @@ HEADINGS = ("operation", "nodes", "bytes", "of leaves")
 
 class NodeMemory:
     """
-    What one node saves.
+    Memory that one node saves.
 
     Attributes
     ----------
     node : Node
     nbytes : int
-        Bytes of the storages that are counted here. One that several nodes keep is counted at the node which backward
-        runs last, as it is freed there.
+        Bytes of its storages. A storage that is saved by several nodes is counted at the one that backward runs last,
+        which frees it.
     leaf_nbytes : int
-        The part of them that belongs to leaves of the graph, so is there anyway.
+        Bytes of storages of leaves among them, which exist without the graph.
     """
 
     __slots__ = ("leaf_nbytes", "nbytes", "node")
@@ -38,7 +38,7 @@ class NodeMemory:
 
 class MemoryReport:
     """
-    The memory that a graph saves, by node and by operation; printed as a table.
+    Report of the memory that a graph saves, by node and by operation; printed as a table.
 
     Attributes
     ----------
@@ -47,9 +47,9 @@ class MemoryReport:
     nbytes : int
         Bytes of all storages, each counted once.
     leaf_nbytes : int
-        The part of them that belongs to leaves of the graph, so is there anyway.
+        Bytes of storages of leaves among them, which exist without the graph.
     by_name : dict
-        From the name of an operation to (number of nodes, bytes, bytes of leaves), the largest first.
+        Name of an operation -> (number of nodes, bytes, bytes of leaves), in descending order.
     """
 
     def __init__(self, nodes):
@@ -86,8 +86,8 @@ def memory_report(root):
     """
     Report how much memory the graph of a result saves for backward, by operation.
 
-    Counted are the storages of saved tensors, whole and each once, however many nodes keep it or a view of it. What
-    saved-tensor hooks have packed away, and what custom functions keep as attributes, is not seen.
+    Counts the whole storage of each saved tensor, once for all nodes and views. Values packed by saved-tensor hooks and
+    attributes of custom functions are not counted.
 
     Parameters
     ----------

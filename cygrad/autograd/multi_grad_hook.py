@@ -10,7 +10,7 @@ __all__ = ["register_multi_grad_hook"]
 
 
 class MultiHandle:
-    """The handle of a hook for several tensors: removes it from all of them."""
+    """Handle that removes a hook from several tensors."""
 
     def __init__(self, handles):
         self.handles = tuple(handles)
@@ -28,18 +28,18 @@ class MultiHandle:
 
 
 class Place:
-    """The edge of a tensor's gradient, without keeping tensor or graph alive."""
+    """Weak reference to the edge of a tensor's gradient."""
 
     __slots__ = ("is_leaf", "reference")
 
     def __init__(self, tensor):
-        # The node of a leaf comes and goes with its graphs; that of another tensor is the one that the hook is
+        # The node of a leaf depends on its graphs; that of another tensor is the one that the hook is
         # registered on, whatever happens to the tensor later.
         self.is_leaf = tensor.grad_fn is None
         self.reference = weakref.ref(tensor if self.is_leaf else get_gradient_edge(tensor).node)
 
     def reached(self):
-        """Does the running backward compute this gradient?"""
+        """Return whether the running backward computes this gradient."""
         found = self.reference()
         if found is not None and self.is_leaf:
             found = get_gradient_edge(found).node if found.requires_grad else None
@@ -47,7 +47,7 @@ class Place:
 
 
 class Gathering:
-    """The gradients that one backward has computed so far."""
+    """Gradients that one backward has computed so far."""
 
     __slots__ = ("gradients", "missing")
 
@@ -96,20 +96,20 @@ def register_multi_grad_hook(tensors, fn, *, mode="all"):
     tensors : sequence of Tensor
         With ``mode="all"`` each must require grad.
     fn : callable
-        With ``mode="all"`` it is called as ``fn(grads)`` when the last of the gradients is there: a list with one for
-        each tensor, None for those that this backward does not reach or need. With ``mode="any"`` it is called as
-        ``fn(grad)`` with the first gradient. What it returns is ignored; it must not change gradients in place.
+        With ``mode="all"``, called as ``fn(grads)`` after the last gradient is computed, with a list of one for each
+        tensor, or None if this backward does not compute it. With ``mode="any"``, called as ``fn(grad)`` with the first
+        gradient. The result is ignored. It must not modify gradients in place.
     mode : {"all", "any"}, default "all"
 
     Returns
     -------
     handle
-        Its ``remove()`` takes the hook away; as a context manager it does so on exit.
+        Its ``remove()`` removes the hook; as a context manager, it does so on exit.
 
     Raises
     ------
     ValueError
-        For another mode.
+        If `mode` is unknown.
     RuntimeError
         If a tensor does not require grad (``mode="all"``).
 

@@ -1,4 +1,4 @@
-"""The order in which backward will run the graph."""
+"""Execution order of backward."""
 
 from cygrad._core.engine.plan import order
 from cygrad._core.graph.edges import GradientEdge, get_gradient_edge
@@ -9,7 +9,7 @@ __all__ = ["backward_order"]
 
 
 def nodes_of(operation, places):
-    """Return the nodes where backward starts from Tensor, GradientEdge, Node, or a list or tuple of them."""
+    """Return the root nodes of a Tensor, GradientEdge, Node, or a list or tuple of them."""
     if isinstance(places, GradientEdge) or not isinstance(places, (list, tuple)):
         places = (places,)
     return [_node_of(operation, place) for place in places]
@@ -27,18 +27,18 @@ def _node_of(operation, place):
 
 def backward_order(root, inputs=None):
     """
-    Return the nodes that backward would run, in execution order.
+    Return the nodes that backward runs, in execution order.
 
-    That is: by decreasing sequence number, each leaf's AccumulateGrad right after the last node that sends it a
-    gradient. Python code in backward (hooks, custom functions, unpacking) runs in exactly this order, with any number
-    of threads; native nodes between may run at the same time.
+    Nodes are in the order of decreasing sequence numbers, with the AccumulateGrad of each leaf after the last node that
+    sends it a gradient. Python code in backward (hooks, custom functions, unpacking) runs in exactly this order; native
+    nodes can run in parallel.
 
     Parameters
     ----------
     root : Tensor, GradientEdge, Node, or a list or tuple of them
-        Where backward would start.
+        Roots of backward.
     inputs : the same, optional
-        As for ``backward(inputs=...)``: only what leads there.
+        As in ``backward(inputs=...)``: only nodes on paths to these.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""State of hooks for the length of one backward."""
+"""State of hooks during one backward."""
 
 import threading
 
@@ -9,10 +9,10 @@ __all__ = ["PerBackward"]
 
 class PerBackward(threading.local):
     """
-    A value for each running backward.
+    A separate value for each running backward.
 
-    Hooks of one backward all run on the thread that called it, so every thread has its own values and none needs a
-    lock. The next backward discards what an aborted one left.
+    All hooks of a backward run in the calling thread, so values are thread-local and need no lock. The next backward
+    discards values of an aborted one.
 
     Examples
     --------
@@ -30,7 +30,7 @@ class PerBackward(threading.local):
         return self.values.get(calls[0], default) if calls else default
 
     def set(self, value):
-        """Set it; no effect outside of backward."""
+        """Set the value of the innermost backward; no effect outside of backward."""
         calls = running()
         if calls:
             for call in self.values.keys() - set(calls):

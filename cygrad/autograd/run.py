@@ -1,4 +1,4 @@
-"""backward() and grad(): conversion of their arguments for the engine."""
+"""The functions backward() and grad()."""
 
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def _sequence(value):
-    """Return a tuple of what may also be given alone."""
+    """Return a sequence or a single value as a tuple."""
     if isinstance(value, (Tensor, GradientEdge)):
         return (value,)
     return tuple(value)
@@ -38,22 +38,22 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
     Parameters
     ----------
     tensors : Tensor, GradientEdge or sequence of them
-        Where to start: the outputs.
+        Outputs to differentiate.
     grad_tensors : Tensor or sequence of Tensor or None, optional
         The vector of the vector-Jacobian product for each output, of its shape and dtype. Scalars need none.
     retain_graph : bool, optional
-        Keep what the graph has saved, for another backward. Default: the value of `create_graph`.
+        Whether to keep saved tensors for another backward. Default: the value of `create_graph`.
     create_graph : bool, default False
-        Record the computation of the gradients, so that they can be differentiated again.
+        Whether to record the computation of the gradients, so that they can be differentiated.
     inputs : Tensor, GradientEdge or sequence of them, optional
-        Accumulate into these only, and run only what leads to them. Default: all leaves.
+        Tensors whose gradients are accumulated; only nodes on paths to them run. Default: all leaves.
     grad_variables : optional
-        What `grad_tensors` was called once.
+        Deprecated name of `grad_tensors`.
 
     Raises
     ------
     RuntimeError
-        If an output does not require grad, a non-scalar has no gradient, shapes differ, or the graph is freed.
+        If an output does not require grad, a non-scalar output has no gradient, shapes differ, or the graph is freed.
 
     Examples
     --------
@@ -64,7 +64,7 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
     """
     if grad_variables is not None:
         if grad_tensors is not None:
-            raise RuntimeError("backward: grad_tensors and grad_variables are one argument (got both). Pass "
+            raise RuntimeError("backward: grad_tensors and grad_variables are mutually exclusive (got both). Pass "
                                "grad_tensors only.")
         warn_user("backward: grad_variables is deprecated; use grad_tensors.", FutureWarning)
         grad_tensors = grad_variables
@@ -88,24 +88,24 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
     Parameters
     ----------
     outputs : Tensor, GradientEdge or sequence of them
-        What is differentiated.
+        Tensors to differentiate.
     inputs : Tensor, GradientEdge, sequence or dict of them
-        With respect to what.
+        Tensors to differentiate with respect to.
     grad_outputs : Tensor or sequence of Tensor or None, optional
         The vector of the vector-Jacobian product for each output. Scalars need none.
     retain_graph : bool, optional
-        Keep what the graph has saved. Default: the value of `create_graph`.
+        Whether to keep saved tensors for another backward. Default: the value of `create_graph`.
     create_graph : bool, default False
-        Record the computation, for gradients of higher order.
+        Whether to record the computation, for higher-order gradients.
     only_inputs : bool, default True
-        Accepted for programs that pass it; gradients of other leaves are not touched in any case.
+        Accepted and ignored; gradients of other leaves are never accumulated.
     allow_unused : bool, optional
-        Give None for inputs that the outputs do not depend on, instead of an error. Default: the value of
-        `materialize_grads`.
+        Whether to return None for inputs that the outputs do not depend on, instead of raising an error. Default: the
+        value of `materialize_grads`.
     is_grads_batched : bool, default False
-        The first dimension of each of `grad_outputs` counts vectors: one vector-Jacobian product for each, stacked.
+        Whether the first dimension of each of `grad_outputs` is a batch of vectors; results are stacked.
     materialize_grads : bool, default False
-        Give zeros instead of None for unused inputs.
+        Whether to return zeros instead of None for unused inputs.
 
     Returns
     -------
@@ -115,7 +115,7 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
     Raises
     ------
     RuntimeError
-        As `backward`, and for unused inputs.
+        As in `backward`, and for unused inputs.
 
     Examples
     --------
@@ -130,8 +130,8 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
     if allow_unused is None:
         allow_unused = materialize_grads
     elif materialize_grads and not allow_unused:
-        raise ValueError("grad: materialize_grads=True means that unused inputs are allowed (got allow_unused=False). "
-                         "Leave allow_unused out.")
+        raise ValueError("grad: materialize_grads=True requires that unused inputs are allowed (got "
+                         "allow_unused=False). Omit allow_unused.")
     keep = bool(create_graph if retain_graph is None else retain_graph)
     if any(type(output) is not Tensor and hasattr(output, "_entries") for output in outputs):
         import cygrad
@@ -153,7 +153,7 @@ def _zeros(place, recorded):
     from cygrad import zeros_like
     if not isinstance(place, Tensor):
         raise RuntimeError("grad: materialize_grads cannot be used when the given input is a GradientEdge that is not "
-                           "used (got one, expected a Tensor, whose shape is known). Use allow_unused=True.")
+                           "used (got one, expected a Tensor). Use allow_unused=True.")
     return zeros_like(place, requires_grad=recorded)
 
 
@@ -162,11 +162,11 @@ def _batched(outputs, inputs, grad_outputs, keep, create_graph, allow_unused):
     from cygrad import vmap
     gradients = _gradients("grad", outputs, grad_outputs)
     if any(gradient is None for gradient in gradients):
-        raise RuntimeError("grad: is_grads_batched=True needs a batch of gradients for every output (got None).")
+        raise RuntimeError("grad: is_grads_batched=True requires a batch of gradients for every output (got None).")
     sizes = {gradient.shape[0] if gradient.ndim else None for gradient in gradients}
     if len(sizes) != 1 or None in sizes:
-        raise RuntimeError(f"grad: with is_grads_batched=True all grad_outputs need one first dimension of the same "
-                           f"size (got {[tuple(gradient.shape) for gradient in gradients]}).")
+        raise RuntimeError(f"grad: with is_grads_batched=True the first dimension of all grad_outputs must have the "
+                           f"same size (got {[tuple(gradient.shape) for gradient in gradients]}).")
     reached = []
 
     def pull(*vectors):

@@ -1,4 +1,4 @@
-"""Hooks for saved tensors in a block: for all of them, on the CPU, or none."""
+"""Context managers that set hooks for saved tensors."""
 
 import contextlib
 import weakref
@@ -11,17 +11,16 @@ __all__ = ["allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks", "sa
 
 class saved_tensors_hooks(Restoring):
     """
-    Apply a pair of hooks to the tensors that are saved in the block, in this thread.
+    Apply a pair of hooks to the tensors that are saved within the block, in this thread.
 
-    The innermost pair wins where blocks are nested. The hooks stay with what was saved inside: unpack may be called
-    long after the block.
+    The innermost pair of nested blocks applies. unpack_hook can be called after the end of the block.
 
     Parameters
     ----------
     pack_hook : callable
-        Called once for each tensor that is saved, without recording; what it returns is kept in the tensor's place.
+        Called once for each saved tensor, without recording; the result is saved instead of the tensor.
     unpack_hook : callable
-        Called with that each time the tensor is needed; must return a tensor of the same content.
+        Called with that result each time the tensor is needed; must return a tensor with the same values.
 
     Examples
     --------
@@ -45,12 +44,12 @@ class saved_tensors_hooks(Restoring):
 
 class save_on_cpu(saved_tensors_hooks):
     """
-    Save copies in the block: saved tensors stay valid even if the tensor is modified in place later.
+    Save copies within the block, so that later in-place operations do not affect backward.
 
     Parameters
     ----------
     pin_memory : bool, default False
-        Accepted for programs that pass it; all memory is the CPU's.
+        Accepted and ignored.
     device_type : str, default "cpu"
         Likewise.
 
@@ -72,14 +71,14 @@ class save_on_cpu(saved_tensors_hooks):
 @contextlib.contextmanager
 def disable_saved_tensors_hooks(error_message):
     """
-    Raise if hooks for saved tensors are set in the block, in this thread.
+    Raise an error if hooks for saved tensors are set within the block, in this thread.
 
-    A context manager and a decorator.
+    Usable as context manager and decorator.
 
     Parameters
     ----------
     error_message : str
-        Message of the RuntimeError; it is raised immediately if hooks are active already.
+        Message of the RuntimeError; raised immediately if hooks are active.
 
     Examples
     --------
@@ -111,31 +110,30 @@ class Mutations:
     """Tensors saved in a block of `allow_mutation_on_saved_tensors`, by memory."""
 
     def __init__(self):
-        self.keepers = {}            # identity of a memory -> metadata of a tensor in it -> its keeper
+        self.keepers = {}            # id of a memory -> metadata of a tensor in it -> its keeper
         self.cloned = weakref.WeakSet()
         self.open = True
 
     def pack(self, tensor):
-        """Keep a tensor, without a copy for now."""
+        """Keep a tensor, without a copy yet."""
         memory, version = memory_of(tensor)
         looks = (version, tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.dtype)
         keepers = self.keepers.setdefault(memory, weakref.WeakValueDictionary())
         keeper = keepers.get(looks)
-        if keeper is None:           # one for a tensor that is saved several times: it is copied once
+        if keeper is None:           # shared by all saves of a tensor, to copy it once
             keeper = keepers[looks] = Keeper(tensor)
         return keeper
 
     def unpack(self, keeper):
-        """Return the tensor as it was."""
+        """Return the tensor with its saved values."""
         if not self.open:
-            raise AssertionError("allow_mutation_on_saved_tensors: backward through what was recorded in the block has "
-                                 "to run in it, as the copies go with it (got a call outside of it). Call backward "
-                                 "inside.")
+            raise AssertionError("allow_mutation_on_saved_tensors: backward must run within the block in which the "
+                                 "graph was recorded (got a call after it). Call backward inside.")
         if memory_of(keeper.tensor)[1] != keeper.version:
             raise RuntimeError("allow_mutation_on_saved_tensors: a saved tensor was modified in place outside the "
                                "block "
                                f"(got version {memory_of(keeper.tensor)[1]}, expected {keeper.version}). Modify it "
-                               f"inside.")
+                               "inside of the block.")
         return keeper.tensor
 
     def before_change(self, memory):
@@ -146,7 +144,7 @@ class Mutations:
             self.cloned.add(keeper)
 
     def clear(self):
-        """Drop everything, copies included."""
+        """Free all tensors and copies."""
         self.open = False
         for keeper in self.cloned:
             keeper.tensor = None
@@ -159,8 +157,8 @@ def allow_mutation_on_saved_tensors():
     """
     Allow in-place operations on saved tensors within the block, in this thread.
 
-    A copy is made at the first change, and only then; backward computes with the values that were saved. It has to run
-    within the block, at whose end the copies go.
+    Saved tensors are copied before their first modification. backward must run within the block, which frees the copies
+    at its end.
 
     Examples
     --------
@@ -183,5 +181,5 @@ def allow_mutation_on_saved_tensors():
         with saved_tensors_hooks(mutations.pack, mutations.unpack):
             yield mutations
     finally:
-        set_guard(former)             # of a trace, which hooks for saved tensors have ended
+        set_guard(former)             # ends a trace, like other hooks for saved tensors
         mutations.clear()

@@ -8,7 +8,7 @@ __all__ = ["Variable"]
 
 
 class _Engine:
-    """The engine under PyTorch's name."""
+    """Engine under PyTorch's name."""
 
     queue_callback = staticmethod(queue_callback)
 
@@ -24,14 +24,14 @@ class Variable(metaclass=_VariableMeta):
     """
     Return a Tensor over the same memory, outside the graph.
 
-    Tensors have done by themselves what variables were for, for a long time; the name is kept for old programs.
+    Kept for old programs: Tensors record the graph without it.
 
     Parameters
     ----------
     data : Tensor
     requires_grad : bool, default False
     volatile : object, optional
-        Warned of and ignored, as in PyTorch. Use ``no_grad()``.
+        Ignored with a warning. Use ``no_grad()``.
 
     Returns
     -------
@@ -52,5 +52,5 @@ class Variable(metaclass=_VariableMeta):
         if volatile is not None:
             warn_user("Variable: volatile was removed and is ignored. Use no_grad().")
         if not isinstance(data, Tensor):
-            raise TypeError(f"Variable: data has to be a Tensor (got {type(data).__name__}). Make one with tensor().")
+            raise TypeError(f"Variable: data must be a Tensor (got {type(data).__name__}). Create one with tensor().")
         return data.data.requires_grad_(requires_grad)

@@ -1,4 +1,4 @@
-"""The second derivative of piecewise linear operators, as a node."""
+"""Node for the second derivatives of piecewise linear operators."""
 
 from cygrad.autograd.function import Function
 
@@ -6,7 +6,7 @@ __all__ = ["ArgumentZeros"]
 
 
 class ArgumentZeros(Function):
-    """Passes a gradient through; in backward, the arguments that it does not depend on get zeros."""
+    """Identity of the gradient; in backward, the other arguments get zeros."""
 
     @staticmethod
     def forward(ctx, gradient, *arguments):

@@ -123,7 +123,7 @@ def flex_attention(query, key, value, score_mod=None, block_mask=None, scale=Non
     return_lse : bool
         Whether to return the logsumexp too.
     kernel_options : optional
-        Without effect.
+        Ignored.
     return_aux : AuxRequest, optional
         Return the logsumexp and the largest scores as an `AuxOutput`.
     """

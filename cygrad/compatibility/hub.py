@@ -79,7 +79,7 @@ def load(repo_or_dir, model, *args, source="github", trust_repo=None, force_relo
         For the function.
     source : {"github", "local"}
     trust_repo, force_reload, verbose, skip_validation : optional
-        Without effect.
+        Ignored.
 
     Raises
     ------
@@ -122,7 +122,7 @@ def load_state_dict_from_url(url, model_dir=None, map_location=None, progress=Tr
     file_name : str, optional
         Default: the last part of the address.
     progress, check_hash : optional
-        Without effect.
+        Ignored.
     """
     parts = urlparse(url)
     name = file_name or os.path.basename(parts.path)

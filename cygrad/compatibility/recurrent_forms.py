@@ -48,7 +48,7 @@ def segment_reduce(data, reduce, *, lengths=None, indices=None, offsets=None, ax
         Lengths of the segments, or their starts and the end of the last one: one of the two. Dimensions before the last
         one are those of `data` before `axis`.
     indices, unsafe : optional
-        Without effect.
+        Ignored.
     axis : int
     initial : float, optional
         Initial value of each segment.

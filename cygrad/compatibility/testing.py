@@ -110,7 +110,7 @@ def make_tensor(*shape, dtype, device=None, low=None, high=None, requires_grad=F
     exclude_zero : bool, default False
         Whether to replace zeros by the smallest normal number or 1.
     device, memory_format : optional
-        Without effect.
+        Ignored.
 
     Examples
     --------

@@ -1,5 +1,5 @@
 """
-Public functions composed of operators of the table.
+Public functions composed of operators.
 
 `FUNCTIONS` are for the package's namespace, `METHODS` and `PROPERTIES` for the Tensor type; they take precedence over
 operators of the same name.
@@ -42,7 +42,7 @@ __all__ = ["FUNCTIONS", "METHODS", "PROPERTIES"]
 _MODULES = (arithmetic, calculus, contraction, counting, diagonals, distances, dtypes, flips, float_parts, gamma,
             geometry, grids, indexing, log_sums, predicates, products, recurrent, reductions, rounding, scattering,
             searching, shapes, stacking, statistics, windows)
-# Pickles of version 0.1 name functions by these modules.
+# Pickles of version 0.1 name these modules.
 sys.modules.update({f"{__name__}.{former}": module for former, module in {
     "differences": calculus, "numbers": float_parts, "placing": indexing, "questions": predicates, "turning": flips,
 }.items()})
@@ -56,7 +56,7 @@ FUNCTIONS |= {"fill_": fill_, "index_put": index_put, "zero_": zero_}
 
 
 def _methods(module):
-    """Return what a module adds to Tensor: functions by name, or under the names of a dict."""
+    """Return the methods that a module adds to Tensor by name."""
     found = getattr(module, "METHODS", ())
     return found if isinstance(found, dict) else {name: getattr(module, name) for name in found}
 

@@ -1,4 +1,4 @@
-"""Element-wise functions whose arguments choose between operators of the table."""
+"""Element-wise functions that select an operator by their arguments."""
 
 import numpy as np
 
@@ -16,8 +16,9 @@ __all__ = ["add", "add_", "allclose", "clamp", "clamp_", "clip", "clip_", "div",
 
 # Shared parameter descriptions.
 _PARAMETERS = {
-    "input": "Tensor\n    Changed.",
-    "alpha": "number, default 1\n    Of a kind that the result has: no bool for numbers, no fraction for integers.",
+    "input": "Tensor\n    Modified in place.",
+    "alpha": "number, default 1\n    Of a category not higher than the result: no bool for numbers, no float for "
+             "integers.",
 }
 _RETURNED = "Tensor\n    `input` itself."
 
@@ -44,13 +45,13 @@ def div(input, other, *, rounding_mode=None, out=None):
     input, other : Tensor or number
         Broadcast against each other.
     rounding_mode : {None, "trunc", "floor"}, optional
-        None: true division, floating for integers too. Otherwise quotients are rounded toward zero or
-        down, and integers stay integers.
+        None is true division, floating point for integers too. "trunc" rounds quotients toward zero, "floor" down; both
+        keep integer dtypes.
 
     Raises
     ------
     RuntimeError
-        If there is no such rounding mode.
+        If `rounding_mode` is unknown.
 
     Examples
     --------
@@ -97,17 +98,17 @@ def _check_alpha(name, input, other, alpha):
     """Return the category of the result, which must hold alpha."""
     kind, result = _kind(alpha), max(_kind(input), _kind(other))
     if kind > max(result, 1) or (kind == 0 and result):
-        raise RuntimeError(f"{name}: alpha does not fit the result (got {alpha!r}, which is {KINDS[kind]}, for "
-                           f"values that are {KINDS[result]}). Convert alpha or a tensor first.")
+        raise RuntimeError(f"{name}: alpha must not be of a higher category than the result (got {alpha!r}, which is "
+                           f"{KINDS[kind]}, expected {KINDS[result]}). Convert alpha or a tensor first.")
     return result
 
 
 def _scaled(name, form, input, other, alpha, out=None):
-    """Compute `add`, `sub` and their in-place forms: one pass over memory with or without the factor."""
+    """Compute `add`, `sub` and their in-place forms in one pass over memory."""
     options = {} if out is None else {"out": out}
     if type(alpha) is int and alpha == 1:
         return getattr(operators, name + form)(input, other, **options)
-    if _check_alpha(name, input, other, alpha) == 0:                # a mask is used as a whole or not at all
+    if _check_alpha(name, input, other, alpha) == 0:                # for bool, alpha selects or drops `other`
         part = other if alpha else operators.logical_and(other, False) if isinstance(other, Tensor) else False
         return getattr(operators, name + form)(input, part, **options)
     return getattr(operators, f"{name}_scaled{form}")(input, other, alpha=alpha, **options)
@@ -221,7 +222,7 @@ def pow(input, exponent, *, out=None):
     Raises
     ------
     RuntimeError
-        For integers to negative integer powers.
+        If integers are raised to negative integer powers.
 
     Examples
     --------
@@ -259,7 +260,7 @@ def pow_(input, exponent):
 
 
 def _clamp_form(min, max):
-    """Return the operator for the given bounds, and its arguments."""
+    """Return the name of the operator for the given bounds, and its arguments."""
     if min is None and max is None:
         raise RuntimeError("clamp: at least one of 'min' and 'max' must be given (got None and None).")
     if max is None:
@@ -277,19 +278,19 @@ def clamp(input, min=None, max=None, *, out=None):
     input : Tensor
         Real.
     min, max : Tensor or number, optional
-        At least one. `max` wins where the bounds cross.
+        At least one. The result is `max` where ``min > max``.
     out : Tensor, optional
-        Written to instead.
+        Tensor that the result is written to.
 
     Returns
     -------
     Tensor
-        nan stays nan. The derivative at a bound is 1.
+        nan stays nan. Derivative 1 at a bound.
 
     Raises
     ------
     RuntimeError
-        If there is no bound.
+        If both bounds are None.
 
     Examples
     --------
@@ -330,12 +331,12 @@ def gelu(input, *, approximate="none"):
     ----------
     input : Tensor
     approximate : {"none", "tanh"}, optional
-        The distribution function itself, or its approximation by tanh.
+        "tanh" approximates the distribution function.
 
     Raises
     ------
     RuntimeError
-        If there is no such approximation.
+        If `approximate` is unknown.
 
     Examples
     --------
@@ -359,16 +360,16 @@ def isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
     Parameters
     ----------
     input, other : Tensor
-        Of one dtype; broadcast against each other.
+        Of the same dtype; broadcast against each other.
     rtol, atol : float, optional
         Not negative.
     equal_nan : bool, default False
-        Whether nan counts as close to nan.
+        Whether nan is close to nan.
 
     Returns
     -------
     Tensor
-        Of bool.
+        Bool.
 
     Raises
     ------
@@ -398,11 +399,11 @@ def allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
     Parameters
     ----------
     input, other : Tensor
-        Of one dtype; broadcast against each other.
+        Of the same dtype; broadcast against each other.
     rtol, atol : float, optional
         Not negative.
     equal_nan : bool, default False
-        Whether nan counts as close to nan.
+        Whether nan is close to nan.
 
     Returns
     -------

@@ -9,7 +9,7 @@ METHODS = ["diff"]
 
 
 def _wrapped(operation, input, dim):
-    """Return the dimension counted from the front."""
+    """Return the dimension as a nonnegative number."""
     if not -input.ndim <= dim < input.ndim:
         raise IndexError(f"{operation}: dimension out of range (got {dim}, expected to be in [{-input.ndim}, "
                          f"{input.ndim - 1}]).")
@@ -27,14 +27,14 @@ def diff(input, n=1, dim=-1, prepend=None, append=None, *, out=None):
     Parameters
     ----------
     input : Tensor
-        Of at least one dimension. Of bools the result is whether neighbors differ.
+        Of at least one dimension. For bool, the result is whether neighbors differ.
     n : int, default 1
-        How often differences are taken.
+        Number of times that differences are taken.
     dim : int, default -1
     prepend, append : Tensor, optional
-        Joined to the ends of `input` first.
+        Concatenated to `input` along `dim` first.
     out : Tensor, optional
-        Written to instead.
+        Tensor that the result is written to.
 
     Returns
     -------
@@ -72,15 +72,15 @@ def diff(input, n=1, dim=-1, prepend=None, append=None, *, out=None):
 def _steps(operation, spacing, input, dims):
     """Return the spacing or the coordinates along each dimension."""
     if isinstance(spacing, Tensor):
-        raise RuntimeError(f"{operation}: coordinates are given as a sequence of Tensors, one for each dimension.")
+        raise RuntimeError(f"{operation}: spacing must be a number or a sequence of numbers or Tensors (got a Tensor).")
     if not isinstance(spacing, (list, tuple)):
         return [spacing] * len(dims)
     if len(spacing) != len(dims):
-        raise RuntimeError(f"{operation}: as many spacings as dimensions are needed (got {len(spacing)} and "
+        raise RuntimeError(f"{operation}: expected one spacing for each dimension (got {len(spacing)} and "
                            f"{len(dims)}).")
     for step, dim in zip(spacing, dims, strict=True):
         if isinstance(step, Tensor) and tuple(step.shape) != (input.shape[dim],):
-            raise RuntimeError(f"{operation}: coordinates must be as many as elements along their dimension (got shape "
+            raise RuntimeError(f"{operation}: expected one coordinate for each element along the dimension (got shape "
                                f"{tuple(step.shape)}, expected ({input.shape[dim]},)).")
     return list(spacing)
 
@@ -91,7 +91,7 @@ def _along(vector, input, dim):
 
 
 def _edges(input, dim, left, right, order):
-    """Return the derivatives at both ends, with the spacing there."""
+    """Return the one-sided derivatives at both ends."""
     first, last = _part(input, dim, 0, order + 1), _part(input, dim, -order - 1, None)
     one = lambda x, k: _part(x, dim, k, k + 1)  # noqa: E731
     if order == 1:
@@ -106,7 +106,7 @@ def _edges(input, dim, left, right, order):
 
 
 def _gradient_along(input, dim, step, order):
-    """Return second-order differences inside, of the given order at the ends."""
+    """Return second-order central differences, and differences of order `order` at the ends."""
     size = input.shape[dim]
     if isinstance(step, Tensor):
         steps = operators.sub(_part(step, 0, 1, None), _part(step, 0, None, -1))
@@ -127,14 +127,14 @@ def _gradient_along(input, dim, step, order):
 
 
 def gradient(input, *, spacing=1, dim=None, edge_order=1):
-    """Differentiate sampled values numerically, by central differences.
+    """Estimate the gradient of sampled values by central differences.
 
     Parameters
     ----------
     input : Tensor
         Samples of a function.
     spacing : number, or sequence of number or Tensor, default 1
-        The step between samples; for each dimension its step, or the coordinates of the samples.
+        Step between samples; or for each dimension its step or the coordinates of the samples.
     dim : int or sequence of int, optional
         All dimensions by default.
     edge_order : {1, 2}, default 1
@@ -148,11 +148,11 @@ def gradient(input, *, spacing=1, dim=None, edge_order=1):
     Raises
     ------
     RuntimeError
-        If a dimension has not more than `edge_order` elements.
+        If a dimension has `edge_order` elements or less.
 
     Notes
     -----
-    The differences are exact for parabolas inside, and at the ends for polynomials up to `edge_order` (Fornberg,
+    Differences are exact for polynomials of degree 2, and of degree `edge_order` at the ends (Fornberg,
     "Generation of finite difference formulas on arbitrarily spaced grids", 1988).
 
     Examples
@@ -164,15 +164,15 @@ def gradient(input, *, spacing=1, dim=None, edge_order=1):
     if edge_order not in (1, 2):
         raise RuntimeError(f"gradient: edge_order must be 1 or 2 (got {edge_order}).")
     if dim is None and isinstance(spacing, (list, tuple)) and len(spacing) != input.ndim:
-        raise RuntimeError(f"gradient: as many spacings as dimensions are needed (got {len(spacing)} and "
+        raise RuntimeError(f"gradient: expected one spacing for each dimension (got {len(spacing)} and "
                            f"{input.ndim}).")
     given = range(input.ndim) if dim is None else dim if isinstance(dim, (list, tuple)) else (dim,)
     dims = [_wrapped("gradient", input, item) for item in given]
     if len(set(dims)) < len(dims):
-        raise RuntimeError(f"gradient: a dimension is given twice (got {dim}).")
+        raise RuntimeError(f"gradient: dimensions must be unique (got {dim}).")
     for item in dims:
         if input.shape[item] <= edge_order:
-            raise RuntimeError(f"gradient: each dimension needs more elements than edge_order (got shape "
+            raise RuntimeError(f"gradient: expected more than edge_order elements along each dimension (got shape "
                                f"{tuple(input.shape)} and edge_order {edge_order}).")
     steps = _steps("gradient", 1 if spacing is None else spacing, input, dims)
     return tuple(_gradient_along(input, item, step, edge_order) for item, step in zip(dims, steps, strict=True))
@@ -183,7 +183,7 @@ def gradient(input, *, spacing=1, dim=None, edge_order=1):
 def _trapezoids(operation, y, x, dx, dim):
     """Return the areas between adjacent points, and the dimension."""
     if str(as_tensor_argument(operation, "y", y).dtype).endswith(".bool"):
-        raise RuntimeError(f"{operation}: not for bool (got {y.dtype}). Convert with to() first.")
+        raise RuntimeError(f"{operation}: bool is not supported (got {y.dtype}). Convert with to() first.")
     dim = _wrapped(operation, y, dim)
     sums = operators.add(_part(y, dim, 1, None), _part(y, dim, None, -1))
     if x is None:
@@ -191,7 +191,7 @@ def _trapezoids(operation, y, x, dx, dim):
     as_tensor_argument(operation, "x", x)
     if x.ndim == 1:
         if x.shape[0] != y.shape[dim]:
-            raise RuntimeError(f"{operation}: as many coordinates as samples are needed (got {x.shape[0]} and "
+            raise RuntimeError(f"{operation}: expected one coordinate for each sample (got {x.shape[0]} and "
                                f"{y.shape[dim]}).")
         widths = _along(operators.sub(_part(x, 0, 1, None), _part(x, 0, None, -1)), y, dim)
     else:
@@ -208,20 +208,20 @@ def trapezoid(y, x=None, *, dx=None, dim=-1):
     y : Tensor
         Samples.
     x : Tensor, optional
-        Their coordinates: a vector, or of a shape that broadcasts with `y`.
+        Coordinates of the samples: a vector, or of a shape that broadcasts with `y`.
     dx : number, default 1
-        The step between samples, without `x`.
+        Step between samples; mutually exclusive with `x`.
     dim : int, default -1
 
     Returns
     -------
     Tensor
-        Without that dimension.
+        Without dimension `dim`.
 
     Raises
     ------
     RuntimeError
-        If both `x` and `dx` are given, or the number of coordinates does not fit.
+        If both `x` and `dx` are given, or the number of coordinates does not match.
 
     Examples
     --------
@@ -235,7 +235,7 @@ def trapezoid(y, x=None, *, dx=None, dim=-1):
 
 def _one_of(x, dx, operation):
     if x is not None and dx is not None:
-        raise TypeError(f"{operation}: coordinates x and a step dx exclude each other (got both).")
+        raise TypeError(f"{operation}: x and dx are mutually exclusive (got both).")
 
 
 trapz = trapezoid
@@ -249,9 +249,9 @@ def cumulative_trapezoid(y, x=None, *, dx=None, dim=-1):
     y : Tensor
         Samples.
     x : Tensor, optional
-        Their coordinates: a vector, or of a shape that broadcasts with `y`.
+        Coordinates of the samples: a vector, or of a shape that broadcasts with `y`.
     dx : number, default 1
-        The step between samples, without `x`.
+        Step between samples; mutually exclusive with `x`.
     dim : int, default -1
 
     Returns
@@ -262,7 +262,7 @@ def cumulative_trapezoid(y, x=None, *, dx=None, dim=-1):
     Raises
     ------
     RuntimeError
-        If both `x` and `dx` are given, or the number of coordinates does not fit.
+        If both `x` and `dx` are given, or the number of coordinates does not match.
 
     Examples
     --------

@@ -1,10 +1,11 @@
-"""Einstein summation: sums of products of tensors, written as labels of dimensions."""
+"""Einstein summation."""
 
 from functools import lru_cache
 from math import prod
 from typing import Any, NamedTuple
 
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.table.docstrings import documented
 from cygrad._core.table.operator import operators
 
 __all__ = ["einsum"]
@@ -13,7 +14,8 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
 class Labeled(NamedTuple):
-    """The index of a value, and the label of each dimension: a letter, or a number counting `...` from its end."""
+    """Index of a value, and the label of each dimension: a letter, or a number for the dimensions of `...`, counted "
+      "from the last."""
 
     value: int
     labels: tuple
@@ -21,10 +23,10 @@ class Labeled(NamedTuple):
 
 class Plan:
     """
-    The operators that compute a sum of products, found once for all operands of the same shapes.
+    Sequence of operators that computes an einsum for operands of given shapes.
 
-    `steps` holds (operator, indices of its operands among the values, further arguments). The operands come first among
-    the values, then the result of each step.
+    Each step is (operator, indices of its operands among the values, further arguments). The values are the operands,
+    then the results of the steps.
     """
 
     def __init__(self, n):
@@ -32,12 +34,12 @@ class Plan:
         self.steps = []
 
     def add(self, operator, values, *arguments):
-        """Append a step, and return the index of its result."""
+        """Append a step and return the index of its result."""
         self.steps.append((operator, values, arguments))
         return self.n + len(self.steps) - 1
 
     def run(self, tensors):
-        """Return the last value for these operands."""
+        """Execute the steps and return the last value."""
         values = list(tensors)
         for operator, indices, arguments in self.steps:
             values.append(operator(*[values[i] for i in indices], *arguments))
@@ -64,7 +66,7 @@ def _text_of(sublist):
 
 
 def _read_arguments(args):
-    """Return the subscripts of the operands, that of the output or None, and the operands."""
+    """Return the subscripts of the operands, of the output (or None), and the operands."""
     if len(args) < 2:
         raise ValueError("einsum: expected an equation and at least one operand, or operands with their subscripts.")
     if isinstance(args[0], str):
@@ -81,13 +83,13 @@ def _read_arguments(args):
         if not isinstance(operand, Tensor):
             raise TypeError(f"einsum: operands must be Tensors (got {type(operand).__name__}).")
     if len(inputs) != len(operands):
-        raise RuntimeError(f"einsum: as many subscripts as operands are needed (got {len(inputs)} and "
+        raise RuntimeError(f"einsum: expected one subscript for each operand (got {len(inputs)} and "
                            f"{len(operands)}).")
     return inputs, output, operands
 
 
 def _split_labels(text, what):
-    """Return the letters before and after `...`, and whether it is there."""
+    """Return the letters before and after `...`, and whether it occurs."""
     head, dots, tail = text.partition("...")
     for letter in head + tail:
         if letter not in LETTERS:
@@ -107,7 +109,7 @@ def _labels_of(text, ndim, number):
 
 
 def _output_labels(text, all_labels):
-    """Return the labels of the result: as written, or `...` and the letters that occur once, in order."""
+    """Return the labels of the output: as given, or `...` and the letters that occur once, sorted."""
     counts = {}
     for labels in all_labels:
         for label in labels:
@@ -118,16 +120,18 @@ def _output_labels(text, all_labels):
     head, tail, has_dots = _split_labels(text, "the output")
     for letter in head + tail:
         if letter not in counts:
-            raise RuntimeError(f"einsum: output subscript {letter} is in no operand (got output {text!r}).")
+            raise RuntimeError(f"einsum: output subscript {letter} is not in the subscripts of any operand (got "
+                               f"output {text!r}).")
         if (head + tail).count(letter) > 1:
-            raise RuntimeError(f"einsum: output subscript {letter} occurs twice (got output {text!r}).")
+            raise RuntimeError(f"einsum: output subscript {letter} appears more than once in the output (got output "
+                               f"{text!r}).")
     return head + (dots if has_dots else ()) + tail
 
 
 # ---- one operand
 
 def _without_repeats(plan, operand, shape):
-    """Diagonals for labels that occur several times, and the shape that is left."""
+    """Take diagonals for labels that occur several times; return the operand and its shape."""
     value, labels, shape = operand.value, list(operand.labels), list(shape)
     for label in dict.fromkeys(labels):
         while labels.count(label) > 1:
@@ -143,7 +147,7 @@ def _without_repeats(plan, operand, shape):
 
 
 def _all_sizes(operands):
-    """Return the size of each label, 1 only if all have 1."""
+    """Return the broadcast size of each label."""
     sizes = {}
     for number, (operand, shape) in enumerate(operands):
         for label, size in zip(operand.labels, shape, strict=True):
@@ -156,7 +160,7 @@ def _all_sizes(operands):
 
 
 def _without_broadcast(plan, operand, shape, sizes):
-    """Drop dimensions of size 1 where another operand has the real one."""
+    """Squeeze dimensions of size 1 that another operand broadcasts."""
     dropped = [i for i, label in enumerate(operand.labels) if shape[i] != sizes[label]]
     if not dropped:
         return operand
@@ -165,7 +169,7 @@ def _without_broadcast(plan, operand, shape, sizes):
 
 
 def _summed(plan, operand, kept):
-    """Sum over the labels that are not needed any more."""
+    """Sum over the labels that are not kept."""
     dims = tuple(i for i, label in enumerate(operand.labels) if label not in kept)
     if not dims:
         return operand
@@ -173,14 +177,14 @@ def _summed(plan, operand, kept):
 
 
 def _permuted(plan, operand, labels):
-    """Return the value with its dimensions in the order of these labels."""
+    """Permute the dimensions to the order of the labels."""
     if operand.labels == labels:
         return operand.value
     return plan.add(operators.permute, (operand.value,), tuple(operand.labels.index(label) for label in labels))
 
 
 def _arranged(plan, operand, groups, sizes):
-    """Return the dimensions in the order of the groups, each group as one dimension."""
+    """Permute the dimensions to the order of the groups and flatten each group."""
     value = _permuted(plan, operand, tuple(label for group in groups for label in group))
     if all(len(group) == 1 for group in groups):
         return value
@@ -190,7 +194,7 @@ def _arranged(plan, operand, groups, sizes):
 # ---- two operands
 
 def _contract(plan, a, b, kept, sizes):
-    """The product of two operands, summed over the labels that are not kept: one product of matrices."""
+    """Contract two operands over the labels that are not kept, by one matrix product."""
     a = _summed(plan, a, kept | set(b.labels))
     b = _summed(plan, b, kept | set(a.labels))
     batch = [label for label in a.labels if label in b.labels and label in kept]
@@ -207,7 +211,7 @@ def _contract(plan, a, b, kept, sizes):
 
 
 def _best_pair(operands, output, sizes):
-    """Return the pair whose product increases memory least."""
+    """Return the pair whose product increases memory least, and the labels to keep."""
     if len(operands) == 2:
         return 0, 1, set(output)
     best: Any = None
@@ -223,21 +227,17 @@ def _best_pair(operands, output, sizes):
     return best[1:]
 
 
+@documented()
 def einsum(*args):
     """Sum products of tensors over labeled dimensions (Einstein summation).
 
     Parameters
     ----------
     *args : str, then Tensors; or Tensors, each followed by a list of integers
-        In an equation such as ``"bij,bjk->bik"`` each letter names a dimension. Equal letters go
-        together; what is not in the output is summed; a letter repeated in one operand takes its
-        diagonal; ``...`` stands for all other dimensions, which are broadcast. Without ``->`` the output
-        has the letters that occur once, in the order of the alphabet. In the second form integers take
-        the place of letters, and a last list that of the output.
-
-    Returns
-    -------
-    Tensor
+        In an equation such as ``"bij,bjk->bik"`` each letter labels a dimension. Dimensions with the same letter are
+        multiplied, and summed unless the output has the letter; a letter repeated in one operand takes its diagonal;
+        ``...`` stands for all other dimensions, which are broadcast. Without ``->`` the output has the letters that
+        occur once, sorted. In the second form integers replace letters; a last list is the output.
 
     Raises
     ------
@@ -248,8 +248,7 @@ def einsum(*args):
 
     Notes
     -----
-    Three and more operands are contracted in pairs, at each step the pair whose product is smallest
-    compared with its operands.
+    Three or more operands are contracted in pairs; each step selects the pair whose product increases memory least.
 
     Examples
     --------
@@ -269,7 +268,7 @@ def einsum(*args):
 
 @lru_cache(maxsize=512)
 def _planned(inputs, output, shapes):
-    """The plan for operands with these subscripts and shapes."""
+    """Return the plan for operands with given subscripts and shapes."""
     plan = Plan(len(shapes))
     all_labels = tuple(_labels_of(text, len(shape), i)
                        for i, (text, shape) in enumerate(zip(inputs, shapes, strict=True)))

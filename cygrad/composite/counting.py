@@ -1,4 +1,4 @@
-"""Counting and searching: histograms, buckets, runs of equal elements."""
+"""Histograms, binary search and unique_consecutive."""
 
 from cygrad._core.arrays.dtype import bool as bool_dtype
 from cygrad._core.arrays.dtype import float64, int64
@@ -6,6 +6,7 @@ from cygrad._core.creation.creation import tensor
 from cygrad._core.creation.factories import arange, linspace, ones, zeros
 from cygrad._core.dispatch.named_results import named_result
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.table.docstrings import documented
 from cygrad._core.table.operator import operators
 from cygrad.composite.out_forms import as_tensor_argument, into
 
@@ -13,13 +14,10 @@ __all__ = ["argwhere", "bincount", "bucketize", "histc", "histogram", "searchsor
 METHODS = ["argwhere", "bincount", "histc", "histogram", "unique_consecutive"]
 
 
+@documented()
 def argwhere(input):
     """
-    Return the indices of the nonzero elements, one row each.
-
-    Parameters
-    ----------
-    input : Tensor
+    Return the indices of the nonzero elements, one row for each.
 
     Returns
     -------
@@ -38,29 +36,29 @@ def argwhere(input):
 # ---- sorted sequences
 
 def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=None, out=None, sorter=None):
-    """Return the insertion positions of values in sorted rows.
+    """Return the insertion indices of values in sorted rows.
 
     Parameters
     ----------
     sorted_sequence : Tensor
-        In order along the last dimension; a vector serves all values.
+        Sorted along the last dimension; a vector is used for all values.
     input : Tensor or number
         The values.
     out_int32 : bool, default False
         Whether the result is int32 instead of int64.
     right : bool, default False
-        Whether the index after equal elements is returned instead of the index before them.
+        Whether to return the index after equal elements instead of before them.
     side : {"left", "right"}, optional
-        The same in words.
+        "right" is ``right=True``.
     out : Tensor, optional
-        Written to instead.
+        Tensor that the result is written to.
     sorter : Tensor, optional
-        The order of a sequence that is not sorted, as `argsort` gives it.
+        Indices that sort an unsorted sequence, as returned by `argsort`.
 
     Returns
     -------
     Tensor
-        Positions, of the shape of `input`.
+        Indices, of the shape of `input`.
 
     Raises
     ------
@@ -76,11 +74,11 @@ def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=N
     if side not in (None, "left", "right"):
         raise RuntimeError(f"searchsorted: unknown side (got {side!r}, expected 'left' or 'right').")
     if side == "left" and right:
-        raise RuntimeError("searchsorted: side and right contradict (got 'left' and True).")
+        raise RuntimeError("searchsorted: side and right contradict each other (got 'left' and True).")
     right = right or side == "right"
     if not isinstance(input, Tensor):
         if sorted_sequence.ndim != 1:
-            raise RuntimeError("searchsorted: a number is searched in a vector (got shape "
+            raise RuntimeError("searchsorted: sorted_sequence must be a vector if input is a number (got shape "
                                f"{tuple(sorted_sequence.shape)}).")
         input = tensor(input, dtype=sorted_sequence.dtype if not isinstance(input, float)
                        or sorted_sequence.is_floating_point() else float64)
@@ -96,19 +94,19 @@ def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=N
 
 
 def bucketize(input, boundaries, *, out_int32=False, right=False, out=None):
-    """Return the index of the bucket that each element falls in.
+    """Return the index of the bucket that contains each element.
 
     Parameters
     ----------
     input : Tensor or number
     boundaries : Tensor
-        A vector in order.
+        Sorted vector.
     out_int32 : bool, default False
         Whether the result is int32 instead of int64.
     right : bool, default False
-        Whether a bucket begins with its lower boundary instead of ending with its upper one.
+        Whether buckets contain their lower instead of their upper boundary.
     out : Tensor, optional
-        Written to instead.
+        Tensor that the result is written to.
 
     Returns
     -------
@@ -118,7 +116,7 @@ def bucketize(input, boundaries, *, out_int32=False, right=False, out=None):
     Raises
     ------
     RuntimeError
-        If `boundaries` is no vector.
+        If `boundaries` is not a vector.
 
     Examples
     --------
@@ -133,28 +131,28 @@ def bucketize(input, boundaries, *, out_int32=False, right=False, out=None):
 # ---- counts
 
 def bincount(input, weights=None, minlength=0):
-    """Count how often each integer occurs.
+    """Count the occurrences of each integer.
 
     Parameters
     ----------
     input : Tensor
-        A vector of integers that are not negative.
+        Vector of nonnegative integers.
     weights : Tensor, optional
-        What each element counts; 1 by default.
+        Weight of each element; 1 by default.
     minlength : int, default 0
-        The least size of the result.
+        Minimum size of the result.
 
     Returns
     -------
     Tensor
-        int64, or with weights float64 (float32 for float32).
+        int64; with weights float64, or float32 for float32 weights.
 
     Raises
     ------
     RuntimeError
-        If `input` is no such vector, or there are not as many weights.
+        If `input` is not such a vector, or the shape of `weights` differs.
     NotImplementedError
-        For numbers that are no integers.
+        If the dtype is not integral.
 
     Examples
     --------
@@ -178,7 +176,7 @@ def bincount(input, weights=None, minlength=0):
     size = max(minlength, high + 1)
     as_tensor_argument("bincount", "weights", weights)
     if tuple(weights.shape) != tuple(input.shape):
-        raise RuntimeError(f"bincount: input and weights must have one shape (got {tuple(input.shape)} and "
+        raise RuntimeError(f"bincount: input and weights must have the same shape (got {tuple(input.shape)} and "
                            f"{tuple(weights.shape)}).")
     counted = weights.detach() if str(weights.dtype).endswith("float32") else operators.cast(weights.detach(), float64)
     counts = operators.index_add(zeros(size, dtype=counted.dtype), 0, input, counted)
@@ -186,7 +184,7 @@ def bincount(input, weights=None, minlength=0):
 
 
 def _limits(operation, input, low, high):
-    """Return the limits of a histogram: those of the elements if both are equal."""
+    """Return the limits of a histogram: minimum and maximum of the elements if both are equal."""
     if low == high and input.numel():
         low, high = float(operators.amin(input)), float(operators.amax(input))
     if low == high:
@@ -206,24 +204,24 @@ def histc(input, bins=100, min=0, max=0, *, out=None):
     Parameters
     ----------
     input : Tensor
-        Floating.
+        Floating point.
     bins : int, default 100
     min, max : number, default 0
-        The limits; elements outside, and nan, do not count. If both are equal those of the elements.
+        Limits of the bins; elements outside and nan are ignored. If equal, minimum and maximum of the elements.
     out : Tensor, optional
-        Written to instead.
+        Tensor that the result is written to.
 
     Returns
     -------
     Tensor
-        The count of each bin, of the type of `input`. A bin has its lower limit, the last one both.
+        The count of each bin, of the dtype of `input`. Bins contain their lower limit, the last one both.
 
     Raises
     ------
     RuntimeError
-        If the limits are not finite or in the wrong order, or there are no bins.
+        If limits are not finite or decrease, or `bins` is not positive.
     NotImplementedError
-        For tensors that are not floating.
+        If the dtype is not floating point.
 
     Examples
     --------
@@ -231,7 +229,8 @@ def histc(input, bins=100, min=0, max=0, *, out=None):
     tensor([0., 2., 1., 0.])
     """
     if not as_tensor_argument("histc", "input", input).is_floating_point():
-        raise NotImplementedError(f"histc: expected a floating Tensor (got {input.dtype}). Convert with to() first.")
+        raise NotImplementedError(f"histc: expected a floating point Tensor (got {input.dtype}). Convert with to() "
+                                  "first.")
     if bins <= 0:
         raise RuntimeError(f"histc: the number of bins must be positive (got {bins}).")
     values = operators.reshape(input.detach(), (input.numel(),))
@@ -241,34 +240,34 @@ def histc(input, bins=100, min=0, max=0, *, out=None):
 
 
 def histogram(input, bins, *, range=None, weight=None, density=False, out=None):
-    """Return a histogram, and the edges of its bins.
+    """Return a histogram and the edges of its bins.
 
     Parameters
     ----------
     input : Tensor
-        Floating.
+        Floating point.
     bins : int or Tensor
-        How many of equal width, or the limits: a vector in order.
+        Number of bins of equal width, or their edges as a sorted vector.
     range : sequence of two float, optional
-        The outer limits; those of the elements by default.
+        Limits; minimum and maximum of the elements by default.
     weight : Tensor, optional
-        What each element counts, of the shape of `input`.
+        Weight of each element, of the shape of `input`.
     density : bool, default False
-        Whether the result is divided by the total and the widths, so that its integral is 1.
+        Whether to normalize to integral 1.
     out : tuple of Tensor, optional
-        Written to instead.
+        Tensors that the results are written to.
 
     Returns
     -------
     named tuple (hist, bin_edges) of Tensor
-        A bin has its lower limit, the last one both.
+        Bins contain their lower limit, the last one both.
 
     Raises
     ------
     RuntimeError
-        If something does not fit.
+        If an argument is invalid.
     NotImplementedError
-        For tensors that are not floating.
+        If the dtype is not floating point.
 
     Examples
     --------
@@ -276,11 +275,11 @@ def histogram(input, bins, *, range=None, weight=None, density=False, out=None):
     tensor([0., 2., 1., 0.])
     """
     if not as_tensor_argument("histogram", "input", input).is_floating_point():
-        raise NotImplementedError(f"histogram: expected a floating Tensor (got {input.dtype}).")
+        raise NotImplementedError(f"histogram: expected a floating point Tensor (got {input.dtype}).")
     values = operators.reshape(input.detach(), (input.numel(),))
     if isinstance(bins, Tensor):
         if bins.ndim != 1 or bins.dtype is not input.dtype or bins.numel() == 0:
-            raise RuntimeError(f"histogram: bins must be a vector of the type of input (got {bins.dtype} and shape "
+            raise RuntimeError(f"histogram: bins must be a vector of the dtype of input (got {bins.dtype} and shape "
                                f"{tuple(bins.shape)}).")
         edges = bins
     else:
@@ -292,7 +291,7 @@ def histogram(input, bins, *, range=None, weight=None, density=False, out=None):
     if weight is None:
         weights = ones(values.shape[0], dtype=input.dtype)
     elif as_tensor_argument("histogram", "weight", weight).shape != input.shape or weight.dtype is not input.dtype:
-        raise RuntimeError(f"histogram: weight must have the shape and type of input (got {weight.dtype} and "
+        raise RuntimeError(f"histogram: weight must have the shape and dtype of input (got {weight.dtype} and "
                            f"{tuple(weight.shape)}).")
     else:
         weights = operators.reshape(weight.detach(), (values.shape[0],))
@@ -313,24 +312,24 @@ def histogram(input, bins, *, range=None, weight=None, density=False, out=None):
     return into("histogram", named_result("histogram", "hist", "bin_edges")(hist, limits), out)
 
 
-# ---- runs of equal elements
+# ---- consecutive duplicates
 
 def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
-    """Return the first of each run of equal adjacent elements.
+    """Remove consecutive duplicates.
 
     Parameters
     ----------
     input : Tensor
     return_inverse : bool, default False
-        Also which run each element is part of.
+        Whether to return the index in the result of each element too.
     return_counts : bool, default False
-        Also how long each run is.
+        Whether to return the number of duplicates too.
     dim : int, optional
-        Compare the slices along a dimension instead of the elements of the flattened tensor.
+        Dimension of slices to compare; the flattened tensor by default.
 
     Returns
     -------
-    Tensor, or tuple of Tensor if more is asked for
+    Tensor, or tuple of Tensor
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Diagonals; copies with a modified view."""
+"""Diagonals, copies with a modified view, triangle indices."""
 
 from cygrad._core.arrays.array import is_meta_place
 from cygrad._core.arrays.dtype import int64
@@ -17,21 +17,21 @@ METHODS = ["as_strided_scatter", "diag", "diag_embed", "diagflat", "diagonal_sca
 
 
 def diag_embed(input, offset=0, dim1=-2, dim2=-1):
-    """Return matrices with the last dimension of a tensor on a diagonal, zeros elsewhere.
+    """Return matrices with the last dimension of a tensor on a diagonal, and zeros elsewhere.
 
     Parameters
     ----------
     input : Tensor
         Of at least one dimension.
     offset : int, default 0
-        Which diagonal: positive above the main one, negative below.
+        Offset of the diagonal from the main one; positive above, negative below.
     dim1, dim2 : int, default -2 and -1
-        The dimensions of the result that the matrices lie in.
+        Dimensions of the matrices in the result.
 
     Returns
     -------
     Tensor
-        With one dimension more.
+        With one more dimension.
 
     Raises
     ------
@@ -54,7 +54,7 @@ def diag_embed(input, offset=0, dim1=-2, dim2=-1):
     if first == second:
         raise RuntimeError(f"diag_embed: the two dimensions must differ (got {dim1} and {dim2}).")
     if input.ndim == 0:
-        raise RuntimeError("diag_embed: a tensor without dimensions has no last dimension (got shape ()).")
+        raise RuntimeError("diag_embed: expected at least one dimension (got shape ()).")
     size = input.shape[-1] + abs(offset)
     shape = list(input.shape[:-1])
     for dim in sorted((first, second)):
@@ -71,12 +71,12 @@ def diag(input, diagonal=0, *, out=None):
     input : Tensor
         Of one or two dimensions.
     diagonal : int, default 0
-        Which one: positive above the main one, negative below.
+        Offset of the diagonal from the main one; positive above, negative below.
 
     Raises
     ------
     RuntimeError
-        If there are other than one or two dimensions.
+        If the number of dimensions is not one or two.
 
     Examples
     --------
@@ -103,7 +103,7 @@ def diagflat(input, offset=0):
     Parameters
     ----------
     offset : int, default 0
-        Which diagonal: positive above the main one, negative below.
+        Offset of the diagonal from the main one; positive above, negative below.
 
     Examples
     --------
@@ -127,12 +127,12 @@ def trace(input):
     Returns
     -------
     Tensor
-        Without dimensions; integers are summed as int64.
+        0-dimensional; integers are summed as int64.
 
     Raises
     ------
     RuntimeError
-        If `input` is no matrix.
+        If `input` is not a matrix.
 
     Examples
     --------
@@ -147,13 +147,13 @@ def trace(input):
 # ---- copies with a modified view
 
 def _changed(operation, input, src, view):
-    """Return a copy of the tensor in which the view is `src`."""
+    """Return a copy of the tensor with `src` written to a view of it."""
     as_tensor_argument(operation, "input", input)
     as_tensor_argument(operation, "src", src)
     result = copy_for(input, src)
     part = view(result)
     if part.shape != src.shape:
-        raise RuntimeError(f"{operation}: src must have the shape of the part that it replaces (got "
+        raise RuntimeError(f"{operation}: src must have the shape of the view that it replaces (got "
                            f"{tuple(src.shape)}, expected {tuple(part.shape)}).")
     copy_(part, src)
     return result
@@ -161,7 +161,7 @@ def _changed(operation, input, src, view):
 
 @documented()
 def diagonal_scatter(input, src, offset=0, dim1=0, dim2=1):
-    """Return a copy with another diagonal.
+    """Return a copy with a diagonal replaced.
 
     Parameters
     ----------
@@ -181,7 +181,7 @@ def diagonal_scatter(input, src, offset=0, dim1=0, dim2=1):
 
 @documented()
 def select_scatter(input, src, dim, index):
-    """Return a copy with another slice at one index of a dimension.
+    """Return a copy with one index of a dimension replaced.
 
     Parameters
     ----------
@@ -200,12 +200,12 @@ def select_scatter(input, src, dim, index):
 
 @documented()
 def slice_scatter(input, src, dim=0, start=None, end=None, step=1):
-    """Return a copy with other elements in a slice of a dimension.
+    """Return a copy with a slice of a dimension replaced.
 
     Parameters
     ----------
     src : Tensor
-        Of the shape of that slice.
+        Of the shape of the slice.
     dim : int, default 0
     start, end : int, optional
     step : int, default 1
@@ -220,7 +220,7 @@ def slice_scatter(input, src, dim=0, start=None, end=None, step=1):
 
 @documented()
 def as_strided_scatter(input, src, size, stride, storage_offset=None):
-    """Return a copy with other elements in a strided view.
+    """Return a copy with a strided view replaced.
 
     Parameters
     ----------
@@ -243,20 +243,20 @@ def fill_diagonal_(input, fill_value, wrap=False):
     Parameters
     ----------
     input : Tensor
-        Of at least two dimensions, all of one size if there are more.
+        Of at least two dimensions; more than two must have the same size.
     fill_value : number
     wrap : bool, default False
-        Whether the diagonal of a tall matrix begins again below a row that is left out.
+        Whether the diagonal of a tall matrix wraps around after n columns.
 
     Returns
     -------
     Tensor
-        `input` itself.
+        `input`.
 
     Raises
     ------
     RuntimeError
-        If there are fewer dimensions, or different sizes.
+        If there are fewer than two dimensions, or more of different sizes.
 
     Examples
     --------
@@ -266,13 +266,14 @@ def fill_diagonal_(input, fill_value, wrap=False):
     """
     as_tensor_argument("fill_diagonal_", "input", input)
     if input.ndim < 2 or (input.ndim > 2 and len(set(input.shape)) > 1):
-        raise RuntimeError("fill_diagonal_: expected at least two dimensions, of one size if more (got shape "
+        raise RuntimeError("fill_diagonal_: expected at least two dimensions, of the same size if more than two (got "
+                           "shape "
                            f"{tuple(input.shape)}).")
     size, step = min(input.shape), sum(input.stride())
     places = [operators.as_strided(input, (size,), (step,), None)]
     rows, columns = input.shape[0], input.shape[1]
     if wrap and input.ndim == 2 and rows > columns + 1 and columns:
-        blocks = (rows + 1) // (columns + 1)                 # matrices that have a whole diagonal
+        blocks = (rows + 1) // (columns + 1)                 # blocks with a complete diagonal
         places = [operators.as_strided(input, (blocks, columns), ((columns + 1) * input.stride(0), step), None)]
         if blocks * (columns + 1) < rows:
             rest = operators.slice(input, 0, blocks * (columns + 1), None, 1)
@@ -288,7 +289,7 @@ def _indices(operation, row, col, offset, dtype, lower, device):
     if row < 0 or col < 0:
         raise RuntimeError(f"{operation}: sizes must not be negative (got {row} and {col}).")
     if dtype is not None and (dtype.is_floating_point or dtype.is_complex):
-        raise RuntimeError(f"{operation}: indices are integers (got {dtype}).")
+        raise RuntimeError(f"{operation}: dtype must be integral (got {dtype}).")
     rows = operators.unsqueeze(arange(row, device="cpu"), 1)
     columns = operators.unsqueeze(arange(col, device="cpu"), 0)
     inside = columns - rows <= offset if lower else columns - rows >= offset
@@ -304,17 +305,17 @@ def tril_indices(row, col, offset=0, *, dtype=None, device=None, layout=None):
     row, col : int
         Size of the matrix.
     offset : int, default 0
-        The last diagonal that is part of it: positive above the main one.
+        Offset of the last diagonal that is included.
     dtype : dtype, optional
         int64 by default.
     device : device or str, optional
     layout : optional
-        Accepted and without effect.
+        Accepted and ignored.
 
     Returns
     -------
     Tensor
-        Of shape (2, number of elements): rows, then columns.
+        Of shape (2, number of elements): row and column indices.
 
     Examples
     --------
@@ -333,17 +334,17 @@ def triu_indices(row, col, offset=0, *, dtype=None, device=None, layout=None):
     row, col : int
         Size of the matrix.
     offset : int, default 0
-        The first diagonal that is part of it: positive above the main one.
+        Offset of the first diagonal that is included.
     dtype : dtype, optional
         int64 by default.
     device : device or str, optional
     layout : optional
-        Accepted and without effect.
+        Accepted and ignored.
 
     Returns
     -------
     Tensor
-        Of shape (2, number of elements): rows, then columns.
+        Of shape (2, number of elements): row and column indices.
 
     Examples
     --------

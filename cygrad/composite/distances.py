@@ -7,9 +7,9 @@ from cygrad.composite.shapes import broadcast_shapes
 
 __all__ = ["cdist", "dist", "pdist", "renorm"]
 
-# Norms for which an operator computes differences and norm in one pass.
+# Norms with an operator that computes differences and norm in one pass.
 FUSED = (1, 2, float("inf"))
-# Bytes of differences in memory at a time, roughly the L2 cache.
+# Maximum bytes of differences in memory, roughly the L2 cache.
 AT_ONCE = 1 << 20
 
 
@@ -25,7 +25,7 @@ def dist(input, other, p=2):
     Returns
     -------
     Tensor
-        Without dimensions. Derivative: that of `norm`, 0 where the two are equal.
+        0-dimensional. Derivative: as for `norm`, 0 if both are equal.
 
     Examples
     --------
@@ -42,30 +42,30 @@ def _check_norm(operation, p, **tensors):
         raise RuntimeError(f"{operation}: p must not be negative (got {p}).")
     for name, tensor in tensors.items():
         if not as_tensor_argument(operation, name, tensor).is_floating_point():
-            raise RuntimeError(f"{operation}: {name} must be real and floating (got {tensor.dtype}).")
+            raise RuntimeError(f"{operation}: {name} must be floating point (got {tensor.dtype}).")
 
 
 def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
-    """Return the distances between all pairs of vectors of two sets.
+    """Return the pairwise distances of the vectors of two sets.
 
     Parameters
     ----------
     x1, x2 : Tensor
         Of shape (..., n, m) and (..., k, m): batches broadcast against each other.
     p : float, default 2
-        Which norm: not negative; 0 counts the elements that differ.
+        Order of the norm, not negative; 0 counts the elements that differ.
     compute_mode : str, optional
-        Accepted. Differences are always formed, so that nearby points keep their digits.
+        Accepted and ignored: differences are always computed, which avoids cancellation for nearby points.
 
     Returns
     -------
     Tensor
-        Of shape (..., n, k). Derivative: that of `norm`, 0 for points that coincide.
+        Of shape (..., n, k). Derivative: as for `norm`, 0 for equal points.
 
     Raises
     ------
     RuntimeError
-        If `p` is negative, or sizes do not fit.
+        If `p` is negative, or sizes do not match.
 
     Examples
     --------
@@ -77,7 +77,8 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
         if tensor.ndim < 2:
             raise RuntimeError(f"cdist: {name} must have at least two dimensions (got shape {tuple(tensor.shape)}).")
     if x1.shape[-1] != x2.shape[-1]:
-        raise RuntimeError(f"cdist: vectors must be of one size (got shapes {tuple(x1.shape)} and {tuple(x2.shape)}).")
+        raise RuntimeError(f"cdist: vectors must have the same size (got shapes {tuple(x1.shape)} and "
+                           f"{tuple(x2.shape)}).")
     batch = broadcast_shapes(tuple(x1.shape[:-2]), tuple(x2.shape[:-2]))
     if p in FUSED and x1.dtype == x2.dtype:
         x1, x2 = (operators.expand(x, (*batch, *x.shape[-2:])) for x in (x1, x2))
@@ -95,24 +96,24 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
 
 
 def pdist(input, p=2.0):
-    """Return the distances between all pairs of vectors of one set.
+    """Return the pairwise distances of the vectors of one set.
 
     Parameters
     ----------
     input : Tensor
         Of shape (n, m).
     p : float, default 2
-        Which norm: not negative.
+        Order of the norm, not negative.
 
     Returns
     -------
     Tensor
-        Of n * (n - 1) / 2 elements, in the order of the rows above the diagonal of ``cdist(input, input)``.
+        Of n * (n - 1) / 2 elements: the rows above the diagonal of ``cdist(input, input)``.
 
     Raises
     ------
     RuntimeError
-        If `p` is negative, or `input` no matrix.
+        If `p` is negative, or `input` is not a matrix.
 
     Examples
     --------
@@ -133,30 +134,30 @@ def pdist(input, p=2.0):
 
 
 def renorm(input, p, dim, maxnorm, *, out=None):
-    """Scale down slices along a dimension whose norm is too large.
+    """Scale slices along a dimension whose norm exceeds `maxnorm`.
 
     Parameters
     ----------
     input : Tensor
-        Of at least two dimensions, floating.
+        Floating point, of at least two dimensions.
     p : number
-        Which norm: positive.
+        Order of the norm, positive.
     dim : int
-        Each of its slices is kept within the norm.
+        Dimension of the slices.
     maxnorm : number
         Not negative.
     out : Tensor, optional
-        Written to instead.
+        Tensor that the result is written to.
 
     Returns
     -------
     Tensor
-        Of the same shape. Slices that are scaled end at ``maxnorm / (norm + 1e-7)`` times their elements.
+        Of the same shape. Slices are multiplied by ``maxnorm / (norm + 1e-7)``.
 
     Raises
     ------
     RuntimeError
-        If `p` is not positive, `maxnorm` negative, or there are fewer dimensions.
+        If `p` is not positive, `maxnorm` is negative, or there are fewer than two dimensions.
 
     Examples
     --------
@@ -175,7 +176,7 @@ def renorm(input, p, dim, maxnorm, *, out=None):
         raise IndexError(f"renorm: dimension out of range (got {dim}, expected to be in [{-input.ndim}, "
                          f"{input.ndim - 1}]).")
     others = tuple(k for k in range(input.ndim) if k != dim % input.ndim)
-    wide = input.float() if input.dtype.itemsize < 4 else input          # rounded once, and its gradient, too
+    wide = input.float() if input.dtype.itemsize < 4 else input          # round result and gradient once
     norms = operators.norm(wide, p, others, True)
     factor = operators.where(operators.gt(norms, maxnorm),
                              operators.mul(operators.reciprocal(operators.add(norms, 1e-7)), maxnorm), 1.0)

@@ -18,7 +18,7 @@ __all__ = ["METHODS", "can_cast", "is_complex", "is_floating_point", "is_tensor"
 _RETURNED = "bool"
 
 BOOL, INTEGER, FLOATING, COMPLEX = range(4)
-# Name of the legacy tensor types that `type` accepts and returns.
+# Legacy tensor types, which `type` accepts and returns.
 TENSOR_TYPES = {
     "BoolTensor": "bool", "ByteTensor": "uint8", "CharTensor": "int8", "ShortTensor": "int16", "IntTensor": "int32",
     "LongTensor": "int64", "FloatTensor": "float32", "DoubleTensor": "float64", "ComplexFloatTensor": "complex64",
@@ -49,23 +49,23 @@ def to(self, *args, dtype=None, device=None, non_blocking=False, copy=False, mem
     device : device or str, optional
         ``"cpu"``; ``"meta"`` for a tensor of the same shape without memory.
     non_blocking : optional
-        Accepted and without effect.
+        Accepted and ignored.
     copy : bool, default False
-        Copy even if the dtype is right.
+        Whether to copy even if nothing is converted.
     memory_format : memory_format, optional
-        ``channels_last`` and its like change the order of dimensions in memory.
+        Memory format of the result, such as ``channels_last``.
 
     Returns
     -------
     Tensor
-        The same object if there is nothing to convert and no copy is wanted.
+        `self` if nothing is converted and not `copy`.
 
     Raises
     ------
     TypeError
-        If an argument is none of these.
+        If an argument is something else.
     RuntimeError
-        If there is no such device.
+        If the device is not available.
 
     Examples
     --------
@@ -91,12 +91,12 @@ def to(self, *args, dtype=None, device=None, non_blocking=False, copy=False, mem
 
 
 def _plain_dtype(value):
-    """Return the cygrad dtype for anything that names one."""
+    """Convert a Python or NumPy type to a dtype."""
     return value if isinstance(value, Dtype) else promote_types(value, value)
 
 
 def on_device(function):
-    """Make a function that creates its tensors by others accept ``device=``."""
+    """Add the parameter ``device`` to a function that creates tensors."""
     @functools.wraps(function)
     def made(*args, device=None, **options):
         if device is None:
@@ -108,14 +108,14 @@ def on_device(function):
 
 
 def as_type(self, dtype=None, non_blocking=False, memory_format=None):
-    """Convert the tensor to another dtype, or return the name of its own: the method ``Tensor.type``.
+    """Convert the tensor to another dtype, or return its type as a string: the method ``Tensor.type``.
 
     Parameters
     ----------
     dtype : dtype or str, optional
-        A dtype, or a class such as ``FloatTensor`` or its name, ``"cygrad.FloatTensor"``.
+        A dtype, or a tensor type such as ``FloatTensor`` or ``"cygrad.FloatTensor"``.
     non_blocking : bool, optional
-        Without effect.
+        Ignored.
     memory_format : memory_format, optional
         As for `to`.
 
@@ -126,7 +126,7 @@ def as_type(self, dtype=None, non_blocking=False, memory_format=None):
     Raises
     ------
     ValueError
-        If there is no such type.
+        If the type is unknown.
 
     Examples
     --------
@@ -144,7 +144,7 @@ def as_type(self, dtype=None, non_blocking=False, memory_format=None):
             raise ValueError(f"type: no such tensor type (got {dtype!r}, expected a dtype or one of "
                              f"{', '.join(TENSOR_TYPES)}).")
         dtype = getattr(dtypes, name)
-    if isinstance(dtype, type):                         # FloatTensor and its like
+    if isinstance(dtype, type):                         # a tensor type
         dtype = getattr(dtype, "dtype", dtype)
     if not isinstance(dtype, Dtype):
         raise ValueError(f"type: invalid type (got {dtype!r}, expected a dtype).")
@@ -153,7 +153,7 @@ def as_type(self, dtype=None, non_blocking=False, memory_format=None):
 
 @documented()
 def type_as(self, other):
-    """Convert the tensor to the dtype of another one: a method of Tensor.
+    """Convert the tensor to the dtype of another tensor: a method of Tensor.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ def type_as(self, other):
 
 @documented()
 def cpu(self, memory_format=None):
-    """Return the tensor itself, which is on the CPU: a method of Tensor.
+    """Return the tensor, which is on the CPU: a method of Tensor.
 
     Parameters
     ----------
@@ -192,7 +192,7 @@ def _elsewhere(name):
         refuse(Device(name) if device is None else device, name)
 
     move.__name__ = move.__qualname__ = name
-    move.__doc__ = f"""Raise a RuntimeError: there is no device {name}.
+    move.__doc__ = f"""Raise a RuntimeError, because there is no device {name}.
 
     Examples
     --------
@@ -226,7 +226,7 @@ def _conversion(name, dtype):
         return _converted(self, dtype, False, memory_format)
 
     convert.__name__ = convert.__qualname__ = name
-    convert.__doc__ = f"""The tensor as {dtype.name}: a method of Tensor.
+    convert.__doc__ = f"""Convert the tensor to {dtype.name}: a method of Tensor.
 
     Parameters
     ----------
@@ -236,7 +236,7 @@ def _conversion(name, dtype):
     Returns
     -------
     Tensor
-        The same object if it has that dtype already.
+        `self` if it has the dtype.
 
     Examples
     --------
@@ -251,7 +251,7 @@ CONVERSIONS = {
     "half": "float16", "bfloat16": "bfloat16", "float": "float32", "double": "float64", "chalf": "complex32",
     "cfloat": "complex64", "cdouble": "complex128",
 }
-# Functions that are only methods of Tensor; their names would hide built-in ones.
+# Methods only, because functions of these names would hide built-in ones.
 METHODS = {name: _conversion(name, getattr(dtypes, dtype)) for name, dtype in CONVERSIONS.items()}
 METHODS |= {name: _elsewhere(name) for name in ("cuda", "mps", "xpu")}
 METHODS |= {"to": to, "type": as_type, "type_as": type_as, "cpu": cpu}
@@ -278,8 +278,8 @@ def result_type(tensor1, tensor2):
     Returns
     -------
     dtype
-        Numbers and 0-dim tensors decide only if they are of a higher category (bool, integer, floating,
-        complex) than the tensors with dimensions.
+        Numbers and 0-dim tensors only participate if their category (bool, integer, floating point, complex) is higher
+        than that of the other tensors.
 
     Examples
     --------
@@ -295,10 +295,10 @@ def result_type(tensor1, tensor2):
 
 
 def _combined(higher, lower):
-    """Promote two dtypes of which the second decides only on the category."""
+    """Promote two dtypes; the second only contributes a higher category."""
     if higher is None or lower is None or _category(lower) <= _category(higher):
         return lower if higher is None else higher
-    if _category(higher) == FLOATING:            # its precision stays: float32 and complex128 make complex64
+    if _category(higher) == FLOATING:            # keep the precision: float32 and complex128 give complex64
         return higher.to_complex()
     return promote_types(higher, lower)
 
@@ -315,7 +315,7 @@ def _operand(value):
 
 
 def can_cast(from_, to):
-    """Return whether a result of one dtype may be written to a tensor of another one.
+    """Return whether a result of one dtype may be written to a tensor of another dtype.
 
     Parameters
     ----------
@@ -324,7 +324,7 @@ def can_cast(from_, to):
     Returns
     -------
     bool
-        False if that would leave a category: from complex to real, floating to integer, or any to bool.
+        False for a lower category: complex to real, floating point to integer, or any to bool.
 
     Examples
     --------
@@ -358,7 +358,7 @@ def _checked(input, operation):
 
 @documented(returns=_RETURNED)
 def is_floating_point(input):
-    """Return whether the dtype is a real floating one.
+    """Return whether the dtype is real floating point.
 
     Examples
     --------

@@ -20,7 +20,7 @@ def rot90(input, k=1, dims=(0, 1)):
     input : Tensor
         Of at least two dimensions.
     k : int, default 1
-        How often; from the first of `dims` towards the second if positive.
+        Number of rotations; positive from the first of `dims` towards the second.
     dims : sequence of two int, default (0, 1)
 
     Raises
@@ -28,7 +28,7 @@ def rot90(input, k=1, dims=(0, 1)):
     RuntimeError
         If `dims` are not two different dimensions.
     IndexError
-        If one does not exist.
+        If a dimension is out of range.
 
     Examples
     --------
@@ -39,7 +39,8 @@ def rot90(input, k=1, dims=(0, 1)):
     as_tensor_argument("rot90", "input", input)
     dims = tuple(dims)
     if len(dims) != 2 or input.ndim < 2:
-        raise RuntimeError(f"rot90: expected two of at least two dimensions (got dims {dims} for shape "
+        raise RuntimeError(f"rot90: expected two dims of a tensor of at least two dimensions (got dims {dims} for "
+                           "shape "
                            f"{tuple(input.shape)}).")
     for dim in dims:
         if not -input.ndim <= dim < input.ndim:
@@ -69,7 +70,7 @@ def fliplr(input):
     Raises
     ------
     RuntimeError
-        If there are fewer dimensions.
+        If there are fewer than two dimensions.
 
     Examples
     --------
@@ -94,7 +95,7 @@ def flipud(input):
     Raises
     ------
     RuntimeError
-        If there are no dimensions.
+        If `input` is 0-dimensional.
 
     Examples
     --------
@@ -130,12 +131,12 @@ def adjoint(input):
     Returns
     -------
     Tensor
-        A view of a real tensor.
+        A view if `input` is real.
 
     Raises
     ------
     RuntimeError
-        If there are fewer dimensions.
+        If there are fewer than two dimensions.
 
     Examples
     --------

@@ -1,5 +1,5 @@
 """
-Element-wise functions that prepare arguments for operators of the table: ldexp, frexp, nan_to_num, isin and others.
+Element-wise functions that prepare arguments for operators: ldexp, frexp, nan_to_num, isin and others.
 """
 
 import numpy as np
@@ -10,6 +10,7 @@ from cygrad._core.creation.creation import as_tensor
 from cygrad._core.creation.factories import ones_like
 from cygrad._core.dispatch.named_results import named_result
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.table.docstrings import documented
 from cygrad._core.table.operator import operators
 from cygrad.composite.dtypes import result_type
 from cygrad.composite.out_forms import as_tensor_argument, inplace, into
@@ -18,7 +19,7 @@ __all__ = ["float_power", "frexp", "heaviside", "isin", "isreal", "ldexp", "logi
 
 LARGEST = {"float16": 65504.0, "bfloat16": 3.3895313892515355e38, "float32": 3.4028234663852886e38,
            "float64": 1.7976931348623157e308}
-FEW = 16              # elements up to which comparing with each of them is faster than sorting them
+FEW = 16              # comparing with up to so few elements is faster than sorting them
 
 
 
@@ -32,7 +33,8 @@ def heaviside(input, values, *, out=None):
     for name, value in (("input", input), ("values", values)):
         as_tensor_argument("heaviside", name, value)
     if input.dtype != values.dtype:
-        raise RuntimeError(f"heaviside: input and values must have one dtype (got {input.dtype} and {values.dtype}). "
+        raise RuntimeError(f"heaviside: input and values must have the same dtype (got {input.dtype} and "
+                           f"{values.dtype}). "
                            "Convert one of them with .to().")
     return _heaviside(input, values) if out is None else _heaviside(input, values, out=out)
 
@@ -43,7 +45,7 @@ def nextafter(input, other, *, out=None):
     if not (isinstance(input, Tensor) and isinstance(other, Tensor) and input.dtype == other.dtype
             and _width(input) in ("float16", "bfloat16")):
         return _nextafter(input, other) if out is None else _nextafter(input, other, out=out)
-    # In the next wider dtype the neighbor is another one: count in the bits, which are ordered like the numbers.
+    # A wider dtype has other neighbors, so step in the bits, which are ordered like the numbers.
     start, end = (_rank(value.detach()) for value in (input, other))
     rank = start + operators.sign(end - start)
     bits = operators.where(rank < 0, -rank - 2**15, rank)
@@ -52,12 +54,12 @@ def nextafter(input, other, *, out=None):
     found = operators.where(start == end, other.detach(), found)
     found = operators.where(operators.isnan(input) | operators.isnan(other), input.detach() + other.detach(), found)
     result = operators.where(start == start, input, other)
-    result.detach().copy_(found)                   # the derivatives are those of the choice
+    result.detach().copy_(found)                   # the derivatives are those of where()
     return into("nextafter", result, out)
 
 
 def _rank(tensor):
-    """Return how many numbers of a 16-bit dtype are between zero and each element, negative below zero."""
+    """Return the rank of each element among the numbers of a 16-bit dtype; 0 for zero."""
     bits = operators.cast(tensor.view(int16), int32)
     return operators.where(bits < 0, -(bits + 2**15), bits)
 
@@ -75,14 +77,14 @@ def ldexp(input, other, *, out=None):
     ----------
     input : Tensor
     other : Tensor
-        The exponents; broadcast with `input`.
+        Exponents; broadcast with `input`.
     out : Tensor, optional
-        Written to instead.
+        Tensor that the result is written to.
 
     Returns
     -------
     Tensor
-        Integers give the default floating type. Derivative: ``2**other``, and ``result * log(2)``.
+        Integers give the default dtype. Derivative: ``2**other``, and ``result * log(2)``.
 
     Examples
     --------
@@ -92,7 +94,7 @@ def ldexp(input, other, *, out=None):
     as_tensor_argument("ldexp", "input", input)
     as_tensor_argument("ldexp", "other", other)
     if not (other.is_floating_point() or other.is_complex()):
-        # The powers have the precision of the other operand.
+        # The powers have the precision of `input`.
         real = input.dtype.to_real()
         other = operators.cast(other, real if real.is_floating_point else get_default_dtype())
     return operators.ldexp_scale(input, other) if out is None else operators.ldexp_scale(input, other, out=out)
@@ -106,18 +108,18 @@ def frexp(input, *, out=None):
     input : Tensor
         Floating.
     out : tuple of Tensor, optional
-        Written to instead.
+        Tensors that the results are written to.
 
     Returns
     -------
     named tuple (mantissa, exponent) of Tensor
-        The mantissa is 0 or in [1/2, 1) but for its sign; the exponent is int32. Infinities and nan are mantissas with
-        exponent 0. Derivative of the mantissa: ``2**-exponent``.
+        The mantissa is 0 or its absolute value is in [1/2, 1); the exponent is int32. Infinities and nan are mantissas
+        with exponent 0. Derivative of the mantissa: ``2**-exponent``.
 
     Raises
     ------
     RuntimeError
-        If `input` is not floating.
+        If `input` is not floating point.
 
     Examples
     --------
@@ -139,12 +141,12 @@ def float_power(input, exponent, *, out=None):
     input, exponent : Tensor, ndarray or number
         At least one is a Tensor.
     out : Tensor, optional
-        Written to instead.
+        Tensor that the result is written to.
 
     Returns
     -------
     Tensor
-        complex128 if something is complex, else float64.
+        complex128 if an argument is complex, else float64.
 
     Raises
     ------
@@ -171,7 +173,7 @@ def float_power(input, exponent, *, out=None):
 
 
 def _float_power_(input, exponent):
-    """In-place version of `float_power`, of tensors in double precision."""
+    """In-place version of `float_power` for float64 and complex128."""
     complex_valued = any(value.is_complex() if isinstance(value, Tensor) else isinstance(value, complex)
                          for value in (input, exponent))
     wanted = complex128 if complex_valued else float64
@@ -194,15 +196,15 @@ def logit(input, eps=None, *, out=None):
     input : Tensor
         Real.
     eps : float, optional
-        Elements are brought between this and ``1 - eps`` first. Without it those outside of [0, 1] give nan.
+        Elements are clamped to ``[eps, 1 - eps]`` first. Without `eps`, elements outside of [0, 1] give nan.
     out : Tensor, optional
-        Written to instead.
+        Tensor that the result is written to.
 
     Returns
     -------
     Tensor
-        Integers give the default floating type. Derivative: ``1 / (input * (1 - input))``, 0 where `eps` changes an
-        element, nan outside of [0, 1] without it.
+        Integers give the default dtype. Derivative: ``1 / (input * (1 - input))``, 0 where `eps` clamps, nan outside of
+        [0, 1] without `eps`.
 
     Examples
     --------
@@ -226,17 +228,17 @@ def nan_to_num(input, nan=0.0, posinf=None, neginf=None, *, out=None):
     Parameters
     ----------
     input : Tensor
-        Complex numbers are treated part by part, integers stay as they are.
+        Real and imaginary parts are replaced separately; integers stay.
     nan : number, default 0
     posinf, neginf : number, optional
-        The largest and smallest finite number of the type by default.
+        By default the largest and smallest finite number of the dtype.
     out : Tensor, optional
-        Written to instead.
+        Tensor that the result is written to.
 
     Returns
     -------
     Tensor
-        Derivative: 1, and 0 where an element is replaced.
+        Derivative: 1, or 0 where an element is replaced.
 
     Examples
     --------
@@ -256,12 +258,9 @@ def nan_to_num(input, nan=0.0, posinf=None, neginf=None, *, out=None):
     return function(input, *numbers) if out is None else function(input, *numbers, out=out)
 
 
+@documented()
 def isreal(input):
     """Return whether the imaginary part of each element is 0.
-
-    Parameters
-    ----------
-    input : Tensor
 
     Returns
     -------
@@ -279,21 +278,21 @@ def isreal(input):
 
 
 def isin(elements, test_elements, *, assume_unique=False, invert=False):
-    """Return whether each element is among others.
+    """Return whether each element is in `test_elements`.
 
     Parameters
     ----------
     elements, test_elements : Tensor or number
         At least one is a Tensor.
     assume_unique : bool, default False
-        Accepted; of no use here.
+        Accepted and ignored.
     invert : bool, default False
-        Whether each element is none of them instead.
+        Whether to return the negation.
 
     Returns
     -------
     Tensor
-        Bool, of the shape of `elements`. nan is never one of them.
+        Bool, of the shape of `elements`. False for nan.
 
     Examples
     --------
@@ -310,7 +309,7 @@ def isin(elements, test_elements, *, assume_unique=False, invert=False):
         return operators.logical_not(found) if invert else found
     dtype = result_type(elements, test_elements)
     if dtype.is_complex:
-        raise RuntimeError(f"isin: complex numbers have no order to search in (got {dtype}).")
+        raise RuntimeError(f"isin: complex dtypes are not supported (got {dtype}).")
     wanted = operators.cast(elements.detach(), dtype)
     others = operators.cast(operators.reshape(test_elements.detach(), (test_elements.numel(),)), dtype)
     if others.numel() <= FEW:

@@ -1,4 +1,4 @@
-"""Functions of the gamma family whose arguments are checked before an operator of the table gets them."""
+"""Functions of the gamma family that check their arguments."""
 
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.table.operator import operators
@@ -12,16 +12,16 @@ def polygamma(n, input, *, out=None):
     Parameters
     ----------
     n : int
-        Not negative; 0 gives digamma itself. The method is called ``input.polygamma(n)``.
+        Not negative; 0 is `digamma`. The method is ``input.polygamma(n)``.
     input : Tensor
     out : Tensor, optional
-        Written to instead.
+        Tensor that the result is written to.
 
     Returns
     -------
     Tensor
-        ``(-1)**(n + 1) * n! * zeta(n + 1, input)`` (Abramowitz and Stegun, 6.4.10); integers give the default floating
-        type. Derivative: ``polygamma(n + 1, input)``.
+        ``(-1)**(n + 1) * n! * zeta(n + 1, input)`` (Abramowitz and Stegun, 6.4.10); integers give the default dtype.
+        Derivative: ``polygamma(n + 1, input)``.
 
     Raises
     ------
@@ -56,11 +56,11 @@ def mvlgamma(input, p, *, out=None):
     Parameters
     ----------
     input : Tensor
-        Larger than ``(p - 1) / 2``; nan or without meaning elsewhere.
+        Larger than ``(p - 1) / 2``; undefined elsewhere.
     p : int
         The dimension, at least 1.
     out : Tensor, optional
-        Written to instead.
+        Tensor that the result is written to.
 
     Returns
     -------
@@ -81,14 +81,14 @@ def mvlgamma(input, p, *, out=None):
     if p < 1:
         raise RuntimeError(f"mvlgamma: p must be at least 1 (got {p}).")
     if p > 2**20:
-        raise RuntimeError(f"mvlgamma: p is too large (got {p}, expected at most 2**20): one pass for each dimension.")
+        raise RuntimeError(f"mvlgamma: p is too large (got {p}, expected at most 2**20).")
     result = operators.lgamma(input)
     for i in range(1, p):
         result = operators.add(result, operators.lgamma(operators.sub(input, i / 2)))
     return into("mvlgamma", operators.add(result, p * (p - 1) / 4 * 1.1447298858494002), out)
 
 
-# ---- two arguments, of which the first has no known derivative
+# ---- functions without a derivative in the first argument
 
 def igamma(input, other, *, out=None):
     """Return the regularized lower incomplete gamma function ``P(input, other)``.
@@ -96,23 +96,23 @@ def igamma(input, other, *, out=None):
     Parameters
     ----------
     input : Tensor
-        The parameter; not negative.
+        Shape parameter, not negative.
     other : Tensor
-        The upper limit of the integral; not negative.
+        Upper limit of the integral, not negative.
     out : Tensor, optional
-        Written to instead.
+        Tensor that the result is written to.
 
     Returns
     -------
     Tensor
-        The integral of ``t**(input - 1) * exp(-t) / gamma(input)`` from 0 to `other`, by its series or continued
-        fraction (Abramowitz and Stegun, 6.5.29 and 6.5.31), for large `input` by Temme's expansion. Derivative in
+        The integral of ``t**(input - 1) * exp(-t) / gamma(input)`` from 0 to `other`, computed by series or continued
+        fraction (Abramowitz and Stegun, 6.5.29 and 6.5.31), or Temme's expansion for large `input`. Derivative in
         `other`: the integrand.
 
     Raises
     ------
     NotImplementedError
-        In backward, if the gradient of `input` is asked for: the derivative is not known.
+        In backward, if `input` requires grad, because the derivative is not implemented.
 
     Examples
     --------
@@ -128,21 +128,21 @@ def igammac(input, other, *, out=None):
     Parameters
     ----------
     input : Tensor
-        The parameter; not negative.
+        Shape parameter, not negative.
     other : Tensor
-        The lower limit of the integral; not negative.
+        Lower limit of the integral, not negative.
     out : Tensor, optional
-        Written to instead.
+        Tensor that the result is written to.
 
     Returns
     -------
     Tensor
-        ``1 - igamma(input, other)``, exact where it is small. Derivative in `other`: minus the integrand.
+        ``1 - igamma(input, other)``, accurate where it is small. Derivative in `other`: minus the integrand.
 
     Raises
     ------
     NotImplementedError
-        In backward, if the gradient of `input` is asked for: the derivative is not known.
+        In backward, if `input` requires grad, because the derivative is not implemented.
 
     Examples
     --------
@@ -158,21 +158,21 @@ def zeta(input, other, *, out=None):
     Parameters
     ----------
     input : Tensor or number
-        The exponents; inf at 1, nan below.
+        Exponents; inf at 1, nan below.
     other : Tensor or number
-        The first terms of the sums. inf at 0 and negative integers.
+        Offsets; inf at 0 and negative integers.
     out : Tensor, optional
-        Written to instead.
+        Tensor that the result is written to.
 
     Returns
     -------
     Tensor
-        By the formula of Euler and Maclaurin. Derivative in `other`: ``-input * zeta(input + 1, other)``.
+        Computed by the Euler-Maclaurin formula. Derivative in `other`: ``-input * zeta(input + 1, other)``.
 
     Raises
     ------
     NotImplementedError
-        In backward, if the gradient of `input` is asked for: the derivative is not known.
+        In backward, if `input` requires grad, because the derivative is not implemented.
 
     Examples
     --------

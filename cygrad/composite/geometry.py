@@ -1,4 +1,4 @@
-"""In-place changes of shape: methods of Tensor."""
+"""In-place view operations: methods of Tensor."""
 
 from cygrad._core.dispatch.tangents import change_geometry
 from cygrad.composite.out_forms import as_tensor_argument
@@ -13,12 +13,12 @@ def unsqueeze_(input, dim):
     Parameters
     ----------
     dim : int
-        Where it comes to lie.
+        Index of the new dimension.
 
     Returns
     -------
     Tensor
-        The tensor itself.
+        `self`.
 
     Examples
     --------
@@ -34,12 +34,12 @@ def squeeze_(input, dim=None):
     Parameters
     ----------
     dim : int or sequence of int, optional
-        Which ones; all by default.
+        Dimensions to remove; all by default.
 
     Returns
     -------
     Tensor
-        The tensor itself.
+        `self`.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def transpose_(input, dim0, dim1):
     Returns
     -------
     Tensor
-        The tensor itself.
+        `self`.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def t_(input):
     Returns
     -------
     Tensor
-        The tensor itself.
+        `self`.
 
     Raises
     ------
@@ -96,7 +96,7 @@ def t_(input):
 
 
 def as_strided_(input, size, stride, storage_offset=None):
-    """Set sizes and strides over the memory of the tensor, in place.
+    """Set size, stride and storage offset, in place.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def as_strided_(input, size, stride, storage_offset=None):
     Returns
     -------
     Tensor
-        The tensor itself.
+        `self`.
 
     Examples
     --------

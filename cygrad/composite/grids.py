@@ -1,4 +1,4 @@
-"""Grids of coordinates: every combination of the elements of vectors."""
+"""Grids and combinations of the elements of vectors."""
 
 import itertools
 import math
@@ -10,11 +10,11 @@ from cygrad.composite.out_forms import as_tensor_argument
 
 __all__ = ["cartesian_prod", "combinations", "meshgrid", "vander"]
 
-_AT_ONCE = 1 << 14          # positions between two signal checks
+_AT_ONCE = 1 << 14          # elements between two signal checks
 
 
 def _vectors(operation, tensors, most):
-    """Check the tensors, given as a sequence or as arguments: at most `most` dimensions, one dtype."""
+    """Check tensors, given as a sequence or as arguments: vectors (or numbers unless `most`) of the same dtype."""
     if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
         tensors = tuple(tensors[0])
     if not tensors:
@@ -23,7 +23,7 @@ def _vectors(operation, tensors, most):
         if as_tensor_argument(operation, "tensors", item).ndim > 1 or (most and item.ndim != 1):
             raise RuntimeError(f"{operation}: expected vectors (got shape {tuple(item.shape)}).")
         if item.dtype is not tensors[0].dtype:
-            raise RuntimeError(f"{operation}: expected Tensors of one dtype (got {tensors[0].dtype} and "
+            raise RuntimeError(f"{operation}: expected Tensors of the same dtype (got {tensors[0].dtype} and "
                                f"{item.dtype}).")
     return tensors
 
@@ -34,9 +34,10 @@ def meshgrid(*tensors, indexing=None):
     Parameters
     ----------
     *tensors : Tensor, or a sequence of Tensor
-        The coordinates along each dimension: vectors or numbers.
+        Coordinates along each dimension: vectors or numbers.
     indexing : {"ij", "xy"}, optional
-        "ij", the default: the first vector runs along the first dimension. "xy": along the second, as in pictures.
+        "ij" (default): the first vector is along dimension 0 (matrix indexing). "xy": along dimension 1 (Cartesian
+        indexing).
 
     Returns
     -------
@@ -46,7 +47,7 @@ def meshgrid(*tensors, indexing=None):
     Raises
     ------
     RuntimeError
-        If something is no vector, of another type, or there is no such indexing.
+        If an argument is not a vector, dtypes differ, or `indexing` is unknown.
 
     Examples
     --------
@@ -72,17 +73,17 @@ def meshgrid(*tensors, indexing=None):
 
 
 def cartesian_prod(*tensors):
-    """Return every combination of an element of each vector.
+    """Return the Cartesian product of vectors.
 
     Parameters
     ----------
     *tensors : Tensor
-        Vectors of one dtype.
+        Vectors of the same dtype.
 
     Returns
     -------
     Tensor
-        One combination in each row; of a single vector that vector.
+        One combination in each row; for a single vector, the vector.
 
     Examples
     --------
@@ -100,15 +101,15 @@ def cartesian_prod(*tensors):
 
 
 def combinations(input, r=2, with_replacement=False):
-    """Return every combination of r elements of a vector.
+    """Return all combinations of r elements of a vector.
 
     Parameters
     ----------
     input : Tensor
-        A vector.
+        Vector.
     r : int, default 2
     with_replacement : bool, default False
-        Whether an element may come several times.
+        Whether elements may repeat.
 
     Returns
     -------
@@ -118,7 +119,7 @@ def combinations(input, r=2, with_replacement=False):
     Raises
     ------
     RuntimeError
-        If `input` is no vector, or `r` negative.
+        If `input` is not a vector, or `r` is negative.
 
     Examples
     --------
@@ -138,13 +139,14 @@ def combinations(input, r=2, with_replacement=False):
 
 
 def _places_of_combinations(size, r, with_replacement):
-    """Return one combination in each row. Memory is allocated first, and signals are handled in between."""
+    """Return the indices of one combination in each row; check for signals in between."""
     among = size + r - 1 if with_replacement and size else size
     if min(r, among - r) > 64:
-        raise RuntimeError(f"combinations: too many for 64-bit arithmetic (got {r} of {size} elements).")
+        raise RuntimeError(f"combinations: too many combinations for 64-bit arithmetic (got {r} of {size} elements).")
     count = math.comb(among, r)
     if count >= 1 << 63:
-        raise RuntimeError(f"combinations: too many for 64-bit arithmetic (got {count} of {size} elements).")
+        raise RuntimeError(f"combinations: too many combinations for 64-bit arithmetic (got {count} of {size} "
+                           "elements).")
     places = empty((count, r), dtype=int64)
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     chosen, memory = itertools.chain.from_iterable(choose(range(size), r)), places.numpy().reshape(-1)
@@ -154,16 +156,16 @@ def _places_of_combinations(size, r, with_replacement):
 
 
 def vander(x, N=None, increasing=False):
-    """Return the Vandermonde matrix: the powers of each element in a row.
+    """Return the Vandermonde matrix: the powers of each element as a row.
 
     Parameters
     ----------
     x : Tensor
-        A vector.
+        Vector.
     N : int, optional
-        The number of powers; as many as elements by default.
+        Number of powers; the number of elements by default.
     increasing : bool, default False
-        Whether the powers begin with 0 instead of ending there.
+        Whether exponents increase from 0 instead of decreasing to 0.
 
     Returns
     -------
@@ -173,7 +175,7 @@ def vander(x, N=None, increasing=False):
     Raises
     ------
     RuntimeError
-        If `x` is no vector, or `N` negative.
+        If `x` is not a vector, or `N` is negative.
 
     Examples
     --------

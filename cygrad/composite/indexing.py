@@ -14,7 +14,7 @@ _MOST = (1 << 63) - 1
 
 
 def wrapped(operation, input, dim):
-    """Return the dimension counted from the front; a 0-dim tensor counts as having one."""
+    """Return the dimension as a nonnegative number; a 0-dim tensor has one dimension here."""
     ndim = max(1, input.ndim)
     if not -ndim <= dim < ndim:
         raise IndexError(f"{operation}: dimension out of range (got {dim}, expected to be in [{-ndim}, {ndim - 1}]).")
@@ -33,20 +33,20 @@ def check_vector(operation, index):
 
 @documented()
 def index_copy(input, dim, index, source, *, out=None):
-    """Return a copy with other slices at the indices of a dimension.
+    """Return a copy with slices written at indices of a dimension.
 
     Parameters
     ----------
     dim : int
     index : Tensor
-        A vector of integers; where one occurs twice, the last slice stays.
+        Vector of integers; the last slice of duplicates is written.
     source : Tensor
-        The slices, of the type of `input`.
+        The slices, of the dtype of `input`.
 
     Raises
     ------
     IndexError
-        If an index is out of bounds, or `index` no vector.
+        If an index is out of bounds, or `index` is not a vector.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def index_copy(input, dim, index, source, *, out=None):
     as_tensor_argument("index_copy", "source", source)
     dim, places = wrapped("index_copy", input, dim), check_vector("index_copy", index)
     if source.dtype is not input.dtype:
-        raise RuntimeError(f"index_copy: source must have the type of input (got {source.dtype}, expected "
+        raise RuntimeError(f"index_copy: source must have the dtype of input (got {source.dtype}, expected "
                            f"{input.dtype}).")
     expected = tuple(places.numel() if k == dim else size for k, size in enumerate(input.shape or (1,)))
     if tuple(source.shape or (1,)) != expected:
@@ -75,27 +75,27 @@ def _check_bounds(operation, places, size):
 
 
 def _put_along(rows, dim, places, values):
-    """Write slices at indices of a dimension, which is moved to the front for that."""
+    """Write slices at indices of a dimension, moved to the front."""
     turned = index_put(operators.movedim(rows, (dim,), (0,)), (places,), operators.movedim(values, (dim,), (0,)))
     return operators.contiguous(operators.movedim(turned, (0,), (dim,)))
 
 
 @documented()
 def index_fill(input, dim, index, value):
-    """Return a copy with one value in the slices at the indices of a dimension.
+    """Return a copy filled with a value at indices of a dimension.
 
     Parameters
     ----------
     dim : int
     index : Tensor
-        A vector of integers; negative ones count from the end.
+        Vector of integers; negative ones count from the end.
     value : number or Tensor
-        A Tensor has no dimensions.
+        A number or a 0-dimensional Tensor.
 
     Raises
     ------
     IndexError
-        If an index is out of bounds, or `index` no vector.
+        If an index is out of bounds, or `index` is not a vector.
 
     Examples
     --------
@@ -105,7 +105,7 @@ def index_fill(input, dim, index, value):
     as_tensor_argument("index_fill", "input", input)
     dim, places = wrapped("index_fill", input, dim), check_vector("index_fill", index)
     if isinstance(value, Tensor) and value.ndim:
-        raise RuntimeError(f"index_fill: value must be a number or without dimensions (got shape "
+        raise RuntimeError(f"index_fill: value must be a number or 0-dimensional (got shape "
                            f"{tuple(value.shape)}).")
     size = (input.shape or (1,))[dim]
     places = operators.where(places < 0, places + size, places)
@@ -126,7 +126,7 @@ def take(input, index, *, out=None):
     index : Tensor
         int64; negative ones count from the end.
     out : Tensor, optional
-        Written to instead.
+        Tensor that the result is written to.
 
     Returns
     -------
@@ -156,16 +156,16 @@ def _check_flat(operation, index):
 
 @documented()
 def put(input, index, source, accumulate=False):
-    """Return a copy with other elements at indices of the flattened tensor.
+    """Return a copy with elements written at indices of the flattened tensor.
 
     Parameters
     ----------
     index : Tensor
         int64; negative ones count from the end.
     source : Tensor
-        Of the type of `input`, one element for each of `index`.
+        Of the dtype of `input`, one element for each index.
     accumulate : bool, default False
-        Whether the elements are added. Otherwise the last one stays where an index occurs twice.
+        Whether to add the elements. Otherwise the last element of duplicates is written.
 
     Raises
     ------
@@ -180,10 +180,10 @@ def put(input, index, source, accumulate=False):
     """
     as_tensor_argument("put", "input", input)
     if as_tensor_argument("put", "source", source).dtype is not input.dtype:
-        raise RuntimeError(f"put: source must have the type of input (got {source.dtype}, expected {input.dtype}).")
+        raise RuntimeError(f"put: source must have the dtype of input (got {source.dtype}, expected {input.dtype}).")
     _check_flat("put", index)
     if source.numel() != index.numel():
-        raise IndexError(f"put: one element of source for each index is needed (got {source.numel()} and "
+        raise IndexError(f"put: expected one element of source for each index (got {source.numel()} and "
                          f"{index.numel()}).")
     flat, places = operators.reshape(input, (input.numel(),)), operators.reshape(index, (index.numel(),))
     result = index_put(flat, (places,), operators.reshape(source, (source.numel(),)), accumulate)
@@ -191,7 +191,7 @@ def put(input, index, source, accumulate=False):
 
 
 def masked_scatter(input, mask, source):
-    """Return a copy with the elements of another tensor, in order, where a mask is true.
+    """Return a copy with elements of `source`, in order, where the mask is True.
 
     Parameters
     ----------
@@ -199,7 +199,7 @@ def masked_scatter(input, mask, source):
     mask : Tensor
         Bool; broadcast against `input`.
     source : Tensor
-        Of the type of `input`, with at least as many elements as the mask is true.
+        Of the dtype of `input`, with at least as many elements as True in the mask.
 
     Returns
     -------
@@ -209,7 +209,7 @@ def masked_scatter(input, mask, source):
     Raises
     ------
     RuntimeError
-        If the mask is not bool, or `source` too small or of another type.
+        If the mask is not bool, or `source` is too small or of another dtype.
 
     Examples
     --------
@@ -222,7 +222,7 @@ def masked_scatter(input, mask, source):
     if not str(mask.dtype).endswith("bool"):
         raise RuntimeError(f"masked_scatter: the mask must be bool (got {mask.dtype}).")
     if source.dtype is not input.dtype:
-        raise RuntimeError(f"masked_scatter: source must have the type of input (got {source.dtype}, expected "
+        raise RuntimeError(f"masked_scatter: source must have the dtype of input (got {source.dtype}, expected "
                            f"{input.dtype}).")
     shape = tuple(operators.logical_or(mask, operators.logical_and(input.detach(), False)).shape)
     mask = operators.expand(mask, shape)
@@ -245,18 +245,18 @@ def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
     Parameters
     ----------
     input : Tensor
-        Without `repeats`: how often each index is repeated.
+        Without `repeats`, the number of repetitions of each index.
     repeats : int or Tensor, optional
-        How often: one number, or one for each.
+        Number of repetitions: one number, or one for each element or slice.
     dim : int, optional
-        Of the flattened tensor by default.
+        The flattened tensor by default.
     output_size : int, optional
-        Size of the result along the dimension; accepted and checked.
+        Size of the result along the dimension, which is checked.
 
     Raises
     ------
     RuntimeError
-        If a number is negative, or there are not as many as slices.
+        If a number of repetitions is negative, or their count does not match.
 
     Examples
     --------
@@ -294,7 +294,7 @@ def _is_floating(input):
 
 
 def _repeated_indices(repeats, output_size):
-    """Repeat 0 as often as the first number says, then 1 as often as the second, and so on."""
+    """Return index i repeated ``repeats[i]`` times, for each i."""
     if repeats.ndim != 1 or _is_floating(repeats):
         error = RuntimeError if repeats.ndim != 1 else NotImplementedError
         raise error(f"repeat_interleave: repeats must be a vector of integers (got {repeats.dtype} and shape "
@@ -302,11 +302,12 @@ def _repeated_indices(repeats, output_size):
     if repeats.numel() and int(operators.amin(repeats)) < 0:
         raise RuntimeError("repeat_interleave: repeats must not be negative.")
     if repeats.numel() and int(operators.amax(repeats)) > _MOST // repeats.numel() and sum(repeats.tolist()) > _MOST:
-        raise RuntimeError("repeat_interleave: repeats has a sum that is too large for 64-bit arithmetic.")
+        raise RuntimeError("repeat_interleave: the sum of repeats is too large for 64-bit arithmetic.")
     ends = operators.cumsum(repeats.detach(), 0)
     total = int(operators.select(ends, 0, -1)) if ends.numel() else 0
     if output_size is not None and output_size != total:
-        raise RuntimeError(f"repeat_interleave: output_size does not fit (got {output_size}, expected {total}).")
+        raise RuntimeError(f"repeat_interleave: output_size must be the sum of repeats (got {output_size}, expected "
+                           f"{total}).")
     return operators.searchsorted(ends, arange(total), right=True)
 
 

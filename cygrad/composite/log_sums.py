@@ -1,4 +1,4 @@
-"""Logarithms of sums of exponentials: operators of the table for real numbers, and composed for complex ones."""
+"""Logarithms of sums of exponentials: operators for real dtypes, composed functions for complex ones."""
 
 from math import inf
 
@@ -15,7 +15,7 @@ def _is_complex(*values):
 
 
 def _sum(a, b):
-    """Return the operand with the larger real part, and the logarithm of 1 + quotient."""
+    """Return log(exp(a) + exp(b)), computed from the operand with the larger real part."""
     larger = operators.ge(operators.real(a.detach()), operators.real(b.detach()))
     above, below = operators.where(larger, a, b), operators.where(larger, b, a)
     infinite = operators.eq(operators.abs(operators.real(above.detach())), inf)
@@ -34,7 +34,7 @@ def logsumexp(input, dim, keepdim=False, *, out=None):
     if not _is_complex(input):
         return operators.logsumexp(input, dim, keepdim) if out is None else \
             operators.logsumexp(input, dim, keepdim, out=out)
-    if not input.numel():                  # there is no largest
+    if not input.numel():                  # no maximum exists
         return into("logsumexp", operators.log(operators.sum(input, dim, keepdim)), out)
     largest = operators.amax(operators.real(input.detach()), dim, True)
     largest = operators.where(operators.eq(operators.abs(largest), inf), 0, largest)

@@ -1,8 +1,8 @@
 """
-Autocast for functions composed of operators.
+Autocast of functions composed of operators.
 
-Operators have a key of their rows for that. A composed function uses `computes_in`; outside of blocks that costs
-reading a thread-local variable.
+Rows of operators have a key for autocast; composed functions use the decorator `computes_in`. Outside of autocast it
+reads one thread-local variable.
 """
 
 from functools import wraps
@@ -15,12 +15,13 @@ __all__ = ["computes_in"]
 
 def computes_in(way):
     """
-    Decorate a function that gets floating tensors in one dtype inside `autocast`, and then runs outside of it.
+    Decorate a function: in `autocast`, cast its floating point arguments to one dtype and run it with autocast
+    disabled.
 
     Parameters
     ----------
     way : {"float32", "lower"}
-        That type, or the one of the block.
+        float32, or the dtype of autocast.
     """
     def decorate(function):
         @wraps(function)

@@ -11,11 +11,11 @@ from cygrad._core.table.operator import operators
 __all__ = ["MOST_PARTS", "all_spelled", "as_tensor_argument", "category", "copy_for", "inplace", "into",
            "refuse_shared_memory", "spelled"]
 
-MOST_PARTS = 1 << 24          # of one tensor: more Tensors exceed the memory of most machines
+MOST_PARTS = 1 << 24          # parts of one tensor; more exceed the memory of most machines
 
 
 def as_tensor_argument(operation, name, value):
-    """The value, if it is a Tensor."""
+    """Return the value, which must be a Tensor."""
     if not isinstance(value, Tensor):
         raise TypeError(f"{operation}: argument '{name}' must be a Tensor (got {type(value).__name__}).")
     return value
@@ -23,7 +23,7 @@ def as_tensor_argument(operation, name, value):
 
 def copy_for(input, other):
     """
-    Return a copy that another tensor can be written to: under `vmap` one for each entry of the batch, if that has them.
+    Return a copy that `other` can be written to; under `vmap`, batched if `other` is.
     """
     if type(other) is Tensor or not hasattr(other, "_entries") or hasattr(input, "_entries"):
         return operators.clone(input)
@@ -31,7 +31,7 @@ def copy_for(input, other):
 
 
 def into(operation, result, out):
-    """Return the result, or `out` (one or several) with the result written to it."""
+    """Return the result, written to `out` (a Tensor or a tuple) if given."""
     if out is None:
         return result
     if isinstance(result, tuple):
@@ -50,14 +50,14 @@ def into(operation, result, out):
 
 
 def category(tensor):
-    """bool < integers < real < complex: which category may be written to which."""
+    """Return the category of the dtype: bool 0, integer 1, floating point 2, complex 3."""
     if str(tensor.dtype).endswith(".bool"):
         return 0
     return 1 + tensor.is_floating_point() + 2 * tensor.is_complex()
 
 
 def refuse_shared_memory(operation, out, *arguments):
-    """Refuse `out` that overlaps arguments whose elements move."""
+    """Raise if `out` overlaps an argument in memory."""
     for argument in arguments if out is not None else ():
         if all(tensor.numel() and tensor.is_contiguous() for tensor in (out, argument)):
             apart = argument.data_ptr() - out.data_ptr()
@@ -67,7 +67,8 @@ def refuse_shared_memory(operation, out, *arguments):
 
 
 def inplace(function, grows=False):
-    """Return `name_`: computed by `function`, then written to the first argument, which may grow to its shape."""
+    """Return the in-place form of a function, which copies its result to the first argument; `grows` lets it change "
+      "shape."""
     name = f"{function.__name__}_"
 
     @functools.wraps(function)
@@ -76,13 +77,13 @@ def inplace(function, grows=False):
         if is_grad_enabled() and input.requires_grad and input.is_leaf:
             raise RuntimeError(f"{name}: a leaf that requires grad cannot be modified in place. Use the form without "
                                "underscore, or no_grad().")
-        # What the graph saves must not be what is modified.
+        # The graph must not save the tensor that is modified.
         recorded = is_grad_enabled() and any(isinstance(value, Tensor) and value.requires_grad
                                              for value in (input, *args, *kwargs.values()))
         result = function(operators.clone(input) if recorded else input, *args, **kwargs)
         if grows and result.shape != input.shape:
             with no_grad():
-                into(name, result, input.detach_())        # the result's history is the clone's
+                into(name, result, input.detach_())        # the clone is the input in the graph
         if result.shape != input.shape:
             raise RuntimeError(f"{name}: output with shape {tuple(input.shape)} doesn't match the broadcast shape "
                                f"{tuple(result.shape)} of the result. Use the form without underscore.")
@@ -97,13 +98,13 @@ def inplace(function, grows=False):
         changed.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     changed.__name__ = changed.__qualname__ = name
     changed.__doc__ = (f"In-place version of `{function.__name__}`.\n\nReturns\n-------\nTensor\n    `input` itself, "
-                       "changed.\n")
+                       "modified in place.\n")
     return changed
 
 
 def spelled(function):
     """
-    Return the function with the aliases `axis` of `dim`, `keepdims` of `keepdim`, and `input` of its first argument.
+    Add the aliases `axis` of `dim`, `keepdims` of `keepdim`, and `input` of the first argument.
     """
     first = function.__code__.co_varnames[0]
 
@@ -117,7 +118,7 @@ def spelled(function):
                 kwargs[ours] = kwargs.pop(theirs)
         return function(*args, **kwargs)
 
-    # As functools.wraps, in a third of the time: there are many at every import.
+    # As functools.wraps, but three times as fast, for import time.
     accepting.__name__, accepting.__qualname__ = function.__name__, function.__qualname__
     accepting.__module__, accepting.__doc__ = function.__module__, function.__doc__
     accepting.__annotations__ = function.__annotations__
@@ -128,17 +129,17 @@ def spelled(function):
 
 
 def all_spelled(functions):
-    """The functions by name, `spelled` where that is not done and they have such an argument."""
+    """Return the functions by name, with `spelled` applied to those with a parameter `dim`."""
     found, made = dict(functions), {}
     for name, function in functions.items():
-        if "dim" not in getattr(function, "__code__", _no_code).co_varnames:      # most functions, at every import
+        if "dim" not in getattr(function, "__code__", _no_code).co_varnames:      # fast path of most functions
             continue
         code = function.__code__
         names = code.co_varnames[:code.co_argcount + code.co_kwonlyargcount]
         if "dim" in names and "axis" not in names and not hasattr(function, "__wrapped__"):
             if function not in made:
                 made[function] = spelled(function)
-                if function.__globals__.get(function.__name__) is function:       # where pickle looks for it
+                if function.__globals__.get(function.__name__) is function:       # pickle looks it up there
                     function.__globals__[function.__name__] = made[function]
             found[name] = made[function]
     return found

@@ -1,4 +1,4 @@
-"""Predicates of tensors, and functions that do nothing on a CPU."""
+"""Predicates of tensors, and functions without effect on a CPU."""
 
 from cygrad._core.arrays.dtype import bool as boolean
 from cygrad._core.arrays.dtype import int64
@@ -16,12 +16,12 @@ _RETURNED = "bool"
 
 @documented(returns=_RETURNED)
 def is_nonzero(input):
-    """Return whether the only element is nonzero.
+    """Return whether a tensor of one element is nonzero.
 
     Parameters
     ----------
     input : Tensor
-        Of one element.
+        With one element.
 
     Raises
     ------
@@ -82,7 +82,7 @@ def is_inference(input):
 
 @documented(returns=_RETURNED)
 def is_conj(input):
-    """Return whether the conjugate bit is set: always False, conjugates are computed eagerly.
+    """Return whether the conjugate bit is set: always False, because conjugates are computed eagerly.
 
     Examples
     --------
@@ -95,7 +95,7 @@ def is_conj(input):
 
 @documented(returns=_RETURNED)
 def is_neg(input):
-    """Return whether the negative bit is set: always False, negatives are computed eagerly.
+    """Return whether the negative bit is set: always False, because negatives are computed eagerly.
 
     Examples
     --------
@@ -108,7 +108,7 @@ def is_neg(input):
 
 @documented()
 def resolve_conj(input):
-    """Return the tensor itself: conjugates are computed eagerly.
+    """Return the tensor, because conjugates are computed eagerly.
 
     Examples
     --------
@@ -120,7 +120,7 @@ def resolve_conj(input):
 
 @documented()
 def resolve_neg(input):
-    """Return the tensor itself: negatives are computed eagerly.
+    """Return the tensor, because negatives are computed eagerly.
 
     Examples
     --------
@@ -132,12 +132,12 @@ def resolve_neg(input):
 
 @documented()
 def conj_physical(input, *, out=None):
-    """Return the complex conjugates, in new memory.
+    """Return the complex conjugates as a copy.
 
     Returns
     -------
     Tensor
-        A real tensor itself.
+        `input` if it is real.
 
     Examples
     --------
@@ -152,12 +152,12 @@ def conj_physical(input, *, out=None):
 
 @documented()
 def fill(input, value):
-    """Return a tensor of one value, with the shape and dtype of another.
+    """Return a tensor of the same shape and dtype filled with a value.
 
     Parameters
     ----------
     value : number or Tensor
-        A Tensor has no dimensions.
+        A number or a 0-dimensional Tensor.
 
     Raises
     ------
@@ -222,12 +222,9 @@ def is_pinned(input):
     return False
 
 
+@documented()
 def pin_memory(input):
-    """Return the tensor itself: there is no device to pin memory for. A method of Tensor.
-
-    Returns
-    -------
-    Tensor
+    """Return the tensor, because there is no device to pin memory for: a method of Tensor.
 
     Examples
     --------
@@ -260,7 +257,7 @@ def is_set_to(input, tensor):
 
 
 def sum_to_size(input, *size):
-    """Sum over the dimensions in which a smaller shape was broadcast: a method of Tensor.
+    """Sum to a shape that broadcasts to that of the tensor: a method of Tensor.
 
     Parameters
     ----------
@@ -285,10 +282,10 @@ def sum_to_size(input, *size):
     shape = tuple(size[0]) if len(size) == 1 and not isinstance(size[0], int) else size
     if len(shape) > input.ndim or any(wanted not in (1, given) for wanted, given in zip(
             reversed(shape), reversed(input.shape), strict=False)):
-        raise RuntimeError(f"sum_to_size: the shape does not broadcast to that of the tensor (got {tuple(shape)} and "
+        raise RuntimeError(f"sum_to_size: the shape must broadcast to that of the tensor (got {tuple(shape)} and "
                            f"{tuple(input.shape)}).")
     if (not shape or tuple(shape) != tuple(input.shape)) and not (input.is_floating_point() or input.is_complex()):
-        input = operators.cast(input, int64)              # as all sums of integers
+        input = operators.cast(input, int64)              # as sum() of integers
     return operators.sum_to(input, tuple(shape))
 
 

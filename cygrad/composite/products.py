@@ -1,4 +1,4 @@
-"""Products composed of matrix products: addmv and others, contractions, Kronecker and cross products."""
+"""addmv and others, tensordot, Kronecker and cross products."""
 
 from functools import lru_cache
 from math import prod
@@ -14,7 +14,7 @@ __all__ = ["addbmm", "addmv", "addr", "baddbmm", "chain_matmul", "cross", "inner
 
 # Shared parameter descriptions.
 _PARAMETERS = {
-    "beta, alpha": "number, default 1\n    With beta 0 `input` is not looked at: its nan do not matter.",
+    "beta, alpha": "number, default 1\n    If beta is 0, `input` is ignored, including nan.",
 }
 
 
@@ -28,7 +28,7 @@ def _check_ndim(operation, **tensors):
 
 
 def _combined(operation, input, product, beta, alpha, out):
-    """beta * input + alpha * product; for beta 0 input is not read."""
+    """Return ``beta * input + alpha * product``; do not read `input` if beta is 0."""
     as_tensor_argument(operation, "input", input)
     if not (input.is_floating_point() or input.is_complex()):
         if operation == "addr" and (isinstance(alpha, float) or isinstance(beta, float)):
@@ -37,13 +37,13 @@ def _combined(operation, input, product, beta, alpha, out):
         beta, alpha = kind(beta), kind(alpha)
     shape = tuple(product.shape)
     if broadcast_shapes(tuple(input.shape), shape) != shape:
-        raise RuntimeError(f"{operation}: input does not broadcast to the product (got shapes {tuple(input.shape)} and "
+        raise RuntimeError(f"{operation}: input must broadcast to the product (got shapes {tuple(input.shape)} and "
                            f"{shape}).")
     if input.dtype is not product.dtype:
         raise RuntimeError(f"{operation}: expected Tensors of one dtype (got {input.dtype} and {product.dtype}).")
     scaled = product if alpha == 1 else operators.mul(product, alpha)
     if beta == 0:
-        if input.requires_grad:                    # part of the graph anyway, with gradient 0
+        if input.requires_grad:                    # record input, with gradient 0
             nothing = operators.masked_fill(input, operators.ne(operators.mul(input.detach(), 0), 1), 0)
             scaled = operators.add(scaled, nothing)
         return into(operation, scaled, out)
@@ -166,7 +166,7 @@ def addbmm(input, batch1, batch2, *more, beta=1, alpha=1, out=None):
 
 @documented(_PARAMETERS)
 def chain_matmul(*matrices, out=None):
-    """Return the product of several matrices, in the cheapest order.
+    """Return the product of several matrices in the optimal order.
 
     Parameters
     ----------
@@ -189,7 +189,7 @@ def chain_matmul(*matrices, out=None):
         raise RuntimeError("chain_matmul: expected at least one matrix (got none).")
     for matrix in matrices:
         _check_ndim("chain_matmul", matrix=(matrix, 2))
-    # Costs of products of neighbors from i to j, and where to divide them (Cormen et al., section 14.2).
+    # Cost of the product of matrices i to j, and its optimal split (Cormen et al., section 14.2).
     sizes, count = [matrix.shape[0] for matrix in matrices] + [matrices[-1].shape[1]], len(matrices)
     cost, where = {(i, i): 0 for i in range(count)}, {}
     for length in range(1, count):
@@ -208,7 +208,7 @@ def chain_matmul(*matrices, out=None):
 
 
 def _dims_of(dims, a, b):
-    """Return the contracted dimensions of both, counted from the front."""
+    """Return the contracted dimensions of both as nonnegative numbers."""
     if hasattr(dims, "tolist"):
         dims = dims.tolist()
     if hasattr(dims, "__index__"):
@@ -226,25 +226,25 @@ def _dims_of(dims, a, b):
                 raise IndexError(f"tensordot: dimension out of range (got {dim} for shape {tuple(tensor.shape)}).")
             listed[place] = dim % tensor.ndim
     if len(first) != len(second):
-        raise RuntimeError(f"tensordot: as many dims of both are needed (got {len(first)} and {len(second)}).")
+        raise RuntimeError(f"tensordot: expected the same number of dims of both (got {len(first)} and {len(second)}).")
     return first, second
 
 
 def tensordot(a, b, dims=2, out=None):
-    """Contract dimensions of two tensors: sum their products.
+    """Contract dimensions of two tensors.
 
     Parameters
     ----------
     a, b : Tensor
     dims : int or two sequences of int, default 2
-        How many: the last ones of `a` and the first ones of `b`; or which ones of both.
+        Number of last dimensions of `a` and first dimensions of `b` to contract, or the dimensions of both.
     out : Tensor, optional
-        Written to instead.
+        Tensor that the result is written to.
 
     Returns
     -------
     Tensor
-        The other dimensions of `a`, then those of `b`.
+        With the other dimensions of `a`, then those of `b`.
 
     Raises
     ------
@@ -277,19 +277,19 @@ def tensordot(a, b, dims=2, out=None):
 
 
 def inner(input, other, *, out=None):
-    """Contract the last dimensions of two tensors; nothing is conjugated.
+    """Contract the last dimensions of two tensors, without conjugation.
 
     Parameters
     ----------
     input, other : Tensor
-        With last dimensions of one size; a number multiplies.
+        With last dimensions of equal size; 0-dimensional tensors multiply.
     out : Tensor, optional
-        Written to instead.
+        Tensor that the result is written to.
 
     Returns
     -------
     Tensor
-        The other dimensions of `input`, then those of `other`.
+        With the other dimensions of `input`, then those of `other`.
 
     Raises
     ------
@@ -312,14 +312,14 @@ def inner(input, other, *, out=None):
 
 
 def kron(input, other, *, out=None):
-    """Return the Kronecker product: a copy of `other` for each element of `input`, multiplied by it.
+    """Return the Kronecker product: each element of `input` times `other`.
 
     Parameters
     ----------
     input, other : Tensor
-        That of fewer dimensions gets dimensions of size 1 in front.
+        The one with fewer dimensions gets leading dimensions of size 1.
     out : Tensor, optional
-        Written to instead.
+        Tensor that the result is written to.
 
     Returns
     -------
@@ -341,7 +341,7 @@ def kron(input, other, *, out=None):
 
 @lru_cache(maxsize=256)
 def _kron_shapes(first, second):
-    """Shapes in which the operands are multiplied, and that of the result."""
+    """Return the shapes of the operands for broadcasting, and of the result."""
     ndim = max(len(first), len(second))
     first, second = (1,) * (ndim - len(first)) + first, (1,) * (ndim - len(second)) + second
     return (tuple(size for part in first for size in (part, 1)), tuple(size for part in second for size in (1, part)),
@@ -350,14 +350,14 @@ def _kron_shapes(first, second):
 
 @documented(_PARAMETERS)
 def cross(input, other, dim=None, *, out=None):
-    """Return the cross product of vectors of three elements.
+    """Return the cross product of vectors with three elements.
 
     Parameters
     ----------
     input, other : Tensor
         Broadcast against each other.
     dim : int, optional
-        The dimension of the vectors, of size 3; the first such dimension by default.
+        Dimension of the vectors, of size 3; the first such dimension by default.
 
     Raises
     ------
@@ -385,7 +385,7 @@ def cross(input, other, dim=None, *, out=None):
     if shape[dim] != 3 or input.shape[dim] != 3 or other.shape[dim] != 3:
         raise RuntimeError(f"cross: dimension {dim} must have size 3 (got shapes {tuple(input.shape)} and "
                            f"{tuple(other.shape)}).")
-    # Elements 2, 0, 1 of the result.
+    # Compute elements 2, 0, 1 of the result.
     result = operators.sub(operators.mul(input, operators.roll(other, (-1,), (dim,))),
                            operators.mul(operators.roll(input, (-1,), (dim,)), other))
     return into("cross", operators.roll(result, (-1,), (dim,)), out)

@@ -1,4 +1,4 @@
-"""One step of a recurrent network."""
+"""Recurrent cells as functions."""
 
 from cygrad._core.table.operator import operators
 from cygrad.composite.out_forms import as_tensor_argument
@@ -7,7 +7,7 @@ __all__ = ["gru_cell", "lstm_cell", "rnn_relu_cell", "rnn_tanh_cell"]
 
 
 def _check(operation, input, hidden, w_ih, w_hh, gates):
-    """Return the sizes of a cell whose logits have `gates` blocks."""
+    """Check the arguments of a cell with `gates` blocks of rows."""
     for name, tensor in (("input", input), ("hx", hidden), ("w_ih", w_ih), ("w_hh", w_hh)):
         as_tensor_argument(operation, name, tensor)
     for name, tensor in (("w_ih", w_ih), ("w_hh", w_hh)):
@@ -29,14 +29,14 @@ def lstm_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
     hx : (Tensor, Tensor)
         Hidden state and cell of shape (..., m).
     w_ih, w_hh : Tensor of shape (4 * m, n) and (4 * m, m)
-        In blocks of m rows: input gate, forget gate, candidate, output gate.
+        Blocks of m rows: input gate, forget gate, candidate, output gate.
     b_ih, b_hh : Tensor of shape (4 * m,), optional
 
     Returns
     -------
     (Tensor, Tensor)
-        The new hidden state and cell: with logistic gates i, f, o and ``g = tanh(...)`` these are
-        ``o * tanh(cell)`` and ``cell = f * old cell + i * g``. Smooth, derivatives of any order.
+        The new hidden state ``o * tanh(cell)`` and ``cell = f * old cell + i * g``, with sigmoid gates i, f, o and ``g
+        = tanh(...)``.
 
     Raises
     ------
@@ -63,16 +63,16 @@ def gru_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
     ----------
     input : Tensor of shape (..., n)
     hx : Tensor of shape (..., m)
-        The hidden state.
+        Hidden state.
     w_ih, w_hh : Tensor of shape (3 * m, n) and (3 * m, m)
-        In blocks of m rows: reset gate, update gate, candidate.
+        Blocks of m rows: reset gate, update gate, candidate.
     b_ih, b_hh : Tensor of shape (3 * m,), optional
 
     Returns
     -------
     Tensor
-        The new hidden state: with logistic gates r, z and the candidate ``n = tanh(x + r * h)``, where x and h are what
-        the weights make of input and state, it is ``(1 - z) * n + z * hx``. Smooth, derivatives of any order.
+        The new hidden state ``(1 - z) * n + z * hx``, with sigmoid gates r, z and the candidate ``n = tanh(x + r *
+        h)``, where x and h are the projections of input and state.
 
     Raises
     ------
@@ -96,7 +96,7 @@ def rnn_tanh_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
     ----------
     input : Tensor of shape (..., n)
     hx : Tensor of shape (..., m)
-        The hidden state.
+        Hidden state.
     w_ih, w_hh : Tensor of shape (m, n) and (m, m)
     b_ih, b_hh : Tensor of shape (m,), optional
 
@@ -127,14 +127,14 @@ def rnn_relu_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
     ----------
     input : Tensor of shape (..., n)
     hx : Tensor of shape (..., m)
-        The hidden state.
+        Hidden state.
     w_ih, w_hh : Tensor of shape (m, n) and (m, m)
     b_ih, b_hh : Tensor of shape (m,), optional
 
     Returns
     -------
     Tensor
-        The new hidden state. Derivative 0 where the argument of relu is 0.
+        The new hidden state. Derivative of relu 0 at 0.
 
     Raises
     ------

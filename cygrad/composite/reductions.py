@@ -1,4 +1,4 @@
-"""Reductions whose arguments choose between operators of the table."""
+"""Reductions that select an operator by their arguments."""
 
 
 from cygrad._core.dispatch.named_results import named_result
@@ -13,18 +13,18 @@ __all__ = ["aminmax", "max", "min", "norm", "std", "std_mean", "var", "var_mean"
 _PARAMETERS = {
     "input": "Tensor\n    Real.",
     "keepdim": "bool, default False\n    Keep the reduced dimension with size 1.",
-    "dim": "int or Tensor, optional\n    Dimension to reduce. A Tensor here is taken for `other`.",
-    "out": "Tensor or tuple of Tensor, optional\n    Written to instead.",
+    "dim": "int or Tensor, optional\n    Dimension to reduce. A Tensor is used as `other`.",
+    "out": "Tensor or tuple of Tensor, optional\n    Tensor that the result is written to.",
     "unbiased": "bool, optional\n    True is ``correction=1``, False is ``correction=0``.",
     "correction": "number, optional\n    Subtracted from the number of elements in the divisor; default 1.",
 }
-_RETURNED = "Tensor\n    nan where the divisor is zero."
+_RETURNED = "Tensor\n    nan where the divisor is 0."
 
 METHODS = ["aminmax", "max", "min", "norm", "std", "var"]
 
 
 def _is_ordered(input):
-    """Are there elements to take the maximum of?"""
+    """Return whether the maximum exists."""
     return input.numel() and not input.is_complex()
 
 
@@ -36,7 +36,7 @@ def _extremum(name, input, dim, keepdim, other, out):
         dim, other = None, dim
     if other is not None:
         if not isinstance(other, Tensor) or dim is not None:
-            raise TypeError(f"{name}: takes a dimension or another Tensor (got dim={dim!r} and other of type "
+            raise TypeError(f"{name}: expected a dimension or another Tensor (got dim={dim!r} and other of type "
                             f"{type(other).__name__}).")
         function = getattr(operators, f"{name}imum")
         return function(input, other) if out is None else function(input, other, out=out)
@@ -44,8 +44,8 @@ def _extremum(name, input, dim, keepdim, other, out):
         raise NotImplementedError(f"{name}: complex numbers have no order (got {input.dtype}).")
     if dim is None:
         if input.numel() == 0:
-            raise RuntimeError(f"{name}: a tensor without elements has no {name}imum (got shape "
-                               f"{tuple(input.shape)}). Reduce a dimension that is not empty with dim=.")
+            raise RuntimeError(f"{name}: expected a non-empty tensor (got shape "
+                               f"{tuple(input.shape)}). Pass dim= to reduce a non-empty dimension.")
         return into(name, getattr(operators, f"{name}_all")(input), out)
     if isinstance(dim, bool) or not hasattr(dim, "__index__"):
         raise TypeError(f"{name}: dim must be an integer (got {dim!r}). Use a{name}() for several dimensions.")
@@ -60,13 +60,13 @@ def max(input, dim=None, keepdim=False, *, other=None, out=None):
     Parameters
     ----------
     other : Tensor, optional
-        Compare with this one element by element, like `maximum`.
+        Tensor to compare with element-wise, as `maximum`.
 
     Returns
     -------
     Tensor, or a named tuple (values, indices) if `dim` is given
-        nan is larger than any number. Where several elements are largest, the whole reduction shares
-        the gradient among them evenly; the one along a dimension gives all of it to the index returned.
+        nan is larger than any number. Equal maxima share the gradient evenly in the reduction of all elements; along a
+        dimension, the returned index gets the gradient.
 
     Raises
     ------
@@ -88,7 +88,7 @@ def max(input, dim=None, keepdim=False, *, other=None, out=None):
             return operators.max_all(input)
         except RuntimeError:
             if _is_ordered(input):
-                raise                 # else this function raises the error below
+                raise                 # else the error is raised below
     return _extremum("max", input, dim, keepdim, other, out)
 
 
@@ -100,7 +100,7 @@ def min(input, dim=None, keepdim=False, *, other=None, out=None):
     Parameters
     ----------
     other : Tensor, optional
-        Compare with this one element by element, like `minimum`.
+        Tensor to compare with element-wise, as `minimum`.
 
     Returns
     -------
@@ -124,21 +124,21 @@ def min(input, dim=None, keepdim=False, *, other=None, out=None):
             return operators.min_all(input)
         except RuntimeError:
             if _is_ordered(input):
-                raise                 # else this function raises the error below
+                raise                 # else the error is raised below
     return _extremum("min", input, dim, keepdim, other, out)
 
 
 @spelled
 @documented(_PARAMETERS)
 def aminmax(input, *, dim=None, keepdim=False, out=None):
-    """Return minimum and maximum.
+    """Return the minimum and the maximum.
 
     Parameters
     ----------
     dim : int, optional
         Dimension to reduce; default all.
     out : tuple of Tensor, optional
-        Written to instead.
+        Tensors that the results are written to.
 
     Returns
     -------
@@ -152,7 +152,7 @@ def aminmax(input, *, dim=None, keepdim=False, out=None):
     if dim is None:
         dim = tuple(range(as_tensor_argument("aminmax", "input", input).ndim))
         if not input.numel():
-            raise RuntimeError(f"aminmax: no elements have neither of them (got shape {tuple(input.shape)}).")
+            raise RuntimeError(f"aminmax: expected a non-empty tensor (got shape {tuple(input.shape)}).")
     for target in out or ():
         if target.dtype is not input.dtype:
             raise RuntimeError(f"aminmax: expected out tensors of dtype {input.dtype} (got {target.dtype}).")
@@ -161,11 +161,11 @@ def aminmax(input, *, dim=None, keepdim=False, out=None):
 
 
 def _spread_arguments(operation, dim, unbiased, correction):
-    """Return dimensions and correction from any of the accepted signatures."""
+    """Return dim and correction of any accepted signature."""
     if isinstance(dim, bool):
         dim, unbiased = None, dim
     if unbiased is not None and correction is not None:
-        raise TypeError(f"{operation}: give either unbiased or correction (got unbiased={unbiased} and "
+        raise TypeError(f"{operation}: unbiased and correction are mutually exclusive (got unbiased={unbiased} and "
                         f"correction={correction}).")
     if correction is None:
         correction = 0 if unbiased is False else 1
@@ -180,13 +180,13 @@ def var(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=N
     Parameters
     ----------
     input : Tensor
-        Floating or complex.
+        Floating point or complex.
     dim : int or tuple of int, optional
-        Dimensions to reduce; default all. A bool here is taken for `unbiased`.
+        Dimensions to reduce; default all. A bool is used as `unbiased`.
     keepdim : bool, default False
         Keep reduced dimensions with size 1.
     out : Tensor, optional
-        Written to instead.
+        Tensor that the result is written to.
 
     Examples
     --------
@@ -205,13 +205,13 @@ def std(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=N
     Parameters
     ----------
     input : Tensor
-        Floating or complex.
+        Floating point or complex.
     dim : int or tuple of int, optional
-        Dimensions to reduce; default all. A bool here is taken for `unbiased`.
+        Dimensions to reduce; default all. A bool is used as `unbiased`.
     keepdim : bool, default False
         Keep reduced dimensions with size 1.
     out : Tensor, optional
-        Written to instead.
+        Tensor that the result is written to.
 
     Examples
     --------
@@ -233,7 +233,7 @@ def var_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
     unbiased : bool, optional
     keepdim : bool, default False
     correction : number, optional
-        All as for `var`.
+        As for `var`.
 
     Returns
     -------
@@ -260,7 +260,7 @@ def std_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
     unbiased : bool, optional
     keepdim : bool, default False
     correction : number, optional
-        All as for `std`.
+        As for `std`.
 
     Returns
     -------
@@ -278,33 +278,33 @@ def std_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
 
 @spelled
 def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
-    """Return a norm of the elements, along some dimensions or of all.
+    """Return a vector norm, along dimensions or of all elements.
 
     Parameters
     ----------
     input : Tensor
-        Floating or complex.
+        Floating point or complex.
     p : number or "fro", default "fro"
-        Which vector norm; "fro" is 2, also for matrices.
+        Order of the vector norm; "fro" is 2.
     dim : int or sequence of int, optional
         Dimensions to reduce; all if not given.
     keepdim : bool, default False
         Keep the reduced dimensions with size 1.
     out : Tensor, optional
-        Written to instead.
+        Tensor that the result is written to.
     dtype : dtype, optional
-        Type of the result.
+        dtype of the result.
 
     Returns
     -------
     Tensor
-        Real. Derivative: 0 where the norm is 0, the sub-gradient of least norm; for p = inf and -inf it is shared
-        equally by the elements that reach the norm.
+        Real. Derivative: 0 where the norm is 0 (the subgradient of minimum norm); for p = inf and -inf, elements with
+        equal absolute value share it evenly.
 
     Raises
     ------
     RuntimeError
-        If there is no such norm.
+        If `p` is invalid.
 
     Notes
     -----
@@ -322,12 +322,12 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
         from cygrad.linalg import matrix_norm  # late import: linalg imports this package
         dims = (0, 1) if dim is None and input.ndim == 2 else dim
         if dims is None or isinstance(dims, int) or len(dims) != 2:
-            raise RuntimeError(f"norm: the nuclear norm is one of matrices (got shape {tuple(input.shape)} and "
-                               f"dim={dim}). Give two dimensions.")
+            raise RuntimeError(f"norm: the nuclear norm requires two dimensions (got shape {tuple(input.shape)} and "
+                               f"dim={dim}). Pass two dimensions.")
         return into("norm", matrix_norm(input, "nuc", tuple(dims), keepdim, dtype=dtype), out)
     elif isinstance(p, str):
-        raise RuntimeError(f"norm: unknown norm (got {p!r}, expected a number or 'fro'). Use linalg for norms of "
-                           "matrices.")
+        raise RuntimeError(f"norm: unknown norm (got {p!r}, expected a number or 'fro'). Use linalg.matrix_norm for "
+                           "matrix norms.")
     if out is None:
         return operators.norm(input, p, dim, keepdim, dtype=dtype)
     return operators.norm(input, p, dim, keepdim, dtype=dtype, out=out)

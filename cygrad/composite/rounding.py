@@ -7,26 +7,26 @@ METHODS = __all__
 
 
 def round(input, decimals=0, *, out=None):
-    """Round each element to the nearest multiple of ``10 ** -decimals``, halves to even.
+    """Round each element to the nearest multiple of ``10 ** -decimals``, with halves to even.
 
     Parameters
     ----------
     input : Tensor
         Real or integer, of any shape.
     decimals : int, default 0
-        How many decimals are kept; negative ones count to the left of the point. Needs floating elements if not 0.
+        Number of decimals; negative ones count to the left of the point. Requires floating point if not 0.
     out : Tensor, optional
-        Written to instead.
+        Tensor that the result is written to.
 
     Returns
     -------
     Tensor
-        Its derivative is 0 everywhere.
+        Derivative 0.
 
     Raises
     ------
     RuntimeError
-        For complex numbers, and for decimals of integers.
+        If the dtype is complex, or integral and `decimals` is not 0.
 
     Examples
     --------
@@ -40,10 +40,10 @@ def round(input, decimals=0, *, out=None):
     _check_decimals(input, decimals)
     scale = 10.0 ** abs(decimals)
     first, last = (operators.mul, operators.div) if decimals > 0 else (operators.div, operators.mul)
-    # Products of 16-bit floats are not exact enough.
+    # Products of 16-bit floats are not accurate enough.
     wide = input.float() if input.dtype.itemsize < 4 else input
     rounded = last(operators.round(first(wide, scale)), scale).to(input.dtype)
-    # Where the product overflows, there are no decimals to drop.
+    # Where the product overflows, there are no decimals.
     return operators.where(operators.isfinite(rounded), rounded, input.detach() if decimals > 0 else rounded, out=out)
 
 
@@ -53,7 +53,7 @@ def round_(input, decimals=0):
     Parameters
     ----------
     input : Tensor
-        Changed.
+        Modified in place.
     decimals : int, default 0
 
     Returns
@@ -74,5 +74,6 @@ def round_(input, decimals=0):
 
 def _check_decimals(input, decimals):
     if not input.dtype.is_floating_point:
-        raise RuntimeError(f"round: decimals need floating elements (got {input.dtype} and decimals={decimals}). "
+        raise RuntimeError(f"round: decimals require a floating point dtype (got {input.dtype} and "
+                           f"decimals={decimals}). "
                            "Convert with to() first.")

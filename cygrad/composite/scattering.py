@@ -1,4 +1,4 @@
-"""Scatter-reductions: sums, products, means, extrema at indices."""
+"""scatter with reductions."""
 
 from cygrad._core.arrays.dtype import int64
 from cygrad._core.creation.factories import full_like, ones_like, zeros
@@ -12,7 +12,7 @@ __all__ = ["index_reduce", "scatter", "scatter_reduce"]
 
 # Shared parameter descriptions.
 _PARAMETERS = {
-    "index": "Tensor\n    Positions along `dim`, int64; not larger than `src` and, in other dimensions, `input`.",
+    "index": "Tensor\n    Indices along `dim`, int64; not larger than `src` and, in other dimensions, `input`.",
 }
 
 REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
@@ -36,26 +36,26 @@ def _identity(reduce, dtype):
 
 @documented(_PARAMETERS)
 def scatter_reduce(input, dim, index, src, reduce, *, include_self=True, out=None):
-    """Return a copy in which elements of another tensor are reduced at indices along a dimension.
+    """Return a copy with elements of `src` reduced into indices along a dimension.
 
     Parameters
     ----------
     dim : int
     src : Tensor
-        Of the type of `input`.
+        Of the dtype of `input`.
     reduce : {"sum", "prod", "mean", "amax", "amin"}
     include_self : bool, default True
-        Whether the elements of `input` are reduced, too. Those that no index names stay in any case.
+        Whether to include the elements of `input` in the reduction. Elements without an index stay.
 
     Returns
     -------
     Tensor
-        Differentiable in `input` and `src`; extrema share their gradient evenly among equals.
+        Differentiable in `input` and `src`; equal extrema share their gradient evenly.
 
     Raises
     ------
     RuntimeError
-        If there is no such reduction, an index is out of bounds or a shape does not fit.
+        If `reduce` is unknown, an index is out of bounds or shapes do not match.
 
     Examples
     --------
@@ -92,7 +92,7 @@ def _covered(src, index):
 
 
 def _mean(total, dim, index, include_self):
-    """Divide sums by their counts; integers are rounded down."""
+    """Divide sums by counts; round integers down."""
     counts = zeros(tuple(total.shape), dtype=int64)
     counts = operators.scatter_add(counts if not include_self else counts + 1, dim, index,
                                    ones_like(index, dtype=int64))
@@ -105,23 +105,23 @@ def _mean(total, dim, index, include_self):
 
 @documented(_PARAMETERS)
 def index_reduce(input, dim, index, source, reduce, *, include_self=True, out=None):
-    """Return a copy in which slices of another tensor are reduced into those at the indices of a dimension.
+    """Return a copy with slices of `source` reduced into indices of a dimension.
 
     Parameters
     ----------
     dim : int
     index : Tensor
-        A vector of integers.
+        Vector of integers.
     source : Tensor
         The slices, of the type of `input`.
     reduce : {"prod", "mean", "amax", "amin"}
     include_self : bool, default True
-        Whether the elements of `input` are reduced, too.
+        Whether to include the elements of `input` in the reduction.
 
     Raises
     ------
     RuntimeError
-        If there is no such reduction.
+        If `reduce` is unknown.
 
     Examples
     --------
@@ -146,26 +146,26 @@ def index_reduce(input, dim, index, source, reduce, *, include_self=True, out=No
 
 @documented(_PARAMETERS)
 def scatter(input, dim, index, src=None, *, value=None, reduce=None, out=None):
-    """Return a copy with other values at indices along a dimension.
+    """Return a copy with values written at indices along a dimension.
 
     Parameters
     ----------
     dim : int
     src : Tensor or number
-        What is written; a number may be given as `value`.
+        Values to write; a number may be passed as `value`.
     reduce : {"add", "multiply"}, optional
-        Whether it is added or multiplied instead; see also `scatter_reduce`.
+        Reduction instead of writing; see `scatter_reduce`.
 
     Returns
     -------
     Tensor
-        Derivative: 0 for `input` where it was replaced, else 1; for `src` the gradient at its index.
-        Where an index occurs twice, the last element is written and has the gradient.
+        Derivative: 0 for `input` where it is replaced, else 1; for `src` the gradient at its index. The last element of
+        duplicates is written and gets the gradient.
 
     Raises
     ------
     RuntimeError
-        If an index is out of bounds, a shape does not fit, or there is no such reduction.
+        If an index is out of bounds, shapes do not match, or `reduce` is unknown.
 
     Examples
     --------
@@ -183,12 +183,12 @@ def scatter(input, dim, index, src=None, *, value=None, reduce=None, out=None):
 
 def _one_source(operation, src, value):
     if (src is None) == (value is None):
-        raise TypeError(f"{operation}: give either src or value.")
+        raise TypeError(f"{operation}: expected exactly one of src and value (got both or neither).")
     return value if src is None else src
 
 
 def _combined(input, dim, index, src, reduce):
-    """Return sums or products with scattered elements."""
+    """Add or multiply by scattered elements."""
     if reduce not in ("add", "multiply"):
         raise RuntimeError(f"scatter: unknown reduction (got {reduce!r}, expected 'add' or 'multiply').")
     if not isinstance(src, Tensor):
@@ -202,7 +202,7 @@ def scatter_(input, dim, index, src=None, *, value=None, reduce=None):
     Returns
     -------
     Tensor
-        `input` itself, changed.
+        `input`.
 
     Examples
     --------

@@ -3,6 +3,7 @@
 from cygrad._core.arrays.dtype import int64
 from cygrad._core.creation.factories import full
 from cygrad._core.graph.tensor import Tensor
+from cygrad._core.table.docstrings import documented
 from cygrad._core.table.operator import operators
 from cygrad.composite.out_forms import as_tensor_argument, into
 
@@ -10,21 +11,21 @@ __all__ = ["nonzero", "nonzero_static", "unravel_index", "where"]
 
 
 def where(condition, input=None, other=None, *, out=None):
-    """Return elements of one tensor where a condition holds, of another elsewhere; or where it holds.
+    """Return elements of `input` where a condition is True, and of `other` elsewhere; or the indices where it is True.
 
     Parameters
     ----------
     condition : Tensor
-        Bool. Given alone, of any type: the indices of its elements that are not zero.
+        Bool. Without other arguments, any dtype: return the indices of nonzero elements.
     input, other : Tensor or number, optional
         Both or none; broadcast with `condition`.
     out : Tensor, optional
-        Written to instead.
+        Tensor that the result is written to.
 
     Returns
     -------
     Tensor, or tuple of Tensor if `condition` is given alone
-        Derivative: 1 for the element that is chosen, 0 for the other.
+        Derivative: 1 for the selected element, 0 for the other.
 
     Raises
     ------
@@ -46,18 +47,15 @@ def where(condition, input=None, other=None, *, out=None):
     return into("where", operators.where(condition, input, other), out)
 
 
+@documented()
 def _where_method(self, condition, other):
-    """Return the elements where a condition holds, others elsewhere: ``where(condition, self, other)``.
+    """Return ``where(condition, self, other)``.
 
     Parameters
     ----------
     condition : Tensor
         Bool.
     other : Tensor or number
-
-    Returns
-    -------
-    Tensor
 
     Examples
     --------
@@ -75,9 +73,9 @@ def nonzero(input, *, as_tuple=False, out=None):
     ----------
     input : Tensor
     as_tuple : bool, default False
-        Whether the result is a tuple with the indices in each dimension, as indexing takes it.
+        Whether to return a tuple of index vectors, one for each dimension, which can be used for indexing.
     out : Tensor, optional
-        Written to instead.
+        Tensor that the result is written to.
 
     Returns
     -------
@@ -106,9 +104,9 @@ def nonzero_static(input, *, size, fill_value=-1):
     ----------
     input : Tensor
     size : int
-        The number of rows of the result.
+        Number of rows of the result.
     fill_value : int, default -1
-        What missing rows hold.
+        Value of missing rows.
 
     Returns
     -------
@@ -130,14 +128,14 @@ def nonzero_static(input, *, size, fill_value=-1):
 
 
 def unravel_index(indices, shape):
-    """Return the coordinates of positions in a flattened tensor.
+    """Convert indices of a flattened tensor to coordinates.
 
     Parameters
     ----------
     indices : Tensor
         Integers; negative ones count from the end.
     shape : int or sequence of int
-        Of the tensor that was flattened.
+        Shape of the tensor.
 
     Returns
     -------
@@ -147,9 +145,9 @@ def unravel_index(indices, shape):
     Raises
     ------
     TypeError
-        If `indices` are no integers.
+        If `indices` are not integers.
     ValueError
-        If they are out of bounds, or a size is negative.
+        If a size is negative.
 
     Examples
     --------

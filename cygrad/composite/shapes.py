@@ -1,4 +1,4 @@
-"""Functions that change or combine shapes, composed of the view operators of the table."""
+"""Functions that change shapes, composed of view operators."""
 
 import functools
 
@@ -27,7 +27,7 @@ METHODS = ["chunk", "conj", "expand_as", "reshape_as", "split", "split_with_size
 
 @documented(returns=_RETURNED)
 def expand_as(input, other):
-    """Return the tensor expanded to the shape of another one, without a copy.
+    """Return the tensor expanded to the shape of another tensor, without a copy.
 
     Parameters
     ----------
@@ -44,12 +44,12 @@ def expand_as(input, other):
 
 @documented(returns=_RETURNED)
 def view_as(input, other):
-    """Return the same memory in the shape of another tensor.
+    """Return a view in the shape of another tensor.
 
     Parameters
     ----------
     input, other : Tensor
-        Of the same number of elements.
+        With the same number of elements.
 
     Examples
     --------
@@ -62,12 +62,12 @@ def view_as(input, other):
 
 @documented()
 def reshape_as(input, other):
-    """Return the elements in the shape of another tensor, without a copy where possible.
+    """Return the tensor reshaped to the shape of another tensor, without a copy if possible.
 
     Parameters
     ----------
     input, other : Tensor
-        Of the same number of elements.
+        With the same number of elements.
 
     Examples
     --------
@@ -81,7 +81,7 @@ def reshape_as(input, other):
 # ---- broadcasting
 
 def broadcast_shapes(*shapes):
-    """Return the shape that shapes are broadcast to.
+    """Return the broadcast shape of several shapes.
 
     Parameters
     ----------
@@ -112,8 +112,8 @@ def broadcast_shapes(*shapes):
             elif result[position] == 1:
                 result[position] = size
             elif size not in (1, result[position]):
-                raise RuntimeError(f"broadcast_shapes: the shapes {', '.join(str(s) for s in shapes)} do not go "
-                                   f"together (got sizes {result[position]} and {size} in dimension {-1 - position}).")
+                raise RuntimeError(f"broadcast_shapes: shapes {', '.join(str(s) for s in shapes)} cannot be broadcast "
+                                   f"(got sizes {result[position]} and {size} in dimension {-1 - position}).")
     return Size(reversed(result))
 
 
@@ -132,7 +132,7 @@ def broadcast_tensors(*tensors):
     Raises
     ------
     RuntimeError
-        If the shapes do not go together.
+        If the shapes cannot be broadcast.
 
     Examples
     --------
@@ -149,12 +149,12 @@ def broadcast_tensors(*tensors):
 
 @documented()
 def tile(input, *dims):
-    """Repeat a tensor like tiles.
+    """Repeat a tensor along dimensions.
 
     Parameters
     ----------
     *dims : int or tuple of int
-        How often along each dimension, the last ones if there are fewer than dimensions.
+        Number of repetitions along each dimension, or along the last ones if there are fewer.
 
     Examples
     --------
@@ -172,7 +172,7 @@ def tile(input, *dims):
 def _size_of(input, dim, operation):
     """Return the size of a dimension that may be negative."""
     if as_tensor_argument(operation, "input", input).ndim == 0:
-        raise RuntimeError(f"{operation}: a tensor without dimensions has no parts (got shape ()).")
+        raise RuntimeError(f"{operation}: expected at least one dimension (got shape ()).")
     if not -input.ndim <= dim < input.ndim:
         raise IndexError(f"{operation}: dimension out of range (got {dim}, expected to be in [{-input.ndim}, "
                          f"{input.ndim - 1}]).")
@@ -180,7 +180,7 @@ def _size_of(input, dim, operation):
 
 
 def _in_pieces(input, piece, dim):
-    """Return chunks of one size; the last one may be smaller."""
+    """Return chunks of equal size; the last one may be smaller."""
     size = _size_of(input, dim, "split")
     whole, rest = divmod(size, piece) if piece else (1, 0)
     if whole > MOST_PARTS:
@@ -196,20 +196,20 @@ def split(input, split_size_or_sections=None, dim=0, *, axis=None, split_size=No
     ----------
     input : Tensor
     split_size_or_sections : int or sequence of int
-        The size of all parts, of which the last may be smaller; or the size of each part.
+        Size of all parts, of which the last may be smaller; or the size of each part.
     dim : int, default 0
     split_size : optional
-        Another name of the second parameter.
+        Alias of the second parameter.
 
     Returns
     -------
     tuple of Tensor
-        Views. In-place operations on them raise an error while gradients are recorded.
+        Views. In-place operations on them raise in grad mode.
 
     Raises
     ------
     RuntimeError
-        If sizes are negative or do not add up to the size of the dimension.
+        If sizes are negative or their sum is not the size of the dimension.
 
     Examples
     --------
@@ -247,7 +247,7 @@ def split_with_sizes(input, split_sizes, dim=0):
     Returns
     -------
     tuple of Tensor
-        Views, as those of `split`.
+        Views, as for `split`.
 
     Examples
     --------
@@ -264,7 +264,7 @@ def chunk(input, chunks, dim=0, *, axis=None):
     ----------
     input : Tensor
     chunks : int
-        There are fewer if the size of the dimension asks for it; the last part may be smaller.
+        Number of parts; fewer if the size is not divisible, and the last part may be smaller.
     dim : int, default 0
 
     Returns
@@ -289,17 +289,17 @@ def chunk(input, chunks, dim=0, *, axis=None):
     if chunks <= 0:
         raise RuntimeError(f"chunk: the number of parts must be positive (got {chunks}).")
     size = _size_of(input, dim, "chunk")
-    if size == 0:                      # as many empty chunks as requested
+    if size == 0:                      # `chunks` empty chunks
         return operators.split(input, (0,) * chunks, dim)
     return _in_pieces(input, -(-size // chunks), dim)
 
 
 def _unsafe(function):
-    """Return the same parts, each as a new tensor instead of a view."""
+    """Return the function that returns copies of the parts instead of views."""
     @functools.wraps(function)
     def unsafe(input, *args, **kwargs):
         input = as_tensor_argument(unsafe.__name__, "input", input)
-        parts = function(input.detach(), *args, **kwargs)         # the checks, and the size of each part
+        parts = function(input.detach(), *args, **kwargs)         # check the arguments
         dim = args[1] if len(args) > 1 else kwargs.get("dim", 0)
         return operators.unsafe_split(input, tuple(part.shape[dim] for part in parts), dim)
 
@@ -319,15 +319,15 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
     sorted : bool, default True
         Accepted; the result is always sorted.
     return_inverse : bool, default False
-        Also where each element of `input` is in the result.
+        Whether to return the index in the result of each element too.
     return_counts : bool, default False
-        Also how often each one occurs.
+        Whether to return the number of occurrences too.
     dim : int, optional
-        Compare the slices along a dimension instead.
+        Dimension of slices to compare; the flattened tensor by default.
 
     Returns
     -------
-    Tensor, or tuple of Tensor if more is asked for
+    Tensor, or tuple of Tensor
 
     Examples
     --------
@@ -344,7 +344,7 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
 
 
 def _unique_slices(input, dim):
-    """Return the unique slices along a dimension, the index of each, and their counts."""
+    """Return the unique slices along a dimension, the inverse indices and the counts."""
     size = _size_of(input, dim, "unique")
     values, inverse, counts = np.unique(numpy_view(input), axis=dim, return_inverse=True, return_counts=True)
     values = operators.underived(from_numpy(np.ascontiguousarray(values)), input, "unique")
@@ -417,7 +417,8 @@ def _matrix_adjoint(self):
 def complex(real, imag, *, out=None):
     as_tensor_argument("complex", "real", real), as_tensor_argument("complex", "imag", imag)
     if not real.is_floating_point() or imag.dtype is not real.dtype:
-        raise RuntimeError(f"complex: both parts must be floating and of one dtype (got {real.dtype} and "
+        raise RuntimeError(f"complex: real and imag must be floating point and have the same dtype (got {real.dtype} "
+                           "and "
                            f"{imag.dtype}). Convert with to().")
     if out is None:
         return operators.complex(real, imag)
@@ -436,7 +437,7 @@ def real(input):
     Returns
     -------
     Tensor
-        A view of a complex tensor; a real one itself.
+        A view if `input` is complex, else `input`.
 
     Examples
     --------
@@ -453,11 +454,11 @@ def conj(input):
     Returns
     -------
     Tensor
-        A real tensor itself.
+        `input` if it is real.
 
     Notes
     -----
-    Derivative: the gradient is conjugated.
+    Derivative: the conjugate gradient.
 
     Examples
     --------
@@ -487,12 +488,12 @@ def imag(input):
     tensor([2.])
     """
     if not as_tensor_argument("imag", "input", input).is_complex():
-        raise RuntimeError(f"imag: real numbers have no imaginary part (got {input.dtype}, expected a complex dtype).")
+        raise RuntimeError(f"imag: expected a complex Tensor (got {input.dtype}).")
     return operators.imag_view(input)
 
 
 def _imag(self):
-    """The imaginary parts; zeros for real elements, as of NumPy's arrays.
+    """Imaginary parts; zeros for real elements, as in NumPy.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""NumPy's functions that stack, split, and add dimensions."""
+"""NumPy's functions for stacking, splitting and adding dimensions."""
 
 from cygrad._core.creation.factories import zeros
 from cygrad._core.graph.tensor import Tensor
@@ -18,7 +18,7 @@ METHODS = ["dsplit", "hsplit", "tensor_split", "vsplit"]
 # ---- dimensions
 
 def _each(operation, tensors, function):
-    """Return the function of one tensor, or of each of several."""
+    """Apply a function to a tensor, or to each of several tensors."""
     if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
         tensors = tuple(tensors[0])
         single = False
@@ -50,7 +50,7 @@ def atleast_1d(*tensors):
     Returns
     -------
     Tensor, or tuple of Tensor for several
-        Those without dimensions as vectors, the others as they are.
+        0-dimensional tensors become vectors; others stay.
 
     Examples
     --------
@@ -90,7 +90,7 @@ def atleast_3d(*tensors):
     Returns
     -------
     Tensor, or tuple of Tensor for several
-        Views; matrices get a last dimension, vectors of n elements the shape (1, n, 1).
+        Views; matrices get a last dimension, vectors of n elements become (1, n, 1).
 
     Examples
     --------
@@ -111,7 +111,7 @@ def _joined(operation, tensors, dim, out):
 
 
 def _listed(operation, tensors, function):
-    """Return the function of each tensor of a sequence."""
+    """Apply a function to each tensor of a sequence."""
     if not isinstance(tensors, (list, tuple)):
         raise TypeError(f"{operation}: expected a sequence of Tensors (got {type(tensors).__name__}).")
     return [function(as_tensor_argument(operation, "tensors", tensor)) for tensor in tensors]
@@ -119,7 +119,7 @@ def _listed(operation, tensors, function):
 
 @documented()
 def hstack(tensors, *, out=None):
-    """Stack tensors horizontally: along dimension 1, vectors along 0.
+    """Stack tensors horizontally: along dimension 1, or 0 for vectors.
 
     Parameters
     ----------
@@ -173,7 +173,7 @@ def dstack(tensors, *, out=None):
 
 @documented()
 def column_stack(tensors, *, out=None):
-    """Stack tensors along dimension 1, with vectors and numbers as columns.
+    """Stack tensors along dimension 1; vectors and 0-dim tensors are columns.
 
     Parameters
     ----------
@@ -191,22 +191,22 @@ def column_stack(tensors, *, out=None):
 
 
 def block_diag(*tensors):
-    """Return matrices as blocks along a diagonal, zeros elsewhere.
+    """Return a block diagonal matrix.
 
     Parameters
     ----------
     *tensors : Tensor
-        Of at most two dimensions; vectors are rows.
+        Blocks of at most two dimensions; vectors are rows.
 
     Returns
     -------
     Tensor
-        A matrix of the common type.
+        A matrix of the promoted dtype.
 
     Raises
     ------
     RuntimeError
-        If one has more than two dimensions.
+        If a block has more than two dimensions.
 
     Examples
     --------
@@ -217,7 +217,7 @@ def block_diag(*tensors):
     blocks = []
     for tensor in tensors or (zeros(1, 0),):
         if as_tensor_argument("block_diag", "tensors", tensor).ndim > 2:
-            raise RuntimeError("block_diag: blocks have at most two dimensions (got shape "
+            raise RuntimeError("block_diag: blocks must have at most two dimensions (got shape "
                                f"{tuple(tensor.shape)}). Reshape them.")
         blocks.append(_at_least_two(tensor))
     width = sum(block.shape[1] for block in blocks)
@@ -233,19 +233,18 @@ def block_diag(*tensors):
 
 @documented(returns=_RETURNED)
 def tensor_split(input, indices_or_sections, dim=0):
-    """Split a tensor into a number of parts, or at positions.
+    """Split a tensor into a number of parts, or at indices.
 
     Parameters
     ----------
     indices_or_sections : int, sequence of int, or Tensor
-        The number of parts, of which the first may be larger by one; or where to cut. A Tensor of int64 means its
-        elements.
+        Number of parts, of which the first may be larger by one; or the indices to split at. A Tensor must be int64.
     dim : int, default 0
 
     Raises
     ------
     RuntimeError
-        If the number of parts is not positive, or `input` has no dimensions.
+        If the number of parts is not positive, or `input` is 0-dimensional.
 
     Examples
     --------
@@ -260,14 +259,15 @@ def tensor_split(input, indices_or_sections, dim=0):
 def _split(operation, input, where, dim):
     as_tensor_argument(operation, "input", input)
     if input.ndim == 0:
-        raise RuntimeError(f"{operation}: a tensor without dimensions has no parts (got shape ()).")
+        raise RuntimeError(f"{operation}: expected at least one dimension (got shape ()).")
     if not -input.ndim <= dim < input.ndim:
         raise IndexError(f"{operation}: dimension out of range (got {dim}, expected to be in [{-input.ndim}, "
                          f"{input.ndim - 1}]).")
     size = input.shape[dim]
     if isinstance(where, Tensor):
         if where.ndim > 1 or str(where.dtype).rpartition(".")[2] != "int64":
-            raise RuntimeError(f"{operation}: positions must be an int64 Tensor of at most one dimension (got "
+            raise RuntimeError(f"{operation}: indices_or_sections must be an int64 Tensor of at most one dimension "
+                               "(got "
                                f"{where.dtype} and shape {tuple(where.shape)}).")
         where = where.tolist()
     if isinstance(where, (list, tuple)):
@@ -289,7 +289,7 @@ def _split(operation, input, where, dim):
 
 
 def _even_split(operation, input, where, dim, least):
-    """Return the split along one dimension, into parts of equal size."""
+    """Split along a dimension, into parts of equal size."""
     if as_tensor_argument(operation, "input", input).ndim < least:
         raise RuntimeError(f"{operation}: expected at least {least} dimension{'s' * (least > 1)} (got shape "
                            f"{tuple(input.shape)}).")
@@ -303,19 +303,19 @@ def _even_split(operation, input, where, dim, least):
 
 @documented(returns=_RETURNED)
 def hsplit(input, indices_or_sections):
-    """Split horizontally: along dimension 1, a vector along 0.
+    """Split horizontally: along dimension 1, or 0 for a vector.
 
     Parameters
     ----------
     input : Tensor
         Of at least one dimension.
     indices_or_sections : int or sequence of int
-        The number of equal parts, or where to cut.
+        Number of equal parts, or the indices to split at.
 
     Raises
     ------
     RuntimeError
-        If there are no such equal parts.
+        If the size is not divisible.
 
     Examples
     --------
@@ -335,12 +335,12 @@ def vsplit(input, indices_or_sections):
     input : Tensor
         Of at least two dimensions.
     indices_or_sections : int or sequence of int
-        The number of equal parts, or where to cut.
+        Number of equal parts, or the indices to split at.
 
     Raises
     ------
     RuntimeError
-        If there are no such equal parts.
+        If the size is not divisible.
 
     Examples
     --------
@@ -359,12 +359,12 @@ def dsplit(input, indices_or_sections):
     input : Tensor
         Of at least three dimensions.
     indices_or_sections : int or sequence of int
-        The number of equal parts, or where to cut.
+        Number of equal parts, or the indices to split at.
 
     Raises
     ------
     RuntimeError
-        If there are no such equal parts.
+        If the size is not divisible.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Statistics: sums without nan, medians and quantiles, covariances."""
+"""Statistics: means without nan, medians, quantiles, covariances."""
 
 
 from cygrad._core.arrays.dtype import int64
@@ -26,7 +26,7 @@ INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 @spelled
 def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None):
-    """Return the mean of the elements that are not nan, along some dimensions.
+    """Return the mean of the elements that are not nan.
 
     Parameters
     ----------
@@ -39,12 +39,12 @@ def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None):
     dtype : dtype, optional
         Type of the result.
     out : Tensor, optional
-        Written to instead.
+        Tensor that the result is written to.
 
     Returns
     -------
     Tensor
-        nan where all are nan. Derivative: one by their number, and 0 for nan.
+        nan where all are nan. Derivative: 1 / (number of elements that are not nan), and 0 for nan.
 
     Raises
     ------
@@ -66,7 +66,7 @@ def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None):
 
 @spelled
 def count_nonzero(input, dim=None):
-    """Count the nonzero elements, along some dimensions.
+    """Count the nonzero elements.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def count_nonzero(input, dim=None):
 # ---- order statistics
 
 def _median(operation, input, dim, keepdim, out):
-    """Return the medians of all elements or along a dimension."""
+    """Return the median of all elements or along a dimension."""
     function = getattr(operators, f"{operation}_dim")
     as_tensor_argument(operation, "input", input)
     if dim is not None:
@@ -116,18 +116,18 @@ def median(input, dim=None, keepdim=False, *, out=None):
     dim : int, optional
         Dimension to reduce.
     out : tuple of Tensor, optional
-        Written to instead; a single one without `dim`.
+        Tensors that the result is written to; a single Tensor without `dim`.
 
     Returns
     -------
     Tensor, or a named tuple (values, indices) if `dim` is given
-        The lower one of two. nan if there is a nan. The median of all shares its gradient evenly among equals; along a
-        dimension the gradient goes to the index.
+        The lower of two medians; nan if an element is nan. Equal elements share the gradient evenly in the median of
+        all; along a dimension, the returned index gets the gradient.
 
     Raises
     ------
     IndexError
-        If the dimension has no elements.
+        If the dimension is empty.
 
     Examples
     --------
@@ -149,12 +149,12 @@ def nanmedian(input, dim=None, keepdim=False, *, out=None):
     dim : int, optional
         Dimension to reduce.
     out : tuple of Tensor, optional
-        Written to instead; a single one without `dim`.
+        Tensors that the result is written to; a single Tensor without `dim`.
 
     Returns
     -------
     Tensor, or a named tuple (values, indices) if `dim` is given
-        The lower one of two; nan if all are nan. Gradients as for `median`.
+        The lower of two medians; nan if all are nan. Gradients as for `median`.
 
     Examples
     --------
@@ -187,7 +187,7 @@ def _quantile(operation, input, q, dim, keepdim, interpolation, ignore_nan, out)
                            f"{', '.join(INTERPOLATIONS)}).")
     if isinstance(q, Tensor):
         if q.ndim > 1 or q.dtype is not input.dtype:
-            raise RuntimeError(f"{operation}: q must be a number or a vector of the type of input (got {q.dtype} and "
+            raise RuntimeError(f"{operation}: q must be a number or a vector of the dtype of input (got {q.dtype} and "
                                f"shape {tuple(q.shape)}, expected {input.dtype}).")
     else:
         if not 0 <= q <= 1:
@@ -196,7 +196,7 @@ def _quantile(operation, input, q, dim, keepdim, interpolation, ignore_nan, out)
     if q.numel() and not bool(operators.all((q >= 0).logical_and(q <= 1))):
         raise RuntimeError(f"{operation}: all of q must be in [0, 1].")
     if input.numel() == 0:
-        raise RuntimeError(f"{operation}: a tensor without elements has no quantiles (got shape "
+        raise RuntimeError(f"{operation}: expected a non-empty tensor (got shape "
                            f"{tuple(input.shape)}).")
     rows = operators.reshape(input, (input.numel(),)) if dim is None else input
     if rows.ndim == 0:
@@ -207,7 +207,7 @@ def _quantile(operation, input, q, dim, keepdim, interpolation, ignore_nan, out)
                          f"{rows.ndim - 1}]).")
     place %= rows.ndim
     found = _interpolated(operators.sort(operators.movedim(rows, (place,), (-1,)), -1)[0], q, interpolation, ignore_nan)
-    # (..., q) with the other dimensions in order; q comes first in the result, the reduced dimension where it was.
+    # found is (..., q). In the result, q is the first dimension, then the others, with the reduced one in its place.
     if keepdim:
         shape = [1] * input.ndim if dim is None else [*rows.shape]
         if dim is not None and input.ndim:
@@ -221,7 +221,7 @@ def _quantile(operation, input, q, dim, keepdim, interpolation, ignore_nan, out)
 
 
 def _interpolated(ordered, q, interpolation, ignore_nan):
-    """Return quantiles of the last dimension, which is sorted with nan last; one for each of q, as last dimension."""
+    """Return the quantiles along the last dimension, which is sorted with nan last."""
     size = ordered.shape[-1]
     last = operators.isnan(ordered.detach())
     q = operators.reshape(q, (q.numel(),))
@@ -251,28 +251,28 @@ def _interpolated(ordered, q, interpolation, ignore_nan):
 @spelled
 @documented(_PARAMETERS)
 def quantile(input, q, dim=None, keepdim=False, *, interpolation="linear", out=None):
-    """Return quantiles of the elements, along a dimension or of all.
+    """Return quantiles along a dimension or of all elements.
 
     Parameters
     ----------
     input : Tensor
         Floating.
     q : float or Tensor
-        In [0, 1]; a vector asks for several.
+        Number or vector in [0, 1].
     dim : int, optional
         Dimension to reduce; all if not given.
     interpolation : {"linear", "lower", "higher", "midpoint", "nearest"}
-        What is taken between two elements.
+        Interpolation between two elements.
 
     Returns
     -------
     Tensor
-        With a first dimension for a vector q. nan where there is a nan. Differentiable in `input` and `q`.
+        With a leading dimension if `q` is a vector. nan where an element is nan. Differentiable in `input` and `q`.
 
     Raises
     ------
     RuntimeError
-        If q is not in [0, 1] or of another type, or there are no elements.
+        If `q` is not in [0, 1] or of another dtype, or `input` is empty.
 
     Examples
     --------
@@ -285,23 +285,23 @@ def quantile(input, q, dim=None, keepdim=False, *, interpolation="linear", out=N
 @spelled
 @documented(_PARAMETERS)
 def nanquantile(input, q, dim=None, keepdim=False, *, interpolation="linear", out=None):
-    """Return quantiles of the elements that are not nan, along a dimension or of all.
+    """Return quantiles of the elements that are not nan, along a dimension or of all elements.
 
     Parameters
     ----------
     input : Tensor
         Floating.
     q : float or Tensor
-        In [0, 1]; a vector asks for several.
+        Number or vector in [0, 1].
     dim : int, optional
         Dimension to reduce; all if not given.
     interpolation : {"linear", "lower", "higher", "midpoint", "nearest"}
-        What is taken between two elements.
+        Interpolation between two elements.
 
     Returns
     -------
     Tensor
-        With a first dimension for a vector q. nan where all are nan.
+        With a leading dimension if `q` is a vector. nan where all are nan.
 
     Examples
     --------
@@ -314,23 +314,23 @@ def nanquantile(input, q, dim=None, keepdim=False, *, interpolation="linear", ou
 # ---- covariances
 
 def cov(input, *, correction=1, fweights=None, aweights=None):
-    """Return the covariances of variables.
+    """Return the covariance matrix of variables.
 
     Parameters
     ----------
     input : Tensor
         One variable in each row, one observation in each column; of at most two dimensions.
     correction : int, default 1
-        Subtracted from the number of observations.
+        Subtracted from the number of observations in the divisor.
     fweights : Tensor, optional
-        How often each observation was made: a vector of integers.
+        Frequency of each observation: a vector of integers.
     aweights : Tensor, optional
-        How much each observation counts: a floating vector.
+        Weight of each observation: a floating point vector.
 
     Returns
     -------
     Tensor
-        A matrix, or a number for a single variable. nan without more observations than `correction`.
+        A matrix, or 0-dimensional for a single variable. nan if there are not more observations than `correction`.
 
     Raises
     ------
@@ -389,7 +389,7 @@ def _weights(rows, fweights, aweights):
 
 
 def corrcoef(input):
-    """Return the correlations of variables: covariances by standard deviations.
+    """Return the matrix of correlation coefficients of variables.
 
     Parameters
     ----------
@@ -399,7 +399,7 @@ def corrcoef(input):
     Returns
     -------
     Tensor
-        A matrix of numbers between -1 and 1, or a number for a single variable.
+        A matrix, or 0-dimensional for a single variable.
 
     Raises
     ------

@@ -1,5 +1,5 @@
 """
-Window functions for signal processing. A periodic window is a symmetric one of one element more, without its last.
+Window functions. A periodic window is a symmetric window with one more element, without the last.
 """
 
 from math import pi
@@ -15,19 +15,19 @@ __all__ = ["bartlett_window", "blackman_window", "hamming_window", "hann_window"
 # Shared parameter descriptions.
 _PARAMETERS = {
     "periodic": "bool, default True\n"
-                "    Whether the window is meant to be repeated; N is the length then, else one less.",
+                "    Whether the window is periodic; N is the length then, else one less.",
     "dtype": "dtype, optional\n    Floating.",
-    "layout": "optional\n    Accepted and without effect.",
+    "layout": "optional\n    Accepted and ignored.",
     "device": "device or str, optional",
 }
 _RETURNED = "Tensor\n    A vector."
 
 
 def _window(operation, length, periodic, dtype, requires_grad, function):
-    """Return ``function(n, N)`` of the positions n and the last position N of the symmetric window."""
+    """Return the window ``function(n, N)``, where n are the indices and N is the last index of the symmetric window."""
     dtype = get_default_dtype() if dtype is None else dtype
     if not dtype.is_floating_point:
-        raise RuntimeError(f"{operation}: windows are floating (got {dtype}).")
+        raise RuntimeError(f"{operation}: dtype must be floating point (got {dtype}).")
     if length < 0:
         raise RuntimeError(f"{operation}: the length must not be negative (got {length}).")
     if length < 2:
@@ -39,7 +39,7 @@ def _window(operation, length, periodic, dtype, requires_grad, function):
 
 
 def _cosines(coefficients):
-    """Sum coefficient k times cos(2 pi k n / N)."""
+    """Return the function that sums coefficient k times cos(2 pi k n / N)."""
     def function(n, last):
         result = coefficients[0]
         for k, coefficient in enumerate(coefficients[1:], 1):
@@ -108,7 +108,7 @@ def blackman_window(window_length, periodic=True, *, dtype=None, layout=None, de
 @documented(_PARAMETERS, returns=_RETURNED)
 @on_device
 def bartlett_window(window_length, periodic=True, *, dtype=None, layout=None, device=None, requires_grad=False):
-    """Return the Bartlett window, a triangle: ``1 - abs(2 n / N - 1)``.
+    """Return the Bartlett (triangular) window: ``1 - abs(2 n / N - 1)``.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ def kaiser_window(window_length, periodic=True, beta=12.0, *, dtype=None, layout
     ----------
     window_length : int
     beta : float, default 12
-        How narrow it is.
+        Shape parameter; larger values are narrower.
     requires_grad : bool, default False
 
     Examples
@@ -145,7 +145,7 @@ def kaiser_window(window_length, periodic=True, beta=12.0, *, dtype=None, layout
     def function(n, last):
         place = operators.square(operators.sub(operators.mul(n, 2 / last), 1))
         argument = operators.mul(operators.sqrt(operators.clamp_min(operators.rsub(place, 1), 0)), abs(beta))
-        # Scaled by exponentials, so that no beta overflows.
+        # Scale by exponentials to avoid overflow.
         scaled = operators.mul(operators.i0e(argument), operators.exp(operators.sub(argument, abs(beta))))
         return operators.div(scaled, operators.i0e(ones((), dtype=n.dtype) * abs(beta)))
 

@@ -19,7 +19,7 @@ _DOC = """{summary}
     norm : str, optional
         {norm}
     out : Tensor, optional
-        Written to instead.
+        Tensor that the result is written to.
 
     Returns
     -------

@@ -13,26 +13,26 @@ __all__ = ["elementwise_grad", "grad", "grad_and_value", "value_and_grad", "vjp"
 
 def grad_and_value(func, argnums=0, has_aux=False):
     """
-    Return a function that computes the gradient of another, and its value.
+    Return a function that computes the gradient and the value of another.
 
     Parameters
     ----------
     func : callable
-        Gives a Tensor with a single element, and with `has_aux` a pair of that and anything else.
+        Returns a 0-dim Tensor; with `has_aux`, a pair of that and an auxiliary output.
     argnums : int or tuple of int, default 0
-        Which arguments to differentiate by: Tensors, NumPy arrays and floats (in float64), and containers of them.
+        Positions of the arguments to differentiate with respect to: Tensors, NumPy arrays and floats (in float64), and
+        containers of them.
     has_aux : bool, default False
 
     Returns
     -------
     callable
-        Gives the gradient, in the form of the argument, or a tuple of them; and the value, or the pair that `func`
-        gave.
+        Returns the gradient, with the structure of the argument, or a tuple of them; and the result of `func`.
 
     Raises
     ------
     RuntimeError
-        When it is called: if `func` does not give a single element, or an argument has no derivatives.
+        On call: if `func` does not return a 0-dim Tensor, or an argument is not differentiable.
 
     Examples
     --------
@@ -46,13 +46,13 @@ def grad_and_value(func, argnums=0, has_aux=False):
         with enable_grad():
             output, aux = with_aux("grad", at_places(func, places, args, kwargs)(*inputs.tree), has_aux)
         if not isinstance(output, Tensor):
-            raise RuntimeError(f"grad: the function must give a Tensor (got {type(output).__name__}).")
+            raise RuntimeError(f"grad: the function must return a Tensor (got {type(output).__name__}).")
         if output.ndim:
-            raise RuntimeError(f"grad: the function must give a single element without dimensions (got shape "
+            raise RuntimeError(f"grad: the function must return a 0-dim Tensor (got shape "
                                f"{tuple(output.shape)}). Sum it, or use vjp or jacrev.")
         if output.dtype.is_complex:
-            raise RuntimeError("grad: the function must give a real number (got a complex one). Take its real part or "
-                               "abs() first.")
+            raise RuntimeError("grad: the function must return a real Tensor (got a complex one). Take its real part "
+                               "or abs() first.")
         held = strip(output, inputs.levels)
         one = operators.expand(held.new_ones(()), tuple(held.shape))
         gradients = inputs.answer(inputs.pull([held], [one], False))
@@ -69,22 +69,23 @@ def grad(func, argnums=0, has_aux=False):
     Parameters
     ----------
     func : callable
-        Gives a Tensor with a single element, and with `has_aux` a pair of that and anything else.
+        Returns a 0-dim Tensor; with `has_aux`, a pair of that and an auxiliary output.
     argnums : int or tuple of int, default 0
-        Which arguments to differentiate by: Tensors, NumPy arrays and floats (in float64), and containers of them.
+        Positions of the arguments to differentiate with respect to: Tensors, NumPy arrays and floats (in float64), and
+        containers of them.
         The gradient of an array is an array, that of a float a float.
     has_aux : bool, default False
 
     Returns
     -------
     callable
-        Gives the gradient, in the form of the argument, or a tuple of them; with `has_aux` a pair of that and what
-        `func` gave besides.
+        Returns the gradient, with the structure of the argument, or a tuple of them; with `has_aux`, a pair of that and
+        the auxiliary output.
 
     Raises
     ------
     RuntimeError
-        When it is called: if `func` does not give a single element, or an argument has no derivatives.
+        On call: if `func` does not return a 0-dim Tensor, or an argument is not differentiable.
 
     Examples
     --------
@@ -106,20 +107,20 @@ def grad(func, argnums=0, has_aux=False):
 
 def value_and_grad(func, argnums=0, has_aux=False):
     """
-    Return a function that computes the value of another, and its gradient: `grad_and_value` in the order of JAX.
+    Return a function that computes the value and the gradient of another, in the order of JAX.
 
     Parameters
     ----------
     func : callable
-        Gives a Tensor with a single element, and with `has_aux` a pair of that and anything else.
+        Returns a 0-dim Tensor; with `has_aux`, a pair of that and an auxiliary output.
     argnums : int or tuple of int, default 0
-        Which arguments to differentiate by.
+        Positions of the arguments to differentiate with respect to.
     has_aux : bool, default False
 
     Returns
     -------
     callable
-        Gives the value, or the pair that `func` gave; and the gradient in the form of the argument, or a tuple.
+        Returns the result of `func`; and the gradient with the structure of the argument, or a tuple of them.
 
     Examples
     --------
@@ -134,19 +135,19 @@ def value_and_grad(func, argnums=0, has_aux=False):
 
 def elementwise_grad(func, argnums=0):
     """
-    Return a function that computes the derivative of each element of a result, for element-wise functions.
+    Return a function that computes the element-wise derivative of another.
 
     Parameters
     ----------
     func : callable
-        Each element of its result depends on one element of the argument; the gradient is that of their sum.
+        Element-wise function: each element of the result depends on one element of the argument.
     argnums : int or tuple of int, default 0
-        Which arguments to differentiate by.
+        Positions of the arguments to differentiate with respect to.
 
     Returns
     -------
     callable
-        Gives the derivatives, in the form of the argument.
+        Returns the derivatives, with the structure of the argument.
 
     Examples
     --------
@@ -185,9 +186,9 @@ def vjp(func, *primals, has_aux=False):
     Parameters
     ----------
     func : callable
-        Takes Tensors, or containers of them, and gives such; with `has_aux` a pair of that and anything else.
+        Takes and returns Tensors or containers of them; with `has_aux`, returns a pair of that and an auxiliary output.
     *primals
-        The point: arguments of `func`.
+        Arguments of `func`.
     has_aux : bool, default False
 
     Returns
@@ -195,10 +196,10 @@ def vjp(func, *primals, has_aux=False):
     output
         ``func(*primals)``.
     vjp_fn : callable
-        Takes a vector for each output, in their form, and gives the product for each of `primals`: a tuple if there are
-        several. It can be called again, and under `vmap`.
+        Takes a vector with the structure of the output, and returns the product for each of `primals`: a tuple if there
+        are several. It can be called repeatedly, and under `vmap`.
     aux
-        With `has_aux`: what `func` gave besides.
+        Auxiliary output; only with `has_aux`.
 
     Raises
     ------

@@ -1,8 +1,8 @@
 """
-Tensors under `vmap`: each is one entry of a batch, and refers to the tensor with all entries.
+Tensors under `vmap`: each represents one entry of a batch, and refers to the tensor with all entries.
 
-Derivatives are below the batch: the value of a `Batched` is a tensor of the graph like any other, with the batch as its
-first dimension. So backward and forward mode are independent of batches, and as fast as without them.
+The value of a `Batched` is an ordinary tensor of the graph, with the batch as its first dimension. Backward and forward
+mode are therefore independent of batches, and as fast as without them.
 """
 
 import threading
@@ -16,12 +16,12 @@ from cygrad._core.table.operator import operators
 
 __all__ = ["Batched", "Level", "active_levels", "dress", "entry", "levels_of", "peel", "restore", "strip", "value_at"]
 
-_state = threading.local()         # .levels: those that this thread is in, the outermost first
+_state = threading.local()         # .levels: running levels of this thread, outermost first
 _numbers = count(1)
 
 
 def active_levels():
-    """Return the batches that this thread works on, the outermost first."""
+    """Return the running levels of this thread, outermost first."""
     try:
         return _state.levels
     except AttributeError:
@@ -30,7 +30,7 @@ def active_levels():
 
 
 class Level:
-    """A running `vmap`: its batch size, and how it draws random numbers."""
+    """A running `vmap`: its batch size and its mode of random numbers."""
 
     def __init__(self, size, randomness):
         self.number, self.size, self.randomness = next(_numbers), size, randomness
@@ -45,8 +45,8 @@ class Level:
 
 class Batched(Tensor):
     """
-    The argument of a function under `vmap` for a tensor. Shape and dtype are those of an entry; elements are in
-    `_value`, whose first dimension is the batch of `_level`.
+    A tensor under `vmap`. Shape and dtype are those of an entry; elements are in `_value`, whose first dimension is the
+    batch of `_level`.
     """
 
     @classmethod
@@ -65,7 +65,7 @@ class Batched(Tensor):
     # Attributes of a Tensor that need no operator.
     @property
     def requires_grad(self):
-        """Whether operations on the whole batch are recorded."""
+        """Whether operations on the batch are recorded."""
         return self._value.requires_grad
 
     @requires_grad.setter
@@ -82,7 +82,7 @@ class Batched(Tensor):
     _version = property(lambda self: self._value._version)
 
     def detach(self):
-        """Return the same outside of the graph."""
+        """Return the tensor outside of the graph."""
         return entry(self._value.detach(), self._level)
 
     def stride(self, dim=None):
@@ -99,26 +99,26 @@ class Batched(Tensor):
         return self._value.storage_offset()
 
     def item(self):
-        """Return the only element as a Python number, if it is the same in all entries of the batch."""
+        """Return the only element as a Python number; it must be equal in all entries of the batch."""
         if self.numel() != 1:
             raise RuntimeError(f"item: a Tensor with {self.numel()} elements cannot be converted to Scalar (got shape "
                                f"{tuple(self.shape)}, expected one element).")
         return self._common("item").item()
 
     def tolist(self):
-        """Return the elements as nested lists, if they are the same in all entries of the batch."""
+        """Return the elements as nested lists; they must be equal in all entries of the batch."""
         return self._common("tolist").tolist()
 
     def _common(self, operation):
-        """Return the one entry that all are equal to."""
+        """Return the common value of all entries."""
         with no_grad():
             values = self._value.detach()
             first = operators.select(values, 0, 0) if self._level.size else values.new_zeros(tuple(self.shape))
             if not operators.equal(values, operators.expand(first, tuple(values.shape))):
                 what = f"{operation}() of a tensor" if operation != "bool" else (
                     "data-dependent control flow: if, while, and, or, not or assert on a tensor")
-                raise RuntimeError(f"vmap: {what} under vmap would give something else for each entry of the batch "
-                                   "(got different values). Choose between elements with where(), or do without vmap.")
+                raise RuntimeError(f"vmap: {what} depends on the entry of the batch (got different values). Select "
+                                   "elements with where(), or call the function without vmap.")
         return first
 
     def _entries(self):
@@ -147,19 +147,20 @@ class Batched(Tensor):
         return entry(getattr(self._value, method)((self._level.size, *size), *value, **options), self._level)
 
     def _refused(self, *args, **options):
-        raise RuntimeError("vmap: elements, hooks and gradients of a single tensor are not available under vmap (got "
-                           "a call that needs them). Do it outside of vmap, or use func.grad for derivatives.")
+        raise RuntimeError("vmap: elements, hooks and gradients of a single entry are not available (got a call that "
+                           "needs them). Call it outside of vmap, or use func.grad for derivatives.")
 
     numpy = __array__ = __dlpack__ = __reduce_ex__ = backward = register_hook = retain_grad = set_ = resize_ = _refused
 
     def requires_grad_(self, requires_grad=True):
-        """Refused: the arguments of `grad` and similar transforms decide what to differentiate."""
-        raise RuntimeError("vmap: requires_grad_() has no meaning for an entry of a batch (got a call under vmap). Use "
+        """Raise: the arguments of `grad` and similar transforms define what to differentiate."""
+        raise RuntimeError("vmap: requires_grad_() is not supported for an entry of a batch (got a call under vmap). "
+                           "Use "
                            "the functions of cygrad.func for derivatives.")
 
 
 def entry(value, level):
-    """Return the entry of a batch for a tensor whose first dimension is the batch."""
+    """Return the `Batched` for a tensor whose first dimension is the batch."""
     made = make_subclass(Batched, empty(tuple(value.shape)[1:], dtype=value.dtype, device="meta"))
     made._value, made._level = value, level
     return made
@@ -171,7 +172,7 @@ def value_at(tensor, level):
 
 
 def levels_of(tensor):
-    """Return the batches that a tensor is an entry of, the outermost first."""
+    """Return the levels of a tensor, outermost first."""
     found = []
     while type(tensor) is Batched:
         found.append(tensor._level)
@@ -180,7 +181,7 @@ def levels_of(tensor):
 
 
 def peel(tensor):
-    """Return the tensor with all entries, and the batches of its first dimensions."""
+    """Return the tensor with all entries, and the levels of its first dimensions."""
     levels = levels_of(tensor)
     for _ in levels:
         tensor = tensor._value
@@ -188,7 +189,7 @@ def peel(tensor):
 
 
 def dress(tensor, levels):
-    """Return the entry for a tensor whose first dimensions are these batches."""
+    """Return the `Batched` for a tensor whose first dimensions are those of these levels."""
     for level in levels:
         tensor = entry(tensor, level)
     return tensor
@@ -196,8 +197,8 @@ def dress(tensor, levels):
 
 def strip(tensor, levels):
     """
-    Return the tensor with these batches as first dimensions: expanded, if it is the same for all entries. It remains an
-    entry of the other batches.
+    Return the tensor with the dimensions of these levels first, expanded if it does not depend on them. Other levels
+    remain.
     """
     if not levels and type(tensor) is not Batched:
         return tensor
@@ -216,7 +217,7 @@ def strip(tensor, levels):
 
 
 def restore(tensor, levels):
-    """Return the entry of these batches for a tensor with them as first dimensions; the inverse of `strip`."""
+    """Return the `Batched` for a tensor with the dimensions of these levels first; the inverse of `strip`."""
     if not levels:
         return tensor
     tensor, outer = peel(tensor)

@@ -1,8 +1,8 @@
 """
-How operators work on batches: by the rule that the key `vmap` of their row names.
+Batching rules of operators, named by the key `vmap` of their row.
 
-A rule gets a `Call`: the arguments, tensors of the batch having its entries in their first dimension. It returns the
-results in the same form, or NotImplemented for arguments that it does not cover; then the entries are taken one by one.
+A rule takes a `Call`, with the batch in the first dimension of batched tensors. It returns results of the same form, or
+NotImplemented for arguments that it does not support; then entries are processed one by one.
 
 elementwise   operands are aligned, so that they broadcast as their entries would; the default of element-wise rows
 leading       the operator works on the last dimensions, with any number before them
@@ -74,7 +74,7 @@ class Call:
                 self.args.append(value if found is None else found)
 
     def tensors(self):
-        """Return (index, tensor, is it batched?) of the arguments that are one tensor."""
+        """Return (index, tensor, whether it is batched) of the arguments that are one tensor."""
         return [(place, value, self.batched[place]) for place, value in enumerate(self.args)
                 if isinstance(value, Tensor)]
 
@@ -142,7 +142,7 @@ class Call:
     # ---- rules
 
     def aligned(self):
-        """Return the arguments, with operands that broadcast as their entries would."""
+        """Return the arguments, with operands aligned to broadcast as their entries would."""
         tensors = self.tensors()
         rank = max(self.rank(place) for place, _, _ in tensors)
         arguments = list(self.args)
@@ -151,7 +151,7 @@ class Call:
         return arguments
 
     def elementwise(self):
-        """Align operands; 0-dim entries do not decide the dtype, as in single calls."""
+        """Align operands; 0-dim entries do not determine the dtype, as in single calls."""
         arguments = self.aligned()
         tensors = self.tensors()
         if len({value.dtype for _, value, _ in tensors}) > 1:
@@ -176,7 +176,7 @@ class Call:
         rank = max(self.rank(place) for place, _, _ in tensors)
         arguments = list(self.args)
         for place, _, _ in tensors:
-            wanted = rank - (self.operation.names[place] == "pivots")        # a vector for each matrix
+            wanted = rank - (self.operation.names[place] == "pivots")        # one vector for each matrix
             arguments[place] = self.pad(self.spread(place), True, wanted)
         return self.run(arguments)
 
@@ -189,9 +189,9 @@ class Call:
         scan : bool
             Whether the operator takes a 0-dim tensor as one element.
         rank : int, optional
-            How many dimensions are counted: by default those of `shape`, or else of the first argument.
+            Number of dimensions: by default that of `shape`, or else of the first argument.
         shared : int, optional
-            The index of an argument that must be the same for all entries.
+            Index of an argument that must not be batched.
         """
         operation, arguments = self.operation, list(self.args)
         lifted = flat = None
@@ -243,7 +243,7 @@ class Call:
         return NotImplemented if rank is None else self.dims(rank=rank + 1)
 
     def _counted_rank(self):
-        """Return how many dimensions an entry of the first argument has, or the shape that it comes from."""
+        """Return the number of dimensions of an entry of the first argument, or of the shape that it comes from."""
         if "shape" in self.operation.names:
             return len(self.sizes(self.named("shape")))
         first, batched = self.args[0], self.batched[0]
@@ -254,7 +254,7 @@ class Call:
         return first.ndim - batched
 
     def _flat(self, arguments, place):
-        """Count elements in row-major order, without a dimension."""
+        """Apply to the flattened entries, for calls without a dimension."""
         shape, kind = self.shape(0), self.operation.kinds[place]
         arguments = [operators.reshape(value, (self.size, -1)) if isinstance(value, Tensor) else value
                      for value in arguments]
@@ -271,7 +271,7 @@ class Call:
         return operators.reshape(value, (value.shape[0] * value.shape[1], *value.shape[2:]))
 
     def unfold(self, results):
-        """Return results whose first dimension is split into the batch and what was merged with it."""
+        """Return results whose first dimension is split into the batch and the dimension merged with it."""
         return mapped(results, lambda result: operators.reshape(
             result, (self.size, result.shape[0] // max(self.size, 1), *result.shape[1:])))
 
@@ -335,13 +335,13 @@ class Call:
         if not isinstance(results[0], Tensor):
             if all(result == results[0] for result in results):
                 return results[0]
-            raise RuntimeError(f"vmap: {self.operation.name}: the result is no Tensor, and would depend on the entry "
-                               "of the batch. Data-dependent control flow is possible outside of vmap only.")
+            raise RuntimeError(f"vmap: {self.operation.name}: the result is not a Tensor and depends on the entry of "
+                               "the batch. Data-dependent control flow is not supported under vmap.")
         shapes = {tuple(result.shape) for result in results}
         if len(shapes) > 1:
-            raise RuntimeError(f"vmap: {self.operation.name}: the shape of the result depends on values, and differs "
-                               f"between the entries of the batch (got {sorted(shapes)[:2]}). Such dynamic shapes are "
-                               "possible outside of vmap only.")
+            raise RuntimeError(f"vmap: {self.operation.name}: the shape of the result depends on values and differs "
+                               f"between entries of the batch (got {sorted(shapes)[:2]}). Dynamic shapes are not "
+                               "supported under vmap.")
         stacked = operators.stack(list(results), 0)
         return stacked if self.size else operators.slice(stacked, 0, 0, 0, 1)
 
@@ -352,14 +352,14 @@ def listed(value):
 
 
 def kind(dtype):
-    """bool, integer, real, complex: 0 to 3."""
+    """Return the category of a dtype: 0 for bool, 1 integer, 2 real, 3 complex."""
     if dtype.is_complex:
         return 3
     return 2 if dtype.is_floating_point else int(str(dtype).rpartition(".")[2] != "bool")
 
 
 def mapped(results, change):
-    """Apply a function to results of any structure."""
+    """Apply a function to the Tensors of results of any structure."""
     if isinstance(results, Tensor):
         return change(results)
     made = [mapped(result, change) for result in results]
@@ -378,14 +378,14 @@ def operation_of(function):
     return _operation(function) if is_row else None
 
 
-MOST_NESTED = 64          # nested sequences, as everywhere
+MOST_NESTED = 64          # nested sequences, as in other functions
 
 
 def top_level(arguments, depth=0):
-    """Return the innermost batch that an argument is an entry of."""
+    """Return the innermost level of the arguments."""
     found = None
     if depth > MOST_NESTED:
-        raise ValueError(f"vmap: sequences are nested more than {MOST_NESTED} deep; perhaps one contains itself.")
+        raise ValueError(f"vmap: sequences are nested more than {MOST_NESTED} deep. Check that none contains itself.")
     for value in arguments:
         if type(value) is Batched:
             if found is None or value._level.number > found.number:
@@ -398,7 +398,7 @@ def top_level(arguments, depth=0):
 
 
 def call(function, args, kwargs):
-    """Call a function with an entry of a batch, for the whole batch."""
+    """Call a function that has batched arguments for the whole batch."""
     out = kwargs.pop("out", None)
     operation = operation_of(function)
     if operation is None:
@@ -431,14 +431,14 @@ def call(function, args, kwargs):
 
 
 def refuse_change(name, level):
-    """Refuse writing entries of a batch to an unbatched tensor."""
-    raise RuntimeError(f"vmap: {name}_: what differs between the entries of a batch cannot be written inplace into a "
-                       f"tensor that is the same for all of them (got one for {level.size} entries). Use the form "
-                       "without underscore, or make the tensor with new_zeros, zeros_like or clone of a batched one.")
+    """Raise an error if entries of a batch are written to an unbatched tensor."""
+    raise RuntimeError(f"vmap: {name}_: batched values cannot be written inplace to an unbatched tensor (got one for "
+                       f"{level.size} entries). Use the form without underscore, or create the tensor with new_zeros, "
+                       "zeros_like or clone of a batched one.")
 
 
 def wrap(results, level):
-    """Return entries for results with the batch as first dimension."""
+    """Return `Batched` results for results with the batch as first dimension."""
     if isinstance(results, Tensor):
         return entry(results, level)
     if isinstance(results, tuple):

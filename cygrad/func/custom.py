@@ -1,4 +1,4 @@
-"""Custom functions under `vmap`: by their `vmap` method, or by a rule made of their other methods."""
+"""Custom functions under `vmap`: by their `vmap` method, or by a rule generated from their other methods."""
 
 from contextlib import contextmanager
 from typing import NamedTuple
@@ -26,10 +26,11 @@ def apply_to_batch(function, level, args, kwargs):
     own = cls.vmap is not Function.vmap
     if own and cls.generate_vmap_rule:
         raise RuntimeError(f"{cls.__name__}: expected one rule for vmap (got both generate_vmap_rule=True and a "
-                           "static method vmap). Leave one of them out.")
+                           "static method vmap). Remove one of them.")
     if cls.setup_context is Function.setup_context:
-        raise RuntimeError(f"{cls.__name__}: forward takes ctx, which a rule for vmap cannot give it (got a Function "
-                           "without setup_context). Move what forward does with ctx to a static method setup_context.")
+        raise RuntimeError(f"{cls.__name__}: a generated rule for vmap needs setup_context (got a Function whose "
+                           "forward takes ctx). Move the code of forward that uses ctx to a static method "
+                           "setup_context.")
     if not own and not cls.generate_vmap_rule:
         raise RuntimeError(f"{cls.__name__}: the Function does not have vmap support (got a call under vmap). Set "
                            "generate_vmap_rule=True in the class, or define a static method vmap.")
@@ -39,7 +40,8 @@ def apply_to_batch(function, level, args, kwargs):
     with _outside(level):
         answer = cls.vmap(VmapInfo(level.size, level.randomness), dims, *values)
     if not isinstance(answer, tuple) or len(answer) != 2:
-        raise RuntimeError(f"{cls.__name__}: its vmap must have two returns, the outputs and their dimensions (got "
+        raise RuntimeError(f"{cls.__name__}: its vmap must have two returns: the outputs and their batch dimensions "
+                           "(got "
                            f"{type(answer).__name__}).")
     return _entries(answer[0], level, answer[1])
 
@@ -52,7 +54,7 @@ def _held(args, level):
 
 
 def _entries(results, level, dims=0):
-    """Return batched results as entries."""
+    """Return results as `Batched`."""
     from cygrad.func.vmap import spread
     leaves, spec = tree_flatten(results)
     made = []
@@ -66,7 +68,7 @@ def _entries(results, level, dims=0):
 
 @contextmanager
 def _outside(level):
-    """A block outside of the batch."""
+    """Leave the level within a block."""
     levels = active_levels()
     place = levels.index(level)
     del levels[place]
@@ -79,7 +81,7 @@ def _outside(level):
 
 
 class _Context:
-    """The ``ctx`` of the methods of a function: that of the whole batch, with batched saved tensors."""
+    """The ``ctx`` of the methods of a function: wraps that of the whole batch."""
 
     def __init__(self, ctx, level):
         depth = vars(ctx)["_depth"] + 1 if type(ctx) is _Context else 0
@@ -122,7 +124,7 @@ class _Context:
 
     @property
     def saved_tensors(self):
-        """Saved tensors, as entries."""
+        """Saved tensors, as `Batched`."""
         method = "save_for_forward" if self._ctx.in_jvp else "save_for_backward"
         which = getattr(self._ctx, f"_{method}_{self._depth}", ())
         return tuple(entry(value, self._level) if held else value
@@ -130,14 +132,14 @@ class _Context:
 
 
 class _Held:
-    """A batched tensor in place of others; a leaf of trees."""
+    """Reference to a batched tensor, as a leaf of trees."""
 
     def __init__(self, value):
         self.value = value
 
 
 def _generated(cls, level, dims):
-    """Return the function for whole batches: its methods are those of `cls`, under `vmap`."""
+    """Return the function for whole batches, whose methods call those of `cls` under `vmap`."""
     size, randomness = level.size, level.randomness
 
     def batch(value, level):
@@ -195,7 +197,7 @@ def _generated(cls, level, dims):
                 ctx.in_jvp = False
 
     def reduced(gradient, dim, level):
-        """Sum the gradients of entries for an argument that is the same for all."""
+        """Sum the gradients of all entries for an unbatched argument."""
         if dim == 0:
             return batch(gradient, level)
         held = value_at(gradient, level)

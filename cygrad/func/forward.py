@@ -27,14 +27,15 @@ def _duals(operation, primals, given):
     leaves, spec = tree_flatten(primals)
     directions = tree_flatten(given)[0]
     if tree_flatten(given)[1] != spec:
-        raise RuntimeError(f"{operation}: primals and tangents must be the same containers (got "
+        raise RuntimeError(f"{operation}: primals and tangents must have the same structure (got "
                            f"{tree_flatten(given)[1]!r}, expected {spec!r}).")
     levels = list(active_levels())
     held = [strip(as_tensor(operation, "primals", leaf), levels) for leaf in leaves]
     vectors = [strip(as_tensor(operation, "tangents", leaf), levels) for leaf in directions]
     for leaf, vector in zip(held, vectors, strict=True):
         if tuple(leaf.shape) != tuple(vector.shape) or leaf.dtype != vector.dtype:
-            raise RuntimeError(f"{operation}: a tangent must look like its primal (got a {vector.dtype} tensor of "
+            raise RuntimeError(f"{operation}: a tangent must have the dtype and shape of its primal (got a "
+                               f"{vector.dtype} tensor of "
                                f"shape {tuple(vector.shape)[len(levels):]}, expected {leaf.dtype} and "
                                f"{tuple(leaf.shape)[len(levels):]}).")
     return levels, held, vectors, spec
@@ -47,13 +48,13 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
     Parameters
     ----------
     func : callable
-        Takes Tensors and gives Tensors; with `has_aux` a pair of that and anything else.
+        Takes and returns Tensors; with `has_aux`, returns a pair of that and an auxiliary output.
     primals : tuple
-        The point: arguments of `func`.
+        Arguments of `func`.
     tangents : tuple
-        The vector, of the same form.
+        The vector, with the structure of `primals`.
     strict : bool, default False
-        Refuse results that do not depend on `primals`, instead of giving zeros.
+        Whether to raise an error for results that do not depend on `primals`, instead of returning zeros.
     has_aux : bool, default False
 
     Returns
@@ -61,14 +62,14 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
     output
         ``func(*primals)``.
     jvp
-        The product, in the form of the output.
+        The product, with the structure of the output.
     aux
         With `has_aux`: what `func` gave besides.
 
     Raises
     ------
     RuntimeError
-        If primals and tangents do not fit, or for what `strict` forbids.
+        If primals and tangents do not match, or `strict` and a result does not depend on `primals`.
 
     Examples
     --------
@@ -93,7 +94,7 @@ def push_forward(func, primals, directions, strict=False, has_aux=False):
                 duals.append(leaf)
                 continue
             if any(step == 0 and size > 1 for step, size in zip(leaf.stride(), leaf.shape, strict=True)):
-                leaf = operators.clone(leaf)         # expanded, but its tangent need not be
+                leaf = operators.clone(leaf)         # expanded, but its tangent is not required to be
             dual = leaf.view_as(leaf)
             with tangents.paused():
                 if tuple(vector.stride()) != tuple(leaf.stride()):
@@ -108,7 +109,8 @@ def push_forward(func, primals, directions, strict=False, has_aux=False):
             value = strip(leaf, levels)
             tangent = tangents.tangent(value)
             if tangent is None and strict:
-                raise RuntimeError(f"jvp: output {number} does not depend on primals, which strict=True forbids.")
+                raise RuntimeError(f"jvp: output {number} does not depend on primals (got strict=True). Pass "
+                                   "strict=False to get zeros.")
             with tangents.paused():
                 pushed.append(restore(zeros_like(value) if tangent is None else tangent, levels))
     answer = (results, tree_unflatten(pushed, out_spec))
@@ -116,7 +118,7 @@ def push_forward(func, primals, directions, strict=False, has_aux=False):
 
 
 def _by_backward(func, primals, directions, strict, has_aux):
-    """Inside of forward mode, which is in use: differentiate ``u J`` with respect to u."""
+    """Compute the product inside of another forward mode: differentiate ``u J`` with respect to u."""
     _, _, vectors, _ = _duals("jvp", primals, directions)
     inputs, results, aux, held, spec = pullback_of("jvp", func, primals, has_aux)
     pushed = push(inputs, held, vectors, strict)
@@ -151,7 +153,8 @@ def push(inputs, held, vectors, strict=False, graph=None):
             found[number] = gradient if gradient is None or create else plain(gradient)
     for number, gradient in enumerate(found):
         if gradient is None and strict:
-            raise RuntimeError(f"jvp: output {number} does not depend on primals, which strict=True forbids.")
+            raise RuntimeError(f"jvp: output {number} does not depend on primals (got strict=True). Pass strict=False "
+                               "to get zeros.")
     return [zeros_like(output) if gradient is None else gradient for output, gradient in zip(held, found, strict=True)]
 
 
@@ -162,16 +165,16 @@ def linearize(func, *primals):
     Parameters
     ----------
     func : callable
-        Takes Tensors and gives Tensors. It is called once.
+        Takes and returns Tensors. It is called once.
     *primals
-        The point: arguments of `func`.
+        Arguments of `func`.
 
     Returns
     -------
     output
         ``func(*primals)``.
     jvp_fn : callable
-        Takes a vector for each of `primals`, and gives the product in the form of the output.
+        Takes a vector for each of `primals`, and returns the product, with the structure of the output.
 
     Raises
     ------

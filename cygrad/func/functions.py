@@ -62,7 +62,7 @@ def _view(tensor, basic):
 
 
 def getitem(function, level, args, kwargs):
-    """``x[key]``."""
+    """Batching rule of ``x[key]``."""
     tensor, key = args
     basic, advanced = _parts(key, tensor.ndim)
     view = _view(tensor, basic)
@@ -70,7 +70,7 @@ def getitem(function, level, args, kwargs):
 
 
 def setitem(function, level, args, kwargs):
-    """``x[key] = value``."""
+    """Batching rule of ``x[key] = value``."""
     tensor, key, value = args
     basic, advanced = _parts(key, tensor.ndim)
     view = _view(tensor, basic)
@@ -84,7 +84,7 @@ def setitem(function, level, args, kwargs):
 
 
 def _like(function, level, args, kwargs):
-    """Factories like a batched tensor are batched, too: they can be written to."""
+    """Batching rule of factories such as `zeros_like`: the result is batched, too, and can be written to."""
     value = args[0]._value
     if function.__name__ == "full_like":
         return entry(function(value, args[1], **kwargs), args[0]._level)
@@ -92,7 +92,7 @@ def _like(function, level, args, kwargs):
 
 
 def _assigned(function, level, args, kwargs):
-    """``copy_``: the source has no more dimensions than the destination."""
+    """Batching rule of ``copy_``: the source has no more dimensions than the destination."""
     target, source = args
     held, given = value_at(target, level), value_at(source, level)
     if held is None:

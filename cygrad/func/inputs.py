@@ -1,9 +1,8 @@
 """
-Inputs and results of a transform.
+Inputs and results of transforms.
 
-A transform creates new tensors for its inputs, to distinguish them from all others. Under `vmap` these are batched
-(`strip`), even if the argument is the same for all entries: entries are then separate in the graph, and one backward
-computes the gradients of each.
+A transform creates new tensors for its inputs, to distinguish them from all others. Under `vmap` these are always
+batched (`strip`), so that one backward computes separate gradients for all entries.
 """
 
 from itertools import count
@@ -25,12 +24,12 @@ from cygrad.utils.pytree import tree_flatten, tree_map, tree_unflatten
 __all__ = ["Inputs", "as_arrays", "as_tensor", "differentiable", "gradients_of_entries", "like_given", "outputs_of",
            "plain", "pullback_of", "same_tree", "selected", "tensor_of", "with_aux"]
 
-_numbers = count(1)                                     # of transforms, in the order in which they begin
+_numbers = count(1)                                     # of transforms, in the order of their start
 ARRAYS = (np.ndarray, np.generic, float, complex)       # inputs and results of transforms besides Tensors
 
 
 def tensor_of(value):
-    """Return the Tensor for an array or a number with derivatives, float64 for Python's; everything else as is."""
+    """Return the Tensor for an array or a float or complex number; other values are returned unchanged."""
     if isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "fc":
         return tensor(np.asarray(value))
     if type(value) is float or type(value) is complex:
@@ -40,7 +39,7 @@ def tensor_of(value):
 
 def like_given(result, given):
     """
-    Return the result for an input: an array or a number if that was one, unless a graph or a batch needs a Tensor.
+    Convert the result for an input to an array or a number if the input was one and no graph or batch needs a Tensor.
     """
     if not isinstance(given, ARRAYS) or type(result) is not Tensor or result.requires_grad or (
             tangents.current_level() is not None and tangents.tangent(result) is not None):
@@ -61,8 +60,8 @@ def as_arrays(tree, given):
 def as_tensor(operation, what, value):
     found = tensor_of(value)
     if not isinstance(found, Tensor):
-        raise RuntimeError(f"{operation}: {what} must be floating or complex Tensors, arrays or numbers (got "
-                           f"{type(value).__name__}). Give other arguments by functools.partial, or leave them out of "
+        raise RuntimeError(f"{operation}: {what} must be floating point or complex Tensors, arrays or numbers (got "
+                           f"{type(value).__name__}). Bind other arguments with functools.partial, or omit them from "
                            "argnums.")
     return found
 
@@ -74,14 +73,14 @@ def selected(operation, argnums, args):
         raise RuntimeError(f"{operation}: argnums must be an integer or a tuple of integers (got {argnums!r}).")
     places = (argnums,) if single else argnums
     if not places:
-        raise RuntimeError(f"{operation}: argnums names no argument (got an empty tuple).")
+        raise RuntimeError(f"{operation}: argnums must not be empty (got an empty tuple).")
     for place in places:
         if not -len(args) <= place < len(args):
-            raise RuntimeError(f"{operation}: argnums is out of range (got {place} for {len(args)} arguments by "
-                               "position).")
+            raise RuntimeError(f"{operation}: argnums is out of range (got {place} for {len(args)} positional "
+                               "arguments).")
     places = tuple(place % len(args) for place in places)
     if len(set(places)) < len(places):
-        raise RuntimeError(f"{operation}: argnums names an argument twice (got {argnums}).")
+        raise RuntimeError(f"{operation}: argnums must be unique (got {argnums}).")
     return places, tuple(args[place] for place in places), single
 
 
@@ -106,8 +105,8 @@ class Inputs:
             for leaf in self.given:
                 held = strip(as_tensor(operation, "inputs", leaf), self.levels)
                 if not differentiable(held):
-                    raise RuntimeError(f"{operation}: only floating and complex Tensors have derivatives (got "
-                                       f"{held.dtype}). Leave it out of what is differentiated by.")
+                    raise RuntimeError(f"{operation}: only floating point and complex Tensors can require gradients "
+                                       f"(got {held.dtype}). Convert it with to(), or omit it from argnums.")
                 self.needed = self.needed or held.requires_grad
                 if self.recorded and held.requires_grad:
                     own = held.view_as(held)
@@ -128,7 +127,7 @@ class Inputs:
         return tensor if not tensor.requires_grad or (self.recorded and self.leads_out([tensor])) else tensor.detach()
 
     def leads_out(self, tensors):
-        """Does their graph end at more than the inputs of this transform and of those that ended inside of it?"""
+        """Return whether the graph has leaves other than the inputs of this transform and of ended inner ones."""
         if self.needed:
             return True
         roots = [tensor.grad_fn for tensor in tensors if tensor.grad_fn is not None]
@@ -153,11 +152,11 @@ class Inputs:
                 for gradient, place in zip(found, self.places, strict=True)]
 
     def answer(self, gradients):
-        """Return the gradients in the structure of the inputs: arrays for arrays."""
+        """Return the gradients with the structure of the inputs, as arrays for arrays."""
         return self.formed([restore(gradient, self.levels) for gradient in gradients])
 
     def formed(self, results):
-        """Return a result for each input, in their containers: arrays for arrays."""
+        """Return a result for each input with the structure of the inputs, as arrays for arrays."""
         return tree_unflatten(list(map(like_given, results, self.given)), self.spec)
 
     def returned(self, tree):
@@ -166,13 +165,13 @@ class Inputs:
 
 
 def gradients_of_entries(outputs, inputs, vectors, keep, create, allow_unused):
-    """``autograd.grad`` under `vmap`, of batched results: the gradients of each entry."""
+    """Compute ``autograd.grad`` under `vmap` of batched results: the gradients of each entry."""
     levels = list(active_levels())
     needed = [level for level in levels if any(level in levels_of(output) for output in outputs)]
     for number, place in enumerate(inputs):
         if not isinstance(place, Tensor) or any(level not in levels_of(place) for level in needed):
-            raise RuntimeError(f"grad: under vmap, input {number} is the same for all entries of the batch while the "
-                               "outputs are not (got a gradient that would mix the entries). Use func.grad.")
+            raise RuntimeError(f"grad: under vmap, input {number} must be batched if the outputs are (got an input "
+                               "that is the same for all entries). Use func.grad.")
     held = [strip(output, needed) for output in outputs]
     vectors = [strip(output.new_ones(()), needed) if vector is None else strip(vector, needed)
                for output, vector in zip(outputs, vectors, strict=True)]
@@ -191,11 +190,11 @@ def differentiable(tensor):
 
 
 def with_aux(operation, results, has_aux):
-    """Return what is differentiated, and the auxiliary output."""
+    """Return the output to differentiate and the auxiliary output."""
     if not has_aux:
         return results, None
     if not (isinstance(results, tuple) and len(results) == 2):
-        raise RuntimeError(f"{operation}: with has_aux=True the function must give a pair (got "
+        raise RuntimeError(f"{operation}: with has_aux=True the function must return a pair (got "
                            f"{type(results).__name__}).")
     return results
 
@@ -203,7 +202,7 @@ def with_aux(operation, results, has_aux):
 def outputs_of(operation, tree):
     leaves, spec = tree_flatten(tree)
     if not leaves:
-        raise RuntimeError(f"{operation}: the function must give at least one Tensor (got {tree!r}).")
+        raise RuntimeError(f"{operation}: the function must return at least one Tensor (got {tree!r}).")
     for leaf in leaves:
         if not isinstance(leaf, Tensor):
             raise RuntimeError(f"{operation}: the function must return Tensors (got "
@@ -214,8 +213,7 @@ def outputs_of(operation, tree):
 def same_tree(operation, what, spec, tree):
     leaves, found = tree_flatten(tree)
     if found != spec:
-        raise RuntimeError(f"{operation}: {what} must be the same containers as what they belong to (got {found!r}, "
-                           f"expected {spec!r}).")
+        raise RuntimeError(f"{operation}: {what} must have the expected structure (got {found!r}, expected {spec!r}).")
     return leaves
 
 

@@ -21,7 +21,7 @@ def _units(like):
 
 def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_copy=False):
     """
-    Return a function that computes the Jacobian of another, row by row: by backward.
+    Return a function that computes the Jacobian of another row by row, in backward mode.
 
     Parameters
     ----------
@@ -31,13 +31,13 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_
         Which arguments to differentiate by.
     has_aux : bool, default False
     chunk_size : int, optional
-        How many rows are computed together. Default: all.
+        Number of rows computed at once. Default: all.
 
     Returns
     -------
     callable
-        Gives a Tensor of the shape of the output followed by that of the input; in the form of the outputs, and within
-        each in that of the inputs. With `has_aux` a pair of that and what `func` gave besides.
+        Returns a Tensor of the shape of the output followed by that of the input, for each output and input: the
+        structure of the outputs, each with that of the inputs. With `has_aux`, a pair of that and the auxiliary output.
 
     Raises
     ------
@@ -82,7 +82,7 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_
 
 def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
     """
-    Return a function that computes the Jacobian of another, column by column: by forward mode.
+    Return a function that computes the Jacobian of another column by column, in forward mode.
 
     Parameters
     ----------
@@ -92,12 +92,12 @@ def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
         Which arguments to differentiate by.
     has_aux : bool, default False
     randomness : {"error", "different", "same"}, default "error"
-        As for `vmap`, over the columns.
+        Mode of random numbers of `vmap` over the columns.
 
     Returns
     -------
     callable
-        Gives what that of `jacrev` gives; better if there are fewer inputs than outputs.
+        Returns the same as the function of `jacrev`; faster for fewer inputs than outputs.
 
     Raises
     ------
@@ -145,19 +145,19 @@ def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
 
 def hessian(func, argnums=0):
     """
-    Return a function that computes the Hessian of another: forward mode over backward.
+    Return a function that computes the Hessian of another, in forward mode over backward mode.
 
     Parameters
     ----------
     func : callable
-        Takes Tensors and gives Tensors; the Hessian of each element of them is computed.
+        Takes and returns Tensors; the Hessian of each element of the output is computed.
     argnums : int or tuple of int, default 0
         Which arguments to differentiate by.
 
     Returns
     -------
     callable
-        Gives for one argument a Tensor of the shape of the output followed by that of the argument twice.
+        Returns, for one argument, a Tensor of the shape of the output followed by twice that of the argument.
 
     Raises
     ------

@@ -10,23 +10,23 @@ __all__ = ["debug_unwrap", "functional_call", "functionalize", "replace_all_batc
 
 def stack_module_state(models):
     """
-    Stack the parameters and buffers of several modules of one kind, for `vmap` over the modules.
+    Stack the parameters and buffers of several modules, for `vmap` over the modules.
 
     Parameters
     ----------
     models : list of Module
-        All of one class, and all training or all not.
+        All of the same class, and all in training mode or all in evaluation mode.
 
     Returns
     -------
     parameters, buffers : dict of str to Tensor
-        By path, with one more dimension in front that counts the modules. Parameters are leaves, which require grad
-        where those of the modules do.
+        Tensors by name, with the modules in a new first dimension. Parameters are leaves that require grad where those
+        of the modules do.
 
     Raises
     ------
     RuntimeError
-        If there are no modules, or they are not alike.
+        If there are no modules, or they differ in class, mode or `requires_grad`.
 
     Examples
     --------
@@ -42,10 +42,11 @@ def stack_module_state(models):
     if len(models) == 0:
         raise RuntimeError("stack_module_state: expected at least one module (got an empty sequence).")
     if len({model.training for model in models}) > 1:
-        raise RuntimeError("stack_module_state: some modules are training and some are not. Call train() or eval() on "
+        raise RuntimeError("stack_module_state: modules must all be in the same mode (got training and evaluation "
+                           "mode). Call train() or eval() on "
                            "all of them.")
     if len({type(model) for model in models}) > 1:
-        raise RuntimeError("stack_module_state: the modules are of several classes (got "
+        raise RuntimeError("stack_module_state: modules must be of the same class (got "
                            f"{sorted({type(model).__name__ for model in models})}).")
     parameters = {name: _stacked(models, name, [dict(model.named_parameters())[name] for model in models])
                   for name, _ in models[0].named_parameters()}
@@ -57,20 +58,20 @@ def stack_module_state(models):
 def _stacked(models, name, tensors):
     needs = {tensor.requires_grad for tensor in tensors}
     if len(needs) > 1:
-        raise RuntimeError(f"stack_module_state: {name!r} requires grad in some modules and not in others.")
+        raise RuntimeError(f"stack_module_state: requires_grad of {name!r} must be the same in all modules (got both).")
     stacked = operators.stack(list(tensors), 0).detach()
     return stacked.requires_grad_() if needs.pop() else stacked
 
 
 def functionalize(func, *, remove="mutations"):
     """
-    Return the function itself: in-place operations need no replacement here.
+    Return the function itself: its in-place operations need no replacement.
 
     Parameters
     ----------
     func : callable
     remove : {"mutations", "mutations_and_views"}, default "mutations"
-        Without effect.
+        Ignored.
 
     Returns
     -------
@@ -79,7 +80,7 @@ def functionalize(func, *, remove="mutations"):
     Raises
     ------
     RuntimeError
-        For other values of `remove`.
+        If `remove` is unknown.
 
     Examples
     --------
@@ -93,7 +94,7 @@ def functionalize(func, *, remove="mutations"):
 
 def replace_all_batch_norm_modules_(root):
     """
-    Make all batch normalizations of a module use the statistics of the batch, and keep none: for `vmap`.
+    Make all batch normalizations of a module use batch statistics instead of running statistics, for `vmap`.
 
     Parameters
     ----------
@@ -126,12 +127,12 @@ def debug_unwrap(tensor, *, recurse=True):
     ----------
     tensor : Tensor
     recurse : bool, default True
-        Whether to go on to the tensor outside of all batches.
+        Whether to return the tensor with the batches of all levels.
 
     Returns
     -------
     Tensor
-        The tensor itself, if it is no entry of a batch.
+        The tensor itself if it is not batched.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Per-sample gradients in plain backward, from what the nodes that use the parameters have saved."""
+"""Per-sample gradients from a single backward and the saved tensors of the nodes that use the parameters."""
 
 from functools import cache
 
@@ -20,7 +20,7 @@ from cygrad.func.vmap import vmap
 
 __all__ = ["per_sample_grad"]
 
-# Arguments that are the same for all samples, whatever their shapes.
+# Arguments that are the same for all samples, of any shape.
 SHARED = {"weight", "bias", "panels", "back"}
 
 
@@ -28,34 +28,34 @@ def per_sample_grad(losses, parameters):
     """
     Return the gradients of the loss of each sample, after one call of a model for the whole batch.
 
-    One backward gives the gradients of the outputs of all layers; from these and what the layers have saved, the
-    gradients of their parameters are computed for each sample, not summed. So it finds what `func.vmap` of `func.grad`
-    finds, for layers whose samples do not meet each other: linear, convolution, layer and group normalization,
-    embedding, recurrent ones, and products and sums with parameters.
+    One backward computes the gradients of the outputs of all layers; the gradients of parameters are then computed for
+    each sample from these and the saved tensors of the layers. The result equals that of `func.vmap` of `func.grad` for
+    layers that process samples independently: linear, convolution, layer and group normalization, embedding, recurrent
+    layers, and products and sums with parameters.
 
     Parameters
     ----------
     losses : Tensor of shape (n,)
         The loss of each sample.
     parameters : iterable of Tensor
-        Leaves that the losses depend on, each used by layers whose outputs count the samples in their first dimension
-        (in the second one, for sequences before batches).
+        Leaves that the losses depend on, used by layers whose outputs have the samples in their first dimension (in the
+        second one for sequences with ``batch_first=False``).
 
     Returns
     -------
     tuple of Tensor
-        For each parameter one of shape (n, ...).
+        One for each parameter, of shape (n, ...).
 
     Raises
     ------
     RuntimeError
-        If a parameter is used by something else, or it cannot be told which dimension counts the samples.
+        If a parameter is used by another operator, or the sample dimension is ambiguous.
 
     Notes
     -----
-    That samples meet cannot be noticed. Where they do, as in batch normalization or in differences from a mean of the
-    batch, the gradient of a sample is the part of the gradient of ``losses.sum()`` that came through this sample's rows
-    of the layer; use `func.vmap` of `func.grad`, or an evaluating module, there.
+    Interactions between samples are not detected. Where samples interact, as in batch normalization or in differences
+    from a batch mean, the gradient of a sample is the part of the gradient of ``losses.sum()`` that passes through the
+    rows of this sample; use `func.vmap` of `func.grad` there, or the module in evaluation mode.
 
     Examples
     --------
@@ -134,7 +134,7 @@ def _differentiable(operator):
 
 
 def _of_parameters_only(node):
-    """Do all tensor arguments of a node's operator have edges?"""
+    """Return whether all tensor arguments of a node's operator have edges."""
     return isinstance(node, NativeNode) and all(
         name in node._operator().formulas for name, kind, *_ in node._operator().row["arguments"]
         if kind in (TENSOR, TENSORS, OPERAND))
@@ -146,14 +146,14 @@ def _used(node, edge):
     arguments = None if operator is None else _differentiable(operator)
     if arguments is None:
         rules = operator and operator.row["per_sample"]
-        raise RuntimeError(f"per_sample_grad: {node.name()} has no gradients of single samples"
+        raise RuntimeError(f"per_sample_grad: {node.name()} has no rule for per-sample gradients"
                            f"{': ' + rules if isinstance(rules, str) else ''} (got a parameter that it uses). Use "
                            "vmap(grad(...)) of cygrad.func.")
     return operator, arguments[edge]
 
 
 def _formula(operator, argument):
-    """Return the formula of an argument as a function of the gradient and of what is saved."""
+    """Return the formula of an argument as a function of the gradient and the saved values."""
     formula, others = operator.derivative(argument), (None,) * (len(operator.row["results"]) - 1)
     return lambda gradient, saved: formula((gradient, *others), tuple(saved))
 
@@ -179,7 +179,7 @@ def _parts(node, edge, gradient, like, count, products):
     formula = _formula(operator, argument)
 
     def entries(tensor):
-        """Return batches of one sample, stacked."""
+        """Return stacked batches of one sample."""
         return operators.unsqueeze(operators.movedim(tensor, dim, 0), dim + 1)
 
     layout = layout_of(operator)
@@ -199,8 +199,8 @@ def _parts(node, edge, gradient, like, count, products):
 
 def _by_rule(node, operator, argument, gradient, like, dim):
     """
-    Return the per-sample gradient by the rule that the row names for an argument; None without one, or if it does not
-    apply. The rule `outer` gives the factors of a product.
+    Return the per-sample gradient by the rule in the row of an argument; None without a rule, or if it does not apply.
+    The rule `outer` gives the factors of a product.
     """
     rule = (operator.row["per_sample"] or {}).get(operator.arguments[argument])
     if rule is None:
@@ -243,7 +243,7 @@ def _dimension(node, operator, gradient, count):
     first = gradient.ndim > 0 and gradient.shape[0] == count
     second = sequences and gradient.shape[1] == count
     if first == second:
-        what = "either of the first two dimensions may count" if first else "no dimension counts"
+        what = "both of the first two dimensions can be the dimension of" if first else "no dimension is that of"
         raise RuntimeError(f"per_sample_grad: {node.name()}: {what} the {count} samples (got an output of shape "
                            f"{tuple(gradient.shape)}). Use vmap(grad(...)) of cygrad.func.")
     return 0 if first else 1

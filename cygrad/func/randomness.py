@@ -1,4 +1,4 @@
-"""Random numbers under `vmap`: refused, the same for all entries, or different for each."""
+"""Random numbers under `vmap`: an error, the same for all entries, or different for each."""
 
 import numpy as np
 
@@ -19,19 +19,19 @@ class Entries(np.ndarray):
         self.levels = getattr(other, "levels", ())
 
     def tensor(self):
-        """Return the entry of it."""
+        """Return the `Batched` tensor with these elements."""
         return dress(from_numpy(np.asarray(self)), self.levels)
 
 
 def entries(array, levels):
-    """Create an array with batches as first dimensions."""
+    """Create an array with the batches of these levels as first dimensions."""
     array = np.asarray(array).view(Entries)
     array.levels = tuple(levels)
     return array
 
 
 def entries_of(tensor):
-    """Return the elements of an entry of a batch."""
+    """Return the elements of a batched tensor."""
     value, levels = peel(tensor)
     return entries(numpy_view(value), levels)
 
@@ -45,13 +45,13 @@ class EntryGenerator:
         self.level, self.outer = level, outer
 
     def draw(self, function, *arguments):
-        """Draw numbers as the level's randomness says."""
+        """Draw numbers in the mode of the level."""
         level = self.level
         self.check()
         if level.randomness == "same":
             if function.__name__ == "weighted" and level in getattr(arguments[0], "levels", ()):
-                raise RuntimeError("multinomial: entries with weights of their own cannot have the same positions "
-                                   "drawn (got randomness='same'). Use randomness='different'.")
+                raise RuntimeError("multinomial: weights that differ between entries require different draws (got "
+                                   "randomness='same'). Use randomness='different'.")
             return function(self.outer, *arguments)
         levels = self.outer.different() if isinstance(self.outer, EntryGenerator) else ()
         name, first = function.__name__, arguments[0]
@@ -68,30 +68,30 @@ class EntryGenerator:
         return entries(drawn, (*levels, level))
 
     def check(self):
-        """Raise if the level refuses to draw."""
+        """Raise an error if the mode of the level is "error"."""
         if self.level.randomness == "error":
             raise RuntimeError("vmap: the function draws random numbers (got randomness='error'). "
-                               "Pass randomness='different' or 'same', or draw outside.")
+                               "Pass randomness='different' or 'same', or draw outside of vmap.")
 
     def different(self):
-        """Return the levels with different numbers for each entry."""
+        """Return the levels in the mode "different"."""
         outer = self.outer.different() if isinstance(self.outer, EntryGenerator) else ()
         return (*outer, self.level) if self.level.randomness == "different" else outer
 
     def room(self, memory):
-        """Return memory like a tensor for each entry."""
+        """Return uninitialized memory for the entries of these levels."""
         levels = list(self.different())
         return restore(empty_like(strip(memory, levels)), levels)
 
     def __getattr__(self, name):
         self.check()
         if self.level.randomness == "different":
-            raise RuntimeError("vmap: this distribution has no rule for randomness='different'. Draw outside of vmap, "
+            raise RuntimeError("vmap: this distribution does not support randomness='different'. Draw outside of vmap, "
                                "or use randomness='same'.")
         return getattr(self.outer, name)
 
 
 def drawing(level):
-    """A block in which random numbers are drawn as the level's randomness says."""
+    """Draw random numbers in the mode of the level within a block."""
     return own_generator(EntryGenerator(level, current()))
 

@@ -1,4 +1,4 @@
-"""`vmap`: a function of single entries, called for a whole batch."""
+"""`vmap`: vectorization of functions."""
 
 import functools
 
@@ -19,35 +19,35 @@ RANDOMNESS = ("error", "different", "same")
 
 def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
     """
-    Vectorize a function: apply it to all entries of a batch together.
+    Vectorize a function: apply it to all entries of a batch at once.
 
     Parameters
     ----------
     func : callable
-        Takes Tensors, and containers of them, and gives such. It is called once, with tensors that look like single
+        Takes and returns Tensors or containers of them. It is called once, with tensors that behave like single
         entries.
     in_dims : int, None, or nested containers of them, default 0
-        For each argument which dimension counts the entries; None for what is the same for all. One for several tensors
-        in a container holds for all of them.
+        Batch dimension of each argument; None for arguments that are the same for all entries. A single value applies
+        to all tensors of a container.
     out_dims : int, None, or nested containers of them, default 0
-        Which dimension of the results is to count the entries; None for results that are the same for all.
+        Batch dimension of each result; None for results that are the same for all entries.
     randomness : {"error", "different", "same"}, default "error"
-        Whether random numbers are drawn for each entry, or once for all of them; "error" refuses to draw.
+        Whether random numbers are different or the same for all entries; "error" raises an error for random numbers.
     chunk_size : int, optional
-        How many entries are computed together. Default: all.
+        Number of entries computed at once. Default: all.
 
     Returns
     -------
     callable
-        Takes what `func` takes, with one more dimension where `in_dims` says so; arguments by name are the same for all
-        entries.
+        Takes the arguments of `func` with the additional batch dimensions of `in_dims`; keyword arguments are the same
+        for all entries.
 
     Raises
     ------
     ValueError
-        When it is called: if dimensions and arguments do not fit, or `func` gives something else than Tensors.
+        On call: if dimensions and arguments do not match, or `func` returns other values than Tensors.
     RuntimeError
-        When `func` needs to know elements, or draws random numbers without being allowed to.
+        On call: if `func` needs the values of elements, or draws random numbers with ``randomness="error"``.
 
     Examples
     --------
@@ -79,7 +79,7 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
 
 
 def spread(prefix, tree, what):
-    """Return one dimension for each leaf of a tree, from a tree that may end earlier."""
+    """Return one dimension for each leaf of a tree, from a prefix tree."""
     if prefix is None or (isinstance(prefix, int) and not isinstance(prefix, bool)):
         return [prefix] * len(tree_flatten(tree)[0])
     children, spec = tree_flatten(tree, lambda node: node is not tree)
@@ -90,17 +90,16 @@ def spread(prefix, tree, what):
     elif isinstance(prefix, (list, tuple)) and isinstance(tree, (list, tuple)) and len(prefix) == len(tree):
         parts = list(prefix)
     else:
-        raise ValueError(f"{what}: is not compatible with the structure of what it is for (got {prefix!r} for a "
-                         f"{type(tree).__name__} of {len(children)}). Give one dimension for all of it, or the same "
-                         "containers.")
+        raise ValueError(f"{what}: is not compatible with the structure (got {prefix!r} for a {type(tree).__name__} "
+                         f"of {len(children)}). Pass one dimension for all tensors, or the same containers.")
     return [dim for part, child in zip(parts, children, strict=True) for dim in spread(part, child, what)]
 
 
 def _inputs(name, in_dims, args):
-    """Return the leaves of the arguments, the batch dimension of each, and their containers."""
+    """Return the leaves of the arguments, their batch dimensions, and the tree structure."""
     what = f"vmap({name}, in_dims={in_dims!r}, ...)(<inputs>)"
     if not isinstance(in_dims, (int, tuple, list)):
-        raise ValueError(f"{what}: in_dims must be an integer, or containers of them like those of the arguments (got "
+        raise ValueError(f"{what}: in_dims must be an integer, or have the structure of the arguments (got "
                          f"{type(in_dims).__name__}).")
     if not args:
         raise ValueError(f"{what}: expected at least one positional argument (got none). Pass tensors.")
@@ -114,7 +113,7 @@ def _inputs(name, in_dims, args):
             continue
         if not isinstance(leaf, Tensor):
             raise ValueError(f"{what}: only Tensors have dimensions (got in_dim {dim} for a {type(leaf).__name__}). "
-                             "Give None for it.")
+                             "Pass None for it.")
         if not -leaf.ndim <= dim < leaf.ndim:
             raise ValueError(f"{what}: in_dim is out of range (got {dim} for a Tensor of {leaf.ndim} dimensions, "
                              f"expected an integer from {-leaf.ndim} to {leaf.ndim - 1}).")
@@ -125,11 +124,11 @@ def _inputs(name, in_dims, args):
 def _size(name, leaves, dims):
     sizes = {leaf.shape[dim] for leaf, dim in zip(leaves, dims, strict=True) if dim is not None}
     if not sizes:
-        raise ValueError(f"vmap({name}, ...)(<inputs>): all in_dims are None (got nothing to count the entries by). At "
-                         "least one input needs a dimension.")
+        raise ValueError(f"vmap({name}, ...)(<inputs>): all in_dims are None (got no batch dimension). At least one "
+                         "input needs a batch dimension.")
     if len(sizes) > 1:
-        raise ValueError(f"vmap: the dimensions that count the entries differ in size (got {sorted(sizes)}). All "
-                         "arguments need the same number of entries.")
+        raise ValueError(f"vmap: batch dimensions differ in size (got {sorted(sizes)}). All arguments need the same "
+                         "batch size.")
     return sizes.pop()
 
 
@@ -164,7 +163,7 @@ def _collected(results, name, out_dims, level):
         if dim is None:
             if value is not None:
                 raise ValueError(f"vmap({name}, ...): a result whose out_dim is None must be the same for all entries "
-                                 "(got one that depends on the entry). Give it a dimension.")
+                                 "(got one that depends on the entry). Pass a dimension for it.")
             made.append(result)
             continue
         if not -result.ndim - 1 <= dim <= result.ndim:

@@ -1,4 +1,4 @@
-"""Checks of linear algebra functions: that operands are matrices, and what LAPACK reports."""
+"""Checks of the operands of linear algebra functions, and of the info that LAPACK returns."""
 
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.table.operator import operators
@@ -10,7 +10,7 @@ __all__ = ["LinAlgError", "broadcast_batches", "check_info", "matrices", "square
 
 class LinAlgError(RuntimeError):
     """
-    Raised for a matrix without a result: singular, not positive definite, or an iteration that has failed.
+    Raised for singular matrices, matrices that are not positive definite, and iterations that do not converge.
 
     Examples
     --------
@@ -22,7 +22,7 @@ class LinAlgError(RuntimeError):
 
 
 def matrices(operation, value, name="A"):
-    """Return the value if it is a Tensor of matrices of a floating or complex dtype; raise otherwise."""
+    """Return the value if it is a Tensor of matrices of floating point or complex dtype; raise otherwise."""
     if not isinstance(value, Tensor):
         raise TypeError(f"{operation}: argument '{name}' must be a Tensor (got {type(value).__name__}).")
     if value.ndim < 2:
@@ -32,17 +32,17 @@ def matrices(operation, value, name="A"):
 
 
 def floating(operation, value):
-    """Return the value if it is a Tensor of a floating or complex dtype; raise otherwise."""
+    """Return the value if it is a Tensor of floating point or complex dtype; raise otherwise."""
     if not isinstance(value, Tensor):
         raise TypeError(f"{operation}: expected a Tensor (got {type(value).__name__}).")
     if not (value.is_floating_point() or value.is_complex()):
-        raise RuntimeError(f"{operation}: expected a floating or complex dtype (got {value.dtype}). "
+        raise RuntimeError(f"{operation}: expected a floating point or complex dtype (got {value.dtype}). "
                            "Convert it with to().")
     return value
 
 
 def square(operation, value, name="A"):
-    """Return the same for square matrices."""
+    """Return the value if it is a Tensor of square matrices; raise otherwise."""
     matrices(operation, value, name)
     if value.shape[-1] != value.shape[-2]:
         raise RuntimeError(f"{operation}: {name} must hold square matrices (got matrices of {value.shape[-2]} rows and "
@@ -51,7 +51,7 @@ def square(operation, value, name="A"):
 
 
 def same_dtype(operation, *tensors):
-    """Refuse operands of several dtypes."""
+    """Raise an error for operands of different dtypes."""
     for tensor in tensors:
         if not isinstance(tensor, Tensor):
             raise TypeError(f"{operation}: expected a Tensor (got {type(tensor).__name__}).")
@@ -80,20 +80,19 @@ def check_info(operation, info, text):
 
 
 def singular(info):
-    """Describe why a matrix has no inverse."""
+    """Return the error message for a singular matrix."""
     return (f"The matrix is singular: the factor U has a zero on its diagonal, at {info}. Use pinv or lstsq, or "
             "regularize it.")
 
 
 def not_converged(info):
-    """Describe why an iteration has failed."""
+    """Return the error message for an iteration that did not converge."""
     if info < 0:
-        return "The iteration did not converge: the matrix has elements that are nan or infinite."
-    return ("The iteration did not converge: the matrix is ill-conditioned, or too many of its values are "
-            f"equal (LAPACK says {info}).")
+        return "The iteration did not converge: the matrix has nan or infinite elements."
+    return ("The iteration did not converge: the matrix is ill-conditioned, or too many of its singular values or "
+            f"eigenvalues are equal (LAPACK returned info {info}).")
 
 
 def not_definite(info):
-    """Describe why a matrix has no Cholesky factor."""
-    return (f"The matrix is not positive-definite: its first {info} rows and columns are "
-            "not.")
+    """Return the error message for a matrix that is not positive definite."""
+    return (f"The matrix is not positive-definite: the leading minor of order {info} is not positive.")

@@ -16,7 +16,7 @@ def det(A, *, out=None):
     A : Tensor
         Of shape (..., n, n).
     out : Tensor, optional
-        Written to instead.
+        Tensor that the result is written to.
 
     Returns
     -------
@@ -26,12 +26,12 @@ def det(A, *, out=None):
     Raises
     ------
     RuntimeError
-        If A is no square matrix of a floating or complex dtype.
+        If A is not a square matrix of floating point or complex dtype.
 
     Notes
     -----
-    Derivative: the matrix of cofactors, conjugated, which for an invertible matrix is ``conj(det(A)) * inv(A).mH``.
-    The first three derivatives are right for singular matrices too; those beyond are not finite there.
+    Derivative: the conjugate of the cofactor matrix; ``conj(det(A)) * inv(A).mH`` for invertible matrices. The first
+    three derivatives are also correct for singular matrices; higher ones are not finite there.
 
     Examples
     --------
@@ -49,17 +49,17 @@ def slogdet(A, *, out=None):
     A : Tensor
         Of shape (..., n, n).
     out : tuple of Tensor, optional
-        Written to instead.
+        Tensors that the results are written to.
 
     Returns
     -------
     (sign, logabsdet)
-        A named tuple: for complex matrices the sign is a number of size 1. Of singular matrices 0 and -inf.
+        A named tuple. The sign of a complex matrix has absolute value 1. Singular matrices have 0 and -inf.
 
     Raises
     ------
     RuntimeError
-        If A is no square matrix of a floating or complex dtype.
+        If A is not a square matrix of floating point or complex dtype.
 
     Notes
     -----
@@ -91,7 +91,7 @@ def logdet(input):
     Raises
     ------
     RuntimeError
-        If the input is no square matrix of a floating or complex dtype.
+        If the input is not a square matrix of floating point or complex dtype.
 
     Notes
     -----

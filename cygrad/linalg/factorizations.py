@@ -1,4 +1,4 @@
-"""Factorizations without iteration: Cholesky's, QR and LU."""
+"""Cholesky, QR and LU factorizations."""
 
 
 from cygrad._core.dispatch.named_results import named_result
@@ -14,32 +14,32 @@ __all__ = [
 
 # Shared parameter descriptions.
 _PARAMETERS = {
-    "out": "tuple of Tensor, optional\n    Written to instead.",
+    "out": "tuple of Tensor, optional\n    Tensor that the result is written to.",
     "A": "Tensor\n    Of shape (..., m, n).",
-    "pivot": "bool, default True\n    There are no factors without exchanges of rows here.",
+    "pivot": "bool, default True\n    Must be True: rows are always exchanged.",
 }
 
 
 # ---- Cholesky
 
 def cholesky_ex(A, *, upper=False, check_errors=False, out=None):
-    """Return Cholesky factors, and which matrices have none, without raising an error. See `cholesky`.
+    """Return Cholesky factors and an error code for each matrix instead of raising an error. See `cholesky`.
 
     Parameters
     ----------
     A : Tensor
         Of shape (..., n, n).
     upper : bool, default False
-        Give upper triangular factors.
+        Whether to return upper triangular factors.
     check_errors : bool, default False
-        Raise the error of `cholesky`.
+        Whether to raise the error of `cholesky`.
     out : tuple of Tensor, optional
-        Written to instead.
+        Tensors that the results are written to.
 
     Returns
     -------
     (L, info)
-        A named tuple; `info`, int32, is 0, or the order of the first leading minor that is not positive.
+        A named tuple; `info`, int32, is 0 or the order of the first leading minor that is not positive.
 
     Raises
     ------
@@ -65,9 +65,9 @@ def cholesky(A, *, upper=False, out=None):
     A : Tensor
         Of shape (..., n, n), symmetric or Hermitian; only one triangle is read.
     upper : bool, default False
-        Give the upper triangular factor U with ``A = U.mH @ U``.
+        Whether to return the upper triangular factor U with ``A = U.mH @ U``.
     out : Tensor, optional
-        Written to instead.
+        Tensor that the result is written to.
 
     Returns
     -------
@@ -79,7 +79,7 @@ def cholesky(A, *, upper=False, out=None):
     LinAlgError
         If a matrix is not positive definite.
     RuntimeError
-        If A is no square matrix of a floating or complex dtype.
+        If A is not a square matrix of floating point or complex dtype.
 
     Notes
     -----
@@ -107,17 +107,18 @@ def qr(A, mode="reduced", *, out=None):
     ----------
     mode : str, default 'reduced'
         'reduced': Q of shape (..., m, k) and R of shape (..., k, n) with k = min(m, n); 'complete': (..., m, m) and
-        (..., m, n); 'r': Q has no elements, R as for 'reduced'.
+        (..., m, n); 'r': Q is empty and R as for 'reduced'.
 
     Returns
     -------
     (Q, R)
-        A named tuple. The diagonal of R is real, of any sign.
+        A named tuple. The diagonal of R is real and can be negative.
 
     Raises
     ------
     RuntimeError
-        If A is no matrix of a floating or complex dtype, or the mode is unknown; in backward, if the mode is 'r', or
+        If A is not a matrix of floating point or complex dtype, or the mode is unknown; in backward, if the mode is
+        'r', or
         'complete' for more rows than columns.
 
     Notes
@@ -135,25 +136,25 @@ def qr(A, mode="reduced", *, out=None):
 
 
 def geqrf(input, *, out=None):
-    """Return the reflections whose product is the Q of a QR factorization, and R, as LAPACK stores them.
+    """Return a QR factorization in the format of LAPACK: Q as a product of Householder reflections, and R.
 
     Parameters
     ----------
     input : Tensor
         Of shape (..., m, n).
     out : tuple of Tensor, optional
-        Written to instead.
+        Tensors that the results are written to.
 
     Returns
     -------
     (a, tau)
-        A named tuple: R on and above the diagonal of `a`, the vectors of reflections below it; and their factors. It
-        has no derivative: use `linalg.qr`.
+        A named tuple: R is on and above the diagonal of `a`, the vectors of the reflections are below it, and `tau`
+        holds their factors. Not differentiable: use `linalg.qr`.
 
     Raises
     ------
     RuntimeError
-        If the input is no matrix of a floating or complex dtype.
+        If the input is not a matrix of floating point or complex dtype.
 
     Examples
     --------
@@ -165,16 +166,16 @@ def geqrf(input, *, out=None):
 
 
 def _reflections(operation, A, tau):
-    """V, M and tau of the product of reflections, 1 - V M^-1 diag(tau) V^H, with M upper unit triangular.
+    """Return V, M and tau of the product of reflections 1 - V M^-1 diag(tau) V^H, M upper unit triangular.
 
     C. Puglisi, Modification of the Householder method based on the compact WY representation (1992): the inverse of the
-    triangular factor is the sum of 1 / tau and of what lies above the diagonal of V^H V.
+    triangular factor is the sum of 1 / tau and the elements of V^H V above its diagonal.
     """
     matrices(operation, A)
     same_dtype(operation, A, tau)
     if tau.ndim != A.ndim - 1 or tuple(tau.shape[:-1]) != tuple(A.shape[:-2]) or tau.shape[-1] > A.shape[-1]:
-        raise RuntimeError(f"{operation}: tau must have a number for each of the first columns of the matrices (got "
-                           f"shapes {tuple(A.shape)} and {tuple(tau.shape)}).")
+        raise RuntimeError(f"{operation}: tau must have one element for each of the first columns of the matrices "
+                           f"(got shapes {tuple(A.shape)} and {tuple(tau.shape)}).")
     if A.shape[-2] < (tau.shape[-1] if operation == "ormqr" else A.shape[-1]):
         raise RuntimeError(f"{operation}: the matrices must have at least as many rows as columns (got shape "
                            f"{tuple(A.shape)}).")
@@ -185,7 +186,7 @@ def _reflections(operation, A, tau):
 
 
 def householder_product(A, tau, *, out=None):
-    """Return the first columns of a product of reflections, as `geqrf` returns them.
+    """Return the first columns of a product of Householder reflections, such as `geqrf` returns.
 
     Parameters
     ----------
@@ -194,7 +195,7 @@ def householder_product(A, tau, *, out=None):
     tau : Tensor
         Of shape (..., k), k <= n.
     out : Tensor, optional
-        Written to instead.
+        Tensor that the result is written to.
 
     Returns
     -------
@@ -208,7 +209,7 @@ def householder_product(A, tau, *, out=None):
 
     Notes
     -----
-    It is composed of matrix products and a triangular system, and so is its derivative.
+    Composed of matrix products and a triangular solve; so is its derivative.
 
     Examples
     --------
@@ -224,7 +225,7 @@ def householder_product(A, tau, *, out=None):
 
 
 def ormqr(input, tau, other, left=True, transpose=False, *, out=None):
-    """Multiply a matrix by a product of reflections, as `geqrf` returns them.
+    """Multiply a matrix by a product of Householder reflections, such as `geqrf` returns.
 
     Parameters
     ----------
@@ -235,16 +236,16 @@ def ormqr(input, tau, other, left=True, transpose=False, *, out=None):
     other : Tensor
         Of shape (..., m, n), or (..., n, m) if not `left`.
     left : bool, default True
-        ``Q @ other``; else ``other @ Q``. Q is of shape (..., m, m).
+        Whether to compute ``Q @ other``, or else ``other @ Q``. Q is of shape (..., m, m).
     transpose : bool, default False
-        Take ``Q.mH`` in the place of Q.
+        Whether to use ``Q.mH`` instead of Q.
     out : Tensor, optional
-        Written to instead.
+        Tensor that the result is written to.
 
     Returns
     -------
     Tensor
-        As `other`.
+        Of the shape of `other`.
 
     Raises
     ------
@@ -253,7 +254,7 @@ def ormqr(input, tau, other, left=True, transpose=False, *, out=None):
 
     Notes
     -----
-    It is composed of matrix products and a triangular system, and so is its derivative.
+    Composed of matrix products and a triangular solve; so is its derivative.
 
     Examples
     --------
@@ -267,7 +268,7 @@ def ormqr(input, tau, other, left=True, transpose=False, *, out=None):
     if not left:
         other, transpose = operators.adjoint(other), not transpose
     if other.shape[-2] != V.shape[-2] or tuple(other.shape[:-2]) != tuple(V.shape[:-2]):
-        raise RuntimeError(f"ormqr: shapes do not fit (got {tuple(input.shape)} and {tuple(other.shape)}).")
+        raise RuntimeError(f"ormqr: shapes do not match (got {tuple(input.shape)} and {tuple(other.shape)}).")
     inner = operators.matmul(operators.adjoint(V), other)
     if transpose:
         inner = operators.mul(operators.conj(tau), operators.linalg_solve_triangular(
@@ -282,29 +283,29 @@ def ormqr(input, tau, other, left=True, transpose=False, *, out=None):
 
 def _check_pivot(operation, pivot):
     if not pivot:
-        raise RuntimeError(f"{operation}: rows are always exchanged here (got pivot=False). Leave it out.")
+        raise RuntimeError(f"{operation}: pivot=False is not supported (got pivot=False). Omit it.")
 
 
 @documented(_PARAMETERS)
 def lu_factor_ex(A, *, pivot=True, check_errors=False, out=None):
-    """Return triangular factors in one matrix, and which matrices are singular; see `lu_factor`.
+    """Return LU factors and an error code for each matrix instead of raising an error. See `lu_factor`.
 
     Parameters
     ----------
     check_errors : bool, default False
-        Raise an error for singular matrices.
+        Whether to raise an error for singular matrices.
 
     Returns
     -------
     (LU, pivots, info)
-        A named tuple; `info`, int32, is 0, or which diagonal element of U is zero, counted from 1.
+        A named tuple; `info`, int32, is 0 or the index, from 1, of the first zero on the diagonal of U.
 
     Raises
     ------
     LinAlgError
         If `check_errors`, and a matrix is singular.
     RuntimeError
-        If not `pivot`.
+        If `pivot` is False.
 
     Examples
     --------
@@ -319,30 +320,30 @@ def lu_factor_ex(A, *, pivot=True, check_errors=False, out=None):
 
 
 def _zero_pivot(info):
-    return (f"The matrix is singular: U[{info},{info}] is zero, and lu_solve would divide by it. linalg.lu and "
-            "linalg.lu_factor_ex give the factors all the same.")
+    return (f"The matrix is singular: U[{info},{info}] is zero, and lu_solve would divide by it. Use linalg.lu or "
+            "linalg.lu_factor_ex to get the factors.")
 
 
 @documented(_PARAMETERS)
 def lu_factor(A, *, pivot=True, out=None):
-    """Return triangular factors of a matrix with row exchanges, in the form that `lu_solve` takes.
+    """Return the LU factorization with row exchanges, in the compact form that `lu_solve` takes.
 
     Returns
     -------
     (LU, pivots)
-        A named tuple: U on and above the diagonal, L below it, without its ones; and with which row, counted from 1,
-        row i was exchanged, for i = 1, 2, ...
+        A named tuple: U is on and above the diagonal of LU, and L below it, without its unit diagonal. Row i was
+        exchanged with row ``pivots[i - 1]``, for i = 1, 2, ...
 
     Raises
     ------
     LinAlgError
         If a diagonal element of U is zero.
     RuntimeError
-        If A is no matrix of a floating or complex dtype, or not `pivot`.
+        If A is not a matrix of floating point or complex dtype, or `pivot` is False.
 
     Notes
     -----
-    Derivative: that of L and U with the exchanges kept, if U is invertible.
+    Derivative: that of L and U for constant pivots, if U is invertible.
 
     Examples
     --------
@@ -356,7 +357,7 @@ def lu_factor(A, *, pivot=True, out=None):
 
 
 def _unpacked(LU, pivots, data=True, permutation=True):
-    """Return P, L and U; those not requested have no elements."""
+    """Return P, L and U; those not requested are empty."""
     m, n = LU.shape[-2:]
     k = min(m, n)
     P = L = U = LU.new_empty((0,))
@@ -384,11 +385,11 @@ def lu(A, *, pivot=True, out=None):
     Raises
     ------
     RuntimeError
-        If A is no matrix of a floating or complex dtype, or not `pivot`.
+        If A is not a matrix of floating point or complex dtype, or `pivot` is False.
 
     Notes
     -----
-    Derivative: that of L and U with P kept, if the first k columns of A are linearly independent.
+    Derivative: that of L and U for constant P, if the first k columns of A are linearly independent.
 
     Examples
     --------
@@ -407,16 +408,16 @@ def lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True, *, out=N
     Parameters
     ----------
     LU_data, LU_pivots : Tensor
-        What `lu_factor` gave.
+        Result of `lu_factor`.
     unpack_data, unpack_pivots : bool, default True
-        Without the first L and U have no elements, without the second P has none.
+        Whether to return L and U, and P; otherwise they are empty.
     out : tuple of Tensor, optional
-        Written to instead.
+        Tensors that the results are written to.
 
     Returns
     -------
     (P, L, U)
-        A named tuple, as of `linalg.lu`.
+        A named tuple, as in `linalg.lu`.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Factorizations of symmetric and Hermitian matrices that need not be definite."""
+"""LDL factorizations of symmetric and Hermitian matrices, definite or not."""
 
 
 from cygrad._core.dispatch.named_results import named_result
@@ -15,7 +15,7 @@ def _zero_block(info):
 
 
 def ldl_factor_ex(A, *, hermitian=False, check_errors=False, out=None):
-    """Return factors of symmetric matrices, and which matrices are singular; see `ldl_factor`.
+    """Return LDL factors and an error code for each matrix instead of raising an error. See `ldl_factor`.
 
     Parameters
     ----------
@@ -26,23 +26,23 @@ def ldl_factor_ex(A, *, hermitian=False, check_errors=False, out=None):
     check_errors : bool, default False
         Raise an error for singular matrices.
     out : tuple of Tensor, optional
-        Written to instead.
+        Tensors that the results are written to.
 
     Returns
     -------
     (LD, pivots, info)
-        A named tuple; `info`, int32, is 0, or which block of D is zero, counted from 1.
+        A named tuple; `info`, int32, is 0 or the index, from 1, of the first zero block of D.
 
     Raises
     ------
     LinAlgError
         If `check_errors`, and a matrix is singular.
     RuntimeError
-        If A is no square matrix of a floating or complex dtype.
+        If A is not a square matrix of floating point or complex dtype.
 
     Notes
     -----
-    There is no derivative.
+    Not differentiable.
 
     Examples
     --------
@@ -56,33 +56,33 @@ def ldl_factor_ex(A, *, hermitian=False, check_errors=False, out=None):
 
 
 def ldl_factor(A, *, hermitian=False, out=None):
-    """Return factors ``L @ D @ L.mT`` of symmetric matrices, in the form that `ldl_solve` takes.
+    """Return the factorization ``A = L @ D @ L.mT`` of symmetric matrices, in the compact form that `ldl_solve` takes.
 
     Parameters
     ----------
     A : Tensor
         Of shape (..., n, n); only the lower triangles are read.
     hermitian : bool, default False
-        Whether complex matrices are Hermitian instead of symmetric; the factors are then ``L @ D @ L.mH``.
+        Whether complex matrices are Hermitian instead of symmetric; then ``A = L @ D @ L.mH``.
     out : tuple of Tensor, optional
-        Written to instead.
+        Tensors that the results are written to.
 
     Returns
     -------
     (LD, pivots)
-        A named tuple: L below the diagonal, D, which has blocks of one and two rows, around the diagonal; and the
-        exchanges of rows as LAPACK writes them.
+        A named tuple: L is below the diagonal of LD, the blocks of D, of 1 or 2 rows, are on it, and `pivots` holds the
+        row exchanges in the format of LAPACK.
 
     Raises
     ------
     LinAlgError
         If a block of D is zero.
     RuntimeError
-        If A is no square matrix of a floating or complex dtype.
+        If A is not a square matrix of floating point or complex dtype.
 
     Notes
     -----
-    There is no derivative.
+    Not differentiable.
 
     Examples
     --------
@@ -102,18 +102,18 @@ def ldl_solve(LD, pivots, B, *, hermitian=False, out=None):
     Parameters
     ----------
     LD, pivots : Tensor
-        What `ldl_factor` gave for A.
+        Result of `ldl_factor` for A.
     B : Tensor
         Of shape (..., n, k).
     hermitian : bool, default False
-        As it was in `ldl_factor`.
+        As in `ldl_factor`.
     out : Tensor, optional
-        Written to instead.
+        Tensor that the result is written to.
 
     Returns
     -------
     Tensor
-        As B, the leading dimensions broadcast.
+        Of the shape of B, with leading dimensions broadcast.
 
     Raises
     ------
@@ -122,7 +122,7 @@ def ldl_solve(LD, pivots, B, *, hermitian=False, out=None):
 
     Notes
     -----
-    There is no derivative.
+    Not differentiable.
 
     Examples
     --------
@@ -136,10 +136,10 @@ def ldl_solve(LD, pivots, B, *, hermitian=False, out=None):
     matrices(operation, B, "B")
     same_dtype(operation, LD, B)
     if tuple(pivots.shape) != tuple(LD.shape[:-1]):
-        raise RuntimeError(f"{operation}: there must be one pivot for each row of LD (got shapes "
+        raise RuntimeError(f"{operation}: expected one pivot for each row of LD (got shapes "
                            f"{tuple(LD.shape)} and {tuple(pivots.shape)}).")
     if pivots.is_floating_point() or pivots.is_complex():
-        raise RuntimeError(f"{operation}: expected pivots to be integers (got {pivots.dtype}).")
+        raise RuntimeError(f"{operation}: pivots must be integers (got {pivots.dtype}).")
     wide, B = broadcast_batches(LD, B)
     pivots = operators.expand(pivots.int(), tuple(wide.shape[:-1]))
     return into(operation, operators.linalg_ldl_solve(wide, pivots, B, bool(hermitian)), out)

@@ -18,21 +18,22 @@ __all__ = ["lstsq", "matrix_rank", "pinv"]
 _PARAMETERS = {
     "A": "Tensor\n    Of shape (..., m, n).",
     "atol, rtol": "float or Tensor, optional\n"
-                  "    Singular values up to ``max(atol, rtol * largest)`` count as zero. By default atol is 0, and "
+                  "    Singular values up to ``max(atol, rtol * largest)`` are taken as zero. By default atol is 0, "
+                  "and "
                   "rtol the larger\n    size times the precision, or 0 if there is a positive atol.",
-    "hermitian": "bool, default False\n    A is symmetric or Hermitian; only its lower triangle is read.",
+    "hermitian": "bool, default False\n    Whether A is symmetric or Hermitian; only its lower triangle is read.",
 }
 
 DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
 
 
 def epsilon(A):
-    """Return the machine epsilon of A's precision."""
+    """Return the machine epsilon of the dtype of A."""
     return {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}[A.dtype.to_real().name]
 
 
 def tolerances(operation, A, atol, rtol):
-    """Return absolute and relative tolerance as float64 Tensors; by default from the machine epsilon."""
+    """Return the absolute and relative tolerance as float64 Tensors; the default depends on the machine epsilon."""
     for name, value in (("atol", atol), ("rtol", rtol)):
         if isinstance(value, Tensor) and value.is_complex():
             raise RuntimeError(f"{operation}: {name} must be real (got {value.dtype}).")
@@ -60,14 +61,14 @@ def pinv(A, *, atol=None, rtol=None, hermitian=False, out=None):
     Raises
     ------
     LinAlgError
-        If the iteration fails, as for matrices with nan or inf.
+        If the iteration does not converge, for example for nan or inf.
     RuntimeError
-        If A is no matrix of a floating or complex dtype.
+        If A is not a matrix of floating point or complex dtype.
 
     Notes
     -----
-    Derivative, where the rank is constant nearby: G. H. Golub and V. Pereyra, The differentiation of pseudo-inverses
-    (1973). Where it is not, the function is not continuous.
+    Derivative: G. H. Golub and V. Pereyra, The differentiation of pseudo-inverses (1973). The function is continuous
+    only where the rank is locally constant.
 
     Examples
     --------
@@ -98,9 +99,9 @@ def matrix_rank(A, *, atol=None, rtol=None, hermitian=False, out=None):
     Raises
     ------
     LinAlgError
-        If the iteration fails, as for matrices with nan or inf.
+        If the iteration does not converge, for example for nan or inf.
     RuntimeError
-        If A is no matrix of a floating or complex dtype.
+        If A is not a matrix of floating point or complex dtype.
 
     Examples
     --------
@@ -134,23 +135,24 @@ def lstsq(A, B, rcond=None, *, driver=None):
     B : Tensor
         Of shape (..., m, k), or vectors: of the shape of A without its last dimension.
     rcond : float, optional
-        Singular values below this part of the largest one count as zero; by default the larger size times the
+        Singular values below ``rcond`` times the largest one are taken as zero; by default ``max(m, n)`` times the
         precision.
     driver : str, default 'gelsy'
-        'gelsy': by a QR factorization with exchanges of columns; 'gels': by one without, for matrices of full rank;
-        'gelsd', 'gelss': by singular values.
+        'gelsy': QR factorization with column pivoting; 'gels': without pivoting, for matrices of full rank; 'gelsd',
+        'gelss': singular value decomposition.
 
     Returns
     -------
     (solution, residuals, rank, singular_values)
-        A named tuple. The solution is of shape (..., n, k), of all solutions the one of least norm. Residuals, the sums
-        of squares (..., k), are there if m > n, all ranks are n and the driver is not 'gelsy'; the ranks if it is not
-        'gels'; the singular values if it is 'gelsd' or 'gelss'. What is not there has no elements.
+        A named tuple. The solution, of shape (..., n, k), has the least norm of all solutions. Residuals, the sums of
+        squares of shape (..., k), are computed if m > n, all ranks are n and the driver is not 'gelsy'; the rank if it
+        is not 'gels'; the singular values if it is 'gelsd' or 'gelss'. Those not computed are empty.
 
     Raises
     ------
     LinAlgError
-        If a matrix has nan or inf, the iteration fails, or the driver is 'gels' and a matrix has not full rank.
+        If a matrix has nan or inf, the iteration does not converge, or a matrix does not have full rank and the driver
+        is 'gels'.
     RuntimeError
         If shapes or dtypes do not match, or the driver is unknown.
 
@@ -181,10 +183,10 @@ def lstsq(A, B, rcond=None, *, driver=None):
     limit = epsilon(A) * max(m, n) if rcond is None else float(rcond)
     solution, rank, values, info = operators.linalg_lstsq(A, B, limit, driver)
     check_info("linalg.lstsq", info, lambda info: not_converged(info) if info < 0 or driver != "gels" else
-               f"the matrix does not have full rank, which the driver gels needs (LAPACK says {info}). Use gelsy, "
-               "gelsd or gelss.")
+               f"the driver gels requires matrices of full rank (LAPACK returned info {info}). Use gelsy, gelsd or "
+               "gelss.")
     residuals = values.new_empty((0,))
-    if solution.requires_grad:                  # it requires grad as the others do
+    if solution.requires_grad:                  # requires grad like the other solutions
         residuals = operators.narrow(operators.flatten(operators.abs(solution)), 0, 0, 0)
     if m > n and driver != "gelsy" and (driver == "gels" or bool((values_of(rank) == n).all())):
         missed = operators.abs(operators.sub(operators.matmul(A, solution), B))

@@ -1,4 +1,4 @@
-"""Linear algebra functions of the top-level namespace: some with other names or arguments."""
+"""Linear algebra functions of the top-level namespace whose names or arguments differ from `cygrad.linalg`."""
 
 
 from cygrad._core.dispatch.named_results import named_result
@@ -18,7 +18,7 @@ def inverse(input, *, out=None):
     input : Tensor
         Of shape (..., n, n).
     out : Tensor, optional
-        Written to instead.
+        Tensor that the result is written to.
 
     Returns
     -------
@@ -51,7 +51,7 @@ def pinverse(input, rcond=1e-15):
     input : Tensor
         Of shape (..., m, n).
     rcond : float, default 1e-15
-        Singular values up to this part of the largest one count as zero.
+        Singular values up to ``rcond`` times the largest one are taken as zero.
 
     Returns
     -------
@@ -75,9 +75,9 @@ def cholesky(input, upper=False, *, out=None):
     input : Tensor
         Of shape (..., n, n), symmetric or Hermitian; only one triangle is read.
     upper : bool, default False
-        Give the upper triangular factor.
+        Whether to return the upper triangular factor.
     out : Tensor, optional
-        Written to instead.
+        Tensor that the result is written to.
 
     Returns
     -------
@@ -108,9 +108,9 @@ def qr(input, some=True, *, out=None):
     input : Tensor
         Of shape (..., m, n).
     some : bool, default True
-        As mode 'reduced' there; else as 'complete'.
+        Whether to use mode 'reduced' of `linalg.qr`, or else 'complete'.
     out : tuple of Tensor, optional
-        Written to instead.
+        Tensors that the results are written to.
 
     Returns
     -------
@@ -133,11 +133,11 @@ def svd(input, some=True, compute_uv=True, *, out=None):
     input : Tensor
         Of shape (..., m, n).
     some : bool, default True
-        Give only the first min(m, n) columns of U and V.
+        Whether to return only the first min(m, n) columns of U and V.
     compute_uv : bool, default True
-        Without it U and V are zeros.
+        Whether to compute U and V; otherwise they are zeros.
     out : tuple of Tensor, optional
-        Written to instead.
+        Tensors that the results are written to.
 
     Returns
     -------
@@ -166,23 +166,23 @@ def svd(input, some=True, compute_uv=True, *, out=None):
 
 
 def lu(A, pivot=True, get_infos=False, out=None):
-    """Return triangular factors of a matrix with row exchanges; see `linalg.lu_factor`.
+    """Return the LU factorization with row exchanges; see `linalg.lu_factor`.
 
     Parameters
     ----------
     A : Tensor
         Of shape (..., m, n).
     pivot : bool, default True
-        There are no factors without exchanges of rows here.
+        Must be True: rows are always exchanged.
     get_infos : bool, default False
-        Give also which matrices are singular.
+        Whether to return `info` too, as `linalg.lu_factor_ex` does.
     out : tuple of Tensor, optional
-        Written to instead.
+        Tensors that the results are written to.
 
     Returns
     -------
     tuple of Tensor
-        LU, pivots and, if wanted, info.
+        LU, pivots, and info if `get_infos`.
 
     Examples
     --------
@@ -202,14 +202,14 @@ def lu_solve(b, LU_data, LU_pivots, *, out=None):
     b : Tensor
         Of shape (..., n, k).
     LU_data, LU_pivots : Tensor
-        What `linalg.lu_factor` gave.
+        Result of `linalg.lu_factor`.
     out : Tensor, optional
-        Written to instead.
+        Tensor that the result is written to.
 
     Returns
     -------
     Tensor
-        As b, the leading dimensions broadcast.
+        Of the shape of b, with leading dimensions broadcast.
 
     Examples
     --------
@@ -221,7 +221,7 @@ def lu_solve(b, LU_data, LU_pivots, *, out=None):
 
 
 def orgqr(input, tau, *, out=None):
-    """Return the first columns of a product of reflections; alias of `linalg.householder_product`.
+    """Return the first columns of a product of Householder reflections; alias of `linalg.householder_product`.
 
     Parameters
     ----------
@@ -230,7 +230,7 @@ def orgqr(input, tau, *, out=None):
     tau : Tensor
         Of shape (..., k), k <= n.
     out : Tensor, optional
-        Written to instead.
+        Tensor that the result is written to.
 
     Returns
     -------
@@ -255,13 +255,13 @@ def triangular_solve(b, A, upper=True, transpose=False, unitriangular=False, *, 
     A : Tensor
         Of shape (..., n, n); the other triangle is not read.
     upper : bool, default True
-        Which triangle of A there is.
+        Whether A is upper or lower triangular.
     transpose : bool, default False
-        Take ``A.mT`` in the place of A.
+        Whether to use ``A.mT`` instead of A.
     unitriangular : bool, default False
-        The diagonal of A is not read, and counts as ones.
+        Whether the diagonal of A is taken as ones, without being read.
     out : tuple of Tensor, optional
-        Written to instead.
+        Tensors that the results are written to.
 
     Returns
     -------

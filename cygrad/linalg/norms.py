@@ -20,7 +20,7 @@ def _as_dtype(operation, x, dtype):
     if dtype is None:
         return x
     if not (dtype.is_floating_point or dtype.is_complex) or (x.is_complex() and not dtype.is_complex):
-        raise RuntimeError(f"{operation}: dtype must be floating or complex, and complex for complex input (got "
+        raise RuntimeError(f"{operation}: dtype must be floating point or complex, and complex for complex input (got "
                            f"{dtype} for {x.dtype}).")
     if dtype.itemsize < x.dtype.itemsize:
         raise RuntimeError(f"{operation}: the dtype of the input should be convertible without narrowing to the "
@@ -32,29 +32,29 @@ def _as_dtype(operation, x, dtype):
 
 @documented(returns=_RETURNED)
 def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None, out=None):
-    """Return the norm of the elements of a tensor as vectors.
+    """Return the norm of vectors.
 
     Parameters
     ----------
     x : Tensor
     ord : number, default 2
-        The sum of ``abs(x)**ord``, to the power ``1 / ord``; inf and -inf: the largest and the smallest size; 0: how
-        many elements are not zero.
+        The norm is ``sum(abs(x)**ord)**(1 / ord)``; for inf and -inf the largest and smallest absolute value, for 0 the
+        number of nonzero elements.
     dim : int or tuple of int, optional
         Dimensions of the vectors; all by default.
     keepdim : bool, default False
-        Keep them, with size 1.
+        Whether to keep the reduced dimensions with size 1.
     dtype : dtype, optional
-        Compute in this dtype.
+        Dtype of the computation and the result.
 
     Raises
     ------
     RuntimeError
-        If x is of no floating or complex dtype, or there are no elements and the norm of none is not defined.
+        If x is not floating point or complex, or has no elements and the norm is not defined then.
 
     Notes
     -----
-    Derivative: as of `norm`; 0 at 0, and equal shares of equals for inf and -inf.
+    Derivative: 0 at 0; for inf and -inf distributed evenly among equal elements.
 
     Examples
     --------
@@ -72,13 +72,14 @@ def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None, out=None):
             empty = any(sizes[k] == 0 for k in (dim if isinstance(dim, (tuple, list)) else (dim,))
                         if -len(sizes) <= k < len(sizes))
         if empty:
-            raise RuntimeError(f"linalg.vector_norm: the norm of order {ord} of no elements is not defined (got shape "
+            raise RuntimeError(f"linalg.vector_norm: the norm of order {ord} is not defined without elements (got "
+                               "shape "
                                f"{tuple(x.shape)}).")
     return into("linalg.vector_norm", operators.norm(x, ord, None if dim == () else dim, keepdim), out)
 
 
 def _extremum(ord, count):
-    """Return the largest or smallest of norms; the largest of none is 0."""
+    """Return the largest or smallest norm; the largest of no elements is 0."""
     return operators.amin if ord < 0 else operators.amax if count else operators.sum
 
 
@@ -89,25 +90,25 @@ def matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None, out=No
     Parameters
     ----------
     A : Tensor
-        Of two dimensions or more.
+        Of at least two dimensions.
     ord : str or number, default 'fro'
-        'fro': the root of the sum of squares; 'nuc': the sum of singular values; 2 and -2: the largest and the smallest
-        of them; 1 and -1: the largest and the smallest sum of sizes of a column; inf and -inf: of a row.
+        'fro': root of the sum of squares; 'nuc': sum of singular values; 2 and -2: largest and smallest singular value;
+        1 and -1: largest and smallest absolute column sum; inf and -inf: largest and smallest absolute row sum.
     dim : tuple of int, default (-2, -1)
-        Dimensions of rows and of columns.
+        Dimensions of the rows and columns.
     keepdim : bool, default False
-        Keep them, with size 1.
+        Whether to keep the reduced dimensions with size 1.
     dtype : dtype, optional
-        Compute in this dtype.
+        Dtype of the computation and the result.
 
     Raises
     ------
     RuntimeError
-        If A is of no floating or complex dtype, there is no such norm, or not two different dimensions.
+        If A is not floating point or complex, `ord` is unknown, or `dim` is not two different dimensions.
 
     Notes
     -----
-    Derivative: composed of those of sums, extrema and singular values.
+    Derivative: that of sums, maxima and singular values.
 
     Examples
     --------
@@ -157,22 +158,22 @@ def norm(A, ord=None, dim=None, keepdim=False, *, out=None, dtype=None):
     ----------
     A : Tensor
     ord : str or number, optional
-        As for `vector_norm` and `matrix_norm`; by default the root of the sum of squares.
+        As in `vector_norm` and `matrix_norm`; by default the root of the sum of squares.
     dim : int or tuple of int, optional
-        One dimension: vectors, two: matrices. By default all; then with an `ord` A must have one or two.
+        One dimension for vectors, two for matrices. All by default; A must then have one or two if `ord` is given.
     keepdim : bool, default False
-        Keep them, with size 1.
+        Whether to keep the reduced dimensions with size 1.
     dtype : dtype, optional
-        Compute in this dtype.
+        Dtype of the computation and the result.
 
     Raises
     ------
     RuntimeError
-        If A is of no floating or complex dtype, or there is no such norm.
+        If A is not floating point or complex, or `ord` is unknown.
 
     Notes
     -----
-    Derivative: as of `vector_norm` and `matrix_norm`.
+    Derivative: that of `vector_norm` or `matrix_norm`.
 
     Examples
     --------
@@ -183,11 +184,11 @@ def norm(A, ord=None, dim=None, keepdim=False, *, out=None, dtype=None):
     if ord is None:
         return vector_norm(A, 2, dim, keepdim, dtype=dtype, out=out)
     if count not in (None, 1, 2):
-        raise RuntimeError(f"linalg.norm: norms are along one dimension or two (got dim={dim}).")
+        raise RuntimeError(f"linalg.norm: expected one or two dimensions (got dim={dim}).")
     as_tensor_argument("linalg.norm", "A", A)
     if count is None and A.ndim not in (1, 2):
-        raise RuntimeError("linalg.norm: with ord and without dim the input is a vector or a matrix (got "
-                           f"{A.ndim} dimensions). Give dim.")
+        raise RuntimeError("linalg.norm: with ord and without dim, the input must be a vector or a matrix (got "
+                           f"{A.ndim} dimensions). Pass dim.")
     if count == 2 or (count is None and A.ndim == 2) or isinstance(ord, str):
         dims = (-2, -1) if dim is None else dim if isinstance(dim, (tuple, list)) else (dim,)
         return matrix_norm(A, ord, dims, keepdim, dtype=dtype, out=out)
@@ -195,16 +196,16 @@ def norm(A, ord=None, dim=None, keepdim=False, *, out=None, dtype=None):
 
 
 def cond(A, p=None, *, out=None):
-    """Return the condition number: the norm of a matrix times that of its inverse.
+    """Return the condition number: the norm of a matrix times the norm of its inverse.
 
     Parameters
     ----------
     A : Tensor
-        Of shape (..., m, n); for a `p` that is not None, 2 or -2 square.
+        Of shape (..., m, n); square unless `p` is None, 2 or -2.
     p : str or number, optional
-        Which norm, as for `matrix_norm`; by default 2.
+        Order of the norm, as in `matrix_norm`; by default 2.
     out : Tensor, optional
-        Written to instead.
+        Tensor that the result is written to.
 
     Returns
     -------
@@ -214,11 +215,11 @@ def cond(A, p=None, *, out=None):
     Raises
     ------
     RuntimeError
-        If A is no matrix of a floating or complex dtype, or there is no such norm.
+        If A is not a matrix of floating point or complex dtype, or `p` is unknown.
 
     Notes
     -----
-    Derivative: composed of those of norms and of the inverse.
+    Derivative: that of norms and of the inverse.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Products, powers and exponentials of matrices, products of vectors."""
+"""Products, powers and exponentials of matrices, and products of vectors."""
 
 from cygrad._core.creation.creation import tensor
 from cygrad._core.graph.tensor import Tensor
@@ -19,7 +19,7 @@ def matmul(input, other, *, out=None):
     input, other : Tensor
         Of shape (..., n, m) and (..., m, p), or vectors.
     out : Tensor, optional
-        Written to instead.
+        Tensor that the result is written to.
 
     Returns
     -------
@@ -41,12 +41,12 @@ def matmul(input, other, *, out=None):
 
 @documented()
 def multi_dot(tensors, *, out=None):
-    """Return the product of several matrices, in the order that costs least.
+    """Return the product of several matrices, in the order of least cost.
 
     Parameters
     ----------
     tensors : sequence of Tensor
-        At least two matrices; the first and the last may be vectors, seen as a row and as a column.
+        At least two matrices; the first and last can be vectors, taken as a row and a column.
 
     Raises
     ------
@@ -64,7 +64,7 @@ def multi_dot(tensors, *, out=None):
     for place, value in enumerate(tensors):
         as_tensor_argument("linalg.multi_dot", f"tensors[{place}]", value)
     if any(tensor.ndim != 2 for tensor in tensors[1:-1]) or any(tensors[k].ndim not in (1, 2) for k in (0, -1)):
-        raise RuntimeError("linalg.multi_dot: expected matrices, and perhaps vectors at both ends (got shapes "
+        raise RuntimeError("linalg.multi_dot: expected matrices, or vectors as first and last operand (got shapes "
                            f"{[tuple(tensor.shape) for tensor in tensors]}).")
     row, column = tensors[0].ndim == 1, tensors[-1].ndim == 1
     if row:
@@ -85,9 +85,9 @@ def matrix_power(A, n, *, out=None):
     A : Tensor
         Of shape (..., m, m).
     n : int
-        Negative: the power of the inverse.
+        Exponent; negative for powers of the inverse.
     out : Tensor, optional
-        Written to instead.
+        Tensor that the result is written to.
 
     Returns
     -------
@@ -99,11 +99,11 @@ def matrix_power(A, n, *, out=None):
     LinAlgError
         If n is negative and a matrix is singular.
     RuntimeError
-        If A is no square matrix, or n is negative and A of an integer dtype.
+        If A is not a square matrix, or n is negative and A has integers.
 
     Notes
     -----
-    It is composed of about ``2 * log2(n)`` products, and so is its derivative.
+    Composed of about ``2 * log2(n)`` products; so is its derivative.
 
     Examples
     --------
@@ -151,12 +151,12 @@ def matrix_exp(A):
     Raises
     ------
     RuntimeError
-        If A is no square matrix of a floating or complex dtype.
+        If A is not a square matrix of floating point or complex dtype.
 
     Notes
     -----
     Computed by scaling, a Padé approximant and squaring (N. J. Higham, 2005). Derivative: a block of the exponential of
-    a matrix of twice the size.
+    a matrix with twice as many rows.
 
     Examples
     --------
@@ -175,23 +175,23 @@ def vecdot(x, y, *, dim=-1, out=None):
     x, y : Tensor
         Broadcast against each other.
     dim : int, default -1
-        The dimension of the vectors.
+        Dimension of the vectors.
     out : Tensor, optional
-        Written to instead.
+        Tensor that the result is written to.
 
     Returns
     -------
     Tensor
-        Without that dimension.
+        Without dimension `dim`.
 
     Raises
     ------
     RuntimeError
-        If the shapes do not broadcast, or x is of no floating or complex dtype.
+        If the shapes do not broadcast, or x is not floating point or complex.
 
     Notes
     -----
-    Derivative: the other vector, conjugated as the product says.
+    Derivative: the other vector, conjugated for `y`.
 
     Examples
     --------
@@ -212,9 +212,9 @@ def cross(input, other, *, dim=-1, out=None):
     Parameters
     ----------
     input, other : Tensor
-        Of as many dimensions; broadcast against each other.
+        Of the same number of dimensions; broadcast against each other.
     dim : int, default -1
-        The dimension of the vectors, of size 3.
+        Dimension of the vectors, of size 3.
 
     Raises
     ------
@@ -237,7 +237,7 @@ def diagonal(A, *, offset=0, dim1=-2, dim2=-1):
     A : Tensor
         Of two dimensions or more.
     offset : int, default 0
-        Above (positive) or below the main diagonal.
+        Positive above the main diagonal, negative below it.
     dim1, dim2 : int, default -2 and -1
         Dimensions of the matrices.
 
@@ -249,7 +249,7 @@ def diagonal(A, *, offset=0, dim1=-2, dim2=-1):
     Raises
     ------
     IndexError
-        If there are no such dimensions.
+        If a dimension is out of range.
 
     Examples
     --------
@@ -267,7 +267,7 @@ def vander(x, N=None):
     x : Tensor
         Of shape (..., n).
     N : int, optional
-        How many powers, at least 2; by default n.
+        Number of powers, at least 2; by default n.
 
     Returns
     -------
@@ -281,7 +281,7 @@ def vander(x, N=None):
 
     Notes
     -----
-    Derivative: that of a running product.
+    Derivative: that of a cumulative product.
 
     Examples
     --------

@@ -17,29 +17,29 @@ __all__ = [
 # Shared parameter descriptions.
 _PARAMETERS = {
     "A": "Tensor\n    Of shape (..., n, n).",
-    "left": "bool, default True\n    Solve ``A X = B``; else ``X A = B``.",
+    "left": "bool, default True\n    Whether to solve ``A X = B``, or else ``X A = B``.",
 }
 
 
 # ---- inverses
 
 def inv_ex(A, *, check_errors=False, out=None):
-    """Return inverses of square matrices, and which of them are singular, without raising an error.
+    """Return inverses and an error code for each matrix instead of raising an error. See `inv`.
 
     Parameters
     ----------
     A : Tensor
         Of shape (..., n, n).
     check_errors : bool, default False
-        Raise the error of `inv` for singular matrices.
+        Whether to raise the error of `inv` for singular matrices.
     out : tuple of Tensor, optional
-        Written to instead.
+        Tensors that the results are written to.
 
     Returns
     -------
     (inverse, info)
-        A named tuple. `info`, int32, is 0 for an invertible matrix, else which diagonal element of its triangular
-        factor is zero, counted from 1; the inverse is not finite then.
+        A named tuple. `info`, int32, is 0, or for a singular matrix the index, from 1, of the first zero on the
+        diagonal of its triangular factor; its inverse is not finite.
 
     Raises
     ------
@@ -76,11 +76,11 @@ def inv(A, *, out=None):
     LinAlgError
         If a matrix is singular.
     RuntimeError
-        If A is no square matrix of a floating or complex dtype.
+        If A is not a square matrix of floating point or complex dtype.
 
     Notes
     -----
-    To solve a system of equations use `solve`, which is faster and more accurate. Derivative:
+    For systems of equations, `solve` is faster and more accurate. Derivative:
     ``-inv(A).mH @ grad @ inv(A).mH``.
 
     Examples
@@ -97,20 +97,20 @@ def inv(A, *, out=None):
 # ---- solutions
 
 def _solved(operation, A, B, left):
-    """Return solution and info of A X = B, or of X A = B."""
+    """Return the solution and info of A X = B or X A = B."""
     square(operation, A)
     if not isinstance(B, Tensor):
         raise TypeError(f"{operation}: argument 'B' must be a Tensor (got {type(B).__name__}).")
     same_dtype(operation, A, B)
     vector = B.ndim == 1 or (A.ndim - 1 == B.ndim and tuple(B.shape) == tuple(A.shape[:-1]))
     if vector and not left:
-        raise RuntimeError(f"{operation}: with left=False, B must hold matrices (got vectors). "
-                           f"Give B one dimension more (got shapes {tuple(A.shape)} and {tuple(B.shape)}).")
+        raise RuntimeError(f"{operation}: with left=False, B must hold matrices. Add a dimension to B (got shapes "
+                           f"{tuple(A.shape)} and {tuple(B.shape)}).")
     if vector:
         B = operators.unsqueeze(B, -1)
     matrices(operation, B, "B")
     if B.shape[-2 if left else -1] != A.shape[-1]:
-        raise RuntimeError(f"{operation}: A and B do not fit into "
+        raise RuntimeError(f"{operation}: shapes of A and B do not match for "
                            f"{'AX = B' if left else 'XA = B'} (got shapes {tuple(A.shape)} and {tuple(B.shape)}).")
     LU, pivots, info = operators.linalg_lu_factor_ex(A.detach())
     wide, LU, B = broadcast_batches(A, LU, B)
@@ -128,21 +128,21 @@ def _singular_system(info):
 
 @documented(_PARAMETERS)
 def solve_ex(A, B, *, left=True, check_errors=False, out=None):
-    """Return solutions of systems of linear equations, and which of the matrices are singular; see `solve`.
+    """Return solutions and an error code for each matrix instead of raising an error. See `solve`.
 
     Parameters
     ----------
     B : Tensor
         Of shape (..., n, k), or vectors (..., n).
     check_errors : bool, default False
-        Raise the error of `solve` for singular matrices.
+        Whether to raise the error of `solve` for singular matrices.
     out : tuple of Tensor, optional
-        Written to instead.
+        Tensors that the results are written to.
 
     Returns
     -------
     (result, info)
-        A named tuple; info as for `inv_ex`.
+        A named tuple; `info` as in `inv_ex`.
 
     Raises
     ------
@@ -167,12 +167,12 @@ def solve(A, B, *, left=True, out=None):
     Parameters
     ----------
     B : Tensor
-        Of shape (..., n, k), or vectors: of shape (n,), or of that of A without its last dimension.
+        Of shape (..., n, k), or vectors: of shape (n,), or of the shape of A without its last dimension.
 
     Returns
     -------
     Tensor
-        As B, its leading dimensions broadcast with those of A.
+        Of the shape of B, with leading dimensions broadcast.
 
     Raises
     ------
@@ -183,8 +183,8 @@ def solve(A, B, *, left=True, out=None):
 
     Notes
     -----
-    Derivative with respect to B: ``solve(A.mH, grad)``; to A: minus that times ``X.mH``. A is factorized once, for
-    derivatives of all orders.
+    Derivative with respect to B: ``solve(A.mH, grad)``; with respect to A: minus that times ``X.mH``. A is factorized
+    once, for derivatives of all orders.
 
     Examples
     --------
@@ -214,7 +214,7 @@ def solve_triangular(A, B, *, upper, left=True, unitriangular=False, out=None):
     Returns
     -------
     Tensor
-        As B, the leading dimensions broadcast. Not finite if there is a zero on the diagonal.
+        Of the shape of B, with leading dimensions broadcast. Not finite if the diagonal has a zero.
 
     Raises
     ------
@@ -223,7 +223,7 @@ def solve_triangular(A, B, *, upper, left=True, unitriangular=False, out=None):
 
     Notes
     -----
-    Derivative: as for `solve`; that of A is triangular.
+    Derivative: as in `solve`; triangular for A.
 
     Examples
     --------
@@ -245,16 +245,16 @@ def lu_solve(LU, pivots, B, *, left=True, adjoint=False, out=None):
     Parameters
     ----------
     LU, pivots : Tensor
-        What `lu_factor` gave for A.
+        Result of `lu_factor` for A.
     B : Tensor
         Of shape (..., n, k), or (..., k, n) if not `left`.
     adjoint : bool, default False
-        Take ``A.mH`` in the place of A.
+        Whether to use ``A.mH`` instead of A.
 
     Returns
     -------
     Tensor
-        As B, the leading dimensions broadcast.
+        Of the shape of B, with leading dimensions broadcast.
 
     Raises
     ------
@@ -263,7 +263,7 @@ def lu_solve(LU, pivots, B, *, left=True, adjoint=False, out=None):
 
     Notes
     -----
-    It is composed of exchanges of rows and triangular systems, and so is its derivative.
+    Composed of row exchanges and triangular solves; so is its derivative.
 
     Examples
     --------
@@ -277,12 +277,12 @@ def lu_solve(LU, pivots, B, *, left=True, adjoint=False, out=None):
     matrices(operation, B, "B")
     same_dtype(operation, LU, B)
     if str(as_tensor_argument(operation, "pivots", pivots).dtype).rpartition(".")[2] != "int32":
-        raise RuntimeError(f"{operation}: pivots are int32, as lu_factor gives them (got {pivots.dtype}).")
+        raise RuntimeError(f"{operation}: pivots must be int32, as lu_factor returns them (got {pivots.dtype}).")
     if tuple(pivots.shape) != tuple(LU.shape[:-1]):
-        raise RuntimeError(f"{operation}: there must be one pivot for each row of LU "
-                           f"(got shapes {tuple(pivots.shape)} and {tuple(LU.shape)}).")
+        raise RuntimeError(f"{operation}: expected one pivot for each row of LU (got shapes {tuple(pivots.shape)} and "
+                           f"{tuple(LU.shape)}).")
     if B.shape[-2 if left else -1] != LU.shape[-1]:
-        raise RuntimeError(f"{operation}: A and B do not fit into "
+        raise RuntimeError(f"{operation}: shapes of A and B do not match for "
                            f"{'AX = B' if left else 'XA = B'} (got shapes {tuple(LU.shape)} and {tuple(B.shape)}).")
     wide, B = broadcast_batches(LU, B)
     if wide is not LU:
@@ -310,14 +310,14 @@ def cholesky_solve(B, L, upper=False, *, out=None):
     L : Tensor
         Of shape (..., n, n): the factors of A, ``A = L @ L.mH``.
     upper : bool, default False
-        The factors are upper triangular: ``A = L.mH @ L``.
+        Whether the factors are upper triangular: ``A = L.mH @ L``.
     out : Tensor, optional
-        Written to instead.
+        Tensor that the result is written to.
 
     Returns
     -------
     Tensor
-        X with ``A X = B``, leading dimensions broadcast.
+        X with ``A X = B``, with leading dimensions broadcast.
 
     Raises
     ------
@@ -326,7 +326,7 @@ def cholesky_solve(B, L, upper=False, *, out=None):
 
     Notes
     -----
-    It is composed of triangular systems, and so is its derivative; that of L is triangular.
+    Composed of triangular solves; so is its derivative, which is triangular for L.
 
     Examples
     --------
@@ -352,9 +352,9 @@ def cholesky_inverse(L, upper=False, *, out=None):
     L : Tensor
         Of shape (..., n, n): the factors of A, ``A = L @ L.mH``.
     upper : bool, default False
-        The factors are upper triangular: ``A = L.mH @ L``.
+        Whether the factors are upper triangular: ``A = L.mH @ L``.
     out : Tensor, optional
-        Written to instead.
+        Tensor that the result is written to.
 
     Returns
     -------
@@ -364,11 +364,11 @@ def cholesky_inverse(L, upper=False, *, out=None):
     Raises
     ------
     RuntimeError
-        If L is no square matrix of a floating or complex dtype.
+        If L is not a square matrix of floating point or complex dtype.
 
     Notes
     -----
-    It is composed of triangular systems, and so is its derivative; that of L is triangular.
+    Composed of triangular solves; so is its derivative, which is triangular for L.
 
     Examples
     --------
@@ -388,11 +388,11 @@ def tensorinv(A, ind=2, *, out=None):
     Parameters
     ----------
     A : Tensor
-        The product of its first `ind` sizes is that of the others.
+        The product of the first `ind` sizes must equal that of the others.
     ind : int, default 2
         At least 1.
     out : Tensor, optional
-        Written to instead.
+        Tensor that the result is written to.
 
     Returns
     -------
@@ -404,7 +404,7 @@ def tensorinv(A, ind=2, *, out=None):
     RuntimeError
         If sizes do not match, or `ind` is not positive.
     LinAlgError
-        If A, seen as a matrix, is singular.
+        If A, reshaped to a matrix, is singular.
 
     Examples
     --------
@@ -430,17 +430,17 @@ def tensorsolve(A, B, dims=None, *, out=None):
     Parameters
     ----------
     A : Tensor
-        Of the shape of B, and then that of X.
+        Of the shape of B followed by that of X.
     B : Tensor
     dims : tuple of int, optional
-        Dimensions of A that are moved to its end first.
+        Dimensions of A that are first moved to its end.
 
     Raises
     ------
     RuntimeError
         If sizes do not match.
     LinAlgError
-        If A, seen as a matrix, is singular.
+        If A, reshaped to a matrix, is singular.
 
     Examples
     --------
@@ -454,8 +454,8 @@ def tensorsolve(A, B, dims=None, *, out=None):
         A = operators.permute(A, (*[dim for dim in range(A.ndim) if dim not in moved], *[d % A.ndim for d in dims]))
     shape = tuple(A.shape[B.ndim:])
     if prod(shape) != prod(A.shape[:B.ndim]) or B.numel() != prod(shape):
-        raise RuntimeError("linalg.tensorsolve: the first dimensions of A, as many as B has, need as many elements as "
-                           f"the others (got shapes {tuple(A.shape)} and {tuple(B.shape)}).")
+        raise RuntimeError(f"linalg.tensorsolve: the first {B.ndim} dimensions of A must have as many elements as the "
+                           f"others (got shapes {tuple(A.shape)} and {tuple(B.shape)}).")
     try:
         found = solve(operators.reshape(A, (prod(shape), prod(shape))), operators.reshape(B, (prod(shape),)))
     except LinAlgError as error:

@@ -1,4 +1,4 @@
-"""Singular values, eigenvalues and their vectors."""
+"""Singular values and vectors, eigenvalues and eigenvectors."""
 
 
 from cygrad._core.dispatch.named_results import named_result
@@ -12,7 +12,7 @@ __all__ = ["eig", "eigh", "eigvals", "eigvalsh", "svd", "svdvals"]
 def _check_driver(operation, driver):
     if driver is not None:
         raise RuntimeError(f"{operation}: driver is not supported (got driver="
-                           f"{driver!r}). Leave it out.")
+                           f"{driver!r}). Omit it.")
 
 
 def svd(A, full_matrices=True, *, driver=None, out=None):
@@ -23,30 +23,32 @@ def svd(A, full_matrices=True, *, driver=None, out=None):
     A : Tensor
         Of shape (..., m, n).
     full_matrices : bool, default True
-        Give U of shape (..., m, m) and Vh of shape (..., n, n); else (..., m, k) and (..., k, n), k = min(m, n).
+        Whether U is of shape (..., m, m) and Vh of shape (..., n, n); otherwise (..., m, k) and (..., k, n) with k =
+        min(m, n).
     driver : None
-        For other devices only.
+        Not supported on the CPU; must be None.
     out : tuple of Tensor, optional
-        Written to instead.
+        Tensors that the results are written to.
 
     Returns
     -------
     (U, S, Vh)
-        A named tuple; S, of shape (..., k), is real, not negative, and falls.
+        A named tuple; S, of shape (..., k), is real, nonnegative and in descending order.
 
     Raises
     ------
     LinAlgError
         If the iteration fails, as for matrices with nan or inf.
     RuntimeError
-        If A is no matrix of a floating or complex dtype; in backward, if a function of complex singular vectors depends
+        If A is not a matrix of floating point or complex dtype; in backward, if a function of complex singular vectors
+        depends
         on their phases.
 
     Notes
     -----
-    Singular vectors are determined up to a common factor of size 1 of the columns of U and V. The derivative is finite
-    for different singular values, and, if A is not square or complex, that are not 0; of S alone for all: use
-    `svdvals`. J. Townsend, Differentiating the singular value decomposition (2016).
+    Singular vectors are unique up to a common phase of the columns of U and V. The derivative is finite if singular
+    values are distinct, and nonzero where A is complex or not square. That of S alone is always finite: use `svdvals`.
+    J. Townsend, Differentiating the singular value decomposition (2016).
 
     Examples
     --------
@@ -60,16 +62,16 @@ def svd(A, full_matrices=True, *, driver=None, out=None):
 
 
 def svdvals(A, *, driver=None, out=None):
-    """Return the singular values of matrices, the largest first.
+    """Return the singular values of matrices, in descending order.
 
     Parameters
     ----------
     A : Tensor
         Of shape (..., m, n).
     driver : None
-        For other devices only.
+        Not supported on the CPU; must be None.
     out : Tensor, optional
-        Written to instead.
+        Tensor that the result is written to.
 
     Returns
     -------
@@ -81,7 +83,7 @@ def svdvals(A, *, driver=None, out=None):
     LinAlgError
         If the iteration fails, as for matrices with nan or inf.
     RuntimeError
-        If A is no matrix of a floating or complex dtype.
+        If A is not a matrix of floating point or complex dtype.
 
     Notes
     -----
@@ -106,28 +108,29 @@ def eigh(A, UPLO="L", *, out=None):
     A : Tensor
         Of shape (..., n, n), symmetric or Hermitian.
     UPLO : str, default 'L'
-        Which triangle is read: 'L', the lower, or 'U', the upper one.
+        Triangle that is read: 'L', the lower, or 'U', the upper one.
     out : tuple of Tensor, optional
-        Written to instead.
+        Tensors that the results are written to.
 
     Returns
     -------
     (eigenvalues, eigenvectors)
-        A named tuple: real numbers that grow, of shape (..., n), and orthonormal columns, of shape (..., n, n). They
-        are nan for a matrix with nan or inf.
+        A named tuple: real numbers in ascending order, of shape (..., n), and orthonormal columns, of shape (..., n,
+        n). They are nan for matrices with nan or inf.
 
     Raises
     ------
     LinAlgError
-        If the iteration fails.
+        If the iteration does not converge.
     RuntimeError
-        If A is no square matrix of a floating or complex dtype; in backward, if a function of complex eigenvectors
+        If A is not a square matrix of floating point or complex dtype; in backward, if a function of complex
+        eigenvectors
         depends on their phases.
 
     Notes
     -----
-    Eigenvectors are determined up to a factor of size 1. Their derivative is finite for different eigenvalues; that of
-    eigenvalues alone always is: ``V @ diag(grad) @ V.mH``. It is that of a function of all elements of A.
+    Eigenvectors are unique up to a phase. Their derivative is finite if eigenvalues are distinct; that of eigenvalues
+    alone is always finite: ``V @ diag(grad) @ V.mH``. Derivatives are those of a function of both triangles of A.
 
     Examples
     --------
@@ -147,21 +150,21 @@ def eigvalsh(A, UPLO="L", *, out=None):
     A : Tensor
         Of shape (..., n, n), symmetric or Hermitian.
     UPLO : str, default 'L'
-        Which triangle is read: 'L', the lower, or 'U', the upper one.
+        Triangle that is read: 'L', the lower, or 'U', the upper one.
     out : Tensor, optional
-        Written to instead.
+        Tensor that the result is written to.
 
     Returns
     -------
     Tensor
-        Of shape (..., n), real; nan for a matrix with nan or inf.
+        Of shape (..., n), real; nan for matrices with nan or inf.
 
     Raises
     ------
     LinAlgError
-        If the iteration fails.
+        If the iteration does not converge.
     RuntimeError
-        If A is no square matrix of a floating or complex dtype.
+        If A is not a square matrix of floating point or complex dtype.
 
     Notes
     -----
@@ -189,25 +192,26 @@ def eig(A, *, out=None):
     A : Tensor
         Of shape (..., n, n).
     out : tuple of Tensor, optional
-        Written to instead.
+        Tensors that the results are written to.
 
     Returns
     -------
     (eigenvalues, eigenvectors)
-        A named tuple, complex also for real matrices: of shape (..., n), in no order, and columns of size 1, of shape
-        (..., n, n).
+        A named tuple, complex even for real matrices: of shape (..., n), in no particular order, and columns of norm 1,
+        of shape (..., n, n).
 
     Raises
     ------
     LinAlgError
         If the iteration fails, as for matrices with nan or inf.
     RuntimeError
-        If A is no square matrix of a floating or complex dtype; in backward, if a function of the eigenvectors depends
+        If A is not a square matrix of floating point or complex dtype; in backward, if a function of the eigenvectors
+        depends
         on their phases.
 
     Notes
     -----
-    Eigenvectors are determined up to a factor of size 1. The derivative exists for different eigenvalues. C. Boeddeker
+    Eigenvectors are unique up to a phase. The derivative exists if eigenvalues are distinct. C. Boeddeker
     and others, On the computation of complex-valued gradients (2017).
 
     Examples
@@ -228,19 +232,19 @@ def eigvals(A, *, out=None):
     A : Tensor
         Of shape (..., n, n).
     out : Tensor, optional
-        Written to instead.
+        Tensor that the result is written to.
 
     Returns
     -------
     Tensor
-        Of shape (..., n), complex also for real matrices.
+        Of shape (..., n), complex even for real matrices.
 
     Raises
     ------
     LinAlgError
         If the iteration fails, as for matrices with nan or inf.
     RuntimeError
-        If A is no square matrix of a floating or complex dtype.
+        If A is not a square matrix of floating point or complex dtype.
 
     Notes
     -----

@@ -22,7 +22,7 @@ _PARAMETERS = """
         float32 or float64.
     device : device or str, optional
     layout : optional
-        Accepted and without effect.
+        Accepted and ignored.
     requires_grad : bool, default False
 
     Returns

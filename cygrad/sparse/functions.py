@@ -4,6 +4,7 @@ from numbers import Integral, Number
 
 import cygrad
 from cygrad import Tensor
+from cygrad._core.table.docstrings import documented
 from cygrad.sparse.tensor import COO, CSC, CSR, SparseTensor, made
 
 __all__ = ["OPERATIONS", "addmm", "elementwise", "log_softmax", "mm", "sampled_addmm", "select", "softmax", "sum"]
@@ -316,6 +317,7 @@ def sparse_mask(input, mask):
 
 # ------------------------------------------------------------------------------------------------------ reductions
 
+@documented()
 def sum(input, dim=None, dtype=None):
     """
     The sum of all elements, or along dimensions; a sparse tensor as long as indices are left.
@@ -325,10 +327,6 @@ def sum(input, dim=None, dtype=None):
     input : SparseTensor
     dim : int or tuple of int, optional
     dtype : dtype, optional
-
-    Returns
-    -------
-    Tensor
 
     Examples
     --------

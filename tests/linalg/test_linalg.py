@@ -95,7 +95,7 @@ def test_matrix_exp_of_every_degree(dtype, factor):
     (lambda: linalg.inv(cygrad.zeros(3, 2, 2)), r"Batch element 0"),
     (lambda: linalg.solve(cygrad.zeros(2, 2), cygrad.ones(2)), "singular"),
     (lambda: linalg.solve_ex(cygrad.zeros(2, 2), cygrad.ones(2), check_errors=True), "singular"),
-    (lambda: linalg.cholesky(-cygrad.eye(2)), "not positive-definite: its first 1"),
+    (lambda: linalg.cholesky(-cygrad.eye(2)), "the leading minor of order 1"),
     (lambda: linalg.cholesky_ex(-cygrad.eye(2), check_errors=True), "not positive-definite"),
     (lambda: linalg.cholesky(cygrad.full((2, 2), float("nan"))), "not positive-definite"),
     (lambda: linalg.lu_factor(cygrad.zeros(2, 2)), r"U\[1,1\] is zero"),
@@ -115,7 +115,7 @@ def test_no_result(call, text):
 
 
 @pytest.mark.parametrize(("call", "error", "text"), [
-    (lambda: linalg.inv(cygrad.ones(2, 2, dtype=cygrad.int64)), RuntimeError, "floating or complex"),
+    (lambda: linalg.inv(cygrad.ones(2, 2, dtype=cygrad.int64)), RuntimeError, "floating point or complex"),
     (lambda: linalg.inv([[1.0]]), TypeError, "Tensor"),
     (lambda: linalg.solve(cygrad.eye(2), cygrad.ones(2, dtype=cygrad.float64)), RuntimeError, "same dtype"),
     (lambda: linalg.eigh(cygrad.eye(2), "X"), RuntimeError, "UPLO"),
@@ -124,7 +124,7 @@ def test_no_result(call, text):
     (lambda: linalg.lstsq(cygrad.eye(2), cygrad.ones(3, 1)), RuntimeError, "should match"),
     (lambda: linalg.householder_product(cygrad.ones(2, 3), cygrad.ones(2)), RuntimeError, "as many rows"),
     (lambda: linalg.householder_product(cygrad.ones(3, 2), cygrad.ones(3)), RuntimeError, "tau"),
-    (lambda: cygrad.ormqr(cygrad.ones(3, 2), cygrad.ones(2), cygrad.ones(2, 2)), RuntimeError, "fit"),
+    (lambda: cygrad.ormqr(cygrad.ones(3, 2), cygrad.ones(2), cygrad.ones(2, 2)), RuntimeError, "do not match"),
     (lambda: linalg.lu_solve(cygrad.eye(2), cygrad.ones(2), cygrad.eye(2)), RuntimeError, "int32"),
     (lambda: linalg.lu_solve(cygrad.eye(2), cygrad.ones(1, dtype=cygrad.int32), cygrad.eye(2)), RuntimeError, "pivot "),
     (lambda: linalg.lu_solve(cygrad.eye(2), cygrad.full((2,), 9, dtype=cygrad.int32), cygrad.eye(2)), RuntimeError,

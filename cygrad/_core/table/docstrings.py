@@ -10,11 +10,11 @@ COMMON = {
     "input": "Tensor",
     "size_average, reduce": "bool, optional\n    Deprecated names of `reduction`.",
     "reduction": '{"mean", "sum", "none"}',
-    "inplace": "bool, default False\n    Write the result into `input`.",
+    "inplace": "bool, default False\n    Whether to write the result to `input`.",
     "generator": "Generator, optional\n    Default: the default one.",
-    "out": "Tensor, optional\n    Written to instead.",
-    "layout, device, pin_memory": "optional\n    Only their defaults.",
-    "requires_grad": "bool, default False\n    Record operations on the result.",
+    "out": "Tensor, optional\n    Tensor that the result is written to.",
+    "layout, device, pin_memory": "optional\n    Accepted for compatibility; must have their default values.",
+    "requires_grad": "bool, default False\n    Whether to record operations on the result.",
 }
 # In the order of numpydoc.
 _SECTIONS = ("Returns", "Yields", "Raises", "Warns", "See Also", "Notes", "References", "Examples")
@@ -89,12 +89,12 @@ def inplace_docstring(row: dict) -> str:
     """Return the docstring of the in-place form of an operator."""
     public, arguments = row["public"], row["arguments"]
     others = ", ".join([argument[0] for argument in arguments[1:]])
-    text = (f"In-place version of `{public}`.\n\nParameters\n----------\ninput : Tensor\n    Changed.\n"
+    text = (f"In-place version of `{public}`.\n\nParameters\n----------\ninput : Tensor\n    Modified in place.\n"
             + (f"{others} : optional\n    As in `{public}`.\n" if others else "")
             + "\nReturns\n-------\nTensor\n    `input` itself.\n")
     if row["inplace_function"]:
         required = ", ".join(["x"] * sum([argument[3] for argument in arguments]))
         number = "0.5" if "real" in row["dtypes"] else "2"
-        text += (f"\nExamples\n--------\n>>> import cygrad\n>>> x = cygrad.tensor([{number}])\n"
+        text += (f"\nExamples\n--------\n>>> x = cygrad.tensor([{number}])\n"
                  f">>> cygrad.{public}_({required}) is x\nTrue\n")
     return text

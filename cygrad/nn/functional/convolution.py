@@ -2,6 +2,7 @@
 
 import cygrad
 from cygrad._core.dispatch.binding import StaticFunction
+from cygrad._core.table.docstrings import documented
 from cygrad._core.table.operator import operators
 from cygrad.composite.out_forms import as_tensor_argument
 
@@ -323,6 +324,7 @@ def conv_transpose1d(input, weight, bias=None, stride=1, padding=0, output_paddi
 
 
 @StaticFunction
+@documented()
 def conv_transpose2d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
     """
     Apply the transpose of `conv2d` as a linear map; see `conv_transpose1d`.
@@ -337,10 +339,6 @@ def conv_transpose2d(input, weight, bias=None, stride=1, padding=0, output_paddi
     stride, dilation : int or tuple of two, default 1
     padding, output_padding : int or tuple of two, default 0
     groups : int, default 1
-
-    Returns
-    -------
-    Tensor
 
     Raises
     ------
@@ -358,6 +356,7 @@ def conv_transpose2d(input, weight, bias=None, stride=1, padding=0, output_paddi
 
 
 @StaticFunction
+@documented()
 def conv_transpose3d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
     """
     Apply the transpose of `conv3d` as a linear map; see `conv_transpose1d`.
@@ -372,10 +371,6 @@ def conv_transpose3d(input, weight, bias=None, stride=1, padding=0, output_paddi
     stride, dilation : int or tuple of three, default 1
     padding, output_padding : int or tuple of three, default 0
     groups : int, default 1
-
-    Returns
-    -------
-    Tensor
 
     Raises
     ------

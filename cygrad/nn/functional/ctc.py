@@ -10,6 +10,7 @@ over the same steps, so derivatives of any order are exact.
 import math
 
 import cygrad
+from cygrad._core.table.docstrings import documented
 from cygrad._core.table.operator import operators
 from cygrad.composite.mixed_precision import computes_in
 from cygrad.composite.out_forms import as_tensor_argument
@@ -38,6 +39,7 @@ def _lengths(operation, name, lengths, count, longest):
 
 
 @computes_in("float32")
+@documented()
 def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean", zero_infinity=False):
     """
     Compute the negative log-probability of sequences of labels, summed over all alignments to the steps.
@@ -56,10 +58,6 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reducti
         "mean" divides each loss by its number of labels, then averages.
     zero_infinity : bool, default False
         Whether the loss of samples without an alignment is 0 instead of inf; its derivative is 0 in both cases.
-
-    Returns
-    -------
-    Tensor
 
     Raises
     ------

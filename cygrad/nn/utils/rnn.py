@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import cygrad
 from cygrad import Tensor
+from cygrad._core.table.docstrings import documented
 
 __all__ = ["PackedSequence", "invert_permutation", "pack_padded_sequence", "pack_sequence", "pad_packed_sequence",
            "pad_sequence", "unpack_sequence", "unpad_sequence"]
@@ -221,6 +222,7 @@ def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_le
     return padded.transpose(0, 1) if batch_first else padded, lengths
 
 
+@documented()
 def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="right"):
     """
     Pad sequences to the same length and stack them.
@@ -233,10 +235,6 @@ def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="
         Return shape ``(B, T, *)`` instead of ``(T, B, *)``.
     padding_value : float, default 0
     padding_side : {"right", "left"}
-
-    Returns
-    -------
-    Tensor
 
     Examples
     --------

@@ -28,7 +28,8 @@ def test_parameters_and_result_are_added():
 
     assert inspect.getdoc(function).splitlines() == [
         "Numbers.", "", "Parameters", "----------", "input : Tensor", "step : int", "low, high : int",
-        "    The range.", "out : Tensor, optional", "    Written to instead.", "", "Returns", "-------", "Tensor", "",
+        "    The range.", "out : Tensor, optional",
+        "    Tensor that the result is written to.", "", "Returns", "-------", "Tensor", "",
         "Examples", "--------", ">>> 1", "1"]
 
 
