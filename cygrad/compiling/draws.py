@@ -38,11 +38,11 @@ class Draws:
     def __exit__(self, *error):
         noting.draws = None
         if not all(used for _, _, used in self.made.values()):
-            self.tracer.abort("it draws random numbers of which it makes no tensor")
+            self.tracer.abort("it draws random numbers without creating a tensor of them")
         self.made = {}
 
     def draw(self, function, generator, arguments):
-        """Draw and trace it; draws of batched generators are not traced."""
+        """Draw and trace random numbers; draws of batched generators are not traced."""
         if self.inside:
             return function.plain(generator, *arguments)
         self.inside = True
@@ -51,7 +51,7 @@ class Draws:
         finally:
             self.inside = False
         if generator.algorithm == "vmap" or not all(map(is_plain, arguments)):
-            self.used("what it draws depends on elements")
+            self.used("its random numbers depend on values of tensors")
             return array
         kept = None if generator is current() else generator
         if not any(known is generator for _, known, _ in self.generators):
@@ -74,7 +74,7 @@ class Draws:
             self.tracer.abort(reason)
 
     def matches(self):
-        """Are the generators the traced ones?"""
+        """Return whether the generators are the traced ones."""
         return all((current() if kept is None else kept) is generator and generator.algorithm == algorithm
                    for kept, generator, algorithm in self.generators)
 
@@ -94,6 +94,6 @@ class Draws:
 
 
 def is_plain(value):
-    """Is the value the same in each call?"""
+    """Return whether the value is the same in each call."""
     return isinstance(value, PLAIN) or (isinstance(value, tuple) and all(map(is_plain, value)))
 

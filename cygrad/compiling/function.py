@@ -71,19 +71,18 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend=None, mode=Non
     model : callable, optional
         A function or a Module. Without it, a decorator is returned.
     fullgraph : bool, default False
-        Raise CompileError instead of calling the function in Python.
+        Whether to raise CompileError instead of calling the function in Python.
     dynamic : bool, optional
         Accepted and ignored: each combination of shapes has its own trace.
     backend, options : optional
         Accepted and ignored: names of backends of other libraries.
     mode : str, optional
-        "fast" merges products and sums, which changes the order of summation; `explain` lists the changes.
-        "default", or another mode of ``torch.compile``, gives bit-identical results.
+        "fast" merges products and sums, which changes the order of summation; `explain` lists the changes. With "default" and the other modes of ``torch.compile``, results are bit-identical.
     disable : bool, default False
-        Return the function itself.
+        Whether to return the function itself.
     verify : bool, default False
-        Also run the function at each execution, on copies, and raise CompileError at the first difference in results,
-        gradients, input tensors or generators. For tests: this is slow.
+        Whether to also run the function on copies at each execution, and raise CompileError at the first difference in
+        results, gradients, input tensors or generators. Slow; for tests.
 
     Returns
     -------
@@ -135,7 +134,7 @@ class Compiled(CompiledCallable):
     def __init__(self, function, fullgraph=False, fast=False):
         functools.update_wrapper(self, function)
         self.function, self.fullgraph, self.fast = function, fullgraph, fast
-        self.reasons = []             # why calls were not executed, in order
+        self.reasons = []             # reasons why calls were not executed, in order
         self.rewrites = []            # per trace, the changed orders of summation, latest first
         self.failures = 0
         self.state = []               # (dict, key) of attributes that the function sets
@@ -293,9 +292,9 @@ class Trace:
         others = [leaf for leaf in self.leaves if not isinstance(leaf, Tensor) and type(leaf) not in IMMUTABLE]
         self.collected = GuardCollector([function, *others, *classes_of(self.structure)], state)
         if self.collected.reason is None and not self.collected.seen.keys().isdisjoint(self.containers):
-            self.collected.reason = "it is given a list or dict that it also reads from a variable"
+            self.collected.reason = "an argument is a list or dict that it also reads from a variable"
         if self.collected.reason is None and len(set(self.containers)) < len(self.containers):
-            self.collected.reason = "it is given the same list or dict twice"
+            self.collected.reason = "the same list or dict is passed twice"
         if self.collected.reason is not None:
             raise TraceAborted(self.collected.reason)
         self.leaves += tuple([items.get(key) for items, key in state])             # as if they were arguments
@@ -307,7 +306,7 @@ class Trace:
         self.tracer = Tracer(self.tensors)
         self.tracer.constants = self.constants
         if any(tensor.__dict__ for tensor in self.own):
-            self.tracer.abort("it is given a tensor with attributes of the user")
+            self.tracer.abort("a tensor argument has user-defined attributes")
         self.modes = modes()
         self.draws = Draws(self.tracer)
         self.graph, self.plain = None, cygrad.empty(0)
@@ -383,7 +382,7 @@ class Trace:
         changed = guards.failed()
         if changed is not None:
             self.changed = self.collected.changed_state() or []
-            self.abort(f"it changes {changed} while it runs. Return what is new instead", True)
+            self.abort(f"it changes {changed} while it runs. Return new values instead", True)
         if modes() != self.modes:
             self.abort("it changes a mode or setting (grad mode, default dtype, threads, print options) and leaves it "
                        "so. Do it outside")
@@ -391,12 +390,12 @@ class Trace:
             if any(group.get(name, self) is not value for name, value in options):
                 self.abort("it changes an option of an optimizer while it runs", True)
         if [tensor_state(tensor) for tensor in self.tensors] != self.states:
-            self.abort("it changes what a tensor from outside is: its memory (.data, set_, resize_), its history, "
-                      "requires_grad, hooks or attributes", True)
+            self.abort("it changes the memory (.data, set_, resize_), history, requires_grad, hooks or attributes of "
+                       "an outer tensor", True)
         leaves, structure, containers = flatten(self.args, self.kwargs)
         if structure != self.structure or containers != self.containers or any(
                 a is not b for a, b in zip(leaves, self.leaves, strict=not self.state)):
-            self.abort("it changes a list or dict that it is given. Return what is new instead", True)
+            self.abort("it changes a list or dict that is an argument. Return new values instead", True)
         given = [self.output(tensor) for tensor in self.outputs]
         commits, needs = self.gradients()
         self.check()
@@ -405,7 +404,7 @@ class Trace:
         made = [tensor for tensor, entry in zip(self.outputs, given, strict=True) if entry[0] == 1]
         graph, rebuild = self.graph, self.rebuild
         if tracer.has_other_references(made, graph is not None, self.ended or ()):
-            self.abort("something else than its result keeps a tensor that it computed", True)
+            self.abort("a tensor that it computed is referenced by other objects than its result", True)
         if graph is not None:
             from_forward = graph.lower(self, constant)
             graph.n_from_forward = len(from_forward)
@@ -494,7 +493,7 @@ class Trace:
         return commits, needs
 
     def reads(self, number):
-        """Does a step read or write the array?"""
+        """Return whether a step reads or writes the array."""
         for step in self.tracer.steps:
             for argument in step.arguments:
                 if (isinstance(argument, int) and argument == number) or (

@@ -57,7 +57,7 @@ class Graph:
         self.ones = [cygrad.ones(root.shape, dtype=root.dtype) for root in roots]
         for one in self.ones:
             tracer.add_input(one)
-        # An input may be computed from another one: its own history is no part of the function.
+        # An input may be computed from another one: its own history is not part of the function.
         gradients = run_backward("grad", roots, self.ones, True, False,
                                  [trace.tensors[position] for position in self.inputs], False, True, direct=True)
         self.numbers = [None if gradient is None else tracer.read(gradient) for gradient in gradients]

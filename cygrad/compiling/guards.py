@@ -112,7 +112,7 @@ class Code:
                     self.abort(inner.reason)
 
     def abort(self, reason):
-        """Record why the code cannot be traced; the first reason counts."""
+        """Record the first reason why the code cannot be traced."""
         self.reason = self.reason or reason
 
 
@@ -187,7 +187,7 @@ class GuardCollector:
 
     @property
     def reads_gradients(self):
-        """May user code read .grad?"""
+        """Return whether user code may read .grad."""
         return any("grad" in name for name in self.names - NO_READERS)
 
     def changed_state(self):
@@ -225,7 +225,7 @@ class GuardCollector:
     def refuse(self, path, value):
         """Reject a value that no guard can compare."""
         self.reason = (f"it uses {path}, a {type(value).__name__} of the module {type(value).__module__!r}, which may "
-                       "give something else each time. Pass what it gives as an argument")
+                       "return different values in each call. Pass its result as an argument")
 
     def visit(self, value, path):
         """Visit one value."""
@@ -309,7 +309,8 @@ class GuardCollector:
         if is_library_file(function.__code__.co_filename) and function.__module__ in sys.modules and is_library_file(
                 getattr(sys.modules[function.__module__], "__file__", None) or ""):
             self.reason = (f"it uses {path}, {function.__qualname__}() of the module {function.__module__!r}, which "
-                           "may give something else each time. Call it outside and pass the result as an argument")
+                           "may return different values in each call. Call it outside and pass the result as an "
+                           "argument")
             return
         code = code_of(function.__code__)
         self.reason = code.reason
@@ -436,12 +437,12 @@ def own_attributes(value, default=types.MappingProxyType({})):
 
 
 def is_constant(value):
-    """Is the value immutable, or a tuple of immutable values?"""
+    """Return whether the value is immutable, or a tuple of immutable values."""
     return type(value) in CONSTANT or (type(value) is tuple and all(map(is_constant, value)))
 
 
 def is_replaced(member):
-    """Has a user replaced a member of a class of this package?"""
+    """Return whether a user has replaced a member of a class of this package."""
     member = getattr(member, "__func__", member)
     return isinstance(member, types.FunctionType) and not (
         of_package(member.__module__) or member.__module__ in PURE_MODULES)
@@ -458,7 +459,7 @@ def is_c_function(value):
 
 
 def is_native(value):
-    """Is it a C function, or an object of compiled code of this package?"""
+    """Return whether it is a C function, or an object of compiled code of this package."""
     kind = type(value)
     return kind.__name__ in ("cython_function_or_method", "builtin_function_or_method", "method_descriptor",
                              "wrapper_descriptor", "getset_descriptor", "member_descriptor", "method-wrapper",
@@ -469,7 +470,7 @@ def is_native(value):
 
 @functools.lru_cache(maxsize=10_000)
 def hidden_state(cls):
-    """Do instances have state besides attributes, slots and the contents of Python containers?"""
+    """Return whether instances have state besides attributes, slots and contents of Python containers."""
     for base in cls.__mro__:
         if of_package(base.__module__) or base in (object, types.SimpleNamespace, list, dict, tuple, set, frozenset,
                                                    int, float, complex, str, bytes):

@@ -32,20 +32,20 @@ _LIBRARIES = (sysconfig.get_paths()["stdlib"] + os.sep, os.path.dirname(np.__fil
 
 
 def of_package(module):
-    """Does the module belong to this package?"""
+    """Return whether the module belongs to this package."""
     root = (module or "").partition(".")[0]
     return root == "cygrad" or root == "torch" == library_name()         # installed as torch
 
 
 @functools.cache
 def is_package_file(path):
-    """Does the file belong to this package?"""
+    """Return whether the file belongs to this package."""
     return path.startswith((_PACKAGE, "cygrad/_core"))
 
 
 @functools.cache
 def is_library_file(path):
-    """Does the file belong to the standard library or NumPy?"""
+    """Return whether the file belongs to the standard library or NumPy."""
     return path.startswith(_LIBRARIES) and f"{os.sep}site-packages{os.sep}" not in path.removeprefix(_LIBRARIES[1])
 
 
@@ -55,7 +55,7 @@ def module_of(function):
 
 
 def is_pure(function):
-    """Is a function of C or of this package known to be pure?"""
+    """Return whether a function of C or of this package is known to be pure."""
     owner, name = getattr(function, "__self__", None), getattr(function, "__name__", "")
     owner = getattr(function, "__objclass__", None) if owner is None else owner
     if of_package(getattr(function, "__module__", None)):

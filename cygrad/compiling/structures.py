@@ -32,7 +32,7 @@ def is_namedtuple(kind):
 
 
 def is_dataclass(kind):
-    """Is it a class of which all bases are dataclasses without slots?"""
+    """Return whether it is a class whose bases are all dataclasses without slots."""
     return "__dataclass_fields__" in kind.__dict__ and all(
         "__dataclass_fields__" in base.__dict__ and "__slots__" not in base.__dict__ for base in kind.__mro__[:-1])
 
@@ -76,11 +76,11 @@ def unflatten(structure, leaves):
 
 def rebuilder(result, known=()):
     """
-    Return the distinct tensors of a result, and what rebuilds the result; raise TypeError for other contents.
+    Return the distinct tensors of a result, and its builder; raise TypeError for other contents.
 
     `known` are ids of containers that the function has not made.
 
-    The latter is a function of a list of tensors, None for a single tensor, or (value,) for a result without tensors.
+    The builder is a function of a list of tensors, None for a single tensor, or (value,) for a result without tensors.
     """
     leaves, tensors, containers = [], {}, []
     structure = _flatten(result, leaves, containers)

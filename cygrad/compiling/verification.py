@@ -80,7 +80,7 @@ def observed(tensor):
 
 
 def is_bit_identical(a, b):
-    """Are the elements of two tensors bit-identical? All NaN are equal."""
+    """Return whether the elements of two tensors are bit-identical. All NaN are equal."""
     a, b = a.detach(), b.detach()
     if a.dtype.is_floating_point or a.dtype.is_complex:
         return bool(((a == b) | ((a != a) & (b != b))).all()) and bool(
@@ -90,7 +90,7 @@ def is_bit_identical(a, b):
 
 
 def agree(expected, found, close):
-    """Are two values equal? `close`: up to rounding."""
+    """Return whether two values are equal; `close`: up to rounding."""
     if type(expected) is not tuple or not any(isinstance(part, Tensor) for part in expected):
         return expected == found or (expected != expected and found != found)
     for a, b in zip(expected, found, strict=True):
@@ -111,11 +111,11 @@ def compare(function, program, variant, args, kwargs, close):
     ----------
     function, program : callable
     variant : Variant
-        To be executed by the program.
+        Function that the program executes.
     args, kwargs
-        Of the call.
+        Arguments of the call.
     close : bool
-        Allow rounding differences.
+        Whether to allow rounding differences.
     """
     tensors = [leaf for leaf in flatten(args, kwargs)[0] if isinstance(leaf, Tensor)]
     former = [(items, key, items.get(key)) for items, key in variant.state]

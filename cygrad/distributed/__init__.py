@@ -1,7 +1,7 @@
 """
 Distributed training of several processes, on one machine or many, through MPI.
 
-``mpiexec -n 4 python train.py`` starts them. Names and meanings are those of ``torch.distributed``.
+``mpiexec -n 4 python train.py`` starts four processes. The interface is that of ``torch.distributed``.
 """
 
 from cygrad._core import late_attributes as _late_attributes

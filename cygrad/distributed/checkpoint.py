@@ -1,4 +1,4 @@
-"""Checkpoints of a job: one file, written atomically, and read by one rank for all."""
+"""Checkpoints of a job: one file, written atomically, and read by one rank."""
 
 import contextlib
 import io
@@ -17,24 +17,24 @@ __all__ = ["load", "save"]
 
 def save(state_dict, *, checkpoint_id, process_group=None):
     """
-    Write a checkpoint from rank 0. All ranks must call it; when it returns, the file exists.
+    Write a checkpoint on rank 0. All ranks must call it; the file exists when it returns.
 
-    It is written under another name, brought to the disk, and renamed: whatever happens, there is either the file as
-    it was before, or the new one.
+    The file is written under another name, synchronized to disk, and renamed; if that fails, the previous file is
+    unchanged.
 
     Parameters
     ----------
     state_dict : object
-        What ``cygrad.save`` takes; that of the first rank of the group counts.
+        Object for ``cygrad.save``; that of the first rank of the group is saved.
     checkpoint_id : str or path
-        Of the file.
+        Path of the file.
     process_group : ProcessGroup, optional
-        The whole world if None.
+        Default group if None.
 
     Raises
     ------
     RuntimeError
-        On all ranks, if it could not be written.
+        On all ranks, if the file cannot be written.
 
     Examples
     --------
@@ -66,27 +66,27 @@ def save(state_dict, *, checkpoint_id, process_group=None):
 
 def load(state_dict=None, *, checkpoint_id, process_group=None):
     """
-    Read a checkpoint on rank 0, and send it to all ranks. All must call it.
+    Read a checkpoint on rank 0 and send it to all ranks. All ranks must call it.
 
     Parameters
     ----------
     state_dict : dict, optional
-        Where to: tensors in it, and in dicts inside, get the values that were saved, in place; other entries are
+        Destination: tensors in it, and in nested dicts, are set to the saved values, in place; other entries are
         replaced.
     checkpoint_id : str or path
-        Of the file; only rank 0 has to see it.
+        Path of the file; it needs to exist on rank 0 only.
     process_group : ProcessGroup, optional
-        The whole world if None.
+        Default group if None.
 
     Returns
     -------
     object
-        What was saved.
+        The saved object.
 
     Raises
     ------
     RuntimeError
-        On all ranks, if it could not be read.
+        On all ranks, if the file cannot be read.
 
     Examples
     --------
@@ -109,7 +109,7 @@ def load(state_dict=None, *, checkpoint_id, process_group=None):
 
 
 def _on_first_rank(operation, work, process_group):
-    """Return the result of work on the first rank on all ranks; its error, if any, is raised on all."""
+    """Run a function on the first rank and return its result on all ranks, or raise its error on all."""
     if not is_initialized():
         return work()
     group = member(process_group)
@@ -122,7 +122,7 @@ def _on_first_rank(operation, work, process_group):
             outcome[1] = "".join(traceback.format_exception_only(caught)).strip()
     broadcast_object_list(outcome, group=group, group_src=0)
     if outcome[1] is not None:
-        raise RuntimeError(f"{operation}: rank {group.ranks[0]} could not do it (got {outcome[1]}). Nothing has "
+        raise RuntimeError(f"{operation}: rank {group.ranks[0]} failed (got {outcome[1]}). Nothing was "
                            "changed.") from error
     return outcome[0]
 
@@ -130,11 +130,11 @@ def _on_first_rank(operation, work, process_group):
 def _fill(target, found, place):
     if not isinstance(found, dict) or not target.keys() <= found.keys():
         missing = [key for key in target if not isinstance(found, dict) or key not in found]
-        raise ValueError(f"checkpoint.load: {place} has entries that were not saved (got {missing}). Leave them out.")
+        raise ValueError(f"checkpoint.load: {place} has entries that were not saved (got {missing}). Remove them.")
     for key, value in target.items():
         if isinstance(value, Tensor):
             if tuple(value.shape) != tuple(found[key].shape):
-                raise ValueError(f"checkpoint.load: {place}[{key!r}] has another shape than was saved (got "
+                raise ValueError(f"checkpoint.load: {place}[{key!r}] must have the saved shape (got "
                                  f"{tuple(value.shape)}, expected {tuple(found[key].shape)}).")
             value.copy_(found[key])
         elif isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Many tensors in few messages."""
+"""Broadcast of many tensors in few messages."""
 
 import numpy as np
 
@@ -19,11 +19,11 @@ def broadcast_coalesced(group, tensors, root=0, detail="tensors"):
     ----------
     group : ProcessGroup
     tensors : iterable of Tensor
-        Of the same shapes and dtypes everywhere.
+        Of the same shapes and dtypes on all ranks.
     root : int, default 0
-        The rank in the group.
+        Source rank in the group.
     detail : str
-        What they are, for messages.
+        Description for error messages.
     """
     small = {}
     for tensor in tensors:

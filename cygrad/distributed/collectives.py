@@ -24,17 +24,17 @@ AVG = ReduceOp.AVG           # faster lookup
 @documented(_PARAMETERS, returns=_RETURNED)
 def barrier(group=None, async_op=False, device_ids=None):
     """
-    Wait until all ranks have called it.
+    Wait until all ranks have called the function.
 
     Parameters
     ----------
     group : ProcessGroup, optional
-        The whole world if None; so for all collectives.
+        Default group if None; the same in all collectives.
     async_op : bool, default False
-        Whether to return a handle instead of waiting; so for all collectives. What it concerns must not be
-        touched before the handle's ``wait()`` has returned.
+        Whether to return a handle instead of waiting; the same in all collectives. Tensors must not be used before the
+        handle's ``wait()`` has returned.
     device_ids : optional
-        Accepted for programs that pass it.
+        Accepted and ignored.
 
     Examples
     --------
@@ -59,11 +59,12 @@ def broadcast(tensor, src=None, group=None, async_op=False, group_src=None):
     Parameters
     ----------
     tensor : Tensor
-        Read on one rank and written on the others; strided ones by a contiguous copy, as in all collectives.
+        Tensor that is read on one rank and written on the others; via a contiguous copy if it is not contiguous, as in
+        all collectives.
     src : int, optional
-        The rank in the world that has them, 0 if None.
+        Source rank in the world; 0 if None.
     group_src : int, optional
-        The same as a rank in the group.
+        Source rank in the group.
 
     Examples
     --------
@@ -93,16 +94,16 @@ def _broadcast(group, tensor, root):
 @documented(_PARAMETERS, returns=_RETURNED)
 def all_reduce(tensor, op=ReduceOp.SUM, group=None, async_op=False, *, detail=None):
     """
-    Sum tensors over the ranks element-wise; all get the result.
+    Sum tensors over the ranks element-wise, on all ranks.
 
     Parameters
     ----------
     tensor : Tensor
-        Its elements are replaced.
+        Modified in place.
     op : ReduceOp, default ReduceOp.SUM
-        Or another way than a sum.
+        Reduction; a sum by default.
     detail : str or callable, optional
-        What it is about, for messages.
+        Description for error messages.
 
     Examples
     --------
@@ -135,17 +136,17 @@ def _all_reduce(group, operation, tensor, same, op):
 @documented(_PARAMETERS, returns=_RETURNED)
 def reduce(tensor, dst=None, op=ReduceOp.SUM, group=None, async_op=False, group_dst=None):
     """
-    Sum tensors over the ranks; one rank gets the result, the others keep their tensors.
+    Sum tensors over the ranks, on one rank; the others keep their tensors.
 
     Parameters
     ----------
     tensor : Tensor
     dst : int
-        The rank in the world that gets it.
+        Destination rank in the world.
     op, group, async_op : optional
         See `all_reduce`.
     group_dst : int, optional
-        The same as a rank in the group.
+        Source rank in the group.
 
     Examples
     --------
@@ -188,9 +189,9 @@ def all_gather(tensor_list, tensor, group=None, async_op=False):
     Parameters
     ----------
     tensor_list : list of Tensor
-        Where to: one for each rank, all like `tensor`.
+        Tensors that the results are written to: one for each rank, of the shape and dtype of `tensor`.
     tensor : Tensor
-        What this rank gives.
+        Tensor of this rank.
 
     Examples
     --------
@@ -229,9 +230,9 @@ def all_gather_into_tensor(output_tensor, input_tensor, group=None, async_op=Fal
     Parameters
     ----------
     output_tensor : Tensor
-        Where to: the tensors one after the other along the first dimension, or along a new one before it.
+        Tensor that the result is written to: concatenated along the first dimension, or stacked along a new one.
     input_tensor : Tensor
-        What this rank gives.
+        Tensor of this rank.
 
     Examples
     --------
@@ -249,7 +250,7 @@ def all_gather_into_tensor(output_tensor, input_tensor, group=None, async_op=Fal
 
 
 def _parts_fit(operation, group, whole, part, names):
-    """Raise unless one is as large as the other on all ranks together."""
+    """Raise an error unless the size of one is that of the other times the number of ranks."""
     shapes = [(group.size(), *part.shape), (group.size() * part.shape[0], *part.shape[1:]) if part.ndim else None]
     if dtype_text(whole) != dtype_text(part) or whole.shape not in shapes:
         raise ValueError(f"{operation}: {names[0]} must be {group.size()} times {names[1]}, of the same dtype (got "
@@ -273,13 +274,14 @@ def gather(tensor, gather_list=None, dst=None, group=None, async_op=False, group
     Parameters
     ----------
     tensor : Tensor
-        What this rank gives.
+        Tensor of this rank.
     gather_list : list of Tensor, optional
-        Where to, on that rank only: one for each rank, all like `tensor`.
+        On that rank only: tensors that the results are written to, one for each rank, of the shape and dtype of
+        `tensor`.
     dst : int, optional
-        That rank, in the world; 0 if None.
+        Destination rank in the world; 0 if None.
     group_dst : int, optional
-        The same as a rank in the group.
+        Source rank in the group.
 
     Examples
     --------
@@ -301,7 +303,7 @@ def gather(tensor, gather_list=None, dst=None, group=None, async_op=False, group
 def _only_on(operation, group, root, tensors, name):
     if group.own_rank != root and tensors:
         raise ValueError(f"{operation}: {name} is for rank {group.ranks[root]} only (got one on rank "
-                         f"{group.own_global_rank}). Leave it out elsewhere.")
+                         f"{group.own_global_rank}). Omit it on other ranks.")
 
 
 def _gather(group, tensor, outputs, root):
@@ -325,13 +327,13 @@ def scatter(tensor, scatter_list=None, src=None, group=None, async_op=False, gro
     Parameters
     ----------
     tensor : Tensor
-        Where to.
+        Tensor that the result is written to.
     scatter_list : list of Tensor, optional
-        On that rank only: one for each rank, all like `tensor`.
+        On that rank only: one for each rank, of the shape and dtype of `tensor`.
     src : int, optional
-        That rank, in the world; 0 if None.
+        Destination rank in the world; 0 if None.
     group_src : int, optional
-        The same as a rank in the group.
+        Source rank in the group.
 
     Examples
     --------
@@ -366,14 +368,14 @@ def _scatter(group, tensor, inputs, root):
 @documented(_PARAMETERS, returns=_RETURNED)
 def reduce_scatter(output, input_list, op=ReduceOp.SUM, group=None, async_op=False):
     """
-    Sum the lists of all ranks, tensor by tensor; each rank gets the tensor at its index.
+    Sum the lists of all ranks, tensor by tensor; each rank receives the sum at its index.
 
     Parameters
     ----------
     output : Tensor
-        Where to.
+        Tensor that the result is written to.
     input_list : list of Tensor
-        One for each rank, all like `output`.
+        One for each rank, of the shape and dtype of `output`.
     op, group, async_op : optional
         See `all_reduce`.
 
@@ -414,14 +416,14 @@ def _reduce_scatter(group, operation, output, inputs, op):
 @documented(_PARAMETERS, returns=_RETURNED)
 def reduce_scatter_tensor(output, input, op=ReduceOp.SUM, group=None, async_op=False):
     """
-    Sum the tensors of all ranks; each rank gets its part of the sum.
+    Sum the tensors of all ranks; each rank receives its part of the sum.
 
     Parameters
     ----------
     output : Tensor
-        Where to.
+        Tensor that the result is written to.
     input : Tensor
-        The parts of all ranks one after the other along the first dimension, or along a new one before it.
+        Parts for all ranks, concatenated along the first dimension, or stacked along a new one.
     op, group, async_op : optional
         See `all_reduce`.
 
@@ -447,12 +449,12 @@ def reduce_scatter_tensor(output, input, op=ReduceOp.SUM, group=None, async_op=F
 @documented(_PARAMETERS, returns=_RETURNED)
 def all_to_all(output_tensor_list, input_tensor_list, group=None, async_op=False):
     """
-    Send each rank the tensor at its index, and gather what the others send to this one.
+    Send each rank the tensor at its index, and receive one tensor from each rank.
 
     Parameters
     ----------
     output_tensor_list : list of Tensor
-        Where to: what rank *i* gives comes to place *i*. Sizes may differ.
+        Tensors that the results are written to: that of rank *i* to index *i*. Shapes may differ.
     input_tensor_list : list of Tensor
         One for each rank.
 
@@ -486,12 +488,12 @@ def _all_to_all(group, outputs, inputs):
 @documented(_PARAMETERS, returns=_RETURNED)
 def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=None, group=None, async_op=False):
     """
-    Split a tensor along its first dimension, send one part to each rank, and concatenate what the others send.
+    Split a tensor along its first dimension, send one part to each rank, and concatenate the received parts.
 
     Parameters
     ----------
     output : Tensor
-        Where to.
+        Tensor that the result is written to.
     output_split_sizes, input_split_sizes : list of int, optional
         Sizes of the parts along the first dimension; equal ones if None.
 
@@ -512,7 +514,7 @@ def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=
 
 
 def split_sizes(shape, sizes, n, name):
-    """Return the sizes along the first dimension of the parts for each rank, or from it."""
+    """Return the sizes of the parts along the first dimension."""
     length = shape[0] if shape else 0
     if not sizes:
         if not shape or length % n:
@@ -522,15 +524,16 @@ def split_sizes(shape, sizes, n, name):
     if not isinstance(sizes, (list, tuple)) or not all(type(size) is int for size in sizes):
         raise TypeError(f"all_to_all_single: {name}_split_sizes must be a list of int (got {sizes!r}).")
     if len(sizes) != n or sum(sizes) != length or min(sizes) < 0:
-        raise ValueError(f"all_to_all_single: {name}_split_sizes must have a size for each rank, which add up to the "
-                         f"first dimension (got {list(sizes)}, expected {n} of sum {length}).")
+        raise ValueError(f"all_to_all_single: {name}_split_sizes must have one size for each rank, and their sum must "
+                         f"be that of the first dimension (got {list(sizes)}, expected {n} of sum {length}).")
     return list(sizes)
 
 
 def _all_to_all_single(group, output, input, output_sizes, input_sizes):
     target, array = array_of("all_to_all_single", output), array_of("all_to_all_single", input)
     if dtype_text(target) != dtype_text(array) or target.shape[1:] != array.shape[1:]:
-        raise ValueError(f"all_to_all_single: output and input must be alike but for the first dimension (got "
+        raise ValueError(f"all_to_all_single: output and input must have the same dtype, and the same shape except "
+                         "for the first dimension (got "
                          f"{dtype_text(target)} of shape {target.shape} and {dtype_text(array)} of shape "
                          f"{array.shape}).")
     row = math.prod(array.shape[1:])

@@ -1,9 +1,9 @@
 """
 Checks that all ranks call the same collective with matching tensors.
 
-Ranks compare digests of their calls, in one reduction of two numbers; only if these differ they exchange the texts.
-Synchronous calls do so before they start; those with ``async_op=True`` start immediately and compare on completion. In
-the debug mode all calls compare their texts before they start.
+Ranks compare digests of their calls by a reduction of two numbers, and exchange descriptions only if these differ.
+Synchronous calls do so before they start, those with ``async_op=True`` on completion. In debug mode all calls compare
+descriptions before they start.
 """
 
 import contextlib
@@ -20,13 +20,13 @@ from cygrad.distributed.work import Work
 
 __all__ = ["compared", "debugging", "same_everywhere"]
 
-LONGEST = 400              # bytes that describe a rank's call
+LONGEST = 400              # bytes of the description of a call
 MOST_DIGESTS = 1000
-_digests = {}              # name and facts -> digest of their text
+_digests = {}              # name and facts -> digest of their description
 
 
 def debugging():
-    """Is the debug mode on? ``CYGRAD_DISTRIBUTED_DEBUG=1`` in the environment turns it on."""
+    """Return whether debug mode is enabled, by ``CYGRAD_DISTRIBUTED_DEBUG=1`` in the environment."""
     return os.environ.get("CYGRAD_DISTRIBUTED_DEBUG", "0") not in ("", "0")
 
 
@@ -38,14 +38,14 @@ def same_everywhere(group, name, facts):
     ----------
     group : ProcessGroup
     name : str
-        Of the operation.
+        Name of the operation.
     facts : tuple
-        What has to be the same.
+        Values that must be the same on all ranks.
 
     Raises
     ------
     DistError
-        On all ranks, if they differ: it says what each calls.
+        On all ranks, if calls differ; the message lists them.
     """
     text = f"{name}({', '.join(map(_told, facts))})"
     calls = []
@@ -53,13 +53,13 @@ def same_everywhere(group, name, facts):
          _gathered(group, text.encode(), calls)).wait()
     if len(set(calls)) > 1:
         found = "; ".join(f"rank {rank}: {call}" for rank, call in zip(group.ranks, calls, strict=True))
-        raise DistError(f"{name}: the ranks of {group.name} do not call the same (got {found}). All have to call the "
-                        "same collectives in the same order, with tensors of one size and dtype.")
+        raise DistError(f"{name}: the ranks of {group.name} must call the same collective (got {found}). All ranks "
+                        "must call the same collectives in the same order, with tensors of the same size and dtype.")
 
 
 def compared(group, name, facts, steps, first):
     """
-    The steps of a collective with a comparison of digests, which raises the `DistError` of `same_everywhere`.
+    Run the steps of a collective with a comparison of digests; raise the `DistError` of `same_everywhere`.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def compared(group, name, facts, steps, first):
     key = name, *map(_key, facts)
     try:
         digest = _digests[key]
-    except (KeyError, TypeError):              # TypeError: an argument of a wrong type, which the collective refuses
+    except (KeyError, TypeError):              # TypeError: unhashable, reported by the collective
         text = f"{name}({', '.join(map(_told, facts))})"
         digest = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=7).digest(), "little")
         if len(_digests) >= MOST_DIGESTS:
@@ -90,7 +90,7 @@ def compared(group, name, facts, steps, first):
 
 
 def _key(fact):
-    """Return the tensor's dtype and shape; other facts as they are."""
+    """Return the dtype and shape of a tensor; other values are returned unchanged."""
     if isinstance(fact, Tensor):
         return fact.dtype, fact.shape
     return tuple(map(_key, fact)) if isinstance(fact, (list, tuple)) else fact

@@ -15,7 +15,7 @@ class DistError(RuntimeError):
 
 
 class DistBackendError(DistError):
-    """Raised if a collective did not complete: after the timeout, if a rank has left, or if MPI reported an error.
+    """Raised if a collective does not complete: after the timeout, if a rank has exited, or if MPI reports an error.
 
     Examples
     --------

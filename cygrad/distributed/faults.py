@@ -1,4 +1,4 @@
-"""End of a job: a rank that fails ends all, and no rank waits for one that has left."""
+"""End of a job: a failure on one rank ends all, and no rank waits for one that has exited."""
 
 import atexit
 import sys
@@ -13,14 +13,14 @@ FAREWELL = 0.2          # seconds for the launcher to flush output before Abort 
 
 def install(comm, world):
     """
-    Make an uncaught exception end all ranks, and make ranks leave together.
+    End all ranks on an uncaught exception, and synchronize the exit of ranks.
 
     Parameters
     ----------
     comm : MPI.Comm
-        Of all ranks.
+        Communicator of all ranks.
     world : object
-        Has the open groups (``groups``) and the messages between collectives (``roll``).
+        State with the open groups (``groups``) and the messages between collectives (``roll``).
     """
     before = sys.excepthook
 
@@ -33,7 +33,7 @@ def install(comm, world):
                 told = f" in {place.filename}, line {place.lineno}" if place else ""
                 print(f"rank {comm.rank} of {comm.size} was interrupted{told}", file=sys.stderr)
             else:
-                print(f"rank {comm.rank} of {comm.size} failed, which ends the job:", file=sys.stderr, flush=True)
+                print(f"rank {comm.rank} of {comm.size} failed; the job is aborted:", file=sys.stderr, flush=True)
                 before(kind, error, where)
             sys.stderr.flush()
             time.sleep(FAREWELL)
@@ -41,7 +41,7 @@ def install(comm, world):
             comm.Abort(130 if interrupted else 1)
 
     def leave():
-        """Before MPI is finalized: name ranks that left early, and do not wait for their answers."""
+        """Report ranks that exited early, without waiting for their answers; called before MPI is finalized."""
         from mpi4py import MPI
         if MPI.Is_finalized():
             return

@@ -1,8 +1,8 @@
 """
-Sums in the order of ranks, by a tree that depends only on their number, with optional compression.
+Deterministic sums over ranks, with optional compression.
 
-Each rank gets the same part of the data of all ranks, adds them pairwise (0 and 1, 2 and 3, then their sums), and the
-parts of the sum are gathered. As many bytes are sent as in a ring. MPI's own sums may have another order in each run.
+Each rank receives one part of the data of all ranks and adds them pairwise (0 and 1, 2 and 3, then their sums); then
+the parts of the sum are gathered. This sends as many bytes as a ring. The order of MPI's sums can differ between runs.
 """
 
 import numpy as np
@@ -18,7 +18,7 @@ __all__ = ["tree_all_reduce"]
 
 def tree_all_reduce(tensor, group=None, async_op=False, *, form=None, factor=None, detail=None):
     """
-    Sum tensors over the ranks, bit-identically in each run; all get the result.
+    Sum tensors over the ranks with bit-identical results in each run, on all ranks.
 
     Parameters
     ----------
@@ -27,10 +27,10 @@ def tree_all_reduce(tensor, group=None, async_op=False, *, form=None, factor=Non
     group, async_op : optional
         See `barrier`.
     form : dtype, optional
-        A short one, as which elements travel; the sum is computed with elements as they are, or float32 for short
+        16-bit dtype for communication; the sum is computed in the dtype of the tensor, or in float32 for 16-bit
         ones.
     factor : float, optional
-        What the sum is multiplied by.
+        Factor of the sum.
     detail : str or callable, optional
         What it is about, for messages.
 
@@ -68,7 +68,7 @@ def add_up(rows):
 def _steps(group, operation, tensor, same, form, factor):
     array = array_of(operation, tensor)
     if array.dtype.kind == "b":
-        raise TypeError("tree_all_reduce: booleans have no sum (got a tensor of dtype bool). Use all_reduce.")
+        raise TypeError("tree_all_reduce: bool is not supported (got a tensor of dtype bool). Use all_reduce.")
     memory = writing(operation, array, keep=True)
     elements, n = memory.reshape(-1), group.size()
 

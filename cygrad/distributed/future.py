@@ -1,9 +1,9 @@
 """
 Futures of communication.
 
-MPI requires that all ranks call collectives in one order. But the continuation of a first step, be it the second step
-of an operation or a function given to ``then``, starts when a thread finds the first complete, earlier on one rank than
-on another. So continuations use a separate communicator, in the order of the first steps.
+MPI requires that all ranks call collectives in the same order. A continuation (the second step of an operation, or a
+function passed to ``then``) starts when a thread finds the first step complete, at different times on different ranks.
+Therefore continuations use a separate communicator, in the order of the first steps.
 """
 
 import threading
@@ -21,7 +21,7 @@ stage = _Stage()
 
 
 class _Later:
-    """A context for a continuation."""
+    """Context manager for a continuation."""
 
     def __enter__(self):
         self.before, stage.later = stage.later, True
@@ -31,7 +31,7 @@ class _Later:
 
 
 def in_turn(one, wait):
-    """Make progress on what precedes `one` in its group; -> whether that is complete, so that it may continue."""
+    """Make progress on the predecessors of `one` in its group; return whether they are complete."""
     for other in list(one.group.queue):
         if other is one:
             break
@@ -44,7 +44,7 @@ class Future:
     """
     A value that will be available later.
 
-    Nothing runs in the background for it: calls of `done` and `wait` make progress.
+    Calls of `done` and `wait` make progress; nothing runs in the background.
 
     Examples
     --------
@@ -56,17 +56,16 @@ class Future:
     3
     """
 
-    group = None                 # whose communicators it uses
+    group = None                 # group whose communicators it uses
 
     def __init__(self, *, devices=None):
         self._value = None
         self._finished = False
 
     def _advance(self, wait):
-        """Make progress, to the end if asked to wait; -> whether it is complete."""
+        """Make progress, to completion if `wait`; return whether it is complete."""
         if wait and not self._finished:
-            raise RuntimeError("Future: wait() would block forever, because only set_result completes this future. "
-                               "Call set_result first.")
+            raise RuntimeError("Future: wait() before set_result() would block forever. Call set_result first.")
         return self._finished
 
     def done(self):
@@ -86,9 +85,9 @@ class Future:
         return self._value
 
     def set_result(self, result):
-        """Complete it."""
+        """Set the value."""
         if self._finished:
-            raise RuntimeError("Future: the result is set already (got a second one).")
+            raise RuntimeError("Future: the result is already set (got a second one).")
         self._value, self._finished = result, True
 
     def then(self, callback):
@@ -98,7 +97,7 @@ class Future:
         Parameters
         ----------
         callback : callable
-            Called with this future. If it returns a future in turn, the value of that is waited for.
+            Called with this future. If it returns a future, its value is used.
 
         Returns
         -------
@@ -113,7 +112,7 @@ class _Then(Future):
     def __init__(self, source, callback):
         super().__init__()
         self._source, self._callback = source, callback
-        self.group = source.group if getattr(source, "partners", None) is None else None     # no need for an order
+        self.group = source.group if getattr(source, "partners", None) is None else None     # the order is irrelevant
         self._queued = self.group is not None and not stage.later
         if self._queued:
             self.group.queue[self] = None

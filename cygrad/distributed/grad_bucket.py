@@ -1,4 +1,4 @@
-"""Gradients that are sent together."""
+"""Buckets of gradients that are sent together."""
 
 import numpy as np
 
@@ -15,9 +15,9 @@ class GradBucket:
     Parameters
     ----------
     number : int
-        Its place in the order of communication.
+        Index in the order of communication.
     members : list of (int, str, Tensor)
-        The parameters, with their numbers and names.
+        The parameters, with their indices and names.
     """
 
     def __init__(self, number, members):
@@ -38,7 +38,7 @@ class GradBucket:
         self.arrays = [array_of("GradBucket", view) for view in self.views]
 
     def put(self, place, grad, factor):
-        """Copy a gradient into the buffer, times a factor."""
+        """Copy a gradient times a factor to the buffer."""
         if self.flat.dtype in SHORT:
             cygrad.mul(grad.detach(), factor, out=self.views[place])
         elif factor == 1:
@@ -47,7 +47,7 @@ class GradBucket:
             np.multiply(array_of("GradBucket", grad), factor, out=self.arrays[place])
 
     def index(self):
-        """Return its index in the order of communication."""
+        """Return the index in the order of communication."""
         return self.number
 
     def buffer(self):
@@ -63,7 +63,7 @@ class GradBucket:
         return [parameter for _, _, parameter in self.members]
 
     def is_last(self):
-        """Return whether it is the last one of a backward."""
+        """Return whether this is the last bucket of a backward."""
         return self.last
 
     def set_buffer(self, buffer):
@@ -74,23 +74,23 @@ class GradBucket:
         self.array[...] = array_of("set_buffer", buffer.to(self.flat.dtype))
 
     def told(self):
-        """Describe it, for messages."""
+        """Return a description for error messages."""
         names = [name for _, name, _ in self.members]
         return f"bucket {self.number} ({names[0]}{' ... ' + names[-1] if len(names) > 1 else ''})"
 
 
 def distribute(parameters, order, first_bytes, most_bytes):
     """
-    Distribute parameters to buckets.
+    Assign parameters to buckets.
 
     Parameters
     ----------
     parameters : list of (str, Tensor)
     order : list of int
-        In which their gradients become ready.
+        Order in which the gradients become ready.
     first_bytes, most_bytes : float
-        How large the first bucket may get, which should start early, and each of the others. A larger parameter has one
-        for itself.
+        Maximum size of the first bucket, which should start early, and of the others. A larger parameter has its own
+        bucket.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""The MPI library that mpi4py has loaded: addresses and handles, for calls without mpi4py."""
+"""Addresses and handles of the MPI library that mpi4py has loaded, for direct calls."""
 
 import ctypes
 import functools
@@ -23,7 +23,7 @@ def _addresses():
             name = op.names[np.dtype(char).kind]
             if name is not None:
                 op.handles[code] = handle(MPI.Datatype.fromcode(char)), handle(getattr(MPI, name))
-    library = ctypes.CDLL(MPI.__file__)               # finds what it is linked to
+    library = ctypes.CDLL(MPI.__file__)               # finds the linked library
     return [ctypes.cast(function, ctypes.c_void_p).value for function in (library.MPI_Test, library.MPI_Iallreduce)]
 
 
@@ -34,7 +34,7 @@ def handle(thing):
 
 
 def progress_for(crowded):
-    """Return what makes progress on a group's collectives."""
+    """Return the object that makes progress on the collectives of a group."""
     from mpi4py import MPI
 
     from cygrad._core.communication.progress import Progress

@@ -12,7 +12,7 @@ from cygrad.distributed.work import written
 __all__ = ["SHORT", "alike", "array_of", "arrays_of", "check_writable", "dtype_text", "reading", "tensor_over",
            "widening", "writing", "written_back"]
 
-# Numbers that MPI cannot add: the integer dtype for sending (NumPy's dtype records what they are), and the dtype of
+# Dtypes that MPI cannot add: the integer dtype for sending (NumPy's dtype identifies them), and the dtype of
 # sums.
 SHORT = {short: (bits, np.dtype(bits.name, metadata={"stands for": short.name}), wide)
          for short, bits, wide in ((cygrad.float16, cygrad.uint16, cygrad.float32),
@@ -22,7 +22,7 @@ SHORT = {short: (bits, np.dtype(bits.name, metadata={"stands for": short.name}),
 
 def array_of(operation, tensor):
     """
-    Return a NumPy array over the memory of a tensor, whatever its strides; of 16-bit floats, as integers of their size.
+    Return a NumPy array over the memory of a tensor of any strides; 16-bit floats as integers.
     """
     if not isinstance(tensor, Tensor):
         raise TypeError(f"{operation}: expected a Tensor (got {type(tensor).__name__}).")
@@ -46,16 +46,16 @@ def dtype_text(array):
 
 def widening(steps):
     """
-    Steps that reduce: for 16-bit floats, in float32 or complex64, with results that are rounded once.
+    Run the steps of a reduction; 16-bit floats are reduced in float32 or complex64 and rounded once.
 
     Parameters
     ----------
     steps : generator function
-        Of the group, the operation's name, the tensor for the result, that with the data (or a list of them, or None
-        if it is the same), and what else there is.
+        Function of the group, the name of the operation, the tensor for the result, the tensor of the data (or a list
+        of them, or None if it is the same), and further arguments.
     """
     def widened(group, operation, output, inputs, given, rest):
-        target, dtype = array_of(operation, output), output.dtype      # the tensor's memory may be replaced meanwhile
+        target, dtype = array_of(operation, output), output.dtype      # before its memory is replaced
         check_writable(operation, target)
         wide = [output, *given]
         wide = [one if one is None else one.detach().to(SHORT[dtype][2]) for one in wide]
@@ -86,7 +86,7 @@ def arrays_of(operation, tensors, size, name, written=False):
 
 
 def alike(operation, arrays):
-    """Raise unless all arrays have the shape and dtype of the first."""
+    """Raise an error unless all arrays have the shape and dtype of the first."""
     for array in arrays[1:]:
         if array.shape != arrays[0].shape or dtype_text(array) != dtype_text(arrays[0]):
             raise ValueError(f"{operation}: tensors must be identical in size and dtype (got {dtype_text(array)} of "
@@ -94,12 +94,12 @@ def alike(operation, arrays):
 
 
 def reading(array):
-    """Return the elements contiguously: the memory itself, or a copy if there are gaps."""
+    """Return the array, or a copy if it is not contiguous."""
     return array if array.flags.c_contiguous else np.ascontiguousarray(array)
 
 
 def check_writable(operation, array):
-    """Raise if elements of the array share memory, so that it is not writable."""
+    """Raise an error if the array is read-only or its elements share memory."""
     if not array.flags.writeable:
         raise RuntimeError(f"{operation}: the memory is read-only (got a tensor over a read-only buffer). Use clone() "
                            "first.")
@@ -111,15 +111,15 @@ def check_writable(operation, array):
 
 def writing(operation, array, keep=False):
     """
-    Return memory to write to: the array's own, or, if there are gaps, a buffer that `written_back` copies back.
+    Return the array to write to, or if it is not contiguous, a buffer that `written_back` copies back.
 
     Parameters
     ----------
     operation : str
-        For messages.
+        Name for error messages.
     array : numpy.ndarray
     keep : bool
-        Whether the contents matter before they are written.
+        Whether the contents are read before they are written.
     """
     flags = array.flags
     if flags.c_contiguous and flags.writeable:
@@ -129,6 +129,6 @@ def writing(operation, array, keep=False):
 
 
 def written_back(array, memory):
-    """Copy what was written to the buffer of `writing` to the array."""
+    """Copy the buffer of `writing` to the array."""
     if memory is not array:
         array[...] = memory

@@ -1,8 +1,8 @@
 """
 Differentiable collectives.
 
-Their results depend on tensors of other ranks, and gradients are sent back to those: all ranks must run backward, in
-the order of their forward. Derivatives of any order. Tensors are not modified in place.
+Backward sends gradients to the ranks of the inputs, so all ranks must run it, in the same order. Differentiable to any
+order. Tensors are not modified in place.
 """
 
 import cygrad
@@ -34,7 +34,7 @@ def _listed(operation, name, tensors):
 
 
 class _AllReduce(Function):
-    """Sum or average, whose transpose is itself."""
+    """Sum or average, which is its own transpose."""
 
     @staticmethod
     def forward(ctx, tensor, op, group):
@@ -57,7 +57,7 @@ def all_reduce(tensor, op=ReduceOp.SUM, group=None):
     ----------
     tensor : Tensor
     op : ReduceOp, default ReduceOp.SUM
-        Or AVG; the product, the maximum and the minimum are those of all tensors gathered, which takes more memory.
+        Reduction. For PRODUCT, MAX and MIN all tensors are gathered, which takes more memory than SUM and AVG.
     group : ProcessGroup, optional
 
     Examples
@@ -77,7 +77,7 @@ def all_reduce(tensor, op=ReduceOp.SUM, group=None):
     if op is ReduceOp.PRODUCT:
         return together.prod(0)
     if op not in (ReduceOp.MAX, ReduceOp.MIN):
-        raise ValueError(f"all_reduce: ReduceOp.{getattr(op, 'name', op)} has no derivative. Use detach() first.")
+        raise ValueError(f"all_reduce: ReduceOp.{getattr(op, 'name', op)} is not differentiable. Use detach() first.")
     return together.amax(0) if op is ReduceOp.MAX else together.amin(0)
 
 
@@ -120,9 +120,9 @@ def broadcast(tensor, src=0, group=None):
     Parameters
     ----------
     tensor : Tensor
-        Of one shape and dtype everywhere. The gradient of those that are not sent is zero.
+        Of the same shape and dtype on all ranks. The gradient on other ranks than `src` is zero.
     src : int, default 0
-        The rank in the world.
+        Rank in the world.
     group : ProcessGroup, optional
 
     Examples
@@ -141,15 +141,15 @@ def broadcast(tensor, src=0, group=None):
 @documented()
 def reduce(tensor, dst, op=ReduceOp.SUM, group=None):
     """
-    Sum tensors on one rank; the others get zeros.
+    Sum tensors over the ranks, on one rank; the result on others is zero.
 
     Parameters
     ----------
     tensor : Tensor
     dst : int
-        The rank in the world.
+        Rank in the world.
     op : ReduceOp, default ReduceOp.SUM
-        Or AVG.
+        SUM or AVG.
     group : ProcessGroup, optional
 
     Examples
@@ -163,7 +163,7 @@ def reduce(tensor, dst, op=ReduceOp.SUM, group=None):
     >>> distributed.destroy_process_group()
     """
     if op not in LINEAR:
-        raise ValueError(f"reduce: only sums and averages have a derivative here (got {op}). Use all_reduce.")
+        raise ValueError(f"reduce: op must be SUM or AVG (got {op}). Use all_reduce.")
     return _Reduce.apply(tensor, dst, op, _group("reduce", group, tensor))
 
 
@@ -191,7 +191,7 @@ def all_to_all(output_tensor_list, input_tensor_list, group=None):
     Parameters
     ----------
     output_tensor_list : list of Tensor
-        Says by its shapes what comes; it is not written to.
+        Tensors of the shapes of the results; not written to.
     input_tensor_list : list of Tensor
         One for each rank.
     group : ProcessGroup, optional
@@ -224,7 +224,7 @@ def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=
     Parameters
     ----------
     output : Tensor
-        Says by its shape what comes; it is not written to.
+        Tensor of the shape of the result; not written to.
     output_split_sizes, input_split_sizes : list of int, optional
         Sizes of the parts; equal ones if None.
     group : ProcessGroup, optional
@@ -252,7 +252,7 @@ def all_gather(tensor, group=None):
     Parameters
     ----------
     tensor : Tensor
-        Of one shape and dtype everywhere.
+        Of the same shape and dtype on all ranks.
     group : ProcessGroup, optional
 
     Returns
@@ -309,11 +309,11 @@ def reduce_scatter(output, input_list, op=ReduceOp.SUM, group=None):
     Parameters
     ----------
     output : Tensor
-        Accepted for programs that pass it; it is not written to.
+        Accepted and ignored; not written to.
     input_list : list of Tensor
-        One for each rank, of one shape.
+        One for each rank, of the same shape.
     op : ReduceOp, default ReduceOp.SUM
-        Or AVG.
+        SUM or AVG.
     group : ProcessGroup, optional
 
     Examples
@@ -327,7 +327,7 @@ def reduce_scatter(output, input_list, op=ReduceOp.SUM, group=None):
     >>> distributed.destroy_process_group()
     """
     if op not in LINEAR:
-        raise ValueError(f"reduce_scatter: only sums and averages have a derivative here (got {op}). Use all_to_all.")
+        raise ValueError(f"reduce_scatter: op must be SUM or AVG (got {op}). Use all_to_all.")
     group = _group("reduce_scatter", group, *_listed("reduce_scatter", "input_list", input_list))
     return _ReduceScatter.apply(cygrad.stack(list(input_list)), op, group)
 
@@ -339,9 +339,9 @@ def gather(tensor, dst=0, group=None):
     Parameters
     ----------
     tensor : Tensor
-        Of one shape and dtype everywhere.
+        Of the same shape and dtype on all ranks.
     dst : int, default 0
-        The rank in the world.
+        Rank in the world.
     group : ProcessGroup, optional
 
     Returns
@@ -376,9 +376,9 @@ def scatter(tensors, src=0, group=None):
     Parameters
     ----------
     tensors : list of Tensor
-        One for each rank, of one shape; on the other ranks they only say of which.
+        One for each rank, of the same shape; on the other ranks only the shape is used.
     src : int, default 0
-        The rank in the world.
+        Rank in the world.
     group : ProcessGroup, optional
 
     Examples
@@ -393,7 +393,7 @@ def scatter(tensors, src=0, group=None):
     """
     group = _group("scatter", group, *_listed("scatter", "tensors", tensors))
     if len(tensors) != group.size():
-        raise ValueError(f"scatter: tensors must have one for each rank (got {len(tensors)}, expected "
+        raise ValueError(f"scatter: tensors must have one Tensor for each rank (got {len(tensors)}, expected "
                          f"{group.size()}).")
     source = group.rank_of("scatter", src)
     own = group.own_rank == source
@@ -440,15 +440,14 @@ def send(tensor, dst, group=None, tag=0):
     ----------
     tensor : Tensor
     dst : int
-        The rank in the world.
+        Rank in the world.
     group : ProcessGroup, optional
     tag : int, default 0
 
     Returns
     -------
     Tensor
-        Zero, without dimensions. Backward from here waits for the gradient, so add it to the loss, or call its
-        ``backward()``.
+        A 0-dim zero. Add it to the loss, or call its ``backward()``, to receive the gradient in backward.
 
     Examples
     --------
@@ -469,16 +468,16 @@ def recv(like, src, group=None, tag=0):
     Parameters
     ----------
     like : Tensor
-        Says which shape and dtype comes; it is not written to.
+        Tensor of the shape and dtype of the result; not written to.
     src : int
-        The rank in the world.
+        Rank in the world.
     group : ProcessGroup, optional
     tag : int, default 0
 
     Returns
     -------
     Tensor
-        It requires grad.
+        The received tensor, which requires grad.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Collectives of Python objects, sent as pickles, among the ranks of one job only."""
+"""Collectives of pickled Python objects."""
 
 import pickle
 
@@ -20,12 +20,12 @@ def broadcast_object_list(object_list, src=None, group=None, device=None, group_
     Parameters
     ----------
     object_list : list
-        Of one length everywhere; its contents are replaced.
+        Of the same length on all ranks; modified in place.
     src : int, optional
         The rank in the world that has them, 0 if None.
     group : ProcessGroup, optional
     device : optional
-        The CPU.
+        Accepted and ignored.
     group_src : int, optional
         The same as a rank in the group.
 
@@ -56,7 +56,8 @@ def _broadcast(group, object_list, root):
     if not own:
         found = pickle.loads(data)
         if len(found) != len(object_list):
-            raise ValueError(f"broadcast_object_list: lists must be of one length everywhere (got {len(object_list)} "
+            raise ValueError(f"broadcast_object_list: lists must have the same length on all ranks (got "
+                             f"{len(object_list)} "
                              f"on rank {group.own_global_rank}, expected {len(found)}).")
         object_list[:] = found
 
@@ -68,7 +69,7 @@ def all_gather_object(object_list, obj, group=None):
     Parameters
     ----------
     object_list : list
-        Where to: a place for each rank.
+        List that the results are written to: of one item for each rank.
     obj : object
         What this rank gives.
     group : ProcessGroup, optional
@@ -115,7 +116,7 @@ def gather_object(obj, object_gather_list=None, dst=None, group=None, group_dst=
     obj : object
         What this rank gives.
     object_gather_list : list, optional
-        Where to, on that rank only: a place for each rank.
+        On that rank only: list that the results are written to, of one item for each rank.
     dst : int, optional
         That rank, in the world; 0 if None.
     group : ProcessGroup, optional
@@ -140,7 +141,7 @@ def gather_object(obj, object_gather_list=None, dst=None, group=None, group_dst=
         _check_places("gather_object", object_gather_list or [], group)
     elif object_gather_list is not None:
         raise ValueError("gather_object: object_gather_list is for the destination only (got one on rank "
-                         f"{group.own_global_rank}). Leave it out elsewhere.")
+                         f"{group.own_global_rank}). Omit it on other ranks.")
     group.run("gather_object", _gather(group, object_gather_list, obj, root), facts=(root,), several=True)
 
 
@@ -162,7 +163,7 @@ def scatter_object_list(scatter_object_output_list, scatter_object_input_list=No
     Parameters
     ----------
     scatter_object_output_list : list
-        Its first place gets the object.
+        The object is written to its first item.
     scatter_object_input_list : list, optional
         On that rank only: one for each rank.
     src : int, optional
@@ -185,7 +186,7 @@ def scatter_object_list(scatter_object_output_list, scatter_object_input_list=No
     if group is None:
         return
     if not isinstance(scatter_object_output_list, list) or not scatter_object_output_list:
-        raise ValueError("scatter_object_list: the result needs a list with a first element to be replaced (got "
+        raise ValueError("scatter_object_list: scatter_object_output_list must be a list of at least one item (got "
                          f"{scatter_object_output_list!r}).")
     root = group.rank_of("scatter_object_list", src or 0, group_src)
     if group.own_rank == root:

@@ -1,4 +1,4 @@
-"""An optimizer whose state is sharded over the ranks."""
+"""Optimizer whose state is sharded over the ranks."""
 
 from copy import deepcopy
 
@@ -17,24 +17,23 @@ __all__ = ["ZeroRedundancyOptimizer"]
 
 class ZeroRedundancyOptimizer(Optimizer, Joinable):
     """
-    Shard the parameters over the ranks: each optimizes some of them and keeps their state; then all get all
-    parameters.
+    Shard the optimizer over the ranks: each updates some of the parameters and holds their state, and broadcasts them.
 
-    Gradients must be the same on all ranks, as `DistributedDataParallel` leaves them. Parameters go, the largest
-    first, to the rank that has least.
+    Gradients must be the same on all ranks, as after `DistributedDataParallel`. Parameters are assigned, the largest
+    first, to the rank with the fewest elements.
 
     Parameters
     ----------
     params : iterable of Tensor or of dict
-        As for any optimizer, the same on all ranks.
+        As in other optimizers; the same on all ranks.
     optimizer_class : type
-        Of the optimizer of each rank's parameters, for example ``optim.Adam``.
+        Class of the optimizer, for example ``optim.Adam``.
     process_group : ProcessGroup, optional
         The whole world if None.
     parameters_as_bucket_view : bool, default False
-        Whether parameters become parts of the memory that is sent, which saves copies.
+        Whether parameters become views of the buffer that is sent, to save copies.
     overlap_with_ddp : bool, default False
-        Must be false.
+        Must be False.
     **defaults
         Options of the optimizer.
 
@@ -53,11 +52,10 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
     def __init__(self, params, optimizer_class, process_group=None, parameters_as_bucket_view=False,
                  overlap_with_ddp=False, **defaults):
         if overlap_with_ddp:
-            raise NotImplementedError("ZeroRedundancyOptimizer: overlap_with_ddp is not supported (got True). Leave it "
-                                      "out.")
+            raise NotImplementedError("ZeroRedundancyOptimizer: overlap_with_ddp is not supported (got True). Omit it.")
         if not (isinstance(optimizer_class, type) and issubclass(optimizer_class, Optimizer)):
             raise TypeError(f"ZeroRedundancyOptimizer: optimizer_class must be a class of optimizers (got "
-                            f"{optimizer_class!r}). Use for example optim.Adam.")
+                            f"{optimizer_class!r}). Pass for example optim.Adam.")
         self.process_group = member(process_group)
         self.optimizer_class, self.as_views, self.options = optimizer_class, parameters_as_bucket_view, defaults
         self.optim = None
@@ -66,7 +64,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         self._share_out()
 
     def add_param_group(self, param_group):
-        """Add parameters with options of their own; see `Optimizer`."""
+        """Add a parameter group; see `Optimizer`."""
         super().add_param_group(param_group)
         if self.optim is not None:
             self._share_out(dict(self.optim.state))
@@ -100,7 +98,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
             group.update({name: value for name, value in inner.items() if name != "params"})
 
     def _take_options(self):
-        """Copy options that schedulers and users have changed here to the inner optimizer."""
+        """Copy options changed by schedulers and users to the inner optimizer."""
         for group, inner in zip(self.param_groups, self.optim.param_groups, strict=True):
             for name, value in group.items():
                 if name not in ("params", "param_names"):
@@ -113,13 +111,13 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         Parameters
         ----------
         closure : callable, optional
-            Computes the loss and its gradients anew.
+            Function that computes the loss and its gradients.
         **options
             Passed on to the optimizer.
 
         Returns
         -------
-        What the closure returned, or None.
+        The result of the closure, or None.
         """
         Join.notify_join_context(self)
         loss = None
@@ -137,7 +135,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
 
     def consolidate_state_dict(self, to=0):
         """
-        Gather the states of all ranks on one, which may then call `state_dict`.
+        Gather the states of all ranks on one rank, for `state_dict`.
 
         Parameters
         ----------
@@ -158,22 +156,23 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
 
     def state_dict(self):
         """
-        Return the state of all parameters, as of a single-process optimizer, on the rank that has gathered it.
+        Return the state of all parameters, as in a single process, on the rank that has gathered it.
 
         Raises
         ------
         RuntimeError
-            Unless `consolidate_state_dict` has been called, on all ranks.
+            If `consolidate_state_dict` has not been called on all ranks.
         """
         if self._gathered is None:
-            raise RuntimeError("ZeroRedundancyOptimizer: this rank has the state of its own shard only. Call "
+            raise RuntimeError("ZeroRedundancyOptimizer: the state has not been gathered (got the shard of this "
+                               "rank). Call "
                                f"consolidate_state_dict(to={self.process_group.own_global_rank}) on all ranks first.")
         found = super().state_dict()
         found["state"] = dict(sorted(self._gathered.items()))
         return found
 
     def load_state_dict(self, state_dict):
-        """Load what `state_dict` returned; each rank keeps the state of its parameters."""
+        """Load a result of `state_dict`; each rank keeps the state of its parameters."""
         super().load_state_dict(state_dict)
         own = self.process_group.own_rank
         self._take_options()
@@ -187,17 +186,17 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
     # ---- inputs of different lengths
 
     def join_hook(self, **kwargs):
-        """Step on a rank without inputs, with the gradients that are sent."""
+        """Step on a rank without inputs, with the received gradients."""
         return _JoinHook(self)
 
     @property
     def join_process_group(self):
-        """The group."""
+        """The process group."""
         return self.process_group
 
 
 class _JoinHook(JoinHook):
-    """Step as long as others do."""
+    """Step while other ranks do."""
 
     def __init__(self, optimizer):
         self.optimizer = optimizer
@@ -226,7 +225,7 @@ class _Message:
                 parameter.data = tensor_over(part, parameter.dtype)
 
     def steps(self):
-        """Gather them: the steps of a Work."""
+        """Run the steps of gathering them."""
         pairs = [] if self.as_views else list(zip(self.parts, self.parameters, strict=True))
         for part, parameter in pairs:
             if parameter in self.own:

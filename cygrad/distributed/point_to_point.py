@@ -9,19 +9,19 @@ __all__ = ["P2POp", "batch_isend_irecv", "irecv", "isend", "recv", "send"]
 
 def isend(tensor, dst=None, group=None, tag=0, group_dst=None):
     """
-    Start sending a tensor to another rank, which receives it with `recv` or `irecv`.
+    Start sending a tensor to another rank, which calls `recv` or `irecv`.
 
     Parameters
     ----------
     tensor : Tensor
-        It must not be changed before the handle's ``wait()`` has returned.
+        Must not be modified before the handle's ``wait()`` has returned.
     dst : int
-        The other rank, in the world.
+        Destination rank in the world.
     group : ProcessGroup, optional
     tag : int, default 0
-        Messages are told apart by it.
+        Tag that identifies the message.
     group_dst : int, optional
-        The other rank, in the group.
+        The other rank in the group.
 
     Returns
     -------
@@ -64,14 +64,14 @@ def irecv(tensor, src=None, group=None, tag=0, group_src=None):
     Parameters
     ----------
     tensor : Tensor
-        Where to.
+        Tensor that the message is written to.
     src : int, optional
-        The other rank, in the world; any if None.
+        Source rank in the world; any if None.
     group : ProcessGroup, optional
     tag : int, default 0
-        That of the message.
+        Tag of the message.
     group_src : int, optional
-        The other rank, in the group.
+        The other rank in the group.
 
     Returns
     -------
@@ -93,7 +93,7 @@ def _receive(group, operation, tensor, src, group_src, tag, status=None):
     if src is None and group_src is None:
         other, partners = -1, [rank for rank in group.ranks if rank != group.own_global_rank]
         if not partners:
-            raise ValueError(f"{operation}: there is no other rank to receive from (got a world of one rank).")
+            raise ValueError(f"{operation}: no other rank to receive from (got a world of one rank).")
     else:
         other = _partner(group, operation, "source", src, group_src)
         partners = [group.ranks[other]]
@@ -121,7 +121,7 @@ class _WithStatus:
 
 
 def send(tensor, dst=None, group=None, tag=0, group_dst=None):
-    """Send a tensor to another rank, and wait until its memory may be reused; see `isend`.
+    """Send a tensor to another rank, and wait until its memory can be reused; see `isend`.
 
     Examples
     --------
@@ -143,7 +143,7 @@ def recv(tensor, src=None, group=None, tag=0, group_src=None):
     Returns
     -------
     int
-        The rank in the world that has sent it, -1 if this process is not in the group.
+        Source rank in the world; -1 if this process is not in the group.
 
     Examples
     --------
@@ -163,18 +163,18 @@ def recv(tensor, src=None, group=None, tag=0, group_src=None):
 
 class P2POp:
     """
-    A message to send or to receive, for `batch_isend_irecv`.
+    Message to send or to receive, for `batch_isend_irecv`.
 
     Parameters
     ----------
     op : isend or irecv
     tensor : Tensor
     peer : int, optional
-        The other rank, in the world.
+        Destination rank in the world.
     group : ProcessGroup, optional
     tag : int, default 0
     group_peer : int, optional
-        The other rank, in the group.
+        The other rank in the group.
 
     Examples
     --------

@@ -7,10 +7,10 @@ __all__ = ["ReduceOp"]
 
 class ReduceOp(enum.Enum):
     """
-    A reduction operation of collectives.
+    Reduction operation of collectives.
 
-    The value is the name of MPI's operation. `AVG` is a sum that is divided by the number of ranks. Of booleans, the
-    sum and the maximum say whether any is true, the product and the minimum whether all are.
+    The value is the name of the operation in MPI. `AVG` is the sum divided by the number of ranks. For bool, SUM and
+    MAX are logical or, PRODUCT and MIN logical and.
 
     Examples
     --------
@@ -29,19 +29,19 @@ class ReduceOp(enum.Enum):
     BXOR = "BXOR"
 
 
-ReduceOp.RedOpType = ReduceOp                # its name in annotations
+ReduceOp.RedOpType = ReduceOp                # name in annotations
 OF_BOOLEANS = {"SUM": "LOR", "MAX": "LOR", "PROD": "LAND", "MIN": "LAND", "BAND": "LAND", "BOR": "LOR", "BXOR": "LXOR"}
 # Kinds of NumPy dtypes that an operation is not defined for.
 DTYPES = 16
 REFUSED = {"AVG": "biu", "MIN": "c", "MAX": "c", "BAND": "fc", "BOR": "fc", "BXOR": "fc"}
-for _op in ReduceOp:          # kind -> the name of MPI's operation, None where there is none
+for _op in ReduceOp:          # kind -> name of the operation in MPI, or None
     _op.names = {kind: None if kind in REFUSED.get(_op.value, "") else OF_BOOLEANS[_op.value] if kind == "b"
                  else "SUM" if _op.value == "AVG" else _op.value for kind in "biufc"}
-    _op.handles = [None] * DTYPES       # by dtype, once MPI is loaded: of dtype and operation, if MPI computes it
+    _op.handles = [None] * DTYPES       # by dtype, after MPI is loaded: handles of dtype and operation
 
 
 def mpi_name(operation, op, dtype):
-    """Return the name of MPI's operation for elements of a NumPy dtype."""
+    """Return the name of the operation in MPI for a NumPy dtype."""
     if not isinstance(op, ReduceOp):
         raise TypeError(f"{operation}: op must be a ReduceOp (got {op!r}). Use ReduceOp.SUM, AVG, PRODUCT, MIN or MAX.")
     name = op.names[dtype.kind]

@@ -24,39 +24,39 @@ class Reducer:
     """
     Averages gradients over the ranks of a group during backward.
 
-    Each parameter has a hook that copies its gradient into a bucket. A full bucket is sent, in the order of buckets,
-    which is the same on all ranks; when the last one has been sent, the end of backward waits for all.
+    A hook of each parameter copies its gradient to a bucket. Full buckets are sent in order, which is the same on all
+    ranks; the end of backward waits for all.
 
     Parameters
     ----------
     parameters : list of (str, Tensor)
-        Those that require grad.
+        Parameters that require grad.
     group : ProcessGroup
     most_bytes : float
-        How large a bucket may get.
+        Maximum size of a bucket.
     find_unused : bool
-        Whether some parameters may get no gradient.
+        Whether parameters can be without a gradient.
     as_views : bool
-        Whether ``.grad`` becomes a part of its bucket.
+        Whether ``.grad`` is a view of its bucket.
     static : bool
-        Whether all backwards are like the first one.
+        Whether all backwards use the same graph.
     deterministic : bool
-        Whether sums have a fixed order.
+        Whether sums are deterministic.
     """
 
     def __init__(self, parameters, group, most_bytes, find_unused, as_views, static, deterministic):
         self.parameters, self.group, self.most_bytes = parameters, group, most_bytes
         self.find_unused, self.as_views, self.static = find_unused, as_views, static
         self.sum = tree_all_reduce if deterministic else all_reduce
-        self.hook = None                       # of communication: (state, function)
+        self.hook = None                       # communication hook: (state, function)
         self.divisor = group.size()
-        self.times = [1] * len(parameters)     # how often each hook runs in one backward
-        self.waits = list(self.times)          # how many of these runs are left
-        self.expecting = False                 # whether hooks belong to a backward that averages
-        self.learning = static                 # whether `times` is still to be counted
-        self.started, self.under_way = 0, []   # buckets
+        self.times = [1] * len(parameters)     # number of runs of each hook in one backward
+        self.waits = list(self.times)          # number of these runs left
+        self.expecting = False                 # whether the backward averages
+        self.learning = static                 # whether to count `times`
+        self.started, self.under_way = 0, []   # number of buckets
         self.came = []                         # the order of readiness in the first backward
-        self.last_backward = None              # the last backward that has averaged, with all those nested in it
+        self.last_backward = None              # the last averaging backward, including nested ones
         self.rebuild_due = self.rebuilt = False
         self.marked, self.unused, self.used = True, (), None
         self.build(range(len(parameters) - 1, -1, -1))
@@ -64,7 +64,7 @@ class Reducer:
             parameter.register_post_accumulate_grad_hook(functools.partial(self.ready, number))
 
     def build(self, order):
-        """Create buckets for an order of readiness."""
+        """Create buckets in the order of readiness."""
         self.buckets = distribute(self.parameters, list(order), min(FIRST_BYTES, self.most_bytes), self.most_bytes)
         self.places = {number: (bucket, place) for bucket in self.buckets
                        for place, (number, _, _) in enumerate(bucket.members)}
@@ -72,7 +72,7 @@ class Reducer:
     # ---- before backward
 
     def rebuild(self):
-        """After the first backward: create buckets in the order of readiness on rank 0."""
+        """Rebuild buckets in the order of readiness on rank 0, after the first backward."""
         if self.rebuild_due:
             self.rebuild_due, self.rebuilt = False, True
             found = [self.came]
@@ -82,26 +82,25 @@ class Reducer:
 
     def prepare(self, output):
         """
-        Expect a backward.
+        Prepare for a backward.
 
         Parameters
         ----------
         output : any
-            What the module returned.
+            Output of the module.
 
         Returns
         -------
         any
-            The same, perhaps with a node more.
+            The output, possibly with an additional node.
         """
         if self.expecting and self.waits != self.times:
             missing = [name for wait, (name, _) in zip(self.waits, self.parameters, strict=True) if wait > 0]
             raise RuntimeError(
-                "DistributedDataParallel: the gradients of the last backward are not all reduced yet, and a new "
-                "forward "
-                f"begins (rank {self.group.own_global_rank} got no gradient for {', '.join(missing[:10])}"
+                "DistributedDataParallel: a new forward started before all gradients of the last backward were "
+                f"reduced (rank {self.group.own_global_rank} got no gradient for {', '.join(missing[:10])}"
                 f"{' and others' if len(missing) > 10 else ''}). Parameters that are not used in producing the loss "
-                "need find_unused_parameters=True, and all outputs of forward have to be used.")
+                "need find_unused_parameters=True, and all outputs of forward must be used.")
         self.expecting, self.marked, self.started = True, False, 0
         self.waits = list(self.times)
         for bucket in self.buckets:
@@ -132,20 +131,20 @@ class Reducer:
     # ---- during backward
 
     def begin(self):
-        """Called when backward has reached the outputs of the module."""
+        """Start averaging; called when backward reaches the outputs of the module."""
         if self.expecting and self.learning:
             queue_callback(self.learned)
         elif self.expecting:
             self.mark_unused()
 
     def ready(self, number, parameter):
-        """Hook: the gradient of a parameter is complete."""
+        """Hook that handles the complete gradient of a parameter."""
         if not self.expecting:
             if self.last_backward is not None and running()[-1] == self.last_backward:
                 self.refuse(number)
             return
         if self.learning:
-            self.waits[number] -= 1                        # below zero it counts the calls
+            self.waits[number] -= 1                        # negative: counts the calls
             self.came.append(number)
             return
         self.mark_unused()
@@ -160,9 +159,9 @@ class Reducer:
     def refuse(self, number):
         """Handle a gradient that arrives after its bucket was sent."""
         raise RuntimeError(
-            "DistributedDataParallel: a parameter has one gradient in each backward (got a second one of "
-            f"{self.parameters[number][0]} in one backward on rank {self.group.own_global_rank}). A parameter that "
-            "several nested backwards reach, as reentrant checkpoints have them, needs static_graph=True.")
+            "DistributedDataParallel: expected one gradient of each parameter in a backward (got a second one of "
+            f"{self.parameters[number][0]} on rank {self.group.own_global_rank}). Pass static_graph=True for "
+            "parameters that are used in several nested backwards, as in reentrant checkpoints.")
 
     def mark_unused(self):
         """Mark parameters that will get no gradient as ready."""
@@ -173,7 +172,7 @@ class Reducer:
                 self.fill(number, self.parameters[number][1])
 
     def fill(self, number, parameter):
-        """Copy a gradient into its bucket, and send full buckets."""
+        """Copy a gradient to its bucket, and send full buckets."""
         bucket, place = self.places[number]
         if parameter.grad is None:
             bucket.arrays[place][...] = 0
@@ -188,7 +187,7 @@ class Reducer:
             self.under_way = [future for future in self.under_way if not future.done()]
 
     def start(self):
-        """Send the full buckets, up to the first that is not."""
+        """Send full buckets, up to the first that is not full."""
         while self.started < len(self.buckets) and self.buckets[self.started].pending == 0:
             bucket = self.buckets[self.started]
             if self.hook is None:
@@ -199,7 +198,7 @@ class Reducer:
             self.started += 1
 
     def learned(self):
-        """After the first backward of a static graph, store which gradients arrived, and how often."""
+        """Store which gradients arrived, and how often, after the first backward of a static graph."""
         self.learning = False
         self.times = [1 - wait for wait in self.waits]
         self.unused = [number for number, times in enumerate(self.times) if times == 0]
@@ -229,7 +228,7 @@ class Reducer:
             self.came = []
 
     def find_used(self):
-        """Find out which parameters have a gradient on some rank: each time, or once for a static graph."""
+        """Determine which parameters have a gradient on any rank: in each backward, or once for a static graph."""
         if (self.used is None) if self.static else self.find_unused:
             self.used = np.ones(len(self.parameters), np.uint8)
             self.used[list(self.unused)] = 0
@@ -247,7 +246,7 @@ class Reducer:
             parameter.grad = view
 
     def shadow(self):
-        """Take part in an average without local gradients."""
+        """Take part in the averages without local gradients."""
         for bucket in self.buckets:
             bucket.array[...] = 0
             bucket.pending = 0
@@ -257,7 +256,7 @@ class Reducer:
 
 
 class _Sink(Function):
-    """The identity on a module's outputs; its backward signals that backward has reached the module."""
+    """Identity of the outputs of a module; its backward notifies the reducer."""
 
     @staticmethod
     def forward(ctx, reducer, *tensors):
@@ -273,14 +272,14 @@ class _Sink(Function):
 
 def mapped(structure, function):
     """
-    Replace the tensors that require grad in a structure by the results of a function of all of them.
+    Apply a function to all tensors that require grad in a structure.
 
     Parameters
     ----------
     structure : any
         Tensors in tuples, lists and dicts.
     function : callable
-        From a list of tensors to as many.
+        Function of a list of tensors that returns as many.
     """
     found = []
 

@@ -1,6 +1,6 @@
 """
-Rendezvous of ranks that were not started by ``mpiexec``: by `multiprocessing.spawn`, a shell, or a launcher that sets
-``RANK``, ``WORLD_SIZE``, ``MASTER_ADDR`` and ``MASTER_PORT``.
+Rendezvous of ranks that are not started by ``mpiexec``, but by `multiprocessing.spawn`, a shell, or a launcher that
+sets ``RANK``, ``WORLD_SIZE``, ``MASTER_ADDR`` and ``MASTER_PORT``.
 """
 
 import os
@@ -26,12 +26,12 @@ def wanted(init_method, world_size, rank):
     init_method : str or None
         ``env://``, ``tcp://host:port`` or ``file:///path``.
     world_size, rank : int
-        -1 for what the environment says.
+        -1 to read the environment.
 
     Returns
     -------
     tuple or None
-        The size, the rank, and the place: (host, port), or the path of a file.
+        World size, rank, and address: (host, port), or the path of a file.
     """
     size = world_size if world_size not in (-1, None) else int(os.environ.get("WORLD_SIZE", 1))
     rank = rank if rank not in (-1, None) else int(os.environ.get("RANK", 0))
@@ -45,13 +45,14 @@ def wanted(init_method, world_size, rank):
     host, port = (place.hostname, place.port) if place.scheme == "tcp" else (
         os.environ.get("MASTER_ADDR"), os.environ.get("MASTER_PORT"))
     if host is None or port is None:
-        raise ValueError(f"init_process_group: the address is unknown where the {size} ranks meet (got init_method="
+        raise ValueError(f"init_process_group: the address for the rendezvous of {size} ranks is unknown (got "
+                         "init_method="
                          f"{init_method!r}). Set MASTER_ADDR and MASTER_PORT, or start the program with mpiexec.")
     return size, rank, (host, int(port))
 
 
 def join(size, rank, place, seconds):
-    """Meet the other ranks, so that MPI finds them when it is loaded."""
+    """Connect to the other ranks, for the initialization of MPI."""
     deadline = time.monotonic() + seconds
     if rank == 0:
         place = _opened(size, place)
@@ -69,7 +70,7 @@ def join(size, rank, place, seconds):
 
 
 def _opened(size, place):
-    """Start the rendezvous server; -> its address."""
+    """Start the rendezvous server; return its address."""
     written = not isinstance(place, tuple)
     with socket.create_server(("127.0.0.1", 0) if written else place) as listener:
         subprocess.Popen([sys.executable, "-S", "-E", rendezvous_server.__file__, str(listener.fileno()), str(size)],
@@ -83,7 +84,7 @@ def _opened(size, place):
 
 
 def _address(place):
-    """Return host and port, which may be in a file."""
+    """Return host and port, read from a file if the address is a path."""
     if isinstance(place, tuple):
         return place
     with open(place) as file:

@@ -1,9 +1,9 @@
 """
-The rendezvous server of ranks that ``mpiexec`` has not started, run as a program by the first of them.
+Rendezvous server of ranks that are not started by ``mpiexec``, run as a program by rank 0.
 
-MPICH asks the process that started it for the addresses of other ranks, in lines of text (PMI, version 1). Here they
-ask this program, which knows only what ranks tell each other. It is a separate process, because MPI keeps the GIL while
-it initializes, and imports nothing of this library, so that it starts fast.
+MPICH requests the addresses of other ranks from its launcher, in lines of text (PMI, version 1). This program answers
+the requests and stores the published values. It is a separate process, because MPI keeps the GIL while it initializes,
+and imports nothing of this library, to start fast.
 """
 
 import socket
@@ -17,12 +17,12 @@ LIMITS = "kvsname_max=256 keylen_max=64 vallen_max=4096"
 
 class Meeting:
     """
-    What ranks have published, and how many of them wait for the others.
+    Values published by ranks, and the number of ranks that wait.
 
     Parameters
     ----------
     size : int
-        How many ranks there will be.
+        Number of ranks.
     """
 
     def __init__(self, size):
@@ -50,7 +50,7 @@ class Meeting:
                 "finalize": "cmd=finalize_ack rc=0"}.get(command, f"cmd={command}_response rc=-1")
 
     def wait(self):
-        """Return when all ranks have arrived."""
+        """Wait until all ranks have arrived."""
         with self.changed:
             self.waiting += 1
             if self.waiting == self.size:
@@ -61,18 +61,18 @@ class Meeting:
                 self.changed.wait_for(lambda: self.round != now)
 
     def talk(self, connection):
-        """Answer one rank, until it leaves."""
+        """Answer one rank until it disconnects."""
         with connection, connection.makefile("rw", newline="\n") as lines:
             try:
                 for line in lines:
                     lines.write(self.answer(line) + "\n")
                     lines.flush()
-            except OSError:                    # it has ended without a message
+            except OSError:                    # it disconnected without a message
                 pass
 
 
 def serve(listener, size):
-    """Serve the ranks, and return when all have left."""
+    """Serve the ranks until all have disconnected."""
     meeting = Meeting(size)
     threads = []
     for _ in range(size):

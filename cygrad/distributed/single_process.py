@@ -1,10 +1,10 @@
-"""A world of one process without MPI: the methods of a communicator, as copies."""
+"""Communicator of a single process, without MPI."""
 
 __all__ = ["PROGRESS", "Alone"]
 
 
 class _Done:
-    """A request that is complete."""
+    """Completed request."""
 
     def Test(self):
         return True
@@ -14,7 +14,7 @@ DONE = _Done()
 
 
 class _Progress:
-    """Progress of requests, which are already complete."""
+    """Progress of completed requests."""
 
     def ask(self, request):
         return True
@@ -27,7 +27,7 @@ PROGRESS = _Progress()
 
 
 class Alone:
-    """A communicator of one rank; callers refuse messages to oneself."""
+    """Communicator of one rank; callers raise errors for messages to the own rank."""
 
     rank, size = 0, 1
 
@@ -39,7 +39,7 @@ class Alone:
         """No effect."""
 
     def Create_group(self, members):
-        """The only group."""
+        """Return the only group."""
         return self
 
     def Ibarrier(self):
@@ -47,19 +47,19 @@ class Alone:
         return DONE
 
     def Ibcast(self, buffer, root):
-        """Every rank has it."""
+        """Do nothing: the only rank has the data."""
         return DONE
 
     def Iallreduce(self, send, receive, op, root=0):
-        """In place: the sum of one."""
+        """Do nothing: the sum of one rank is in place."""
         return DONE
 
     Ireduce = Iallreduce
 
     def _copied(self, send, receive, *_):
-        if isinstance(send, list):               # with the sizes of its parts
+        if isinstance(send, list):               # buffer with the sizes of its parts
             send, receive = send[0], receive[0]
-        if send is not None:                     # which means "in place"
+        if send is not None:                     # MPI.IN_PLACE
             receive.reshape(-1)[...] = send.reshape(-1)
         return DONE
 

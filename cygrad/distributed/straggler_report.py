@@ -1,4 +1,4 @@
-"""Reports of ranks that have not reached a collective, or have left the job, for timeout messages."""
+"""Reports of ranks that have not reached a collective or have exited, for timeout errors."""
 
 __all__ = ["RollCall"]
 
@@ -7,21 +7,21 @@ TAG = 17
 
 class RollCall:
     """
-    Messages between collectives, from ranks that wait or have left.
+    Messages between collectives, from ranks that wait or have exited.
 
-    A rank that has waited for a while tells the others what it waits for, and reads what they have told. None are sent
-    while collectives take less than a quarter of a second, and none needs an answer.
+    A rank that has waited for a quarter of a second notifies the others of its collective, and reads their messages.
+    Messages need no answer.
 
     Parameters
     ----------
     comm : MPI.Comm
-        A communicator of all ranks that nothing else uses.
+        Communicator of all ranks, not used otherwise.
     """
 
     def __init__(self, comm):
         self.comm = comm
-        self.waiting = {}         # rank -> (channel, index of the collective, its name, what it is)
-        self.left = {}            # rank -> channel -> how many collectives it has called
+        self.waiting = {}         # rank -> (channel, index of the collective, its name, its description)
+        self.left = {}            # rank -> channel -> number of called collectives
         self.told = None          # the last announcement
         self.sent = []
 
@@ -31,7 +31,7 @@ class RollCall:
         self.sent += [self.comm.isend(message, rank, TAG) for rank in ranks if rank != self.comm.rank]
 
     def receive(self):
-        """Read what others have sent."""
+        """Read messages of other ranks."""
         while self.comm.iprobe(tag=TAG):
             status = self.comm_status()
             kind, content = self.comm.recv(tag=TAG, status=status)
@@ -43,7 +43,7 @@ class RollCall:
         return MPI.Status()
 
     def look(self, work):
-        """Tell the others what this rank waits for, and stop if one of them has left."""
+        """Notify the others of the collective that this rank waits in, and raise an error if one of them has exited."""
         if self.told is not work:
             self.told = work
             self.send(("waiting", (work.channel, work.number, work.name, work.told())), partners(work))
@@ -53,8 +53,9 @@ class RollCall:
                                           or self.left[rank].get(work.channel, -1) < work.number)]
         if gone:
             from cygrad.distributed.errors import DistBackendError
-            raise DistBackendError(f"{work.name}: {ranks_text(gone)} left the job (got a wait of rank {self.comm.rank} "
-                                   f"in {work.told()}). All ranks have to call the same collectives before they end.")
+            raise DistBackendError(f"{work.name}: {ranks_text(gone)} left the job (got a wait of rank "
+                                   f"{self.comm.rank} in {work.told()}). All ranks must call the same collectives "
+                                   "before they exit.")
 
     def who_is_missing(self, work):
         """Describe the ranks that have not arrived."""
@@ -68,23 +69,23 @@ class RollCall:
             missing.append(rank)
             if text and (not same or number >= work.number):
                 elsewhere.append(f"Rank {rank} was last seen waiting in {text}.")
-        first = f"{ranks_text(missing)} not come." if missing else "All ranks have come, but MPI does not go on."
+        first = f"{ranks_text(missing)} not arrived." if missing else "All ranks have arrived, but MPI hangs."
         return " ".join([first, *elsewhere])
 
     def leave(self, groups):
-        """Tell all ranks that this one leaves, and wait until all do."""
+        """Notify all ranks that this one exits, and wait until all do."""
         called = {(group.number, later): group.called[later] for group in groups for later in (False, True)}
         self.send(("left", called), range(self.comm.size))
         return self.comm.Ibarrier()
 
 
 def partners(work):
-    """Return the ranks that a collective needs."""
+    """Return the ranks of a collective."""
     return work.group.ranks if work.partners is None else work.partners
 
 
 def ranks_text(ranks):
-    """Return ranks as the subject of a sentence, with the verb."""
+    """Return "Rank 1 has" or "Ranks 1, 2 have", for error messages."""
     if len(ranks) == 1:
         return f"Rank {ranks[0]} has"
     return f"Ranks {', '.join(map(str, ranks[:20]))}{' and others' if len(ranks) > 20 else ''} have"

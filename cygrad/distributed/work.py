@@ -1,4 +1,4 @@
-"""Pending collectives: polling makes progress, and waiting has a time limit."""
+"""Pending collectives."""
 
 import threading
 import time
@@ -9,35 +9,36 @@ from cygrad.distributed.future import Future, _Later, in_turn, stage
 
 __all__ = ["Work", "failing", "finish_all", "seconds_of", "written"]
 
-# Poll for a short time, in `Progress`, then sleep between polls.
-IMPATIENT = 2e-2          # seconds to wait for a turn, which is no MPI request
+# Poll for a short time in `Progress`, then sleep between polls.
+IMPATIENT = 2e-2          # seconds to wait for a turn, which is not an MPI request
 SHORTEST, LONGEST = 20e-6, 1e-3
-ROLL_CALL = 0.25          # seconds between two checks of who else waits
-# Pending operations: MPI may write to their memory until they complete, even if their handles are dropped.
+ROLL_CALL = 0.25          # seconds between two checks of waiting ranks
+# Pending operations, kept alive: MPI can write to their memory until they complete.
 _under_way = set()
 
 
 class Work(Future):
     """
-    A handle of a collective that was called with ``async_op=True``.
+    Handle of a collective that was called with ``async_op=True``.
 
-    MPI brings communication forward while it is called; so does every question to this handle.
+    MPI communicates only during calls; all methods of this handle make progress.
 
     Parameters
     ----------
     group : ProcessGroup
     name : str
-        Of the operation, in messages.
+        Name of the operation for error messages.
     steps : generator
-        Starts one request of MPI after the other, each when the one before is complete, and returns the result.
+        Generator that starts MPI requests one after the other, each when the previous one is complete, and returns the
+        result.
     partners : list of int, optional
-        The ranks that have to come; those of the group if None.
+        Ranks that take part; those of the group if None.
     detail : str or callable, optional
-        What it is about, in messages.
+        Description for error messages.
     several : bool
-        Whether there may be several steps.
+        Whether there can be several steps.
     request : MPI.Request or Reduction, optional
-        The first step's, if it has been started, and has been asked for a short time.
+        Request of the first step, if it has been started and polled.
 
     Examples
     --------
@@ -82,8 +83,8 @@ class Work(Future):
                 raise self._error
 
     def _test(self):
-        """Make progress; -> whether it is complete."""
-        if not self._lock.acquire(blocking=False):       # another thread does
+        """Make progress; return whether it is complete."""
+        if not self._lock.acquire(blocking=False):       # another thread makes progress
             return self._finished
         try:
             while not self._finished:
@@ -108,7 +109,7 @@ class Work(Future):
             self._lock.release()
 
     def _ask(self):
-        """Poll for a short time; -> whether to go on polling, or to sleep in between."""
+        """Poll for a short time; return whether to continue polling instead of sleeping."""
         if not self._lock.acquire(blocking=False):
             return False
         try:
@@ -125,7 +126,7 @@ class Work(Future):
         return self._finished or self._test()
 
     def is_completed(self):
-        """Return whether it is complete; makes progress."""
+        """Make progress and return whether it is complete."""
         return self._finished or self._test()
 
     def is_success(self):
@@ -137,7 +138,7 @@ class Work(Future):
         return self._error
 
     def result(self):
-        """Return the tensors that were written."""
+        """Return the written tensors."""
         return self.value()
 
     def get_future(self):
@@ -151,17 +152,17 @@ class Work(Future):
         Parameters
         ----------
         timeout : timedelta or float, optional
-            In seconds; that of the group if None.
+            Time limit in seconds; that of the group if None.
 
         Returns
         -------
         list of Tensor or None
-            What `result` returns.
+            Result of `result`.
 
         Raises
         ------
         DistBackendError
-            If the time is up; it says which ranks have not come. The group cannot be used any more.
+            After the timeout; the message lists the ranks that have not arrived. The group cannot be used any more.
         """
         test = self._test
         timeout = seconds_of(timeout, self.group.timeout)
@@ -174,8 +175,8 @@ class Work(Future):
         if self._error is not None:
             if isinstance(self._error, Exception) and type(self._error).__module__.startswith("mpi4py"):
                 raise DistBackendError(f"{self.name}: MPI reports {self._error} on rank {self.group.own_global_rank} "
-                                       f"(got it from {self.told()}). All ranks have to pass tensors of one size and "
-                                       "dtype; CYGRAD_DISTRIBUTED_DEBUG=1 names those that do not.") from self._error
+                                       f"(got it from {self.told()}). All ranks must pass tensors of one size and "
+                                       "dtype; CYGRAD_DISTRIBUTED_DEBUG=1 lists the others.") from self._error
             raise self._error
         return self._value
 
@@ -190,8 +191,8 @@ class Work(Future):
             if now > next_look and roll is not None:
                 next_look = now + ROLL_CALL
                 roll.look(self)
-            if now - begin > timeout + (2 * ROLL_CALL if roll else 0):      # so that all have told that they wait
-                raise DistBackendError(f"{self.name}: the time is up (got {timeout:g} seconds on rank "
+            if now - begin > timeout + (2 * ROLL_CALL if roll else 0):      # so that all ranks have sent their messages
+                raise DistBackendError(f"{self.name}: timeout (got {timeout:g} seconds on rank "
                                        f"{self.group.own_global_rank} in {self.told()}). "
                                        f"{roll.who_is_missing(self) if roll else ''}")
 
@@ -204,13 +205,13 @@ class Work(Future):
 
 
 def failing(error):
-    """Steps that end with an error."""
+    """Steps that raise an error."""
     raise error
     yield
 
 
 def seconds_of(timeout, otherwise):
-    """Return a time in seconds, given as a number or a timedelta."""
+    """Return a number or a timedelta in seconds."""
     if timeout is None:
         return otherwise
     seconds = timeout.total_seconds() if hasattr(timeout, "total_seconds") else timeout
@@ -220,7 +221,7 @@ def seconds_of(timeout, otherwise):
 
 
 def written(*tensors):
-    """Count an in-place operation on tensors that a collective has written to; -> the tensors."""
+    """Increment the versions of tensors that a collective has written to; return the tensors."""
     increment_version(tensors[0] if len(tensors) == 1 else tensors)
     return list(tensors)
 

@@ -23,25 +23,25 @@ __all__ = [
 
 DEFAULT_TIMEOUT = 30 * 60
 BACKENDS = {"mpi", "gloo", "undefined"}
-LAUNCHERS = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")  # environment variables in which launchers give the number of ranks
+LAUNCHERS = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")  # environment variables of launchers with the number of ranks
 
 
 class ProcessGroup:
     """
-    A process group, created by `init_process_group` and `new_group`.
+    Process group, created by `init_process_group` or `new_group`.
 
     Parameters
     ----------
     comm : MPI.Comm or Alone
     ranks : tuple of int
-        The members, by their ranks in the world.
+        Ranks of the members in the world.
     number : int
-        Of the group, the same on all members.
+        Index of the group, the same on all members.
     timeout : float
-        In seconds.
+        Timeout in seconds.
     roll : RollCall or None
     crowded : bool
-        Whether there are more ranks on this machine than cores.
+        Whether this machine has more ranks than cores.
 
     Examples
     --------
@@ -55,13 +55,13 @@ class ProcessGroup:
     def __init__(self, comm, ranks, number, timeout, roll, crowded):
         self.ranks, self.number, self.timeout, self.roll, self.crowded = ranks, number, timeout, roll, crowded
         self.comms = [comm, comm.Dup()]            # for first steps, and for continuations
-        self.called = [0, 0]                       # number of collectives on each
+        self.called = [0, 0]                       # number of collectives on each communicator
         self.queue = {}                            # continuations in order
         self.own_rank, self.own_global_rank = comm.rank, ranks[comm.rank]
         self.name = "the default group" if number == 0 else f"group {number} of ranks {list(ranks)}"
         self.comparisons = comm.Dup() if len(ranks) > 1 else None
         self.debug = debugging()
-        self.interrupted = []                      # works that may not have started after their comparison
+        self.interrupted = []                      # works that possibly have not started after their comparison
         self.mpi = None if isinstance(comm, Alone) else importlib.import_module("mpi4py.MPI")
         self.in_place = self.mpi and self.mpi.IN_PLACE
         self.progress = library.progress_for(crowded) if self.mpi else single_process.PROGRESS
@@ -75,11 +75,11 @@ class ProcessGroup:
 
     @property
     def handle(self):
-        """The handle of that communicator in MPI."""
+        """MPI handle of that communicator."""
         return self.handles[stage.later]
 
     def rank(self):
-        """Return this process's rank in the group."""
+        """Return the rank of this process in the group."""
         return self.own_rank
 
     def size(self):
@@ -87,7 +87,7 @@ class ProcessGroup:
         return len(self.ranks)
 
     def rank_of(self, operation, global_rank, group_rank=None):
-        """Return a rank in the group, given as one of the world or, if that is None, of the group."""
+        """Return the rank in the group for a rank in the world, or if None, in the group."""
         given = global_rank if group_rank is None else group_rank
         known = self.ranks if group_rank is None else range(len(self.ranks))
         if isinstance(given, bool) or not isinstance(given, int) or given not in known:
@@ -110,7 +110,7 @@ class ProcessGroup:
         detail : str or callable, optional
             What it is about, in messages.
         facts : tuple
-            What has to be the same on all ranks; tensors stand for their shape and dtype.
+            Values that must be the same on all ranks; for tensors their shape and dtype.
         several : bool
             Whether there may be several steps.
 
@@ -144,7 +144,7 @@ class ProcessGroup:
                 return None
             except Exception as error:
                 steps, request = failing(error), None
-            except BaseException:  # an interrupt: MPI may still write to the memory, which the handle keeps alive
+            except BaseException:  # an interrupt: MPI can still write to the memory, which the handle keeps alive
                 work = Work(self, name, steps, None, detail, several, request)
                 self.interrupted += [work] * comparing
                 raise
@@ -160,7 +160,7 @@ class ProcessGroup:
         return None
 
     def _finish_interrupted(self):
-        """Wait for a work that an interrupt has left; its error is raised once."""
+        """Wait for a work that was interrupted; its error is raised once."""
         work = self.interrupted[0]
         try:
             work.wait()
@@ -169,9 +169,9 @@ class ProcessGroup:
                 self.interrupted.remove(work)
 
     def check_open(self):
-        """Raise if the group has been destroyed."""
+        """Raise an error if the group has been destroyed."""
         if not self.comms:
-            raise ValueError("The process group has been destroyed. Make a new one with new_group.")
+            raise ValueError("The process group has been destroyed. Create a new one with new_group.")
 
     def __repr__(self):
         return f"<ProcessGroup: rank {self.own_rank} of {len(self.ranks)}>"
@@ -211,7 +211,7 @@ class group(metaclass=_GroupNames):
 
 
 class GroupMember(metaclass=_GroupNames):
-    """Constants for groups in special cases.
+    """Constants for special groups.
 
     Examples
     --------
@@ -224,7 +224,7 @@ class GroupMember(metaclass=_GroupNames):
 
 
 def is_available():
-    """Return whether distributed jobs are supported: always, if only for one process.
+    """Return whether distributed jobs are supported, which is always True.
 
     Examples
     --------
@@ -260,34 +260,34 @@ def is_initialized():
 def init_process_group(backend=None, init_method=None, timeout=None, world_size=-1, rank=-1, store=None,
                        group_name="", pg_options=None, device_id=None):
     """
-    Make this process a rank of a job that ``mpiexec`` has started.
+    Initialize this process as a rank of a job that was started by ``mpiexec``.
 
-    ``mpiexec -n 4 python train.py`` starts four. Where mpi4py is not installed, or a program is started without
-    ``mpiexec``, there is a world of one rank, so that the same program runs alone. From here on an exception that
-    is not caught ends all ranks, and cygrad uses as many threads as there are cores for each rank on this machine,
-    unless ``OMP_NUM_THREADS`` or `set_num_threads` have said otherwise.
+    ``mpiexec -n 4 python train.py`` starts four ranks. Without mpi4py or ``mpiexec`` there is a world of one rank, so
+    that the same program runs in a single process. After the call, an uncaught exception ends all ranks, and the cores
+    of this machine are divided among its ranks, unless the number of threads was set by ``OMP_NUM_THREADS`` or
+    `set_num_threads`.
 
     Parameters
     ----------
     backend : {"mpi", "gloo"}, optional
-        Communication goes through MPI under either name.
+        Both names use MPI.
     init_method : str, optional
-        Where ranks meet that ``mpiexec`` has not started: ``tcp://host:port``, ``file:///path``, or ``env://``
-        (default), which stands for ``MASTER_ADDR`` and ``MASTER_PORT`` in the environment. It needs MPICH.
+        Address for the rendezvous of ranks that are not started by ``mpiexec``: ``tcp://host:port``, ``file:///path``,
+        or ``env://`` (default) for ``MASTER_ADDR`` and ``MASTER_PORT`` in the environment. Requires MPICH.
     store, group_name, pg_options, device_id : optional
-        Accepted for programs that pass them.
+        Accepted and ignored.
     timeout : timedelta or float, default 30 minutes
-        How long a rank waits for others, in seconds.
+        Time that a rank waits for others, in seconds.
     world_size, rank : int, optional
-        Those of ``WORLD_SIZE`` and ``RANK`` in the environment if not given. If ``mpiexec`` has started the ranks, they
-        must be what MPI says.
+        By default ``WORLD_SIZE`` and ``RANK`` in the environment. If ranks are started by ``mpiexec``, they must equal
+        those of MPI.
 
     Raises
     ------
     ValueError
-        For another backend, or other numbers than MPI's.
+        If the backend is unknown, or `world_size` or `rank` differ from those of MPI.
     RuntimeError
-        If there is a default group already, or ``mpiexec`` and mpi4py do not fit together.
+        If there is already a default group, or ``mpiexec`` and mpi4py use different MPI libraries.
 
     Examples
     --------
@@ -298,18 +298,18 @@ def init_process_group(backend=None, init_method=None, timeout=None, world_size=
     >>> distributed.destroy_process_group()
     """
     if _World.group is not None:
-        raise RuntimeError("init_process_group: a default group exists already (got a second call). Call "
+        raise RuntimeError("init_process_group: a default group already exists (got a second call). Call "
                            "destroy_process_group first.")
     names = {part.split(":")[-1] for part in str(backend or "mpi").lower().split(",")}
     if not names & BACKENDS:
-        raise ValueError(f"init_process_group: unknown backend (got {backend!r}, expected 'mpi' or 'gloo'). All "
-                         "communication goes through MPI, on one machine and on many.")
+        raise ValueError(f"init_process_group: unknown backend (got {backend!r}, expected 'mpi' or 'gloo'). Both use "
+                         "MPI.")
     seconds = seconds_of(timeout, DEFAULT_TIMEOUT)
     comm = _world_communicator(init_method, world_size, rank, seconds)
     for name, given, found in (("world_size", world_size, comm.size), ("rank", rank, comm.rank)):
         if given not in (-1, None, found):
             raise ValueError(f"init_process_group: {name} differs from that of MPI (got {given}, expected {found}). "
-                             "Leave it out; mpiexec -n says how many ranks there are.")
+                             "Omit it; mpiexec -n sets the number of ranks.")
     if comm.size > 1 and _World.roll is None:
         _World.crowded = _share_cores(comm)
         _World.roll = RollCall(comm.Dup())
@@ -320,7 +320,7 @@ def init_process_group(backend=None, init_method=None, timeout=None, world_size=
 
 
 def _world_communicator(init_method, world_size, rank, seconds):
-    """Return MPI's communicator of all ranks, or that of a world of one."""
+    """Return the MPI communicator of all ranks, or that of a single process."""
     launched = max((int(os.environ[name]) for name in LAUNCHERS if os.environ.get(name, "").isdigit()), default=0)
     meeting = None if launched or not is_mpi_available() else rendezvous.wanted(init_method, world_size, rank)
     if meeting is not None and "mpi4py.MPI" not in sys.modules:
@@ -329,21 +329,22 @@ def _world_communicator(init_method, world_size, rank, seconds):
         from mpi4py import MPI
     except ImportError as error:
         if launched > 1:
-            raise RuntimeError(f"init_process_group: {launched} ranks have been started, but mpi4py cannot be loaded "
-                               f"(got {error}). Install it: pip install 'cygrad[mpi]'.") from error
+            raise RuntimeError(f"init_process_group: mpi4py is required for {launched} ranks (got {error}). Install "
+                               "it: pip install 'cygrad[mpi]'.") from error
         return Alone()
     if launched > 1 and MPI.COMM_WORLD.size == 1:
         library = MPI.Get_library_version().split(",")[0].split("\n")[0].strip()
         raise RuntimeError(f"init_process_group: mpiexec has started {launched} ranks, but MPI sees only this one "
                            f"(got the library {library}). Use the mpiexec that belongs to it.")
     if MPI.COMM_WORLD.size > 1 and MPI.Query_thread() < MPI.THREAD_SERIALIZED:
-        warnings.warn("init_process_group: MPI was started for one thread only; call collectives in the main thread.",
+        warnings.warn("init_process_group: MPI was initialized for one thread only; call collectives in the main "
+                      "thread.",
                       stacklevel=3)
     return MPI.COMM_WORLD
 
 
 def _share_cores(comm):
-    """Divide cores among the ranks of this machine; -> whether there are more ranks than cores."""
+    """Divide cores among the ranks of this machine; return whether there are more ranks than cores."""
     from mpi4py import MPI
     node = comm.Split_type(MPI.COMM_TYPE_SHARED)
     own = usable_cores()
@@ -364,13 +365,13 @@ def member(group):
     elif group is GroupMember.NON_GROUP_MEMBER:
         return None
     elif not isinstance(group, ProcessGroup):
-        raise TypeError(f"group: expected a ProcessGroup (got {type(group).__name__}). Make one with new_group.")
+        raise TypeError(f"group: expected a ProcessGroup (got {type(group).__name__}). Create one with new_group.")
     group.check_open()
     return group
 
 
 def inside(operation, group):
-    """Return the group, which this process must be in."""
+    """Return the group; raise an error if this process is not in it."""
     found = member(group)
     if found is None:
         raise ValueError(f"{operation}: this process is not in the group (got GroupMember.NON_GROUP_MEMBER). Call it "
@@ -395,11 +396,11 @@ def new_group(ranks=None, timeout=None, backend=None, pg_options=None, use_local
     Parameters
     ----------
     ranks : list of int, optional
-        All if None.
+        All ranks if None.
     timeout : timedelta or float, optional
-        That of the default group if None.
+        Timeout of the default group if None.
     backend, pg_options, use_local_synchronization, group_desc, device_id : optional
-        Accepted for programs that pass them.
+        Accepted and ignored.
 
     Returns
     -------
@@ -419,7 +420,7 @@ def new_group(ranks=None, timeout=None, backend=None, pg_options=None, use_local
         raise TypeError(f"new_group: ranks must be a list of int (got {ranks!r}).")
     ranks = sorted(ranks)
     if not ranks or len(set(ranks)) < len(ranks) or not set(ranks) <= set(world.ranks):
-        raise ValueError(f"new_group: ranks must be different ranks of the world (got {ranks}, expected some of 0 to "
+        raise ValueError(f"new_group: ranks must be distinct ranks of the world (got {ranks}, expected some of 0 to "
                          f"{world.size() - 1}).")
     seconds = seconds_of(timeout, world.timeout)
     number = _World.made
@@ -437,7 +438,7 @@ def new_group(ranks=None, timeout=None, backend=None, pg_options=None, use_local
 
 def destroy_process_group(group=None):
     """
-    Destroy a group, or all if None, after all pending work is complete.
+    Destroy a group, or all if None, after completing pending work.
 
     Parameters
     ----------
@@ -467,7 +468,7 @@ def destroy_process_group(group=None):
 
 
 def get_rank(group=None):
-    """Return this process's rank in a group, the whole world if None; -1 if it is not in it.
+    """Return the rank of this process in a group, the default group if None; -1 if it is not in it.
 
     Examples
     --------
@@ -481,7 +482,7 @@ def get_rank(group=None):
 
 
 def get_world_size(group=None):
-    """Return the number of ranks of a group, the whole world if None; -1 if this process is not in it.
+    """Return the number of ranks of a group, the default group if None; -1 if this process is not in it.
 
     Examples
     --------
@@ -496,7 +497,7 @@ def get_world_size(group=None):
 
 
 def get_backend(group=None):
-    """Return the name of the backend that `init_process_group` was given: "mpi" or "gloo".
+    """Return the name of the backend passed to `init_process_group`: "mpi" or "gloo".
 
     Examples
     --------
@@ -511,7 +512,7 @@ def get_backend(group=None):
 
 
 def get_process_group_ranks(group=None):
-    """Return the members of a group, by their ranks in the world.
+    """Return the ranks of the members of a group in the world.
 
     Examples
     --------

@@ -23,9 +23,9 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 NOT_TRACED = (
     "depends on elements", "went to Python or NumPy", "a view of a tensor", "it returns a",
     "in place in a way that cannot be traced", "without memory", "keeps a tensor", "whose backward cannot be traced",
-    "which may give something else each time", "forward mode", "out= has no native form",
+    "which may return different values in each call", "forward mode", "out= has no native form",
     "has strides that no copy has", "cannot be rebuilt in each call", "the memory layout of its tensor",
-    "which each call has to do again")
+    "which has side effects")
 
 
 # A backward that is noted makes some matrices on the way in another order of memory than a native one; products of

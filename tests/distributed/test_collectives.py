@@ -278,7 +278,7 @@ def test_wrong_calls_are_refused():
             (ValueError, "2 times", lambda: dist.all_gather_into_tensor(torch.ones(5), torch.ones(3))),
             (ValueError, "2 times", lambda: dist.reduce_scatter_tensor(torch.ones(2), torch.ones(5))),
             (ValueError, "divisible", lambda: dist.all_to_all_single(torch.ones(3), torch.ones(3))),
-            (ValueError, "add up", lambda: dist.all_to_all_single(torch.ones(3), torch.ones(3), [1, 1], [1, 2])),
+            (ValueError, "their sum", lambda: dist.all_to_all_single(torch.ones(3), torch.ones(3), [1, 1], [1, 2])),
             (ValueError, "unknown rank", lambda: dist.broadcast(torch.ones(1), src=7)),
             (ValueError, "unknown rank", lambda: dist.reduce(torch.ones(1), None)),
             (ValueError, "an item for each rank", lambda: dist.all_gather_object([None], 1)),
@@ -292,8 +292,8 @@ def test_wrong_calls_are_refused():
             (TypeError, "all_gather: expected a Tensor", lambda: dist.nn.all_gather(None)),
             (TypeError, "input_list must be a list", lambda: dist.nn.reduce_scatter(None, None)),
             (TypeError, "ProcessGroup", lambda: dist.all_reduce(torch.ones(1), group="all")),
-            (RuntimeError, "a default group exists", dist.init_process_group),
-            (ValueError, "different ranks", lambda: dist.new_group([0, 0])),
+            (RuntimeError, "a default group already exists", dist.init_process_group),
+            (ValueError, "distinct ranks", lambda: dist.new_group([0, 0])),
             (ValueError, "positive number", lambda: dist.barrier(async_op=True).wait(-1)),
     ]:
         with pytest.raises(error, match=words):

@@ -1,1 +1,1 @@
-"""Communication hooks, and loops over inputs of different lengths."""
+"""Communication hooks, and training on uneven inputs."""

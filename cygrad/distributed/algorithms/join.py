@@ -1,4 +1,4 @@
-"""Loops over inputs of different lengths: ranks without inputs take part in the others' collectives."""
+"""Training on uneven inputs: ranks without inputs take part in the collectives of the others."""
 
 import cygrad
 from cygrad.distributed.collectives import all_reduce
@@ -8,7 +8,7 @@ __all__ = ["Join", "JoinHook", "Joinable"]
 
 
 class JoinHook:
-    """What a rank without inputs does.
+    """Actions of a rank without inputs.
 
     Examples
     --------
@@ -21,14 +21,14 @@ class JoinHook:
     """
 
     def main_hook(self):
-        """Take part in the collectives of one iteration of the others."""
+        """Take part in the collectives of one iteration of other ranks."""
 
     def post_hook(self, is_last_joiner):
-        """Called when all ranks are done; `is_last_joiner` is true on those that joined last."""
+        """Called when all ranks are done; `is_last_joiner` is True on the ranks that joined last."""
 
 
 class Joinable:
-    """Base class of objects that communicate in each iteration, and can do so without inputs.
+    """Base class of objects that communicate in each iteration, also on ranks without inputs.
 
     Examples
     --------
@@ -40,26 +40,26 @@ class Joinable:
     joining = None               # the open Join, which this object notifies of iterations
 
     def join_hook(self, **kwargs):
-        """A JoinHook; every subclass defines it."""
-        raise NotImplementedError(f"join_hook: {type(self).__name__} does not define it.")
+        """Return a JoinHook; every subclass defines it."""
+        raise NotImplementedError(f"join_hook: {type(self).__name__} must define it.")
 
     @property
     def join_process_group(self):
-        """The group; every subclass defines it."""
-        raise NotImplementedError(f"join_process_group: {type(self).__name__} does not define it.")
+        """The process group; every subclass defines it."""
+        raise NotImplementedError(f"join_process_group: {type(self).__name__} must define it.")
 
 
 class Join:
     """
-    A context manager around a loop whose length differs from rank to rank.
+    Context manager for a loop whose length differs between ranks.
 
     Parameters
     ----------
     joinables : list of Joinable
-        In the order of their communication in an iteration.
+        Objects in the order of their communication in an iteration.
     enable : bool, default True
     throw_on_early_termination : bool, default False
-        Whether all ranks raise as soon as one is through.
+        Whether to raise an error on all ranks when one has no more inputs.
     **kwargs
         Passed on to ``join_hook``.
 
@@ -83,10 +83,10 @@ class Join:
                             f"{[type(joinable).__name__ for joinable in joinables]}).")
         groups = {id(member(joinable.join_process_group)) for joinable in joinables}
         if len(groups) > 1:
-            raise ValueError("Join: all joinables must have one process group (got several).")
+            raise ValueError("Join: all joinables must have the same process group (got several).")
         self.joinables, self.enable, self.throw = list(joinables), enable, throw_on_early_termination
         self.group = member(joinables[0].join_process_group)
-        self.active = self.group.size()            # ranks that have inputs left
+        self.active = self.group.size()            # number of ranks with inputs
         self.hooks = [joinable.join_hook(**kwargs) for joinable in joinables]
 
     def __enter__(self):
@@ -96,7 +96,7 @@ class Join:
         return self
 
     def count(self, here):
-        """Return how many ranks are not done; `here`: whether this one is not."""
+        """Return the number of ranks that are not done; `here`: whether this one is not."""
         total = cygrad.tensor([int(here)])
         all_reduce(total, group=self.group, detail="inputs left")
         return total.item()
@@ -109,9 +109,9 @@ class Join:
                 self.stop()
 
     def stop(self):
-        """Tell all ranks that some rank is done."""
-        raise RuntimeError(f"Join: some rank has no more inputs (seen by rank {self.group.own_global_rank}), and "
-                           "throw_on_early_termination ends them all.")
+        """Notify all ranks that some rank is done."""
+        raise RuntimeError(f"Join: a rank has no more inputs, and throw_on_early_termination is True (detected by "
+                           f"rank {self.group.own_global_rank}).")
 
     def __exit__(self, kind, error, traceback):
         if not self.enable:

@@ -1,1 +1,1 @@
-"""Communication hooks of DistributedDataParallel: what is sent instead of the gradients."""
+"""Communication hooks of DistributedDataParallel."""

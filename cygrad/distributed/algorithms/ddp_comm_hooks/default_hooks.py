@@ -1,4 +1,4 @@
-"""Hooks that send gradients as they are, or in 16 bits for each element."""
+"""Hooks that send gradients unchanged or in 16-bit dtypes."""
 
 import cygrad
 from cygrad.distributed.collectives import all_reduce
@@ -11,7 +11,7 @@ __all__ = ["allreduce_hook", "bf16_compress_hook", "bf16_compress_wrapper", "fp1
 
 def allreduce_hook(process_group, bucket):
     """
-    The average, as without a hook.
+    Average the gradients, as without a hook.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def allreduce_hook(process_group, bucket):
 
 
 def _numbers(buffer):
-    """Elements, or the real and imaginary parts of complex ones."""
+    """Return the elements, or the real and imaginary parts of complex ones."""
     return cygrad.view_as_real(buffer).view(-1) if buffer.is_complex() else buffer
 
 
@@ -55,9 +55,9 @@ def _compressed(process_group, bucket, form):
 
 def bf16_compress_hook(process_group, bucket):
     """
-    Send elements as bfloat16, with half as many bytes: range of float32, three decimal digits.
+    Send gradients as bfloat16, in half the bytes: with the range of float32 and three decimal digits.
 
-    Sums are computed in float32, in the order of ranks; elements are rounded before they are sent, and sums once more.
+    Elements are rounded before they are sent. Sums are computed in float32, in the order of ranks, and rounded once.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def bf16_compress_hook(process_group, bucket):
 
 def fp16_compress_hook(process_group, bucket):
     """
-    Send elements as float16: four decimal digits, up to 65,504. See `bf16_compress_hook`.
+    Send gradients as float16: four decimal digits, at most 65,504. See `bf16_compress_hook`.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """
-PowerSGD: gradients of matrices are sent as products of two thin ones (Vogels, Karimireddy and Jaggi, 2019).
+PowerSGD: low-rank approximation of gradients (Vogels, Karimireddy and Jaggi, 2019).
 
-One step of the power method, started from the last one, finds the directions in which the average gradient is large.
-The error of a product is added to the next gradient.
+One step of the power method for each gradient, started from the previous result, approximates it by a product of two
+matrices of low rank. The error is added to the next gradient.
 """
 
 import numpy as np
@@ -18,30 +18,30 @@ __all__ = ["PowerSGDState", "powerSGD_hook"]
 
 class PowerSGDState:
     """
-    The state of `powerSGD_hook` between iterations.
+    State of `powerSGD_hook`.
 
     Parameters
     ----------
     process_group : ProcessGroup or None
     matrix_approximation_rank : int, default 1
-        How many columns the thin matrices have.
+        Number of columns of the low-rank matrices.
     start_powerSGD_iter : int, default 1000
-        How many iterations send gradients as they are; at least 2 with `use_error_feedback` or `warm_start`, since
-        buckets are made anew after the first.
+        Number of first iterations without compression; at least 2 with `use_error_feedback` or `warm_start`, because
+        buckets are rebuilt after the first.
     min_compression_rate : float, default 2
-        Gradients that would shrink less travel as they are.
+        Minimum factor by which a gradient must be compressed; others are sent unchanged.
     use_error_feedback : bool, default True
-        Whether what was missed is added to the next gradient.
+        Whether to add the error to the next gradient.
     warm_start : bool, default True
-        Whether a step begins where the last one ended, not at random.
+        Whether a step starts from the previous result, instead of random numbers.
     orthogonalization_epsilon : float, default 0
-        Added to lengths of columns, against division by zero.
+        Added to the norms of columns, to avoid division by zero.
     random_seed : int, default 0
-        The same on all ranks.
+        Seed of the random numbers; the same on all ranks.
     compression_stats_logging_frequency : int, default 10000
-        Accepted for programs that pass it; `compression_stats` tells at any time.
+        Accepted and ignored; use `compression_stats`.
     batch_tensors_with_same_shape : bool, default False
-        Accepted likewise: all thin matrices of a bucket travel together anyway.
+        Accepted and ignored: all low-rank matrices of a bucket are always sent together.
 
     Examples
     --------
@@ -70,9 +70,9 @@ class PowerSGDState:
         self.orthogonalization_epsilon = orthogonalization_epsilon
         self.random = np.random.default_rng(random_seed)
         self.iter = 0
-        self.errors = {}              # index of the bucket -> the error
-        self.directions = {}          # (index of the bucket, of the matrix) -> start of the next step
-        self.before = self.after = 0  # elements
+        self.errors = {}              # index of the bucket -> error
+        self.directions = {}          # (index of the bucket, index of the matrix) -> start of the next step
+        self.before = self.after = 0  # number of elements
 
     def compression_stats(self):
         """Return the compression rate, and the number of elements before and after compression."""
@@ -89,10 +89,10 @@ class PowerSGDState:
 
 def orthogonalize(matrix, epsilon=0):
     """
-    Make the columns orthonormal, in place.
+    Orthonormalize the columns, in place.
 
-    Without epsilon by reflections: where columns depend on each other, subtracting one from the next would leave
-    rounding errors, which are not orthogonal to anything.
+    Uses reflections if epsilon is 0, because the Gram-Schmidt method leaves rounding errors for linearly dependent
+    columns.
     """
     wide = matrix.to(SHORT[matrix.dtype][2]) if matrix.dtype in SHORT else matrix
     if epsilon == 0:
@@ -108,9 +108,9 @@ def orthogonalize(matrix, epsilon=0):
 
 def powerSGD_hook(state, bucket):
     """
-    Average a bucket approximately, with a fraction of its bytes.
+    Average the low-rank approximations of the gradients.
 
-    Gradients of one dimension, and matrices that would hardly shrink, travel as they are.
+    Gradients of one dimension, and those below the minimum compression rate, are sent unchanged.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ def powerSGD_hook(state, bucket):
     state.after += sum(sum(matrix.shape) * q.shape[1] for _, matrix, q in thin) + sum(part.numel() for part in plain)
 
     def sent(parts, step):
-        """Sum tensors over the ranks in one message; -> a future of the tensors' averages."""
+        """Average tensors over the ranks in one message; return a future of them."""
         together = cygrad.cat([part.reshape(-1) for part in parts]) if parts else cygrad.zeros(0, dtype=buffer.dtype)
         work = all_reduce(together, group=group, async_op=True, detail=lambda: f"{step} of {bucket.told()}")
         return work.get_future().then(lambda future: _cut(future.value()[0].div_(group.size()), parts))
