@@ -140,7 +140,7 @@ def promoted(*values, dtype=None):
 
 
 def has_history(value):
-    """Would conversion to an ndarray lose a gradient?"""
+    """Return whether conversion to an ndarray would lose a gradient."""
     if isinstance(value, Tensor):
         return value.requires_grad and cygrad.is_grad_enabled()
     if isinstance(value, (list, tuple)):

@@ -96,7 +96,7 @@ _resolved = {}
 
 
 def _as_operator(ufunc, value, tensor):
-    """Does the Tensor operator do the same, or what is documented: with arrays, and weak numbers?"""
+    """Return whether the Tensor operator replaces the ufunc for these arguments."""
     return (isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "biufc") or (
         type(value) in (int, float) and isinstance(tensor, Tensor) and (
             tensor.is_floating_point() or (type(value) is int and ufunc in COMPARISONS)))

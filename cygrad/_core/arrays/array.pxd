@@ -45,9 +45,9 @@ cdef int replace_version(array_t *array, version_t *version) noexcept nogil
 cdef void array_free(array_t *array) noexcept nogil
 cdef void release(array_t *array) noexcept nogil         # accepts NULL
 cdef const char *shape_text(const array_t *array) noexcept nogil    # "(2, 3)", for messages
-# May elements of the array share memory (a stride of 0 in a dimension > 1, or overlapping rows)?
+# Return whether elements of the array can share memory (a stride of 0 in a dimension > 1, or overlapping rows).
 cdef bint overlaps_itself(const array_t *array) noexcept nogil
-# Do the byte ranges of the two arrays overlap?
+# Return whether the byte ranges of the two arrays overlap.
 cdef bint share_memory(const array_t *a, const array_t *b) noexcept nogil
 
 cdef inline array_t *retain(array_t *array) noexcept nogil:
@@ -64,7 +64,7 @@ cdef inline bint same_shape(const array_t *a, const array_t *b) noexcept nogil:
     return True
 
 cdef inline bint exclusive(array_t *array) noexcept nogil:
-    """May the memory be reused in-place, because only the caller holds a reference?"""
+    """Return whether the memory can be reused in-place, because only the caller holds a reference."""
     return (array.contiguous and array.storage != NULL and array.storage.owner == NULL
             and atomic_load(&array.count) == 1 and atomic_load(&array.storage.count) == 1)
 

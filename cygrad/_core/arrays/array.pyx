@@ -270,7 +270,7 @@ cdef void _byte_range(const array_t *array, char **begin, char **end) noexcept n
 
 
 cdef bint share_memory(const array_t *a, const array_t *b) noexcept nogil:
-    """Do the byte ranges of the two arrays overlap? (Elements may still interleave without sharing memory.)"""
+    """Return whether the byte ranges of the two arrays overlap. (Elements can interleave without sharing memory.)"""
     cdef char *a_begin
     cdef char *a_end
     cdef char *b_begin

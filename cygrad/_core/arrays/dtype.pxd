@@ -53,7 +53,7 @@ cdef inline int category(int d) noexcept nogil:
     return <uint32_t>0x57afa554 >> 2 * d & 3
 
 cdef inline bint is_short(int d) noexcept nogil:
-    """Is it float16, bfloat16 or complex32? Kernels compute these in 32-bit parts and round once."""
+    """Return whether it is float16, bfloat16 or complex32, which kernels compute in 32-bit parts and round once."""
     return FLOAT16 <= d <= COMPLEX32
 
 cdef inline int computed_in(int d) noexcept nogil:
@@ -79,7 +79,7 @@ cdef inline double largest(int d) noexcept nogil:
 
 # Return the smallest dtype that holds both, as PyTorch promotes two tensors of equal rank, and NumPy unsigned integers.
 cdef int promote(int a, int b) noexcept nogil
-# Can the two be promoted? uint64 and signed integers cannot.
+# Return whether the two can be promoted; uint64 and signed integers cannot.
 cdef bint promotable(int a, int b) noexcept nogil
 cdef const char *dtype_name(int d) noexcept nogil
 # The default floating dtype (FLOAT32 until set_default_dtype) and its complex companion.

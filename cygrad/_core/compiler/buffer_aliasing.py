@@ -77,7 +77,7 @@ class BufferAliasing:
         return copies
 
     def can_alias(self, part, offset, strides):
-        """Can the operation that computes an array write it there without a visible difference?"""
+        """Return whether the operation that computes an array can write it there without a visible difference."""
         program, traced = self.program, self.arrays[part]
         number = program.buffers[traced.buffer].first
         whole = self.arrays[number]

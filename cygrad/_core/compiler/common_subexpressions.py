@@ -64,7 +64,7 @@ def equal_results(program, operation, other):
 
 
 def is_cheap(program, operation):
-    """Is recomputing it at each reader faster than reading it from memory?"""
+    """Return whether recomputing it at each reader is faster than reading it from memory."""
     return (operation.expression is not None and len(operation.expression.code) == 1
             and operation.expression.code[0][0] in CHEAP
             and program.arrays[operation.results[0]].numel >= LARGE)

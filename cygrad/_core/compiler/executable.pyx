@@ -130,7 +130,7 @@ def layout_of(TracedArray model not None, tuple shape not None, tuple strides=No
 
 
 def debug_build():
-    """Is this a debug build, which verifies programs?"""
+    """Return whether this is a debug build, which verifies programs."""
     return bool(DEBUG_BUILD)
 
 
@@ -226,7 +226,7 @@ cdef class FusedLoop:
 
 
 cdef inline bint _is_one_number(const array_t *array) noexcept nogil:
-    """Do all elements share one location in memory?"""
+    """Return whether all elements share one location in memory."""
     cdef int i
     for i in range(array.ndim):
         if array.shape[i] > 1 and array.strides[i] != 0:
@@ -664,8 +664,8 @@ cdef class Executable:
             if self.n_outgoing == 0:             # frames are allocated for this number
                 self.n_outgoing = len(slots)
             elif self.n_outgoing != len(slots):
-                raise ValueError(f"compile: the program has another number of outputs (got {len(slots)} slots, "
-                                 f"expected {self.n_outgoing}). Ask for the same in each call.")
+                raise ValueError(f"compile: the number of outputs does not match (got {len(slots)} slots, "
+                                 f"expected {self.n_outgoing}). Request the same outputs in each call.")
             frame = self.acquire_frame()
             for i in range(self.n_tensors):
                 frame.tensors[i] = <void *>tensors[i]
@@ -854,8 +854,8 @@ cdef class Executable:
                 if status == OK:
                     status = copy_to_layout(&frame.table[slot], self.layouts[slot])
             else:
-                snprintf(message(), MESSAGE, b"%s: the result has another layout than in the trace "
-                         b"(got shape %s). Pass fullgraph=False and disable=True for this function.",
+                snprintf(message(), MESSAGE, b"%s: the layout of the result differs from the trace (got shape %s). "
+                                             "Pass fullgraph=False and disable=True for this function.",
                          operation.name, shape_text(array))
                 status = RUNTIME_ERROR
         for k in range(MAX_RESULTS):

@@ -46,7 +46,7 @@ def inlined(program, operation, sources):
 
 
 def is_fusable(program, operation, number, source, position):
-    """May the expression of an input be evaluated in its reader, an element-wise operation or a sum?"""
+    """Return whether the expression of an input can be evaluated in its reader, an element-wise operation or a sum."""
     inputs = program.operations[source].expression.inputs
     if not all(program.unchanged_between(read, source, position) for read in inputs):
         return False

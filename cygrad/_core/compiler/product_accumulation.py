@@ -32,7 +32,7 @@ def accumulate_products(program):
 
 
 def is_plain_product(program, operation):
-    """Is it a product of two matrices that BLAS accumulates with a single rounding?"""
+    """Return whether it is a product of two matrices that BLAS accumulates with a single rounding."""
     if operation.kind != "kernel" or operation.operator.name not in ("mm", "matmul"):
         return False
     left, right = (program.arrays[number] for number in operation.arguments)

@@ -118,7 +118,7 @@ class ProductMerger:
         return first._replace(rows=sum(part.rows for part in rows), row_step=step)
 
     def has_array(self, rows):
-        """Do these rows form one array without a copy?"""
+        """Return whether these rows form one array without a copy."""
         return self.contiguous_rows(rows) is not None or self.in_stack(rows) is not None
 
     def n_copied(self, rows):
@@ -275,7 +275,7 @@ class ProductMerger:
         return bias, additions
 
     def adds_to(self, operation, number):
-        """Does the operation add a row to each row of a matrix of the result's layout?"""
+        """Return whether the operation adds a row to each row of a matrix of the result's layout."""
         traced = self.arrays[number]
         if not self.program.adds_two(operation):
             return False

@@ -133,7 +133,7 @@ class Operation:
 
 class FusedLoop(Operation):
     """
-    Element-wise operations in one pass.
+    Element-wise operations in one pass over memory.
 
     stages : list of (Expression, operands of its inputs, operand of its result); operands are arguments, results, then
     values that exist one tile at a time.
@@ -209,31 +209,31 @@ class Program:
     # ------------------------------------------------------------------------------------------ what is known of arrays
 
     def is_changed_before(self, buffer):
-        """Was a constant modified before `start`? Then its elements belong to the call."""
+        """Return whether a constant was modified before `start`; then its elements belong to the call."""
         return any(step < self.start for step in buffer.writes)
 
     def is_input(self, number):
-        """Is the array an input of the caller or a result of a step before `start`?"""
+        """Return whether the array is an input of the caller or a result of a step before `start`."""
         buffer = self.buffers[self.arrays[number].buffer]
         return not self.is_local(buffer) and (buffer.kind != "constant" or self.is_changed_before(buffer))
 
     def is_constant(self, number):
-        """Are the elements the same in each execution?"""
+        """Return whether the elements are the same in each execution."""
         buffer = self.arrays[number].buffer
         return buffer in self.folded or (self.buffers[buffer].kind == "constant" and not self.buffers[buffer].writes)
 
     def is_local(self, buffer):
-        """Does the program allocate this buffer?"""
+        """Return whether the program allocates this buffer."""
         return buffer.kind == "result" and buffer.maker >= self.start
 
     def is_private(self, number):
-        """Is it the first array of a result that is neither written in place nor returned?"""
+        """Return whether it is the first array of a result that is neither written in place nor returned."""
         buffer = self.arrays[number].buffer
         return (self.is_local(self.buffers[buffer]) and not self.buffers[buffer].writes
                 and buffer not in self.output_buffers and self.buffers[buffer].first == number)
 
     def is_sole_array(self, number):
-        """Is it the only array of a result that is neither written in place nor returned?"""
+        """Return whether it is the only array of a result that is neither written in place nor returned."""
         return self.is_private(number) and len(self.arrays_of[self.arrays[number].buffer]) == 1
 
     def is_never_written(self, number):
@@ -266,7 +266,7 @@ class Program:
         return uses
 
     def unchanged_between(self, number, first, last):
-        """Is the memory of the array unmodified between two operations?"""
+        """Return whether the memory of the array is unmodified between two operations."""
         if self.is_never_written(number):
             return True
         if self.writers is None or self.writers[0] is not self.operations:
@@ -296,13 +296,13 @@ class Program:
         return list(found)
 
     def adds_two(self, operation):
-        """Is it the sum of two arrays, possibly broadcast?"""
+        """Return whether it is the sum of two arrays, possibly broadcast."""
         expression = operation.expression
         return (operation.kind == "evaluate" and len(expression.code) == 1 and len(expression.inputs) == 2
                 and not expression.constants and expression.code[0][0] == "add")
 
     def is_sum_of_two(self, operation):
-        """Is it the sum of two arrays of the layout of the result?"""
+        """Return whether it is the sum of two arrays of the layout of the result."""
         return self.adds_two(operation) and all(
             (traced.shape, traced.dtype, traced.contiguous) == (result.shape, result.dtype, result.contiguous)
             for result in [self.arrays[operation.results[0]]]
@@ -347,7 +347,7 @@ class Program:
     # --------------------------------------------------------------------------------------------------------- verifier
 
     def verify(self, after):
-        """Raise a RuntimeError that names the pass `after` which this program is invalid."""
+        """Raise a RuntimeError if this program is invalid after the pass `after`."""
         defined, failures = set(), []
 
         def check(holds, message):
@@ -396,7 +396,7 @@ CHANGES = ("change", "kernel_into", "kernel_copy")       # kinds of operations t
 
 
 def broadcasts(shape, to):
-    """Does a shape broadcast to another one?"""
+    """Return whether a shape broadcasts to another one."""
     return len(shape) <= len(to) and all(a in (1, b) for a, b in zip(shape[::-1], to[::-1], strict=False))
 
 

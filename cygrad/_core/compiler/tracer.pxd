@@ -43,7 +43,7 @@ cdef class TracedArray:
 
 cdef inline array_t *array_of(TracedArray traced) except NULL:
     if traced.array == NULL:
-        raise RuntimeError("TracedArray: the object holds no array. Only a Tracer makes valid ones.")
+        raise RuntimeError("TracedArray: the object holds no array. Only a Tracer creates valid ones.")
     return traced.array
 
 cdef class Buffer:

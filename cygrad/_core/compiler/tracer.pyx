@@ -143,7 +143,7 @@ cdef class TracedArray:
 
     @property
     def contiguous(self):
-        """Is the array C-contiguous?"""
+        """Whether the array is C-contiguous."""
         return bool(array_of(self).contiguous)
 
     @property
@@ -197,9 +197,9 @@ cdef class Tracer:
     arrays : list of TracedArray
     buffers : list of Buffer
     reason : str or None
-        Why the trace was aborted.
+        Reason why the trace was aborted.
     retryable : bool
-        A later call may be traced.
+        Whether a later call can be traced.
     """
 
     cdef readonly list steps, arrays, buffers, leaves
@@ -234,7 +234,8 @@ cdef class Tracer:
     def start(self):
         """Start tracing this thread."""
         if self.by_storage is None:
-            raise RuntimeError("Tracer.start: the tracer was made without __init__. Make it by Tracer(tensors).")
+            raise RuntimeError("Tracer.start: the tracer was created without __init__ (got an empty one). Create it "
+                               "with Tracer(tensors).")
         self.generation = begin_generation()
         exchange_mode(TRACING_MODE, _mode_of(self))
         set_guard(self.before_inplace)
@@ -639,7 +640,7 @@ cdef InplaceStep _begin_inplace(Tracer tracer, Operator operator, frame_t *frame
 
 
 cdef class TracingMode(UpdateMode):
-    """Add what the thread does to a trace."""
+    """Mode that adds the operations of the thread to a trace."""
 
     cdef Tracer tracer
 

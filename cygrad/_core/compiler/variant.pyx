@@ -53,12 +53,12 @@ cdef class GraphTemplate:
     tracer : Tracer
     outputs : list of Tensor
     inputs : list of Tensor
-        Where the graph ends.
+        Nodes at the ends of the graph.
 
     Attributes
     ----------
     reason : str or None
-        Why there is no template.
+        Reason why there is no template.
     sources : dict
         Number of a saved array -> its index among the saved tensors of a call, or a constant Tensor.
     """
@@ -80,7 +80,7 @@ cdef class GraphTemplate:
         for position, tensor in enumerate(inputs):
             node = gradient_edge(tensor, &nr)
             kept.append(node)
-            if node.hooks is not None:             # only a backward of the user calls them
+            if node.hooks is not None:             # they are called only by a backward of the user
                 self.reason = "its result has a graph with hooks"
             ends[<size_t>node.c, nr] = -1 - position
         originals = self.reachable([gradient_edge(tensor, &nr) for tensor in outputs], ends)
@@ -313,7 +313,7 @@ cdef class Variant:
     layouts : list of tuple
         Fields of tensor_guard_t per input tensor, arguments first.
     guards : Guards
-        On what the function reads besides its arguments.
+        Guards on what the function reads besides its arguments.
     options : list of tuple
         (index of an operation, optimizer, param group, [(key, value)]).
     outputs : list of tuple
@@ -322,7 +322,7 @@ cdef class Variant:
     commits : list of (int, int)
         Number of a leaf, slot of its new gradient or -1.
     rebuild : callable, tuple or None
-        Makes the return value from the outputs; (value,) if it is constant; None for a single tensor.
+        Creates the return value from the outputs; (value,) if it is constant; None for a single tensor.
     graph : callable or None
         Connects outputs to the autograd graph; called with outputs and input tensors.
     draws : Draws or None
@@ -631,7 +631,7 @@ cdef class Variant:
         return self.rebuild(results)
 
     cdef bint is_second(self, int number) noexcept:
-        """Is the output a view that is made after all that are none?"""
+        """Return whether the output is a view, which is created after other outputs."""
         cdef const result_t *given = &self.results[number]
         return given.base >= self.n_tensors or (given.base >= 0 and self.outgoing[number] < 0)
 
@@ -805,7 +805,7 @@ cdef inline bint _is_plain(const thread_state_t *state) except -1:
 
 
 def can_trace():
-    """Is the thread in a state in which it can trace?"""
+    """Return whether the thread can trace in its current state."""
     return _is_plain(thread_state())
 
 
@@ -827,8 +827,8 @@ cdef class CompiledCallable:
         """
         Call the function with one tuple of arguments after the other.
 
-        If the calls fit one variant that reads no .grad, the GIL is released once for up to 32 calls, so threads
-        that train small models of their own do not wait for each other.
+        If the calls match one variant that reads no .grad, the GIL is released once for up to 32 calls, so that threads
+        with small models do not wait for each other.
 
         Parameters
         ----------

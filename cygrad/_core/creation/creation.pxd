@@ -31,7 +31,7 @@ cdef Tensor tensor_from(object data, int dtype, str operation)
 cdef int read_sizes(object size, int64_t *shape, str operation) except -1
 # Return the bytes of one element of `dtype`, from a number, a NumPy scalar or a 0-dim tensor.
 cdef int read_element(object value, int dtype, char *element, str operation) except -1
-# Return it as a plain Python number; raise TypeError for anything else.
+# Return it as a plain Python number; raise TypeError for other objects.
 cdef object plain_number(object value, str operation)
 # Fill a contiguous array with one element.
 cdef void fill_array(array_t *array, const char *element) noexcept nogil

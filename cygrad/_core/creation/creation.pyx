@@ -173,13 +173,13 @@ cdef int store_number(char *element, int dtype, object value, bint saturate, str
 # ---- nested sequences ----------------------------------------------------------------------------
 
 cdef object _plain(object value, str operation):
-    """Convert an item: tensors of one element and NumPy scalars become Python numbers."""
+    """Convert tensors of one element and NumPy scalars to Python numbers."""
     cdef Tensor tensor
     if isinstance(value, Tensor):
         tensor = <Tensor>value
         if tensor.array.size != 1:
             raise ValueError(f"{operation}: only one element tensors can be converted to Python scalars (got a "
-                             f"tensor of shape {tuple(value.shape)}). Join tensors with stack() or cat().")
+                             f"tensor of shape {tuple(value.shape)}). Combine tensors with stack() or cat().")
         if needs_gradient(tensor):
             warn_user(f"{operation}: a tensor that requires grad is copied without its history. "
                       "Use stack() to keep it.")
@@ -270,7 +270,7 @@ cdef char *_write(object data, int depth, int ndim, const int64_t *shape, int dt
                         f"expected a sequence of length {shape[depth]})")
     if len(data) != shape[depth]:
         raise ValueError(f"{operation}: expected sequence of length {shape[depth]} at dim {depth} (got "
-                         f"{len(data)}). Ragged sequences make no tensor: pad them to one length.")
+                         f"{len(data)}). Pad the sequences to one length.")
     PyErr_CheckSignals()
     for item in data:
         # Converting an item may run user code, which may change the length of the sequence.
@@ -339,7 +339,7 @@ cdef array_t *_from_numpy(object source, int dtype, str operation) except NULL:
         dtype_code(source.dtype, operation)      # raises
     if source.dtype.kind == "c" and not is_complex(dtype) and dtype != BOOL:
         source = source.real
-    if source.dtype.kind == "b":                 # True is 1 here, even if another byte stands for it there
+    if source.dtype.kind == "b":                 # True is 1 here, even if NumPy has another byte
         source = not_equal(source.view("u1"), 0, out=empty_ndarray(source.shape, "?"))
     if is_short(dtype) and cnp.PyArray_TYPE(source) != numpy_typenum(dtype):
         wide = _from_numpy(source, computed_in(dtype), operation)
@@ -354,7 +354,7 @@ cdef array_t *_from_numpy(object source, int dtype, str operation) except NULL:
         memcpy(array.data, cnp.PyArray_DATA(source), array.size * itemsize(dtype))
         return array
     try:
-        with numpy_errors(all="ignore"):         # no warning for a value that does not fit
+        with numpy_errors(all="ignore"):         # no warning for a value out of range
             copy_into(ndarray_over(array), source, casting="unsafe")
     except BaseException:
         release(array)
@@ -426,7 +426,7 @@ cdef struct capsule_with_version_t:
 
 
 cdef capsule_contents_t *_contents_of(object capsule) except? NULL:
-    """Return the tensor of a capsule; NULL if it is no capsule, used, or of an unknown version."""
+    """Return the tensor of a capsule; NULL for other objects, used capsules, and unknown versions."""
     cdef capsule_with_version_t *versioned
     if PyCapsule_IsValid(capsule, "dltensor_versioned"):
         versioned = <capsule_with_version_t *>PyCapsule_GetPointer(capsule, "dltensor_versioned")
@@ -442,7 +442,7 @@ cdef element_type_t *_type_of(object capsule) except? NULL:
 
 
 def checked_capsule(capsule):
-    """Return the capsule; raise for what NumPy would read beyond its end or through a NULL pointer."""
+    """Return the capsule; raise an error if NumPy would read beyond its end or through a NULL pointer."""
     cdef capsule_contents_t *contents = _contents_of(capsule)
     cdef bint empty = False
     cdef int32_t i
@@ -450,14 +450,16 @@ def checked_capsule(capsule):
         return capsule
     if contents.ndim < 0 or contents.ndim > 0 and contents.shape == NULL:
         raise BufferError(f"from_dlpack: the capsule has no valid shape (got {contents.ndim} dimensions and "
-                          f"{'a NULL pointer' if contents.shape == NULL else 'a pointer'}). Ask its maker to fill it.")
+                          f"{'a NULL pointer' if contents.shape == NULL else 'a pointer'}). Report this to the "
+                          "library that created it.")
     for i in range(min(contents.ndim, MOST_DIMS)):
         if contents.shape[i] < 0:
             raise BufferError(f"from_dlpack: the capsule has a negative size (got {contents.shape[i]} in dimension "
-                              f"{i}). Ask its maker to fill it.")
+                              f"{i}). Report this to the library that created it.")
         empty = empty or contents.shape[i] == 0
     if contents.data == NULL and not empty:
-        raise BufferError("from_dlpack: the capsule has no memory (got a NULL pointer). Ask its maker to fill it.")
+        raise BufferError("from_dlpack: the capsule has no memory (got a NULL pointer). Report this to the library "
+                          "that created it.")
     return capsule
 
 
@@ -468,12 +470,12 @@ def as_integers(capsule):
     Parameters
     ----------
     capsule : capsule
-        Not to be read by other code.
+        The capsule, not to be read by other code.
 
     Returns
     -------
     dtype or None
-        The dtype that they have; None if it is none of those, and nothing has changed.
+        Dtype of the elements; None for other dtypes, which are not changed.
     """
     cdef element_type_t *type = _type_of(capsule)
     cdef int code
@@ -494,7 +496,7 @@ def from_integers(capsule, dtype not None):
     cdef element_type_t *type = _type_of(capsule)
     cdef int code = dtype_code(dtype, "__dlpack__")
     if type == NULL or type.code != INTEGER_TYPE or type.bits != 8 * itemsize(code):
-        raise BufferError(f"__dlpack__: NumPy made no capsule that is known here (got {capsule!r}, expected one of "
+        raise BufferError(f"__dlpack__: NumPy created an unknown capsule (got {capsule!r}, expected one of "
                           "DLPack 1 or before, of integers).")
     type.code = BFLOAT_TYPE if code == BFLOAT16 else COMPLEX_TYPE
     return capsule
@@ -553,7 +555,7 @@ cdef struct fill_t:
 
 
 cdef void _fill_piece(void *context, int64_t begin, int64_t end) noexcept nogil:
-    """Fill begin..end by doubling what is written already."""
+    """Fill begin..end by doubling the written part."""
     cdef fill_t *fill = <fill_t *>context
     cdef char *data = fill.data + begin * fill.size
     cdef int64_t total = (end - begin) * fill.size
@@ -654,9 +656,9 @@ cdef object finish(Tensor result, bint needs_grad, bint meta):
 
 cdef int check_place(object device, object layout, object pin_memory, str operation) except -1:
     if layout is not None and layout is not STRIDED and layout != "strided":
-        raise RuntimeError(f"{operation}: no such layout (got {layout!r}, expected strided). Leave it out.")
+        raise RuntimeError(f"{operation}: unsupported layout (got {layout!r}, expected strided). Omit it.")
     if pin_memory:
-        raise RuntimeError(f"{operation}: memory cannot be pinned without an accelerator. Leave pin_memory out.")
+        raise RuntimeError(f"{operation}: pin_memory is not supported (got True). Omit it.")
     return meta_place(device, operation)
 
 
@@ -671,17 +673,16 @@ def tensor(data, *, dtype=None, device=None, bint requires_grad=False, pin_memor
     Parameters
     ----------
     data : number, nested sequence of numbers, ndarray or Tensor
-        All sequences at one depth have the same length. Of a Tensor only the values are copied, not
-        the history.
+        All sequences at one depth must have the same length. The history of a Tensor is not copied.
     dtype : dtype, optional
-        Default: that of an ndarray, Tensor or NumPy scalar; bool, int64, the default floating or the
-        default complex dtype for Python numbers, whichever holds all of them.
+        Default: that of an ndarray, Tensor or NumPy scalar; for Python numbers the first of bool, int64, the default
+        floating dtype and the default complex dtype that holds all of them.
     device : str, optional
-        Only ``"cpu"``.
+        Must be ``"cpu"``.
     requires_grad : bool, default False
-        Record operations on the result.
+        Whether to record operations on the result.
     pin_memory : bool, default False
-        Only False.
+        Must be False.
 
     Returns
     -------
@@ -691,11 +692,11 @@ def tensor(data, *, dtype=None, device=None, bint requires_grad=False, pin_memor
     Raises
     ------
     ValueError
-        If sequences at one depth differ in length, or an integer does not fit into 64 bits.
+        If sequences at the same depth differ in length, or an integer does not fit into 64 bits.
     RuntimeError
-        If data are no numbers, a value does not fit into `dtype`, or an integer tensor is to require grad.
+        If data are not numbers, a value is out of the range of `dtype`, or an integer tensor is to require grad.
     TypeError
-        If numbers and sequences stand at one depth, or the dtype is not supported.
+        If numbers and sequences are at the same depth, or the dtype is not supported.
 
     Examples
     --------
@@ -708,7 +709,7 @@ def tensor(data, *, dtype=None, device=None, bint requires_grad=False, pin_memor
     cdef bint meta = check_place(device, None, pin_memory, "tensor")
     if isinstance(data, Tensor):
         warn_user("tensor: to copy a tensor, x.detach().clone() is recommended (or "
-                  "x.detach().clone().requires_grad_(True)): it says what happens to the history")
+                  "x.detach().clone().requires_grad_(True)), which is explicit about the history")
     return finish(tensor_from(data, dtype_or(dtype, -1, "tensor"), "tensor"), requires_grad, meta)
 
 
@@ -717,7 +718,7 @@ operators.tensor = tensor
 
 def scalar_tensor(value, *, dtype=None, device=None, layout=None, bint requires_grad=False, pin_memory=False):
     """
-    A 0-dim tensor of a number, in the default floating dtype unless told otherwise.
+    Return a 0-dim tensor of a number, in the default floating dtype unless `dtype` is given.
 
     Parameters
     ----------
@@ -725,7 +726,7 @@ def scalar_tensor(value, *, dtype=None, device=None, layout=None, bint requires_
     dtype : dtype, optional
         Default: the default floating dtype, whatever the type of `value`.
     device, layout, pin_memory : optional
-        Only their defaults.
+        Accepted for compatibility; must have their default values.
     requires_grad : bool, default False
 
     Returns
@@ -745,7 +746,7 @@ def scalar_tensor(value, *, dtype=None, device=None, layout=None, bint requires_
 
 def from_numpy(array):
     """
-    A tensor over the memory of an ndarray: changes of one are seen in the other.
+    Return a tensor that shares the memory of an ndarray.
 
     Parameters
     ----------
@@ -756,19 +757,19 @@ def from_numpy(array):
     Returns
     -------
     Tensor
-        It keeps `array` alive.
+        Keeps `array` alive.
 
     Raises
     ------
     TypeError
-        If it is no ndarray, or of another dtype.
+        If it is not an ndarray, or its dtype is not supported.
     ValueError
-        If its elements cannot be shared.
+        If its memory cannot be shared.
 
     Warns
     -----
     UserWarning
-        If the array is read-only. In-place operations on the result are then refused.
+        If the array is read-only. In-place operations on the result then raise an error.
 
     Examples
     --------
@@ -780,13 +781,13 @@ def from_numpy(array):
     """
     cdef Tensor result = _over(array)
     if not array.flags.writeable:
-        warn_user("from_numpy: the array is read-only, so in-place operations on the tensor will be refused. "
-                  "Copy it with tensor(array) to have one that can be written to.")
+        warn_user("from_numpy: the array is read-only, so in-place operations on the tensor will raise an error. Copy "
+                  "it with tensor(array) to modify it.")
     return result
 
 
 cdef bint _shareable(object array):
-    """Can a tensor share the memory of this ndarray? Not if a byte other than 1 stands for True."""
+    """Return whether a tensor can share the memory of this ndarray; not if True is stored as another byte than 1."""
     if array.dtype.kind == "b" and array.view("u1").max(initial=0) > 1:
         return False
     return (array.dtype.isnative and array.flags.aligned and array.flags.writeable
@@ -800,11 +801,11 @@ def as_tensor(data, dtype=None, device=None):
     Parameters
     ----------
     data : number, nested sequence of numbers, ndarray or Tensor
-        A Tensor is returned itself, or cast as a recorded operation; the memory of a writable ndarray is shared.
+        A Tensor is returned unchanged, or cast by a recorded operation; the memory of a writable ndarray is shared.
     dtype : dtype, optional
-        Default: inferred as `tensor` does.
+        Default: inferred as in `tensor`.
     device : str, optional
-        Only ``"cpu"``.
+        Must be ``"cpu"``.
 
     Returns
     -------
@@ -831,20 +832,20 @@ def as_tensor(data, dtype=None, device=None):
 
 def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
     """
-    Return a tensor of any data: tensors, arrays, DLPack objects, buffers, numbers and sequences.
+    Convert tensors, arrays, DLPack objects, buffers, numbers and sequences to a tensor.
 
     Parameters
     ----------
     obj : object
         Memory of tensors, writable ndarrays, DLPack objects and buffers is shared where possible.
     dtype : dtype, optional
-        Default: inferred. Buffers (``bytes``, ``bytearray``, ``memoryview``) are read as elements of it.
+        Default: inferred. Buffers (``bytes``, ``bytearray``, ``memoryview``) are read as elements of this dtype.
     device : str, optional
-        Only ``"cpu"``.
+        Must be ``"cpu"``.
     copy : bool, optional
-        True: always copy. False: never, and raise if that is impossible. None: only if needed.
+        True: always copy. False: never copy, and raise an error if a copy is needed. None: copy only if needed.
     requires_grad : bool, optional
-        Default: as `obj`. False for a tensor that requires grad detaches the result.
+        Default: that of `obj`. False detaches the result of a tensor that requires grad.
 
     Returns
     -------
@@ -853,7 +854,7 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
     Raises
     ------
     ValueError
-        If `copy` is False and `obj` cannot be shared.
+        If `copy` is False and the memory of `obj` cannot be shared.
 
     Examples
     --------
@@ -869,7 +870,7 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
             result = result.clone()
         if code >= 0 and (<Tensor>result).array.dtype != code:
             if copy is not None and not copy:
-                raise ValueError(f"asarray: another dtype needs a copy (got copy=False, a tensor of {obj.dtype} and "
+                raise ValueError(f"asarray: another dtype requires a copy (got copy=False, a tensor of {obj.dtype} and "
                                  f"dtype={dtype})")
             result = result.to(dtype)
         if requires_grad is None:
@@ -904,7 +905,7 @@ cdef object _dtype_object_of(int code):
 
 
 class _Offer:
-    """Wraps a capsule that was requested already as an object with ``__dlpack__``."""
+    """Wraps a requested capsule as an object with ``__dlpack__``."""
 
     def __init__(self, capsule):
         self.capsule = capsule
@@ -930,7 +931,7 @@ class _Checked:
 
 
 cdef tuple _offered(object given, dict options):
-    """Return an ndarray over what an object exports, and the dtype of its elements if NumPy lacks it."""
+    """Return an ndarray over the exported memory of an object, and the dtype of its elements if NumPy lacks it."""
     try:
         return np.from_dlpack(_Checked(given), **options), None
     except RuntimeError:                 # among others, a dtype that NumPy lacks
@@ -963,29 +964,29 @@ def from_dlpack(ext_tensor, *, device=None, copy=None):
     """
     Return a tensor over the memory of any object with ``__dlpack__``, of any DLPack version.
 
-    Memory that its owner calls read-only is shared, too; in-place operations on the tensor are refused then. So they
-    are where the owner cannot say, as its DLPack is older than version 1.
+    Read-only memory is shared, too; in-place operations on the tensor then raise an error. This also applies to objects
+    with DLPack before version 1, which has no read-only flag.
 
     Parameters
     ----------
     ext_tensor : object with ``__dlpack__`` and ``__dlpack_device__``, or a capsule
-        On the CPU, or willing to copy itself there.
+        An object on the CPU, or one that can copy itself to it.
     device : device or str, optional
-        Only the CPU.
+        Must be the CPU.
     copy : bool, optional
-        True: always copy. False: never. None: only if the owner has to.
+        True: always copy. False: never copy. None: only if needed.
 
     Returns
     -------
     Tensor
-        It shares the memory, and keeps the object alive.
+        Shares the memory, and keeps the object alive.
 
     Raises
     ------
     TypeError
-        If the object does not offer DLPack, or its dtype is not supported.
+        If the object does not support DLPack, or its dtype is not supported.
     ValueError
-        If its elements are not aligned, or cannot be had without the copy that is forbidden.
+        If its elements are not aligned, or a copy is needed and `copy` is False.
     BufferError
         If it is on another device.
 
@@ -999,7 +1000,8 @@ def from_dlpack(ext_tensor, *, device=None, copy=None):
     if type(ext_tensor).__name__ == "PyCapsule":
         ext_tensor = _Offer(ext_tensor)
     elif not hasattr(ext_tensor, "__dlpack__"):
-        raise TypeError(f"from_dlpack: the object does not offer DLPack (got {type(ext_tensor).__name__}, expected an "
+        raise TypeError(f"from_dlpack: the object does not support DLPack (got {type(ext_tensor).__name__}, expected "
+                        "an "
                         "array with __dlpack__). Use asarray() for other data.")
     options = {} if device is None else {"device": "cpu"}
     if copy is not None and not isinstance(ext_tensor, _Offer):
@@ -1014,7 +1016,7 @@ def from_dlpack(ext_tensor, *, device=None, copy=None):
 
 
 cdef Tensor _convert(object value, str operation):
-    """Convert an argument of an operator that is no Tensor."""
+    """Convert an argument of an operator that is not a Tensor."""
     return tensor_from(value, -1, operation)
 
 
@@ -1030,20 +1032,20 @@ def constructed(dtype, tuple arguments not None, dict options not None, str oper
     dtype : dtype
         None: the default floating one.
     arguments : tuple
-        Nothing: no elements. Integers or a Size: sizes. Else one sequence, ndarray or Tensor; a Tensor shares its
-        memory and keeps its dtype if none is asked for.
+        Nothing for an empty tensor; integers or a Size; or a sequence, ndarray or Tensor. A Tensor shares its memory,
+        and keeps its dtype by default.
     options : dict
         At most ``device``.
     """
     cdef int code = dtype_or(dtype, default_float(), operation)
     cdef bint meta = check_place(options.get("device"), None, False, operation)
     if set(options) - {"device"} or (len(arguments) != 1 and not all([hasattr(n, "__index__") for n in arguments])):
-        raise TypeError(f"{operation}: takes sizes, or one argument with the data (got {arguments} and "
+        raise TypeError(f"{operation}: expected sizes, or one argument with the data (got {arguments} and "
                         f"{sorted(options)}). Use tensor(), empty() or zeros() for more.")
     data = arguments[0] if len(arguments) == 1 else arguments
     if isinstance(data, Tensor):
         if dtype is not None and (<Tensor>data).array.dtype != code:
-            raise TypeError(f"{operation}: the tensor has another dtype (got {data.dtype}, expected {dtype}). Convert "
+            raise TypeError(f"{operation}: dtypes must match (got {data.dtype}, expected {dtype}). Convert "
                             "it with to().")
         return data.detach()
     if isinstance(data, Size) or len(arguments) != 1 or (isinstance(data, (int, np.integer))
@@ -1147,8 +1149,8 @@ cdef object _number(Tensor input, str kind):
         code = running_code(&position)
         if (2 <= position < len(code) and <unsigned char>code[position] == _store
                 and <unsigned char>code[position - 2] != _build_slice and library_name() == "cygrad"):
-            raise RuntimeError(f"{kind}: a tensor that requires grad would lose its history as an element of an array. "
-                               "Write into a Tensor, such as numpy.zeros_like(tensor), or write item().")
+            raise RuntimeError(f"{kind}: an element of an array cannot have a history (got a tensor that requires "
+                               "grad). Write to a Tensor, such as numpy.zeros_like(tensor), or write item().")
     if input.array.size != 1 and not is_entry(input):
         raise ValueError(f"{kind}: only one element tensors can be converted to Python scalars (got shape "
                          f"{shape_text(input.array).decode()}). Use tolist() for more.")
@@ -1178,9 +1180,9 @@ def as_complex(Tensor input not None):
 
 def numpy_view(Tensor input not None):
     """
-    Return a NumPy array over the memory of the tensor, which it keeps alive.
+    Return a NumPy array that shares the memory of the tensor.
 
-    It holds the memory, not the tensor, whose memory may be replaced while the array is in use.
+    The array keeps the memory alive, not the tensor, whose memory can be replaced.
     """
     if is_entry(input) and type(input).numpy is not Tensor.numpy:
         return input.numpy()             # raises
@@ -1190,7 +1192,7 @@ def numpy_view(Tensor input not None):
 
 
 def seen_as(Tensor input not None, dtype not None):
-    """Return the same memory with another dtype, without history."""
+    """Return a view with another dtype, without history."""
     cdef array_t *array = input.array
     cdef int code = dtype_code(dtype, "view"), i, last = array.ndim - 1
     cdef int64_t old = itemsize(array.dtype), new = itemsize(code)
@@ -1200,7 +1202,8 @@ def seen_as(Tensor input not None, dtype not None):
         return wrap(array_view(array, code, array.ndim, array.shape, array.strides, 0))
     given = input.stride()
     if last < 0 or given[last] != 1:
-        raise RuntimeError(f"view: the last dimension must be dense to get elements of another size (got {input.dtype} "
+        raise RuntimeError(f"view: the last dimension must be contiguous to view elements of another size (got "
+                           f"{input.dtype} "
                            f"of shape {tuple(input.shape)} and strides {given}, and {dtype}). Call "
                            "contiguous() first.")
     for i in range(last + 1):
@@ -1210,7 +1213,8 @@ def seen_as(Tensor input not None, dtype not None):
                                f"elements of {dtype} (got {input.dtype} of shape {tuple(input.shape)} and strides "
                                f"{given}).")
     if input.storage_offset() * old % new:
-        raise RuntimeError(f"view: the tensor must begin at an element of {dtype} (got {input.dtype} at offset "
+        raise RuntimeError(f"view: the storage offset must be a multiple of the element size of {dtype} (got "
+                           f"{input.dtype} at offset "
                            f"{input.storage_offset()}). Call clone() first.")
     shape[last] = shape[last] * old // new
     # Without memory there are no strides either.
@@ -1218,7 +1222,7 @@ def seen_as(Tensor input not None, dtype not None):
 
 
 def view_as(Tensor input not None, dtype not None):
-    """Return what `Tensor.view` gives for a dtype: a view for its own, else the same bytes as other elements."""
+    """Return the result of `Tensor.view` for a dtype."""
     if is_entry(input):
         return call_override(view_as, (input,), (input, dtype), {})
     return input.view(tuple(input.shape)) if input.dtype is dtype else seen_as(input, dtype)

@@ -35,7 +35,7 @@ cdef object _sizes_of(tuple args, object size, str operation):
             raise TypeError(f"{operation}: missing sizes (got none, expected integers or a tuple of them)")
         return args
     if args:
-        raise TypeError(f"{operation}: sizes given twice (got {args} and size={size!r})")
+        raise TypeError(f"{operation}: sizes must be passed once (got {args} and size={size!r})")
     return size if isinstance(size, (tuple, list)) else tuple(size)
 
 
@@ -45,7 +45,7 @@ cdef object _place(object result, object out, object dtype, bint needs_grad, str
         return finish(<Tensor>result, needs_grad, False)
     _check_out(out, operation)
     if dtype is not None and (<Tensor>out).array.dtype != (<Tensor>result).array.dtype:
-        raise RuntimeError(f"{operation}: out has another dtype (got {out.dtype}, expected {result.dtype})")
+        raise RuntimeError(f"{operation}: out must have the expected dtype (got {out.dtype}, expected {result.dtype})")
     return operators.written(result, out=out)
 
 
@@ -66,9 +66,9 @@ cdef int _out_or(object dtype, object out, int default, str operation) except -1
 # Shared parameter descriptions.
 _PARAMETERS = {
     "*args, size": "int or tuple of int\n    The shape, as several integers or one tuple.",
-    "out": "Tensor, optional\n    Written to instead; of the same shape.",
+    "out": "Tensor, optional\n    Tensor that the result is written to; of the same shape.",
     "dtype": "dtype, optional\n    Default: that of this tensor.",
-    "memory_format": "memory_format, optional\n    Default: as the other one lies in memory, without its gaps.",
+    "memory_format": "memory_format, optional\n    Default: the memory order of the other tensor, without gaps.",
 }
 
 
@@ -128,7 +128,7 @@ def empty(*args, size=None, out=None, dtype=None, layout=None, device=None, bint
     dtype : dtype, optional
         Default: the default floating dtype.
     memory_format : memory_format, optional
-        The order of dimensions in memory; default: row-major.
+        Order of dimensions in memory; default: row-major.
 
     Examples
     --------
@@ -357,7 +357,7 @@ def full_like(input, fill_value, *, dtype=None, layout=None, device=None, bint r
 def new_zeros(Tensor self not None, *args, size=None, dtype=None, layout=None, device=None, bint requires_grad=False,
           pin_memory=False):
     """
-    Return a tensor of zeros with the dtype of this one: a method of Tensor.
+    Return a tensor of zeros with the dtype of this one.
 
     Examples
     --------
@@ -374,7 +374,7 @@ def new_zeros(Tensor self not None, *args, size=None, dtype=None, layout=None, d
 def new_ones(Tensor self not None, *args, size=None, dtype=None, layout=None, device=None, bint requires_grad=False,
           pin_memory=False):
     """
-    Return a tensor of ones with the dtype of this one: a method of Tensor.
+    Return a tensor of ones with the dtype of this one.
 
     Examples
     --------
@@ -391,7 +391,7 @@ def new_ones(Tensor self not None, *args, size=None, dtype=None, layout=None, de
 def new_empty(Tensor self not None, *args, size=None, dtype=None, layout=None, device=None, bint requires_grad=False,
           pin_memory=False):
     """
-    Return an uninitialized tensor with the dtype of this one: a method of Tensor.
+    Return an uninitialized tensor with the dtype of this one.
 
     Examples
     --------
@@ -408,7 +408,7 @@ def new_empty(Tensor self not None, *args, size=None, dtype=None, layout=None, d
 def new_full(Tensor self not None, size, fill_value, *, dtype=None, layout=None, device=None, bint requires_grad=False,
              pin_memory=False):
     """
-    Return a tensor with the dtype of this one, filled with a number: a method of Tensor.
+    Return a tensor with the dtype of this one, filled with a number.
 
     Parameters
     ----------
@@ -429,7 +429,7 @@ def new_full(Tensor self not None, size, fill_value, *, dtype=None, layout=None,
 def new_tensor(Tensor self not None, data, *, dtype=None, layout=None, device=None, bint requires_grad=False,
                pin_memory=False):
     """
-    Return a tensor with a copy of data and the dtype of this one: a method of Tensor.
+    Return a tensor with a copy of data and the dtype of this one.
 
     Parameters
     ----------
@@ -487,18 +487,18 @@ cdef void _count_reals(real_t *out, int64_t n, double start, double step) noexce
 
 
 cdef int64_t _length(object start, object end, object step, int dtype) except -1:
-    """Return how many values arange has, counted as in PyTorch."""
+    """Return the number of values of arange, as in PyTorch."""
     cdef double length, first = start, last = end, by = step
     if not isfinite(first) or not isfinite(last):
         raise RuntimeError(f"arange: start and end must be finite (got {start} and {end})")
     if by == 0:
         raise RuntimeError(f"arange: step must not be zero (got {step})")
     if dtype == INT64 and isfinite(by) and int(step) == 0:
-        raise ValueError(f"arange: as an integer the step is zero (got {step}). Give a floating dtype.")
+        raise ValueError(f"arange: the step is zero as an integer (got {step}). Pass a floating point dtype.")
     if not isfinite(by):
         raise RuntimeError(f"arange: step must be finite (got {step})")
     if (last < first) if by > 0 else (last > first):
-        raise RuntimeError(f"arange: the step leads away from the end (got start {start}, end {end}, step {step}). "
+        raise RuntimeError(f"arange: the step has the wrong sign (got start {start}, end {end}, step {step}). "
                            "Change the sign of the step.")
     if dtype == INT64:                           # exact: doubles cannot represent all large integers
         return max(0, -((int(start) - int(end)) // int(step)))
@@ -518,15 +518,15 @@ def arange(start=None, end=None, step=1, *, out=None, dtype=None, layout=None, d
     start : number, default 0
         First value. With a single argument that is `end`.
     end : number
-        Not included.
+        End of the range, excluded.
     step : number, default 1
-        Not zero.
+        Step, not zero.
     out : Tensor, optional
-        Written to instead; of the same shape.
+        Tensor that the result is written to; of the same shape.
     dtype : dtype, optional
         Default: int64 if all numbers are integers, else the default floating dtype.
     layout, device, pin_memory : optional
-        Only their defaults.
+        Accepted for compatibility; must have their default values.
     requires_grad : bool, default False
 
     Returns
@@ -537,7 +537,7 @@ def arange(start=None, end=None, step=1, *, out=None, dtype=None, layout=None, d
     Raises
     ------
     RuntimeError
-        If step is zero or leads away from the end, or a number is not finite.
+        If the step is zero or has the wrong sign, or a number is not finite.
 
     Examples
     --------
@@ -560,7 +560,7 @@ def arange(start=None, end=None, step=1, *, out=None, dtype=None, layout=None, d
     start, end, step = [plain_number(x, "arange") for x in (start, end, step)]
     for number in (start, end, step):
         if isinstance(number, complex):
-            raise RuntimeError(f"arange: complex numbers have no order (got {number})")
+            raise RuntimeError(f"arange: complex numbers are not supported (got {number})")
     if dtype is None and out is not None:
         dtype = out.dtype
     code = dtype_or(dtype, default_float() if any([isinstance(x, float) for x in (start, end, step)]) else INT64,
@@ -709,7 +709,7 @@ cdef object _space(object start, object end, object steps, double base, bint log
     if code == BOOL:
         raise NotImplementedError(f"{operation}: not implemented for bool (expected a numeric dtype)")
     if both_complex and not is_complex(code):
-        raise RuntimeError(f"{operation}: complex ends need a complex dtype (got {dtype_name(code).decode()})")
+        raise RuntimeError(f"{operation}: complex ends require a complex dtype (got {dtype_name(code).decode()})")
     result = empty_tensor((n,), INT64 if code == UINT64 else computed_in(code), False, operation)
     if is_complex(code):
         _fill_complex(result, start, end, base, logarithmic)
@@ -723,20 +723,20 @@ cdef object _space(object start, object end, object steps, double base, bint log
 def linspace(start, end, steps, *, out=None, dtype=None, layout=None, device=None, bint requires_grad=False,
              pin_memory=False):
     """
-    Return evenly spaced values, both ends included.
+    Return evenly spaced values from start to end, inclusive.
 
     Parameters
     ----------
     start, end : number
         First and last value.
     steps : int
-        How many values.
+        Number of values.
     out : Tensor, optional
-        Written to instead; of the same shape.
+        Tensor that the result is written to; of the same shape.
     dtype : dtype, optional
         Default: the default floating dtype, or the default complex one for complex ends.
     layout, device, pin_memory : optional
-        Only their defaults.
+        Accepted for compatibility; must have their default values.
     requires_grad : bool, default False
 
     Returns
@@ -768,14 +768,14 @@ def logspace(start, end, steps, base=10.0, *, out=None, dtype=None, layout=None,
     start, end : number
         First and last exponent.
     steps : int
-        How many values.
+        Number of values.
     base : float, default 10
     out : Tensor, optional
-        Written to instead; of the same shape.
+        Tensor that the result is written to; of the same shape.
     dtype : dtype, optional
         Default: the default floating dtype, or the default complex one for complex exponents.
     layout, device, pin_memory : optional
-        Only their defaults.
+        Accepted for compatibility; must have their default values.
     requires_grad : bool, default False
 
     Returns
@@ -843,7 +843,7 @@ cdef class RandomStream:
     Parameters
     ----------
     seed : int
-        Of 64 bits, of which the lower half matters.
+        A seed of 64 bits, of which the lower half is used.
     """
     cdef mt19937_t mt
 
@@ -924,9 +924,9 @@ cdef class RandomStream:
 @cython.binding(False)      # methods check the type of self
 cdef class PCG64Stream:
     """
-    The numbers that `numpy.random.Generator` makes from a PCG64, made faster, in the memory of the same bit generator.
+    Fast generation of the numbers of `numpy.random.Generator` with a PCG64, in the memory of the same bit generator.
 
-    Its owner sees to it that one thread draws at a time. `is_known` tells whether that memory is laid out as expected.
+    The caller ensures that one thread draws at a time. `is_known` tells whether the memory layout is as expected.
     """
     cdef pcg64_t *source
     cdef object bit_generator
@@ -956,15 +956,16 @@ cdef class PCG64Stream:
         PyBuffer_Release(&view)
 
     def random(self, out):
-        """Evenly distributed float32 in [0, 1)."""
+        """Fill with uniform float32 in [0, 1)."""
         self._fill(out, 0)
 
     def standard_normal(self, out):
-        """Normally distributed float32."""
+        """Fill with normal float32."""
         self._fill(out, 1)
 
     def permutation(self, out):
-        """The integers below the size of `out`, an int64 array of less than 2**32 elements, in random order."""
+        """Fill with a random permutation of the integers below the size of `out`, an int64 array of less than 2**32 "
+          "elements."""
         self._fill(out, 2)
 
 

@@ -100,10 +100,10 @@ cdef class FunctionNode(Node):
 
     def save_for_backward(self, *tensors):
         """
-        Save tensors for backward, which finds them as ``ctx.saved_tensors``.
+        Save tensors for backward, as ``ctx.saved_tensors``.
 
-        Inputs and outputs should be kept like this, not as attributes: it makes no reference cycle, detects in-place
-        changes, and obeys saved-tensor hooks. To be called once, in forward or setup_context.
+        Save inputs and outputs like this, not as attributes, to avoid reference cycles, detect in-place modifications,
+        and apply saved-tensor hooks. Call it once, in forward or setup_context.
 
         Parameters
         ----------
@@ -122,7 +122,7 @@ cdef class FunctionNode(Node):
         for position, tensor in enumerate(tensors):
             if tensor is not None and not isinstance(tensor, Tensor):
                 raise TypeError(f"save_for_forward: can only save Tensors and None (got {type(tensor).__name__} at "
-                                f"position {position}). Put other things into attributes of ctx.")
+                                f"position {position}). Store other values in attributes of ctx.")
         self.saved_for_forward = tensors
 
     def mark_dirty(self, *tensors):
@@ -145,13 +145,13 @@ cdef class FunctionNode(Node):
         """
         for tensor in tensors:
             if not isinstance(tensor, Tensor):
-                raise RuntimeError(f"mark_non_differentiable: expected Tensors (got {type(tensor).__name__}). Outputs "
-                                   "that are no Tensors carry no gradient anyway.")
+                raise RuntimeError(f"mark_non_differentiable: expected Tensors (got {type(tensor).__name__}). Other "
+                                   "outputs never have a gradient.")
         self.constants = tensors
 
     def set_materialize_grads(self, value):
         """
-        Set whether backward gets zeros (the default) or None for outputs without a gradient.
+        Set whether backward receives zeros (the default) or None for outputs without a gradient.
 
         Parameters
         ----------
@@ -161,7 +161,7 @@ cdef class FunctionNode(Node):
 
     @property
     def materialize_grads(self):
-        """Whether backward gets zeros for outputs without a gradient."""
+        """Whether backward receives zeros for outputs without a gradient."""
         return bool(self.materialize)
 
     @materialize_grads.setter
@@ -256,11 +256,12 @@ cdef class FunctionNode(Node):
         """Replace the saved object at `position` by what the pack hook returns."""
         cdef array_t *array
         if self.packed is not None and self.packed[position] is not None:
-            raise RuntimeError(f"register_hooks: hooks are registered already (got a second pair for what "
+            raise RuntimeError(f"register_hooks: hooks are already registered (got a second pair for a value saved by "
                                f"{self.name()} "
                                "saved, expected one).")
         if self.c.released:
-            raise RuntimeError(f"register_hooks: {self.name()} has released what it saved. Register the hooks before "
+            raise RuntimeError(f"register_hooks: {self.name()} has released its saved tensors. Register the hooks "
+                               "before "
                                "backward, or call backward with retain_graph=True.")
         array = _borrow_saved(self, position)
         if array == NULL:
@@ -343,7 +344,7 @@ cdef int _forget_saved(FunctionNode node) noexcept:
 # ------------------------------------------------------------------------------------------------------------ backward
 
 cdef object _backward_of(cls):
-    """The function that the user has written: `backward`, or `vjp` by its other name."""
+    """Return the user-defined function: `backward`, or its other name `vjp`."""
     backward, vjp, default = cls.backward, cls.vjp, provided["function_backward"]
     if vjp is default:
         return backward
@@ -354,7 +355,7 @@ cdef object _backward_of(cls):
 
 
 cdef bint _is_at(Tensor tensor, const node_t *c, int edge):
-    """Does the edge still belong to the tensor? Not after detach_(), for example."""
+    """Return whether the edge still belongs to the tensor; False after detach_(), for example."""
     cdef const node_t *target = c.edges[edge].node
     if target == NULL:
         return not requires_grad(tensor)
@@ -408,7 +409,7 @@ cdef Tensor _zeros(array_t *meta):
 
 
 cdef list _checked(FunctionNode self, object results):
-    """Check what backward returned; -> a gradient or None per edge, with the shape and dtype of its argument."""
+    """Check the result of backward; return a gradient or None per edge, with the shape and dtype of its argument."""
     cdef node_t *c = self.c
     cdef list gradients = [None] * c.n_edges
     cdef Py_ssize_t i, given, expected = self.n_arguments
@@ -426,7 +427,7 @@ cdef list _checked(FunctionNode self, object results):
         edge = self.edges_of[i]
         if edge < 0:
             raise RuntimeError(f"{self.name()}: backward returned a gradient different from None for an argument that "
-                               f"is no Tensor (got {type(result).__name__} at position {i}, expected None).")
+                               f"is not a Tensor (got {type(result).__name__} at position {i}, expected None).")
         if not isinstance(result, Tensor):
             raise RuntimeError(f"{self.name()}: backward must return Tensors and None (got {type(result).__name__} at "
                                f"position {i}, expected Tensor or None).")
@@ -452,7 +453,7 @@ cdef object _fitted(FunctionNode self, Py_ssize_t position, const array_t *meta,
     if not is_floating(array.dtype) and is_complex(array.dtype) != is_complex(meta.dtype):
         raise RuntimeError(f"{self.name()}: backward returned a gradient of the wrong dtype (got "
                            f"{dtype_name(array.dtype).decode()} at position {position}, expected "
-                           f"{dtype_name(meta.dtype).decode()}). A real input has a real gradient: take the real part.")
+                           f"{dtype_name(meta.dtype).decode()}). Return the real part for a real input.")
     return fit_recorded(meta, gradient)
 
 
@@ -512,8 +513,8 @@ cdef int _check_memory(FunctionNode node, Tensor output, Tensor tangent, Tensor 
     elif (output.base is not None and output.base is (argument if argument.base is None else argument.base)
             and (tangent.base is None or tangent.base is not (given if given.base is None else given.base))):
         raise RuntimeError(f"{node.name()}: its forward returns a view of an input, so jvp must return a view of the "
-                           "tangent of that input (got one with memory of its own). Return tangent.view_as(tangent), "
-                           "or the view that forward makes.")
+                           "tangent of that input (got one with separate memory). Return tangent.view_as(tangent), "
+                           "or the view that forward returns.")
     return 0
 
 
@@ -530,7 +531,7 @@ cdef list _given(FunctionNode node, tuple arguments, list tangents):
 
 
 cdef list _checked_tangents(FunctionNode node, object pushed, tuple results):
-    """Check what jvp returned; -> a tangent or None per output, with its layout."""
+    """Check the result of jvp; return a tangent or None per output, with its layout."""
     cdef tuple found = pushed if isinstance(pushed, tuple) else (pushed,)
     cdef list checked = []
     if len(found) != len(results):
@@ -547,7 +548,7 @@ cdef list _checked_tangents(FunctionNode node, object pushed, tuple results):
             raise RuntimeError(f"{node.name()}: jvp returned a tangent for output {number}, which has no derivative "
                                f"(got a {describe(<Tensor>tangent)} for a {type(output).__name__}). Return None.")
         if tangent.dtype != output.dtype or tangent.shape != output.shape:
-            raise RuntimeError(f"{node.name()}: jvp must return a tangent that looks like the output (got a "
+            raise RuntimeError(f"{node.name()}: jvp must return tangents of the shape and dtype of the output (got a "
                                f"{describe(<Tensor>tangent)} for output {number}, expected a "
                                f"{describe(<Tensor>output)}).")
         with paused():
@@ -571,11 +572,11 @@ def apply(cls, arguments):
     cls : type
         A subclass of `Function`.
     arguments : tuple
-        What forward is called with, after ``ctx``.
+        Arguments of forward, after ``ctx``.
 
     Returns
     -------
-    Tensor, or what forward returns
+    Tensor, or the result of forward
     """
     cdef thread_state_t *state = thread_state()
     cdef int disabled = state.grad_disabled, dual_level = state.dual_level
@@ -726,8 +727,8 @@ cdef int _check_dirty(FunctionNode node, tuple arguments, list outputs) except -
                                f"returned as output (got a {describe(tensor)}). The inputs that are modified in place "
                                "must all be outputs of the Function.")
         if not _holds(arguments, tensor):
-            warn_user(f"{node.name()}: only input Tensors should be given to ctx.mark_dirty(). If a Tensor is no "
-                      "input, there is no need to pass it.")
+            warn_user(f"{node.name()}: only input Tensors should be given to ctx.mark_dirty(). Do not pass other "
+                      "Tensors.")
     return 0
 
 
@@ -747,7 +748,7 @@ cdef Tensor _changed_input(FunctionNode node, Tensor tensor, tuple arguments, Py
             break
     if tensor.base is not None and tensor.view_kind == DIFFERENTIABLE_VIEW:
         if n > 1:
-            raise RuntimeError(f"{name}: a Function that modifies a view in place can return that one Tensor only (got "
+            raise RuntimeError(f"{name}: a Function that modifies a view in place must return only that Tensor (got "
                                f"{n} outputs). Apply it to a clone(), or split the Function.")
         if edge != 0:
             raise RuntimeError(f"{name}: a view that the Function modifies in place must be its first Tensor argument "
@@ -759,7 +760,7 @@ cdef Tensor _changed_input(FunctionNode node, Tensor tensor, tuple arguments, Py
 
 
 cdef Tensor _returned_input(FunctionNode node, Tensor tensor, Py_ssize_t output_nr, bint flows):
-    """Handle an input that is returned as is: the output is a view of it."""
+    """Handle an input that is returned unchanged: the output is a view of it."""
     cdef array_t *own = tensor.array
     cdef Tensor view = wrap_view(array_view(own, own.dtype, own.ndim, own.shape, own.strides, 0), tensor)
     if view.base is not None:
@@ -809,7 +810,7 @@ cdef int _save(FunctionNode node, tuple arguments, list outputs) except -1:
     for i in range(n):
         if node.to_save[i] is not None and not isinstance(node.to_save[i], Tensor):
             raise TypeError(f"save_for_backward: can only save Tensors and None (got "
-                            f"{type(node.to_save[i]).__name__} at position {i}). Put other things into attributes of "
+                            f"{type(node.to_save[i]).__name__} at position {i}). Store other values in attributes of "
                             "ctx.")
     c.saved = <kept_t *>allocate(nbytes)
     if c.saved == NULL:
@@ -832,7 +833,7 @@ cdef int _save_one(FunctionNode node, Py_ssize_t position, Tensor tensor, tuple 
     cdef SavedHooks hooks
     if tensor.array.version == NULL:
         raise RuntimeError(f"{node.name()}: an inference tensor cannot be saved for backward (got one at position "
-                           f"{position}). Make a normal one with clone().")
+                           f"{position}). Create a normal one with clone().")
     if tensor.node is node:
         origin = OUTPUT + tensor.output_nr
     elif is_inplace_view(tensor, c):

@@ -1,5 +1,5 @@
 """
-From a Python call to a recorded operation; Python's operators and indexing; forward mode.
+Calls of operators: binding of arguments, execution, recording; indexing; forward mode.
 
-Knows operators, graph and engine. Never knows kernels but by the operators that call them. Read ``dispatch.pyx`` first.
+Knows operators, graph and engine. Knows kernels only through operators. Read ``dispatch.pyx`` first.
 """

@@ -59,7 +59,7 @@ cdef object call_with_sizes(Operator operator, vectorcall_t otherwise, PyObject 
 
 # ---------------------------------------------------------------------------------------------------------------- parts
 
-# Fast paths of `split`, `chunk` and `T` for plain tensors, where Python took longer than the views.
+# Fast paths of `split`, `chunk` and `T` for plain tensors.
 
 cdef Operator _split, _transpose_all
 
@@ -70,8 +70,7 @@ def equal_parts(input, number, dim, bint parts):
 
     Returns
     -------
-    tuple of Tensor or None
-        None: something is unusual, or wrong.
+    tuple of Tensor or None None for arguments that the fast path does not support.
     """
     global _split
     cdef frame_t frame
@@ -158,7 +157,7 @@ cdef inline object _run(Operator operator, PyObject **arguments, PyObject *out):
 
 
 cdef object _call(PyObject *function, PyObject **given, size_t count, PyObject *names):
-    """Call any operator in any form."""
+    """Call an operator with any arguments."""
     cdef Operator called = <Operator>function
     cdef operator_t *op = called.descriptor
     cdef PyObject *arguments[MAX_ARGUMENTS]
@@ -272,7 +271,7 @@ cdef object _missing(Operator operator, PyObject **given, Py_ssize_t n, PyObject
 
 
 cdef object _misfit(Operator operator, PyObject **given, Py_ssize_t n, PyObject *names, str message):
-    """Call the function of the overload "*"; raise TypeError without one, or if that takes the arguments neither."""
+    """Call the function of the overload "*"; raise TypeError if there is none, or it does not accept the arguments."""
     if operator.overloads is not None and "*" in operator.overloads and operator.call_kind != CALL_INPLACE:
         module, _, function = operator.overloads["*"].rpartition(".")
         result = getattr(import_module(module), function)(*[<object>given[i] for i in range(n)],
@@ -443,12 +442,12 @@ cdef extern from "Python.h":
 @cython.binding(False)      # methods check the type of self
 cdef class StaticFunction:
     """
-    A function without ``__get__``: a class attribute that stays a function, like a built-in function.
+    Function without ``__get__``, which does not bind as a method, like a built-in function.
 
     Parameters
     ----------
     function : function
-        What it calls; all its attributes are found here, too.
+        The wrapped function, whose attributes are available here, too.
     """
     cdef readonly object __wrapped__
     cdef readonly str __doc__

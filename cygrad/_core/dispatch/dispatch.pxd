@@ -1,4 +1,4 @@
-"""From a Python call to a recorded operation: boxing, promotion, the kernel, the node."""
+"""Calls of operators: boxing, promotion, the kernel, the node."""
 
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint32_t

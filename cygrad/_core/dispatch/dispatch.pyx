@@ -1,5 +1,5 @@
 """
-From a Python call to a recorded operation: boxing, promotion, the kernel, the node.
+Calls of operators: boxing, promotion, the kernel, the node.
 
 `call` is the general path. `unary` and `binary` do the same for element-wise operators, with a fast path for the most
 frequent case of eager code: small contiguous tensors of one dtype and shape.
@@ -92,10 +92,9 @@ def standard(result, *arguments):
     Parameters
     ----------
     result : object
-        A Tensor, or several; all else is given back as it is.
+        A Tensor, or several; other values are returned unchanged.
     *arguments : object
-        Of the function. A Tensor among them that is its result stays what it is, and the result is another one for the
-        same memory.
+        Of the function. An argument that is returned is not marked; the result is a new Tensor of the same memory.
 
     Returns
     -------
@@ -522,10 +521,11 @@ cdef Tensor _change(Operator operator, PyObject **arguments, Tensor tensor):
             return override(operator, arguments, None, True)
         if any_meta and any_is_meta(frame.n, frame.values):
             if not is_meta(own):
-                raise NotImplementedError(f"{name}: an argument of device 'meta' has no elements to change others by.")
+                raise NotImplementedError(f"{name}: an argument of device 'meta' has no elements (got one). Allocate "
+                                          "it on the CPU first.")
             return tensor
         if tensor.base is not None and tensor.view_kind > DIFFERENTIABLE_VIEW:
-            check_inplace(tensor, name, False)       # before reading its history, which it may have lost
+            check_inplace(tensor, name, False)       # before reading its history, which can change
         if grad_enabled() and is_differentiable(own.dtype):
             needed = needed_by(op, &frame)
         check_inplace(tensor, name, needed != 0)
@@ -555,7 +555,7 @@ cdef Tensor _change(Operator operator, PyObject **arguments, Tensor tensor):
         else:
             run_kernel(op, op.kernel, &frame, results, size)
             if not same_shape(results[0].of.array, own):
-                raise RuntimeError(f"{name}: the result does not fit (got shape "
+                raise RuntimeError(f"{name}: the result does not match (got shape "
                                    f"{shape_text(results[0].of.array).decode()}, expected {shape_text(own).decode()}).")
             check(copy_into(own, results[0].of.array))
             clear(&results[0])
@@ -769,11 +769,12 @@ cdef Operator _power = None              # operator for exponents that are Tenso
 
 
 def check_power(input, exponent):
-    """Refuse integers to a negative integer power: their dtype has no fractions."""
+    """Raise an error for integers to a negative integer power."""
     if (isinstance(input, Tensor) and isinstance(exponent, int) and exponent < 0
             and category((<Tensor>input).array.dtype) < category(FLOAT32)):
-        raise RuntimeError(f"pow: integers have no negative integer powers (got a {describe(<Tensor>input)} and the "
-                           f"exponent {exponent}). Convert to a floating dtype first.")
+        raise RuntimeError(f"pow: integers to negative integer powers are not supported (got a "
+                           f"{describe(<Tensor>input)} and the "
+                           f"exponent {exponent}). Convert to a floating point dtype first.")
 
 
 cdef Operator _slot_operator(int slot, object a, object b):
@@ -846,7 +847,8 @@ cdef object _inplace_slot(int slot, object a, object b):
 
 cdef object _unary_slot(int slot, object a):
     if slot == SLOT_INVERT and category((<Tensor>a).array.dtype) >= category(FLOAT32):
-        raise TypeError(f"~: only integers and masks can be inverted (got a {describe(<Tensor>a)}). Convert with to() "
+        raise TypeError(f"~: only integer and bool tensors can be inverted (got a {describe(<Tensor>a)}). Convert "
+                        "with to() "
                         "first.")
     return unary(<Operator>_slots[slot], a, None)
 
@@ -863,7 +865,7 @@ def connect():
         operator = table[name]
         # The slots pass exactly two operands.
         if (<Operator>operator).descriptor.n_arguments > 2:
-            raise RuntimeError(f"{name}: has more arguments than the number protocol passes")
+            raise RuntimeError(f"{name}: has more arguments than the number protocol supports")
         _slot_operators.append(operator)
         _slots[slot] = <PyObject *>operator
     _power = table["pow_tensor"]

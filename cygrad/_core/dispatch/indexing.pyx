@@ -141,7 +141,7 @@ cdef Py_ssize_t _slice_bounds(object key, int64_t size, Py_ssize_t *start, Py_ss
 
 
 cdef bint _is_basic(object item) noexcept:
-    """Can it be read without user code, which might change the shape of the tensor meanwhile?"""
+    """Return whether the entry can be read without user code, which could change the shape of the tensor."""
     if PySlice_Check(item):
         return _is_bound(item.start) and _is_bound(item.stop) and _is_bound(item.step)
     return PyLong_CheckExact(item) or item is None or item is Ellipsis
@@ -214,7 +214,7 @@ cdef Tensor _as_int64(Tensor index):
 
 
 cdef Tensor _fitting_mask(Tensor mask, Tensor self, int dim):
-    """Return the mask if it fits; a mask without elements selects nothing along dimensions of any size, as in NumPy."""
+    """Return the mask if its shape matches; an empty mask matches dimensions of any size, as in NumPy."""
     cdef int i
     cdef bint empty = False
     for i in range(mask.array.ndim):
@@ -240,7 +240,7 @@ cdef inline int64_t _new_stride(Tensor self, int dim) noexcept:
 
 
 cdef int _consumed_by(object item) except -1:
-    """Return how many dimensions of the tensor an entry of the key consumes."""
+    """Return the number of dimensions of the tensor that an entry of the key indexes."""
     if item is None or item is Ellipsis:
         return 0
     if isinstance(item, Tensor) and (<Tensor>item).array.dtype == BOOL:
@@ -340,7 +340,8 @@ cdef Tensor _basic_view(Tensor self, tuple key, list indices):
 
 
 cdef bint _stands_for_tuple(object key):
-    """Is it a list that is read as a tuple: a short one of more than numbers? NumPy had this rule once."""
+    """Return whether it is a list that is read as a tuple: a short one with other entries than numbers, as in former "
+      "NumPy versions."""
     if not PyList_Check(key) or len(key) >= 32:
         return False
     for item in <list>key:
@@ -353,8 +354,8 @@ cdef tuple _as_entries(object key):
     """Return the key as a tuple of plain entries."""
     cdef bint plain = True
     if _stands_for_tuple(key):
-        warn_user("index: a list that holds sequences, slices, None, ... or Tensors is read as a "
-                  "tuple; this will change, and it will be read as one Tensor. Write x[tuple(key)], or "
+        warn_user("index: a list with sequences, slices, None, ... or Tensors is read as a tuple; in a later version "
+                  "it will be read as a Tensor. Write x[tuple(key)], or "
                   "x[cygrad.tensor(key)].")
         key = tuple(key)
     if not PyTuple_Check(key):
@@ -365,7 +366,7 @@ cdef tuple _as_entries(object key):
 
 
 cdef inline bint _is_backward(object item) except -1:
-    """Does the slice have a negative step?"""
+    """Return whether the slice has a negative step."""
     if not PySlice_Check(item) or (<PySliceObject *>item).step == <PyObject *>None:
         return False
     return item.step < 0
@@ -393,16 +394,16 @@ cdef tuple _forward(Tensor self, tuple entries, list dims):
             item = slice(size - 1 - start, size - 1 - stop, -step)
             dims.append(dim)
         elif _is_backward(item):
-            item = slice(None)               # too many entries: reported later
+            item = slice(None)               # too many entries: raises an error later
         dim += _consumed_by(item)
         found.append(item)
     return tuple(found)
 
 
 cdef inline bint _is_recorded(Tensor self) except -1:
-    """Return whether its views are made by operators: recorded, or seen by modes."""
+    """Return whether its views are created by operators, to be recorded or handled by modes."""
     cdef thread_state_t *state = thread_state()
-    # A view of a base that was modified in place learns only now that it requires grad.
+    # A view of a base that was modified in place can require grad from now on.
     return state.modes & EXCEPT_AUTOCAST or (not state.grad_disabled and takes_part(self))
 
 
@@ -424,7 +425,7 @@ cdef inline tuple _as_tuple(object key):
 
 
 cdef bint _any_entry(object key) except -1:
-    """Does the key contain a tensor on the meta device?"""
+    """Return whether the key contains a tensor on the meta device."""
     for item in _as_tuple(key):
         if is_entry(item):
             return True
@@ -506,10 +507,10 @@ cdef int setitem(Tensor self, object key, object value) except -1:
         # Drop leading dimensions of size 1: an assignment may have more of them than the target.
         source = source.reshape(tuple(source.shape)[i:])
     if indices:
-        # An assignment casts like copy_, except that it refuses to drop imaginary parts.
+        # An assignment casts like copy_, but raises an error for complex values in real tensors.
         if is_complex(source.array.dtype) and not is_complex(self.array.dtype) and self.array.dtype != BOOL \
                 and not (source.array.size == 1 and source.item().imag == 0):
-            raise RuntimeError(f"setitem: complex values cannot be written through masks and index tensors into a "
+            raise RuntimeError(f"setitem: complex values cannot be written at masks and index tensors of a "
                                f"{describe(self)}. Use their real part.")
         if source.array.dtype != self.array.dtype:
             source = source.to(self.dtype)
@@ -521,7 +522,7 @@ cdef int setitem(Tensor self, object key, object value) except -1:
 
 def index_put_(Tensor input not None, indices, values, accumulate=False):
     """
-    Write values in place at the positions that index tensors select.
+    Write values in place at the positions of index tensors.
 
     Parameters
     ----------
@@ -553,12 +554,12 @@ def index_put_(Tensor input not None, indices, values, accumulate=False):
     tensor([3., 0., 3.])
     """
     if not len(indices):
-        raise RuntimeError("index_put_: expected at least one index (got none). Give a mask, or use copy_().")
+        raise RuntimeError("index_put_: expected at least one index (got none). Pass a mask, or use copy_().")
     if not isinstance(values, Tensor):
         raise TypeError(f"index_put_: argument 'values' must be a Tensor (got {type(values).__name__}).")
     if (<Tensor>values).array.dtype != input.array.dtype:
-        raise RuntimeError(f"index_put_: the dtypes differ (got {input.dtype} to write to and {values.dtype}). Convert "
-                           "the values with to().")
+        raise RuntimeError(f"index_put_: dtypes must match (got {values.dtype}, expected {input.dtype}). Convert the "
+                           "values with to().")
     return _put(input, [None if entry is None else _plain_index(entry) for entry in indices], values, bool(accumulate))
 
 
@@ -574,7 +575,7 @@ cdef object _plain_index(object entry):
 
 def index_put(input, indices, values, accumulate=False):
     """
-    Return a copy with values written at the positions that index tensors select.
+    Return a copy with values written at the positions of index tensors.
 
     Parameters
     ----------
@@ -582,7 +583,7 @@ def index_put(input, indices, values, accumulate=False):
     indices : sequence of Tensor or None
     values : Tensor
     accumulate : bool, default False
-        All as for `index_put_`.
+        As in `index_put_`.
 
     Returns
     -------
@@ -646,7 +647,7 @@ def copy_(Tensor input not None, src, non_blocking=False):
     src : Tensor, ndarray or number
         Its shape must broadcast to that of the tensor.
     non_blocking : bool, default False
-        Has no effect on a CPU.
+        Accepted and ignored.
 
     Returns
     -------
@@ -728,10 +729,10 @@ cdef Tensor _fill(given, value, str operation):
     if isinstance(value, Tensor) or not box_number(value, &number):
         value = as_tensor(value, "fill_")
         if value.ndim:
-            raise RuntimeError(f"fill_: the value must have no dimensions (got shape {tuple(value.shape)}). Use copy_.")
+            raise RuntimeError(f"fill_: the value must be 0-dim (got shape {tuple(value.shape)}). Use copy_.")
         return copy_(input, value)
     if isinstance(value, complex) and not is_complex(array.dtype) and array.dtype != BOOL:
-        raise RuntimeError(f"fill_: a complex value does not fit (got {value}, expected one for "
+        raise RuntimeError(f"fill_: a complex value cannot be cast to a real dtype (got {value}, expected one for "
                            f"{dtype_name(array.dtype).decode()}).")
     if is_meta(array):
         return call_override(fill_, (input,), (input, value), {}) if is_entry(input) else input
@@ -753,7 +754,7 @@ cdef Tensor _fill(given, value, str operation):
 
 
 cdef array_t *_without_repetitions(array_t *array) except NULL:
-    """Return the array, retained; for an expanded one a view that has each element once."""
+    """Return the array, retained; for an expanded one a view without repeated elements."""
     cdef int64_t[MAX_DIMS] shape
     cdef int d
     cdef bint repeats = False
@@ -769,7 +770,7 @@ cdef array_t *_without_repetitions(array_t *array) except NULL:
 
 
 cdef Tensor _each_element_once(Tensor input):
-    """Record the same as an operation on tensors."""
+    """Record the assignment as an operation on tensors."""
     cdef int d
     for d in range(input.array.ndim):
         if input.array.strides[d] == 0 and input.array.shape[d] > 1:
@@ -799,14 +800,14 @@ def set_(Tensor input not None, source=None, storage_offset=0, size=None, stride
     """
     Make this tensor use the memory of another one, with its shape and strides.
 
-    Nothing is copied; saved tensors of this tensor count as modified in place.
+    Nothing is copied; the tensor is treated as modified in place.
 
     Parameters
     ----------
     source : Tensor, optional
         Of the same dtype. Default: an empty tensor.
     storage_offset : int, default 0
-        With `size`: where in the memory of `source` the first element lies.
+        Offset of the first element in the memory of `source`; only with `size`.
     size, stride : sequence of int, optional
         Shape and strides in the memory of `source`. Default: those of `source`; without `stride`, row-major.
 
@@ -818,7 +819,7 @@ def set_(Tensor input not None, source=None, storage_offset=0, size=None, stride
     Raises
     ------
     RuntimeError
-        If the dtypes differ, or a gradient would have to flow: ``set_`` has no derivative.
+        If the dtypes differ, or a tensor requires grad: ``set_`` is not differentiable.
 
     Examples
     --------
@@ -829,7 +830,8 @@ def set_(Tensor input not None, source=None, storage_offset=0, size=None, stride
     """
     # A storage (of cygrad.compatibility) wraps a one-dimensional tensor.
     if source is not None and not isinstance(source, Tensor) and not hasattr(source, "_elements"):
-        raise TypeError(f"set_: the source must be a Tensor or a storage (got {type(source).__name__}). Make it a "
+        raise TypeError(f"set_: the source must be a Tensor or a storage (got {type(source).__name__}). Convert it to "
+                        "a "
                         "Tensor with cygrad.asarray().")
     cdef Tensor given = (tensor_from([], input.array.dtype, "set_") if source is None
                          else source if isinstance(source, Tensor) else source._seen_as(input.dtype))

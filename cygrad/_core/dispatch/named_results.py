@@ -10,7 +10,7 @@ __all__ = ["named_result"]
 
 @functools.cache
 def named_result(name, *fields):
-    """Return the class for the results of a function; it pickles without being in a module."""
+    """Return the class for the results of a function; it can be pickled without being in a module."""
     found = namedtuple(name, fields, module=__name__)
     found.__reduce__ = lambda self: (_rebuild, (name, fields, tuple(self)))
     found.__repr__ = functools.partialmethod(_told, found.__repr__)
@@ -18,7 +18,7 @@ def named_result(name, *fields):
 
 
 def _told(self, plain):
-    """Format like a named tuple; inside the stand-in, with PyTorch's name."""
+    """Format like a named tuple; under the name torch, with PyTorch's name."""
     library = library_name()
     if library == "cygrad":
         return plain(self)

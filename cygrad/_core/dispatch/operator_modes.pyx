@@ -1,4 +1,4 @@
-"""Modes that Python code sets: profilers, modes written in Python, and precomputed results."""
+"""Modes set by Python code: profilers, modes written in Python, and precomputed results."""
 
 cimport cython
 from cpython.object cimport PyObject
@@ -26,7 +26,7 @@ cdef inline object _proceed(Operator operator, PyObject **arguments, object out,
 
 @cython.binding(False)
 cdef class ProfilerMode(Mode):
-    """Reports calls and nodes to a recorder, but no nested calls."""
+    """Reports calls and nodes, except nested calls, to a recorder."""
 
     cdef object recorder
 
@@ -97,7 +97,7 @@ def set_user_mode(Mode mode):
 
 @cython.binding(False)
 cdef class PrecomputedMode(Mode):
-    """Gives one operator precomputed results: its call records the node and computes nothing."""
+    """Sets precomputed results of one operator: its call records the node without computing them."""
 
     cdef str name
     cdef tuple results
@@ -110,7 +110,7 @@ cdef class PrecomputedMode(Mode):
             return _proceed(operator, arguments, out, inplace)
         self.name = None
         _keep_alive = box(operator, arguments, &frame)
-        if frame.overridden:                 # the class of an argument computes
+        if frame.overridden:                 # handled by the class of an argument
             unbox(&frame)
             return override(operator, arguments, out, False)
         for i in range(MAX_RESULTS):
@@ -126,10 +126,10 @@ cdef class PrecomputedMode(Mode):
 
 
 def call_precomputed(str name, tuple results, function, arguments, options):
-    """Call an operator's function so that it records its node, and returns `results` instead of computing them."""
+    """Call the function of an operator with precomputed `results`, so that it only records its node."""
     cdef PrecomputedMode mode = PrecomputedMode()
     mode.name, mode.results = name, results
-    cdef Mode user = exchange_mode(USER_MODE, None)           # other modes count what is computed
+    cdef Mode user = exchange_mode(USER_MODE, None)           # other modes count the operations
     cdef Mode profiler = exchange_mode(PROFILER_MODE, None)
     cdef Mode outer = exchange_mode(PRECOMPUTED_MODE, mode)
     try:
@@ -186,12 +186,12 @@ def current():
 
 
 def state():
-    """Return what `leave` needs to restore the block of this thread."""
+    """Return the state of this thread for `leave`."""
     return block, keeps_casts
 
 
 def exchange(dtype wanted, bint keeps):
-    """Enter a block of a dtype, or none; -> what `leave` needs."""
+    """Enter a block of a dtype, or none; return the state for `leave`."""
     global keeps_casts
     before = state()
     _set_block(0 if wanted is None else wanted.code + 1)
@@ -232,7 +232,7 @@ cdef inline bint _eligible(object value):
 
 
 def cast(value, dtype target not None):
-    """Cast floating tensors of up to 32 bits, alone or in lists and tuples; return all else as is."""
+    """Cast floating point tensors of up to 32 bits, also in lists and tuples; return other values unchanged."""
     if isinstance(value, (list, tuple)):
         return [cast(part, target) for part in value]
     if not _eligible(value) or (<Tensor>value).array.dtype == target.code:
@@ -248,7 +248,7 @@ def cast(value, dtype target not None):
 
 
 cdef class AutocastMode(Mode):
-    """Cast the operands of a call as its row says."""
+    """Cast the operands of a call by the key `autocast` of its row."""
 
     cdef object handle(self, Operator operator, PyObject **arguments, object out, bint inplace):
         cdef operator_t *op = operator.descriptor

@@ -37,8 +37,8 @@ def product_gradients(Tensor losses not None, list parameters not None):
     """
     Return the gradients of the loss of each sample if each parameter is used by at most one product of rows.
 
-    That is an operator with the key ``per_sample = { weight = "outer", ... }``: it multiplies rows by a matrix
-    `weight`, transposed, and adds a vector `bias`.
+    Such operators have the key ``per_sample = { weight = "outer", ... }``: they multiply rows by a transposed matrix
+    `weight` and add a vector `bias`.
 
     Parameters
     ----------
@@ -48,8 +48,8 @@ def product_gradients(Tensor losses not None, list parameters not None):
     Returns
     -------
     list or None
-        For each parameter a Tensor of shape (n, ...), or None if nothing depends on it. None instead of the list if
-        anything else uses parameters, or a hook may change gradients.
+        A Tensor of shape (n, ...) for each parameter, or None if it is unused. None instead of the list if other
+        operators use parameters, or hooks can change gradients.
     """
     cdef int64_t output_nr, place = 0
     cdef Py_ssize_t i, n = len(parameters)

@@ -1,9 +1,9 @@
-"""How operators push tangents forward: the rules that the key `jvp` of a row names.
+"""Rules of forward mode, named by the key `jvp` of a row.
 
 linear      The result is linear in all tensors that it can be differentiated by: the operator itself, applied to the
             tangents.
-as_strided  The same for the one operator that counts places in memory: from where those of the tangent begin.
-index_put   The same for the one operator that writes its argument: a copy of the tangent is written.
+as_strided  The same for `as_strided`, relative to the storage offset of the tangent.
+index_put   The same for `index_put`, which writes to a copy of the tangent.
 elementwise Each element of the result depends on one element of each argument, and is real or a holomorphic function:
             the derivative formula of each argument, applied to its tangent instead of the gradient.
 transpose   Everything else, and always right: the derivative formulas are linear in the gradient, u -> J^T u, and the
@@ -28,11 +28,11 @@ def push(operator, arguments, tangents, results):
     ----------
     operator : Operator
     arguments : list
-        As Python objects.
+        Arguments as Python objects.
     tangents : list
-        Of each argument: a Tensor, a list of Tensors and None for a list of tensors, or None.
+        Tangent of each argument: a Tensor, None, or a list of both for a list of tensors.
     results : tuple
-        What the operator gave.
+        Results of the operator.
 
     Returns
     -------
@@ -45,7 +45,7 @@ def push(operator, arguments, tangents, results):
     pushed = [tangent if tangent is None else fit(tangent, result)
               for tangent, result in zip(found, results, strict=True)]
     if not operator.row["view"]:
-        # Where the derivative is 1 the tangent itself comes back; in-place operations must not reach it.
+        # If the derivative is 1, the tangent itself is returned; in-place operations must not modify it.
         given = {memory_of(tangent)[0] for tangent in flat(tangents)}
         pushed = [laid_out(tangent, result) if tangent is not None and memory_of(tangent)[0] in given else tangent
                   for tangent, result in zip(pushed, results, strict=True)]
@@ -56,7 +56,7 @@ def push_copy(operator, arguments, tangents):
     """
     Return the tangent of the result of an in-place operation, computed before the operation runs.
 
-    Copies what the operation is about to modify, in `arguments` and in `tangents`, because rules and nodes save it.
+    Copies the tensor to be modified, in `arguments` and `tangents`, because rules and nodes save it.
     """
     arguments[0] = arguments[0].clone()
     modified = None if tangents[0] is None else memory_of(tangents[0])[0]
@@ -167,12 +167,12 @@ def transpose(operator, arguments, tangents, results):
 
 
 def differentiable(dtype):
-    """Are tensors of this dtype differentiable?"""
+    """Return whether tensors of this dtype are differentiable."""
     return dtype.is_floating_point or dtype.is_complex
 
 
 def outside(value):
-    """Return the same values outside of the graph and of inference mode."""
+    """Return the tensor outside of the graph and of inference mode."""
     if isinstance(value, list | tuple):
         return type(value)(outside(item) for item in value)
     if not isinstance(value, Tensor):
@@ -181,13 +181,13 @@ def outside(value):
 
 
 def saved_values(operator, arguments, results):
-    """Return what a node of the operator would have saved."""
+    """Return the values that a node of the operator saves."""
     return tuple(results[entry.index] if entry.from_result else arguments[entry.index]
                  for entry in layout_of(operator))
 
 
 def layout_of(operator):
-    """Return what nodes of the operator save; read from its formulas once."""
+    """Return the layout of saved values of the operator; read from its formulas once."""
     found = _layouts.get(operator.name)
     if found is None:
         from cygrad._core.table.layout import saved_layout  # imported here: it loads the formula parser

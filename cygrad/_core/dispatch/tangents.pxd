@@ -1,4 +1,4 @@
-"""Forward mode: tangents of tensors, and how operators propagate them."""
+"""Forward mode: tangents of tensors, and their propagation by operators."""
 
 from libc.stdint cimport uint32_t
 from cygrad._core.arrays.array cimport value_t
@@ -11,17 +11,17 @@ from cygrad._core.table.operator cimport Operator
 # Return the tangent of a tensor in the level of this thread, or None.
 cdef Tensor tangent_of(Tensor tensor)
 cdef int set_tangent(Tensor tensor, Tensor tangent) except -1
-# Is one of them not None?
+# Return whether one of them is not None.
 cdef bint any_tangent(list tangents)
 
-# Does an argument of the call have a tangent?
+# Return whether an argument of the call has a tangent.
 cdef bint has_tangents(Operator operator, frame_t *frame) except -1
 
 # --------------------------------------------------------------------------------------------------------- out argument
 
 # The argument out=, and the named tuples of several results.
 
-# May the call write there? Ask before computing.
+# Return whether the call may write to `out`; called before computing.
 cdef int check_out(Operator operator, frame_t *frame, object out, uint32_t needed) except -1
 # Cast and copy the results; returns the user's `out`.
 cdef object write_out(Operator operator, value_t *results, object out)

@@ -1,5 +1,5 @@
 """
-Forward mode: tangents of tensors, and how operators propagate them.
+Forward mode: tangents of tensors, and their propagation by operators.
 
 A tangent belongs to a level, not to its tensor: the level holds one for each dual tensor, by the tensor's address, so
 that tensors need no field for it, and leaving the level frees them all. A thread is in at most one level. While a rule
@@ -55,19 +55,19 @@ def enter_level():
     Returns
     -------
     int
-        How deep it lies in others: 0.
+        Nesting depth, which is always 0.
 
     Raises
     ------
     RuntimeError
-        If the thread is in one already.
+        If the thread is already in a level.
     """
     cdef int32_t level
     cdef thread_state_t *state = thread_state()
     abort_trace("forward mode has no native form here")
     if state.dual_level:
-        raise RuntimeError("enter_dual_level: nested forward mode is not supported (this thread is in a level "
-                           "already). Leave the outer level first, or take second derivatives by backward through "
+        raise RuntimeError("enter_dual_level: nested forward mode is not supported (got a second level in this "
+                           "thread). Leave the outer level first, or take second derivatives by backward through "
                            "forward mode.")
     level = <int32_t>(atomic_add(&_last, 1) + 1)         # in one step: no two threads share a level
     _levels[level] = {}
@@ -78,24 +78,25 @@ def enter_level():
 
 def exit_level(level=None):
     """
-    Leave the level of this thread and drop all its tangents.
+    Leave the level of this thread and free all its tangents.
 
     Parameters
     ----------
     level : int, optional
-        Which one is meant, to be sure.
+        Number of the level, to check.
 
     Raises
     ------
     RuntimeError
-        If the thread is in no level, or in another one.
+        If the thread is not in this level.
     """
     cdef thread_state_t *state = thread_state()
     if not state.dual_level:
-        raise RuntimeError("exit_dual_level: this thread is in no level. Enter one with dual_level().")
+        raise RuntimeError("exit_dual_level: this thread is not in a level (got a call outside of one). Enter one "
+                           "with dual_level().")
     if level is not None and level != 0:
-        raise RuntimeError(f"exit_dual_level: another level is the current one (got level {level}, expected 0). Leave "
-                           "the levels in the opposite order of entering.")
+        raise RuntimeError(f"exit_dual_level: wrong level (got level {level}, expected 0). Leave the levels in the "
+                           "opposite order of entering.")
     ended = state.dual_level
     set_dual_level(0)                    # first: freeing the tangents may run user code
     _levels.pop(ended)
@@ -105,7 +106,7 @@ def exit_level(level=None):
 
 @cython.binding(False)      # methods check the type of self
 cdef class Level:
-    """A context manager for a level. Compiled, so that no signal handler runs between its steps."""
+    """Context manager for a level; compiled, so that no signal handler runs between its steps."""
 
     cdef object level
 
@@ -149,7 +150,7 @@ def set_enabled(mode):
 
 @cython.binding(False)      # methods check the type of self
 cdef class paused:
-    """A context manager without a level."""
+    """Context manager that leaves the level."""
 
     cdef int32_t level
 
@@ -165,7 +166,7 @@ cdef class paused:
 
 @cython.binding(False)
 cdef class suspend_tracing(paused):
-    """A context manager without tangents and tracing: all numbers are constants."""
+    """Context manager without tangents and tracing: all numbers are constants."""
 
     cdef uint32_t traced
 
@@ -175,7 +176,7 @@ cdef class suspend_tracing(paused):
         return paused.__enter__(self)
 
     def __exit__(self, type=None, value=None, traceback=None):
-        if thread_state().mode_objects[TRACING_MODE] != NULL:        # else the trace has ended meanwhile
+        if thread_state().mode_objects[TRACING_MODE] != NULL:        # otherwise the trace has ended
             thread_state().modes |= self.traced
         return paused.__exit__(self)
 
@@ -192,7 +193,7 @@ cdef void _forget(Tensor dual) noexcept:
 
 
 cdef int _attach(object value, object tangents) except -1:
-    """Set the tangent of a tensor, or of each in a list; existing tangents stay."""
+    """Set the tangent of a tensor, or of each in a list; existing tangents are kept."""
     if isinstance(value, list):
         for item, tangent in zip(value, tangents, strict=True):
             if item is not None and tangent is not None:
@@ -283,7 +284,7 @@ def laid_out(Tensor tangent not None, Tensor tensor not None):
 
 
 def lies_alike(Tensor tangent not None, Tensor tensor not None):
-    """Do both have the same strides, in memory of the same extent?"""
+    """Return whether both have the same strides, in memory of the same extent."""
     cdef array_t *a = tangent.array
     cdef array_t *b = tensor.array
     if memcmp(a.strides, b.strides, a.ndim * sizeof(int64_t)) != 0 or a.storage == NULL or b.storage == NULL:
@@ -295,7 +296,7 @@ def lies_alike(Tensor tangent not None, Tensor tensor not None):
 def same_view(Tensor view not None, Tensor base not None):
     """Return the view of `base` that `view` is of its own base; both bases have the same shape and strides."""
     if view.base is None:
-        raise ValueError("same_view: expected a view of another tensor (got a tensor that is no view).")
+        raise ValueError("same_view: expected a view of another tensor (got a tensor that is not a view).")
     return _same_view(view, base)
 
 
@@ -348,7 +349,7 @@ cdef int _push_forward(Operator operator, frame_t *frame, object results, Native
     arguments = _arguments(operator, frame, tangents)
     if not any_tangent(tangents):
         return 0
-    outcomes = tuple(results) if isinstance(results, tuple) else (results,)     # plain results, without names
+    outcomes = tuple(results) if isinstance(results, tuple) else (results,)     # plain tuple of results
     with paused():
         pushed = _push(operator, arguments, tangents, outcomes)
     for i in range(len(outcomes)):
@@ -467,13 +468,14 @@ from cygrad._core.dispatch.tangent_rules import fit as _fit, push as _push, push
 # The argument out=, and the named tuples of several results.
 
 cdef bint _chooses(const operator_t *op) noexcept:
-    """Does the operator move elements of some arguments to positions that others give, as `gather` and `cat` do?"""
+    """Return whether the operator moves elements of some arguments to positions given by others, as `gather` and "
+      "`cat` do."""
     return op.flags & MOVES and op.n_arguments > 1 and (
         op.arguments[0].kind == TENSORS or op.arguments[1].kind == TENSOR or op.arguments[2].kind == TENSOR)
 
 
 cdef bint _overlaps(const operator_t *op, const frame_t *frame, const array_t *out) noexcept:
-    """Does `out` overlap part of an argument, or all of one whose elements move?"""
+    """Return whether `out` overlaps part of an argument, or all of one whose elements are moved."""
     cdef const value_t *value
     cdef const array_t *array
     cdef int i, k
@@ -482,7 +484,7 @@ cdef bint _overlaps(const operator_t *op, const frame_t *frame, const array_t *o
         value = &frame.values[i]
         for k in range(1 if value.kind == ARRAY else value.count if value.kind == ARRAYS else 0):
             array = value.of.array if value.kind == ARRAY else value.of.arrays[k]
-            if array == out and moves:                    # an empty one, too: it would be resized
+            if array == out and moves:                    # also if it is empty, because it would be resized
                 return True
             if (array != NULL and array.storage == out.storage and share_memory(array, out)
                     and (moves or not same_place(array, out)) and is_non_overlapping_and_dense(array)
@@ -531,8 +533,8 @@ cdef object write_out(Operator operator, value_t *results, object out):
                                f"{dtype_name(target.array.dtype).decode()}). Use an out of the result's dtype.")
         if not same_shape(array, target.array):
             if target.array.size:
-                warn_user(f"{'out' if operator.name == 'written' else operator.name + ': out'} was resized, as it has "
-                          f"another shape than the result (got {shape_text(target.array).decode()}, expected "
+                warn_user(f"{'out' if operator.name == 'written' else operator.name + ': out'} was resized to the "
+                          f"shape of the result (got {shape_text(target.array).decode()}, expected "
                           f"{shape_text(array).decode()}). Pass an empty tensor, or one of that shape.")
             _replace_array(target, array)
         else:
@@ -581,16 +583,16 @@ def change_geometry(Tensor tensor not None, str operation, *arguments):
     """
     Turn a tensor into its view by a view operation.
 
-    Its history goes through that operation; other views of its memory keep theirs.
+    Its history includes that operation; other views of its memory keep theirs.
 
     Parameters
     ----------
     tensor : Tensor
         Changed.
     operation : str
-        Name of the row, which must be a view.
+        Name of the view operator.
     *arguments
-        What else it takes.
+        Further arguments.
 
     Returns
     -------

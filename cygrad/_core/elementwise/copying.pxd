@@ -31,7 +31,7 @@ cdef char *nest_pointer(const nest_t *nest, int k, int64_t index) noexcept nogil
 
 # Broadcast the shapes of n arrays into shape[MAX_DIMS]; -> ndim or -1 with a message naming the shapes.
 cdef int broadcast_shape(const value_t *operands, int n, int64_t *shape) noexcept nogil
-# Does `array` broadcast to this shape?
+# Return whether `array` broadcasts to this shape.
 cdef bint broadcasts_to(const array_t *array, int ndim, const int64_t *shape) noexcept nogil
 # Same elements at the same addresses.
 cdef bint same_place(const array_t *a, const array_t *b) noexcept nogil
@@ -63,13 +63,13 @@ cdef array_t *array_for_operands(int dtype, int ndim, const int64_t *shape, cons
                                  int n) noexcept nogil
 cdef array_t *array_like(const array_t *like, int dtype) noexcept nogil
 cdef array_t *array_strided(int dtype, int ndim, const int64_t *shape, const int64_t *strides) noexcept nogil
-# Would array_for_operands be row-major?
+# Return whether array_for_operands would be row-major.
 cdef bint is_row_major_result(int ndim, const int64_t *shape, const value_t *operands, int n) noexcept nogil
 # Copy in the layout of `like`, which has the same shape and may be `array` itself; `dtype` -1 for its own.
 cdef array_t *copy_like(array_t *array, const array_t *like, int dtype) noexcept nogil
 # Strides of a channels_last array of this shape.
 cdef void channels_last_strides(int ndim, const int64_t *shape, int64_t *strides) noexcept nogil
-# Is it a channels_last batch of images of two or three dimensions?
+# Return whether it is a channels_last batch of images of two or three dimensions.
 cdef bint is_channels_last(const array_t *array) noexcept nogil
 # Convert a row-major result to the memory format of its images: `result` itself or, in its place, a copy.
 cdef array_t *with_layout_of_images(array_t *result, const array_t *images) noexcept nogil

@@ -352,9 +352,8 @@ cdef void _run_copy(copy_t *copy) noexcept nogil:
 cdef int check_writable(array_t *array, const char *operation) noexcept nogil:
     if array.contiguous or not overlaps_itself(array):
         return OK
-    snprintf(message(), MESSAGE, b"%s: several elements of the tensor that is written share one memory "
-             b"location "
-             b"(got shape %s, expanded or overlapping, expected a location for each element). "
+    snprintf(message(), MESSAGE, b"%s: several elements of the written tensor share a memory location (got shape %s, "
+                                 "expanded or overlapping, expected a location for each element). "
              b"Write to a clone() of it.", operation, shape_text(array))
     return RUNTIME_ERROR
 
@@ -363,7 +362,7 @@ cdef int copy_into(array_t *to, array_t *source) noexcept nogil:
     cdef array_t *aside
     cdef int status
     if not broadcasts_to(source, to.ndim, to.shape):
-        snprintf(message(), MESSAGE, b"copy: shapes do not fit (got %s, expected one that broadcasts to %s). "
+        snprintf(message(), MESSAGE, b"copy: shapes do not match (got %s, expected one that broadcasts to %s). "
                  b"Reshape the source.", shape_text(source), shape_text(to))
         return RUNTIME_ERROR
     if to.size == 0:
@@ -385,7 +384,7 @@ cdef int copy_into(array_t *to, array_t *source) noexcept nogil:
 
 
 cdef void _copy_apart(array_t *to, array_t *source) noexcept nogil:
-    """copy_into() for arrays that fit and do not overlap."""
+    """Implement copy_into() for arrays of matching shape that do not overlap."""
     cdef copy_t copy
     cdef int64_t size
     cdef int64_t[2] steps
@@ -428,7 +427,7 @@ cdef array_t *as_dtype(array_t *array, int dtype) noexcept nogil:
 
 
 cdef bint _representable(const value_t *number, int dtype) noexcept nogil:
-    """Is the number in the range of the dtype? Negative ones wrap around in unsigned dtypes, as in C."""
+    """Return whether the number is in the range of the dtype; negative ones wrap around in unsigned dtypes, as in C."""
     cdef double real = number.of.real if number.kind >= REAL else <double>number.of.integer
     cdef double limit
     if dtype == BOOL or dtype == FLOAT64 or dtype == COMPLEX128 or (dtype == INT64 and number.kind < REAL):
@@ -445,7 +444,7 @@ cdef int fill(array_t *array, const value_t *number) noexcept nogil:
     cdef int status
     if (number.kind == COMPLEX and number.imag != 0 and category(array.dtype) != COMPLEX_CATEGORY
             and array.dtype != BOOL):
-        snprintf(message(), MESSAGE, b"fill: a complex number does not fit into %s (got imaginary part %g). "
+        snprintf(message(), MESSAGE, b"fill: a complex number cannot be cast to %s (got imaginary part %g). "
                  b"Fill a complex tensor, or pass the real part.", dtype_name(array.dtype), number.imag)
         return RUNTIME_ERROR
     if not _representable(number, array.dtype):
@@ -668,14 +667,14 @@ cdef enum:
 # ---- one element at each offset
 
 cdef void _read_words(word_t *dense, const char *sparse, const int64_t *offsets, int64_t n) noexcept nogil:
-    """dense[i] = the word at offsets[i]."""
+    """Copy the words at offsets to dense: dense[i] = the word at offsets[i]."""
     cdef int64_t i
     for i in range(n):
         dense[i] = (<word_t *>(sparse + offsets[i]))[0]
 
 
 cdef void _write_words(const word_t *dense, char *sparse, const int64_t *offsets, int64_t n) noexcept nogil:
-    """The word at offsets[i] = dense[i]."""
+    """Copy dense to the words at offsets."""
     cdef int64_t i
     for i in range(n):
         if offsets[i] != SKIP:
@@ -683,7 +682,7 @@ cdef void _write_words(const word_t *dense, char *sparse, const int64_t *offsets
 
 
 cdef void _add_numbers(const number_t *dense, char *sparse, const int64_t *offsets, int64_t n) noexcept nogil:
-    """The number at offsets[i] += dense[i]."""
+    """Add dense to the numbers at offsets."""
     cdef int64_t i
     for i in range(n):
         if offsets[i] != SKIP:
@@ -691,7 +690,7 @@ cdef void _add_numbers(const number_t *dense, char *sparse, const int64_t *offse
 
 
 cdef void _or_bools(const uint8_t *dense, char *sparse, const int64_t *offsets, int64_t n) noexcept nogil:
-    """A sum of bools is true if one of them is."""
+    """Add bools: a sum is true if one of them is."""
     cdef int64_t i
     for i in range(n):
         if offsets[i] != SKIP and dense[i]:
@@ -701,21 +700,21 @@ cdef void _or_bools(const uint8_t *dense, char *sparse, const int64_t *offsets, 
 # ---- a row at each offset
 
 cdef void _read_row(word_t *dense, const char *sparse, int64_t stride, int64_t n) noexcept nogil:
-    """dense[j] = word j of a row with any step."""
+    """Copy a row with any step to dense."""
     cdef int64_t j
     for j in range(n):
         dense[j] = (<word_t *>(sparse + j * stride))[0]
 
 
 cdef void _write_row(const word_t *dense, char *sparse, int64_t stride, int64_t n) noexcept nogil:
-    """Word j of a row with any step = dense[j]."""
+    """Copy dense to a row with any step."""
     cdef int64_t j
     for j in range(n):
         (<word_t *>(sparse + j * stride))[0] = dense[j]
 
 
 cdef void _add_row(const number_t *dense, char *sparse, int64_t stride, int64_t n) noexcept nogil:
-    """Number j of a row with any step += dense[j]."""
+    """Add dense to a row with any step."""
     cdef int64_t j
     cdef number_t *row = <number_t *>sparse
     if stride == sizeof(number_t):
@@ -728,7 +727,7 @@ cdef void _add_row(const number_t *dense, char *sparse, int64_t stride, int64_t 
 
 
 cdef void _or_row(const uint8_t *dense, char *sparse, int64_t stride, int64_t n) noexcept nogil:
-    """The same for booleans."""
+    """Add bools to a row with any step."""
     cdef int64_t j
     for j in range(n):
         if dense[j]:
@@ -841,7 +840,7 @@ cdef void _row(const nest_of_offsets_t *nest, char *sparse, char *dense, int64_t
 # ---- the nest
 
 cdef int64_t _product(int n, const int64_t *shape) noexcept nogil:
-    """Return how many positions these dimensions have."""
+    """Return the number of positions of these dimensions."""
     cdef int64_t total = 1
     cdef int i
     for i in range(n):

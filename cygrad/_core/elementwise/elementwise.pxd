@@ -16,7 +16,7 @@ from cygrad._core.primitives.primitive_table cimport (
 # memory (then *result is inputs[i].of.array itself, retained).
 cdef int evaluate(program_t *program, const value_t *inputs, uint32_t reuse,
                   array_t *into, array_t **result) noexcept nogil
-# Is the array large and transposed relative to the result, so that copying it first is faster?
+# Return whether the array is large and transposed relative to the result, so that copying it first is faster.
 cdef bint should_copy_transposed(const array_t *array, const array_t *out) noexcept nogil
 # Return the dtype of the program's result; -1 with a message if there is none.
 cdef int result_dtype(program_t *program, const value_t *inputs) noexcept nogil

@@ -226,7 +226,8 @@ cdef bint should_copy_transposed(const array_t *array, const array_t *out) noexc
 
 cdef int _check_into(const specialized_t *program, array_t *into, int ndim,
                      const int64_t *shape) noexcept nogil:
-    """May the result be written to `into`? The message begins without the operation, as `check_operation` expects."""
+    """Return whether the result can be written to `into`. The error message omits the operation, as "
+      "`check_operation` expects."""
     cdef int d
     cdef bint fits = into.ndim == ndim
     if fits:

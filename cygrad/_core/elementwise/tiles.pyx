@@ -233,7 +233,7 @@ cdef specialized_t *specialize(program_t *program, const value_t *inputs, int *s
     found.key[0] = key[0]
     found.key[1] = key[1]
     found.temporary = n >= MAX_CACHED
-    # Two threads may publish the same one: harmless, because lookups return the first.
+    # Two threads can publish the same one; lookups return the first.
     while not found.temporary:
         found.next = <specialized_t *>atomic_load(head)
         if atomic_claim(head, <int64_t>found.next, <int64_t>found):
@@ -725,7 +725,7 @@ cdef void _move_rows(const task_t *task, int k, char *tile, int64_t start, int64
 
 
 cdef bint _has_uniform_stride(const nest_t *nest, int k, int dims) noexcept nogil:
-    """Is the stride the same throughout the inner dimensions?"""
+    """Return whether the stride is the same throughout the inner dimensions."""
     cdef int d
     for d in range(1, dims):
         if nest.strides[k][d] != nest.strides[k][d - 1] * nest.shape[d - 1]:
@@ -889,7 +889,8 @@ cdef int _collapsible_dims(const task_t *task, int64_t size) noexcept nogil:
 
 
 cdef bint _is_one_chain(task_t *task) noexcept nogil:
-    """Do all steps form one chain on operands with uniform strides? Then only leftover elements need temporaries."""
+    """Return whether all steps form one chain on operands with uniform strides; then only leftover elements need "
+      "temporaries."""
     cdef const specialized_t *program = task.program
     cdef chain_step_t links[MAX_LINKS]
     cdef slots_t slots

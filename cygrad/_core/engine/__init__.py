@@ -1,5 +1,5 @@
 """
-Backward: a plan of all nodes to run, and its execution on one thread or a team.
+Backward: planning of the nodes to run, and execution on one or several threads.
 
 Knows nodes and edges, and calls nodes through a function pointer; only node fusion reads formulas. Never knows which
 operator a node belongs to. Read ``engine.pyx`` first, then ``plan.pyx``.

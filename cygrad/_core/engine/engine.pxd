@@ -8,6 +8,6 @@ from cygrad._core.graph.node cimport Node
 
 # Warn with the Python stack that created the node, which is about to raise.
 cdef object explain(Node node, object error)
-# Raise if a gradient that the node has computed contains nan.
+# Raise an error if a gradient computed by the node contains nan.
 cdef int look_for_nan(Node node, list results) except -1
 cdef int raise_nan(Node node, int number) except -1

@@ -1,9 +1,9 @@
 """
 Backward: plan the reachable nodes, then run them.
 
-`run_backward` turns the user's request into roots and targets, builds the plan and runs it: native nodes without the
-GIL, nodes with hooks or Python code in between, on the calling thread. With create_graph everything is recorded: the
-same plan, with gradients as Tensors and formulas as operations on them.
+`run_backward` converts its arguments to roots and targets, builds the plan and executes it: native nodes without the
+GIL, nodes with hooks or Python code on the calling thread. With create_graph the same plan is executed with gradients
+as Tensors and formulas as recorded operations.
 """
 
 from cpython.exc cimport PyErr_CheckSignals
@@ -61,8 +61,8 @@ cdef object explain(Node node, object error):
     if not thread_state().anomaly & ANOMALY_ON:      # only a profiler is active
         return None
     if stack is None:
-        text = (f"Error detected in {node.name()}. No forward pass information is available: switch anomaly mode on "
-                "during the forward too.")
+        text = (f"Error detected in {node.name()}. No forward pass information is available: enable anomaly mode "
+                "during the forward, too.")
     else:
         text = f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n{''.join(stack)}"
     texts = [text]
@@ -114,7 +114,7 @@ def set_anomaly_state(mode, check_nan):
     ----------
     mode : bool
     check_nan : bool
-        Look for nan in every gradient.
+        Whether to check every gradient for nan.
     """
     cdef int flags = thread_state().anomaly & ~(ANOMALY_ON | ANOMALY_NAN)
     thread_state().anomaly = flags | ((ANOMALY_ON | (ANOMALY_NAN if check_nan else 0)) if mode else 0)
@@ -135,7 +135,7 @@ cdef class GraphTask:
     cdef plan_t plan
     cdef bint keep                  # retain_graph
     cdef bint recorded              # create_graph
-    cdef bint direct                # inputs are the ends of a part of the graph: nothing of theirs is executed
+    cdef bint direct                # inputs are the ends of a part of the graph: nodes beyond are not executed
     cdef list gradients             # create_graph: the Tensor waiting in each buffer, or None
     cdef list captured              # create_graph: the Tensor captured in each buffer, or None
     cdef object error               # exception raised by Python code inside a team
@@ -208,7 +208,7 @@ cdef class GraphTask:
         return 0
 
     cdef bint is_clean(self) noexcept:
-        """Anomaly mode: are the initial gradients without nan?"""
+        """Anomaly mode: return whether the initial gradients contain no nan."""
         cdef int64_t i
         for i in range(self.plan.n_buffers):
             if self.plan.sums[i] != NULL and holds_nan(self.plan.sums[i]):
@@ -411,9 +411,9 @@ def run_backward(str operation, outputs, grads, keep, create, inputs, accumulate
     """
     Run backward from `outputs`; the core of ``autograd.backward`` and ``autograd.grad``, with their arguments.
 
-    `operation` is what the messages call it; `keep` and `create` are retain_graph and create_graph. With `accumulate`
-    the gradients of `inputs` are added to ``.grad``, else they are returned; `allow_unused` gives None for those that
-    are not reached. With `direct` the gradient of an input does not contain what flows through another input.
+    `operation` is its name in error messages; `keep` and `create` are retain_graph and create_graph. With `accumulate`
+    the gradients of `inputs` are added to ``.grad``, otherwise they are returned; `allow_unused` returns None for
+    unreached inputs. With `direct`, gradients exclude paths through other inputs.
     """
     return _enter(operation, outputs, grads, keep, create, inputs, accumulate, allow_unused, direct)
 
@@ -427,11 +427,11 @@ def tensor_backward(Tensor input not None, gradient=None, retain_graph=None, cre
     gradient : Tensor, optional
         The vector of the vector-Jacobian product, of this tensor's shape. A scalar needs none.
     retain_graph : bool, optional
-        Keep what the graph has saved, for another backward. Default: the value of `create_graph`.
+        Whether to keep saved tensors for another backward. Default: the value of `create_graph`.
     create_graph : bool, default False
-        Record the computation of the gradients.
+        Whether to record the computation of the gradients.
     inputs : Tensor, GradientEdge or sequence of them, optional
-        Accumulate into these only.
+        Tensors whose gradients are accumulated. Default: all leaves.
 
     Examples
     --------
@@ -609,15 +609,15 @@ _nesting = threading.local()      # .level: nesting depth of threads of backward
 
 
 def _in_new_thread(*arguments):
-    """Continue on a new stack, so that backward may be nested to any depth."""
+    """Continue on a new stack, so that backward can be nested to any depth."""
     cdef thread_state_t outer = thread_state()[0]
     cdef list modes = active_modes()
     cdef SavedHooks hooks = None if thread_state().saved_hooks == NULL else saved_hooks()
     cdef int level = getattr(_nesting, "level", 0) + 1
     outcome = []
     if level > DEEPEST:
-        raise RecursionError(f"backward: nested more than {DEEP * DEEPEST} deep. A hook or a custom backward calls "
-                             "backward on itself without end.")
+        raise RecursionError(f"backward: nested more than {DEEP * DEEPEST} deep. Check that no hook or custom "
+                             "backward calls itself recursively.")
 
     def body():
         _nesting.level = level

@@ -87,7 +87,7 @@ ctypedef struct fusion_t:
 # ------------------------------------------------------------------------------------------------------- what fits
 
 cdef bint _may_join(const item_t *item) noexcept nogil:
-    """May this node be fused, as far as is known without its gradient?"""
+    """Return whether this node can be fused, as far as is known without its gradient."""
     cdef const node_t *node = item.node
     cdef const operator_t *op = node.op
     cdef const code_t *code
@@ -105,7 +105,7 @@ cdef bint _may_join(const item_t *item) noexcept nogil:
 
 
 cdef bint _computes(const item_t *item, int64_t size) noexcept nogil:
-    """Does the node compute a gradient for a broadcast operand? -1: for any operand?"""
+    """Return whether the node computes a gradient for a broadcast operand; -1: for any operand."""
     cdef const node_t *node = item.node
     cdef const code_t *code
     cdef int i, edge
@@ -119,7 +119,7 @@ cdef bint _computes(const item_t *item, int64_t size) noexcept nogil:
 
 
 cdef bint _lies_evenly(const fusion_t *fusion, const array_t *array, int64_t *step, int64_t *row) noexcept nogil:
-    """Can the tiles read an operand that broadcasts to the fusion's shape? How: see fused_operand_t."""
+    """Return whether tiles can read an operand that broadcasts to the shape of the fusion; see fused_operand_t."""
     cdef const array_t *like = fusion.like
     cdef int64_t size, stride, covered = 1, trailing = 1
     cdef int64_t nbytes = itemsize(array.dtype)
@@ -174,7 +174,7 @@ cdef inline parts_t *_parts(const fusion_t *fusion, const item_t *item) noexcept
 
 
 cdef bint _gradient_fits(fusion_t *fusion, const item_t *item, int *dtype) noexcept nogil:
-    """Is there a gradient for the item, of the common shape? Returns its dtype."""
+    """Return the dtype of the item's gradient if it has the common shape; otherwise -1."""
     cdef const array_t *sum = fusion.plan.sums[item.buffers]
     cdef const parts_t *parts = _parts(fusion, item)
     cdef const delivery_t *delivery
@@ -199,7 +199,7 @@ cdef bint _gradient_fits(fusion_t *fusion, const item_t *item, int *dtype) noexc
 
 
 cdef bint _computed_here(const fusion_t *fusion, const item_t *item) noexcept nogil:
-    """Is any of the item's gradient computed in the fusion?"""
+    """Return whether any part of the item's gradient is computed in the fusion."""
     cdef int i
     for i in range(fusion.n_deliveries):
         if (fusion.deliveries[i].waits and fusion.deliveries[i].buffer == item.buffers
@@ -239,7 +239,8 @@ cdef specialized_t *_formula(fusion_t *fusion, const code_t *code, const value_t
 
 
 cdef bint _formulas_fit(fusion_t *fusion, node_t *node, int dtype, specialized_t **programs) noexcept nogil:
-    """Can all formulas of the node be fused? programs[argument]: specialized, NULL where the gradient is passed on."""
+    """Return whether all formulas of the node can be fused. programs[argument]: specialized, or NULL if the gradient "
+      "is passed on."""
     cdef const code_t *code
     cdef value_t[MAX_SAVED] saved
     cdef int i
@@ -508,7 +509,7 @@ cdef bint _leads_to(const item_t *item, const node_t *target) noexcept nogil:
 
 
 cdef bint _is_free(const fusion_t *fusion, item_t *item) noexcept nogil:
-    """Does the item wait for nodes of the fusion only?"""
+    """Return whether the item waits for nodes of the fusion only."""
     cdef const node_t *node
     cdef int i, k, edges = 0
     if fusion.plan.parts == NULL:
@@ -548,7 +549,7 @@ cdef int _collect(fusion_t *fusion, int64_t place) noexcept nogil:
 
 
 cdef bint _has_company(plan_t *plan, const item_t *item, int64_t place) noexcept nogil:
-    """Is there a node soon after this one that it leads to and that might join it?"""
+    """Return whether a node soon after this one that it leads to can join the fusion."""
     cdef const item_t *other
     cdef int64_t k, size = 0 if plan.sums[item.buffers] == NULL else plan.sums[item.buffers].size
     for k in range(place + 1, min(place + 1 + 2 * FAR, plan.n_items)):

@@ -17,7 +17,7 @@ cdef bint should_check_signals(signal_check_t *check, int64_t work) noexcept nog
 cdef enum:
     MOST_FUSED = 16
 
-# What runs together: an item, and those fused with it.
+# An item, and those fused with it.
 ctypedef struct fused_t:
     int32_t count
     item_t *items[MOST_FUSED]
@@ -69,6 +69,6 @@ cdef int run_watched_item(plan_t *plan, item_t *item, bint keep, bint look, bint
 # exception is kept).
 ctypedef int (*python_item_t)(void *task, item_t *item) noexcept with gil
 
-# Does the plan have enough work, and this thread the budget, to pay for opening a team?
+# Return whether the plan has enough work, and this thread the budget, for a team.
 cdef bint worth_a_team(const plan_t *plan) noexcept nogil
 cdef int run_with_team(plan_t *plan, bint keep, python_item_t python_item, void *task) noexcept nogil

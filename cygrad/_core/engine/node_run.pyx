@@ -449,10 +449,10 @@ cdef void _fail(run_team_t *team, int status) noexcept nogil:
 
 
 cdef void _fail_after_fork(run_team_t *team) noexcept nogil:
-    """Fail in the child of a fork by a hook: the work of other members is lost."""
-    team.lock = 0                   # no thread is left that could hold it
-    snprintf(message(), MESSAGE, b"backward: the process was forked while this backward was at work (by a hook?), and "
-             b"the child cannot finish it. Leave the hook in the parent only, or run backward anew in the child.")
+    """Raise an error in the child of a fork by a hook, where the work of other members is lost."""
+    team.lock = 0                   # no other thread exists that could hold it
+    snprintf(message(), MESSAGE, b"backward: the process was forked during this backward, which cannot continue in "
+                                 "the child. Exit the hook in the parent only, or run a new backward in the child.")
     _fail(team, RUNTIME_ERROR)
 
 

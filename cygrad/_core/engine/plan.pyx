@@ -390,7 +390,7 @@ def order(list roots, list targets=None):
     ----------
     roots : list of Node
     targets : list of Node, optional
-        Run only what leads there.
+        Nodes whose gradients are requested; only nodes on paths to them are included.
 
     Returns
     -------
@@ -429,12 +429,12 @@ def order(list roots, list targets=None):
 
 def running():
     """
-    Return the backward calls that this thread is inside of, the innermost first.
+    Return the running backward calls of this thread, innermost first.
 
     Returns
     -------
     tuple of int
-        A number for each that no other call has.
+        A unique number for each call.
     """
     cdef plan_t *plans[MOST_NESTED]
     cdef int i, count = plans_of_thread(plans, MOST_NESTED)
@@ -561,9 +561,8 @@ def queue_callback(callback):
     """
     Queue a callback for the end of the running backward.
 
-    That is the innermost running backward of this thread; it is called from there, as Python code in backward is,
-    after all nodes have run and before the call returns. Functions are called in the order in which they were queued;
-    one that is queued by another comes last. If backward fails, none is called.
+    The callback is called by the innermost running backward of this thread, after all nodes have run and before it
+    returns, in the order of queueing. Callbacks can queue further ones. If backward raises an error, none is called.
 
     Parameters
     ----------

@@ -11,9 +11,9 @@ from cygrad._core.table.operator cimport MAX_ARGUMENTS, Operator, operator_t
 
 # Classes that override operations: subclasses of Tensor, and others with ``__torch_function__``.
 
-# Does the class of the value override operations? Never inside an override.
+# Return whether the class of the value overrides operations; False inside an override.
 cdef bint overrides(object value) except -1
-# Is it a tensor with its elements in another object, which its class made: an entry of a batch?
+# Return whether it is a tensor whose elements are in another object, as those of an entry of a batch.
 cdef bint is_entry(object value) except -1
 # Return the arguments of a call as Python passes them: a list of positional ones, a dict of others.
 cdef tuple python_arguments(Operator operator, PyObject **arguments)
@@ -64,7 +64,7 @@ cdef inline void unbox(frame_t *frame) noexcept:
             clear(&frame.values[i])
 # Return the Python object for a boxed value that is not an array.
 cdef object plain_object(const value_t *value)
-# Box a Python number; False if it is no number.
+# Box a Python number; False for other objects.
 cdef bint box_number(object number, value_t *value) except -1
 
 # ------------------------------------------------------------------------------------------------------- argument zeros

@@ -168,7 +168,7 @@ cdef object override(Operator operator, PyObject **arguments, object out, bint i
 
 
 def become(value, cls):
-    """Convert a result, and its items, to the class `cls`; other objects than plain Tensors stay as they are."""
+    """Convert plain Tensors in a result to the class `cls`."""
     cdef Tensor tensor, made
     if type(value) is tuple or type(value) is list:
         return type(value)([become(part, cls) for part in value])
@@ -198,15 +198,14 @@ def torch_function(cls, func, types, args=(), kwargs=None):
     func : callable
         The function that was called.
     types : sequence of type
-        The classes among the arguments that define this method.
+        Classes of arguments that define this method.
     args : tuple
     kwargs : dict, optional
 
     Returns
     -------
     object
-        What the function returns, Tensors in it being of the class `cls`; NotImplemented if one of `types` is not
-        among the bases of `cls`.
+        The result, with Tensors of the class `cls`; NotImplemented if one of `types` is not a base of `cls`.
     """
     for other in types:
         if not issubclass(cls, other):
@@ -298,7 +297,8 @@ _kinds = ("bool", "integer", "real", "complex")
 
 cdef int _check_dtypes(const operator_t *op, frame_t *frame) except -1:
     """
-    Check for storage-only dtypes, and refuse tensors whose common dtype has a category that the operator does not
+    Check for storage-only dtypes, and raise an error for tensors whose common dtype has a category that the operator
+    does not
     support.
     """
     cdef int i, dtype, highest = -1
@@ -570,7 +570,7 @@ cdef list count_arguments(node_t *node, list gradients):
             continue
         if node.metas != NULL and node.metas[i] != NULL:
             place = wrap(array_meta(node.metas[i]))
-        elif type(gradients[i]) is Tensor:                  # in the shape of the argument, because no other is known
+        elif type(gradients[i]) is Tensor:                  # of the shape of the argument, because no other is known
             place = wrap(array_meta((<Tensor>gradients[i]).array))
         else:
             continue

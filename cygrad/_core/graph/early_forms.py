@@ -7,18 +7,18 @@ __all__ = ["factors_first"]
 
 def factors_first(function, arguments, names, **options):
     """
-    ``addmm(beta, input, alpha, mat1, mat2)`` and similar: each factor precedes its operand.
+    Call forms such as ``addmm(beta, input, alpha, mat1, mat2)``, where each factor precedes its operand.
 
     Parameters
     ----------
     function : callable
-        Takes the tensors, and the factors as keywords.
+        Function of the tensors, with the factors as keywords.
     arguments : tuple
-        Tensors and numbers; one number too few means that the last factor is left out.
+        Tensors and numbers; the last factor can be omitted.
     names : tuple of str
-        Those of the factors, in the order in which they stand.
+        Names of the factors, in the order of the arguments.
     **options
-        Passed on; None is left out.
+        Passed to the function, except for None.
     """
     tensors = [value for value in arguments if isinstance(value, Tensor)]
     factors = [value for value in arguments if not isinstance(value, Tensor)]

@@ -46,7 +46,7 @@ class GradientEdge(namedtuple("GradientEdge", ["node", "output_nr", "ownership_t
     node : Node
     output_nr : int
     ownership_token : object or None
-        What `get_gradient_edge` knows of the tensor besides; it also keeps the node.
+        Further attributes of the tensor, from `get_gradient_edge`; keeps the node alive.
 
     Examples
     --------
@@ -62,7 +62,8 @@ class GradientEdge(namedtuple("GradientEdge", ["node", "output_nr", "ownership_t
         if not isinstance(node, Node):
             raise TypeError(f"GradientEdge: expected a node (got {type(node).__name__}).")
         if not 0 <= output_nr < (<Node>node).c.n_outputs:
-            raise ValueError(f"GradientEdge: {node.name()} has no such output (got {output_nr}, expected less than "
+            raise ValueError(f"GradientEdge: {node.name()} has no output of this index (got {output_nr}, expected "
+                             "less than "
                              f"{(<Node>node).c.n_outputs}).")
         return super().__new__(cls, node, output_nr, ownership_token)
 
@@ -86,7 +87,7 @@ def get_gradient_edge(tensor):
     Parameters
     ----------
     tensor : Tensor
-        It must require grad.
+        A tensor that requires grad.
 
     Returns
     -------
@@ -137,32 +138,33 @@ cdef Place edge_of(object place, str operation, str role, int position, bint may
 
 
 cdef dict _reasons = {
-    UNTRACKED: "It was made while nothing is recorded: under no_grad(), or in a backward without create_graph=True. "
-               "Compute it outside, or within enable_grad().",
-    DETACHED: "It was made by detach(), which takes it out of the graph. Use the tensor that was detached.",
-    DETACHED_IN_PLACE: "detach_() has taken it out of the graph. Use detach() for a second tensor, and this one here.",
-    DATA: "It was made by .data, which is outside the graph. Use the tensor itself.",
-    CONSTANT_OUTPUT: "A custom Function gave it and called ctx.mark_non_differentiable() on it.",
-    GRADIENT: "It is a gradient, computed without create_graph=True. Call backward or grad with create_graph=True for "
-              "a gradient that can be differentiated itself.",
+    UNTRACKED: "It was created without recording: under no_grad(), or in a backward without create_graph=True. "
+               "Compute it outside of the block, or within enable_grad().",
+    DETACHED: "It was created by detach(), outside of the graph. Use the original tensor.",
+    DETACHED_IN_PLACE: "It was removed from the graph by detach_(). Use detach() instead, which returns a second "
+                       "tensor.",
+    DATA: "It was created by .data, outside of the graph. Use the tensor itself.",
+    CONSTANT_OUTPUT: "A custom Function returned it and called ctx.mark_non_differentiable() on it.",
+    GRADIENT: "It is a gradient, computed without create_graph=True. Call backward or grad with create_graph=True to "
+              "differentiate it.",
 }
 
 
 cdef str _why_not(Tensor tensor):
-    """Describe where the tensor was detached from the graph, as far as that is known."""
+    """Return the reason why the tensor is outside of the graph, if it is known."""
     cdef Tensor source = tensor if tensor.base is None else tensor.base
     if tensor.array.dtype == BOOL:
-        return "No gradient flows through bool tensors, as comparisons and logical functions give them."
+        return "Bool tensors, as returned by comparisons and logical functions, have no gradient."
     if not is_differentiable(tensor.array.dtype):
-        return (f"No gradient flows through {dtype_name(tensor.array.dtype).decode()} tensors, as conversions to "
-                "integers, argmax, sorting orders and counts give them. Compute with floating point ones.")
+        return (f"No gradient flows through {dtype_name(tensor.array.dtype).decode()} tensors, as returned by "
+                "conversions to integers, argmax, argsort and counts. Use floating point tensors.")
     if is_inference(tensor) or tensor.view_kind == INFERENCE_VIEW:
-        return "It was made in inference mode, where nothing is recorded. Compute it outside inference_mode()."
+        return "It was created in inference mode, without recording. Compute it outside of inference_mode()."
     if tensor.view_kind == NO_GRAD_VIEW and requires_grad(source):
-        return "It is a view that was made under no_grad(), where nothing is recorded. Make it outside."
+        return "It is a view created under no_grad(), without recording. Create it outside."
     return _reasons.get(source.untracked) or (
-        "It is a leaf without requires_grad=True, or was computed from tensors none of which requires grad. Call "
-        "requires_grad_() on what it is to be differentiated for, before it is used.")
+        "It is a leaf without requires_grad=True, or computed from tensors that do not require grad. Call "
+        "requires_grad_() on the inputs before they are used.")
 
 
 cdef array_t *root_gradient(object output, object grad, str operation, int position) except NULL:
@@ -198,8 +200,8 @@ cdef array_t *_implicit_gradient(const array_t *root, str operation, int positio
     cdef array_t *array
     cdef value_t one
     if root == NULL:
-        raise RuntimeError(f"{operation}: output {position} is a GradientEdge that was made of a node, so its shape is "
-                           "not known (got None as its gradient). Pass a gradient, or use "
+        raise RuntimeError(f"{operation}: output {position} is a GradientEdge of a node, so its shape is not known "
+                           "(got None as its gradient). Pass a gradient, or use "
                            "get_gradient_edge(tensor).")
     if root.size != 1:
         raise RuntimeError(f"{operation}: a gradient can be made implicitly only for scalars (got output {position} of "
@@ -248,10 +250,10 @@ cdef object fit_gradients(Node node, Hooks hooks, list grads):
         if gradient is None:
             continue
         if is_complex(gradient.array.dtype) and not is_complex(meta.array.dtype):
-            raise RuntimeError(f"{node.name()}: its result was real and has been given complex elements by .data = "
+            raise RuntimeError(f"{node.name()}: its result was real, but .data was set to complex elements "
                                f"(got a gradient that is a {describe(gradient)}, expected one like a "
                                f"{describe(meta)}). Compute with a new tensor instead of .data.")
-        if gradient.array.ndim < meta.array.ndim:          # leading dimensions of size 1 do not count
+        if gradient.array.ndim < meta.array.ndim:          # leading dimensions of size 1 are ignored
             gradient = gradient.reshape((1,) * (meta.array.ndim - gradient.array.ndim) + gradient.shape)
         grads[output_nr] = fit_recorded(meta.array, gradient)
 
@@ -266,7 +268,7 @@ cdef tuple _shape(object grad):
 
 
 cdef int _check_shapes(Node node, str kind, list grads, list shapes) except -1:
-    """Refuse a gradient whose shape a hook has changed in place (``grad.t_()``)."""
+    """Raise an error if a hook has changed the shape of a gradient in place (``grad.t_()``)."""
     for grad, shape in zip(grads, shapes, strict=True):
         if _shape(grad) != shape and grad is not None:
             raise RuntimeError(f"{kind}: a hook of {node.name()} changed the shape of a gradient in place (got "
@@ -316,7 +318,7 @@ cdef Tensor _replacement(Node node, str kind, object result, object former):
         raise RuntimeError(f"{kind}: a hook of {node.name()} can't replace a None gradient with a non-None value (got "
                            f"a {describe(tensor)}, expected None). There is no gradient here: return None.")
     if not (tensor.array.dtype == (<Tensor>former).array.dtype and same_shape(tensor.array, (<Tensor>former).array)):
-        raise RuntimeError(f"{kind}: a hook of {node.name()} changed what the gradient looks like (got a "
+        raise RuntimeError(f"{kind}: a hook of {node.name()} changed the shape or dtype of a gradient (got a "
                            f"{describe(tensor)}, expected a {describe(former)}).")
     return tensor
 
@@ -350,7 +352,7 @@ cdef object call_accumulated(Hooks hooks, object leaf):
         result = hook(leaf)
         if result is not None:
             error = RuntimeError if isinstance(result, Tensor) else TypeError
-            raise error("register_post_accumulate_grad_hook: the hooks should return None (got "
+            raise error("register_post_accumulate_grad_hook: hooks must return None (got "
                         f"{type(result).__name__}). Modify the leaf's .grad in place, or set it.")
 
 
@@ -393,7 +395,7 @@ def retain_grad(Tensor self not None):
     node = grad_fn_of(self)
     if not self.requires_grad:
         raise RuntimeError("retain_grad: the tensor does not require grad "
-                           f"(got a {describe(self)}). Set requires_grad=True on what it is computed from.")
+                           f"(got a {describe(self)}). Set requires_grad=True on its inputs.")
     if node is not None:
         node.ensure_hooks().retained[self.output_nr] = weakref.ref(self)
 
@@ -428,7 +430,7 @@ def register_hook(Tensor self not None, hook):
         raise TypeError(f"register_hook: the hook must be callable (got {type(hook).__name__}).")
     if not self.requires_grad:
         raise RuntimeError("register_hook: the tensor does not require grad "
-                           f"(got a {describe(self)}), so no gradient will ever be computed for it.")
+                           f"(got a {describe(self)}), so it has no gradient.")
     return RemovableHandle(hooks_of(self).tensor.setdefault(self.output_nr, {}), hook)
 
 

@@ -37,11 +37,11 @@ from cygrad._core.table.operator import operators
 import numpy as np
 
 cdef dict _restricted = {
-    NO_GRAD_VIEW: "it was made in no-grad mode. Make the view again outside, or change its base",
+    NO_GRAD_VIEW: "it was created in no-grad mode. Create the view outside, or modify its base",
     MULTI_OUTPUT_VIEW: "it is one of several outputs of one operation (split, unbind, ...). Use an operation that "
-                       "makes one view, or clone() it",
-    CUSTOM_VIEW: "a custom Function returned it. Return a clone() from the Function, or mark_dirty its input",
-    INFERENCE_VIEW: "it was made in inference mode. Make the view again outside",
+                       "returns one view, or clone() it",
+    CUSTOM_VIEW: "a custom Function returned it. Return a clone() from the Function, or call mark_dirty on its input",
+    INFERENCE_VIEW: "it was created in inference mode. Create the view outside",
 }
 
 
@@ -52,28 +52,28 @@ cdef int check_inplace(Tensor tensor, str operation, bint recorded) except -1:
     if is_inference(tensor):
         if not thread_state().inference:
             raise _refusal(operation, f"an inference tensor cannot be modified in place outside inference mode (got a "
-                                      f"{describe(tensor)}). Make a normal one with clone().")
+                                      f"{describe(tensor)}). Create a normal one with clone().")
         return 0
     if tensor.array.storage != NULL and not tensor.array.storage.writable:
         raise _refusal(operation, f"the memory is read-only (got a {describe(tensor)} over a read-only buffer). Use "
                                   "clone() first.")
     if grad_enabled() and tensor.leaf_requires_grad and tensor.node is None:
         raise _refusal(operation, f"a leaf that requires grad cannot be modified in place (got a {describe(tensor)}). "
-                                  "Do it under no_grad(), or on a clone().")
+                                  "Modify it under no_grad(), or modify a clone().")
     if base is not None and grad_enabled() and (recorded or requires_grad(base) or requires_grad(tensor)):
         if requires_grad(tensor) and not requires_grad(base) and base.untracked == DETACHED_IN_PLACE:
-            raise _refusal(operation, f"this view cannot be changed in place, because detach_() has detached its base "
-                                      f"from the graph (got a {describe(tensor)}). Make the view again.")
+            raise _refusal(operation, f"this view cannot be modified in place, because detach_() has detached its "
+                                      f"base from the graph (got a {describe(tensor)}). Create the view again.")
         if base.node is None and (base.leaf_requires_grad or tensor.node is not None):
             raise _refusal(operation, f"a view of a leaf that requires grad cannot be modified in place (got a "
-                                      f"{describe(tensor)}, view of a {describe(base)}). Do it under no_grad(), or on "
-                                      "a clone().")
+                                      f"{describe(tensor)}, view of a {describe(base)}). Modify it under no_grad(), "
+                                      "or modify a clone().")
         if tensor.view_kind > DIFFERENTIABLE_VIEW:
             raise _refusal(operation, f"this view cannot be modified in place, because "
                                       f"{_restricted[tensor.view_kind]} (got a {describe(tensor)}).")
         if tensor.view_kind == DIFFERENTIABLE_VIEW:
-            _place_in(base.array, tensor.array, operation)   # raises before anything is modified
-    if overlaps_itself(tensor.array) and operation not in ("fill_", "zero_"):          # writes the same everywhere
+            _place_in(base.array, tensor.array, operation)   # raises an error before anything is modified
+    if overlaps_itself(tensor.array) and operation not in ("fill_", "zero_"):          # writes equal elements
         raise _refusal(operation, f"several elements of the tensor share memory (got a {describe(tensor)} with strides "
                                   f"{tensor.stride()}). Use clone() before modifying it.")
     return 0
@@ -115,10 +115,10 @@ cdef int64_t _place_in(const array_t *base, const array_t *view, str operation) 
         place, low, high = 2 * place, 2 * low, 2 * high + 1
     if base.size and first <= place + low and place + high <= last:
         return place // 2 if is_complex(view.dtype) and not is_complex(base.dtype) else place
-    raise RuntimeError(f"{operation}: a view does not refer to the memory of its base any more (got shape "
+    raise RuntimeError(f"{operation}: a view no longer refers to the memory of its base (got shape "
                        f"{shape_text(view).decode()} at offset {place} from the first element of a base of shape "
-                       f"{shape_text(base).decode()}), because the memory of one of them was replaced. Make the view "
-                       "again, or detach() it.")
+                       f"{shape_text(base).decode()}), because the memory of one of them was replaced. Create the "
+                       "view again, or detach() it.")
 
 
 cdef void _reach(const array_t *array, int64_t *first, int64_t *last) noexcept:
@@ -206,7 +206,7 @@ protocol.refresh_view = _refresh_view
 
 
 cdef bint is_inplace_view(Tensor tensor, const node_t *node) noexcept:
-    """Is the tensor still the view that `node` wrote in place, with a history through its CopySlices?"""
+    """Return whether the tensor is still the view that `node` wrote in place, with a history through its CopySlices."""
     return (tensor is not None and node.inner != NULL and tensor.view_kind == DIFFERENTIABLE_VIEW
             and tensor.base is not None and tensor.base.node is not None and tensor.base.node.c == node.inner)
 
@@ -254,7 +254,7 @@ cdef Node _copy_slices(Node inner, Node target, int64_t input_nr, Tensor base, T
     node.c.inner = inner.c
     inner.c.inner = node.c
     node.c.n_saved = KEPT
-    if node.notes is None and inner.c.next != NULL:           # neither leads to a Python object: hide it as well
+    if node.notes is None and inner.c.next != NULL:           # neither leads to a Python object: untrack it as well
         gc_unlink(node.c)
         gc_untrack(node.c)
     if inner.c.backward != NULL:             # else only Python code can run it, and so this node
@@ -413,7 +413,7 @@ cdef Tensor _as_dtype(Tensor tensor, int dtype):
 
 
 def _as_pairs(shape, strides):
-    """Return shape and strides of the real view of a complex tensor: pairs, in a last dimension."""
+    """Return shape and strides of the real view of a complex tensor, with pairs in the last dimension."""
     return [*shape, 2], [*(2 * stride for stride in strides), 1]
 
 
@@ -435,12 +435,12 @@ def increment_version(tensor):
     """
     Increment the version after a modification outside of cygrad, such as through NumPy.
 
-    Backward then notices that a saved tensor is not what it was.
+    Backward then detects that a saved tensor was modified.
 
     Parameters
     ----------
     tensor : Tensor or iterable of Tensor
-        Inference tensors among them have no count, and stay as they are.
+        Inference tensors have no version and are skipped.
 
     Examples
     --------
@@ -453,7 +453,7 @@ def increment_version(tensor):
     for part in (tensor,) if isinstance(tensor, Tensor) else tuple(tensor):
         if not isinstance(part, Tensor):
             raise TypeError(f"increment_version: expected Tensors (got {type(part).__name__}).")
-        if not is_inference(part):                # its in-place operations are not counted
+        if not is_inference(part):                # it has no version
             bump_version(part)
 
 

@@ -1,5 +1,5 @@
 """
-The stack of modes of a thread, which see the calls of its operators.
+The stack of modes of a thread, which handle the calls of its operators.
 
 A mode is a subclass of `Mode` with a position in the order of `graph.modes`; at most one is active at each position of
 a thread (those written in Python form a list at theirs). Modes of CALL_MODES handle the call: they return its result,
@@ -15,10 +15,10 @@ from cygrad._core.graph.tensor cimport Tensor
 from cygrad._core.table.operator cimport Operator
 
 cdef class InplaceStep:
-    """What a mode does before and after an in-place operation."""
+    """Actions of a mode before and after an in-place operation."""
     # `original` is a copy of the elements, made because a formula saves them.
     cdef int saved_copy(self, array_t *original) except -1
-    # The tensor has been modified, and its node (or None) created.
+    # Called after the tensor was modified and its node (or None) created.
     cdef int finish(self, Tensor tensor, NativeNode node) except -1
 
 cdef class Mode:
@@ -32,7 +32,7 @@ cdef class Mode:
     # Begin a node of a backward; the returned event is passed to end_node.
     cdef object begin_node(self, str name)
     cdef int end_node(self, object event) except -1
-    # TRACING_MODE: the thread does something that cannot be traced.
+    # TRACING_MODE: called if the thread does something that cannot be traced.
     cdef int unsupported(self, str reason) except -1
 
 # Return the mode at a position, or None. thread_state().modes says whether it is active.

@@ -1,4 +1,4 @@
-"""The stack of modes of a thread, which see the calls of its operators."""
+"""The stack of modes of a thread, which handle the calls of its operators."""
 
 cimport cython
 from cpython.object cimport PyObject

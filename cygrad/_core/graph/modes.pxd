@@ -1,4 +1,4 @@
-"""Thread-local modes: those that see operators, grad mode, inference mode, saved-tensor hooks."""
+"""Thread-local modes: operator modes, grad mode, inference mode, saved-tensor hooks."""
 
 from libc.stdint cimport int32_t, uint32_t
 
@@ -32,7 +32,7 @@ cdef enum:
     # Sets of modes.
     CALL_MODES = 1 << USER_MODE | 1 << PROFILER_MODE | 1 << AUTOCAST_MODE | 1 << PRECOMPUTED_MODE      # handle calls
     RESULT_MODES = 1 << FORWARD_MODE | 1 << TRACING_MODE      # get the arguments and results of executed operators
-    BACKWARD_MODES = 1 << USER_MODE | 1 << TRACING_MODE       # see the operators of a backward without graph, too
+    BACKWARD_MODES = 1 << USER_MODE | 1 << TRACING_MODE       # handle the operators of a backward without graph, too
     EXCEPT_AUTOCAST = ~(1 << AUTOCAST_MODE)                   # autocast leaves float32 operands of primitives alone
 
 cdef thread_state_t *thread_state() noexcept nogil
@@ -43,7 +43,7 @@ cdef inline bint grad_enabled() noexcept nogil:
 cdef inline bint is_tracing() noexcept nogil:
     return thread_state().modes & 1 << TRACING_MODE != 0
 
-# Does backward run its nodes one by one on the calling thread: anomaly mode, or a profiler?
+# Return whether backward runs nodes one by one on the calling thread, for anomaly mode or a profiler.
 cdef inline bint is_watched() noexcept nogil:
     return thread_state().anomaly or thread_state().modes & 1 << PROFILER_MODE
 

@@ -64,8 +64,8 @@ cdef class _Mode:
     """
     Base of context managers and decorators that set the mode of a thread.
 
-    Entering pushes the former state, so one object can be entered again inside itself; leaving restores it, whether or
-    not the block raised, and allocates nothing.
+    Entering pushes the previous state, so that one object can be entered repeatedly; leaving restores it without
+    allocating memory.
     """
 
     cdef int grad_disabled
@@ -83,7 +83,7 @@ cdef class _Mode:
 
     def __exit__(self, type=None, value=None, traceback=None):       # a tuple might fail to allocate
         if self.entered is None:
-            raise RuntimeError(f"{self.__class__.__name__}: __exit__ was called without __enter__.")
+            raise RuntimeError(f"{self.__class__.__name__}: __exit__ requires a call of __enter__ (got none).")
         this_thread.grad_disabled, this_thread.inference, this_thread.reports_grad, self.entered = self.entered
         return False
 
@@ -105,8 +105,8 @@ cdef class Restoring:
     """
     Base of context managers in Python that change a state of the thread.
 
-    Interpreted code may run out of memory at any line. This exit is compiled and allocates nothing, so that the former
-    state is restored anyway.
+    Interpreted code can run out of memory at any line. This compiled exit allocates nothing, so that the previous state
+    is always restored.
     """
 
     cdef tuple entered
@@ -117,7 +117,7 @@ cdef class Restoring:
 
     def __exit__(self, type=None, value=None, traceback=None):
         if self.entered is None:
-            raise RuntimeError(f"{self.__class__.__name__}: __exit__ was called without __enter__.")
+            raise RuntimeError(f"{self.__class__.__name__}: __exit__ requires a call of __enter__ (got none).")
         restore, state, self.entered = self.entered
         restore(*state)
         return False
@@ -164,7 +164,7 @@ def _decorate(manager, function):
 
 
 class _Steps:
-    """Runs a coroutine so that each of its steps, and nothing between them, is in the mode."""
+    """Runs the steps of a coroutine in the mode, and the code between them outside of it."""
 
     def __init__(self, manager, coroutine):
         self.manager = manager
@@ -216,7 +216,7 @@ class enable_grad(_Mode):
     """
     Enable recording in this thread, inside `no_grad` for example.
 
-    A context manager and a decorator. It has no effect on tensors made in inference mode.
+    A context manager and a decorator. It has no effect on tensors created in inference mode.
 
     Examples
     --------
@@ -238,7 +238,7 @@ class set_grad_enabled(_Mode):
     """
     Set whether this thread records operations.
 
-    Called as a function it acts at once; as a context manager it restores the former state on exit.
+    Takes effect immediately; as a context manager, it restores the previous state on exit.
 
     Parameters
     ----------
@@ -273,7 +273,7 @@ class set_grad_enabled(_Mode):
         return self
 
     def __call__(self, function):
-        _Mode.__exit__(self)       # a decorator changes nothing outside the function
+        _Mode.__exit__(self)       # a decorator has no effect outside the function
         return _decorate(self, function)
 
     def clone(self):
@@ -289,14 +289,14 @@ class _plain(_Mode):
 
 class inference_mode(_Mode):
     """
-    Disable recording and make tensors without version counter and view tracking.
+    Disable recording, and create tensors without version counter and view tracking.
 
-    Cheaper than `no_grad`; the tensors made inside cannot be saved for backward later.
+    Faster than `no_grad`; tensors created inside cannot be saved for backward later.
 
     Parameters
     ----------
     mode : bool, default True
-        False switches inference mode off inside an outer one.
+        Whether to enable inference mode; False disables it within an outer block.
 
     Examples
     --------
@@ -332,7 +332,7 @@ cdef _Mode _make(type cls, int grad_disabled, int inference):
 def _enter_set(_Mode manager not None):
     if (manager.entered is not None and manager.entered[3] is None
             and this_thread.grad_disabled == manager.grad_disabled):
-        return                     # the call itself has switched already
+        return                     # the call has already set the mode
     _Mode.__enter__(manager)
 
 

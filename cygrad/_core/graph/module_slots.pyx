@@ -71,7 +71,7 @@ cdef PyObject *_get(PyObject *module, PyObject *name) except NULL:
     return PyObject_GenericGetAttr(module, name)           # for its error
 
 
-# ---- which module an error comes from
+# ---- module in which an error was raised
 
 _located = threading.local()         # .text: the last note, .module: the outermost module of its path, weakly
 

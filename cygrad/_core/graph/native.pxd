@@ -11,7 +11,7 @@ from cygrad._core.table.operator cimport Operator, operator_t
 # Gradients of a traced backward, in the layout of the eager ones.
 
 cdef inline bint has_memory(const value_t *value) noexcept nogil:
-    """Is a saved value an array, or a list with an array, of which more is kept than shape and dtype?"""
+    """Return whether a saved value is an array, or a list with an array, saved with its elements."""
     cdef int i
     if value.kind == ARRAY:
         return value.of.array.storage != NULL
@@ -21,7 +21,7 @@ cdef inline bint has_memory(const value_t *value) noexcept nogil:
                 return True
     return False
 
-# Return what the native execution of a node gives for these gradients; releases nothing.
+# Return the gradients of the native execution of a node; releases nothing.
 cdef list native_gradients(Node node, list grads, uint32_t wanted)
 # Return a traced gradient with the strides of the native one; aborts the trace if it is not bit-identical, or no copy
 # has those strides.
@@ -49,7 +49,7 @@ cdef NativeNode native_node(Operator operator, int n_edges, int n_outputs, bint 
 cdef int set_meta(node_t *node, int i, const array_t *array) except -1
 # The backward of these nodes.
 cdef int native_backward(node_t *node, value_t *grads, array_t **gradients, bint keep, uint32_t wanted) noexcept nogil
-# Would take_saved() succeed now?
+# Return whether take_saved() would succeed now.
 cdef bint can_take(node_t *node) noexcept nogil
 # Move the saved values out of the node into saved[n_saved], or copy them if the graph is retained. `packed`: the caller
 # unpacks and adds what hooks have packed.

@@ -77,7 +77,7 @@ cdef object laid_out_as(Tensor gradient, Tensor native, str name):
     cdef int i
     if not (gradient.array.dtype == model.dtype and same_shape(gradient.array, model)
             and _same_bits(gradient.array, model)):
-        abort_trace(f"the backward of {name} rounds differently where it is traced")
+        abort_trace(f"the traced backward of {name} rounds differently")
         return gradient
     if _same_strides(gradient.array, model):
         return gradient
@@ -90,7 +90,7 @@ cdef object laid_out_as(Tensor gradient, Tensor native, str name):
     with_layout = with_layout.expand(gradient.shape)
     if _same_strides((<Tensor>with_layout).array, model):
         return with_layout
-    abort_trace(f"the gradient by {name} has strides that no copy has")
+    abort_trace(f"the gradient of {name} has strides that a copy cannot have")
     return gradient
 
 
@@ -200,7 +200,7 @@ cdef int64_t version_of(const value_t *value) noexcept nogil:
 
 
 cdef inline bint _was_detached(const node_t *node, int position) noexcept nogil:
-    """Has detach_() removed the argument that was saved from the graph since? (Results may be detached.)"""
+    """Return whether detach_() has removed the saved argument from the graph. (Results may be detached.)"""
     cdef const kept_t *kept = &node.saved[position]
     return (kept.value.kind == ARRAY and kept.value.of.array.detached
             and not node.op.saved[position].from_result)
@@ -214,8 +214,8 @@ cdef int _check_version(const node_t *node, int position) noexcept nogil:
     cdef int edge
     if _was_detached(node, position):
         snprintf(message(), MESSAGE,
-                 b"%s: a tensor that backward needs was taken out of the graph by detach_() (got the %s tensor of "
-                 b"shape %s saved as '%s'). Use detach(), which makes a second tensor.", node.op.node_name,
+                 b"%s: a tensor that backward needs was removed from the graph by detach_() (got the %s tensor of "
+                 b"shape %s saved as '%s'). Use detach(), which returns a second tensor.", node.op.node_name,
                  dtype_name(array.dtype), shape_text(array), layout.name)
         return RUNTIME_ERROR
     if found == kept.version:
@@ -224,7 +224,8 @@ cdef int _check_version(const node_t *node, int position) noexcept nogil:
         snprintf(message(), MESSAGE,
                  b"%s: a tensor that backward needs was modified in place (got one of the %d tensors saved as '%s' "
                  b"with "
-                 b"versions that add up to %lld, expected %lld). Use an operation that makes a new tensor, or clone() "
+                 b"versions that add up to %lld, expected %lld). Use an operation that returns a new tensor, or "
+                 "clone() "
                  b"before modifying it.", node.op.node_name, <int>kept.value.count, node.op.saved[position].name,
                  <long long>found, <long long>kept.version)
         return RUNTIME_ERROR
@@ -238,7 +239,7 @@ cdef int _check_version(const node_t *node, int position) noexcept nogil:
 
 
 cdef bint _holds_arrays(const node_t *node) noexcept nogil:
-    """Does the node save the memory of any tensor? One that does not can run again and again."""
+    """Return whether the node saves the memory of any tensor; otherwise it can run repeatedly."""
     cdef int i
     for i in range(node.n_saved):
         if has_memory(&node.saved[i].value):
@@ -368,7 +369,7 @@ cdef int _compute(node_t *node, value_t *saved, value_t *grads, array_t **gradie
 
 
 cdef bint _is_broadcast(const node_t *node, const value_t *grads) noexcept nogil:
-    """Was an operand of an element-wise operator broadcast? Its gradient is not rounded before it is summed."""
+    """Return whether an operand was broadcast; its gradient is then rounded only after it is summed."""
     cdef int i
     if node.op.flags & ELEMENTWISE and node.metas != NULL:
         for i in range(node.n_edges):
@@ -384,14 +385,14 @@ cdef object _meta_object(const array_t *array):
 
 
 cdef int _first_edge(const node_t *node, int argument) noexcept nogil:
-    """Return the edge of a differentiable argument that is no list; -1 if it has none."""
+    """Return the edge of a differentiable argument that is not a list; -1 if it has none."""
     if not node.op.arguments[argument].differentiable:
         return -1
     return first_edge(node.op, argument, node.n_edges)
 
 
 cdef bint _is_at(Tensor tensor, const edge_t *edge):
-    """Does the edge still belong to the tensor? Not after detach_(), for example."""
+    """Return whether the edge still belongs to the tensor; False after detach_(), for example."""
     if edge.node == NULL:
         return True
     if tensor.node is None:
@@ -584,10 +585,12 @@ cdef class NativeNode(Node):
         """Replace the saved object at `position` by what the pack hook returns."""
         cdef value_t own
         if self.packed is not None and self.packed[position] is not None:
-            raise RuntimeError(f"register_hooks: hooks are registered already for what {self.name()} saved (got a "
+            raise RuntimeError(f"register_hooks: hooks are already registered for a value saved by {self.name()} (got "
+                               "a "
                                "second pair).")
         if self.c.released:
-            raise RuntimeError(f"register_hooks: {self.name()} has released what it saved. Register the hooks before "
+            raise RuntimeError(f"register_hooks: {self.name()} has released its saved tensors. Register the hooks "
+                               "before "
                                "backward, or call backward with retain_graph=True.")
         _borrow_saved(self.c, position, &own)
         try:

@@ -11,10 +11,10 @@ from cygrad._core.table.operator cimport operator_t
 
 # Borrowed pointers to Python objects that may be dying.
 #
-# An array knows its Tensor and a gradient slot its AccumulateGrad without keeping it alive. Who follows such a pointer
-# makes a reference of it, if the object still lives. With the GIL a glance at the count is enough. Without it the
-# object may be dying in another thread: so the pointer is read below a lock that the dying object takes, before its
-# memory goes, to erase the pointer; and the reference is taken by a step that fails if the count has reached zero.
+# An array knows its Tensor and a gradient slot its AccumulateGrad without keeping it alive. A reader takes a reference
+# if the object is still alive. With the GIL, checking the refcount is enough. Without it the object may be dying in
+# another thread: the pointer is read under a mutex that the dying object locks to erase the pointer before its memory
+# is freed, and the reference is taken by an atomic step that fails if the refcount is zero.
 
 cdef extern from * nogil:
     """
@@ -71,7 +71,7 @@ cdef extern from * nogil:
 # Without a GIL: the inner mutex for pointers to and from this address. A few are shared by all addresses.
 cdef int32_t *lending_lock(const void *address) noexcept nogil
 
-# Counts that change under the GIL only; with a GIL, no atomic operation is needed. -> the new value
+# Refcounts that change under the GIL only: with a GIL, no atomic operation is needed. Returns the new value.
 cdef inline int64_t count_up(int64_t *count) noexcept:
     if FREE_THREADED:
         return atomic_add(count, 1)
@@ -94,7 +94,7 @@ cdef inline void unlock_lending(const void *address) noexcept nogil:
 
 # ----------------------------------------------------------------------------------------------------------------- node
 
-# Why a node has to run on the calling thread, under the GIL.
+# Reasons why a node must run on the calling thread, under the GIL.
 cdef enum:
     HAS_HOOKS = 1
     HAS_PYTHON_BACKWARD = 2
@@ -126,10 +126,10 @@ ctypedef int (*backward_t)(node_t *node, value_t *grads, array_t **out, bint kee
 cdef enum:
     ALL_ARGUMENTS = 0xFFFFFFFF
 
-# All that the engine needs of a node in one block of memory: the struct, then edges, then saved values.
+# The block of a node: this struct, then edges, then saved values.
 ctypedef struct node_t:
     PyObject *object          # the Node of the block, borrowed
-    backward_t backward       # NULL: only Python can run it
+    backward_t backward       # NULL: only Python code can run it
     edge_t *edges
     int32_t n_edges
     int32_t n_outputs         # number of gradients that it takes
@@ -159,7 +159,7 @@ cdef extern from *:
     bint has_weak_references(PyObject *object)
 
 cdef class Hooks:
-    """The hooks of one node, in the order in which they were registered."""
+    """The hooks of one node, in the order of registration."""
     cdef dict fitted          # output_nr -> a Tensor without memory, with the shape of the gradient; comes first
     cdef dict tensor          # output_nr -> {id: hook}
     cdef dict before          # {id: prehook(grad_outputs)}

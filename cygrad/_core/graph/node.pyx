@@ -215,7 +215,7 @@ cdef Node node_new(type type, int n_edges, int n_outputs, int n_saved, bint with
     if plain:
         _link(c)
     if unlikely(thread_state().anomaly & ANOMALY_ON):
-        import traceback                     # here, because it is slow and rarely needed
+        import traceback                     # imported here, because it is slow and rarely needed
         gc_track(c)
         node.notes = {"traceback_": traceback.format_stack()}
         if _evaluating.node is not None:
@@ -371,7 +371,7 @@ cdef void _drop_edges(node_t *c) noexcept:
 # ----------------------------------------------------------------------------------------------------------- classes
 
 cdef class Hooks:
-    """The hooks of one node, in the order in which they were registered."""
+    """The hooks of one node, in the order of registration."""
 
     def __cinit__(self):
         self.tensor = {}
@@ -388,7 +388,7 @@ cdef class Node:
     """
     A node of the graph, which backward runs.
 
-    Users meet nodes as ``tensor.grad_fn`` and follow them by `next_functions`.
+    Users access nodes as ``tensor.grad_fn`` and their `next_functions`.
 
     Examples
     --------
@@ -431,9 +431,9 @@ cdef class Node:
         Returns
         -------
         Tensor or None, or a tuple of them if there are several arguments
-            What was saved stays; hooks are not called.
+            Saved tensors are kept; hooks are not called.
         """
-        from cygrad._core.graph.edges import call_node     # which knows tensors, as this module does not
+        from cygrad._core.graph.edges import call_node     # in a higher layer, because it uses tensors
         return call_node(self, gradients)
 
     def name(self):
@@ -456,8 +456,8 @@ cdef class Node:
 
     @property
     def metadata(self):
-        """A dict for arbitrary user data."""
-        with cython.critical_section(self):          # one dict, also for two threads that access it first
+        """Dict for user data."""
+        with cython.critical_section(self):          # only one dict for concurrent first accesses
             if self.notes is None:
                 self.notes = {}
                 gc_track_all()
@@ -465,7 +465,7 @@ cdef class Node:
 
     @property
     def requires_grad(self):
-        """True: nodes exist only where gradients are needed."""
+        """Always True: nodes exist only for required gradients."""
         return True
 
     def _sequence_nr(self):
@@ -614,7 +614,7 @@ cdef int (*_node_clear)(PyObject *) noexcept
 
 def _refuse(cls, *arguments, **options):
     """Raise the error for Python code that tries to create a node."""
-    raise TypeError(f"{cls.__name__}: nodes are made by operations on tensors that require grad; the type cannot be "
+    raise TypeError(f"{cls.__name__}: nodes are created by operations on tensors that require grad; the type cannot be "
                     "called or subclassed.")
 
 
@@ -811,7 +811,7 @@ cdef int version_error(const char *operation, const char *name, const array_t *a
         length += snprintf(message() + length, MESSAGE - length, b". ")
     unlock(&_lock)
     length += snprintf(message() + length, MESSAGE - length,
-                       b"Use an operation that makes a new tensor, or clone() before modifying it.")
+                       b"Use an operation that returns a new tensor, or clone() before modifying it.")
     if maker != NULL and maker.gradient != NULL:
         snprintf(message() + length, MESSAGE - length,
                  b" If another thread trains the same weights, see nn.parallel.share_weights.")
@@ -909,7 +909,7 @@ cdef int freed_error(const node_t *node) noexcept nogil:
     cdef int32_t number = atomic_load32(<int32_t *>&node.released_by)
     cdef const backward_call_t *entry = &calls[number % REMEMBERED if number > 0 else 0]
     cdef const backward_call_t *failing = &calls[own_call % REMEMBERED if own_call > 0 else 0]
-    cdef int length = snprintf(message(), MESSAGE, b"%s: its saved tensors were freed already by an earlier backward",
+    cdef int length = snprintf(message(), MESSAGE, b"%s: its saved tensors were already freed by an earlier backward",
                                node_name(node))
     lock_inner(&_calls_lock)
     if number > 0 and <int32_t>entry.number == number:
@@ -920,7 +920,7 @@ cdef int freed_error(const node_t *node) noexcept nogil:
             length += snprintf(message() + length, MESSAGE - length, b", in the thread '%s'", entry.name)
     unlock(&_calls_lock)
     snprintf(message() + length, MESSAGE - length,
-             b". Pass retain_graph=True to that call to backward through the graph a second time or to read them.")
+             b". Pass retain_graph=True to that call to run backward through the graph a second time or to read them.")
     return RUNTIME_ERROR
 
 
@@ -977,7 +977,7 @@ cdef int add_gradient(node_t *node, array_t *array) noexcept nogil:
                 atomic_increment(&gradient.value.version.value)
                 forget_place(gradient.value.version)
         else:
-            snprintf(message(), MESSAGE, b"backward: the gradient does not fit .grad (got shape %s, expected %s "
+            snprintf(message(), MESSAGE, b"backward: the gradient does not match .grad (got shape %s, expected %s "
                      b"and the same dtype). Set .grad to None first.", shape_text(array), shape_text(gradient.value))
             status = RUNTIME_ERROR
         release(array)

@@ -4,12 +4,12 @@ import sys
 
 __all__ = ["called_operation"]
 
-# Modules whose functions call user functions: transforms and dispatchers are not the operation that failed.
+# Modules whose functions call user functions, such as transforms and dispatchers.
 CALLERS = ("cygrad.func.", "cygrad.compiling.", "cygrad.utils.", "cygrad.autograd.", "cygrad._core.")
 
 
 def called_operation(operator):
-    """Return the outermost public function of the package on the stack; `operator` where user code called that."""
+    """Return the outermost public function of the package on the stack, or `operator`."""
     frame = sys._getframe()
     while frame is not None:
         module = frame.f_globals.get("__name__") or ""

@@ -6,13 +6,13 @@ from cygrad._core.graph.node cimport Node, edge_t, node_t
 from cygrad._core.graph.tensor cimport Tensor
 
 cdef class SavedHooks:
-    """A pair of hooks for everything that a thread saves."""
+    """Pair of hooks for all tensors that a thread saves."""
     cdef readonly object pack
     cdef readonly object unpack
     cdef SavedHooks outer         # the pair outside of this one, or None
 
 cdef class PackedTensor:
-    """The result of a pack hook."""
+    """Result of a pack hook."""
     cdef object value
     cdef object hook              # the unpack hook
     cdef array_t *meta            # shape and dtype that it must return

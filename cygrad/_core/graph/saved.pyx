@@ -43,7 +43,7 @@ cdef int attach(Tensor tensor, Node node, int64_t output_nr) except -1:
 # ------------------------------------------------------------------------------------------------------------- packing
 
 cdef class PackedTensor:
-    """The result of a pack hook."""
+    """Result of a pack hook."""
 
     def __dealloc__(self):
         release(self.meta)
@@ -59,7 +59,8 @@ cdef class PackedTensor:
                             f"{self.place}).")
         cdef array_t *array = (<Tensor>result).array
         if array.dtype != self.meta.dtype or not same_shape(array, self.meta):
-            raise RuntimeError(f"saved tensor hooks: unpack must return what was packed (got a {describe(result)} for "
+            raise RuntimeError(f"saved tensor hooks: unpack must return a tensor of the packed shape and dtype (got a "
+                               f"{describe(result)} for "
                                f"{self.place}, expected a {dtype_name(self.meta.dtype).decode()} tensor of shape "
                                f"{shape_text(self.meta).decode()}).")
         return <Tensor>result
@@ -84,14 +85,14 @@ cdef PackedTensor pack_tensor(Node node, str name, Tensor tensor, object pack, o
     if array.version != NULL and atomic_load(&array.version.value) != version:
         raise RuntimeError(f"saved tensor hooks: pack modified its input in place (got version "
                            f"{atomic_load(&array.version.value)} for {packed.place}, expected {version}). "
-                           "Work on a clone() in the hook.")
+                           "Modify a clone() in the hook.")
     return packed
 
 
 # ---- hooks of a thread
 
 cdef class SavedHooks:
-    """A pair of hooks for everything that a thread saves."""
+    """Pair of hooks for all tensors that a thread saves."""
 
 
 cdef SavedHooks saved_hooks():
@@ -116,7 +117,7 @@ _refusals = _Refusals()
 
 
 def push_hooks(pack, unpack):
-    """Push a pair of hooks for everything that this thread saves, until `pop_hooks`."""
+    """Push a pair of hooks for all tensors that this thread saves until `pop_hooks`."""
     cdef SavedHooks hooks
     if _refusals.message is not None:
         raise RuntimeError(_refusals.message)
@@ -195,7 +196,7 @@ def memory_of(Tensor tensor not None):
 
 
 def check_hooks(str operation, pack, unpack):
-    """Raise unless the hooks are callable."""
+    """Raise an error unless the hooks are callable."""
     for role, hook in (("pack", pack), ("unpack", unpack)):
         if not callable(hook):
             raise TypeError(f"{operation}: the {role} hook must be callable (got {type(hook).__name__}).")
@@ -205,7 +206,7 @@ class SavedTensor:
     """
     A value that a node saves for backward, as ``node._raw_saved_<name>``.
 
-    It can be given a pair of hooks that decide how it is stored. It cannot be made directly.
+    A pair of hooks can define how it is stored. It cannot be created directly.
     """
 
     __slots__ = ("_node", "_position")
@@ -230,14 +231,14 @@ class SavedTensor:
         Parameters
         ----------
         pack_hook : callable
-            Called at once, exactly once, with the tensor; what it returns is kept in its place.
+            Called immediately, exactly once, with the tensor; the result is saved instead.
         unpack_hook : callable
-            Called with that at each access; must return a tensor of the same content.
+            Called with that result at each access; must return a tensor with the same values.
 
         Raises
         ------
         RuntimeError
-            If there are hooks already, or the node has released what it saved.
+            If there are already hooks, or the node has released its saved tensors.
 
         Examples
         --------
@@ -252,7 +253,7 @@ class SavedTensor:
 
 
 def saved_tensor(node, position):
-    """Return the `SavedTensor` of what the node saves at `position`."""
+    """Return the `SavedTensor` of the value that the node saves at `position`."""
     saved = object.__new__(SavedTensor)
     saved._node, saved._position = node, position
     return saved

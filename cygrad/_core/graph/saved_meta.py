@@ -1,8 +1,8 @@
-"""What nodes save of a tensor of which their formulas read no elements."""
+"""Saved values of tensors whose elements are not needed."""
 
 
 class Meta:
-    """Shape and dtype of a tensor of which a node saved nothing else."""
+    """Shape and dtype of a tensor, saved without its elements."""
 
     __slots__ = ("dtype", "shape", "storage_offset", "strides")
 

@@ -82,7 +82,7 @@ cdef int64_t version_of_gradient(const array_t *array) noexcept nogil
 
 # --------------------------------------------------------------------------------------------------------------- tensor
 
-# How a view was created: decides what its in-place operations may do (cygrad._core.graph.inplace).
+# How a view was created: determines which in-place operations are allowed (cygrad._core.graph.inplace).
 cdef enum:
     NOT_A_VIEW = 0
     DIFFERENTIABLE_VIEW       # in-place operations rewrite the history of the base
@@ -96,8 +96,8 @@ cdef class Tensor:
     cdef Node node                # grad_fn; None for leaves. Read it through grad_fn_of()
     cdef int32_t output_nr        # which output of `node`
     cdef int32_t leaf_requires_grad
-    cdef int16_t view_kind        # how it became a view: NOT_A_VIEW ...
-    cdef int16_t untracked        # why backward cannot start from it, for messages: 0, or as in untracked_reason
+    cdef int16_t view_kind        # how the view was created: NOT_A_VIEW ...
+    cdef int16_t untracked        # why backward cannot start from it, for error messages: 0, or as in untracked_reason
     cdef int32_t dual_level       # the level of forward mode that holds a tangent for it, or 0
     cdef int64_t view_version     # version of the base for which `node` is valid
     cdef Tensor base              # of a view, else None
@@ -129,8 +129,8 @@ cdef Node grad_fn_of(Tensor tensor)
 # Return a Tensor for anything tensor-like: Tensor itself, number, sequence, ndarray (copied like tensor()).
 cdef Tensor as_tensor(object value, str operation)
 
-# The door to the layers above: the core calls up through `protocol`, and through `provided` where the function is
-# Python's. Modules above fill both when they are imported.
+# Functions of higher layers: the core calls C functions through `protocol` and Python functions through `provided`.
+# Higher modules fill both when they are imported.
 ctypedef enum slot_t:
     SLOT_ADD = 0
     SLOT_SUB
@@ -175,7 +175,7 @@ cdef protocol_t protocol
 # NumPy's ufunc; "general_ufunc": for all other calls of ufuncs; "plain_subclass": Parameter.
 cdef dict provided
 
-# Elements go to Python or NumPy, or come from there: a trace ends, as what happens to them is not seen.
+# Abort the trace if elements are read or written by Python or NumPy code.
 cdef inline int data_escapes() except -1:
     return protocol.data_escapes()
 
@@ -188,7 +188,7 @@ cdef extern from *:
     PyObject *type_of(PyObject *value)                  # the same, borrowed
 
 cdef inline bint is_plain(object value) noexcept:
-    """Is it a Tensor whose class needs no lookup?"""
+    """Return whether it is a Tensor whose class needs no lookup."""
     return type(value) is Tensor or borrowed_type(value) == protocol.plain_subclass
 
 cdef inline bint is_plain_object(PyObject *value) noexcept:
@@ -198,7 +198,7 @@ cdef inline bint is_plain_object(PyObject *value) noexcept:
 cdef inline bint _is_bare(Tensor tensor) noexcept:
     return (tensor.attributes == NULL and tensor.leaf_hooks is None and tensor.base is None and is_plain(tensor))
 
-# Do the leaf and its gradient refer to no Python objects that could form a cycle?
+# Return whether the leaf and its gradient refer to no Python objects that could form a cycle.
 cdef inline bint is_bare(Tensor leaf) noexcept:
     return _is_bare(leaf) and (leaf.grad_tensor is None or (
         _is_bare(leaf.grad_tensor) and leaf.grad_tensor.node is None and leaf.grad_tensor.grad_tensor is None))
@@ -225,7 +225,7 @@ cdef void note_unusual() noexcept
 cdef array_t *meta_array(int dtype, int ndim, const int64_t *shape)
 # Create one of the shape and dtype of a tensor, which may be on meta itself.
 cdef Tensor without_elements(Tensor tensor)
-# Is one of the arguments of an operation such an array?
+# Return whether an argument of an operation is such an array.
 cdef bint any_is_meta(int n, const value_t *values) noexcept
 # Return the result of an operation without its elements.
 cdef int forget_elements(int n, value_t *results) except -1

@@ -181,7 +181,7 @@ cdef void replace_array(Tensor tensor, array_t *array) noexcept:
 
 cdef void _replace_gradient(Tensor gradient, const array_t *replaced):
     """Let the leaf of which this is the ``.grad`` have its new memory or shape (``x.grad.data = t``)."""
-    import gc                                # here: few programs need it
+    import gc                                # imported here, because few programs need it
     for leaf in gc.get_referrers(gradient):
         if (isinstance(leaf, Tensor) and (<Tensor>leaf).grad_tensor is gradient and (<Tensor>leaf).gradient != NULL
                 and (<Tensor>leaf).gradient.value == replaced):
@@ -281,7 +281,7 @@ cdef Tensor gradient_of(Tensor leaf):
         with cython.critical_section(leaf):
             found = _known_gradient(leaf)
     if found is None and leaf.node is not None and not _retains_grad(leaf):
-        warn_user(f".grad of a non-leaf is not kept (got a tensor made by {leaf.node.name()}), so it is None. "
+        warn_user(f".grad of a non-leaf is not retained (got a result of {leaf.node.name()}), so it is None. "
                   "Call retain_grad() on it before backward, or ask autograd.grad for it.")
     return found
 
@@ -439,7 +439,7 @@ cdef void set_node(Tensor tensor, Node node, int32_t output_nr) noexcept:
 
 cdef dict _origins = {
     NO_GRAD_VIEW: "it was made in no-grad mode", INFERENCE_VIEW: "it was made in inference mode",
-    MULTI_OUTPUT_VIEW: "it is one of several outputs of one operation", CUSTOM_VIEW: "a custom Function made it"}
+    MULTI_OUTPUT_VIEW: "it is one of several outputs of one operation", CUSTOM_VIEW: "a custom Function returned it"}
 
 
 cdef int _refresh(Tensor tensor) except -1:
@@ -450,11 +450,12 @@ cdef int _refresh(Tensor tensor) except -1:
         protocol.refresh_view(tensor)
     else:
         maker = "grad_fn" if tensor.node is None else tensor.node.name()
-        raise RuntimeError(f"{maker}: output {tensor.output_nr} is a view whose base, or another view of "
-                           f"it, was modified in place since (got version {tensor.array.version.value}, expected "
-                           f"{tensor.view_version}), and the history of such a view cannot be rewritten, because "
-                           f"{_origins[tensor.view_kind]}. Use an operation that makes a new tensor, or make the view "
-                           "again after the change, where operations are recorded.")
+        raise RuntimeError(f"{maker}: output {tensor.output_nr} is a view whose base was modified in place (got "
+                           f"version {tensor.array.version.value}, expected "
+                           f"{tensor.view_version}), and its history cannot be rewritten, because "
+                           f"{_origins[tensor.view_kind]}. Use an operation that returns a new tensor, or create the "
+                           "view "
+                           "again after the modification, where operations are recorded.")
     tensor.view_version = tensor.array.version.value
     return 0
 
@@ -521,9 +522,9 @@ cdef str describe(Tensor tensor):
 @cython.binding(False)      # methods check the type of self
 cdef class Tensor:
     """
-    An n-dimensional array that records how it was computed.
+    An n-dimensional array with automatic differentiation.
 
-    Make one with `cygrad.tensor`, `cygrad.zeros`, `cygrad.from_numpy` and their like, or ``Tensor(data)``,
+    Create one with functions such as `cygrad.tensor`, `cygrad.zeros` and `cygrad.from_numpy`, or with ``Tensor(data)``,
     which copies `data` with the default floating dtype.
 
     Examples
@@ -596,7 +597,7 @@ cdef class Tensor:
 
     def __len__(self):
         if self.array.ndim == 0:
-            raise TypeError("len: a tensor without dimensions has no length (got shape ()).")
+            raise TypeError("len: a 0-dim tensor has no length (got shape ()).")
         return self.array.shape[0]
 
     # --------------------------------------------------------------------------------------------------------- graph
@@ -629,7 +630,7 @@ cdef class Tensor:
                                "example with .float().")
         if wanted and is_inference(self) and not thread_state().inference:
             raise RuntimeError("requires_grad: an inference tensor cannot require gradients outside inference "
-                               "mode. Make a normal one with clone().")
+                               "mode. Create a normal one with clone().")
         self.leaf_requires_grad = wanted
         _note_requirement(self)
 
@@ -705,7 +706,8 @@ cdef class Tensor:
             raise RuntimeError("grad: a tensor cannot be its own gradient.")
         if (tensor.array.dtype != self.array.dtype or not same_shape(tensor.array, self.array)
                 or (is_meta(tensor.array) != is_meta(self.array) and value.device != (<object>self).device)):
-            raise RuntimeError(f"grad: the gradient must look like the tensor (got a {describe(tensor)} on "
+            raise RuntimeError(f"grad: the gradient must have the shape and dtype of the tensor (got a "
+                               f"{describe(tensor)} on "
                                f"{tensor.device}, expected a {describe(self)} on {self.device}).")
         set_gradient(self, tensor)
 
@@ -715,7 +717,7 @@ cdef class Tensor:
 
     def detach(self):
         """
-        The same memory outside the graph: shares storage and version, requires no grad.
+        A view outside the graph: it shares storage and version, and does not require grad.
 
         Returns
         -------
@@ -736,9 +738,9 @@ cdef class Tensor:
 
     @cython.critical_section             # several fields change one after the other
     def detach_(self):
-        """Take this tensor itself out of the graph: it becomes a leaf that requires no grad."""
+        """Remove this tensor from the graph in place: it becomes a leaf that does not require grad."""
         if self.base is not None:
-            raise RuntimeError("detach_: cannot detach a view in place, because its base keeps its history. Use "
+            raise RuntimeError("detach_: cannot detach a view in place, because its base has a history. Use "
                                "detach().")
         cdef array_t *own = self.array
         cdef array_t *view
@@ -760,7 +762,7 @@ cdef class Tensor:
 
     @property
     def data(self):
-        """The same memory outside the graph, with a new version counter.
+        """A view outside the graph, with a new version counter.
 
         Examples
         --------
@@ -964,7 +966,8 @@ cdef class Tensor:
         protocol.setitem(self, key, value)
 
     def __delitem__(self, key):
-        raise TypeError("a Tensor does not support deleting items. Select what is to stay, as with x[mask].")
+        raise TypeError("a Tensor does not support deleting items (got del). Select the other items, for example with "
+                        "x[mask].")
 
 
 cdef dict _slot_functions = dict.fromkeys((
@@ -1085,7 +1088,7 @@ cdef int forget_elements(int n, value_t *results) except -1:
 
 cdef int check_elements(const array_t *array, str operation) except -1:
     if is_meta(array):
-        raise NotImplementedError(f"{operation}: a tensor of device 'meta' has no elements. Make memory for it with "
+        raise NotImplementedError(f"{operation}: a tensor of device 'meta' has no elements. Allocate it with "
                                   "to_empty(device='cpu') of its module, or empty_like(x, device='cpu').")
     return 0
 
@@ -1121,7 +1124,7 @@ def kept(Node node not None):
     """
     Return the storages that a node saves for backward.
 
-    What saved-tensor hooks have packed is not among them: it may be any object.
+    Values packed by saved-tensor hooks are not included.
 
     Parameters
     ----------

@@ -75,7 +75,7 @@ def attributes_of(Tensor tensor not None):
 
 
 def set_attributes(Tensor tensor not None, dict attributes not None):
-    """Make a dict the one of the attributes that users set on the tensor."""
+    """Set the dict of user attributes of the tensor."""
     cdef PyObject *former
     Py_INCREF(attributes)
     with cython.critical_section(tensor):
@@ -204,7 +204,7 @@ def stride(Tensor self not None, dim=None):
     ((3, 1), 3)
     """
     cdef int i
-    if is_meta(self.array):            # a meta tensor shows the strides of an ordinary one
+    if is_meta(self.array):            # a meta tensor has the strides of an ordinary one
         strides = [math.prod([max(n, 1) for n in self.shape[i + 1:]]) for i in range(self.array.ndim)]
         return tuple(strides) if dim is None else strides[_dimension(self, dim, "stride")]
     if dim is None:
@@ -237,7 +237,7 @@ def data_ptr(Tensor self not None):
     >>> x[1:].data_ptr() - x.data_ptr()
     4
     """
-    data_escapes()                          # code that has the address may write there
+    data_escapes()                          # code with the address can write there
     return 0 if is_meta(self.array) else <size_t>self.array.data
 
 
@@ -337,7 +337,7 @@ def has_elements(Tensor self not None):
 
 
 def placed(Tensor self not None, bint meta):
-    """Return the tensor itself, or one on the meta device; a meta tensor cannot be copied to the CPU."""
+    """Return the tensor, or a meta tensor of its shape; a meta tensor cannot be copied to the CPU."""
     if not meta:
         if not is_entry(self):
             check_elements(self.array, "to")

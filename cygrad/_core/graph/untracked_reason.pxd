@@ -1,9 +1,9 @@
 """Why a tensor is outside the graph, so that backward cannot start from it."""
 
-# Values of Tensor.untracked. Set where such tensors are made, read only for messages.
+# Values of Tensor.untracked, for error messages.
 cdef enum:
     NOTHING_TO_TELL = 0
-    UNTRACKED                 # made while nothing was recorded: thread_state_t.grad_disabled
+    UNTRACKED                 # created without recording: thread_state_t.grad_disabled
     DETACHED                  # by detach()
     DETACHED_IN_PLACE         # by detach_()
     DATA                      # by .data

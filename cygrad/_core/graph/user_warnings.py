@@ -1,4 +1,4 @@
-"""Warnings that point at the user's line, at any depth of calls in this package."""
+"""Warnings that show the line of user code."""
 
 import sys
 import warnings

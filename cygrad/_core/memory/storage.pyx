@@ -129,7 +129,7 @@ cdef void release_waiting():
 
 
 cdef bint has_waiting() noexcept nogil:
-    """Are references pending? (Read without locking.)"""
+    """Return whether references are pending, without locking."""
     return waiting != NULL
 
 
@@ -1019,7 +1019,7 @@ cdef void release_pending():
 
 
 cdef bint has_pending() noexcept nogil:
-    """Are references pending? (Read without locking.)"""
+    """Return whether references are pending, without locking."""
     return has_waiting()
 
 

@@ -333,7 +333,7 @@ cdef inline void _convert(const source_t *source, target_t *out) noexcept nogil:
 
 
 cdef inline bint _is_set(const source_t *source) noexcept nogil:
-    """Is the number not zero?"""
+    """Return whether the number is nonzero."""
     if source_t is half_t or source_t is bfloat_t:
         return source[0].bits & 0x7fff != 0
     elif source_t is complex_half_t:

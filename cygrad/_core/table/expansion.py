@@ -1,13 +1,13 @@
-"""What formulas may say beyond expressions: named helpers, zeros, and gradients that are absent.
+"""Expansion of formulas: named helpers, zeros, and absent gradients.
 
-The build writes formulas out in full (`expand`), so that what reads them knows none of this.
+The build expands all formulas (`expand`), so that other code needs no support for this.
 
-A *helper* is a formula with a name and parameters. Where it is called, its definitions come before those that follow,
-and its expression takes the place of the call; so it is computed whenever the formula is.
+A *helper* is a formula with a name and parameters. Calls are replaced by its expression, preceded by its definitions;
+so it is computed whenever the formula is.
 
-A node with several results gets a gradient for each; those of unused results are *absent*. Formulas are
-linear in gradients, so a term of a sum that names an absent one is left out, and a sum without terms is absent itself,
-as is what names it. Who wants to know asks `x is None`.
+A node with several results gets a gradient for each; those of unused results are *absent*. Formulas are linear in
+gradients, so a term of a sum that names an absent one is omitted, and a sum without terms is absent itself, like values
+that name it. Formulas test for this with `x is None`.
 """
 
 import ast
@@ -29,7 +29,7 @@ class Helper:
             raise RowError(f"{name}: a helper has the keys 'helper', 'formula' and 'doc' (got {', '.join(row)})")
         self.parameters = [argument.id for argument in call.args]
         self.definitions, self.value = statements(row["formula"], name)
-        # How often the value of each is used, besides shape and dtype: an argument used once is inlined.
+        # Number of uses of each value, besides shape and dtype; an argument used once is inlined.
         parts = [part for tree in (*dict(self.definitions).values(), self.value) for part in ast.walk(tree)]
         slight = {id(part.value) for part in parts if isinstance(part, ast.Attribute)}
         self.uses = Counter(part.id for part in parts if isinstance(part, ast.Name) and id(part) not in slight)
@@ -220,7 +220,7 @@ def expand(text: str, gradients, helpers: dict[str, Helper], title: str) -> str:
 
 
 def same(text: str, written: str) -> bool:
-    """Is nothing to be expanded? Then the formula keeps its formatting."""
+    """Return whether the formula needs no expansion; then it keeps its formatting."""
     return ast.dump(ast.parse(text.strip())) == ast.dump(ast.parse(written))
 
 

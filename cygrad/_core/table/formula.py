@@ -22,7 +22,7 @@ COMPARE = {ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "
 ATTRIBUTES = {"shape": "ints", "ndim": "number", "dtype": "dtype", "numel": "number", "strides": "ints",
               "storage_offset": "number", "is_complex": "number"}
 SYNONYMS = {"stride": "strides", "dim": "ndim"}
-# Functions that are no operators: argument types, result type, and how to describe them.
+# Functions that are not operators: argument types, result type, and their description.
 FUNCTIONS = {
     "len": ([["ints"], ["tensors"]], "number", "a tuple or a list of tensors"),
     "sizes": ([["tensors", "number"]], "ints", "a list of tensors and a dimension"),
@@ -62,7 +62,7 @@ class Value:
 
     @property
     def is_leaf(self):
-        """It needs no computation."""
+        """Whether it needs no computation."""
         return self.op in ("saved", "grad", "constant")
 
 
@@ -112,7 +112,7 @@ class Reader(ast.NodeVisitor):
 
     def visit_Constant(self, node):
         if not isinstance(node.value, (bool, int, float, complex, str, type(None))):
-            self.fail(node, f"{node.value!r} has no meaning in a formula")
+            self.fail(node, f"{node.value!r} is not supported in a formula")
         return self.constant(node, node.value)
 
     def visit_Name(self, node):
@@ -133,7 +133,7 @@ class Reader(ast.NodeVisitor):
 
     def visit_BinOp(self, node):
         if type(node.op) not in BINARY:
-            self.fail(node, "an operator that formulas do not have (got "
+            self.fail(node, "unsupported operator (got "
                             f"'{type(node.op).__name__}'; write a function call)")
         left, right = self.visit(node.left), self.visit(node.right)
         if left.type == right.type == "ints" and isinstance(node.op, ast.Add):
@@ -150,11 +150,11 @@ class Reader(ast.NodeVisitor):
             test = self.scalar(node, "is_none", left)
             return self.scalar(node, "not", test) if isinstance(node.ops[0], ast.IsNot) else test
         if type(node.ops[0]) not in COMPARE:
-            self.fail(node, f"the comparison '{type(node.ops[0]).__name__}' has no meaning in a formula")
+            self.fail(node, f"the comparison '{type(node.ops[0]).__name__}' is not supported in a formula")
         name = COMPARE[type(node.ops[0])]
         if left.type == right.type and left.type in ("ints", "dtype", "text"):
             if name not in ("eq", "ne"):
-                self.fail(node, f"{left.type} have no order")
+                self.fail(node, f"{left.type} cannot be ordered")
             return self.scalar(node, name, left, right)
         return self.apply(node, name, left, right)
 
@@ -192,7 +192,7 @@ class Reader(ast.NodeVisitor):
         value = self.visit(node.value)
         name = SYNONYMS.get(node.attr, node.attr)
         if value.type != "tensor":
-            self.fail(node.value, f"attribute '{node.attr}' of {value.type}, which is no tensor")
+            self.fail(node.value, f"attribute '{node.attr}' of {value.type}, which is not a tensor")
         if name not in ATTRIBUTES:
             self.fail(node, f"unknown attribute '{node.attr}' (known: {', '.join(ATTRIBUTES)})")
         return self.value(node, "attribute", ATTRIBUTES[name], (value,), name)
@@ -252,7 +252,7 @@ class Reader(ast.NodeVisitor):
         return self.call(node, row, values)
 
     def function(self, node, name):
-        """Call a function that is no operator, on a list or a tuple."""
+        """Call a function that is not an operator, on a list or a tuple."""
         values = [self.visit(argument) for argument in node.args]
         if node.keywords or [value.type for value in values] not in FUNCTIONS[name][0]:
             self.fail(node, f"'{name}' takes {FUNCTIONS[name][2]}")
@@ -324,7 +324,7 @@ class Reader(ast.NodeVisitor):
         return self.value(node, "scalar", "number", values, name)
 
     def generic_visit(self, node):
-        self.fail(node, f"'{type(node).__name__}' has no meaning in a formula")
+        self.fail(node, f"'{type(node).__name__}' is not supported in a formula")
 
 
 class Row(dict):

@@ -59,7 +59,7 @@ cdef int scalar(int operation, const value_t *a, const value_t *b, value_t *resu
     if (operation == EQ or operation == NE) and not (is_number(a) and is_number(other)):
         return _boolean(_same(a, other) == (operation == EQ), result)
     if not is_number(a) or not is_number(other):
-        snprintf(message(), MESSAGE, b"formula: arithmetic on something that is no number (kinds %d and %d)",
+        snprintf(message(), MESSAGE, b"formula: arithmetic requires numbers (got kinds %d and %d)",
                  <int>a.kind, <int>other.kind)
         return TYPE_ERROR
     if a.kind == COMPLEX or other.kind == COMPLEX:
@@ -292,7 +292,7 @@ cdef inline value_t *_at(spaces_t *frame, int16_t operand) noexcept nogil:
 
 
 cdef inline bint _ours(spaces_t *frame, int16_t operand) noexcept nogil:
-    """May the last reader take the value over?"""
+    """Return whether the last reader can take over the value."""
     return (operand >> 8 == TEMPORARY_SPACE
             or operand >> 8 == GRADS_SPACE and frame.takes >> (operand & 255) & 1)
 
@@ -343,7 +343,7 @@ cdef int _steps(const code_t *code, spaces_t *frame) noexcept nogil:
 
 
 cdef bint _is_there(const code_step_t *step, spaces_t *frame) noexcept nogil:
-    """Has another formula computed what this one shares with it?"""
+    """Return whether another formula has computed the shared value."""
     cdef int i
     for i in range(step.n_inputs):
         if _at(frame, step.inputs[i]).kind != NOTHING:
@@ -391,23 +391,23 @@ cdef int _fused(const code_t *code, const code_step_t *step, spaces_t *frame, va
 
 
 cdef bint _is_clean(int16_t operand) noexcept nogil:
-    """Is the operand a gradient, or computed from one in checked ways?"""
+    """Return whether the operand is a gradient, or computed from one in checked ways."""
     return _is_gradient(operand) or operand >> 8 in (GRADS_SPACE, TEMPORARY_SPACE) and not watch().kernels
 
 
 cdef bint _is_gradient(int16_t operand) noexcept nogil:
-    """Is the operand an incoming gradient rather than a shared value?"""
+    """Return whether the operand is an incoming gradient rather than a shared value."""
     return operand >> 8 == GRADS_SPACE and operand & 255 < WANTED
 
 
 cdef bint _is_clean_view(const code_step_t *step, const value_t *inputs, const value_t *result) noexcept nogil:
-    """Was the call just a view of a gradient?"""
+    """Return whether the call was just a view of a gradient."""
     return (step.n_inputs > 0 and inputs[0].kind == ARRAY and result.kind == ARRAY and _is_clean(step.inputs[0])
             and inputs[0].of.array.storage == result.of.array.storage)
 
 
 cdef bint _is_plain(const code_step_t *step, const value_t *inputs) noexcept nogil:
-    """Is this arithmetic on numbers and gradients, so that a nan can only arise in it?"""
+    """Return whether this is arithmetic on numbers and gradients, so that a nan can only arise in it."""
     cdef const program_t *program = step.program
     cdef int i, k
     for i in range(step.n_inputs):
@@ -489,7 +489,7 @@ cdef int _attribute(int which, const value_t *value, value_t *result) noexcept n
         number = value.count
     elif array == NULL:
         if not is_number(value) or which == DTYPE_OF:
-            snprintf(message(), MESSAGE, b"formula: an attribute of something that is no tensor (kind %d)",
+            snprintf(message(), MESSAGE, b"formula: an attribute requires a tensor (got kind %d)",
                      <int>value.kind)
             return RUNTIME_ERROR
         # A number is like a 0-dim tensor.
@@ -526,7 +526,7 @@ cdef int _sizes(const value_t *arrays, const value_t *dim, value_t *result) noex
     cdef int64_t place
     cdef int i, status
     if arrays.kind != ARRAYS or dim.kind != INTEGER:
-        snprintf(message(), MESSAGE, b"formula: sizes of something that is no list of tensors")
+        snprintf(message(), MESSAGE, b"formula: sizes require a list of tensors")
         return RUNTIME_ERROR
     # Filled below: pointers and sizes have the same width.
     status = set_integers(result, arrays.count, <const int64_t *>arrays.of.arrays)
@@ -577,7 +577,7 @@ cdef int _slice(const value_t *value, const value_t *start, const value_t *stop,
                 value_t *result) noexcept nogil:
     cdef int64_t begin, end
     if value.kind != INTEGERS:
-        snprintf(message(), MESSAGE, b"formula: a slice of something that is no tuple")
+        snprintf(message(), MESSAGE, b"formula: a slice requires a tuple")
         return RUNTIME_ERROR
     begin = _bound(start, 0, value.count)
     end = _bound(stop, value.count, value.count)
@@ -587,7 +587,7 @@ cdef int _slice(const value_t *value, const value_t *start, const value_t *stop,
 cdef int _item(const value_t *value, const value_t *index, value_t *result) noexcept nogil:
     cdef int64_t position = index.of.integer
     if (value.kind != INTEGERS and value.kind != ARRAYS) or index.kind != INTEGER:
-        snprintf(message(), MESSAGE, b"formula: an item of something that is no tuple")
+        snprintf(message(), MESSAGE, b"formula: an item requires a tuple")
         return RUNTIME_ERROR
     if position < 0:
         position += value.count

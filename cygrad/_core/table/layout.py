@@ -1,4 +1,4 @@
-"""What the derivative formulas of a row save, and what the names in them refer to."""
+"""Layout of the values saved for derivative formulas, and meaning of the names in them."""
 
 import ast
 from typing import NamedTuple
@@ -11,7 +11,7 @@ WANTED, FIRST_SHARED = 4, 5
 
 
 class Saved(NamedTuple):
-    """One entry of what is saved for backward."""
+    """A value saved for backward."""
 
     name: str
     from_result: bool

@@ -1,12 +1,12 @@
 """Formulas, lowered: from a graph of values to the steps of the machine.
 
 An operand is a number: space << 8 | slot. A maximal element-wise subexpression becomes one FUSED step; what
-two of them share is computed by a step of its own. Backward over the steps it is found out which step reads
-a value last: there the machine releases it or lets the result be computed in its memory.
+two of them share is computed by a step of its own. A backward pass over the steps finds the last reader of each value,
+which releases it or reuses its memory for the result.
 
-The formulas of a row are lowered together, each to code of its own, as it depends on the moment which of them are
-wanted. A call that several of them contain has an index among the gradients, after those: whichever formula comes to it
-first computes it, the others find it there, and the last one may take it, as with a gradient.
+The formulas of a row are lowered together, each to separate code, because any subset of them can be requested. A call
+that several of them contain is a shared value with an index after the gradients: the first formula that needs it
+computes it, and the last one can reuse its memory, as with a gradient.
 """
 
 from typing import NamedTuple
@@ -272,7 +272,7 @@ def separate(root: Value) -> set:
 
 
 def final(root: Value) -> set:
-    """May it be the value of the formula, and is it not read otherwise?"""
+    """Return whether it is the value of the formula only, and not read otherwise."""
     found, read = set(), set()
 
     def visit(value):

@@ -138,7 +138,7 @@ cdef Operator inplace_form(Operator functional)
 
 # Kernels on storage-only dtypes.
 
-# Is one of the values an array, a list with an array, or a dtype that is storage-only?
+# Return whether one of the values is an array, a list with an array, or a storage-only dtype.
 cdef bint any_storage_only(const value_t *values, int n) noexcept nogil
 # Cast arrays and dtypes among the values to their compute dtypes, in place.
 cdef int cast_to_compute_dtypes(value_t *values, int n) noexcept nogil

@@ -58,9 +58,9 @@ cdef class Operator:
     Attributes
     ----------
     name : str
-        Of the row; in-place forms have an underscore.
+        Name of the row; in-place forms have an underscore.
     signature : str
-        The row's `call`.
+        Signature: the key `call` of the row.
     formulas : dict
         Derivative formula of each differentiable argument, as written.
     forward : str or None
@@ -81,7 +81,7 @@ cdef class Operator:
             raise AttributeError(f"operator {self.__name__!r} has no attribute {name!r}") from None
 
     def __setattr__(self, name, value):
-        """Keep an attribute for a program, as functions of Python do; those of the row stay."""
+        """Set an attribute, as on Python functions; those of the row are read-only."""
         if hasattr(type(self), name):
             raise AttributeError(f"operator {self.__name__!r}: attribute {name!r} cannot be set")
         _attributes.setdefault(self, {})[name] = value
@@ -235,14 +235,14 @@ cdef class Operator:
 
 
 cdef bint _supports_storage_only(list steps) except -1:
-    """Is a formula one element-wise program, or made of kernels that only move elements?"""
+    """Return whether a formula is one element-wise program, or consists of kernels that only move elements."""
     if len(steps) == 1 and steps[0].kind == FUSED:
         return True
     return all([step.kind != FUSED and (step.kind != CALL or step.extra["moves"]) for step in steps])
 
 
 def _is_elementwise(str name):
-    """Is there an element-wise operator of this name?"""
+    """Return whether there is an element-wise operator of this name."""
     row = _rows.get(name)
     return row is not None and row["forward"] is not None
 

@@ -157,7 +157,7 @@ def _parse_row(row: dict, name: str | None, helpers: dict | None) -> dict:
     _check_results(row, results, differentiable)
     formulas = _written_out(formulas, differentiable, helpers)
     if "forward" in row and "kernel" in row:
-        raise RowError("'forward' and 'kernel' exclude each other")
+        raise RowError("'forward' and 'kernel' are mutually exclusive")
     if row.get("gradient") is False and formulas:
         raise RowError("'gradient = false' with derivative formulas")
     if row.get("inplace", False) not in (True, False, "function"):
@@ -175,7 +175,7 @@ def _parse_row(row: dict, name: str | None, helpers: dict | None) -> dict:
     public = row.get("name", called)
     for spelling in [public, *row.get("alias", [])]:
         if not isinstance(spelling, str) or not spelling.isidentifier() or keyword.iskeyword(spelling):
-            raise RowError(f"not a name for a Python function (got {spelling!r}). Give another 'name'")
+            raise RowError(f"not a valid Python name (got {spelling!r}). Set another 'name'")
     return {
         "name": called, "call": row["call"], "arguments": arguments, "formulas": formulas,
         "forward": row.get("forward"), "kernel": row.get("kernel", called), "into": row.get("into"),
@@ -290,7 +290,7 @@ def _formulas(row: dict, arguments: tuple[Argument, ...]) -> dict[str, str]:
             raise RowError(f"'{key}' is neither a key nor an argument (arguments: {', '.join(kinds)}; "
                            f"keys: {', '.join(KEYS)})")
         if kinds[key] not in TENSOR_KINDS:
-            raise RowError(f"derivative formula of '{key}', which is {KINDS[kinds[key]]} and no Tensor")
+            raise RowError(f"derivative formula of '{key}', which is {KINDS[kinds[key]]}, not a Tensor")
     return {argument: written[argument] for argument in kinds if argument in written}
 
 
@@ -301,7 +301,7 @@ def _check_results(row: dict, results: list, differentiable: list) -> None:
         raise RowError(f"'differentiable' names no result (got {unknown[0]!r}, "
                        f"expected one of {', '.join(results)})")
     if row.get("list") and "results" in row:
-        raise RowError("'list = true' and 'results' exclude each other")
+        raise RowError("'list = true' and 'results' are mutually exclusive")
 
 
 def _written_out(formulas: dict, differentiable: list, helpers: dict | None) -> dict[str, str]:

@@ -33,7 +33,7 @@ cdef void run_region(region_t *region, member_t member, void *context, int size,
 cdef void want_helpers(region_t *region, int n) noexcept nogil
 # Call helpers that were busy when the region was opened; rank 0 does so occasionally.
 cdef void call_late_helpers(region_t *region) noexcept nogil
-# Must a helper leave between two chunks, because other callers need the core?
+# Return whether a helper must leave between two chunks, because other callers need the core.
 cdef bint must_leave(region_t *region) noexcept nogil
 # Limit the workers to `n`, whatever the budgets of regions; start or stop workers to have exactly `n` if there are any.
 cdef void limit_workers(int n) noexcept nogil
@@ -57,11 +57,12 @@ cdef int thread_limit() noexcept nogil
 cdef void run_team(member_t member, void *context, int size) noexcept nogil
 # Tell a team that there is work for `n` more members.
 cdef void call_team(int n) noexcept nogil
-# Must this member return, because other regions need the core? Called between chunks by members other than rank 0.
+# Return whether this member must return, because other regions need the core. Called between chunks by members other
+# than rank 0.
 cdef bint leave_team() noexcept nogil
 # Run one chunk of a parallel_for of another member; return False if there is none.
 cdef bint help_team() noexcept nogil
-# Is this thread a member of a team? False in a forked child.
+# Return whether this thread is a member of a team; False in a forked child.
 cdef bint in_team() noexcept nogil
 
 # ---------------------------------------------------------------------------------------------------------------- tasks

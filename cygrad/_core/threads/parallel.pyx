@@ -291,7 +291,7 @@ cdef int free_threads(int budget) noexcept nogil:
 
 
 cdef bint _has_place(const region_t *region, int more) noexcept nogil:
-    """May `more` helpers join the region, or, with 0, those inside stay?"""
+    """Return whether `more` helpers can join the region, or, with 0, those inside can stay."""
     cdef int callers
     if region.budget <= 1:
         return False
@@ -467,7 +467,7 @@ cdef void call_late_helpers(region_t *region) noexcept nogil:
 
 
 cdef bint must_leave(region_t *region) noexcept nogil:
-    """Must a helper leave, because others need the core or the number of workers changes?"""
+    """Return whether a helper must leave, because others need the core or the number of workers changes."""
     if _has_place(region, 0) and not atomic_load(&closing):
         return False
     workers_lock()

@@ -68,7 +68,7 @@ FORMS = ("columns", "direct", "winograd")
 
 
 cdef bint _fits(const geometry_t *g, int dtype, form_t form) noexcept nogil:
-    """Does the algorithm apply, within the memory limits?"""
+    """Return whether the algorithm applies, within the memory limits."""
     if form == COLUMNS:
         return True
     if (dtype != FLOAT32 and dtype != FLOAT64) or g.in_channels == 0:

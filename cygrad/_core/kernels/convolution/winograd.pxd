@@ -3,7 +3,7 @@
 from libc.stdint cimport int64_t
 from cygrad._core.kernels.convolution.direct cimport geometry_t, problem_t
 
-# Does the algorithm apply? And how many bytes does it need?
+# Return whether the algorithm applies, and the bytes that it needs.
 cdef bint winograd_fits(const geometry_t *geometry) noexcept nogil
 cdef int64_t winograd_bytes(const geometry_t *geometry, int64_t bytes) noexcept nogil
 # Compute the output, the input gradient, or the weight gradient. Return NOT_APPLICABLE if a result is not finite: an

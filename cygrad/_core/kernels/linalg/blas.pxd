@@ -28,7 +28,7 @@ cdef void dot(int dtype, bint conjugate, int64_t n, const void *x, int64_t x_str
 cdef void enter_blas() noexcept nogil
 cdef void leave_blas() noexcept nogil
 
-# Does OpenBLAS have kernels here that read small operands without packing?
+# Return whether OpenBLAS has kernels here that read small operands without packing.
 cdef bint reads_in_place() noexcept nogil
 
 # --------------------------------------------------------------------------------------------------------------- lapack
@@ -120,7 +120,7 @@ cdef int turned_result(array_t *columns, value_t *result) noexcept nogil
 cdef int run_batch(matrix_batch_t *task, int64_t count, double work) noexcept nogil
 # Release the arrays that are not NULL.
 cdef void release_all(int count, array_t **arrays) noexcept nogil
-# Are all elements of the matrix finite?
+# Return whether all elements of the matrix are finite.
 cdef bint all_finite(int dtype, const char *data, int64_t count) noexcept nogil
 
 # --------------------------------------------------------------------------------------------------------------- matrix

@@ -471,7 +471,7 @@ cdef void release_all(int count, array_t **arrays) noexcept nogil:
 
 
 cdef bint all_finite(int dtype, const char *data, int64_t count) noexcept nogil:
-    """Are all numbers finite, complex ones in both parts?"""
+    """Return whether all numbers are finite, complex ones in both parts."""
     cdef int64_t i
     if dtype == COMPLEX64 or dtype == COMPLEX128:
         count *= 2
@@ -553,7 +553,7 @@ cdef bint fold_rows(matrix_t *matrix) noexcept nogil:
 
 
 cdef inline bint _readable(int64_t columns, int64_t column_step, int64_t rows, int64_t row_step) noexcept nogil:
-    """Are these contiguous rows without gaps?"""
+    """Return whether these are contiguous rows without gaps."""
     return ((column_step == 1 or columns <= 1)
             and (rows <= 1 or (row_step >= (columns if columns > 1 else 1) and row_step <= BLAS_MAX)))
 

@@ -1017,7 +1017,7 @@ cdef int _solve_indefinite(matrix_batch_t *task, int64_t i, char *scratch) noexc
 
 
 cdef bint _pivots_fit(const matrix_batch_t *task, int64_t matrices) noexcept nogil:
-    """Are the pivots valid: row numbers, or equal negative pairs for 2 x 2 blocks of D?"""
+    """Return whether the pivots are valid: row numbers, or equal negative pairs for 2 x 2 blocks of D."""
     cdef int64_t i, row
     cdef int32_t pivot
     for i in range(matrices):

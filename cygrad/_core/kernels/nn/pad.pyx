@@ -182,7 +182,7 @@ cdef int64_t _source_of(mode_t mode, int64_t position, int64_t size) noexcept no
 
 
 cdef bint _unpadded(const padding_t *padding, int dim) noexcept nogil:
-    """Is there no padding in this dimension?"""
+    """Return whether this dimension has no padding."""
     return padding.before[dim] == 0 and padding.after[dim] == 0
 
 

@@ -24,7 +24,7 @@ ctypedef struct element_source_t:
 # computed just before they are reduced, in blocks that stay in the L1 cache.
 cdef int reduce_computed(int operation, double parameter, const array_t *like, const bint *reduced, array_t *result,
                          element_source_t *source) noexcept nogil
-# Does reduce_computed support this reduction?
+# Return whether reduce_computed supports this reduction.
 cdef bint can_reduce_computed(int operation, int dtype) noexcept nogil
 
 # For kernels that loop over rows: maximum (nan if there is one) and sum of `n` contiguous floats of `dtype`, and of `n`

@@ -94,7 +94,7 @@ cdef inline int64_t _magnitude(int64_t stride) noexcept nogil:
 
 
 cdef inline bint _outside(int64_t a, int64_t b) noexcept nogil:
-    """Does stride `a` belong outside of `b`? Repeated elements (stride 0) go outermost."""
+    """Return whether stride `a` belongs outside of `b`; repeated elements (stride 0) are outermost."""
     return b != 0 and (a == 0 or _magnitude(a) > _magnitude(b))
 
 

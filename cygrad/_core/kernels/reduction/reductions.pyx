@@ -90,7 +90,8 @@ cdef struct cast_t:
 
 
 cdef inline bint _inside(const array_t *array, int a, int b) noexcept nogil:
-    """Is dimension `a` inside of `b`? Broadcast dimensions (stride 0) go outermost, as in the engine."""
+    """Return whether dimension `a` is inside of `b`; broadcast dimensions (stride 0) are outermost, as in the
+    engine."""
     return array.strides[a] != 0 and (array.strides[b] == 0 or llabs(array.strides[a]) < llabs(array.strides[b]))
 
 

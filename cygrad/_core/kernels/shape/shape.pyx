@@ -78,7 +78,7 @@ cdef int _infer_sizes(const char *operation, const array_t *array, int count, co
 
 
 cdef inline bint _has_as_many(const array_t *array, int ndim, const int64_t *shape) noexcept nogil:
-    """Do sizes without 0 and -1 match a contiguous array? False is returned for large ones."""
+    """Return whether sizes without 0 and -1 match a contiguous array; False for large ones."""
     cdef int64_t size = 1
     cdef int i
     if not array.contiguous or array.size > INT32_MAX or ndim > MAX_DIMS:

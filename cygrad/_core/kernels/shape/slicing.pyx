@@ -418,7 +418,7 @@ register_kernel("unbind", unbind_kernel)
 # ----------------------------------------------------------------------------------------------------------------- join
 
 cdef bint _skipped(const array_t *array) noexcept nogil:
-    """Is it the empty 1-dim array with which loops begin to concatenate?"""
+    """Return whether it is the empty 1-dim array with which loops start to concatenate."""
     return array.ndim == 1 and array.shape[0] == 0
 
 

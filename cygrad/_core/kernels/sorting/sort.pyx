@@ -172,7 +172,7 @@ cdef int _read(const char *name, const value_t *self_value, const value_t *dim_v
 
 
 cdef order_t _sort_order(const array_t *self, int dim, bint descending, bint stable) noexcept nogil:
-    """Does PyTorch sort stably? It uses a radix sort for long rows of integers."""
+    """Return whether PyTorch sorts stably: it uses a radix sort for long rows of integers."""
     cdef int64_t n = self.shape[dim] if self.ndim else 1
     if stable or n <= SMALL or (n >= DIGITS and self.ndim == 1 and not descending and not is_floating(self.dtype)):
         return BY_INDEX

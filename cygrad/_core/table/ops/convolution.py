@@ -10,7 +10,7 @@ def as_groups(call, place):
 
 
 def convolution(call):
-    """Entries are further images; with a weight for each entry, further groups of channels."""
+    """Treat entries as further images; with a weight for each entry, as further groups of channels."""
     _, weight, bias, *options, groups = call.args
     in_images, in_weight, in_bias = call.batched[:3]
     if 0 in (*call.args[0].shape, *weight.shape):

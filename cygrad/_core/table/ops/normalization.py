@@ -20,7 +20,7 @@ def layer_norm(call):
 
 
 def batch_norm(call):
-    """Return the channels of all entries side by side."""
+    """Return the channels of all entries, concatenated."""
     _, *weights, dims, eps = call.args
     if call.rank(0) < 2 or 0 in call.args[0].shape:
         return NotImplemented
