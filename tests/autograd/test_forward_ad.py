@@ -118,7 +118,7 @@ def test_make_dual_gives_a_view(level):
 
 @pytest.mark.parametrize(("error", "match", "primal", "direction"), [
     (RuntimeError, r"the tangent must have the shape of the tensor .*\(2,\).*\(1,\)", tensor(1), tensor(1, 2)),
-    (ValueError, "make_dual: the tensor must be floating point or complex .got cygrad.int64", cygrad.arange(2), tensor(1, 2)),
+    (ValueError, "the tensor must be floating point or complex .got cygrad.int64", cygrad.arange(2), tensor(1, 2)),
     (ValueError, "make_dual: the tangent must be floating", tensor(1, 2), cygrad.arange(2)),
     (TypeError, "make_dual: the tensor must be a Tensor .got float", 1.0, tensor(1)),
     (TypeError, "make_dual: the tangent must be a Tensor .got list", tensor(1), [1.0]),

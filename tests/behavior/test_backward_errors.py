@@ -48,23 +48,23 @@ def view_without_history(x):
 
 
 CUTS = {
-    "detach": (lambda x: (x * 2).detach(), r"made by detach\(\)"),
-    "view of detach": (lambda x: (x * 2).detach()[:1], r"made by detach\(\)"),
-    "detach_": (lambda x: (x * 2).detach_(), r"detach_\(\) has taken it out"),
-    "data": (lambda x: (x * 2).data, r"made by \.data"),
-    "no_grad": (lambda x: under_no_grad(lambda: x * 2), r"made while nothing is recorded.*no_grad\(\)"),
-    "view under no_grad": (lambda x: under_no_grad(lambda: (x * 2)[:1]), r"made while nothing is recorded"),
-    "no_grad view of a tensor with history": (view_without_history, r"is a view that was made under no_grad\(\)"),
-    "inference": (lambda x: under_inference_mode(lambda: x * 2), "made in inference mode"),
-    "view in inference": (lambda x: under_inference_mode(lambda: x[:1]), "made in inference mode"),
+    "detach": (lambda x: (x * 2).detach(), r"created by detach\(\)"),
+    "view of detach": (lambda x: (x * 2).detach()[:1], r"created by detach\(\)"),
+    "detach_": (lambda x: (x * 2).detach_(), r"removed from the graph by detach_\(\)"),
+    "data": (lambda x: (x * 2).data, r"created by \.data"),
+    "no_grad": (lambda x: under_no_grad(lambda: x * 2), r"created without recording.*no_grad\(\)"),
+    "view under no_grad": (lambda x: under_no_grad(lambda: (x * 2)[:1]), r"created without recording"),
+    "no_grad view of a tensor with history": (view_without_history, r"is a view created under no_grad\(\)"),
+    "inference": (lambda x: under_inference_mode(lambda: x * 2), "created in inference mode"),
+    "view in inference": (lambda x: under_inference_mode(lambda: x[:1]), "created in inference mode"),
     "integers": (lambda x: x.long(), "No gradient flows through int64 tensors.*floating point"),
     "argmax": (lambda x: x.argmax(), "No gradient flows through int64 tensors.*argmax"),
-    "comparison": (lambda x: x > 0, "No gradient flows through bool tensors.*comparisons"),
+    "comparison": (lambda x: x > 0, "Bool tensors, as returned by comparisons"),
     "non-differentiable": (lambda x: Constant.apply(x), r"mark_non_differentiable\(\)"),
     "gradient": (gradient_of, "is a gradient, computed without create_graph=True"),
     "collected gradient": (collected, "is a gradient, computed without create_graph=True"),
     "leaf": (lambda x: cygrad.ones(2), "leaf without requires_grad=True"),
-    "computed from leaves": (lambda x: cygrad.ones(2) * 2, "computed from tensors none of which requires grad"),
+    "computed from leaves": (lambda x: cygrad.ones(2) * 2, "computed from tensors that do not require grad"),
     "detached leaf": (lambda x: cygrad.ones(2).detach(), "leaf without requires_grad=True"),
 }
 
@@ -156,7 +156,7 @@ def test_edges_know_the_shape_of_their_tensor():
         grad(edge, x, cygrad.ones((), dtype=cygrad.complex64), retain_graph=True)
     with pytest.raises(RuntimeError, match=r"only for scalars \(got output 0 of shape \(2,\)\)"):
         grad(get_gradient_edge(x * 1), x)
-    with pytest.raises(RuntimeError, match=r"made of a node, so its shape is not known"):
+    with pytest.raises(RuntimeError, match=r"of a node, so its shape is not known"):
         grad(GradientEdge(y.grad_fn, 0), x)
 
 

@@ -141,9 +141,9 @@ def test_undefined_gradients_free_what_was_saved(create_graph, custom):
     y = doubling(cygrad, [], True).apply(x) if custom else x.exp()
     Stop.apply(y).sum().backward(create_graph=create_graph, retain_graph=True)
     Stop.apply(y).sum().backward(create_graph=create_graph, retain_graph=False)
-    with pytest.raises(RuntimeError, match="freed already"):
+    with pytest.raises(RuntimeError, match="already freed"):
         Stop.apply(y).sum().backward()
-    with pytest.raises(RuntimeError, match="freed already"):
+    with pytest.raises(RuntimeError, match="already freed"):
         y.sum().backward()
 
 

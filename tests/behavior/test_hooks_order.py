@@ -154,7 +154,7 @@ def test_an_edge_is_a_named_tuple():
     assert grad(edge, x, cygrad.ones(2), retain_graph=True)[0].tolist() == [2, 2]
     with pytest.raises(TypeError, match="expected a node"):
         GradientEdge(y, 0)
-    with pytest.raises(ValueError, match="no such output"):
+    with pytest.raises(ValueError, match="no output of this index"):
         GradientEdge(y.grad_fn, 1)
 
 
@@ -187,7 +187,7 @@ def test_a_node_can_be_called():
         assert not node(cygrad.ones(2))[0].requires_grad
     assert node(None) == (None, None)
     y.sum().backward()
-    with pytest.raises(RuntimeError, match="freed already"):
+    with pytest.raises(RuntimeError, match="already freed"):
         node(cygrad.ones(2))
 
 

@@ -104,7 +104,7 @@ def test_views_made_in_no_grad_mode():
     y = leaf(1.0, 2.0) * 1
     with cygrad.no_grad():
         v = y[0]
-    with pytest.raises(RuntimeError, match="made in no-grad mode"):
+    with pytest.raises(RuntimeError, match="created in no-grad mode"):
         v.mul_(2)
     with cygrad.no_grad():
         v.mul_(2)
@@ -124,7 +124,7 @@ def test_one_of_several_outputs(make):
         parts[1][0].mul_(2)                      # and so are their views
     assert y._version == 0
     y.mul_(2)                                    # the base may change, but they know nothing of it
-    with pytest.raises(RuntimeError, match=r"view whose base.*was modified in place since"):
+    with pytest.raises(RuntimeError, match=r"view whose base was modified in place"):
         parts[0] * 2
     with cygrad.no_grad():
         parts[0].zero_()
@@ -340,7 +340,7 @@ def test_views_of_a_base_that_left_the_graph_lose_their_gradient_with_its_next_c
     y.fill_(7)
     assert v.requires_grad and not v.is_leaf and v.grad_fn.next_functions == ((None, 0),)
     assert grad((v * x).sum(), x)[0].tolist() == [7.0, 7.0]
-    with pytest.raises(RuntimeError, match="the history of such a view cannot be rewritten"):
+    with pytest.raises(RuntimeError, match="its history cannot be rewritten"):
         parts[0].grad_fn  # noqa: B018
 
 
@@ -350,7 +350,7 @@ def test_parts_of_a_base_that_got_a_history_require_grad_but_have_none_themselve
     part = y.unbind(0)[0]
     y.add_(leaf(1.0, 2.0))
     assert part.requires_grad
-    with pytest.raises(RuntimeError, match="the history of such a view cannot be rewritten"):
+    with pytest.raises(RuntimeError, match="its history cannot be rewritten"):
         part * 2
 
 

@@ -322,7 +322,7 @@ def test_views_of_normal_tensors_made_inside():
         y.mul_(2)
     assert y._version == v._version == 2
     assert y.tolist() == [4.0, 6.0]
-    with pytest.raises(RuntimeError, match="made in inference mode"):
+    with pytest.raises(RuntimeError, match="created in inference mode"):
         v.add_(1)
     y.sum().backward()
     assert x.grad.tolist() == [1.0, 1.0]

@@ -1,4 +1,4 @@
-"""Views made while nothing is recorded, and views of inference tensors."""
+"""Views created without recording, and views of inference tensors."""
 
 import pytest
 
@@ -78,10 +78,10 @@ def test_it_becomes_invalid_by_a_recorded_change(name, mode, who):
         view = VIEWS[name](base)
     changes(base, view)[who]()
     assert view.requires_grad
-    why = "made in no-grad mode" if mode == "no_grad" else "made in inference mode"
+    why = "created in no-grad mode" if mode == "no_grad" else "created in inference mode"
     for use in (lambda: view.grad_fn, lambda: view.is_leaf, lambda: view * 2, lambda: view[..., 0],
                 lambda: view.sum().backward(), lambda: cygrad.stack([view, view])):
-        with pytest.raises(RuntimeError, match=f"(?s)modified in place since.*{why}.*make the view again"):
+        with pytest.raises(RuntimeError, match=f"(?s)modified in place.*{why}.*create the view again"):
             use()
     with pytest.raises(RuntimeError, match="cannot be modified in place"):
         view.add_(1)
@@ -103,7 +103,7 @@ def test_also_by_a_change_that_makes_the_base_require_grad(name, mode):
         view = VIEWS[name](base)
     base.mul_(weight)
     assert view.requires_grad
-    with pytest.raises(RuntimeError, match="history of such a view cannot be rewritten"):
+    with pytest.raises(RuntimeError, match="its history cannot be rewritten"):
         _ = view.grad_fn
     assert "<Invalid>" in repr(view)
 
@@ -279,7 +279,7 @@ def test_detach_of_a_saved_input_is_an_error_in_backward(name, create_graph):
     x = a * 2
     y = SAVES[name](x, w)
     x.detach_()
-    with pytest.raises(RuntimeError, match=r"taken out of the graph by detach_\(\).*Use detach\(\)"):
+    with pytest.raises(RuntimeError, match=r"removed from the graph by detach_\(\).*Use detach\(\)"):
         y.sum().backward(create_graph=create_graph)
 
 

@@ -336,7 +336,7 @@ def test_threads_replay_at_the_same_time():
 
 
 def test_bare_tracer_does_not_start():
-    with pytest.raises(RuntimeError, match="made without __init__"):
+    with pytest.raises(RuntimeError, match="created without __init__"):
         Tracer.__new__(Tracer).start()
     assert cygrad.ones(1).add(1).item() == 2
 

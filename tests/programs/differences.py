@@ -49,7 +49,7 @@ ONLY_TORCH_CANNOT_DIFFERENTIATE = (
 # What only cygrad refuses.
 ONLY_CYGRAD_REFUSES = (
     ("several elements of the tensor share one", "the result would depend on the order of writing"),
-    ("that is written share one memory location", "the result would depend on the order of writing"),
+    ("that is written share a memory location", "the result would depend on the order of writing"),
     ("as_strided: out of bounds of the memory", "torch reads memory that belongs to others"),
     ("saved as 'indices'", "masks are kept as they are, not as the positions in them"),
     ("pow: not implemented for bool", "powers of masks are no masks"),
@@ -59,9 +59,9 @@ ONLY_CYGRAD_REFUSES = (
     ("abs: not implemented for bool", "a mask is no weight"),
     ("roll: dimension out of range", "torch looks at the dimension only where there are elements"),
     ("softmax: needs float32 or float64", "torch looks at the dtype only where there are elements"),
-    ("was taken out of the graph by detach_()", "the history of what was saved is gone; formulas of torch's save less"),
+    ("was removed from the graph by detach_()", "the history of what was saved is gone; formulas of torch's save less"),
     ("l1_elementwise: an inference tensor cannot be saved", "one pass over the arguments, which are kept"),
-    ("does not refer to the memory of its base any more", "torch writes where the view does not lie"),
+    ("no longer refers to the memory of its base", "torch writes where the view does not lie"),
     ("matmul: not implemented for bool", "torch multiplies masks only with vectors"),
 )
 
@@ -72,7 +72,7 @@ AFTER = (
     ("exchanged", "sum_to: the shape does not broadcast", "", "memory of another shape was put under the tensor"),
     ("exchanged", "dimension out of range", "", "memory of another shape was put under the tensor"),
     ("resized", "dimension out of range", "", "memory of another shape was put under the tensor"),
-    ("failed", "its saved tensors were freed already", "", "how far a pass got before it failed is its own affair"),
+    ("failed", "its saved tensors were already freed", "", "how far a pass got before it failed is its own affair"),
     ("forced", "", "requires grad has been used in an in-place", "nothing is recorded in inference mode"),
     ("forced", "", "requires grad is being used in an in-place", "nothing is recorded in inference mode"),
 )
@@ -116,7 +116,7 @@ def excuse(title, mine, other, different, past):
         return "there is no derivative, so nobody asks for the history of the argument"
     if isinstance(here, Refusal) and isinstance(there, Refusal) and two_mistakes(str(here.error), str(there.error)):
         return "of two mistakes in one line either may be told"
-    if isinstance(here, Refusal) and isinstance(there, str) and "history of such a view" in str(here.error):
+    if isinstance(here, Refusal) and isinstance(there, str) and "its history" in str(here.error):
         return "a view without history is refused even by what gives the tensor itself"
     if isinstance(here, Refusal):
         return reason_for(here, ONLY_CYGRAD_REFUSES)
@@ -124,7 +124,7 @@ def excuse(title, mine, other, different, past):
         return "nothing is recorded in inference mode, by custom Functions neither"
     if "exchanged" in past and title == "at the end" and any(
             "as_strided: out of bounds of the memory" in refusal_text(value["is_leaf"]) for value in here):
-        return "a view that does not refer to the memory of its base has no history"
+        return "a view that no longer refers to the memory of its base has no history"
     if "out=" in title and "doesn't match the broadcast shape" in refusal_text(there):
         return "out= may be an argument, whatever the size of the result"
     if "out=" in title and different == {"versions"}:
@@ -141,7 +141,7 @@ def refusal_text(outcome):
 
 # What messages blame, as far as one line can make several mistakes at once: the first that fits.
 BLAMED = (
-    ("history of such a view",),
+    ("its history",),
     ("a leaf Variable that requires grad", "a leaf that requires grad"),
     ("shape mismatch", "number of dimensions", "shape of the mask"),
     ("is out of bounds",),

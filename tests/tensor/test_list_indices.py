@@ -37,7 +37,7 @@ def written(library, key):
 @pytest.mark.parametrize("name", LISTS)
 def test_lists_that_hold_more_than_numbers_are_tuples(name, use):
     key = LISTS[name]
-    with pytest.warns(UserWarning, match="read as a tuple; this will change") as caught:
+    with pytest.warns(UserWarning, match="read as a tuple; in a later version") as caught:
         found = use(cygrad, key(cygrad))
     assert len(caught) == 1
     with warnings.catch_warnings():

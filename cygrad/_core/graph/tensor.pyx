@@ -438,7 +438,7 @@ cdef void set_node(Tensor tensor, Node node, int32_t output_nr) noexcept:
 
 
 cdef dict _origins = {
-    NO_GRAD_VIEW: "it was made in no-grad mode", INFERENCE_VIEW: "it was made in inference mode",
+    NO_GRAD_VIEW: "it was created in no-grad mode", INFERENCE_VIEW: "it was created in inference mode",
     MULTI_OUTPUT_VIEW: "it is one of several outputs of one operation", CUSTOM_VIEW: "a custom Function returned it"}
 
 
