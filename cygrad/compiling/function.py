@@ -77,7 +77,8 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend=None, mode=Non
     backend, options : optional
         Accepted and ignored: names of backends of other libraries.
     mode : str, optional
-        "fast" merges products and sums, which changes the order of summation; `explain` lists the changes. With "default" and the other modes of ``torch.compile``, results are bit-identical.
+        "fast" merges products and sums, which changes the order of summation; `explain` lists the changes.
+        With "default" and the other modes of ``torch.compile``, results are bit-identical.
     disable : bool, default False
         Whether to return the function itself.
     verify : bool, default False

@@ -233,7 +233,7 @@ def test_setting_grad():
         x.grad = ones(3)
     with pytest.raises(RuntimeError, match=r"must have the shape and dtype of the tensor.*float32.*float64"):
         x.grad = ones(2, dtype=cygrad.float32)
-    with pytest.raises(RuntimeError, match=r"must look like the tensor.*on meta.*on cpu"):
+    with pytest.raises(RuntimeError, match=r"must have the shape and dtype of the tensor.*on meta.*on cpu"):
         x.grad = cygrad.ones(2, dtype=x.dtype, device="meta")
     with pytest.raises(RuntimeError, match="its own gradient"):
         x.grad = x

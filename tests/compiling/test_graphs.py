@@ -139,7 +139,7 @@ def test_graph_that_the_function_itself_frees():
         expected, found = loss_and_gradients(x, w), compiled(x, w)
         assert all(map(cygrad.equal, expected, found))
         assert [tensor.requires_grad for tensor in found] == [True, False, False]
-        with pytest.raises(RuntimeError, match="SinBackward0: its saved tensors were freed already"):
+        with pytest.raises(RuntimeError, match="SinBackward0: its saved tensors were already freed"):
             found[0].backward()
         assert x.grad is None
         assert w.grad is None

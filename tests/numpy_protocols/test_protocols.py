@@ -38,7 +38,7 @@ def test_a_change_in_place_of_an_array_is_one():
     array = np.ones(2)
     array += cygrad.tensor([1.0, 2.0])
     assert array.tolist() == [2.0, 3.0]
-    with pytest.raises(TypeError, match=r"numpy\.add: out is an ndarray, in which the result would cannot have a history"):
+    with pytest.raises(TypeError, match=r"numpy\.add: out is an ndarray, in which the result would lose its history"):
         array += leaf(1.0, 2.0)
     with pytest.raises(TypeError, match="cannot be cast to out"):
         np.add(leaf([1.0]), 1.0, out=cygrad.zeros(1, dtype=cygrad.int64))
@@ -72,7 +72,7 @@ def test_no_history_is_lost_in_an_array():
     x = leaf(1.0, 2.0)
     for call in (lambda: np.asarray(x), lambda: np.array([x[0], x[1]]), lambda: np.sum([x, x]),
                  lambda: np.zeros(2) @ [x, x], lambda: np.zeros(2).__setitem__(slice(None), x)):
-        with pytest.raises(RuntimeError, match="cannot have a history"):
+        with pytest.raises(RuntimeError, match="lose its history"):
             call()
     assert np.asarray(x.detach()).tolist() == [1.0, 2.0]
 
@@ -84,7 +84,7 @@ def test_no_history_is_lost_by_an_assignment_to_one_element(kind):
         with pytest.raises((RuntimeError, ValueError)) as caught:       # NumPy's own may have ours as its cause
             target[place] = value
         text = f"{caught.value} {caught.value.__cause__}"
-        assert f"{kind.__name__}: a tensor that requires grad would cannot have a history" in text
+        assert f"{kind.__name__}: a tensor that requires grad would lose its history" in text
     with pytest.raises((RuntimeError, ValueError)):
         made[0, 0] += x[0]
     with pytest.raises((RuntimeError, ValueError)):
@@ -98,7 +98,7 @@ def test_no_history_is_lost_by_an_assignment_to_one_element(kind):
     kept = {float(x[0]): x[0]}
     kept[float(x[1])] = float(x[1])
     assert list(kept) == [1.0, 2.0]
-    with pytest.raises(RuntimeError, match="float: a tensor that requires grad would cannot have a history"):
+    with pytest.raises(RuntimeError, match="float: a tensor that requires grad would lose its history"):
         array.array("d", [0.0])[0] = x[0]
 
 

@@ -149,9 +149,9 @@ def test_options_of_the_exchange():
             tensor.__dlpack__(**options)
     with pytest.raises(RuntimeError):
         cygrad.from_dlpack(tensor, device="cuda")
-    with pytest.raises(BufferError, match="cannot have a history"):
+    with pytest.raises(BufferError, match="lose its history"):
         leaf(1.0).__dlpack__()
-    with pytest.raises(BufferError, match="cannot have a history"):
+    with pytest.raises(BufferError, match="lose its history"):
         np.from_dlpack(leaf(1.0))
 
 
@@ -164,7 +164,7 @@ def test_buffers_and_the_interface_of_numpy():
     assert tensor.__array_interface__["data"] == (tensor.data_ptr(), False)
     assert tensor.__array_interface__["typestr"] == "<f8"
     for ask in (lambda: memoryview(leaf(1.0)), lambda: leaf(1.0).__array_interface__):
-        with pytest.raises(RuntimeError, match="cannot have a history"):
+        with pytest.raises(RuntimeError, match="lose its history"):
             ask()
 
     class Offers:

@@ -1149,8 +1149,8 @@ cdef object _number(Tensor input, str kind):
         code = running_code(&position)
         if (2 <= position < len(code) and <unsigned char>code[position] == _store
                 and <unsigned char>code[position - 2] != _build_slice and library_name() == "cygrad"):
-            raise RuntimeError(f"{kind}: an element of an array cannot have a history (got a tensor that requires "
-                               "grad). Write to a Tensor, such as numpy.zeros_like(tensor), or write item().")
+            raise RuntimeError(f"{kind}: a tensor that requires grad would lose its history as an element of an array. "
+                               "Write to a Tensor, such as numpy.zeros_like(tensor), or write item().")
     if input.array.size != 1 and not is_entry(input):
         raise ValueError(f"{kind}: only one element tensors can be converted to Python scalars (got shape "
                          f"{shape_text(input.array).decode()}). Use tolist() for more.")
