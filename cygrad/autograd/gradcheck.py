@@ -5,6 +5,8 @@ gradient of u with respect to z, du/dx + i du/dy, is the result of backward for 
 for the vector i.
 """
 
+from typing import Any
+
 import numpy as np
 
 from cygrad._core.arrays.array import STRIDED
@@ -397,8 +399,9 @@ class _Check:
     def gradients_of_zero(self, outputs, check_dtypes):
         """Check that gradients have the shape and dtype of their inputs, and are zeros for zeros."""
         vectors = [from_numpy(np.zeros_like(_array(outputs[number]))) for number in self.recorded]
-        found = grad([outputs[number] for number in self.recorded], [self.inputs[number] for number in self.checked],
-                     vectors, retain_graph=True, allow_unused=True)
+        found: Any = grad([outputs[number] for number in self.recorded],
+                          [self.inputs[number] for number in self.checked], vectors, retain_graph=True,
+                          allow_unused=True)
         for number, gradient in zip(self.checked, found, strict=True):
             if gradient is None:
                 continue

@@ -132,6 +132,8 @@ class Compiled(CompiledCallable):
     (True, tensor([3., 3.]))
     """
 
+    nested: bool
+
     def __init__(self, function, fullgraph=False, fast=False):
         functools.update_wrapper(self, function)
         self.function, self.fullgraph, self.fast = function, fullgraph, fast
@@ -427,16 +429,16 @@ class Trace:
         executable, slots = assemble(program, positions, constant)
         given = [(1, slots.get(entry[1]), *entry[2:]) if entry[0] == 1 else entry for entry in given]
         commits = [(position, slots[number] if number >= 0 else -1) for position, number in commits]
-        options = []
+        updates = []
         for number, optimizer, group in executable.groups:
-            options.append((number, optimizer, group, next(
+            updates.append((number, optimizer, group, next(
                 values for _, own, values in self.options if own is group)))
         leaves, count = [], 0
         for leaf in self.leaves:
             leaves.append(count if isinstance(leaf, Tensor) else (leaf,))
             count += isinstance(leaf, Tensor)
         return Variant(executable, self.structure, tuple(leaves), tuple(self.constants), self.tensors,
-                       self.layouts(needs), guards, options, given, commits, rebuild, graph,
+                       self.layouts(needs), guards, updates, given, commits, rebuild, graph,
                        self.draws if self.draws.calls else None, frozenset(self.collected.seen), list(self.state),
                        inputs_to_restore(executable))
 

@@ -29,6 +29,8 @@ class Graph:
         Return value of the function.
     """
 
+    n_from_forward: int
+
     def __init__(self, trace, outputs):
         tracer = trace.tracer
         self.start = len(tracer.steps)
@@ -83,7 +85,7 @@ class Graph:
         self.rewrites = program.rewrites
         self.backward, slots = assemble(program, positions, make_constant)
         self.slots = [None if number is None else slots[number] for number in self.numbers]
-        self.ones = None
+        self.ones = []
         return from_forward
 
     def __call__(self, results, tensors):
@@ -129,14 +131,14 @@ class CompiledFunction(Function):
     @staticmethod
     def backward(ctx, *gradients):
         graph = ctx.graph
-        gradients = [gradient for position, gradient in zip(graph.fresh, gradients, strict=True)
-                     if position in graph.differentiable]
+        needed = [gradient for position, gradient in zip(graph.fresh, gradients, strict=True)
+                  if position in graph.differentiable]
         if graph.backward is None or ctx.nodes is not None or cygrad.is_grad_enabled() or is_changed(ctx) or any(
-                gradient is None for gradient in gradients):
-            found = graph.through_nodes(ctx, gradients, cygrad.is_grad_enabled())
+                gradient is None for gradient in needed):
+            found = graph.through_nodes(ctx, needed, cygrad.is_grad_enabled())
             mark_unreached(ctx, found)
         else:
-            found = graph.backward.call([*ctx.saved_tensors, *[gradient.contiguous() for gradient in gradients]],
+            found = graph.backward.call([*ctx.saved_tensors, *[gradient.contiguous() for gradient in needed]],
                                         graph.slots)
         return (None, None, None, *found)
 

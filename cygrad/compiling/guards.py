@@ -13,6 +13,7 @@ import functools
 import sys
 import types
 from collections import OrderedDict, defaultdict
+from typing import Any
 
 import numpy as np
 
@@ -71,7 +72,7 @@ class Code:
 
     def __init__(self, code):
         self.codes, self.globals, self.imports, self.names, self.reason = {code}, {}, set(), set(code.co_names), None
-        self.values = set()           # global names and attributes that are loaded for more than a call
+        self.values: set[Any] = set()           # global names and attributes that are loaded for more than a call
         line = code.co_firstlineno
         for instruction in dis.get_instructions(code):
             line = (instruction.positions and instruction.positions.lineno) or line
@@ -79,10 +80,10 @@ class Code:
             kind, name = instruction.opname, instruction.argval
             if kind in ("LOAD_GLOBAL", "LOAD_NAME"):
                 self.globals.setdefault(name, position)
-                if kind == "LOAD_NAME" or not instruction.arg & 1:         # the bit says that a call follows
+                if kind == "LOAD_NAME" or not (instruction.arg or 0) & 1:         # the bit says that a call follows
                     self.values.add((None, name))
             elif kind == "IMPORT_FROM" or (kind == "LOAD_ATTR" and (sys.version_info < (3, 12)
-                                                                   or not instruction.arg & 1)):
+                                                                   or not (instruction.arg or 0) & 1)):
                 self.values.add(name)
             elif kind in ("STORE_GLOBAL", "DELETE_GLOBAL"):
                 self.abort(f"it assigns the global variable {name!r} ({position}). Return the value instead")
@@ -369,7 +370,8 @@ class GuardCollector:
     def visit_object(self, value, path):
         """Guard the attributes, slots and class of an object."""
         cls = type(value)
-        if not of_package(cls.__module__) and (hidden_state(cls) or isinstance(value, OrderedDict)):
+        if not of_package(cls.__module__) and (hidden_state(cls)  # type: ignore[arg-type]
+                                                or isinstance(value, OrderedDict)):
             self.refuse(path, value)
             return
         members = own_attributes(value, None)
@@ -419,7 +421,7 @@ class GuardCollector:
 
     def visit_hooks(self, value, of_all, path):
         """Guard that no hooks are registered."""
-        kinds = [getattr(of_all, kind) for kind in type(of_all).__mro__[-2].__slots__]
+        kinds = [getattr(of_all, kind) for kind in type(of_all).__mro__[-2].__slots__]  # type: ignore[attr-defined]
         if value._hooks is not None or any(kinds):
             self.reason = f"hooks are registered on a {type(value).__name__} ({path})"
         if id(of_all) not in self.seen:

@@ -94,15 +94,15 @@ def rebuilder(result, known=()):
             tensors.setdefault(id(leaf), leaf)
         elif type(leaf) not in IMMUTABLE:
             raise TypeError(f"it returns a {type(leaf).__name__}")
-    tensors = [*tensors.values()]
+    distinct = [*tensors.values()]
     if structure is None:
-        return tensors, None if tensors else (result,)
-    if len(tensors) == len(leaves) and structure[0] in (tuple, list) and all(part is None for part in structure[1]):
-        return tensors, structure[0]
-    numbers = {id(tensor): number for number, tensor in enumerate(tensors)}
+        return distinct, None if distinct else (result,)
+    if len(distinct) == len(leaves) and structure[0] in (tuple, list) and all(part is None for part in structure[1]):
+        return distinct, structure[0]
+    numbers = {id(tensor): number for number, tensor in enumerate(distinct)}
     kept = [(numbers[id(leaf)], None) if isinstance(leaf, Tensor) else (-1, leaf) for leaf in leaves]
 
     def rebuild(made):
         return unflatten(structure, iter([leaf if number < 0 else made[number] for number, leaf in kept]))
 
-    return tensors, rebuild
+    return distinct, rebuild

@@ -21,7 +21,7 @@ class State:
     def __init__(self, tensors, generators):
         self.tensors, self.generators = tensors, [(each, each.get_state()) for each in generators]
         self.kept = [(tensor, *snapshot(tensor), tensor.grad if tensor.is_leaf else None) for tensor in tensors]
-        self.gradients = [None if gradient is None else snapshot(gradient) for *_, gradient in self.kept]
+        self.gradients = [() if gradient is None else snapshot(gradient) for *_, gradient in self.kept]
 
     def restore(self):
         """Restore the saved state."""

@@ -1,4 +1,6 @@
-"""Lazy convolutions and normalization: their first input decides the number of channels."""
+"""Lazy convolutions and normalization: the number of channels is that of the first input."""
+
+from typing import Any
 
 import cygrad
 from cygrad.nn import convolution, normalization
@@ -8,8 +10,36 @@ from cygrad.nn.parameter import UninitializedBuffer, UninitializedParameter
 __all__ = [f"Lazy{kind}{n}d" for kind in ("BatchNorm", "Conv", "ConvTranspose", "InstanceNorm") for n in (1, 2, 3)]
 
 
-class _LazyConvolution(LazyModuleMixin):
+class _Lazy(LazyModuleMixin):
+    """
+    Base class of lazy modules, which inherit from one of its subclasses and from the class that they become.
+
+    Parameters
+    ----------
+    example : tuple, optional
+        Arguments as text, shape of the input and shape of the output, for the docstring.
+    """
+
+    channels = "num_features"
+
+    def __init_subclass__(cls, example=None, **options):
+        super().__init_subclass__(**options)
+        if example is not None:
+            arguments, shape, result = example
+            cls.cls_to_become = cls.__bases__[1]
+            name = cls.cls_to_become.__name__
+            cls.__doc__ = (f"Lazy variant of `{name}`: ``{cls.channels}`` is that of the first input. Other arguments "
+                           f"are the same.\n\nExamples\n--------\n>>> layer = nn.Lazy{name}({arguments})\n"
+                           f">>> layer(cygrad.ones{shape}).shape\n{result}\n>>> layer.{cls.channels}\n{shape[1]}\n")
+
+
+class _LazyConvolution(_Lazy):
     """Base class of lazy convolutions; inherited before the class that they become."""
+
+    channels = "in_channels"
+    in_channels: int
+    weight: Any
+    bias: Any
 
     def _make(self, out_channels, bias, dtype):
         """Replace empty parameters by uninitialized ones."""
@@ -65,11 +95,14 @@ class _LazyConvTranspose(_LazyConvolution):
         self._make(out_channels, bias, dtype)
 
 
-class _LazyStatistics(LazyModuleMixin):
+class _LazyStatistics(_Lazy):
     """Base class of lazy normalization; inherited before the class that it becomes."""
 
-    def _make(self, affine, track_running_stats, bias, dtype):
-        """Set uninitialized parameters and buffers."""
+    num_features: int
+
+    def __init__(self, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, device=None, dtype=None, *,
+                 bias=True):
+        super().__init__(0, eps, momentum, False, False, device, dtype)
         self.affine = affine
         self.track_running_stats = track_running_stats
         if affine:
@@ -99,199 +132,71 @@ class _LazyStatistics(LazyModuleMixin):
     def reset_running_stats(self):
         """Set mean 0 and variance 1, if materialized."""
         if not self.has_uninitialized_params() and self.num_features:
-            super().reset_running_stats()
+            super().reset_running_stats()  # type: ignore[misc]
 
     def reset_parameters(self):
         """Set weight 1 and bias 0, if materialized."""
         if not self.has_uninitialized_params() and self.num_features:
-            super().reset_parameters()
+            super().reset_parameters()  # type: ignore[misc]
 
 
 class _LazyBatchNorm(_LazyStatistics):
-    """The arguments of batch normalization without ``num_features``."""
-
-    def __init__(self, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, device=None, dtype=None, *,
-                 bias=True):
-        super().__init__(0, eps, momentum, False, False, device, dtype)
-        self._make(affine, track_running_stats, bias, dtype)
-
     def _spatial(self, input):
         return input.ndim - 2
 
 
 class _LazyInstanceNorm(_LazyStatistics):
-    """The arguments of instance normalization without ``num_features``."""
-
-    def __init__(self, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, device=None, dtype=None, *,
-                 bias=True):
-        super().__init__(0, eps, momentum, False, False, device, dtype)
-        self._make(affine, track_running_stats, bias, dtype)
-
     def _spatial(self, input):
         return self.ndims[-1] - 2
 
 
-class LazyConv1d(_LazyConv, convolution.Conv1d):
-    """
-    A `Conv1d` whose ``in_channels`` is that of its first input; the other arguments are the same.
-
-    Examples
-    --------
-    >>> layer = nn.LazyConv1d(4, kernel_size=3)
-    >>> layer(cygrad.ones(1, 2, 8)).shape
-    (1, 4, 6)
-    >>> layer.in_channels
-    2
-    """
-
-    cls_to_become = convolution.Conv1d
+class LazyConv1d(_LazyConv, convolution.Conv1d, example=("4, kernel_size=3", (1, 2, 8), (1, 4, 6))):
+    pass
 
 
-class LazyConv2d(_LazyConv, convolution.Conv2d):
-    """
-    A `Conv2d` whose ``in_channels`` is that of its first input; the other arguments are the same.
-
-    Examples
-    --------
-    >>> layer = nn.LazyConv2d(4, kernel_size=3)
-    >>> layer(cygrad.ones(1, 2, 8, 8)).shape
-    (1, 4, 6, 6)
-    >>> layer.in_channels
-    2
-    """
-
-    cls_to_become = convolution.Conv2d
+class LazyConv2d(_LazyConv, convolution.Conv2d, example=("4, kernel_size=3", (1, 2, 8, 8), (1, 4, 6, 6))):
+    pass
 
 
-class LazyConv3d(_LazyConv, convolution.Conv3d):
-    """
-    A `Conv3d` whose ``in_channels`` is that of its first input; the other arguments are the same.
-
-    Examples
-    --------
-    >>> layer = nn.LazyConv3d(4, kernel_size=3)
-    >>> layer(cygrad.ones(1, 2, 8, 8, 8)).shape
-    (1, 4, 6, 6, 6)
-    """
-
-    cls_to_become = convolution.Conv3d
+class LazyConv3d(_LazyConv, convolution.Conv3d, example=("4, kernel_size=3", (1, 2, 8, 8, 8), (1, 4, 6, 6, 6))):
+    pass
 
 
-class LazyConvTranspose1d(_LazyConvTranspose, convolution.ConvTranspose1d):
-    """
-    A `ConvTranspose1d` whose ``in_channels`` is that of its first input; the other arguments are the same.
-
-    Examples
-    --------
-    >>> layer = nn.LazyConvTranspose1d(4, kernel_size=2)
-    >>> layer(cygrad.ones(1, 2, 8)).shape
-    (1, 4, 9)
-    """
-
-    cls_to_become = convolution.ConvTranspose1d
+class LazyConvTranspose1d(_LazyConvTranspose, convolution.ConvTranspose1d,
+                          example=("4, kernel_size=2", (1, 2, 8), (1, 4, 9))):
+    pass
 
 
-class LazyConvTranspose2d(_LazyConvTranspose, convolution.ConvTranspose2d):
-    """
-    A `ConvTranspose2d` whose ``in_channels`` is that of its first input; the other arguments are the same.
-
-    Examples
-    --------
-    >>> layer = nn.LazyConvTranspose2d(4, kernel_size=2)
-    >>> layer(cygrad.ones(1, 2, 8, 8)).shape
-    (1, 4, 9, 9)
-    """
-
-    cls_to_become = convolution.ConvTranspose2d
+class LazyConvTranspose2d(_LazyConvTranspose, convolution.ConvTranspose2d,
+                          example=("4, kernel_size=2", (1, 2, 8, 8), (1, 4, 9, 9))):
+    pass
 
 
-class LazyConvTranspose3d(_LazyConvTranspose, convolution.ConvTranspose3d):
-    """
-    A `ConvTranspose3d` whose ``in_channels`` is that of its first input; the other arguments are the same.
-
-    Examples
-    --------
-    >>> layer = nn.LazyConvTranspose3d(4, kernel_size=2)
-    >>> layer(cygrad.ones(1, 2, 3, 3, 3)).shape
-    (1, 4, 4, 4, 4)
-    """
-
-    cls_to_become = convolution.ConvTranspose3d
+class LazyConvTranspose3d(_LazyConvTranspose, convolution.ConvTranspose3d,
+                          example=("4, kernel_size=2", (1, 2, 8, 8, 8), (1, 4, 9, 9, 9))):
+    pass
 
 
-class LazyBatchNorm1d(_LazyBatchNorm, normalization.BatchNorm1d):
-    """
-    A `BatchNorm1d` whose ``num_features`` is that of its first input; the other arguments are the same.
-
-    Examples
-    --------
-    >>> nn.LazyBatchNorm1d()(cygrad.randn(4, 3)).shape
-    (4, 3)
-    """
-
-    cls_to_become = normalization.BatchNorm1d
+class LazyBatchNorm1d(_LazyBatchNorm, normalization.BatchNorm1d, example=("", (4, 3, 2), (4, 3, 2))):
+    pass
 
 
-class LazyBatchNorm2d(_LazyBatchNorm, normalization.BatchNorm2d):
-    """
-    A `BatchNorm2d` whose ``num_features`` is that of its first input; the other arguments are the same.
-
-    Examples
-    --------
-    >>> nn.LazyBatchNorm2d()(cygrad.randn(4, 3, 2, 2)).shape
-    (4, 3, 2, 2)
-    """
-
-    cls_to_become = normalization.BatchNorm2d
+class LazyBatchNorm2d(_LazyBatchNorm, normalization.BatchNorm2d, example=("", (4, 3, 2, 2), (4, 3, 2, 2))):
+    pass
 
 
-class LazyBatchNorm3d(_LazyBatchNorm, normalization.BatchNorm3d):
-    """
-    A `BatchNorm3d` whose ``num_features`` is that of its first input; the other arguments are the same.
-
-    Examples
-    --------
-    >>> nn.LazyBatchNorm3d()(cygrad.randn(4, 3, 2, 2, 2)).shape
-    (4, 3, 2, 2, 2)
-    """
-
-    cls_to_become = normalization.BatchNorm3d
+class LazyBatchNorm3d(_LazyBatchNorm, normalization.BatchNorm3d, example=("", (4, 3, 2, 2, 2), (4, 3, 2, 2, 2))):
+    pass
 
 
-class LazyInstanceNorm1d(_LazyInstanceNorm, normalization.InstanceNorm1d):
-    """
-    A `InstanceNorm1d` whose ``num_features`` is that of its first input; the other arguments are the same.
-
-    Examples
-    --------
-    >>> nn.LazyInstanceNorm1d()(cygrad.randn(2, 3, 5)).shape
-    (2, 3, 5)
-    """
-
-    cls_to_become = normalization.InstanceNorm1d
+class LazyInstanceNorm1d(_LazyInstanceNorm, normalization.InstanceNorm1d, example=("", (2, 3, 5), (2, 3, 5))):
+    pass
 
 
-class LazyInstanceNorm2d(_LazyInstanceNorm, normalization.InstanceNorm2d):
-    """
-    A `InstanceNorm2d` whose ``num_features`` is that of its first input; the other arguments are the same.
-
-    Examples
-    --------
-    >>> nn.LazyInstanceNorm2d()(cygrad.randn(2, 3, 5, 5)).shape
-    (2, 3, 5, 5)
-    """
-
-    cls_to_become = normalization.InstanceNorm2d
+class LazyInstanceNorm2d(_LazyInstanceNorm, normalization.InstanceNorm2d, example=("", (2, 3, 5, 5), (2, 3, 5, 5))):
+    pass
 
 
-class LazyInstanceNorm3d(_LazyInstanceNorm, normalization.InstanceNorm3d):
-    """
-    A `InstanceNorm3d` whose ``num_features`` is that of its first input; the other arguments are the same.
-
-    Examples
-    --------
-    >>> nn.LazyInstanceNorm3d()(cygrad.randn(2, 3, 5, 5, 5)).shape
-    (2, 3, 5, 5, 5)
-    """
-
-    cls_to_become = normalization.InstanceNorm3d
+class LazyInstanceNorm3d(_LazyInstanceNorm, normalization.InstanceNorm3d,
+                         example=("", (2, 3, 5, 5, 5), (2, 3, 5, 5, 5))):
+    pass

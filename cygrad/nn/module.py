@@ -1,6 +1,7 @@
 """`Module`: parameters, buffers, child modules, hooks and forward."""
 
 import importlib
+from typing import Any
 
 import cygrad
 from cygrad._core.optimizers.optimize import forget_gradients, zero_gradients
@@ -41,7 +42,7 @@ class Module(Stateful, Attributes):
     """
 
     training: bool
-    _hooks = None            # ModuleHooks if there are hooks of this module or global ones
+    _hooks: Any = None       # ModuleHooks if there are hooks of this module or global ones
     dump_patches = call_super_init = False         # flags of PyTorch's modules, ignored
 
     def forward(self, *args, **kwargs):

@@ -39,7 +39,7 @@ class Parameter(Tensor):
         data = cygrad.empty(0) if data is None else _checked(data, "Parameter")
         if cls is Parameter and type(data) is not Tensor and not isinstance(data, (Parameter, Buffer)):
             found = data.detach()
-            found.__class__ = _class_with(type(data))
+            found.__class__ = _class_with(type(data))  # type: ignore[arg-type]
             return found.requires_grad_(requires_grad)
         return make_subclass(cls, data, requires_grad)
 

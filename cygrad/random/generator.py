@@ -4,6 +4,7 @@ import os
 import struct
 import threading
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 
@@ -268,7 +269,7 @@ _own = threading.local()               # .generator: replaces the default one on
 class Noting(threading.local):
     """The observer of draws on this thread, or None."""
 
-    draws = None
+    draws: Any = None
 
 
 noting = Noting()

@@ -105,8 +105,9 @@ class Overload:
 
     def __call__(self, *args, **kwargs):
         call = _active.__dict__.get("call")
-        own = call is not None and call is not self and call._name == self._name     # called by its handler
-        return call(*args, **kwargs) if own else self._function()(*args, **kwargs)
+        if call is not None and call is not self and call._name == self._name:       # called by its handler
+            return call(*args, **kwargs)
+        return self._function()(*args, **kwargs)
 
     def _function(self):
         package, functional = map(importlib.import_module, ("cygrad", "cygrad.nn.functional"))

@@ -855,7 +855,7 @@ cdef class Executable:
                     status = copy_to_layout(&frame.table[slot], self.layouts[slot])
             else:
                 snprintf(message(), MESSAGE, b"%s: the layout of the result differs from the trace (got shape %s). "
-                                             "Pass fullgraph=False and disable=True for this function.",
+                                             b"Pass fullgraph=False and disable=True for this function.",
                          operation.name, shape_text(array))
                 status = RUNTIME_ERROR
         for k in range(MAX_RESULTS):

@@ -353,7 +353,7 @@ cdef int check_writable(array_t *array, const char *operation) noexcept nogil:
     if array.contiguous or not overlaps_itself(array):
         return OK
     snprintf(message(), MESSAGE, b"%s: several elements of the written tensor share a memory location (got shape %s, "
-                                 "expanded or overlapping, expected a location for each element). "
+                                 b"expanded or overlapping, expected a location for each element). "
              b"Write to a clone() of it.", operation, shape_text(array))
     return RUNTIME_ERROR
 

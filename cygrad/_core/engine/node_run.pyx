@@ -452,7 +452,7 @@ cdef void _fail_after_fork(run_team_t *team) noexcept nogil:
     """Raise an error in the child of a fork by a hook, where the work of other members is lost."""
     team.lock = 0                   # no other thread exists that could hold it
     snprintf(message(), MESSAGE, b"backward: the process was forked during this backward, which cannot continue in "
-                                 "the child. Exit the hook in the parent only, or run a new backward in the child.")
+                                 b"the child. Exit the hook in the parent only, or run a new backward in the child.")
     _fail(team, RUNTIME_ERROR)
 
 

@@ -225,7 +225,7 @@ cdef int _check_version(const node_t *node, int position) noexcept nogil:
                  b"%s: a tensor that backward needs was modified in place (got one of the %d tensors saved as '%s' "
                  b"with "
                  b"versions that add up to %lld, expected %lld). Use an operation that returns a new tensor, or "
-                 "clone() "
+                 b"clone() "
                  b"before modifying it.", node.op.node_name, <int>kept.value.count, node.op.saved[position].name,
                  <long long>found, <long long>kept.version)
         return RUNTIME_ERROR

@@ -1,5 +1,7 @@
 """Training on uneven inputs: ranks without inputs take part in the collectives of the others."""
 
+from typing import Any
+
 import cygrad
 from cygrad.distributed.collectives import all_reduce
 from cygrad.distributed.world import member
@@ -37,7 +39,7 @@ class Joinable:
     True
     """
 
-    joining = None               # the open Join, which this object notifies of iterations
+    joining: Any = None          # the open Join, which this object notifies of iterations
 
     def join_hook(self, **kwargs):
         """Return a JoinHook; every subclass defines it."""

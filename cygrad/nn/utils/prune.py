@@ -192,10 +192,9 @@ class _Amount(BasePruningMethod):
 
     def __init__(self, amount):
         if not isinstance(amount, numbers.Real) or (
-                not 0 <= amount <= 1 if not isinstance(amount, numbers.Integral) else amount < 0):
+                not 0 <= float(amount) <= 1 if not isinstance(amount, numbers.Integral) else amount < 0):
             raise ValueError(f"{type(self).__name__}: amount must be a number of elements or a fraction from 0.0 to "
-                             "1.0 "
-                             f"(got {amount!r}).")
+                             f"1.0 (got {amount!r}).")
         self.amount = amount
 
     def count(self, size):
