@@ -104,7 +104,7 @@ def dlpack(input, *, stream=None, max_version=None, dl_device=None, copy=None):
     Raises
     ------
     BufferError
-        If the tensor requires grad, or the memory cannot be had in this way.
+        If the tensor requires grad, or the memory cannot be shared.
 
     Examples
     --------

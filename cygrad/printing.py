@@ -71,7 +71,7 @@ def set_printoptions(
     Raises
     ------
     ValueError
-        If there is no such profile.
+        If `profile` is unknown.
 
     Examples
     --------

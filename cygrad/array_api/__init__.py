@@ -51,7 +51,7 @@ def namespace_of(self, /, *, api_version=None):
     Raises
     ------
     ValueError
-        If there is no such version here.
+        If the version is not supported.
     """
     import cygrad
 

@@ -37,7 +37,7 @@ def _refusal(device, name):
     def refused(*args, **options):
         refuse(device, f"{device}.{name}")
     refused.__name__ = name
-    refused.__doc__ = "Refuse, as there is no such device."
+    refused.__doc__ = "Raise an error, because the device is not available."
     return refused
 
 

@@ -39,7 +39,7 @@ def assert_close(actual, expected, *, allow_subclasses=True, rtol=None, atol=Non
     AssertionError: Tensor-likes are not close! 1 of 2 elements differ, by 1.0 at most (at index (1,)).
     """
     if (rtol is None) != (atol is None):
-        raise ValueError("assert_close: rtol and atol go together (got only one of them).")
+        raise ValueError("assert_close: rtol and atol must both be given or omitted (got only one of them).")
 
     def fail(text):
         raise AssertionError(msg(text) if callable(msg) else text if msg is None else msg)

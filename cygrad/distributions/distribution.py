@@ -160,7 +160,7 @@ class Distribution:
         shape, batch = tuple(value.shape), self._batch_shape + self._event_shape
         for size, own in zip(reversed(shape), reversed(batch), strict=False):
             if size not in (1, own) and own != 1:
-                raise ValueError(f"{type(self).__name__}: the shape of the value does not fit (got {shape}, expected "
+                raise ValueError(f"{type(self).__name__}: the shape of the value does not match (got {shape}, expected "
                                  f"one that broadcasts with {batch}).")
         if self.support is not None and not self.support.check(value).all():
             raise ValueError(f"{self!r}: all values must be within the support {self.support!r} (got shape {shape}:\n"

@@ -107,7 +107,7 @@ def fftshift(input, dim=None):
     Raises
     ------
     IndexError
-        If there is no such dimension.
+        If a dimension is out of range.
 
     Notes
     -----
@@ -133,7 +133,7 @@ def ifftshift(input, dim=None):
     Raises
     ------
     IndexError
-        If there is no such dimension.
+        If a dimension is out of range.
 
     Notes
     -----

@@ -56,7 +56,7 @@ def stft(input, n_fft, hop_length=None, win_length=None, window=None, center=Tru
     normalized : bool, default False
         Divide by the root of n_fft.
     onesided : bool, optional
-        Give only the first half of spectra; by default of real signals and windows.
+        Whether to return only the first half of spectra; by default for real signals and windows.
     return_complex : bool
         Give complex numbers; else a last dimension of real and imaginary parts. It must be given for real signals.
     align_to_window : None
@@ -70,7 +70,7 @@ def stft(input, n_fft, hop_length=None, win_length=None, window=None, center=Tru
     Raises
     ------
     RuntimeError
-        If lengths do not fit, or a complex signal is to have half a spectrum.
+        If lengths do not match, or a complex signal is combined with a one-sided spectrum.
 
     Notes
     -----
@@ -88,7 +88,7 @@ def stft(input, n_fft, hop_length=None, win_length=None, window=None, center=Tru
         raise RuntimeError(f"{operation}: expected a 1D or 2D tensor of floating or complex values (got {input.dtype} "
                            f"of shape {tuple(input.shape)}).")
     if align_to_window is not None:
-        raise RuntimeError(f"{operation}: align_to_window is not supported. Leave it out.")
+        raise RuntimeError(f"{operation}: align_to_window is not supported (got a value). Omit it.")
     twofold = input.is_complex() or (window is not None and window.is_complex())
     if return_complex is None:
         if not twofold:
@@ -135,7 +135,7 @@ def istft(input, n_fft, hop_length=None, win_length=None, window=None, center=Tr
     length : int, optional
         Cut the signal to this length, or continue it by zeros.
     return_complex : bool, default False
-        Give a complex signal; this needs whole spectra.
+        Whether to return a complex signal; requires two-sided spectra.
 
     Returns
     -------
@@ -145,7 +145,7 @@ def istft(input, n_fft, hop_length=None, win_length=None, window=None, center=Tr
     Raises
     ------
     RuntimeError
-        If lengths do not fit, or some samples are covered by no window.
+        If lengths do not match, or samples are not covered by any window.
 
     Notes
     -----

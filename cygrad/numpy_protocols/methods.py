@@ -1,7 +1,7 @@
 """
 Methods of NumPy's arrays that Tensors have besides PyTorch's, for `cygrad.tensor_methods`.
 
-Those of operators answer calls that do not fit PyTorch's signature: the rows of the table name them.
+Those of operators handle calls that do not match PyTorch's signature; they are named by the rows of the table.
 """
 
 from cygrad import Tensor

@@ -175,7 +175,7 @@ def exponential(k, last, sym, center=None, tau=1.0):
 
 def gaussian(k, last, sym, std=1.0):
     """
-    Gauss's curve with a deviation of `std` elements.
+    Gaussian window with a standard deviation of `std` elements.
 
     Examples
     --------

@@ -48,7 +48,7 @@ def sparse_coo_tensor(indices=None, values=None, size=None, *, dtype=None, devic
     Raises
     ------
     RuntimeError
-        If the parts do not fit together, or an index is out of range.
+        If shapes of the parts do not match, or an index is out of range.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def sparse_coo_tensor(indices=None, values=None, size=None, *, dtype=None, devic
         size = [top + 1 for top in tops] + list(values.shape[1:])
     size = tuple(size)
     if len(size) != count + values.ndim - 1 or size[count:] != tuple(values.shape[1:]):
-        raise RuntimeError(f"sparse_coo_tensor: the size does not fit indices and values (got {size} for indices of "
+        raise RuntimeError(f"sparse_coo_tensor: the size does not match indices and values (got {size} for indices of "
                            f"{count} dimensions and values of {tuple(values.shape)}).")
     _check_range("sparse_coo_tensor", indices, size)
     return made(indices, values, size, bool(is_coalesced))
@@ -101,7 +101,7 @@ def _compressed(operation, layout, dim, starts, others, values, size, dtype, req
         reach = (others.max().item() + 1) if len(others) else 0
         size = (len(counts), reach) if dim == 0 else (reach, len(counts))
     if size[dim] != len(counts):
-        raise RuntimeError(f"{operation}: the size does not fit the compressed indices (got {tuple(size)}, expected "
+        raise RuntimeError(f"{operation}: the size does not match the compressed indices (got {tuple(size)}, expected "
                            f"{len(counts)} in dimension {dim}).")
     indices = cygrad.stack([along, others] if dim == 0 else [others, along])
     _check_range(operation, indices, size)

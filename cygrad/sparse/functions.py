@@ -83,7 +83,7 @@ def matmul(input, other, *, out=None):
         raise RuntimeError("matmul: expected sparse matrices, and matrices or a vector (got shapes "
                            f"{tuple(input.shape)} and {tuple(other.shape)}).")
     if input.shape[-1] != other.shape[0]:
-        raise RuntimeError(f"matmul: the shapes do not fit (got {tuple(input.shape)} and {tuple(other.shape)}).")
+        raise RuntimeError(f"matmul: the shapes do not match (got {tuple(input.shape)} and {tuple(other.shape)}).")
     if input.dtype is not other.dtype:
         raise RuntimeError(f"matmul: both must have one dtype (got {input.dtype} and {other.dtype}).")
     if _is_sparse(input) and _is_sparse(other):

@@ -212,7 +212,7 @@ def test_state_that_cannot_be_written_is_refused(name):
             continue
         for bad, error, text in (
             (cygrad.ones(1).expand(3), RuntimeError, "share memory"),
-            (cygrad.ones(4), RuntimeError, "does not fit"),
+            (cygrad.ones(4), RuntimeError, "does not match"),
             ("abc", TypeError, "must be a Tensor"),
         ):
             optimizer.state[w][entry] = bad

@@ -202,7 +202,7 @@ def test_state_that_does_not_fit_is_refused():
     w.grad = cygrad.ones(3)
     optimizer = optim.SGD([w], lr=0.1, momentum=0.9)
     optimizer.state[w]["momentum_buffer"] = cygrad.ones(4)
-    with pytest.raises(RuntimeError, match="does not fit"):
+    with pytest.raises(RuntimeError, match="does not match"):
         optimizer.step()
     optimizer.state[w]["momentum_buffer"] = "abc"
     with pytest.raises(TypeError, match="must be a Tensor"):

@@ -86,8 +86,8 @@ SAMPLES = {
             call((12, 4), 3, 2),
             call((1, 4, 9), [4, 4], 2, padding=(1, 1), stride=2),
         ]),
-        fails(RuntimeError, "fold: the input does not fit", (1, 4, 5), 3, 2),
-        fails(RuntimeError, "fold: the input does not fit", (1, 3, 4), 3, 2),
+        fails(RuntimeError, "fold: the input does not match", (1, 4, 5), 3, 2),
+        fails(RuntimeError, "fold: the input does not match", (1, 3, 4), 3, 2),
         fails(RuntimeError, "fold: expected 2D", (4,), 3, 2),
     ],
 }

@@ -36,7 +36,7 @@ SAMPLES = {
         lambda make, dtype: Sample((make((2, 3)), (make((2, 2)), make((2, 2))), make((6, 3)), make((8, 2))),
                                    error=RuntimeError, match="4 rows for each unit"),
         lambda make, dtype: Sample((make((2, 3)), (make((2, 2)), make((2, 1))), make((8, 3)), make((8, 2))),
-                                   error=RuntimeError, match="does not fit the state"),
+                                   error=RuntimeError, match="does not match the state"),
     ],
     "gru_cell": [
         *cells(3),

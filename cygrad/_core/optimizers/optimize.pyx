@@ -178,7 +178,7 @@ cdef int _prepare(update_t *update) noexcept nogil:
         if update.given[role] == NULL:
             continue
         if not same_shape(update.given[role], update.given[0]):
-            snprintf(message(), MESSAGE, b"step: the optimizer's state does not fit its parameter (got shape %s, "
+            snprintf(message(), MESSAGE, b"step: the optimizer's state does not match its parameter (got shape %s, "
                      b"expected %s). Make a new optimizer.",
                      shape_text(update.given[role]), shape_text(update.given[0]))
             return RUNTIME_ERROR
@@ -349,7 +349,7 @@ def sgd(list parameters, object state, double lr, double momentum, double dampen
     Raises
     ------
     RuntimeError
-        If a parameter cannot be modified in place, or gradient or state do not fit it.
+        If a parameter cannot be modified in place, or gradient or state do not match it.
     """
     cdef rule_t rule = rule_of(SGD_RULE, lr, weight_decay, maximize)
     rule.momentum, rule.dampening, rule.nesterov = momentum, dampening, nesterov
@@ -401,7 +401,7 @@ def adam(list parameters, object state, double lr, double beta1, double beta2, d
     Raises
     ------
     RuntimeError
-        If a parameter cannot be modified in place, or gradient or state do not fit it.
+        If a parameter cannot be modified in place, or gradient or state do not match it.
     """
     cdef rule_t rule = rule_of(ADAM_RULE, lr, weight_decay, maximize)
     rule.beta1, rule.beta2, rule.eps, rule.amsgrad, rule.decoupled = beta1, beta2, eps, amsgrad, decoupled
@@ -579,7 +579,7 @@ def adagrad(list parameters, object state, double lr, double lr_decay, double we
     Raises
     ------
     RuntimeError
-        If a parameter cannot be modified in place, or gradient or state do not fit it.
+        If a parameter cannot be modified in place, or gradient or state do not match it.
     """
     cdef rule_t rule = rule_of(ADAGRAD_RULE, lr, weight_decay, maximize)
     rule.eps, rule.schedule[0], rule.schedule[1] = eps, lr_decay, initial

@@ -36,7 +36,7 @@ def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
     """
     as_tensor_argument("gumbel_softmax", "logits", logits)
     if eps != 1e-10:
-        warn_user("gumbel_softmax: eps is deprecated and has no effect. Leave it out.")
+        warn_user("gumbel_softmax: eps is deprecated and has no effect. Omit it.")
     with cygrad.no_grad():
         noise = -cygrad.empty_like(logits).exponential_().log()
     soft = softmax((logits + noise) / tau, dim)

@@ -126,7 +126,7 @@ def linear_cross_entropy(input, linear_weight, target, *, linear_bias=None, weig
     """
     if options is not None:
         raise NotImplementedError("linear_cross_entropy: options are not supported, because there is one "
-                                  f"implementation (got {options!r}). Leave it out.")
+                                  f"implementation (got {options!r}). Omit it.")
     if linear_weight.ndim > 2 and input.ndim != 2:
         raise RuntimeError(f"linear_cross_entropy: a K-dimensional loss, which linear_weight of shape "
                            f"{tuple(linear_weight.shape)} defines, requires batched input (got shape "

@@ -78,7 +78,7 @@ param_to_hook_all_reduce, skip_all_reduce_unused_params : optional
         for name, value in given.items():
             if value is not None:
                 raise NotImplementedError(f"DistributedDataParallel: {name} is not supported (got {value!r}, expected "
-                                          "None). Leave it out.")
+                                          "None). Omit it.")
         self.process_group = member(process_group)
         if self.process_group is None:
             raise ValueError("DistributedDataParallel: this process is not in process_group (got "

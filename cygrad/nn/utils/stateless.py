@@ -72,7 +72,7 @@ def _all_paths(module, given, tie_weights, strict):
         for other in tied.get(own.get(path), [path]):
             if other in given and given[other] is not value:
                 raise ValueError(f"functional_call: {path!r} and {other!r} are one tensor, but got two values. "
-                                 "Give it once, or set tie_weights=False.")
+                                 "Pass it once, or set tie_weights=False.")
             values[other] = value
             missing.discard(other)
     if strict and (missing or unexpected):
@@ -96,5 +96,6 @@ def _replaced(module, values):
                 stack.callback(part.__setitem__, name, part[name])
                 part[name] = value
             else:                      # a parametrized tensor
-                raise RuntimeError(f"functional_call: {path!r} is computed from other tensors. Give those instead.")
+                raise RuntimeError(f"functional_call: {path!r} is computed from other tensors (got a value for it). "
+                                   "Pass the original ones.")
         yield

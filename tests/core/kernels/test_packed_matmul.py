@@ -73,11 +73,11 @@ def test_infinities():
 def test_refusals():
     x, weight, bias = operands((4,), 40, 5)
     _, panels, back = _in_panels(weight)
-    with pytest.raises(RuntimeError, match="do not fit"):
+    with pytest.raises(RuntimeError, match="do not match"):
         linear_in_panels(x[:, :4], weight, panels, back, None)
-    with pytest.raises(RuntimeError, match="do not fit"):
+    with pytest.raises(RuntimeError, match="do not match"):
         linear_in_panels(x, weight, panels[:1], back, None)
-    with pytest.raises(RuntimeError, match="do not fit"):
+    with pytest.raises(RuntimeError, match="do not match"):
         linear_in_panels(x, weight, panels.float(), back, None)
     with pytest.raises(RuntimeError, match="expected a bias of 40"):
         linear_in_panels(x, weight, panels, back, bias[:, :39])

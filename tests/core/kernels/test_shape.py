@@ -459,7 +459,7 @@ def test_backward_of_lists():
     same(call("unbind_backward", [grad[0], None], [2, 6], 0, float64), grad * [[1], [0]])
     with pytest.raises(RuntimeError, match="wrong number of gradients"):
         call("unbind_backward", [grad[0]], [2, 6], 0, float64)
-    with pytest.raises(RuntimeError, match="do not fit"):
+    with pytest.raises(RuntimeError, match="do not match"):
         call("split_backward", [grad], [2, 6], [2, 4], 1, float64)
     with pytest.raises(RuntimeError, match="wrong shape"):
         call("split_backward", [grad, None], [2, 6], [2, 4], 1, float64)

@@ -119,7 +119,7 @@ cdef int fit_shapes(const char *operation, int ndim, const int64_t *input, int w
                  list_text(weight_ndim, weight), <long long>groups)
         return RUNTIME_ERROR
     if weight[1] >= LARGEST or input[1] != weight[1] * groups:
-        snprintf(message(), MESSAGE, b"%s: the number of channels does not fit the weight (got input%s with %lld "
+        snprintf(message(), MESSAGE, b"%s: the number of channels does not match the weight (got input%s with %lld "
                  b"channels, expected %lld channels for weight of size %s and groups=%lld).", operation,
                  list_text(ndim, input), <long long>input[1], <long long>(weight[1] * groups),
                  list_text(weight_ndim, weight), <long long>groups)

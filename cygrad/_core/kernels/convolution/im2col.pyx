@@ -122,8 +122,8 @@ cdef int col2im_kernel(const value_t *arguments, value_t *results) noexcept nogi
     if status == OK:
         status = fit_output(b"fold", 2, g)
     if status == OK and (self.shape[1] % g.taps or self.shape[2] != g.positions):
-        snprintf(message(), MESSAGE, b"fold: the input does not fit the sizes (got shape %s, expected a number of rows "
-                 b"divisible by the %lld elements of a patch, and %lld columns, one for each patch).",
+        snprintf(message(), MESSAGE, b"fold: the input does not match the sizes (got shape %s, expected a number of "
+                 b"rows divisible by the %lld elements of a patch, and %lld columns, one for each patch).",
                  shape_text(self), <long long>g.taps, <long long>g.positions)
         status = RUNTIME_ERROR
     if status == OK:

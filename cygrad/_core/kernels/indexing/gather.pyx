@@ -516,8 +516,7 @@ cdef int take_along_dim_kernel(const value_t *arguments, value_t *results) noexc
         status = integer_argument(b"take_along_dim", b"dim", &arguments[2], &given)
         if status == OK and self.ndim != index.ndim:
             snprintf(message(), MESSAGE, b"take_along_dim: the tensor and the indices differ in their number of "
-                     b"dimensions "
-                     b"(got shapes %s and %s).", shape_text(self), shape_text(index))
+                     b"dimensions (got shapes %s and %s).", shape_text(self), shape_text(index))
             status = RUNTIME_ERROR
         if status == OK:
             status = wrap_dim(b"take_along_dim", given, self.ndim, &dim)
@@ -670,7 +669,7 @@ cdef int _open_bags(bags_t *work, int dtype, int64_t rows, int64_t m, const valu
     if status == OK and factors != NULL and factors.kind != NOTHING:
         status = array_argument(b"embedding_bag", b"per_sample_weights", factors, &given)
         if status == OK and (given.dtype != dtype or given.size != index[0].size):
-            snprintf(message(), MESSAGE, b"embedding_bag: the factors do not fit (got %s of shape %s, expected %s of "
+            snprintf(message(), MESSAGE, b"embedding_bag: the factors do not match (got %s of shape %s, expected %s of "
                      b"shape %s).", dtype_name(given.dtype), shape_text(given), dtype_name(dtype), shape_text(index[0]))
             status = RUNTIME_ERROR
         if status == OK:

@@ -464,7 +464,7 @@ cdef int scalar_array(const char *operation, const value_t *value, int dtype, ar
         return RUNTIME_ERROR
     complex_value = value.kind == COMPLEX or (value.kind == ARRAY and is_complex(value.of.array.dtype))
     if complex_value and not is_complex(dtype) and dtype != BOOL:
-        snprintf(message(), MESSAGE, b"%s: a complex value does not fit (expected a value for %s).",
+        snprintf(message(), MESSAGE, b"%s: a complex value cannot be cast to a real dtype (expected a value for %s).",
                  operation, dtype_name(dtype))
         return RUNTIME_ERROR
     scalar[0] = array_empty(dtype, 0, NULL)
@@ -809,7 +809,7 @@ cdef int one_hot_kernel(const value_t *arguments, value_t *results) noexcept nog
         return RUNTIME_ERROR
     if self.size == 0 and number <= 0:
         snprintf(message(), MESSAGE, b"one_hot: the number of classes cannot be told from an empty tensor "
-                 b"(got num_classes %lld). Give it.", <long long>number)
+                 b"(got num_classes %lld). Pass it.", <long long>number)
         return RUNTIME_ERROR
     classes = as_contiguous(self, -1)
     if classes == NULL:

@@ -110,7 +110,7 @@ cdef int _read(distance_arguments_t *work, const value_t *x_value, const value_t
         fits = fits and (i == x[0].ndim - 2 or x[0].shape[i] == y[0].shape[i])
     work.order = FIRST if as_real(p) == 1 else SECOND if as_real(p) == 2 else HIGHEST
     if not fits or (work.order == HIGHEST and as_real(p) != INFINITY):
-        snprintf(message(), MESSAGE, b"cdist: the vectors do not fit (got shapes %s and %s and p = %g).",
+        snprintf(message(), MESSAGE, b"cdist: the vectors do not match (got shapes %s and %s and p = %g).",
                  shape_text(x[0]), shape_text(y[0]), as_real(p))
         return RUNTIME_ERROR
     work.n, work.m = x[0].shape[x[0].ndim - 2], x[0].shape[x[0].ndim - 1]
@@ -200,7 +200,7 @@ cdef int _weights(const value_t *value, const array_t *like, int64_t k, array_t 
     for i in range(array.ndim - 1):
         fits = fits and array.shape[i] == like.shape[i]
     if not fits:
-        snprintf(message(), MESSAGE, b"cdist: the gradient does not fit the vectors (got shapes %s and %s).",
+        snprintf(message(), MESSAGE, b"cdist: the gradient does not match the vectors (got shapes %s and %s).",
                  shape_text(array), shape_text(like))
         return RUNTIME_ERROR
     contiguous[0] = as_contiguous(array, -1)
@@ -278,7 +278,7 @@ cdef int above_diagonal_backward_kernel(const value_t *arguments, value_t *resul
     if status != OK:
         return status
     if self.ndim != 1 or n < 0 or self.shape[0] != n * (n - 1) // 2:
-        snprintf(message(), MESSAGE, b"pdist: the gradient does not fit (got shape %s for %lld vectors).",
+        snprintf(message(), MESSAGE, b"pdist: the gradient does not match (got shape %s for %lld vectors).",
                  shape_text(self), <long long>n)
         return RUNTIME_ERROR
     shape[0] = shape[1] = n

@@ -1073,7 +1073,7 @@ cdef int _check(const array_t *self, const array_t *weight, const array_t *panel
     fits = (fits and panels.shape[0] == (weight.shape[0] + PANEL - 1) // PANEL and panels.shape[1] == weight.shape[1]
             and panels.shape[2] == PANEL)
     if not fits:
-        snprintf(message(), MESSAGE, b"linear_in_panels: input, weight and its panels do not fit (got shapes %s, %s "
+        snprintf(message(), MESSAGE, b"linear_in_panels: input, weight and its panels do not match (got shapes %s, %s "
                  b"and %s). Give panels of %d rows of one dtype.", shape_text(self), shape_text(weight),
                  shape_text(panels), PANEL)
         return RUNTIME_ERROR

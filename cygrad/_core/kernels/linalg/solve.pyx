@@ -1049,8 +1049,8 @@ cdef int linalg_ldl_solve_kernel(const value_t *arguments, value_t *results) noe
     memset(made, 0, sizeof(made))
     task.n, task.k = <int>factors.shape[factors.ndim - 1], <int>other.shape[other.ndim - 1]
     if other.shape[other.ndim - 2] != task.n or pivots.dtype != INT32 or pivots.size * task.n != factors.size:
-        snprintf(message(), MESSAGE, b"linalg.ldl_solve: shapes do not fit (got %s for LD, %s for pivots which must be "
-                 b"int32, and %s for B).", shape_text(factors), shape_text(pivots), shape_text(other))
+        snprintf(message(), MESSAGE, b"linalg.ldl_solve: shapes do not match (got %s for LD, %s for pivots which must "
+                 b"be int32, and %s for B).", shape_text(factors), shape_text(pivots), shape_text(other))
         return RUNTIME_ERROR
     made[0] = turned(factors)
     if made[0] != NULL:

@@ -86,8 +86,7 @@ cdef int _read_reduction(loss_t *loss, const value_t *value) noexcept nogil:
         loss.reduction = SUM_OF
     else:
         snprintf(message(), MESSAGE, b"%s: not a valid value for reduction (got '%s', expected 'none', "
-                 b"'mean' or "
-                 b"'sum').", loss.name, text)
+                 b"'mean' or 'sum').", loss.name, text)
         return VALUE_ERROR
     return OK
 
@@ -576,7 +575,7 @@ cdef int alignment_states_kernel(const value_t *arguments, value_t *results) noe
     elif fits:
         fits = targets.shape[0] == count and longest <= targets.shape[1]
     if not fits:
-        snprintf(message(), MESSAGE, b"ctc_loss: targets and target_lengths do not fit (got shape %s).",
+        snprintf(message(), MESSAGE, b"ctc_loss: targets and target_lengths do not match (got shape %s).",
                  shape_text(targets))
         return RUNTIME_ERROR
     shape[0], shape[1] = count, 2 * longest + 1
@@ -660,7 +659,7 @@ cdef int _align(const value_t *values, const value_t *scores, const value_t *res
         snprintf(message(), MESSAGE, b"ctc_loss: expected float32 or float64 (got %s).", dtype_name(shares.dtype))
         return NOT_IMPLEMENTED
     if shares.ndim != 3 or shares.shape[1] != count or skip.dtype != BOOL:
-        snprintf(message(), MESSAGE, b"ctc_loss: the scores do not fit %d samples (got shape %s).", count,
+        snprintf(message(), MESSAGE, b"ctc_loss: the scores do not match %d samples (got shape %s).", count,
                  shape_text(shares))
         return RUNTIME_ERROR
     status = check_same_shape(b"ctc_loss", b"states", skip, 2, &shares.shape[1])

@@ -131,7 +131,7 @@ cdef int _hold(normalization_t *work, const char *name, int place, const char *w
     if status != OK:
         return status
     if array.dtype != work.dtype or array.size != size:
-        snprintf(message(), MESSAGE, b"%s: %s does not fit the input (got shape %s of %s, expected %lld elements of "
+        snprintf(message(), MESSAGE, b"%s: %s does not match the input (got shape %s of %s, expected %lld elements of "
                  b"%s).", name, what, shape_text(array), dtype_name(array.dtype), <long long>size,
                  dtype_name(work.dtype))
         return RUNTIME_ERROR
@@ -339,7 +339,8 @@ cdef int normalize_backward_kernel(const value_t *arguments, value_t *results) n
         if status == OK and which >> i & 1:
             status = new_array(name, work.dtype, ndim, shape, &made[i])
         if status == OK and made[i] != NULL and made[i].size != size:
-            snprintf(message(), MESSAGE, b"%s: the shape of the weight does not fit (got %s, expected %lld elements).",
+            snprintf(message(), MESSAGE, b"%s: the shape of the weight does not match (got %s, expected %lld "
+                                         b"elements).",
                      name, shape_text(made[i]), <long long>size)
             status = RUNTIME_ERROR
     if status == OK and not c.by_channel and (made[1] != NULL or made[2] != NULL):

@@ -102,8 +102,7 @@ cdef int _make_padding(const char *operation, mode_t mode, const value_t *pad_va
             continue
         if not -LARGEST < before <= most or not -LARGEST < after <= most or size + before + after < 0:
             snprintf(message(), MESSAGE, b"%s: padding out of range (got %lld and %lld for dimension %d with "
-                     b"size %lld, "
-                     b"expected at most %lld each, and no negative size).", operation,
+                     b"size %lld, expected at most %lld each, and no negative size).", operation,
                      <long long>before, <long long>after, dim, <long long>size, <long long>max(most, 0))
             return RUNTIME_ERROR
         padding.before[dim], padding.after[dim] = before, after

@@ -116,7 +116,7 @@ cdef int _hold(cell_rows_t *work, int place, const char *what, const value_t *va
         expected = state.shape[i] * (blocks if i == state.ndim - 1 else 1)
         fits = fits and array.shape[i] == expected
     if not fits:
-        snprintf(message(), MESSAGE, b"%s: %s does not fit the state %s of %s (got %s of %s, expected the same type "
+        snprintf(message(), MESSAGE, b"%s: %s does not match the state %s of %s (got %s of %s, expected the same type "
                  b"and a last size %lld times as large).", work.name, what, shape_text(state), dtype_name(state.dtype),
                  shape_text(array), dtype_name(array.dtype), <long long>blocks)
         return RUNTIME_ERROR
@@ -137,8 +137,8 @@ cdef int _hold_activations(cell_rows_t *work, const value_t *value, int64_t bloc
     for i in range(state.ndim):
         fits = fits and array.shape[i + 1] == state.shape[i]
     if not fits:
-        snprintf(message(), MESSAGE, b"%s: the activations do not fit the state %s of %s (got %s of %s, expected %lld "
-                 b"in front of it).", work.name, shape_text(state), dtype_name(state.dtype), shape_text(array),
+        snprintf(message(), MESSAGE, b"%s: the activations do not match the state %s of %s (got %s of %s, expected "
+                 b"%lld in front of it).", work.name, shape_text(state), dtype_name(state.dtype), shape_text(array),
                  dtype_name(array.dtype), <long long>blocks)
         return RUNTIME_ERROR
     work.blocks[0] = 1

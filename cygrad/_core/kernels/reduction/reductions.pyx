@@ -312,8 +312,7 @@ cdef int mean_kernel(const value_t *arguments, value_t *results) noexcept nogil:
     dtype = <int>arguments[3].of.integer if arguments[3].kind != NOTHING else reduction.dtype
     if not is_differentiable(dtype):
         snprintf(message(), MESSAGE, b"mean: needs a floating or complex dtype (got %s). Convert self or "
-                 b"pass "
-                 b"dtype=float32.", dtype_name(dtype))
+                 b"pass dtype=float32.", dtype_name(dtype))
         return RUNTIME_ERROR
     return _guarded_result(b"mean", MEAN, 0, dtype, &reduction, results)
 
@@ -332,8 +331,7 @@ cdef int _spread(const char *name, int operation, const value_t *arguments, valu
         correction = as_real(&arguments[2])
     if not is_differentiable(reduction.dtype):
         snprintf(message(), MESSAGE, b"%s: only supports floating point and complex dtypes (got %s). "
-                 b"Convert self "
-                 b"first.", name, dtype_name(reduction.dtype))
+                 b"Convert self first.", name, dtype_name(reduction.dtype))
         return RUNTIME_ERROR
     return _guarded_result(name, operation, correction, reduction.dtype, &reduction, results)
 
@@ -538,13 +536,11 @@ cdef int _check_extremum(const char *name, const reduction_t *reduction, int sta
     cdef int i
     if is_complex(self.dtype):
         snprintf(message(), MESSAGE, b"%s: complex numbers have no order (got %s). Reduce the real part or "
-                 b"the "
-                 b"absolute value.", name, dtype_name(self.dtype))
+                 b"the absolute value.", name, dtype_name(self.dtype))
         return status_of_complex
     if reduction.all and self.size == 0:
         snprintf(message(), MESSAGE, b"%s: an empty tensor has none (got shape %s). Specify the reduction "
-                 b"dim with "
-                 b"the 'dim' argument.", name, shape_text(self))
+                 b"dim with the 'dim' argument.", name, shape_text(self))
         return status_of_empty
     for i in range(self.ndim):
         if reduction.reduced[i] and self.shape[i] == 0:

@@ -593,8 +593,7 @@ cdef int view_as_complex_kernel(const value_t *arguments, value_t *results) noex
         aligned = False
     if self.size and (self.strides[last] != 1 or not aligned):
         snprintf(message(), MESSAGE, b"view_as_complex: real and imaginary parts must lie side by side, at even "
-                 b"offsets "
-                 b"(got shape %s with strides %s). Use contiguous() first.",
+                 b"offsets (got shape %s with strides %s). Use contiguous() first.",
                  shape_text(self), list_text(self.ndim, self.strides))
         return RUNTIME_ERROR
     return array_result(array_view(self, dtype, last, self.shape, strides, 0), &results[0])

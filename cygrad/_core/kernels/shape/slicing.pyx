@@ -950,7 +950,7 @@ cdef int split_backward_kernel(const value_t *arguments, value_t *results) noexc
         if count == n_sizes and sizes[i] == -1 and grads[i] == NULL:
             continue
         if count != n_sizes or not 0 <= sizes[i] <= zeros.shape[dim] - start:
-            snprintf(message(), MESSAGE, b"split_backward: sizes do not fit the gradients (got sizes %s for "
+            snprintf(message(), MESSAGE, b"split_backward: sizes do not match the gradients (got sizes %s for "
                      b"%d gradients).", list_text(n_sizes, sizes), count)
             status = RUNTIME_ERROR
         elif grads[i] != NULL:

@@ -115,8 +115,7 @@ cdef void _rows_body(void *context, int64_t begin, int64_t end) noexcept nogil:
 cdef int _refuse_complex(const char *name, const array_t *array) noexcept nogil:
     if is_complex(array.dtype):
         snprintf(message(), MESSAGE, b"%s: complex numbers have no order (got %s). Sort the real part or "
-                 b"the absolute "
-                 b"value.", name, dtype_name(array.dtype))
+                 b"the absolute value.", name, dtype_name(array.dtype))
         return RUNTIME_ERROR
     return OK
 
