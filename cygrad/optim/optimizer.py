@@ -273,8 +273,7 @@ class Optimizer:
         for group, saved in zip(self.param_groups, saved_groups, strict=True):
             if len(group["params"]) != len(saved["params"]):
                 raise ValueError("load_state_dict: a parameter group doesn't match the size of the optimizer's group "
-                                 f"(got {len(saved['params'])} parameters, expected "
-                                 f"{len(group['params'])}).")
+                                 f"(got {len(saved['params'])} parameters, expected {len(group['params'])}).")
             params.update(zip(saved["params"], group["params"], strict=True))
         state = defaultdict(dict)
         for key, values in state_dict["state"].items():
