@@ -67,8 +67,7 @@ def refuse_shared_memory(operation, out, *arguments):
 
 
 def inplace(function, grows=False):
-    """Return the in-place form of a function, which copies its result to the first argument; `grows` lets it change "
-      "shape."""
+    """Return the in-place form of a function, which copies the result to its input; `grows`: may change its shape."""
     name = f"{function.__name__}_"
 
     @functools.wraps(function)

@@ -192,8 +192,7 @@ class Optimizer:
         return self._hooks
 
     def register_step_pre_hook(self, hook):
-        """Call ``hook(optimizer, args, kwargs)`` before each step and return the handle; it may return new ``(args, "
-          "kwargs)``."""
+        """Call ``hook(optimizer, args, kwargs)`` before each step; it can return new ``(args, kwargs)``."""
         return OptimizerHooks.register(self._ensure_hooks().before_step, hook)
 
     def register_step_post_hook(self, hook):
