@@ -208,10 +208,10 @@ class GuardCollector:
                         for optimizer in self.optimizers]
 
     def guard_library(self, ran):
-        """Guard the functions, classes and flags that the code of this package has read from its modules."""
+        """Guard the functions, classes and flags that the code of this package has read from its public modules."""
         found = {}
         for code, variables in ran.items():
-            for name in code.co_names:
+            for name in code.co_names if "._core" not in variables["__name__"] else ():
                 value = variables.get(name)
                 if type(value) is types.ModuleType and of_package(value.__name__):
                     found |= {(id(vars(value)), part): (vars(value), vars(value)[part])

@@ -383,3 +383,19 @@ def test_options_groups_and_frozen_layers_that_change(agree, name, options):
             note([*model.parameters()], [optimizer.state.get(leaf, {}) for leaf in model.parameters()])
 
     agree(script)
+
+
+def test_a_trace_that_a_backward_aborts_accumulates_as_eager_does(agree):
+    def script(compile, note):
+        model = nn.Linear(3, 3)
+
+        def run(x):
+            cygrad.utils.checkpoint.checkpoint(model, x, use_reentrant=False).sum().backward()
+            return x * 2
+
+        own = compile(run)
+        for _ in range(5):
+            note(cygrad.tensor(X), call=own)
+            note(*model.parameters())
+
+    agree(script, executions=0)
