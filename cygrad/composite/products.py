@@ -382,7 +382,9 @@ def cross(input, other, dim=None, *, out=None):
     if input.ndim != other.ndim:
         raise RuntimeError(f"cross: inputs must have the same number of dimensions (got shapes {tuple(input.shape)} "
                            f"and {tuple(other.shape)}).")
-    shape = broadcast_shapes(tuple(input.shape), tuple(other.shape))
+    shape = tuple(input.shape)
+    if shape != tuple(other.shape):
+        shape = broadcast_shapes(shape, tuple(other.shape))
     if dim is None:
         fitting = [k for k, size in enumerate(shape) if size == 3]
         if not fitting:

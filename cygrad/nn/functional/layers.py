@@ -50,7 +50,8 @@ def dropout(input, p=0.5, training=True, inplace=False):
     if not training or p == 0 or input.numel() == 0:
         return input
     with cygrad.no_grad():
-        noise = cygrad.zeros_like(input) if p == 1 else room(cygrad.empty_like(input)).bernoulli_(1 - p).div_(1 - p)
+        noise = (cygrad.zeros_like(input) if p == 1 else
+                 operators.div_(room(cygrad.empty_like(input)).bernoulli_(1 - p), 1 - p))
     return input.mul_(noise) if inplace else input * noise
 
 
