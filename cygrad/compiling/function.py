@@ -146,7 +146,7 @@ class Compiled(CompiledCallable):
 
     def __reduce__(self):
         """Copy the function without traces; pickle a decorated function by its name, as Python does."""
-        found = sys.modules.get(getattr(self, "__module__", None))
+        found = sys.modules.get(getattr(self, "__module__", ""))
         for part in getattr(self, "__qualname__", "").split("."):
             found = getattr(found, part, None)
         return self.__qualname__ if found is self else (type(self), (self.function, self.fullgraph, self.fast))
