@@ -105,8 +105,8 @@ def save(tensors, metadata=None):
 def _prepared(tensors, metadata):
     """The header with its length, and contiguous tensors in their order."""
     if not isinstance(tensors, Mapping):
-        raise SafetensorError("save_file: expected a mapping from names to tensors (got "
-                              f"{type(tensors).__name__}). Use dict(model.named_parameters()) or a state_dict().")
+        raise SafetensorError(f"save_file: expected a mapping from names to tensors (got {type(tensors).__name__}). "
+                              "Use dict(model.named_parameters()) or a state_dict().")
     found = []
     for name, tensor in tensors.items():
         if not isinstance(name, str) or name == METADATA:

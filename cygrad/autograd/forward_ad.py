@@ -143,12 +143,10 @@ def make_dual(tensor, tangent, *, level=None):
                            f"expected {tuple(tensor.shape)}).")
     if tangents.tangent(tangent) is not None:
         raise RuntimeError("make_dual: the tangent must not be a dual tensor of this level (got one). Unpack it with "
-                           "unpack_dual "
-                           "first.")
+                           "unpack_dual first.")
     if tangents.tangent(tensor) is not None:
         raise RuntimeError("make_dual: the tensor must not be a dual tensor of this level (got one). Unpack it with "
-                           "unpack_dual "
-                           "first.")
+                           "unpack_dual first.")
     dual = tensor.view_as(tensor)
     if not tangents.enabled():
         return dual

@@ -163,8 +163,7 @@ class Function(metaclass=FunctionMeta):
             Batch dimension of each output.
         """
         raise NotImplementedError("Function: the subclass must define vmap (got none). Define it as a static method, "
-                                  "or set "
-                                  "generate_vmap_rule = True.")
+                                  "or set generate_vmap_rule = True.")
 
     @classmethod
     def apply(cls, *arguments, **options) -> typing.Any:

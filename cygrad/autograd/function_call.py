@@ -92,9 +92,8 @@ class FunctionCall:
         if v is None:
             if len(like) != 1 or like[0].numel() != 1:
                 raise RuntimeError(f"{self.operation}: v must be passed unless there is a single element (got {what} "
-                                   "of "
-                                   f"shape {', '.join(str(tuple(place.shape)) for place in like)}). Pass a v of that "
-                                   "shape.")
+                                   f"of shape {', '.join(str(tuple(place.shape)) for place in like)}). Pass a v of "
+                                   "that shape.")
             return None
         _, v = _tensors(self.operation, "v", v)
         if len(v) != len(like):

@@ -476,8 +476,8 @@ class _Check:
                 batched = grad(outputs[output], places, from_numpy(np.stack(vectors)), retain_graph=True,
                                is_grads_batched=True, allow_unused=True)
             except RuntimeError as error:
-                raise GradcheckError("gradcheck: while computing batched gradients for output "
-                                     f"{output}, backward raised: {error}") from error
+                raise GradcheckError(f"gradcheck: while computing batched gradients for output {output}, backward "
+                                     f"raised: {error}") from error
             single = [self.backward(outputs, {output: from_numpy(vector)}) for vector in vectors]
             for position, (number, found) in enumerate(zip(self.checked, batched, strict=True)):
                 expected = np.stack([gradients[position] for gradients in single])

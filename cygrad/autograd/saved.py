@@ -131,9 +131,8 @@ class Mutations:
                                  "graph was recorded (got a call after it). Call backward inside.")
         if memory_of(keeper.tensor)[1] != keeper.version:
             raise RuntimeError("allow_mutation_on_saved_tensors: a saved tensor was modified in place outside the "
-                               "block "
-                               f"(got version {memory_of(keeper.tensor)[1]}, expected {keeper.version}). Modify it "
-                               "inside of the block.")
+                               f"block (got version {memory_of(keeper.tensor)[1]}, expected {keeper.version}). Modify "
+                               "it inside of the block.")
         return keeper.tensor
 
     def before_change(self, memory):

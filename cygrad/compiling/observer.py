@@ -95,5 +95,4 @@ class Observer:
         else:
             self.abort(f"it calls {getattr(function, '__qualname__', name)}() of the module {module_of(function)!r}, "
                        f"which may return different values in each call{user_location(frame)}. Call it outside and "
-                       "pass the "
-                       "result as an argument")
+                       "pass the result as an argument")

@@ -14,8 +14,7 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
 class Labeled(NamedTuple):
-    """Index of a value, and the label of each dimension: a letter, or a number for the dimensions of `...`, counted "
-      "from the last."""
+    """Index of a value, and the label of each dimension: a letter, or a number from the end of `...`."""
 
     value: int
     labels: tuple

@@ -267,8 +267,7 @@ def fill_diagonal_(input, fill_value, wrap=False):
     as_tensor_argument("fill_diagonal_", "input", input)
     if input.ndim < 2 or (input.ndim > 2 and len(set(input.shape)) > 1):
         raise RuntimeError("fill_diagonal_: expected at least two dimensions, of the same size if more than two (got "
-                           "shape "
-                           f"{tuple(input.shape)}).")
+                           f"shape {tuple(input.shape)}).")
     size, step = min(input.shape), sum(input.stride())
     places = [operators.as_strided(input, (size,), (step,), None)]
     rows, columns = input.shape[0], input.shape[1]

@@ -40,8 +40,7 @@ def rot90(input, k=1, dims=(0, 1)):
     dims = tuple(dims)
     if len(dims) != 2 or input.ndim < 2:
         raise RuntimeError(f"rot90: expected two dims of a tensor of at least two dimensions (got dims {dims} for "
-                           "shape "
-                           f"{tuple(input.shape)}).")
+                           f"shape {tuple(input.shape)}).")
     for dim in dims:
         if not -input.ndim <= dim < input.ndim:
             raise IndexError(f"rot90: dimension out of range (got {dim}, expected to be in [{-input.ndim}, "

@@ -34,8 +34,7 @@ def heaviside(input, values, *, out=None):
         as_tensor_argument("heaviside", name, value)
     if input.dtype != values.dtype:
         raise RuntimeError(f"heaviside: input and values must have the same dtype (got {input.dtype} and "
-                           f"{values.dtype}). "
-                           "Convert one of them with .to().")
+                           f"{values.dtype}). Convert one of them with .to().")
     return _heaviside(input, values) if out is None else _heaviside(input, values, out=out)
 
 

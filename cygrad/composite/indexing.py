@@ -105,8 +105,7 @@ def index_fill(input, dim, index, value):
     as_tensor_argument("index_fill", "input", input)
     dim, places = wrapped("index_fill", input, dim), check_vector("index_fill", index)
     if isinstance(value, Tensor) and value.ndim:
-        raise RuntimeError(f"index_fill: value must be a number or 0-dimensional (got shape "
-                           f"{tuple(value.shape)}).")
+        raise RuntimeError(f"index_fill: value must be a number or 0-dimensional (got shape {tuple(value.shape)}).")
     size = (input.shape or (1,))[dim]
     places = operators.where(places < 0, places + size, places)
     _check_bounds("index_fill", places, size)

@@ -67,8 +67,7 @@ def refuse_shared_memory(operation, out, *arguments):
 
 
 def inplace(function, grows=False):
-    """Return the in-place form of a function, which copies its result to the first argument; `grows` lets it change "
-      "shape."""
+    """Return the in-place form of a function, which copies the result to its input; `grows`: may change its shape."""
     name = f"{function.__name__}_"
 
     @functools.wraps(function)
@@ -99,6 +98,8 @@ def inplace(function, grows=False):
     changed.__name__ = changed.__qualname__ = name
     changed.__doc__ = (f"In-place version of `{function.__name__}`.\n\nReturns\n-------\nTensor\n    `input` itself, "
                        "modified in place.\n")
+    if function.__code__.co_argcount - len(function.__defaults__ or ()) == 1:
+        changed.__doc__ += f"\nExamples\n--------\n>>> x = cygrad.tensor([0.25])\n>>> x.{name}() is x\nTrue\n"
     return changed
 
 

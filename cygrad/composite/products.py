@@ -224,8 +224,8 @@ def _dims_of(dims, a, b):
         if count < 0:
             raise RuntimeError(f"tensordot: dims must not be negative (got {count}).")
         if count > min(a.ndim, b.ndim):
-            raise RuntimeError(f"tensordot: too many dims (got {count} for shapes "
-                               f"{tuple(a.shape)} and {tuple(b.shape)}).")
+            raise RuntimeError(f"tensordot: too many dims (got {count} for shapes {tuple(a.shape)} and "
+                               f"{tuple(b.shape)}).")
         return list(range(a.ndim - count, a.ndim)), list(range(count))
     first, second = (list(part) if isinstance(part, (list, tuple)) else [part] for part in dims)
     for listed, tensor in ((first, a), (second, b)):

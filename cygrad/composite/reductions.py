@@ -44,8 +44,8 @@ def _extremum(name, input, dim, keepdim, other, out):
         raise NotImplementedError(f"{name}: complex numbers have no order (got {input.dtype}).")
     if dim is None:
         if input.numel() == 0:
-            raise RuntimeError(f"{name}: expected a non-empty tensor (got shape "
-                               f"{tuple(input.shape)}). Pass dim= to reduce a non-empty dimension.")
+            raise RuntimeError(f"{name}: expected a non-empty tensor (got shape {tuple(input.shape)}). Pass dim= to "
+                               "reduce a non-empty dimension.")
         return into(name, getattr(operators, f"{name}_all")(input), out)
     if isinstance(dim, bool) or not hasattr(dim, "__index__"):
         raise TypeError(f"{name}: dim must be an integer (got {dim!r}). Use a{name}() for several dimensions.")

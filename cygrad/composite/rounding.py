@@ -75,5 +75,4 @@ def round_(input, decimals=0):
 def _check_decimals(input, decimals):
     if not input.dtype.is_floating_point:
         raise RuntimeError(f"round: decimals require a floating point dtype (got {input.dtype} and "
-                           f"decimals={decimals}). "
-                           "Convert with to() first.")
+                           f"decimals={decimals}). Convert with to() first.")

@@ -418,8 +418,7 @@ def complex(real, imag, *, out=None):
     as_tensor_argument("complex", "real", real), as_tensor_argument("complex", "imag", imag)
     if not real.is_floating_point() or imag.dtype is not real.dtype:
         raise RuntimeError(f"complex: real and imag must be floating point and have the same dtype (got {real.dtype} "
-                           "and "
-                           f"{imag.dtype}). Convert with to().")
+                           f"and {imag.dtype}). Convert with to().")
     if out is None:
         return operators.complex(real, imag)
     if as_tensor_argument("complex", "out", out).dtype is not real.dtype.to_complex():

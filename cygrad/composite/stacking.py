@@ -267,8 +267,7 @@ def _split(operation, input, where, dim):
     if isinstance(where, Tensor):
         if where.ndim > 1 or str(where.dtype).rpartition(".")[2] != "int64":
             raise RuntimeError(f"{operation}: indices_or_sections must be an int64 Tensor of at most one dimension "
-                               "(got "
-                               f"{where.dtype} and shape {tuple(where.shape)}).")
+                               f"(got {where.dtype} and shape {tuple(where.shape)}).")
         where = where.tolist()
     if isinstance(where, (list, tuple)):
         bounds = [slice(None, position).indices(size)[1] for position in tuple(where)]

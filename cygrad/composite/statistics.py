@@ -196,8 +196,7 @@ def _quantile(operation, input, q, dim, keepdim, interpolation, ignore_nan, out)
     if q.numel() and not bool(operators.all((q >= 0).logical_and(q <= 1))):
         raise RuntimeError(f"{operation}: all of q must be in [0, 1].")
     if input.numel() == 0:
-        raise RuntimeError(f"{operation}: expected a non-empty tensor (got shape "
-                           f"{tuple(input.shape)}).")
+        raise RuntimeError(f"{operation}: expected a non-empty tensor (got shape {tuple(input.shape)}).")
     rows = operators.reshape(input, (input.numel(),)) if dim is None else input
     if rows.ndim == 0:
         rows = operators.reshape(rows, (1,))

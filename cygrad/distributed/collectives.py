@@ -532,10 +532,9 @@ def split_sizes(shape, sizes, n, name):
 def _all_to_all_single(group, output, input, output_sizes, input_sizes):
     target, array = array_of("all_to_all_single", output), array_of("all_to_all_single", input)
     if dtype_text(target) != dtype_text(array) or target.shape[1:] != array.shape[1:]:
-        raise ValueError(f"all_to_all_single: output and input must have the same dtype, and the same shape except "
-                         "for the first dimension (got "
-                         f"{dtype_text(target)} of shape {target.shape} and {dtype_text(array)} of shape "
-                         f"{array.shape}).")
+        raise ValueError("all_to_all_single: output and input must have the same dtype, and the same shape except for "
+                         f"the first dimension (got {dtype_text(target)} of shape {target.shape} and "
+                         f"{dtype_text(array)} of shape {array.shape}).")
     row = math.prod(array.shape[1:])
     coming = [row * size for size in split_sizes(target.shape, output_sizes, group.size(), "output")]
     going = [row * size for size in split_sizes(array.shape, input_sizes, group.size(), "input")]

@@ -69,7 +69,7 @@ class GradBucket:
     def set_buffer(self, buffer):
         """Replace all gradients by those of another tensor of one dimension."""
         if tuple(buffer.shape) != tuple(self.flat.shape):
-            raise ValueError(f"set_buffer: the buffer must have the size of the bucket (got shape "
+            raise ValueError("set_buffer: the buffer must have the size of the bucket (got shape "
                              f"{tuple(buffer.shape)}, expected {tuple(self.flat.shape)}).")
         self.array[...] = array_of("set_buffer", buffer.to(self.flat.dtype))
 

@@ -56,9 +56,8 @@ def _broadcast(group, object_list, root):
     if not own:
         found = pickle.loads(data)
         if len(found) != len(object_list):
-            raise ValueError(f"broadcast_object_list: lists must have the same length on all ranks (got "
-                             f"{len(object_list)} "
-                             f"on rank {group.own_global_rank}, expected {len(found)}).")
+            raise ValueError("broadcast_object_list: lists must have the same length on all ranks (got "
+                             f"{len(object_list)} on rank {group.own_global_rank}, expected {len(found)}).")
         object_list[:] = found
 
 

@@ -164,9 +164,9 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
             If `consolidate_state_dict` has not been called on all ranks.
         """
         if self._gathered is None:
-            raise RuntimeError("ZeroRedundancyOptimizer: the state has not been gathered (got the shard of this "
-                               "rank). Call "
-                               f"consolidate_state_dict(to={self.process_group.own_global_rank}) on all ranks first.")
+            raise RuntimeError("ZeroRedundancyOptimizer: the state has not been gathered (got the shard of this rank). "
+                               f"Call consolidate_state_dict(to={self.process_group.own_global_rank}) on all ranks "
+                               "first.")
         found = super().state_dict()
         found["state"] = dict(sorted(self._gathered.items()))
         return found

@@ -46,8 +46,8 @@ def wanted(init_method, world_size, rank):
         os.environ.get("MASTER_ADDR"), os.environ.get("MASTER_PORT"))
     if host is None or port is None:
         raise ValueError(f"init_process_group: the address for the rendezvous of {size} ranks is unknown (got "
-                         "init_method="
-                         f"{init_method!r}). Set MASTER_ADDR and MASTER_PORT, or start the program with mpiexec.")
+                         f"init_method={init_method!r}). Set MASTER_ADDR and MASTER_PORT, or start the program with "
+                         "mpiexec.")
     return size, rank, (host, int(port))
 
 

@@ -269,14 +269,14 @@ class MixtureSameFamily(Distribution):
                              "distributions.Distribution")
         shape = component_distribution.batch_shape
         if not shape or shape[-1] != mixture_distribution.logits.shape[-1]:
-            raise ValueError(f"MixtureSameFamily: `mixture_distribution` component "
-                             f"({mixture_distribution.logits.shape[-1]}) does not "
-                             f"equal `component_distribution.batch_shape[-1]` ({shape[-1:] or 'none'})")
+            raise ValueError("MixtureSameFamily: `mixture_distribution` component "
+                             f"({mixture_distribution.logits.shape[-1]}) does not equal "
+                             f"`component_distribution.batch_shape[-1]` ({shape[-1:] or 'none'})")
         for size, other in zip(reversed(mixture_distribution.batch_shape), reversed(shape[:-1]), strict=False):
             if size not in (1, other) and other != 1:
-                raise ValueError(f"MixtureSameFamily: `mixture_distribution.batch_shape` "
-                                 f"({mixture_distribution.batch_shape}) is not "
-                                 f"compatible with `component_distribution.batch_shape` ({shape})")
+                raise ValueError("MixtureSameFamily: `mixture_distribution.batch_shape` "
+                                 f"({mixture_distribution.batch_shape}) is not compatible with "
+                                 f"`component_distribution.batch_shape` ({shape})")
         self._mixture_distribution, self._component_distribution = mixture_distribution, component_distribution
         super().__init__(shape[:-1], component_distribution.event_shape, validate_args)
 

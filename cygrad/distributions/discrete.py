@@ -494,7 +494,7 @@ class Multinomial(_Choices):
 
     def __init__(self, total_count=1, probs=None, logits=None, validate_args=None):
         if not isinstance(total_count, int):
-            raise NotImplementedError(f"Multinomial: total_count must be one integer for all (got "
+            raise NotImplementedError("Multinomial: total_count must be one integer for all (got "
                                       f"{type(total_count).__name__}).")
         self.total_count = total_count
         self._choose(True, probs, logits, validate_args)

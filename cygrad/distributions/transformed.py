@@ -24,9 +24,8 @@ class Independent(Distribution):
 
     def __init__(self, base_distribution, reinterpreted_batch_ndims, validate_args=None):
         if reinterpreted_batch_ndims > len(base_distribution.batch_shape):
-            raise ValueError("Independent: Expected reinterpreted_batch_ndims <= "
-                             "len(base_distribution.batch_shape), actual "
-                             f"{reinterpreted_batch_ndims} vs {len(base_distribution.batch_shape)}")
+            raise ValueError("Independent: Expected reinterpreted_batch_ndims <= len(base_distribution.batch_shape), "
+                             f"actual {reinterpreted_batch_ndims} vs {len(base_distribution.batch_shape)}")
         shape = base_distribution.batch_shape + base_distribution.event_shape
         n = len(base_distribution.batch_shape) - reinterpreted_batch_ndims
         self.base_dist, self.reinterpreted_batch_ndims = base_distribution, reinterpreted_batch_ndims
@@ -98,8 +97,8 @@ class TransformedDistribution(Distribution):
         whole = ComposeTransform(self.transforms)
         shape = base_distribution.batch_shape + base_distribution.event_shape
         if len(shape) < whole.domain.event_dim:
-            raise ValueError("TransformedDistribution: the base has too few dimensions; the "
-                             f"transforms need {whole.domain.event_dim} (got shape {shape}).")
+            raise ValueError("TransformedDistribution: the base has too few dimensions; the transforms need "
+                             f"{whole.domain.event_dim} (got shape {shape}).")
         image = whole.forward_shape(shape)
         # Expand the base to the shape of the transforms, and give values the dimensions that they need.
         spread = whole.inverse_shape(image)

@@ -48,8 +48,8 @@ def grad_and_value(func, argnums=0, has_aux=False):
         if not isinstance(output, Tensor):
             raise RuntimeError(f"grad: the function must return a Tensor (got {type(output).__name__}).")
         if output.ndim:
-            raise RuntimeError(f"grad: the function must return a 0-dim Tensor (got shape "
-                               f"{tuple(output.shape)}). Sum it, or use vjp or jacrev.")
+            raise RuntimeError(f"grad: the function must return a 0-dim Tensor (got shape {tuple(output.shape)}). Sum "
+                               "it, or use vjp or jacrev.")
         if output.dtype.is_complex:
             raise RuntimeError("grad: the function must return a real Tensor (got a complex one). Take its real part "
                                "or abs() first.")

@@ -155,8 +155,7 @@ class Batched(Tensor):
     def requires_grad_(self, requires_grad=True):
         """Raise: the arguments of `grad` and similar transforms define what to differentiate."""
         raise RuntimeError("vmap: requires_grad_() is not supported for an entry of a batch (got a call under vmap). "
-                           "Use "
-                           "the functions of cygrad.func for derivatives.")
+                           "Use the functions of cygrad.func for derivatives.")
 
 
 def entry(value, level):

@@ -41,8 +41,7 @@ def apply_to_batch(function, level, args, kwargs):
         answer = cls.vmap(VmapInfo(level.size, level.randomness), dims, *values)
     if not isinstance(answer, tuple) or len(answer) != 2:
         raise RuntimeError(f"{cls.__name__}: its vmap must have two returns: the outputs and their batch dimensions "
-                           "(got "
-                           f"{type(answer).__name__}).")
+                           f"(got {type(answer).__name__}).")
     return _entries(answer[0], level, answer[1])
 
 

@@ -35,9 +35,8 @@ def _duals(operation, primals, given):
     for leaf, vector in zip(held, vectors, strict=True):
         if tuple(leaf.shape) != tuple(vector.shape) or leaf.dtype != vector.dtype:
             raise RuntimeError(f"{operation}: a tangent must have the dtype and shape of its primal (got a "
-                               f"{vector.dtype} tensor of "
-                               f"shape {tuple(vector.shape)[len(levels):]}, expected {leaf.dtype} and "
-                               f"{tuple(leaf.shape)[len(levels):]}).")
+                               f"{vector.dtype} tensor of shape {tuple(vector.shape)[len(levels):]}, expected "
+                               f"{leaf.dtype} and {tuple(leaf.shape)[len(levels):]}).")
     return levels, held, vectors, spec
 
 

@@ -207,8 +207,7 @@ def outputs_of(operation, tree):
         raise RuntimeError(f"{operation}: the function must return at least one Tensor (got {tree!r}).")
     for leaf in leaves:
         if not isinstance(leaf, Tensor):
-            raise RuntimeError(f"{operation}: the function must return Tensors (got "
-                               f"{type(leaf).__name__}).")
+            raise RuntimeError(f"{operation}: the function must return Tensors (got {type(leaf).__name__}).")
     return leaves, spec
 
 

@@ -43,8 +43,7 @@ def stack_module_state(models):
         raise RuntimeError("stack_module_state: expected at least one module (got an empty sequence).")
     if len({model.training for model in models}) > 1:
         raise RuntimeError("stack_module_state: modules must all be in the same mode (got training and evaluation "
-                           "mode). Call train() or eval() on "
-                           "all of them.")
+                           "mode). Call train() or eval() on all of them.")
     if len({type(model) for model in models}) > 1:
         raise RuntimeError("stack_module_state: modules must be of the same class (got "
                            f"{sorted({type(model).__name__ for model in models})}).")

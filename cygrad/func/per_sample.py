@@ -146,9 +146,9 @@ def _used(node, edge):
     arguments = None if operator is None else _differentiable(operator)
     if arguments is None:
         rules = operator and operator.row["per_sample"]
-        raise RuntimeError(f"per_sample_grad: {node.name()} has no rule for per-sample gradients"
-                           f"{': ' + rules if isinstance(rules, str) else ''} (got a parameter that it uses). Use "
-                           "vmap(grad(...)) of cygrad.func.")
+        raise RuntimeError(f"per_sample_grad: {node.name()} has no rule for per-sample "
+                           f"gradients{': ' + rules if isinstance(rules, str) else ''} (got a parameter that it uses). "
+                           "Use vmap(grad(...)) of cygrad.func.")
     return operator, arguments[edge]
 
 

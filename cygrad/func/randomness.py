@@ -70,8 +70,8 @@ class EntryGenerator:
     def check(self):
         """Raise an error if the mode of the level is "error"."""
         if self.level.randomness == "error":
-            raise RuntimeError("vmap: the function draws random numbers (got randomness='error'). "
-                               "Pass randomness='different' or 'same', or draw outside of vmap.")
+            raise RuntimeError("vmap: the function draws random numbers (got randomness='error'). Pass "
+                               "randomness='different' or 'same', or draw outside of vmap.")
 
     def different(self):
         """Return the levels in the mode "different"."""

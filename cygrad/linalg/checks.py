@@ -26,8 +26,7 @@ def matrices(operation, value, name="A"):
     if not isinstance(value, Tensor):
         raise TypeError(f"{operation}: argument '{name}' must be a Tensor (got {type(value).__name__}).")
     if value.ndim < 2:
-        raise RuntimeError(f"{operation}: {name} must have two dimensions or more (got shape "
-                           f"{tuple(value.shape)}).")
+        raise RuntimeError(f"{operation}: {name} must have two dimensions or more (got shape {tuple(value.shape)}).")
     return floating(operation, value)
 
 

@@ -136,8 +136,8 @@ def ldl_solve(LD, pivots, B, *, hermitian=False, out=None):
     matrices(operation, B, "B")
     same_dtype(operation, LD, B)
     if tuple(pivots.shape) != tuple(LD.shape[:-1]):
-        raise RuntimeError(f"{operation}: expected one pivot for each row of LD (got shapes "
-                           f"{tuple(LD.shape)} and {tuple(pivots.shape)}).")
+        raise RuntimeError(f"{operation}: expected one pivot for each row of LD (got shapes {tuple(LD.shape)} and "
+                           f"{tuple(pivots.shape)}).")
     if pivots.is_floating_point() or pivots.is_complex():
         raise RuntimeError(f"{operation}: pivots must be integers (got {pivots.dtype}).")
     wide, B = broadcast_batches(LD, B)

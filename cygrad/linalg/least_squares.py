@@ -176,8 +176,8 @@ def lstsq(A, B, rcond=None, *, driver=None):
     if vector:
         B = operators.unsqueeze(B, -1)
     if B.ndim < 2 or B.shape[-2] != A.shape[-2]:
-        raise RuntimeError("linalg.lstsq: input.size(-2) should match other.size(-2) (got shapes "
-                           f"{tuple(A.shape)} and {tuple(B.shape)}).")
+        raise RuntimeError(f"linalg.lstsq: input.size(-2) should match other.size(-2) (got shapes {tuple(A.shape)} and "
+                           f"{tuple(B.shape)}).")
     A, B = broadcast_batches(A, B)
     m, n = A.shape[-2:]
     limit = epsilon(A) * max(m, n) if rcond is None else float(rcond)

@@ -73,8 +73,7 @@ def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None, out=None):
                         if -len(sizes) <= k < len(sizes))
         if empty:
             raise RuntimeError(f"linalg.vector_norm: the norm of order {ord} is not defined without elements (got "
-                               "shape "
-                               f"{tuple(x.shape)}).")
+                               f"shape {tuple(x.shape)}).")
     return into("linalg.vector_norm", operators.norm(x, ord, None if dim == () else dim, keepdim), out)
 
 

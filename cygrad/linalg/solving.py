@@ -110,8 +110,8 @@ def _solved(operation, A, B, left):
         B = operators.unsqueeze(B, -1)
     matrices(operation, B, "B")
     if B.shape[-2 if left else -1] != A.shape[-1]:
-        raise RuntimeError(f"{operation}: shapes of A and B do not match for "
-                           f"{'AX = B' if left else 'XA = B'} (got shapes {tuple(A.shape)} and {tuple(B.shape)}).")
+        raise RuntimeError(f"{operation}: shapes of A and B do not match for {'AX = B' if left else 'XA = B'} (got "
+                           f"shapes {tuple(A.shape)} and {tuple(B.shape)}).")
     LU, pivots, info = operators.linalg_lu_factor_ex(A.detach())
     wide, LU, B = broadcast_batches(A, LU, B)
     (pivots,) = (pivots,) if wide is A else (operators.expand(pivots, tuple(wide.shape[:-1])),)
@@ -282,8 +282,8 @@ def lu_solve(LU, pivots, B, *, left=True, adjoint=False, out=None):
         raise RuntimeError(f"{operation}: expected one pivot for each row of LU (got shapes {tuple(pivots.shape)} and "
                            f"{tuple(LU.shape)}).")
     if B.shape[-2 if left else -1] != LU.shape[-1]:
-        raise RuntimeError(f"{operation}: shapes of A and B do not match for "
-                           f"{'AX = B' if left else 'XA = B'} (got shapes {tuple(LU.shape)} and {tuple(B.shape)}).")
+        raise RuntimeError(f"{operation}: shapes of A and B do not match for {'AX = B' if left else 'XA = B'} (got "
+                           f"shapes {tuple(LU.shape)} and {tuple(B.shape)}).")
     wide, B = broadcast_batches(LU, B)
     if wide is not LU:
         pivots = operators.expand(pivots, tuple(wide.shape[:-1]))

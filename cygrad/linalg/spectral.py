@@ -11,8 +11,7 @@ __all__ = ["eig", "eigh", "eigvals", "eigvalsh", "svd", "svdvals"]
 
 def _check_driver(operation, driver):
     if driver is not None:
-        raise RuntimeError(f"{operation}: driver is not supported (got driver="
-                           f"{driver!r}). Omit it.")
+        raise RuntimeError(f"{operation}: driver is not supported (got driver={driver!r}). Omit it.")
 
 
 def svd(A, full_matrices=True, *, driver=None, out=None):

@@ -96,14 +96,13 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         """
         if target.ndim not in (0, 1) or input.ndim != target.ndim + 1 or input.shape[:-1] != target.shape:
             raise RuntimeError("AdaptiveLogSoftmaxWithLoss: expected one target for each row of the input (got shapes "
-                               f"{tuple(input.shape)} and "
-                               f"{tuple(target.shape)})")
+                               f"{tuple(input.shape)} and {tuple(target.shape)})")
         single = target.ndim == 0
         if single:
             input, target = input.unsqueeze(0), target.unsqueeze(0)
         if target.numel() and not (target.min().item() >= 0 and target.max().item() < self.n_classes):
-            raise RuntimeError("AdaptiveLogSoftmaxWithLoss: Target values should be in the range "
-                               f"[0, {self.n_classes - 1}], but values in range [{target.min().item()}, "
+            raise RuntimeError("AdaptiveLogSoftmaxWithLoss: Target values should be in the range [0, "
+                               f"{self.n_classes - 1}], but values in range [{target.min().item()}, "
                                f"{target.max().item()}] were found")
         # The head scores the cluster of a rare class.
         place, parts = target, []

@@ -121,8 +121,8 @@ class Attributes:
     def _replace(self, kind, part, name, value, fits):
         """Set the value of a registered attribute; its kind stays."""
         if not fits:
-            raise TypeError(f"cannot assign {type(value).__name__!r} object as {kind} {name!r} "
-                            f"({_EXPECTED[kind]} expected). Delete the attribute first.")
+            raise TypeError(f"cannot assign {type(value).__name__!r} object as {kind} {name!r} ({_EXPECTED[kind]} "
+                            "expected). Delete the attribute first.")
         part[name] = value
 
     def _watched(self, kind, name, value):
@@ -134,8 +134,8 @@ class Attributes:
 
     def _check_name(self, name, part, operation):
         if part not in self.__dict__:
-            raise AttributeError(f"{operation}: cannot be called before Module.__init__() call. "
-                                 "Call super().__init__() first.")
+            raise AttributeError(f"{operation}: cannot be called before Module.__init__() call. Call "
+                                 "super().__init__() first.")
         if not isinstance(name, str):
             raise TypeError(f"{operation}: the name must be a string (got {type(name).__name__}).")
         if name == "" or "." in name:
@@ -164,8 +164,8 @@ class Attributes:
         """
         self._check_name(name, "_parameters", "register_parameter")
         if param is not None and not isinstance(param, Parameter):
-            raise TypeError(f"register_parameter: expected a Parameter or None for {name!r} "
-                            f"(got {type(param).__name__}). Wrap it in nn.Parameter.")
+            raise TypeError(f"register_parameter: expected a Parameter or None for {name!r} (got "
+                            f"{type(param).__name__}). Wrap it in nn.Parameter.")
         if param is not None and param.grad_fn is not None:
             raise ValueError(f"register_parameter: a parameter must be a leaf (got {name!r} made by "
                              f"{param.grad_fn.name()}). Compute it in forward() instead.")

@@ -119,8 +119,8 @@ def _replaced(kind, name, result, former):
     if isinstance(result, Tensor):
         result = (result,)
     if not isinstance(result, (tuple, list)):
-        raise TypeError(f"{kind}: expected None or a tuple with one gradient for each {name} "
-                        f"(got {type(result).__name__}).")
+        raise TypeError(f"{kind}: expected None or a tuple with one gradient for each {name} (got "
+                        f"{type(result).__name__}).")
     if len(result) != len(former):
         raise RuntimeError(f"{kind}: the hook returned an invalid number of {name} (got {len(result)}, expected "
                            f"{len(former)}).")

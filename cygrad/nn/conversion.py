@@ -9,8 +9,7 @@ __all__ = ["apply_to_all", "mover"]
 
 
 def mover(args, kwargs):
-    """Return the function that converts a tensor as the arguments of ``Module.to`` request, or None if they change "
-      "nothing."""
+    """Return the conversion of tensors for the arguments of ``Module.to``, or None if they change nothing."""
     if "copy" in kwargs or sum(isinstance(value, bool) for value in args) > 1:
         raise RuntimeError(".to() does not accept copy argument: Module.to converts in place (got copy). Use "
                            "copy.deepcopy(module).to(...) for a copy.")

@@ -54,8 +54,7 @@ class _Convolution(Module):
         if padding not in ("same", "valid"):
             raise ValueError(f"{name}: invalid padding string {padding!r}, should be one of 'valid' and 'same'.")
         if padding == "same" and any(step != 1 for step in self.stride):
-            raise ValueError(f"{name}: padding='same' requires a stride of 1 (got stride="
-                             f"{self.stride}).")
+            raise ValueError(f"{name}: padding='same' requires a stride of 1 (got stride={self.stride}).")
         return padding
 
     def reset_parameters(self):

@@ -181,8 +181,7 @@ class Unflatten(Module):
         if not isinstance(dim, int):
             raise TypeError(f"Unflatten: dim must be an int (got {type(dim).__name__}).")
         if not isinstance(unflattened_size, (tuple, list)) or not all(isinstance(n, int) for n in unflattened_size):
-            raise TypeError("Unflatten: unflattened_size must be a tuple of ints (got "
-                            f"{unflattened_size!r}).")
+            raise TypeError(f"Unflatten: unflattened_size must be a tuple of ints (got {unflattened_size!r}).")
         self.dim = dim
         self.unflattened_size = unflattened_size
 

@@ -209,8 +209,7 @@ class TripletMarginWithDistanceLoss(Loss):
     def __init__(self, *, distance_function=None, margin=1.0, swap=False, reduction="mean"):
         super().__init__(reduction=reduction)
         if margin <= 0:
-            raise ValueError("TripletMarginWithDistanceLoss: the margin must be positive (got "
-                             f"{margin}).")
+            raise ValueError(f"TripletMarginWithDistanceLoss: the margin must be positive (got {margin}).")
         self.distance_function = PairwiseDistance() if distance_function is None else distance_function
         self.margin = margin
         self.swap = swap

@@ -57,8 +57,8 @@ class MultiheadAttention(Module):
                  vdim=None, batch_first=False, device=None, dtype=None):
         super().__init__()
         if embed_dim <= 0 or num_heads <= 0:
-            raise ValueError(f"MultiheadAttention: embed_dim and num_heads must be positive (got "
-                             f"{embed_dim} and {num_heads}).")
+            raise ValueError(f"MultiheadAttention: embed_dim and num_heads must be positive (got {embed_dim} and "
+                             f"{num_heads}).")
         if embed_dim % num_heads:
             raise AssertionError(f"MultiheadAttention: num_heads must divide embed_dim (got {embed_dim} and "
                                  f"{num_heads})")

@@ -275,6 +275,6 @@ def _rebuild_buffer(data, persistent):
 
 def _checked(data, operation):
     if not isinstance(data, Tensor):
-        raise TypeError(f"{operation}: expected a Tensor (got {type(data).__name__}). "
-                        "Convert it with cygrad.tensor first.")
+        raise TypeError(f"{operation}: expected a Tensor (got {type(data).__name__}). Convert it with cygrad.tensor "
+                        "first.")
     return data

@@ -80,8 +80,7 @@ class ParameterList(Module):
     def extend(self, values):
         """Append all values of an iterable and return self."""
         if not isinstance(values, Iterable) or isinstance(values, Tensor):
-            raise TypeError("ParameterList.extend: expected an iterable (got "
-                            f"{type(values).__name__}).")
+            raise TypeError(f"ParameterList.extend: expected an iterable (got {type(values).__name__}).")
         for value in list(values):
             self.append(value)
         return self

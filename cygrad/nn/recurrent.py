@@ -80,11 +80,10 @@ class RNNBase(Module):
         if mode not in GATES:
             raise ValueError(f"{type(self).__name__}: Unrecognized RNN mode: {mode}")
         if isinstance(dropout, bool) or not isinstance(dropout, (int, float)) or not 0 <= dropout <= 1:
-            raise ValueError(f"{type(self).__name__}: dropout must be a number from 0 to 1 "
-                             f"(got {dropout!r}).")
+            raise ValueError(f"{type(self).__name__}: dropout must be a number from 0 to 1 (got {dropout!r}).")
         if dropout > 0 and num_layers == 1:
-            warn_user("dropout is applied between layers and has no effect with a single layer "
-                      f"(got dropout={dropout} and num_layers={num_layers}).")
+            warn_user(f"dropout is applied between layers and has no effect with a single layer (got dropout={dropout} "
+                      f"and num_layers={num_layers}).")
         for name, size in (("input_size", input_size), ("hidden_size", hidden_size), ("num_layers", num_layers)):
             if size <= 0:
                 raise ValueError(f"{type(self).__name__}: {name} must be greater than zero")

@@ -42,8 +42,8 @@ def collect(module, destination, prefix, keep_vars):
         changed = hook(module, destination, prefix, metadata)
         if changed is not None:
             if not replaces:
-                raise RuntimeError("state_dict: post-hook must return None (got "
-                                   f"{type(changed).__name__}). Modify the dict in-place.")
+                raise RuntimeError(f"state_dict: post-hook must return None (got {type(changed).__name__}). Modify the "
+                                   "dict in-place.")
             destination = changed
     return destination
 

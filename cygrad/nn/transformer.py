@@ -359,11 +359,11 @@ class Transformer(Module):
         """
         batch = 0 if self.batch_first else 1
         if src.ndim == 3 and src.shape[batch] != tgt.shape[batch]:
-            raise RuntimeError("Transformer: src and tgt must have the same batch size (got "
-                               f"{src.shape[batch]} and {tgt.shape[batch]})")
+            raise RuntimeError(f"Transformer: src and tgt must have the same batch size (got {src.shape[batch]} and "
+                               f"{tgt.shape[batch]})")
         if src.shape[-1] != self.d_model or tgt.shape[-1] != self.d_model:
-            raise RuntimeError("Transformer: src and tgt must have d_model features (got "
-                               f"{src.shape[-1]} and {tgt.shape[-1]}, expected {self.d_model})")
+            raise RuntimeError(f"Transformer: src and tgt must have d_model features (got {src.shape[-1]} and "
+                               f"{tgt.shape[-1]}, expected {self.d_model})")
         memory = self.encoder(src, mask=src_mask, src_key_padding_mask=src_key_padding_mask, is_causal=src_is_causal)
         return self.decoder(tgt, memory, tgt_mask=tgt_mask, memory_mask=memory_mask,
                             tgt_key_padding_mask=tgt_key_padding_mask, memory_key_padding_mask=memory_key_padding_mask,

@@ -32,8 +32,8 @@ def _tree(name, module, is_open):
            for key, value in module.named_parameters(recurse=False)]
     own += [(key, value, ", buffer") for key, value in module.named_buffers(recurse=False)]
     count = sum(parameter.numel() for parameter in module.parameters())
-    title = (f"{escape(name)}{': ' if name else ''}<b>{escape(module._get_name())}</b>"
-             f"({escape(module.extra_repr())}) &middot; {count:,} parameters")
+    title = (f"{escape(name)}{': ' if name else ''}<b>{escape(module._get_name())}</b>({escape(module.extra_repr())}) "
+             f"&middot; {count:,} parameters")
     rows = "".join(f"<li><code>{escape(key)}</code> {tuple(value.shape)}, "
                    f"{str(value.dtype).rpartition('.')[2]}{remark}</li>"
                    for key, value, remark in own)

@@ -100,9 +100,8 @@ def piecewise(x, condlist, funclist, *args, **kw):
             none = none & ~condition
         conditions.append(none)
     if len(funclist) != len(conditions):
-        raise ValueError(f"piecewise: expected one function for each condition, and optionally a default (got "
-                         f"{len(conditions)} "
-                         f"conditions and {len(funclist)} functions).")
+        raise ValueError("piecewise: expected one function for each condition, and optionally a default (got "
+                         f"{len(conditions)} conditions and {len(funclist)} functions).")
     result = c.zeros_like(x, requires_grad=False)
     for condition, function in zip(conditions, funclist, strict=True):
         value = function(x[condition], *args, **kw) if callable(function) else function

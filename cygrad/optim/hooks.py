@@ -56,8 +56,7 @@ def hooked(step):
                 if changed is None:
                     continue
                 if not isinstance(changed, tuple) or len(changed) != 2:
-                    raise RuntimeError("step pre-hook: expected None or a pair (args, kwargs) "
-                                       f"(got {changed!r}).")
+                    raise RuntimeError(f"step pre-hook: expected None or a pair (args, kwargs) (got {changed!r}).")
                 args, kwargs = changed
             result = step(self, *args, **kwargs)
             for hook in [*own.after_step.values(), *ALL_OPTIMIZERS.after_step.values()]:

@@ -122,8 +122,7 @@ class _Search:
 
 
 def cubic_minimum(a, b, least, most):
-    """Return the minimum of the cubic through both points, clamped to the bounds, or the middle of the bounds if "
-      "there is none."""
+    """Return the minimum of the cubic through both points, clamped to the bounds; their middle if there is none."""
     secant = a.slope + b.slope - 3 * _divided(a.value - b.value, a.step - b.step)
     square = secant * secant - a.slope * b.slope
     if not square >= 0:

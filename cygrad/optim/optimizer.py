@@ -192,8 +192,7 @@ class Optimizer:
         return self._hooks
 
     def register_step_pre_hook(self, hook):
-        """Call ``hook(optimizer, args, kwargs)`` before each step and return the handle; it may return new ``(args, "
-          "kwargs)``."""
+        """Call ``hook(optimizer, args, kwargs)`` before each step; it can return new ``(args, kwargs)``."""
         return OptimizerHooks.register(self._ensure_hooks().before_step, hook)
 
     def register_step_post_hook(self, hook):
@@ -273,8 +272,7 @@ class Optimizer:
         for group, saved in zip(self.param_groups, saved_groups, strict=True):
             if len(group["params"]) != len(saved["params"]):
                 raise ValueError("load_state_dict: a parameter group doesn't match the size of the optimizer's group "
-                                 f"(got {len(saved['params'])} parameters, expected "
-                                 f"{len(group['params'])}).")
+                                 f"(got {len(saved['params'])} parameters, expected {len(group['params'])}).")
             params.update(zip(saved["params"], group["params"], strict=True))
         state = defaultdict(dict)
         for key, values in state_dict["state"].items():

@@ -88,8 +88,8 @@ def schedule(*, wait, warmup, active, repeat=0, skip_first=0, skip_first_wait=0)
     ['NONE', 'WARMUP', 'RECORD', 'RECORD_AND_SAVE', 'NONE']
     """
     if min(wait, warmup, repeat, skip_first) < 0 or active <= 0:
-        raise AssertionError("schedule: steps must not be negative, and some be active (got "
-                             f"wait={wait}, warmup={warmup}, active={active}, repeat={repeat}).")
+        raise AssertionError(f"schedule: steps must not be negative, and some be active (got wait={wait}, "
+                             f"warmup={warmup}, active={active}, repeat={repeat}).")
 
     def action(step):
         step -= skip_first

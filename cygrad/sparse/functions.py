@@ -242,8 +242,8 @@ def _in_place(function):
 
 def _dimension(operation, input, dim):
     if not isinstance(dim, Integral) or not -input.ndim <= dim < input.ndim:
-        raise IndexError(f"{operation}: dimension out of range (got {dim!r}, expected to be in "
-                         f"[{-input.ndim}, {input.ndim - 1}]).")
+        raise IndexError(f"{operation}: dimension out of range (got {dim!r}, expected to be in [{-input.ndim}, "
+                         f"{input.ndim - 1}]).")
     return dim % input.ndim
 
 
@@ -252,8 +252,8 @@ def transpose(input, dim0, dim1):
     order = list(range(input.ndim))
     dim0, dim1 = _dimension("transpose", input, dim0), _dimension("transpose", input, dim1)
     if max(dim0, dim1) >= input.sparse_dim():
-        raise RuntimeError("transpose: only dimensions with indices can be exchanged (got "
-                           f"{dim0} and {dim1}, of {input.sparse_dim()}).")
+        raise RuntimeError(f"transpose: only dimensions with indices can be exchanged (got {dim0} and {dim1}, of "
+                           f"{input.sparse_dim()}).")
     order[dim0], order[dim1] = dim1, dim0
     layout = {CSR: CSC, CSC: CSR}.get(input.layout, COO)
     return made(input._indices()[order[:input.sparse_dim()]], input._values(), [input.shape[dim] for dim in order],

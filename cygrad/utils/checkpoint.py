@@ -482,9 +482,9 @@ class Frame:
             if self.random_state is not None:
                 set_rng_state(present)
         if position != len(self.holders):
-            raise CheckpointError(f"checkpoint: a different number of tensors was saved in recomputation (got "
-                                  f"{position}, expected {len(self.holders)}). The function "
-                                  "must be deterministic." + self.listed(found))
+            raise CheckpointError("checkpoint: a different number of tensors was saved in recomputation (got "
+                                  f"{position}, expected {len(self.holders)}). The function must be "
+                                  "deterministic." + self.listed(found))
         if any(first != second for (first, _), (second, _) in zip(self.saved, found, strict=False)):
             raise CheckpointError("checkpoint: recomputed values have different metadata than in forward. The "
                                   "function must be deterministic."

@@ -448,7 +448,7 @@ def test_tangents_share_memory_where_tensors_do(x, forward, jvp, match):
     (lambda t: (t, t), RuntimeError, "jvp returned the wrong number of tangents .got 2, expected 1"),
     (lambda t: 1.0, TypeError, "jvp must return Tensors or None .got float"),
     (lambda t: t.sum(), RuntimeError, r"must return tangents of the shape and dtype of the output .*\(\).*\(3,\)"),
-    (lambda t: t.float(), RuntimeError, "must return a tangent that looks like the output"),
+    (lambda t: t.float(), RuntimeError, "must return tangents of the shape and dtype of the output"),
 ])
 def test_misuse_of_jvp(x, returned, error, match):
     class Wrong(cygrad.autograd.Function):

@@ -451,7 +451,7 @@ def returning(value):
     (cygrad.ones(3), "incorrect number of gradients"),
     ((cygrad.ones(2), None, None), r"invalid gradient .got shape \(2,\) at position 0, .*compatible with \(3,\)"),
     ((cygrad.ones(1), None, None), "invalid gradient"),
-    ((None, None, cygrad.ones(3)), "different from None for an argument that is no Tensor"),
+    ((None, None, cygrad.ones(3)), "different from None for an argument that is not a Tensor"),
     ((3.0, None, None), "must return Tensors and None .got float"),
     ((cygrad.ones(3, dtype=cygrad.complex64), None, None), "wrong dtype .got complex64"),
 ])

@@ -173,7 +173,7 @@ def test_kinks(ops):
     ('[a]\ncal = "a(Tensor self)"', "a: the key 'call' is missing"),
     ('[a]\ncall = "a(Tensor self)"\nkernl = "b"', "'kernl' is neither a key nor an argument"),
     ('[a]\ncall = "a(Tensor self)"\nother = "grad"', "'other' is neither a key nor an argument"),
-    ('[a]\ncall = "a(Tensor self, int dim)"\ndim = "grad"', "of 'dim', which is int and no Tensor"),
+    ('[a]\ncall = "a(Tensor self, int dim)"\ndim = "grad"', "of 'dim', which is int, not a Tensor"),
     ('[a]\ncall = "a(Tensor self)"\nself = 1', "the key 'self' has a value of the wrong type"),
     ('[a]\ncall = "a(Tensor self)"\nout = "yes"', "the key 'out' has a value of the wrong type"),
     ('[a]\ncall = "b(Tensor self)"', "call is of another name"),

@@ -22,7 +22,8 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 # Reasons not to trace; everything else must be traced.
 NOT_TRACED = (
     "depends on elements", "went to Python or NumPy", "a view of a tensor", "it returns a",
-    "in place in a way that cannot be traced", "without memory", "keeps a tensor", "whose backward cannot be traced",
+    "in place in a way that cannot be traced", "without memory", "referenced by other objects",
+    "whose backward cannot be traced",
     "which may return different values in each call", "forward mode", "out= has no native form",
     "has strides that a copy cannot have", "cannot be rebuilt in each call", "the memory layout of its tensor",
     "which has side effects")

@@ -96,9 +96,9 @@ def test_send_and_receive():
 @ranks(2)
 def test_what_has_no_derivative():
     x = torch.ones(2, requires_grad=True)
-    with pytest.raises(ValueError, match="only sums and averages"):
+    with pytest.raises(ValueError, match="op must be SUM or AVG"):
         dist.nn.reduce(x, 0, dist.ReduceOp.MAX)
-    with pytest.raises(ValueError, match="only sums and averages"):
+    with pytest.raises(ValueError, match="op must be SUM or AVG"):
         dist.nn.reduce_scatter(None, [x, x], dist.ReduceOp.PRODUCT)
     with pytest.raises(ValueError, match="not in the group"):
         dist.nn.all_reduce(x, group=dist.GroupMember.NON_GROUP_MEMBER)

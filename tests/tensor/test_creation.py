@@ -296,7 +296,7 @@ def test_asarray():
     assert not cygrad.asarray(x, requires_grad=False).requires_grad
     assert cygrad.asarray(x * 2, requires_grad=True).is_leaf
     assert cygrad.asarray(x, copy=True) is not x
-    with pytest.raises(ValueError, match="asarray: another dtype needs a copy"):
+    with pytest.raises(ValueError, match="asarray: another dtype requires a copy"):
         cygrad.asarray(x, dtype=cygrad.float64, copy=False)
     data = bytearray(b"abc")
     y = cygrad.asarray(data, dtype=cygrad.uint8)
@@ -310,7 +310,7 @@ def test_dlpack():
     assert np.shares_memory(x.numpy(), y)
     z = cygrad.from_dlpack(torch.arange(4))
     assert z.tolist() == [0, 1, 2, 3]
-    with pytest.raises(TypeError, match="from_dlpack: the object does not offer DLPack"):
+    with pytest.raises(TypeError, match="from_dlpack: the object does not support DLPack"):
         cygrad.from_dlpack(3)
     assert torch.from_dlpack(x).tolist() == [0, 1, 2]
 

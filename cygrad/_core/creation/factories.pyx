@@ -964,8 +964,7 @@ cdef class PCG64Stream:
         self._fill(out, 1)
 
     def permutation(self, out):
-        """Fill with a random permutation of the integers below the size of `out`, an int64 array of less than 2**32 "
-          "elements."""
+        """Fill with a random permutation of integers; `out` is an int64 array of less than 2**32 elements."""
         self._fill(out, 2)
 
 

@@ -1,5 +1,5 @@
 """
 Calls of operators: binding of arguments, execution, recording; indexing; forward mode.
 
-Knows operators, graph and engine. Knows kernels only through operators. Read ``dispatch.pyx`` first.
+Knows operators, graph and engine. Never knows kernels, only their operators. Read ``dispatch.pyx`` first.
 """

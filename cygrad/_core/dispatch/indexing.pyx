@@ -340,8 +340,7 @@ cdef Tensor _basic_view(Tensor self, tuple key, list indices):
 
 
 cdef bint _stands_for_tuple(object key):
-    """Return whether it is a list that is read as a tuple: a short one with other entries than numbers, as in former "
-      "NumPy versions."""
+    """Return whether it is a list that is read as a tuple, as in former NumPy versions: short, not only numbers."""
     if not PyList_Check(key) or len(key) >= 32:
         return False
     for item in <list>key:

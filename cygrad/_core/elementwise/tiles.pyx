@@ -889,8 +889,7 @@ cdef int _collapsible_dims(const task_t *task, int64_t size) noexcept nogil:
 
 
 cdef bint _is_one_chain(task_t *task) noexcept nogil:
-    """Return whether all steps form one chain on operands with uniform strides; then only leftover elements need "
-      "temporaries."""
+    """Return whether all steps form one chain; then only leftover elements need temporaries."""
     cdef const specialized_t *program = task.program
     cdef chain_step_t links[MAX_LINKS]
     cdef slots_t slots

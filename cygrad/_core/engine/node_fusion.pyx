@@ -239,8 +239,7 @@ cdef specialized_t *_formula(fusion_t *fusion, const code_t *code, const value_t
 
 
 cdef bint _formulas_fit(fusion_t *fusion, node_t *node, int dtype, specialized_t **programs) noexcept nogil:
-    """Return whether all formulas of the node can be fused. programs[argument]: specialized, or NULL if the gradient "
-      "is passed on."""
+    """Return whether all formulas can be fused. programs[argument]: specialized, or NULL to pass the gradient on."""
     cdef const code_t *code
     cdef value_t[MAX_SAVED] saved
     cdef int i

@@ -133,8 +133,7 @@ class Reader(ast.NodeVisitor):
 
     def visit_BinOp(self, node):
         if type(node.op) not in BINARY:
-            self.fail(node, "unsupported operator (got "
-                            f"'{type(node.op).__name__}'; write a function call)")
+            self.fail(node, f"unsupported operator (got '{type(node.op).__name__}'; write a function call)")
         left, right = self.visit(node.left), self.visit(node.right)
         if left.type == right.type == "ints" and isinstance(node.op, ast.Add):
             return self.value(node, "tuple", "ints", (left, right))

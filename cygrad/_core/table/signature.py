@@ -105,8 +105,8 @@ def parse_argument(text: str, keyword_only: bool) -> Argument:
         raise RowError(f"argument is not 'type name' or 'type name=default' (got {text!r})")
     kind = match["type"] + (match["list"] or "")
     if kind not in KINDS:
-        raise RowError(f"argument '{match['name']}' has an unknown type (got {kind!r}, "
-                       f"expected one of {', '.join(KINDS)})")
+        raise RowError(f"argument '{match['name']}' has an unknown type (got {kind!r}, expected one of "
+                       f"{', '.join(KINDS)})")
     if keyword.iskeyword(match["name"]):
         raise RowError(f"argument name '{match['name']}' is a keyword of Python")
     # Tensor?[] is a list whose entries may be None.
@@ -298,8 +298,7 @@ def _check_results(row: dict, results: list, differentiable: list) -> None:
     if not 1 <= len(results) <= MAX_RESULTS or not all(isinstance(result, str) for result in results):
         raise RowError(f"'results' must be 1 to {MAX_RESULTS} names (got {results!r})")
     if unknown := [result for result in differentiable if result not in results]:
-        raise RowError(f"'differentiable' names no result (got {unknown[0]!r}, "
-                       f"expected one of {', '.join(results)})")
+        raise RowError(f"'differentiable' names no result (got {unknown[0]!r}, expected one of {', '.join(results)})")
     if row.get("list") and "results" in row:
         raise RowError("'list = true' and 'results' are mutually exclusive")
 

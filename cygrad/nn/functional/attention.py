@@ -216,8 +216,7 @@ def _check_dims(query, key, value, key_padding_mask, attn_mask, num_heads):
     found = f"(got query {query.ndim}-D, key {key.ndim}-D and value {value.ndim}-D)"
     if key.ndim != query.ndim or value.ndim != query.ndim:
         raise AssertionError("multi_head_attention_forward: query, key and value must have the same number of "
-                             "dimensions "
-                             f"{found}.")
+                             f"dimensions {found}.")
     if key_padding_mask is not None and key_padding_mask.ndim != query.ndim - 1:
         raise AssertionError(f"multi_head_attention_forward: For {query.ndim}-D query, expected key_padding_mask to be "
                              f"{query.ndim - 1}-D (got {key_padding_mask.ndim}-D).")

@@ -79,8 +79,7 @@ def dropout2d(input, p=0.5, training=True, inplace=False):
         warn_user(f"dropout2d: received a {input.ndim}-D input, which is probably a mistake. Use dropout1d or "
                   "dropout3d.")
     if input.ndim < 2:
-        raise RuntimeError(f"dropout2d: expected an input with at least two dimensions (got "
-                           f"{input.ndim}).")
+        raise RuntimeError(f"dropout2d: expected an input with at least two dimensions (got {input.ndim}).")
     return _channels(input, p, training, inplace, "dropout2d")
 
 

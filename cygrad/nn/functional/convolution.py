@@ -53,8 +53,7 @@ def _padded(input, weight, stride, padding, dilation, n, operation):
     if padding != "same":
         raise RuntimeError(f"{operation}: invalid padding string (got {padding!r}, expected 'valid' or 'same').")
     if any(step != 1 for step in spread(stride, n, operation, "stride")):
-        raise RuntimeError(f"{operation}: padding='same' requires a stride of 1 (got stride="
-                           f"{stride}). Pass a number.")
+        raise RuntimeError(f"{operation}: padding='same' requires a stride of 1 (got stride={stride}). Pass a number.")
     if weight.ndim != n + 2:
         return input, 0                                # the kernel raises the error, which names both shapes
     total = [step * (size - 1) for step, size in zip(spread(dilation, n, operation, "dilation"), weight.shape[2:],

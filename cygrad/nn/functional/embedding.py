@@ -17,9 +17,8 @@ def _check_padding(operation, padding_idx, rows):
     if padding_idx is None:
         return -1
     if not -rows <= padding_idx < rows:
-        raise AssertionError(f"{operation}: padding_idx must be within the rows of weight (got {padding_idx}, "
-                             "expected less "
-                             f"than {rows}).")
+        raise AssertionError(f"{operation}: padding_idx must be within the rows of weight (got {padding_idx}, expected "
+                             f"less than {rows}).")
     return padding_idx % rows
 
 
@@ -203,8 +202,7 @@ def _starts(input, offsets, include_last_offset):
     starts = offsets.tolist()
     if (starts and starts[0] != 0) or starts != sorted(starts) or (starts and starts[-1] > input.shape[0]):
         raise RuntimeError(f"embedding_bag: offsets[0] has to be 0, and offsets must increase up to {input.shape[0]}, "
-                           "the length "
-                           f"of the input (got {starts}).")
+                           f"the length of the input (got {starts}).")
     bags = starts[:-1] if include_last_offset else starts
     return [*bags, input.shape[0]] if bags else [0]
 

@@ -38,9 +38,8 @@ def _pool(n, input, kernel_size, output_size, output_ratio, samples):
         raise RuntimeError(f"{operation}: only the batch may be empty (got an input of shape {tuple(input.shape)}).")
     for length, window, count in zip(lengths, windows, counts, strict=True):
         if count < 0 or window < 1 or window + count - 1 > length:
-            raise RuntimeError(f"{operation}: the windows exceed the input (got output sizes {list(counts)} "
-                               "and windows "
-                               f"{list(windows)} for an input of {list(lengths)}).")
+            raise RuntimeError(f"{operation}: the windows exceed the input (got output sizes {list(counts)} and "
+                               f"windows {list(windows)} for an input of {list(lengths)}).")
     if 0 in counts:
         values = batch.flatten(2)[..., :0].reshape(*batch.shape[:2], *counts)
         values = values.squeeze(0) if single else values

@@ -68,23 +68,20 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
     """
     as_tensor_argument("grid_sample", "input", input)
     if mode not in MODES:
-        raise ValueError(f"grid_sample: unknown mode (got {mode!r}, expected 'bilinear', "
-                         "'nearest' or 'bicubic').")
+        raise ValueError(f"grid_sample: unknown mode (got {mode!r}, expected 'bilinear', 'nearest' or 'bicubic').")
     if padding_mode not in PADDINGS:
-        raise ValueError(f"grid_sample: unknown padding_mode (got {padding_mode!r}, expected "
-                         "'zeros', 'border' or 'reflection').")
+        raise ValueError(f"grid_sample: unknown padding_mode (got {padding_mode!r}, expected 'zeros', 'border' or "
+                         "'reflection').")
     shape, points = tuple(input.shape), tuple(grid.shape)
     n = len(shape) - 2
     if n not in (2, 3) or len(points) != len(shape):
-        raise RuntimeError("grid_sample: input and grid must both be 4D or both 5D (got shapes "
-                           f"{shape} and {points}).")
+        raise RuntimeError(f"grid_sample: input and grid must both be 4D or both 5D (got shapes {shape} and {points}).")
     if shape[0] != points[0] or points[-1] != n:
         raise RuntimeError(f"grid_sample: expected a grid of the same batch size, and size {n} in the last dimension "
                            f"(got input with shape {shape} and grid with shape {points}).")
     if input.dtype is not grid.dtype or not input.dtype.is_floating_point:
-        raise RuntimeError(f"grid_sample: expected input and grid to have the same floating point dtype (got "
-                           f"{input.dtype} "
-                           f"and {grid.dtype}). Convert one of them.")
+        raise RuntimeError("grid_sample: expected input and grid to have the same floating point dtype (got "
+                           f"{input.dtype} and {grid.dtype}). Convert one of them.")
     if 0 in shape[2:]:
         raise RuntimeError(f"grid_sample: expected non-empty images (got shape {shape}).")
     if mode == "bicubic" and n != 2:

@@ -34,8 +34,7 @@ def resolve_reduction(size_average, reduce, reduction, operation):
 
 def check_reduction(reduction, operation, known=_REDUCTIONS):
     if reduction not in known:
-        raise ValueError(f"{operation}: unknown reduction (got {reduction}, expected one of "
-                         f"{', '.join(known)}).")
+        raise ValueError(f"{operation}: unknown reduction (got {reduction}, expected one of {', '.join(known)}).")
 
 
 def reduced(losses, reduction, operation):
@@ -283,8 +282,8 @@ def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-1
         raise RuntimeError("cross_entropy: a floating point target holds class probabilities and must have the shape "
                            f"of the input (got {target.shape}, expected {input.shape}). Convert classes with .long().")
     if ignore_index >= 0:
-        raise RuntimeError("cross_entropy: ignore_index is not supported for class probabilities "
-                           f"(got {ignore_index}).")
+        raise RuntimeError("cross_entropy: ignore_index is not supported for class probabilities (got "
+                           f"{ignore_index}).")
     return _of_probabilities(input, target, weight, reduction, label_smoothing)
 
 

@@ -199,8 +199,7 @@ def _as_rows(operation, input, target, one_class):
     single = input.ndim < 2
     rows = input.reshape(1, input.numel()) if single else input
     if rows.ndim != 2 or rows.shape[1] == 0:
-        raise RuntimeError(f"{operation}: expected input of shape (N, C) or (C,) (got "
-                           f"{tuple(input.shape)}).")
+        raise RuntimeError(f"{operation}: expected input of shape (N, C) or (C,) (got {tuple(input.shape)}).")
     expected = rows.shape[:1] if one_class else rows.shape
     if single and target.ndim < 2 and target.numel() == (1 if one_class else rows.shape[1]):
         target = target.reshape(expected)

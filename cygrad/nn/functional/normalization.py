@@ -90,8 +90,7 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
         return input.clone()
     if rank < 2:
         raise RuntimeError(f"batch_norm: expected input with at least two dimensions (got shape {input.shape}, "
-                           "expected (batch, "
-                           "channels, ...)).")
+                           "expected (batch, channels, ...)).")
     channels = input.shape[1]
     _check_channels("batch_norm", channels, running_mean=running_mean, running_var=running_var, weight=weight,
                     bias=bias)
@@ -143,8 +142,8 @@ def _row_dimensions(operation, input, normalized_shape, **parameters):
                            f"{', '.join(map(str, shape))}] (got input of size {input.shape}).")
     for name, values in parameters.items():
         if values is not None and tuple(values.shape) != shape:
-            raise RuntimeError(f"{operation}: {name} must have the shape normalized_shape (got "
-                               f"{values.shape} and {list(shape)}).")
+            raise RuntimeError(f"{operation}: {name} must have the shape normalized_shape (got {values.shape} and "
+                               f"{list(shape)}).")
     return len(shape)
 
 
@@ -252,8 +251,8 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
         raise RuntimeError(f"group_norm: expected input with at least two dimensions (got {input.ndim}).")
     batch, channels = input.shape[:2]
     if num_groups < 1 or channels % num_groups:
-        raise RuntimeError(f"group_norm: num_groups must divide the channels (got input "
-                           f"of shape {input.shape} and num_groups={num_groups}).")
+        raise RuntimeError(f"group_norm: num_groups must divide the channels (got input of shape {input.shape} and "
+                           f"num_groups={num_groups}).")
     for name, values in (("weight", weight), ("bias", bias)):
         if values is not None and tuple(values.shape) != (channels,):
             raise RuntimeError(f"group_norm: {name} must be a vector with one element for each channel "
@@ -306,8 +305,7 @@ def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=
     """
     if input.ndim < 2:
         raise RuntimeError(f"instance_norm: expected input with at least two dimensions (got shape {input.shape}, "
-                           "expected "
-                           "(batch, channels, ...)).")
+                           "expected (batch, channels, ...)).")
     batch, channels = input.shape[:2]
     _check_channels("instance_norm", channels, running_mean=running_mean, running_var=running_var, weight=weight,
                     bias=bias)

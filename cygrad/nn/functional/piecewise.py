@@ -138,8 +138,8 @@ def prelu(input, weight):
     if weight.numel() != 1 or (weight.ndim > 1 and weight.ndim != input.ndim):
         channels = input.shape[1] if input.ndim > 1 else 1
         if input.ndim == 0 or weight.ndim != 1 or weight.numel() != channels:
-            raise RuntimeError(f"prelu: expected one slope, or one for each channel (got shape "
-                               f"{tuple(weight.shape)}, expected ({channels},)).")
+            raise RuntimeError(f"prelu: expected one slope, or one for each channel (got shape {tuple(weight.shape)}, "
+                               f"expected ({channels},)).")
         weight = weight.reshape(1, channels, *(1,) * (input.ndim - 2)) if input.ndim > 1 else weight
     elif input.ndim == 0:
         weight = weight.reshape(())
@@ -177,8 +177,7 @@ def rrelu(input, lower=1 / 8, upper=1 / 3, training=False, inplace=False):
     """
     as_tensor_argument("rrelu", "input", input)
     if not lower <= upper:
-        raise RuntimeError(f"rrelu: lower must not exceed upper (got {lower} and "
-                           f"{upper}).")
+        raise RuntimeError(f"rrelu: lower must not exceed upper (got {lower} and {upper}).")
     if not training:
         return leaky_relu(input, (lower + upper) / 2, inplace)
     with cygrad.no_grad():

@@ -24,8 +24,8 @@ def _each(value, n, name):
     """Return one number for each of `n` dimensions."""
     if isinstance(value, (list, tuple)):
         if len(value) != n:
-            raise ValueError("interpolate: expected one value for each spatial dimension (got "
-                             f"{name} {tuple(value)} for {n}). Pass a number or one for each dimension.")
+            raise ValueError(f"interpolate: expected one value for each spatial dimension (got {name} {tuple(value)} "
+                             f"for {n}). Pass a number or one for each dimension.")
         return tuple(value)
     return (value,) * n
 
@@ -75,15 +75,14 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corne
     if mode not in _MODES:
         raise NotImplementedError(f"interpolate: unknown mode (got {mode!r}, expected one of {', '.join(_MODES)}).")
     if align_corners is not None and mode not in _WITH_CORNERS:
-        raise ValueError("interpolate: align_corners is only supported for the modes "
-                         f"{' | '.join(_WITH_CORNERS)} (got mode {mode!r}).")
+        raise ValueError(f"interpolate: align_corners is only supported for the modes {' | '.join(_WITH_CORNERS)} (got "
+                         f"mode {mode!r}).")
     n = as_tensor_argument("interpolate", "input", input).ndim - 2
     if n < 1:
         raise NotImplementedError("interpolate: expected input of shape (batch, channels, ...) (got shape "
                                   f"{tuple(input.shape)}).")
     if (size is None) == (scale_factor is None):
-        raise ValueError("interpolate: expected size or scale_factor (got "
-                         f"{'both' if size is not None else 'none'}).")
+        raise ValueError(f"interpolate: expected size or scale_factor (got {'both' if size is not None else 'none'}).")
     expected, kernel_mode = _MODES[mode]
     if (expected is not None and input.ndim != expected) or n > 3:
         raise NotImplementedError(f"interpolate: mode {mode!r} does not support input with {input.ndim} dimensions "

@@ -113,13 +113,13 @@ def gather(outputs, dim=0):
         return None
     if isinstance(first, Mapping):
         if any(output.keys() != first.keys() for output in outputs):
-            raise ValueError("gather: All dicts must have the same keys "
-                             f"(got {[sorted(map(str, output)) for output in outputs]}).")
+            raise ValueError("gather: All dicts must have the same keys (got "
+                             f"{[sorted(map(str, output)) for output in outputs]}).")
         kind: Any = type(first)
         return kind((key, gather([output[key] for output in outputs], dim)) for key in first)
     if isinstance(first, tuple) and hasattr(first, "_fields"):
         return type(first)(*(gather(column, dim) for column in zip(*outputs, strict=True)))
     if isinstance(first, (tuple, list)):
         return type(first)(gather(column, dim) for column in zip(*outputs, strict=True))
-    raise TypeError("gather: results must be tensors, or tuples, lists and dicts of them "
-                    f"(got {type(first).__name__}).")
+    raise TypeError("gather: results must be tensors, or tuples, lists and dicts of them (got "
+                    f"{type(first).__name__}).")

@@ -58,8 +58,7 @@ def fuse_linear_bn_eval(linear, bn):
     """
     if linear.out_features != bn.num_features and bn.num_features != 1:
         raise AssertionError("fuse_linear_bn_eval: num_features of the batch norm must be out_features of the layer "
-                             "(got "
-                             f"{bn.num_features}, expected {linear.out_features}).")
+                             f"(got {bn.num_features}, expected {linear.out_features}).")
     return _fused("fuse_linear_bn_eval", linear, bn, fuse_linear_bn_weights, ())
 
 

@@ -74,11 +74,11 @@ class _SpectralNorm(Module):
         super().__init__()
         ndim = weight.ndim
         if not -ndim <= dim < ndim:
-            raise IndexError("spectral_norm: Dimension out of range (expected to be in range of "
-                             f"[-{ndim}, {ndim - 1}] but got {dim})")
+            raise IndexError(f"spectral_norm: Dimension out of range (expected to be in range of [-{ndim}, {ndim - 1}] "
+                             f"but got {dim})")
         if n_power_iterations <= 0:
-            raise ValueError("_SpectralNorm: Expected n_power_iterations to be positive, but "
-                             f"got n_power_iterations={n_power_iterations}")
+            raise ValueError("_SpectralNorm: Expected n_power_iterations to be positive, but got "
+                             f"n_power_iterations={n_power_iterations}")
         self.dim = dim % ndim
         self.eps = eps
         if ndim > 1:
@@ -173,8 +173,8 @@ def orthogonal(module, name="weight", orthogonal_map=None, *, use_trivialization
     """
     weight = _check(module, name, "orthogonal")
     if weight.ndim < 2:
-        raise ValueError("orthogonal: Expected a matrix or batch of matrices. "
-                         f"Got a tensor of {weight.ndim} dimensions.")
+        raise ValueError(f"orthogonal: Expected a matrix or batch of matrices. Got a tensor of {weight.ndim} "
+                         "dimensions.")
     if orthogonal_map is None:
         square = weight.shape[-2] == weight.shape[-1]
         orthogonal_map = "matrix_exp" if square or weight.is_complex() else "householder"

@@ -98,9 +98,7 @@ class ParametrizationList(ModuleList):
             for number, part in enumerate(new):
                 if not isinstance(part, Tensor):
                     raise ValueError("register_parametrization: right_inverse must return a Tensor or a sequence of "
-                                     "Tensors "
-                                     "(got element "
-                                     f"{number} of type {type(part).__name__}).")
+                                     f"Tensors (got element {number} of type {type(part).__name__}).")
                 if isinstance(original, Parameter):
                     part = Parameter(part, original.requires_grad)
                 _keep(self, f"original{number}", part)
@@ -110,10 +108,9 @@ class ParametrizationList(ModuleList):
                 raise ValueError(f"register_parametrization: A parametrization must return a tensor (got "
                                  f"{type(result).__name__}).")
             if result.dtype != dtype or result.shape != shape:
-                raise ValueError(f"register_parametrization: Registering a parametrization may not change dtype "
-                                 "or shape of the tensor (got "
-                                 f"{result.dtype} of shape {tuple(result.shape)}, expected {dtype} of shape "
-                                 f"{tuple(shape)}). Pass `unsafe=True` if it should.")
+                raise ValueError("register_parametrization: Registering a parametrization may not change dtype or "
+                                 f"shape of the tensor (got {result.dtype} of shape {tuple(result.shape)}, expected "
+                                 f"{dtype} of shape {tuple(shape)}). Pass `unsafe=True` if it should.")
 
     def originals(self):
         """Return the original tensors as a list."""
@@ -234,22 +231,19 @@ def register_parametrization(module, tensor_name, parametrization, *, unsafe=Fal
             value = getattr(module, tensor_name)
             result = parametrization(value)
             if not isinstance(result, Tensor) or result.dtype != value.dtype or result.shape != value.shape:
-                raise ValueError("register_parametrization: Registering a parametrization may not change dtype "
-                                 "or shape of the tensor. "
-                                 "Pass `unsafe=True` if it should.")
+                raise ValueError("register_parametrization: Registering a parametrization may not change dtype or "
+                                 "shape of the tensor. Pass `unsafe=True` if it should.")
             if hasattr(parametrization, "right_inverse"):
                 before = parametrization.right_inverse(value)
                 if not isinstance(before, Tensor) or before.dtype != value.dtype or before.shape != value.shape:
-                    raise ValueError("register_parametrization: parametrization.right_inverse may not change "
-                                     "dtype or shape of the tensor. "
-                                     "Pass `unsafe=True` if it should.")
+                    raise ValueError("register_parametrization: parametrization.right_inverse may not change dtype or "
+                                     "shape of the tensor. Pass `unsafe=True` if it should.")
         chain.append(parametrization)
         chain.unsafe |= unsafe
         return module
     if tensor_name not in module._parameters and tensor_name not in module._buffers:
-        raise ValueError(f"register_parametrization: Module '{type(module).__name__}' does not have a "
-                         "parameter, a buffer, or a parametrized "
-                         f"element with name '{tensor_name}'.")
+        raise ValueError(f"register_parametrization: Module '{type(module).__name__}' does not have a parameter, a "
+                         f"buffer, or a parametrized element with name '{tensor_name}'.")
     chain = ParametrizationList([parametrization], getattr(module, tensor_name), unsafe=unsafe)
     delattr(module, tensor_name)
     if not is_parametrized(module):

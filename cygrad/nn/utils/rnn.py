@@ -203,8 +203,8 @@ def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_le
     sizes = sequence.batch_sizes.tolist()
     steps, n = len(sizes), sizes[0]
     if total_length is not None and total_length < steps:
-        raise ValueError("pad_packed_sequence: total_length must not be less than the longest "
-                         f"sequence (got {total_length} and {steps}).")
+        raise ValueError("pad_packed_sequence: total_length must not be less than the longest sequence (got "
+                         f"{total_length} and {steps}).")
     # Index of each padded element in the packed data; the padding value is appended to it.
     starts = [0]
     for size in sizes:

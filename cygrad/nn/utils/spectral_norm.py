@@ -13,8 +13,8 @@ class SpectralNorm:
 
     def __init__(self, name, n_power_iterations, dim, eps):
         if n_power_iterations <= 0:
-            raise ValueError("SpectralNorm: Expected n_power_iterations to be positive, but "
-                             f"got n_power_iterations={n_power_iterations}")
+            raise ValueError("SpectralNorm: Expected n_power_iterations to be positive, but got "
+                             f"n_power_iterations={n_power_iterations}")
         self.name = name
         self.n_power_iterations = n_power_iterations
         self.dim = dim

@@ -76,8 +76,8 @@ def _all_paths(module, given, tie_weights, strict):
             values[other] = value
             missing.discard(other)
     if strict and (missing or unexpected):
-        raise RuntimeError("functional_call: Error(s) in replacing tensors: missing key(s) "
-                           f"{sorted(missing)}, unexpected key(s) {sorted(unexpected)}.")
+        raise RuntimeError(f"functional_call: Error(s) in replacing tensors: missing key(s) {sorted(missing)}, "
+                           f"unexpected key(s) {sorted(unexpected)}.")
     for path in unexpected:
         if not hasattr(module.get_submodule(path.rpartition(".")[0]), path.rpartition(".")[2]):
             raise AttributeError(f"functional_call: {type(module).__name__} has no attribute {path!r}.")

@@ -224,8 +224,7 @@ class ConstantLR(_Factor):
 
     def __init__(self, optimizer, factor=1.0 / 3, total_iters=5, last_epoch=-1):
         if not 0 <= factor <= 1:
-            raise ValueError("ConstantLR: factor must be from 0 to 1 "
-                             f"(got {factor}).")
+            raise ValueError(f"ConstantLR: factor must be from 0 to 1 (got {factor}).")
         self.factor = factor
         self.total_iters = total_iters
         super().__init__(optimizer, last_epoch)
@@ -268,8 +267,7 @@ class LinearLR(_Factor):
 
     def __init__(self, optimizer, start_factor=1.0 / 3, end_factor=1.0, total_iters=5, last_epoch=-1):
         if not 0 < start_factor <= 1:
-            raise ValueError("LinearLR: start_factor must be positive and at most 1 "
-                             f"(got {start_factor}).")
+            raise ValueError(f"LinearLR: start_factor must be positive and at most 1 (got {start_factor}).")
         if not 0 <= end_factor <= 1:
             raise ValueError(f"LinearLR: end_factor must be from 0 to 1 (got {end_factor}).")
         self.start_factor = start_factor

@@ -92,8 +92,8 @@ class DataLoader:
             for name, value, allowed in (("shuffle", shuffle, (None, False)), ("sampler", sampler, (None,)),
                                          ("batch_sampler", batch_sampler, (None,))):
                 if value not in allowed:
-                    raise ValueError("DataLoader with IterableDataset: expected unspecified "
-                                     f"{name} option, but got {name}={value}")
+                    raise ValueError(f"DataLoader with IterableDataset: expected unspecified {name} option, but got "
+                                     f"{name}={value}")
         if sampler is not None and shuffle:
             raise ValueError("DataLoader: sampler is mutually exclusive with shuffle (got both).")
         if batch_sampler is not None:

@@ -145,8 +145,8 @@ class StackDataset(Dataset):
         for dataset in self.datasets.values() if named else self.datasets:
             column = samples_of(dataset, indices)
             if len(column) != len(indices):
-                raise ValueError("StackDataset: Nested dataset's output size mismatch (got "
-                                 f"{len(column)} samples, expected {len(indices)}).")
+                raise ValueError(f"StackDataset: Nested dataset's output size mismatch (got {len(column)} samples, "
+                                 f"expected {len(indices)}).")
             columns.append(column)
         if named:
             return [dict(zip(self.datasets, row, strict=True)) for row in zip(*columns, strict=True)]
@@ -193,8 +193,8 @@ class ConcatDataset(Dataset):
     def __getitem__(self, index):
         if index < 0:
             if -index > len(self):
-                raise ValueError("ConcatDataset: the index is out of range (got "
-                                 f"{index}, expected at least {-len(self)}).")
+                raise ValueError(f"ConcatDataset: the index is out of range (got {index}, expected at least "
+                                 f"{-len(self)}).")
             index += len(self)
         number = bisect.bisect_right(self.cumulative_sizes, index)
         if number == len(self.datasets):
@@ -226,8 +226,8 @@ class ChainDataset(IterableDataset):
     def _streams(self):
         for dataset in self.datasets:
             if not isinstance(dataset, IterableDataset):
-                raise AssertionError("ChainDataset only supports IterableDataset "
-                                     f"(got {type(dataset).__name__}). Use ConcatDataset.")
+                raise AssertionError(f"ChainDataset only supports IterableDataset (got {type(dataset).__name__}). Use "
+                                     "ConcatDataset.")
             yield dataset
 
     def __iter__(self):

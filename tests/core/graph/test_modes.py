@@ -82,7 +82,7 @@ def test_names_are_the_packages():
                                   lambda: cygrad.autograd.graph.saved_tensors_hooks(lambda x: x, lambda x: x)])
 def test_an_exit_without_an_entry_names_the_manager(make):
     manager = make()
-    with pytest.raises(RuntimeError, match=f"{type(manager).__name__}: __exit__ was called without __enter__"):
+    with pytest.raises(RuntimeError, match=f"{type(manager).__name__}: __exit__ requires a call of __enter__"):
         manager.__exit__(None, None, None)
 
 

@@ -459,8 +459,7 @@ cdef void multiply(product_t *product) noexcept nogil:
 
 
 def same_bits_by_rows(int size, int64_t m, int64_t n, int64_t k):
-    """Return whether a product of m x k and transposed k x n elements of `size` bytes is bit-identical to one of a "
-      "row-major copy."""
+    """Return whether m x k times transposed k x n elements is bit-identical to the product of a row-major copy."""
     cdef product_t product
     if size != 4 and size != 8:
         return False
