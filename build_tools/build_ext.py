@@ -61,6 +61,8 @@ class BuildExt(build_ext):
         self.parallel = self.parallel or self.configuration.jobs
         if not self.inplace and not os.environ.get("CYGRAD_TESTING"):
             self.extensions = [library for library in self.extensions if not library.name.endswith("_testing")]
+        symbols = self.inplace or self.configuration.debug or self.configuration.sanitizer
+        self.link_args = [] if symbols else ["-Wl,--strip-all"]
         if self.inplace:
             # An editable install would build from scratch in a temporary directory.
             base = base_dir(self.configuration)
@@ -73,7 +75,8 @@ class BuildExt(build_ext):
         self.cythonize()
         super().run()
         package = Path("." if self.inplace else self.build_lib, CORE)
-        copy_if_changed(library, package / library.name)
+        users = [Path(self.get_ext_fullpath(extension.name)) for extension in self.extensions]
+        write_if_changed(package / library.name, openblas.trimmed(library, users))
         write_if_changed(package / openblas.LICENSE, openblas.license_text())
         write_if_changed(package / "build_config.py", self.facts())
         write_if_changed(package / operator_table.FILE, table)
@@ -153,8 +156,9 @@ class BuildExt(build_ext):
         sources = [*map(self.translated, library.held), *(file.sources[0] for file in library.code)]
         objects = [str(self.object(source)) for source in sources]
         target = Path(self.get_ext_fullpath(library.name))
+        arguments = [*library.extra_link_args, *self.link_args]
         listed = Path(self.build_temp, target.name + ".linked")
-        write_if_changed(listed, "\n".join([*objects, *library.extra_link_args]))
+        write_if_changed(listed, "\n".join([*objects, *arguments]))
         if not self.force and not newer_group([*objects, listed], target):
             return
         # Another process may be loading the old library, and sources may change meanwhile.
@@ -165,7 +169,7 @@ class BuildExt(build_ext):
             libraries=self.get_libraries(library),
             library_dirs=library.library_dirs,
             runtime_library_dirs=library.runtime_library_dirs,
-            extra_postargs=library.extra_link_args,
+            extra_postargs=arguments,
             debug=self.debug,
             build_temp=self.build_temp,
             target_lang=library.language,

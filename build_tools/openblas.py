@@ -1,14 +1,19 @@
-"""A renamed copy of OpenBLAS next to the extension modules, separate from NumPy's.
+"""A renamed and trimmed copy of OpenBLAS next to the extension modules, separate from NumPy's.
 
 The dynamic loader identifies libraries by their SONAME. A copy with the same name could be mixed up with the library of
 another package, and thread settings of one would affect the other.
 """
 
 import os
+import subprocess
 import sys
+from contextlib import suppress
 from importlib.metadata import distribution, version
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from build_tools import unused_code
 
 # Its import would load the library, which a build for another processor cannot.
 UPSTREAM_PACKAGE = Path(find_spec("scipy_openblas32").origin).parent
@@ -51,6 +56,24 @@ def copy_to(directory: Path) -> Path:
     if not target.exists() or target.stat().st_mtime_ns != upstream.stat().st_mtime_ns:
         _write_renamed(upstream, target)
     return target
+
+
+def trimmed(library: Path, users: list[Path]) -> bytes:
+    """
+    Return the copy without its symbol table, and without the code of functions that `users` cannot reach.
+
+    Its settings (openblas_get_config and others) stay for ctypes.
+    """
+    data = library.read_bytes()
+    called = {name for name in unused_code.Library(data).exported() if name.startswith(SYMBOL_PREFIX + "openblas_")}
+    called = called.union(*(unused_code.Library(user.read_bytes()).imported() for user in users))
+    with TemporaryDirectory() as directory:
+        found = Path(directory, library.name)
+        found.write_bytes(unused_code.filled(data, called))
+        # Without binutils, or for another processor, the file is only larger.
+        with suppress(OSError, subprocess.CalledProcessError):
+            subprocess.run([os.environ.get("STRIP", "strip"), found], check=True, capture_output=True)
+        return found.read_bytes()
 
 
 def _write_renamed(upstream: Path, target: Path) -> None:

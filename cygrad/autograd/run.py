@@ -1,6 +1,6 @@
 """The functions backward() and grad()."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, overload
 
 from cygrad._core.engine.engine import run_backward
 from cygrad._core.graph.edges import GradientEdge
@@ -79,9 +79,16 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
     run_backward("backward", outputs, gradients, bool(keep), bool(create_graph), inputs, True, True)
 
 
+if TYPE_CHECKING:
+    @overload
+    def grad(outputs: Any, inputs: dict[Any, Any], *args: Any, **kwargs: Any) -> dict[Any, cygrad.Tensor]: ...
+
+    @overload
+    def grad(outputs: Any, inputs: Any, *args: Any, **kwargs: Any) -> tuple[cygrad.Tensor, ...]: ...
+
+
 def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, only_inputs=True,
-         allow_unused=None, is_grads_batched=False,
-         materialize_grads=False) -> "tuple[cygrad.Tensor, ...] | dict[str, cygrad.Tensor]":
+         allow_unused=None, is_grads_batched=False, materialize_grads=False):
     """
     Return the gradients of `outputs` with respect to `inputs`, leaving ``.grad`` unchanged.
 

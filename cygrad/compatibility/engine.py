@@ -15,8 +15,9 @@ from cygrad.autograd.function import Function
 __all__ = [
     "AccumulateGrad", "BackwardCFunction", "DelayedError", "SavedTensor", "UndefinedGrad", "_current_autograd_node",
     "_current_graph_task_execution_order", "_current_graph_task_id", "_force_original_view_tracking",
-    "_is_fwd_grad_enabled", "_is_multithreading_enabled", "_is_view_replay_enabled", "_set_fwd_grad_enabled",
-    "_unsafe_preserve_version_counter", "_unsafe_set_version_counter", "_vmap", "_will_engine_execute_node",
+    "_is_checkpoint_valid", "_is_fwd_grad_enabled", "_is_multithreading_enabled", "_is_view_replay_enabled",
+    "_set_fwd_grad_enabled", "_unsafe_preserve_version_counter", "_unsafe_set_version_counter", "_vmap",
+    "_will_engine_execute_node",
     "is_multithreading_enabled", "is_view_replay_enabled", "set_multithreading_enabled",
 ]
 
@@ -191,3 +192,8 @@ def _vmap(func, in_dims=0, out_dims=0, allow_none_pass_through=False):
         outputs = tuple(next(found) if there else None for there in present)
         return outputs if len(outputs) != 1 else outputs[0]
     return mapped
+
+
+def _is_checkpoint_valid():
+    """Return whether the backward of this thread accumulates gradients, which reentrant checkpoints need."""
+    return not captures()

@@ -148,3 +148,11 @@ def save(m, f, _extra_files=None):
 def load(f, map_location=None, _extra_files=None, _restore_shapes=False):
     """Read a file of `save`. It may run code: load only trusted files."""
     return cygrad.load(f, map_location=map_location, weights_only=False)
+
+
+def __getattr__(name):
+    """Return a placeholder of a private function, which says so when it is called."""
+    if name.startswith("_") and not name.startswith("__"):
+        from cygrad.compatibility.absent import placeholder
+        return placeholder(f"torch.jit.{name}", "Programs are not compiled by TorchScript: run them as they are.")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -68,8 +68,6 @@ HOMES = {
                      "init_num_threads", "legacy_contiguous_format", "pca_lowrank", "poisson", "svd_lowrank",
                      "sym_ite", "sym_sum", "thread_safe_generator", "while_loop", "cond", "lobpcg"),
                     (f"{_HERE}.internal", "=")),
-    "SymInt": ("builtins", "int"),
-    "SymFloat": ("builtins", "float"), "SymBool": ("builtins", "bool"),
     # Functions that PyTorch also has at its top level, with the same parameters.
     **dict.fromkeys((
         "adaptive_avg_pool1d", "adaptive_max_pool1d", "avg_pool1d", "bilinear", "binary_cross_entropy_with_logits",
@@ -100,7 +98,8 @@ REASONS = {
 
 
 # Types for annotations and `isinstance`; instantiating one is an error.
-MENTIONED = {"Event", "Graph", "Node", "PyTorchFileReader", "PyTorchFileWriter", "ScriptObject", "Stream", "Value",
+MENTIONED = {"Event", "Graph", "Node", "PyTorchFileReader", "PyTorchFileWriter", "ScriptObject", "Stream", "SymBool",
+             "SymFloat", "SymInt", "Value",
              *(f"{kind}Type" for kind in (
                  "Any", "Bool", "Class", "DeviceObj", "Dict", "Enum", "Float", "Future", "Int", "Interface", "List",
                  "None", "Number", "Optional", "String", "Tensor", "Tuple", "Union"))}

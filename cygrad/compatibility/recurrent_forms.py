@@ -2,6 +2,7 @@
 
 import cygrad
 from cygrad import nn
+from cygrad.nn.recurrent import GATES
 
 __all__ = ["gru", "lstm", "rnn_relu", "rnn_tanh", "segment_reduce"]
 
@@ -9,20 +10,44 @@ _SCATTERED = {"sum": ("sum", 0.0), "mean": ("sum", 0.0), "max": ("amax", -cygrad
               "prod": ("prod", 1.0)}
 
 
-def _layer(kind, name, **fixed):
+class _Layers:
+    """What `RNNBase.forward` reads of a module, over given weights: making a module costs more than a step."""
+
+    check_input, _initial, forward = nn.RNNBase.check_input, nn.RNNBase._initial, nn.RNNBase.forward
+    mode: str
+
+    def __init__(self, params, has_biases, num_layers, dropout, train, bidirectional, batch_first):
+        directions, least = 1 + bool(bidirectional), 4 if has_biases else 2
+        size, rest = divmod(len(params), max(1, num_layers * directions))
+        if num_layers < 1 or rest or size not in (least, least + (self.mode == "LSTM")):
+            raise RuntimeError(f"{type(self).__name__}: params must hold {least} weights for each layer and direction "
+                               f"(got {len(params)} for {num_layers} layers in {directions} directions).")
+        self.weight_ih_l0, self.input_size = params[0], params[0].shape[-1]
+        self.hidden_size = params[0].shape[0] // GATES[self.mode]
+        self.proj_size = params[size - 1].shape[0] if size > least else 0
+        self.num_layers, self.bidirectional, self.batch_first = num_layers, bidirectional, batch_first
+        self.dropout, self.training = dropout, train
+        absent = () if has_biases else (None, None)
+        self._groups = [(*params[k:k + 2], *absent, *params[k + 2:k + size], *(() if size > least else (None,)))
+                        for k in range(0, len(params), size)]
+
+    def _weights(self, layer, suffix):
+        return self._groups[layer * (1 + bool(self.bidirectional)) + bool(suffix)]
+
+
+def _layer(kind, name, mode):
+    layers = type(name, (_Layers,), {"mode": mode})
+
     def layer(input, *args):
         packed = isinstance(args[0], cygrad.Tensor) and isinstance(args[2], (list, tuple))
         sizes, args = (args[0], args[1:]) if packed else (None, args)
         hx, params, has_biases, num_layers, dropout, train, bidirectional, *batch_first = args
-        module = kind(input.shape[-1], params[1].shape[1], num_layers, bias=has_biases, dropout=dropout,
-                      bidirectional=bidirectional, batch_first=bool(batch_first and batch_first[0]), device="meta",
-                      **fixed).train(train)
-        named = dict(zip((key for key, _ in module.named_parameters()), params, strict=True))
-        state = tuple(hx) if kind is nn.LSTM else hx
+        module = layers(params, has_biases, num_layers, dropout, train, bidirectional,
+                        bool(batch_first and batch_first[0]))
         if packed:
             input = nn.utils.rnn.PackedSequence(input, sizes)
-        output, last = cygrad.func.functional_call(module, named, (input, state))
-        return output.data if packed else output, *(last if kind is nn.LSTM else (last,))
+        output, last = module.forward(input, tuple(hx) if mode == "LSTM" else hx)
+        return output.data if packed else output, *(last if mode == "LSTM" else (last,))
     layer.__name__ = layer.__qualname__ = name
     layer.__doc__ = f"""The layers of `nn.{kind.__name__}` with the weights `params`, in the order of its parameters.
 
@@ -32,8 +57,8 @@ def _layer(kind, name, **fixed):
     return layer
 
 
-lstm, gru = _layer(nn.LSTM, "lstm"), _layer(nn.GRU, "gru")
-rnn_tanh, rnn_relu = (_layer(nn.RNN, f"rnn_{name}", nonlinearity=name) for name in ("tanh", "relu"))
+lstm, gru = _layer(nn.LSTM, "lstm", "LSTM"), _layer(nn.GRU, "gru", "GRU")
+rnn_tanh, rnn_relu = (_layer(nn.RNN, f"rnn_{name}", f"RNN_{name.upper()}") for name in ("tanh", "relu"))
 
 
 def segment_reduce(data, reduce, *, lengths=None, indices=None, offsets=None, axis=0, unsafe=False, initial=None):

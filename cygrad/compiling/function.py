@@ -144,6 +144,13 @@ class Compiled(CompiledCallable):
         self.calls = 0                # calls in Python
         self.lock = renewed_at_fork(threading.Lock())
 
+    def __reduce__(self):
+        """Copy the function without traces; pickle a decorated function by its name, as Python does."""
+        found = sys.modules.get(getattr(self, "__module__", ""))
+        for part in getattr(self, "__qualname__", "").split("."):
+            found = getattr(found, part, None)
+        return self.__qualname__ if found is self else (type(self), (self.function, self.fullgraph, self.fast))
+
     def __repr__(self):
         return f"<compiled {getattr(self, '__qualname__', repr(self.function))}, {len(self.variants)} variants>"
 
@@ -249,7 +256,18 @@ class CompiledModule(cygrad.nn.Module):
     forward = __call__
 
     def __getattr__(self, name):
-        return getattr(self.__dict__["_orig_mod"], name)
+        original = self.__dict__["_modules"]["_orig_mod"]
+        return original if name == "_orig_mod" else getattr(original, name)
+
+    def __setattr__(self, name, value):
+        original = self.__dict__.get("_modules", {}).get("_orig_mod")
+        if original is None or name == "training":             # the latter is set on both
+            super().__setattr__(name, value)
+        if original is not None:
+            setattr(original, name, value)
+
+    def __delattr__(self, name):
+        delattr(self._orig_mod, name)
 
 
 def modes():
@@ -440,7 +458,7 @@ class Trace:
         return Variant(executable, self.structure, tuple(leaves), tuple(self.constants), self.tensors,
                        self.layouts(needs), guards, updates, given, commits, rebuild, graph,
                        self.draws if self.draws.calls else None, frozenset(self.collected.seen), list(self.state),
-                       inputs_to_restore(executable))
+                       inputs_to_restore(executable), tracer.ran_backward or bool(commits) or bool(options))
 
     def place_of(self, tensor):
         return next(position for position, other in enumerate(self.tensors) if other is tensor)

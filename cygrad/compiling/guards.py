@@ -209,10 +209,10 @@ class GuardCollector:
                         for optimizer in self.optimizers]
 
     def guard_library(self, ran):
-        """Guard the functions, classes and flags that the code of this package has read from its modules."""
+        """Guard the functions, classes and flags that the code of this package has read from its public modules."""
         found = {}
         for code, variables in ran.items():
-            for name in code.co_names:
+            for name in code.co_names if "._core" not in variables["__name__"] else ():
                 value = variables.get(name)
                 if type(value) is types.ModuleType and of_package(value.__name__):
                     found |= {(id(vars(value)), part): (vars(value), vars(value)[part])
@@ -233,21 +233,22 @@ class GuardCollector:
         kind = type(value)
         if kind is str and value in UNGUARDED:
             self.reason = f"it uses the name {value!r} ({path}), which is not compared before a program runs"
-        if kind in CONSTANT or value is ANY or id(value) in self.seen or isinstance(value, np.generic):
+        if kind in CONSTANT or value is ANY or id(value) in self.seen or issubclass(kind, np.generic):
             return
         self.seen[id(value)] = value                 # keep it alive, because its id is a key
-        if isinstance(value, Tensor):
+        if issubclass(kind, Tensor):                 # isinstance may call a __getattribute__ of the user
             self.visit_tensor(value, path)
         elif kind is types.FunctionType:
             self.visit_function(value, path)
         elif kind is types.MethodType:
             self.stack += [(value.__self__, path), (value.__func__, path)]
         elif kind is functools.partial:
-            self.stack += [(part, path) for part in (value.func, value.args, value.keywords)]
+            for name in ("func", "args", "keywords"):
+                self.guard(ATTRIBUTE, value, vars(kind)[name], getattr(value, name), path)
             self.guard_items(vars(value), path)
         elif kind is types.ModuleType:
             self.visit_module(value, path)
-        elif isinstance(value, type):
+        elif issubclass(kind, type):
             self.visit_class(value, path)
         elif kind in (tuple, frozenset):
             self.stack += [(item, path) for item in value]
@@ -269,12 +270,12 @@ class GuardCollector:
         elif is_c_function(value) and not is_pure(value):
             self.reason = (f"it uses {path} as a value, {value.__name__}() of the module {module_of(value)!r}, which "
                            "may give something else each time. Pass what it gives as an argument")
-        elif isinstance(value, CompiledCallable):
+        elif issubclass(kind, CompiledCallable):
             members = vars(value)
             self.guards.append((OBJECT, value, kind, members))
             for name in members.keys() - value.OWN:
                 self.guard(ITEM, members, name, members[name], f"{path}.{name}")
-        elif is_native(value) or isinstance(value, cygrad.Generator):
+        elif is_native(value) or kind is cygrad.Generator:
             return                                   # calls are observed and draws are traced
         elif hasattr(kind, "__next__"):
             self.refuse(path, value)
@@ -371,12 +372,12 @@ class GuardCollector:
         """Guard the attributes, slots and class of an object."""
         cls = type(value)
         if not of_package(cls.__module__) and (hidden_state(cls)  # type: ignore[arg-type]
-                                                or isinstance(value, OrderedDict)):
+                                                or issubclass(cls, OrderedDict)):
             self.refuse(path, value)
             return
         members = own_attributes(value, None)
         self.guards.append((OBJECT, value, cls, self.guards if members is None else members))
-        if isinstance(value, Module):
+        if issubclass(cls, Module):
             self.visit_hooks(value, ALL_MODULES, path)
         if members is not None:
             self.attributes |= {id(members), id(members.get("_buffers"))}
@@ -388,11 +389,11 @@ class GuardCollector:
                     self.guards.append((ATTRIBUTE, value, member, item))
                     if item is not self.guards:
                         self.stack.append((item, f"{path}.{name}"))
-        if isinstance(value, dict):
+        if issubclass(cls, dict):
             self.guard_items(value, path)
-        elif isinstance(value, list):
+        elif issubclass(cls, list):
             self.guard_entries(value, path)
-        elif isinstance(value, (tuple, frozenset)):
+        elif issubclass(cls, (tuple, frozenset)):
             self.stack += [(item, path) for item in value]
         self.stack.append((cls, path))
 

@@ -2,6 +2,7 @@
 
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.table.operator import operators
+from cygrad.composite.mixed_precision import rounded_once
 from cygrad.composite.out_forms import as_tensor_argument, into, spelled
 
 __all__ = ["cumulative_trapezoid", "diff", "gradient", "trapezoid", "trapz"]
@@ -200,6 +201,7 @@ def _trapezoids(operation, y, x, dx, dim):
     return operators.div(operators.mul(sums, widths), 2), dim
 
 
+@rounded_once
 def trapezoid(y, x=None, *, dx=None, dim=-1):
     """Integrate along a dimension by the trapezoidal rule.
 
@@ -241,6 +243,7 @@ def _one_of(x, dx, operation):
 trapz = trapezoid
 
 
+@rounded_once
 def cumulative_trapezoid(y, x=None, *, dx=None, dim=-1):
     """Integrate cumulatively along a dimension by the trapezoidal rule.
 

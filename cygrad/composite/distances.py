@@ -2,6 +2,7 @@
 
 from cygrad._core.creation.factories import arange
 from cygrad._core.table.operator import operators
+from cygrad.composite.mixed_precision import rounded_once
 from cygrad.composite.out_forms import as_tensor_argument, inplace, into
 from cygrad.composite.shapes import broadcast_shapes
 
@@ -13,6 +14,7 @@ FUSED = (1, 2, float("inf"))
 AT_ONCE = 1 << 20
 
 
+@rounded_once
 def dist(input, other, p=2):
     """Return the p-norm of a difference: ``norm(input - other, p)``.
 
@@ -45,6 +47,7 @@ def _check_norm(operation, p, **tensors):
             raise RuntimeError(f"{operation}: {name} must be floating point (got {tensor.dtype}).")
 
 
+@rounded_once
 def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
     """Return the pairwise distances of the vectors of two sets.
 
@@ -95,6 +98,7 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
     return parts[0] if len(parts) == 1 else operators.cat(parts, len(batch))
 
 
+@rounded_once
 def pdist(input, p=2.0):
     """Return the pairwise distances of the vectors of one set.
 
@@ -133,6 +137,7 @@ def pdist(input, p=2.0):
     return operators.norm(operators.sub(first, second), p, (1,))
 
 
+@rounded_once
 def renorm(input, p, dim, maxnorm, *, out=None):
     """Scale slices along a dimension whose norm exceeds `maxnorm`.
 
@@ -176,11 +181,10 @@ def renorm(input, p, dim, maxnorm, *, out=None):
         raise IndexError(f"renorm: dimension out of range (got {dim}, expected to be in [{-input.ndim}, "
                          f"{input.ndim - 1}]).")
     others = tuple(k for k in range(input.ndim) if k != dim % input.ndim)
-    wide = input.float() if input.dtype.itemsize < 4 else input          # round result and gradient once
-    norms = operators.norm(wide, p, others, True)
+    norms = operators.norm(input, p, others, True)
     factor = operators.where(operators.gt(norms, maxnorm),
                              operators.mul(operators.reciprocal(operators.add(norms, 1e-7)), maxnorm), 1.0)
-    return into("renorm", operators.mul(wide, factor).to(input.dtype), out)
+    return into("renorm", operators.mul(input, factor), out)
 
 
 METHODS = {"dist": dist, "renorm": renorm, "renorm_": inplace(renorm)}

@@ -2,6 +2,7 @@
 
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.table.operator import operators
+from cygrad.composite.mixed_precision import rounded_once
 from cygrad.composite.out_forms import as_tensor_argument, inplace, into
 
 __all__ = ["igamma", "igammac", "mvlgamma", "polygamma"]
@@ -50,6 +51,7 @@ _polygamma_method.__name__ = "polygamma"
 _polygamma_method.__doc__ = polygamma.__doc__
 
 
+@rounded_once
 def mvlgamma(input, p, *, out=None):
     """Return the logarithm of the multivariate gamma function of each element.
 

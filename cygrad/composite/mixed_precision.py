@@ -1,5 +1,5 @@
 """
-Autocast of functions composed of operators.
+Autocast and 16-bit floats for functions composed of operators.
 
 Rows of operators have a key for autocast; composed functions use the decorator `computes_in`. Outside of autocast it
 reads one thread-local variable.
@@ -7,10 +7,12 @@ reads one thread-local variable.
 
 from functools import wraps
 
-from cygrad._core.arrays.dtype import float32
+from cygrad._core.arrays.dtype import bfloat16, float16, float32, promote_types
 from cygrad._core.dispatch.operator_modes import cast, current, exchange, leave
+from cygrad._core.graph.tensor import Tensor
+from cygrad.composite.out_forms import into
 
-__all__ = ["computes_in"]
+__all__ = ["SHORT", "computes_in", "in_float32", "rounded_once"]
 
 
 def computes_in(way):
@@ -38,3 +40,26 @@ def computes_in(way):
                 leave(before)
         return decorated
     return decorate
+
+
+SHORT = frozenset((float16, bfloat16))
+
+
+def in_float32(function, *args, out=None, **options):
+    """Call a function of several operators in float32, and round only its result to the 16-bit dtype of the tensors."""
+    dtype = args[0].dtype
+    for value in (*args, *options.values()):
+        if isinstance(value, Tensor) and value.dtype.is_floating_point and value.ndim:
+            dtype = promote_types(dtype, value.dtype)
+    result = function(*cast(args, float32), **{name: cast(value, float32) for name, value in options.items()})
+    return into(function.__name__, result.to(dtype), out)
+
+
+def rounded_once(function):
+    """Decorate a function of several operators that rounds only its result if its first argument has 16-bit floats."""
+    @wraps(function)
+    def decorated(*args, **options):
+        if args and getattr(args[0], "dtype", None) in SHORT:
+            return in_float32(function, *args, **options)
+        return function(*args, **options)
+    return decorated

@@ -6,7 +6,7 @@ from math import prod
 from cygrad._core.graph.early_forms import factors_first
 from cygrad._core.table.docstrings import documented
 from cygrad._core.table.operator import operators
-from cygrad.composite.mixed_precision import computes_in
+from cygrad.composite.mixed_precision import SHORT, computes_in, in_float32
 from cygrad.composite.out_forms import as_tensor_argument, inplace, into
 from cygrad.composite.shapes import broadcast_shapes
 
@@ -74,6 +74,8 @@ def addmv(input, mat, vec, *more, beta=1, alpha=1, out=None):
     if more:
         return factors_first(addmv, (input, mat, vec, *more), ("beta", "alpha"), out=out)
     _check_ndim("addmv", mat=(mat, 2), vec=(vec, 1))
+    if mat.dtype in SHORT and input.dtype is mat.dtype is vec.dtype:
+        return in_float32(addmv, input, mat, vec, beta=beta, alpha=alpha, out=out)
     return _combined("addmv", input, operators.mv(mat, vec), beta, alpha, out)
 
 
@@ -102,6 +104,8 @@ def addr(input, vec1, vec2, *more, beta=1, alpha=1, out=None):
     if more:
         return factors_first(addr, (input, vec1, vec2, *more), ("beta", "alpha"), out=out)
     _check_ndim("addr", vec1=(vec1, 1), vec2=(vec2, 1))
+    if vec1.dtype in SHORT and input.dtype is vec1.dtype is vec2.dtype:
+        return in_float32(addr, input, vec1, vec2, beta=beta, alpha=alpha, out=out)
     return _combined("addr", input, operators.outer(vec1, vec2), beta, alpha, out)
 
 
@@ -130,6 +134,8 @@ def baddbmm(input, batch1, batch2, *more, beta=1, alpha=1, out=None):
     if more:
         return factors_first(baddbmm, (input, batch1, batch2, *more), ("beta", "alpha"), out=out)
     _check_ndim("baddbmm", batch1=(batch1, 3), batch2=(batch2, 3))
+    if batch1.dtype in SHORT and input.dtype is batch1.dtype is batch2.dtype:
+        return in_float32(baddbmm, input, batch1, batch2, beta=beta, alpha=alpha, out=out)
     return _combined("baddbmm", input, operators.bmm(batch1, batch2), beta, alpha, out)
 
 
@@ -158,6 +164,8 @@ def addbmm(input, batch1, batch2, *more, beta=1, alpha=1, out=None):
     if more:
         return factors_first(addbmm, (input, batch1, batch2, *more), ("beta", "alpha"), out=out)
     _check_ndim("addbmm", batch1=(batch1, 3), batch2=(batch2, 3))
+    if batch1.dtype in SHORT and input.dtype is batch1.dtype is batch2.dtype:
+        return in_float32(addbmm, input, batch1, batch2, beta=beta, alpha=alpha, out=out)
     product = operators.sum(operators.bmm(batch1, batch2), (0,), dtype=batch1.dtype)
     return _combined("addbmm", input, product, beta, alpha, out)
 
@@ -374,7 +382,9 @@ def cross(input, other, dim=None, *, out=None):
     if input.ndim != other.ndim:
         raise RuntimeError(f"cross: inputs must have the same number of dimensions (got shapes {tuple(input.shape)} "
                            f"and {tuple(other.shape)}).")
-    shape = broadcast_shapes(tuple(input.shape), tuple(other.shape))
+    shape = tuple(input.shape)
+    if shape != tuple(other.shape):
+        shape = broadcast_shapes(shape, tuple(other.shape))
     if dim is None:
         fitting = [k for k, size in enumerate(shape) if size == 3]
         if not fitting:

@@ -2,7 +2,7 @@
 
 import functools
 
-from cygrad._core.graph.modes import enable_grad, is_grad_enabled, set_grad_enabled
+from cygrad._core.graph.modes import inference_mode, is_grad_enabled, set_grad_enabled
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.table.operator import operators
 from cygrad.func.batched import strip
@@ -43,7 +43,7 @@ def grad_and_value(func, argnums=0, has_aux=False):
     def both(*args, **kwargs):
         places, chosen, single = selected("grad", argnums, args)
         inputs = Inputs("grad", chosen)
-        with enable_grad():
+        with inference_mode(False):
             output, aux = with_aux("grad", at_places(func, places, args, kwargs)(*inputs.tree), has_aux)
         if not isinstance(output, Tensor):
             raise RuntimeError(f"grad: the function must return a Tensor (got {type(output).__name__}).")

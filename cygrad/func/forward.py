@@ -3,7 +3,7 @@
 from cygrad._core.creation.factories import zeros_like
 from cygrad._core.dispatch import tangents
 from cygrad._core.engine.engine import run_backward
-from cygrad._core.graph.modes import enable_grad, is_grad_enabled
+from cygrad._core.graph.modes import inference_mode, is_grad_enabled
 from cygrad._core.table.operator import operators
 from cygrad.func.batched import active_levels, restore, strip
 from cygrad.func.inputs import (
@@ -127,7 +127,7 @@ def _by_backward(func, primals, directions, strict, has_aux):
 
 def transposed(inputs, held):
     """Return ``u J`` as a graph: u, and the product."""
-    with enable_grad():
+    with inference_mode(False):
         places = [zeros_like(output).requires_grad_() if output.requires_grad else None for output in held]
         pairs = [(output, place) for output, place in zip(held, places, strict=True) if place is not None]
         if not pairs:

@@ -15,7 +15,7 @@ from cygrad._core.creation.factories import zeros_like
 from cygrad._core.dispatch import tangents
 from cygrad._core.engine.engine import run_backward
 from cygrad._core.engine.plan import order
-from cygrad._core.graph.modes import enable_grad, is_grad_enabled
+from cygrad._core.graph.modes import inference_mode, is_grad_enabled
 from cygrad._core.graph.node import AccumulateGrad
 from cygrad._core.graph.tensor import Tensor
 from cygrad.func.batched import active_levels, levels_of, restore, strip
@@ -101,12 +101,14 @@ class Inputs:
         self.operation, self.levels, self.recorded = operation, list(active_levels()), is_grad_enabled()
         self.given, self.spec = tree_flatten(tree)
         self.places, self.needed, self.number = [], False, next(_numbers)
-        with enable_grad():
+        with inference_mode(False):
             for leaf in self.given:
                 held = strip(as_tensor(operation, "inputs", leaf), self.levels)
                 if not differentiable(held):
                     raise RuntimeError(f"{operation}: only floating point and complex Tensors can require gradients "
                                        f"(got {held.dtype}). Convert it with to(), or omit it from argnums.")
+                if held.is_inference():                      # which cannot require gradients
+                    held = held.clone()
                 self.needed = self.needed or held.requires_grad
                 if self.recorded and held.requires_grad:
                     own = held.view_as(held)
@@ -218,7 +220,7 @@ def same_tree(operation, what, spec, tree):
 
 def pullback_of(operation, func, primals, has_aux):
     inputs = Inputs(operation, tuple(primals))
-    with enable_grad():
+    with inference_mode(False):
         results, aux = with_aux(operation, func(*inputs.tree), has_aux)
         leaves, spec = outputs_of(operation, results)
         held = [strip(leaf, inputs.levels) for leaf in leaves]

@@ -1,6 +1,7 @@
 """Multi-head attention as a module."""
 
 import cygrad
+from cygrad import Tensor
 from cygrad.nn import functional as F
 from cygrad.nn import init
 from cygrad.nn.layers import Linear
@@ -8,6 +9,8 @@ from cygrad.nn.module import Module
 from cygrad.nn.parameter import Parameter
 
 __all__ = ["MultiheadAttention"]
+
+ATTEND = F.multi_head_attention_forward
 
 
 class MultiheadAttention(Module):
@@ -112,9 +115,17 @@ class MultiheadAttention(Module):
         (Tensor, Tensor or None)
             The output in the shape of the query, and the weights.
         """
-        return F.multi_head_attention_forward(
+        attend, batch_first = F.multi_head_attention_forward, self.batch_first
+        moved = batch_first and query.ndim == 3 and (type(query) is not Tensor or attend is not ATTEND)
+        if moved:                               # what programs set or override knows no batch_first
+            batch_first, key_is_query, value_is_key = False, key is query, value is key
+            query = query.transpose(0, 1)
+            key = query if key_is_query else key.transpose(0, 1)
+            value = key if value_is_key else value.transpose(0, 1)
+        result, weights = attend(
             query, key, value, self.embed_dim, self.num_heads, self.in_proj_weight, self.in_proj_bias, self.bias_k,
             self.bias_v, self.add_zero_attn, self.dropout, self.out_proj.weight, self.out_proj.bias, self.training,
             key_padding_mask, need_weights, attn_mask, not self._qkv_same_embed_dim, self.q_proj_weight,
             self.k_proj_weight, self.v_proj_weight, average_attn_weights=average_attn_weights, is_causal=is_causal,
-            batch_first=self.batch_first)
+            **({"batch_first": True} if batch_first else {}))
+        return result.transpose(0, 1) if moved else result, weights

@@ -20,6 +20,7 @@ DIGITS = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
 WIDER = {"float16": np.dtype("f4"), "bfloat16": np.dtype("f4"), "complex32": np.dtype("c8")}
 
 
+@functools.cache
 def drawn_in(dtype):
     """Return the NumPy dtype in which numbers for tensors of a dtype are drawn."""
     return WIDER.get(dtype.name) or dtype.numpy_dtype
@@ -57,37 +58,36 @@ def tensor_over(array):
     return array.tensor()
 
 
-def _parts(shape, dtype, draw):
-    """Return an array from a function that fills real arrays; a complex one from twice as many numbers."""
-    dtype = np.dtype(dtype)
-    array = np.empty(shape, dtype)
-    draw(array if dtype.kind != "c" else array.reshape(-1).view(np.float32 if dtype.itemsize == 8 else np.float64))
-    return array
+def _parts(array):
+    """Return a contiguous array as one of real numbers; a complex one as its parts."""
+    kind = array.dtype.char
+    return array.reshape(-1).view(kind.lower()) if kind in "FD" else array
 
 
 @_by_algorithm
 def uniform(generator, shape, dtype, low=0.0, high=1.0):
     """Draw uniform numbers in [low, high), real and imaginary parts alike."""
-    def draw(flat):
-        generator.fill("random", flat)
-        if (low, high) != (0, 1):
-            flat *= high - low
-            flat += low
-            # Rounding may have reached the upper end, which is excluded.
-            np.copyto(flat, np.nextafter(flat.dtype.type(high), flat.dtype.type(low)),
-                      where=flat >= high if high > low else False)
-    return _parts(shape, dtype, draw)
+    array = np.empty(shape, dtype)
+    flat = _parts(array)
+    generator.fill("random", flat)
+    if low != 0 or high != 1:
+        flat *= high - low
+        flat += low
+        # Rounding may have reached the upper end, which is excluded.
+        np.copyto(flat, np.nextafter(flat.dtype.type(high), flat.dtype.type(low)),
+                  where=flat >= high if high > low else False)
+    return array
 
 
 @_by_algorithm
 def normal(generator, shape, dtype, mean=0.0, std=1.0):
     """Draw normal numbers; for complex dtypes both parts have half of the variance."""
-    def draw(flat):
-        generator.fill("standard_normal", flat)
-        scale = std / math.sqrt(2) if np.dtype(dtype).kind == "c" else std
-        if scale != 1:
-            flat *= scale
-    array = _parts(shape, dtype, draw)
+    array = np.empty(shape, dtype)
+    flat = _parts(array)
+    generator.fill("standard_normal", flat)
+    scale = std if flat is array else std / math.sqrt(2)
+    if scale != 1:
+        flat *= scale
     if mean != 0:
         array += mean
     return array
@@ -96,13 +96,14 @@ def normal(generator, shape, dtype, mean=0.0, std=1.0):
 @_by_algorithm
 def exponential(generator, shape, dtype, rate=1.0):
     """Draw exponential numbers with mean 1 / rate, never zero."""
-    def draw(flat):
-        with generator.lock:
-            generator.numbers.standard_exponential(out=flat, dtype=flat.dtype)
-        np.maximum(flat, np.finfo(flat.dtype).tiny, out=flat)
-        if rate != 1:
-            flat /= rate
-    return _parts(shape, dtype, draw)
+    array = np.empty(shape, dtype)
+    flat = _parts(array)
+    with generator.lock:
+        generator.numbers.standard_exponential(out=flat, dtype=flat.dtype)
+    np.maximum(flat, np.finfo(flat.dtype).tiny, out=flat)
+    if rate != 1:
+        flat /= rate
+    return array
 
 
 @_by_algorithm
@@ -128,8 +129,8 @@ def limits(dtype):
 @_by_algorithm
 def bernoulli(generator, probabilities, shape, dtype):
     """Draw 1 with the probability given, a number or an array that broadcasts to the shape; else 0."""
-    wide = getattr(probabilities, "dtype", np.dtype(np.float64))
-    chance = uniform(generator, shape, wide if wide.kind == "f" else np.float64)
+    wide = getattr(probabilities, "dtype", None)
+    chance = uniform(generator, shape, wide if wide is not None and wide.kind == "f" else np.float64)
     return (chance < probabilities).astype(dtype)
 
 

@@ -129,7 +129,7 @@ class Generator:
     def permutation(self, n):
         """The integers below n in random order."""
         with self.lock:
-            numbers = self.numbers
+            numbers = self._numbers if noting.draws is None and self._numbers is not None else self.numbers
             if self._stream is None or n >= 1 << 32:
                 return numbers.permutation(n)
             array = np.empty(n, np.int64)
@@ -263,7 +263,13 @@ def set_algorithm(algorithm):
         default_generator.manual_seed(default_generator.initial_seed())
 
 
-_own = threading.local()               # .generator: replaces the default one on this thread
+class Own(threading.local):
+    """The generator that replaces the default one on this thread, or None."""
+
+    generator = None
+
+
+_own = Own()
 
 
 class Noting(threading.local):
@@ -287,7 +293,7 @@ default_generator.seed()
 
 def current():
     """Return the default generator of this thread."""
-    return getattr(_own, "generator", None) or default_generator
+    return _own.generator or default_generator
 
 
 def room(memory):
@@ -299,7 +305,7 @@ def room(memory):
 @contextmanager
 def own_generator(generator):
     """Replace the default generator on this thread during a block."""
-    before = getattr(_own, "generator", None)
+    before = _own.generator
     _own.generator = generator
     try:
         yield

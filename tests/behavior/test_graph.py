@@ -438,14 +438,3 @@ def test_callbacks_of_weak_references_see_no_dying_tensor():
     assert seen[0].grad_fn is node.next_functions[0][0]
     node = None
     assert seen[0].tolist() == [1.0, 2.0]
-
-
-@pytest.mark.parametrize("shape", [(0,), (2, 3), (0, 3), (4,)])
-def test_empty_vectors_that_cat_skips_have_empty_gradients(shape):
-    skipped, other = cygrad.zeros(0, requires_grad=True), cygrad.ones(shape, requires_grad=True)
-    joined = cygrad.cat([skipped, other * other])
-    gradients = cygrad.autograd.grad(joined.sum(), (skipped, other), create_graph=True)
-    assert gradients[0].shape == (0,)
-    assert gradients[1].tolist() == (2 * cygrad.ones(shape)).tolist()
-    second = cygrad.autograd.grad(gradients[1].sum() + gradients[0].sum(), other)[0]
-    assert second.tolist() == (2 * cygrad.ones(shape)).tolist()

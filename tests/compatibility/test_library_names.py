@@ -170,6 +170,31 @@ def test_recurrent_layers_as_functions(kind, name, bidirectional, packed):
         assert abs(expected.numpy() - found.numpy()).max() < 1e-6
 
 
+@pytest.mark.filterwarnings("ignore:LSTM with projections:UserWarning")
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("batch_first", [False, True])
+def test_lstm_with_projections_as_function(bias, batch_first):
+    torch.manual_seed(0)
+    peer = torch.nn.LSTM(3, 4, 2, bias=bias, bidirectional=True, proj_size=2)
+    batch = 5 if batch_first else 2
+    given = [torch.randn(5, 2, 3), torch.randn(4, batch, 2), torch.randn(4, batch, 4),
+             *(weight.detach() for weight in peer.parameters())]
+    answers = []
+    for framework in (torch, cygrad):
+        x, h, c, *weights = (framework.tensor(part.numpy()) for part in given)
+        answers.append(framework.lstm(x, (h, c), weights, bias, 2, 0.0, False, True, batch_first))
+    for expected, found in zip(*answers, strict=True):
+        assert abs(expected.numpy() - found.numpy()).max() < 1e-6
+
+
+def test_recurrent_functions_name_themselves_in_errors():
+    weights = [cygrad.zeros(12, 3), cygrad.zeros(12, 4), cygrad.zeros(12), cygrad.zeros(12)]
+    for x, params, message in ((cygrad.zeros(2, 2, 3), weights[:3], r"gru: params must hold 4 weights .*got 3 for 1"),
+                               (cygrad.zeros(2, 2, 5), weights, r"gru: the input must have input_size features")):
+        with pytest.raises(RuntimeError, match=message):
+            cygrad.gru(x, cygrad.zeros(1, 2, 4), params, True, 1, 0.0, False, False, False)
+
+
 @pytest.mark.parametrize("reduce", ["sum", "mean", "max", "min", "prod"])
 @pytest.mark.parametrize("initial", [None, 1.0])
 def test_segments(reduce, initial):

@@ -167,6 +167,6 @@ def test_worker_processes_natively(tmp_path, context):
             try:
                 list(DataLoader(Dies(), num_workers=1, multiprocessing_context={context!r}))
             except RuntimeError as error:
-                print("exit code 3" in str(error))
+                print("exited with code 3" in str(error))
         """, interpreter=())
     assert lines == ["2 False", "True", "True"]

@@ -1,5 +1,6 @@
 """Programs that replace attributes of classes and modules of PyTorch, and ask which module a type is of."""
 
+import cygrad
 from tests.compatibility.test_stand_in import run
 
 
@@ -182,3 +183,26 @@ aten.convolution.default (1, 2, 5, 5) (4, 2, 3, 3) (4,) [1, 1] [1, 1] [1, 1] Fal
 aten.convolution.default (1, 2, 5, 5) (2, 4, 3, 3) None [2, 2] [0, 0] [1, 1] True [1, 1] 1
 (1, 4, 12, 12) True
 """
+
+
+def test_attention_calls_a_function_that_was_set_as_pytorch_does(monkeypatch):
+    layer, x = cygrad.nn.MultiheadAttention(4, 2, batch_first=True), cygrad.randn(3, 5, 4)
+    expected, weights = layer(x, x, x)
+    seen, own = [], cygrad.nn.functional.multi_head_attention_forward
+
+    def attend(query, key, value, *args, **options):
+        seen.append((tuple(query.shape), key is query, value is key, "batch_first" in options))
+        return own(query, key, value, *args, **options)
+
+    monkeypatch.setattr(cygrad.nn.functional, "multi_head_attention_forward", attend)
+    found = layer(x, x, x)
+    assert seen == [((5, 3, 4), True, True, False)]
+    assert cygrad.allclose(found[0], expected) and cygrad.allclose(found[1], weights)
+    layer(x, x.clone(), x.clone())
+    assert seen[1] == ((5, 3, 4), False, False, False)
+
+
+def test_a_step_in_a_tensor_may_precede_what_is_added():
+    x, y = cygrad.ones(2), cygrad.tensor([3.0, 4.0])
+    assert x.add_(cygrad.tensor(-2.0), y).tolist() == [-5.0, -7.0]
+    assert cygrad.ones(2).addcmul_(cygrad.tensor(2.0), y, y).tolist() == [19.0, 33.0]

@@ -1,8 +1,10 @@
 """Scripts that run eagerly and compiled, and must not be able to tell which."""
 
 import collections
+import copy
 import functools
 import itertools
+import pickle
 import time
 import types
 from dataclasses import dataclass
@@ -383,3 +385,69 @@ def test_options_groups_and_frozen_layers_that_change(agree, name, options):
             note([*model.parameters()], [optimizer.state.get(leaf, {}) for leaf in model.parameters()])
 
     agree(script)
+
+
+def test_a_trace_that_a_backward_aborts_accumulates_as_eager_does(agree):
+    def script(compile, note):
+        model = nn.Linear(3, 3)
+
+        def run(x):
+            cygrad.utils.checkpoint.checkpoint(model, x, use_reentrant=False).sum().backward()
+            return x * 2
+
+        own = compile(run)
+        for _ in range(5):
+            note(cygrad.tensor(X), call=own)
+            note(*model.parameters())
+
+    agree(script, executions=0)
+
+
+def test_objects_whose_class_controls_attribute_access(agree):
+    class Settings:
+        def __getattribute__(self, name):
+            return object.__getattribute__(self, "values")[name]
+
+    def script(compile, note):
+        settings = Settings()
+        object.__setattr__(settings, "values", {"factor": 2.0})
+        calls(compile, note, lambda x: x * settings.factor,
+              lambda: object.__getattribute__(settings, "values").update(factor=3.0))
+
+    agree(script, executions=4)
+
+
+def test_the_state_of_a_partial_is_compared(agree):
+    def script(compile, note):
+        scaled = functools.partial(lambda a, b: a * b, 2.0)
+        calls(compile, note, lambda x: scaled(x), lambda: scaled.__setstate__((scaled.func, (3.0,), {}, {})))
+
+    agree(script, executions=4)
+
+
+@cygrad.compile
+def triple(x):
+    return x * 3
+
+
+def test_copies_and_pickles_of_compiled_functions():
+    x = cygrad.ones(1)
+    assert copy.copy(triple) is triple and pickle.loads(pickle.dumps(triple)) is triple
+    double = cygrad.compile(lambda x: x * 2)
+    assert copy.deepcopy(double)(x).item() == copy.copy(double)(x).item() == 2.0
+    model = cygrad.compile(nn.Linear(1, 1))
+    twin = copy.deepcopy(model)
+    with cygrad.no_grad():
+        model.weight.zero_()
+        model.bias.zero_()
+    assert [model(x).item() for _ in range(3)] == [0.0] * 3 and twin(x).item() != 0.0
+    assert pickle.loads(pickle.dumps(twin))(x).item() == twin(x).item()
+
+
+def test_attributes_of_a_compiled_module_are_those_of_the_original():
+    original = nn.Dropout(0.5)
+    model = cygrad.compile(original)
+    model.p = 0.25
+    assert original.p == 0.25 and model.eval().training is False is original.training
+    del model.p
+    assert not hasattr(original, "p")

@@ -3,6 +3,7 @@
 import pytest
 
 import cygrad
+from cygrad.nn import functional as F
 from tests.composite.arrays import ARRAYS, names_in
 from tests.composite.test_composite import compare
 
@@ -239,14 +240,43 @@ def test_rounding_to_decimals_keeps_large_numbers(dtype, large):
     assert x.grad.tolist() == [0, 0]
 
 
+ROUNDED_ONCE = {
+    "addmv": lambda x, y: cygrad.addmv(x[:, 0], y, x[0], beta=0.6, alpha=0.2),
+    "addr": lambda x, y: cygrad.addr(y, x[0], y[:, 1], beta=0.6, alpha=0.2),
+    "baddbmm": lambda x, y: cygrad.baddbmm(x, y[None], x[None], beta=0.2, alpha=0.6),
+    "addbmm": lambda x, y: cygrad.addbmm(x, cygrad.stack([x, y]), cygrad.stack([y, x]), beta=0.6, alpha=0.2),
+    "dist": cygrad.dist,
+    "cdist": lambda x, y: cygrad.cdist(x, y, 3),
+    "pdist": lambda x, y: cygrad.pdist(x, 3),
+    "renorm": lambda x, y: x.renorm(2, 0, 0.5),
+    "mvlgamma": lambda x, y: cygrad.mvlgamma(x, 1),
+    "cumulative_trapezoid": cygrad.cumulative_trapezoid,
+    "pairwise_distance": F.pairwise_distance,
+    "cosine_similarity": F.cosine_similarity,
+    "normalize": lambda x, y: F.normalize(x, 3),
+    "glu": lambda x, y: F.glu(x),
+    "batch_norm": lambda x, y: F.batch_norm(x, y[0], y[1], y[2], y[3]),
+    "soft_margin_loss": lambda x, y: F.soft_margin_loss(x, cygrad.sign(y - 0.5)),
+    "triplet_margin_loss": lambda x, y: F.triplet_margin_loss(x, y, x.flip(0), margin=3),
+    "multilabel_soft_margin_loss": F.multilabel_soft_margin_loss,
+    "gaussian_nll_loss": lambda x, y: F.gaussian_nll_loss(x, y.flip(0), y),
+    "poisson_nll_loss": F.poisson_nll_loss,
+    "cross_entropy": lambda x, y: F.cross_entropy(x, y.detach()),
+    "binary_cross_entropy_with_logits": lambda x, y: F.binary_cross_entropy_with_logits(x, y, y, pos_weight=x),
+}
+
+
 @pytest.mark.parametrize(("dtype", "epsilon"), [(cygrad.float16, 2.0**-11), (cygrad.bfloat16, 2.0**-8)])
-def test_renorm_of_short_floats_is_rounded_once(dtype, epsilon):
-    x = cygrad.linspace(0.05, 0.95, 64).reshape(4, 16).to(dtype).requires_grad_()
-    exact = x.detach().double().requires_grad_()
-    weights = cygrad.linspace(0.5, 1.5, 64).reshape(4, 16).to(dtype)
-    for leaf, factors in ((x, weights), (exact, weights.double())):
-        leaf.renorm(2, 0, 0.5).backward(factors)
-    found, expected = x.renorm(2, 0, 0.5).detach(), exact.renorm(2, 0, 0.5).detach()
+@pytest.mark.parametrize("name", ROUNDED_ONCE)
+def test_composed_functions_of_short_floats_are_rounded_once(name, dtype, epsilon):
+    function = ROUNDED_ONCE[name]
+    values = [cygrad.linspace(0.05, 0.95, 16), cygrad.linspace(0.9, 0.15, 16).roll(5)]
+    short = [part.reshape(4, 4).to(dtype).requires_grad_() for part in values]
+    exact = [part.detach().double().requires_grad_() for part in short]
+    found, expected = function(*short), function(*exact)
     assert found.dtype is dtype
-    assert ((found.double() - expected).abs() <= 1.01 * epsilon * expected).all()
-    assert ((x.grad.double() - exact.grad).abs() <= 1.1 * epsilon * exact.grad.abs() + 1e-6).all()
+    assert ((found.double() - expected).abs() <= 1.01 * epsilon * expected.abs() + 1e-6).all()
+    weights = cygrad.linspace(0.5, 1.5, expected.numel()).reshape(expected.shape).to(dtype)
+    found.backward(weights)
+    expected.backward(weights.double())
+    assert (short[0].grad.double() - exact[0].grad).abs().max() <= 1.6 * epsilon * exact[0].grad.abs().max()

@@ -208,3 +208,22 @@ def test_transforms_free_their_tensors_without_the_garbage_collector():
         assert cygrad.memory_stats()["small_in_use"] == before
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("mode", [cygrad.inference_mode, cygrad.no_grad])
+@pytest.mark.parametrize("made_inside", [False, True])
+def test_transforms_compute_derivatives_in_inference_mode(mode, made_inside):
+    def cube(x):
+        return (x ** 3).sum()
+
+    y = cygrad.arange(3.0)
+    with mode():
+        x = cygrad.arange(3.0) if made_inside else y
+        assert cygrad.func.grad(cube)(x).tolist() == [0, 3, 12]
+        assert cygrad.func.grad(lambda v: cygrad.func.grad(cube)(v).sum())(x).tolist() == [0, 6, 12]
+        assert cygrad.func.hessian(cube)(x).diagonal().tolist() == [0, 6, 12]
+        assert cygrad.func.jacfwd(lambda v: v ** 3)(x).diagonal().tolist() == [0, 3, 12]
+        assert cygrad.func.vjp(lambda v: v ** 3, x)[1](cygrad.ones(3))[0].tolist() == [0, 3, 12]
+        assert cygrad.func.jvp(lambda v: v ** 3, (x,), (cygrad.ones(3),))[1].tolist() == [0, 3, 12]
+        assert cygrad.is_inference_mode_enabled() is (mode is cygrad.inference_mode)
+        assert not cygrad.is_grad_enabled()

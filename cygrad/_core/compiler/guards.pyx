@@ -92,6 +92,12 @@ cdef extern from *:
     #define dict_version(dict) 0
     #endif
     #define type_version(type) (((PyTypeObject *)(type))->tp_version_tag)
+    /* The location of the dict of an object, NULL if it has none or Python may move it. */
+    #if PY_VERSION_HEX < 0x030D0000
+    #define dict_slot(object) ((void *)_PyObject_GetDictPtr((PyObject *)(object)))
+    #else
+    #define dict_slot(object) NULL
+    #endif
     #define class_of(object) ((PyObject *)Py_TYPE((PyObject *)(object)))
     /* Return a new reference to the dict of an object, or NULL. */
     static PyObject *dict_of(PyObject *object) {
@@ -109,6 +115,7 @@ cdef extern from *:
     uint64_t dict_version(void *dict)
     uint64_t type_version(void *type)
     PyObject *class_of(void *object)
+    void *dict_slot(void *object)
     PyObject *dict_of(PyObject *object)
 
 # Kinds: an item of a dict; an entry of a list; a cell; a length; all items of a dict in order; code and defaults of a
@@ -127,6 +134,7 @@ cdef enum:
     C_ATTRIBUTE
     C_SET
     C_LIST_LENGTH
+    C_EMPTY_SET
 
 
 cdef uint64_t version_of_dict(void *dict) noexcept:
@@ -203,6 +211,10 @@ cdef class Guards:
                 guard.number = key if kind in (ENTRY, LENGTH, SET) else 0
                 if kind == LENGTH and type(container) is list:
                     guard.kind = C_LIST_LENGTH
+                elif kind == OBJECT and value is not entries:
+                    guard.number = <int64_t>dict_slot(<void *>container)
+                elif kind == SET and not value:
+                    guard.kind = C_EMPTY_SET
                 self.n_guards += 1
 
     def __dealloc__(self):
@@ -241,6 +253,15 @@ cdef class Guards:
             guard = &guards[i]
             if guard.kind == C_LIST_LENGTH:
                 if PyList_GET_SIZE(<PyObject *>guard.container) != guard.number:
+                    return False
+                continue
+            if guard.kind == C_OBJECT and guard.number:
+                if class_of(guard.container) != <PyObject *>guard.key or (
+                        (<void **>guard.number)[0] != guard.value):
+                    return False
+                continue
+            if guard.kind == C_EMPTY_SET:
+                if PySet_GET_SIZE(<PyObject *>guard.container):
                     return False
                 continue
             if guard.kind > C_CELL:
@@ -345,7 +366,7 @@ cdef object _guard_text(const guard_t *guard):
         return f"a {type(container).__name__} of {guard.number} entries"
     if guard.kind == C_FUNCTION or guard.kind == C_CLASS:
         return container.__qualname__
-    if guard.kind == C_OBJECT or guard.kind == C_SET:
+    if guard.kind == C_OBJECT or guard.kind == C_SET or guard.kind == C_EMPTY_SET:
         return f"a {type(container).__name__}"
     return repr(<object>guard.key)
 

@@ -213,6 +213,7 @@ cdef class Tracer:
     cdef size_t pending           # storage announced by the last `before_inplace`, until that operation is traced
     cdef set stepping             # storages that the last traced optimizer step modifies
     cdef int generation
+    cdef readonly bint ran_backward       # an operation of a backward was traced
 
     def __init__(self, tensors):
         cdef Tensor tensor
@@ -366,6 +367,7 @@ cdef class Tracer:
         cdef list numbers = []
         if self.pending:
             self.abort("a tensor was modified in place in a way that cannot be traced")
+        self.ran_backward = self.ran_backward or thread_state().depth > 0
         if operator.name in DATA_DEPENDENT:
             self.abort(f"the shape of what {operator.name} returns depends on elements")
         if operator.name == "as_strided":

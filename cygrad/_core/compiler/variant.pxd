@@ -38,7 +38,7 @@ cdef class Variant:
     """One trace of a function: its guards and its program."""
     cdef readonly Executable executable
     cdef int n_arguments, n_tensors, n_own, n_options, n_commits
-    cdef bint any_written
+    cdef bint any_written, hooks_are_free
     cdef readonly bint sees_gradients     # reads .grad of inputs
     cdef tensor_guard_t *layouts
     cdef readonly Guards guards
@@ -66,8 +66,7 @@ cdef class Variant:
     cdef bint arguments_hold(self, tuple leaves, run_frame_t *frame) except -1
     cdef bint options_hold(self) except -1
     cdef int run(self, run_frame_t *frame, gradient_t **targets) noexcept nogil
-    # Return the results, or FAILED: an operation failed, and all effects are undone.
-    cdef object execute(self, run_frame_t *frame)
+    cdef object execute(self, run_frame_t *frame, object compiled, object args, object kwargs)
     cdef list saved_inputs(self, run_frame_t *frame)
     cdef void confirm_options(self, int stop) noexcept
     cdef int draw(self, run_frame_t *frame) except -1

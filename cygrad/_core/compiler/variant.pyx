@@ -333,11 +333,13 @@ cdef class Variant:
         (dict, key) of the attributes that are read as further arguments and set to the second part of the result.
     undone : tuple of int or None
         Slots of the inputs to restore if an operation fails, from ``inputs_to_restore``.
+    backward : bool
+        The function runs a backward, so hooks of leaves matter.
     """
 
     def __cinit__(self, Executable executable, structure, tuple leaves, tuple constants, list tensors, list layouts,
                   Guards guards, list options, list outputs, list commits, rebuild, graph, draws, frozenset containers,
-                  list attributes, tuple undone):
+                  list attributes, tuple undone, bint backward):
         cdef Tensor tensor
         cdef tensor_guard_t *layout
         cdef thread_state_t *state = thread_state()
@@ -379,6 +381,7 @@ cdef class Variant:
                 layout.gradient_array = retain((<TracedArray?>gradient_array).array)
             self.any_written = self.any_written or written
             self.sees_gradients = self.sees_gradients or gradient >= 0
+        self.hooks_are_free = graph is not None or not backward
         self.set_options()
         index_constants(&self.aliases, self.layouts, self.n_own, self.n_tensors)
         self.grad_disabled, self.inference, self.dtype = state.grad_disabled, state.inference, default_float()
@@ -483,7 +486,8 @@ cdef class Variant:
             return False
         for i in range(self.n_own, self.n_tensors):
             frame.tensors[i] = PyTuple_GET_ITEM(<PyObject *>self.constants, i - self.n_own)
-            if not self.matches(&self.layouts[i], <Tensor>frame.tensors[i], &frame.gradients[i]):
+            if not (self.hooks_are_free and _is_same_leaf(&self.layouts[i], <Tensor>frame.tensors[i])) and (
+                    not self.matches(&self.layouts[i], <Tensor>frame.tensors[i], &frame.gradients[i])):
                 return False
         return self.arguments_hold(leaves, frame) and self.guards.hold() and self.options_hold() and (
             self.draws is None or self.draws.matches())
@@ -545,27 +549,29 @@ cdef class Variant:
             i -= 1
         self.options[i].version = version_of_dict(self.options[i].group)
 
-    cdef object execute(self, run_frame_t *frame):
-        """Execute with the frame that `guards_hold` filled, and return the results."""
+    cdef object execute(self, run_frame_t *frame, object compiled, object args, object kwargs):
+        """
+        Execute with the frame that `guards_hold` filled, and return the results.
+
+        If an operation fails, undo all effects and call the function.
+        """
         cdef void *gil_state
         cdef int i, status
-        cdef list saved = None, states = None
+        cdef list before = None
         self.executable.load_inputs(frame)
         if self.undone is not None:
-            saved = self.saved_inputs(frame)
+            before = self.saved_inputs(frame)
         if self.draws is not None:
-            states = None if self.undone is None else self.draws.states()
             self.draw(frame)
         self.find_targets(frame, frame.targets)
         gil_state = release_gil(self.executable.work >= LONG_WORK)
         status = self.run(frame, frame.targets)
         acquire_gil(gil_state)
-        if status != OK and status != MEMORY_ERROR and self.undone is not None:
-            _restore(saved)
-            if states is not None:
-                self.draws.restore(states)
-            return FAILED
-        check(status)
+        if status != OK:
+            if status == MEMORY_ERROR or before is None:
+                check(status)
+            _restore(before)
+            return compiled.function(*args, **kwargs)       # which raises the error
         self.runs += 1
         for i in range(self.n_commits):
             if (<Tensor>frame.tensors[self.commits[i].leaf]).grad_tensor is not None:
@@ -578,8 +584,8 @@ cdef class Variant:
         return result
 
     cdef list saved_inputs(self, run_frame_t *frame):
-        """Copy the inputs that the program may have modified when an operation fails."""
-        cdef list saved = []
+        """Copy the inputs that the program may have modified when an operation fails, and the states of generators."""
+        cdef list saved = [] if self.draws is None else [(self.draws, self.draws.states(), 0)]
         cdef array_t *array
         cdef array_t *copy
         for slot in self.undone:
@@ -736,14 +742,15 @@ cdef class Variant:
             free(sources)
 
 
-FAILED = object()
-
-
 cdef int _restore(list saved) except -1:
-    """Restore elements and versions of modified inputs."""
-    cdef Tensor tensor, copy
-    for tensor, copy, version in saved:
-        check(copy_into(tensor.array, copy.array))
+    """Restore elements and versions of modified inputs, and states of generators."""
+    cdef Tensor tensor
+    for found, copy, version in saved:
+        if not isinstance(found, Tensor):
+            found.restore(copy)
+            continue
+        tensor = found
+        check(copy_into(tensor.array, (<Tensor>copy).array))
         if tensor.array.version != NULL:
             tensor.array.version.value = version
     return 0
@@ -776,6 +783,13 @@ cdef inline bint _has_accumulator_hooks(Tensor tensor) noexcept:
         (<Node>tensor.gradient.accumulator.object).hooks is not None)
 
 
+cdef inline bint _is_same_leaf(const tensor_guard_t *layout, Tensor tensor) noexcept:
+    """Is it the traced leaf, of which the program reads no .grad?"""
+    return (tensor.array == layout.array and layout.gradient < 0 and tensor.node is None and layout.is_leaf
+            and tensor.leaf_requires_grad == layout.requires_grad and Py_TYPE(tensor) == layout.type
+            and (tensor.base is not None) == layout.is_view and _has_attributes(tensor) == layout.has_attributes)
+
+
 def tensor_state(Tensor tensor not None):
     """Return what a program cannot change of a tensor: memory, history, hooks, attributes; compared by identity."""
     attributes = () if tensor.attributes == NULL else (<dict>tensor.attributes).items()
@@ -798,10 +812,13 @@ cdef bint _same_layout(const array_t *array, const array_t *other) noexcept:
     return True
 
 
+cdef list _default_device = HAS_DEFAULT_DEVICE
+
+
 cdef inline bint _is_plain(const thread_state_t *state) except -1:
     """Is the thread in no mode that programs do not know?"""
     return not (state.saved_hooks != NULL or state.anomaly or state.modes or state.guarded or state.depth) and (
-        not HAS_DEFAULT_DEVICE or get_default_device().type == "cpu")
+        len(_default_device) == 0 or get_default_device().type == "cpu")
 
 
 def can_trace():
@@ -887,10 +904,7 @@ cdef class CompiledCallable:
                 frame = variant.executable.acquire_frame()
                 try:
                     if variant.guards_hold(variant.with_state(leaves) if variant.state else leaves, frame):
-                        result = variant.execute(frame)
-                        if result is FAILED:                # the function raises the error
-                            return self.function(*args, **kwargs)
-                        return result
+                        return variant.execute(frame, self, args, kwargs)
                 finally:
                     variant.executable.finish(frame)
         return self.call_in_python(args, kwargs)

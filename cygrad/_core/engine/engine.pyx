@@ -380,7 +380,8 @@ cdef int _accumulate(Tensor leaf, Tensor gradient) except -1:
     while gradient is not None and leaf.leaf_requires_grad:
         former = leaf.grad
         version = 0 if former is None else version_of_gradient(former.array)
-        if former is not None and is_tracing():        # as add_gradient() does it
+        # As add_gradient() does it, also if this backward has aborted the trace.
+        if former is not None and (is_tracing() or not (grad_enabled() or thread_state().modes)):
             protocol.inplace(SLOT_ADD, former, gradient)
             break
         # A copy, because shared or expanded memory must not become .grad.

@@ -22,6 +22,8 @@ def factors_first(function, arguments, names, **options):
     """
     tensors = [value for value in arguments if isinstance(value, Tensor)]
     factors = [value for value in arguments if not isinstance(value, Tensor)]
+    if not factors and len(names) == 1 and arguments[1].ndim == 0:             # add_(step, x) of a step in a tensor
+        factors.append(tensors.pop(1).item())
     if not factors or len(factors) > len(names):
         raise TypeError(f"{function.__name__}: too many positional arguments (got {len(arguments)}). "
                         f"Pass {' and '.join(names)} by name.")

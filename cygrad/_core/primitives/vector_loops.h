@@ -59,6 +59,9 @@ TRUTH(logical_and, TWO, (x != 0) & (y != 0))
 TRUTH(logical_or, TWO, (x != 0) | (y != 0))
 TRUTH(logical_xor, TWO, (x != 0) ^ (y != 0))
 EACH(exp, ONE, NAME(exponential)(x))
+#if !DOUBLE
+EACH(exp2, ONE, NAME(exponential_of_two)(x))
+#endif
 EACH(log1p, ONE, NAME(logarithm_of_sum)(x))
 EACH(log1p_exp, ONE, NAME(softplus)(x))
 EACH(erf, ONE, NAME(error_function)(x))

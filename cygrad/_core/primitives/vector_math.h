@@ -26,7 +26,7 @@ static const vector_entry_t vector_entries[] = {
     {"frexp_exponent", 1, 2, 4, SIMD_VARIANTS(frexp_exponent_loop)}, VECTOR(nextafter, 2, 2),
     VECTOR(replace_non_finite, 4, 2), VECTOR(finite_backward, 2, 1), VECTOR(hardtanh_backward, 4, 1),
     VECTOR(present_backward, 2, 1), TRUTH(logical_not, 1), TRUTH(logical_and, 2), TRUTH(logical_or, 2), TRUTH(logical_xor, 2),
-    SINGLE_VECTOR(exp, 1, 8),                              /* NumPy's exponential of doubles is as fast as ours */
+    SINGLE_VECTOR(exp, 1, 8), SINGLE_VECTOR(exp2, 1, 8),   /* NumPy's loops for doubles are as fast as ours */
     VECTOR(log1p, 1, 10), VECTOR(log1p_exp, 1, 10), VECTOR(erf, 1, 20), VECTOR(erfc, 1, 20), VECTOR(ndtr, 1, 20),
     VECTOR(erfinv, 1, 25), VECTOR(sigmoid, 1, 10), VECTOR(sigmoid_backward, 2, 2),
     VECTOR(tanh_backward, 2, 2), VECTOR(relu, 1, 1), VECTOR(relu_backward, 2, 1), VECTOR(leaky_relu, 2, 1),

@@ -98,6 +98,23 @@ INLINE REAL NAME(exponential)(REAL x) {
         * NAME(of_bits)(((whole - half) << MANTISSA) + BIAS);
 }
 
+#if !DOUBLE
+/* 2**x, with a polynomial for (2**r - 1) / r and the same two halves of the power of two */
+INLINE float NAME(exponential_of_two)(float x) {
+    x = 129 < x ? 129 : x;
+    x = -155 > x ? -155 : x;
+    const float shifted = x + ROUND, r = x - (shifted - ROUND);
+    const UNSIGNED whole = NAME(bits_of)(shifted), half = whole >> 1;
+    float p = MULTIPLY_ADD(r, 1.54531629451e-4f, 1.33908633647e-3f);
+    p = MULTIPLY_ADD(r, p, 9.61808255728e-3f);
+    p = MULTIPLY_ADD(r, p, 5.55035711422e-2f);
+    p = MULTIPLY_ADD(r, p, 0.240226507606f);
+    p = MULTIPLY_ADD(r, p, 0.693147188026f);
+    return MULTIPLY_ADD(r, p, 1) * NAME(of_bits)((half << MANTISSA) + BIAS)
+        * NAME(of_bits)(((whole - half) << MANTISSA) + BIAS);
+}
+#endif
+
 /* The product of the power of two that `reduced` has found with the offset UP, and of p in [1/2, 2] */
 INLINE REAL NAME(scaled_down)(REAL p, REAL shifted) {
     return p * NAME(of_bits)(NAME(bits_of)(shifted) << MANTISSA) * DOWN;

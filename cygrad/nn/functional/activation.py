@@ -6,6 +6,7 @@ from cygrad._core.arrays.dtype import uint8
 from cygrad._core.graph.user_warnings import warn_user
 from cygrad._core.table.docstrings import documented
 from cygrad._core.table.operator import operators
+from cygrad.composite.mixed_precision import SHORT, in_float32
 from cygrad.composite.out_forms import as_tensor_argument
 
 __all__ = ["celu", "elu", "elu_", "gelu", "glu", "hardtanh", "leaky_relu", "leaky_relu_", "log_softmax", "logsigmoid",
@@ -208,6 +209,8 @@ def glu(input, dim=-1):
         raise RuntimeError("glu: expected an input with at least one dimension (got shape ()).")
     if input.size(dim) % 2:
         raise RuntimeError(f"glu: the size along the dimension must be even (got {input.size(dim)} for dim={dim}).")
+    if input.dtype in SHORT:
+        return in_float32(glu, input, dim)
     first, second = input.chunk(2, dim)
     return first * sigmoid(second)
 

@@ -1,6 +1,7 @@
 """Distances and cosine similarity of vectors."""
 
 import cygrad
+from cygrad.composite.mixed_precision import SHORT, in_float32, rounded_once
 from cygrad.composite.out_forms import as_tensor_argument
 
 __all__ = ["cosine_similarity", "pairwise_distance", "pdist"]
@@ -32,9 +33,12 @@ def pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False):
     """
     as_tensor_argument("pairwise_distance", "x1", x1)
     as_tensor_argument("pairwise_distance", "x2", x2)
+    if x1.dtype in SHORT:
+        return in_float32(pairwise_distance, x1, x2, p, eps, keepdim)
     return cygrad.norm(x1 - x2 + eps, p, -1, keepdim)
 
 
+@rounded_once
 def cosine_similarity(x1, x2, dim=1, eps=1e-8):
     """
     Return the cosine similarity of vectors: their dot product divided by their norms.

@@ -5,7 +5,7 @@ import math
 import cygrad
 from cygrad._core.table.docstrings import documented
 from cygrad._core.table.operator import operators
-from cygrad.composite.mixed_precision import computes_in
+from cygrad.composite.mixed_precision import SHORT, computes_in, in_float32, rounded_once
 from cygrad.composite.out_forms import as_tensor_argument
 from cygrad.random.generator import room
 
@@ -50,7 +50,8 @@ def dropout(input, p=0.5, training=True, inplace=False):
     if not training or p == 0 or input.numel() == 0:
         return input
     with cygrad.no_grad():
-        noise = cygrad.zeros_like(input) if p == 1 else room(cygrad.empty_like(input)).bernoulli_(1 - p).div_(1 - p)
+        noise = (cygrad.zeros_like(input) if p == 1 else
+                 operators.div_(room(cygrad.empty_like(input)).bernoulli_(1 - p), 1 - p))
     return input.mul_(noise) if inplace else input * noise
 
 
@@ -72,11 +73,14 @@ def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
     >>> F.normalize(cygrad.tensor([[3.0, 4.0]]))
     tensor([[0.6000, 0.8000]])
     """
+    if getattr(input, "dtype", None) in SHORT:
+        return in_float32(normalize, input, p, dim, eps, out=out)
     length = cygrad.clamp_min(cygrad.norm(input, p, dim, keepdim=True), eps)
     return cygrad.div(input, length, out=out)
 
 
 @computes_in("float32")
+@rounded_once
 def bilinear(input1, input2, weight, bias=None):
     """
     Compute ``sum_ij weight[k, i, j] * input1[i] * input2[j] + bias[k]``.

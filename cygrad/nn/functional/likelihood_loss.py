@@ -4,6 +4,7 @@ import math
 
 import cygrad
 from cygrad._core.table.docstrings import documented
+from cygrad.composite.mixed_precision import rounded_once
 from cygrad.composite.out_forms import as_tensor_argument
 from cygrad.nn.functional.layers import linear
 from cygrad.nn.functional.loss import cross_entropy, reduced, resolve_reduction
@@ -11,6 +12,7 @@ from cygrad.nn.functional.loss import cross_entropy, reduced, resolve_reduction
 __all__ = ["gaussian_nll_loss", "linear_cross_entropy", "poisson_nll_loss"]
 
 
+@rounded_once
 @documented()
 def poisson_nll_loss(input, target, log_input=True, full=False, size_average=None, eps=1e-8, reduce=None,
                      reduction="mean"):
@@ -45,6 +47,7 @@ def poisson_nll_loss(input, target, log_input=True, full=False, size_average=Non
     return reduced(losses, reduction, "poisson_nll_loss")
 
 
+@rounded_once
 @documented()
 def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"):
     """

@@ -3,6 +3,7 @@
 from cygrad._core.graph.user_warnings import warn_user
 from cygrad._core.table.docstrings import documented
 from cygrad._core.table.operator import operators
+from cygrad.composite.mixed_precision import SHORT, in_float32, rounded_once
 from cygrad.composite.out_forms import as_tensor_argument
 
 __all__ = ["binary_cross_entropy", "binary_cross_entropy_with_logits", "cross_entropy", "huber_loss", "kl_div",
@@ -286,6 +287,7 @@ def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-1
     return _of_probabilities(input, target, weight, reduction, label_smoothing)
 
 
+@rounded_once
 def _of_probabilities(input, target, weight, reduction, label_smoothing):
     """Compute `cross_entropy` for class probabilities."""
     classes = 1 if input.ndim > 1 else 0
@@ -382,5 +384,8 @@ def binary_cross_entropy_with_logits(input, target, weight=None, size_average=No
     if input.shape != target.shape:
         raise ValueError("binary_cross_entropy_with_logits: the target must have the shape of the input "
                          f"(got {target.shape}, expected {input.shape}).")
+    if input.dtype in SHORT:
+        return in_float32(binary_cross_entropy_with_logits, input, target, weight, reduction=reduction,
+                          pos_weight=pos_weight)
     losses = _bce_unweighted(input, target) if pos_weight is None else _bce_with_logits(input, target, pos_weight)
     return reduced(losses if weight is None else losses * weight, reduction, "binary_cross_entropy_with_logits")

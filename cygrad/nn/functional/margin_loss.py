@@ -3,7 +3,7 @@
 import cygrad
 from cygrad._core.graph.user_warnings import warn_user
 from cygrad._core.table.docstrings import documented
-from cygrad.composite.mixed_precision import computes_in
+from cygrad.composite.mixed_precision import computes_in, rounded_once
 from cygrad.composite.out_forms import as_tensor_argument
 from cygrad.nn.functional.activation import logsigmoid, softplus
 from cygrad.nn.functional.distance import cosine_similarity, pairwise_distance
@@ -43,6 +43,7 @@ def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=No
     return reduced(apart + cygrad.where(target != -1, input, 0), reduction, "hinge_embedding_loss")
 
 
+@rounded_once
 @documented()
 def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
     """
@@ -64,6 +65,7 @@ def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="m
     return reduced(softplus(-target * input, 1.0, 60.0), reduction, "soft_margin_loss")
 
 
+@rounded_once
 @documented(returns=_RETURNED)
 def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
     """
@@ -89,6 +91,7 @@ def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, red
     return reduced(cygrad.clamp_min(margin - target * (input1 - input2), 0), reduction, "margin_ranking_loss")
 
 
+@rounded_once
 @documented(returns=_RETURNED)
 def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
     """
@@ -128,6 +131,7 @@ def _check_margin(operation, margin, anchor, positive, negative):
                            f"{anchor.ndim}, {positive.ndim} and {negative.ndim}).")
 
 
+@rounded_once
 @documented(returns=_RETURNED)
 def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2, eps=1e-6, swap=False, size_average=None,
                         reduce=None, reduction="mean"):
@@ -295,6 +299,7 @@ def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduct
     return reduced(losses.reshape(()) if single else losses, reduction, "multilabel_margin_loss")
 
 
+@rounded_once
 @documented()
 def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
     """

@@ -115,6 +115,8 @@ def _with_statistics(input, mean, variance, weight, bias, eps):
     """Normalize channels by given statistics."""
     if not input.dtype.is_floating_point:
         raise NotImplementedError(f"batch_norm: needs float32 or float64 (got {input.dtype}). Convert with to() first.")
+    dtype = input.dtype
+    input = input.float() if dtype.itemsize == 2 else input          # rounded once
     scale = cygrad.rsqrt(variance.to(input.dtype) + eps)
     if weight is not None:
         scale = scale * weight
@@ -122,7 +124,7 @@ def _with_statistics(input, mean, variance, weight, bias, eps):
     if bias is not None:
         shift = shift + bias
     # One pass over the input, with scale and shift of each channel.
-    return cygrad.addcmul(_per_channel(shift, input), input, _per_channel(scale, input))
+    return cygrad.addcmul(_per_channel(shift, input), input, _per_channel(scale, input)).to(dtype)
 
 
 def _row_dimensions(operation, input, normalized_shape, **parameters):

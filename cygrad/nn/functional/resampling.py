@@ -1,6 +1,7 @@
 """Interpolation of images, and pixel shuffling."""
 
 import math
+from functools import lru_cache
 
 import cygrad
 from cygrad._core.table.docstrings import documented
@@ -176,16 +177,21 @@ def pixel_shuffle(input, upscale_factor):
              [2, 3]]])
     """
     as_tensor_argument("pixel_shuffle", "input", input)
-    r, shape = upscale_factor, tuple(input.shape)
+    split, order, joined = _shuffled(tuple(input.shape), upscale_factor)
+    return in_order_of(input, operators.reshape(operators.permute(operators.reshape(input, split), order), joined))
+
+
+@lru_cache(maxsize=256)
+def _shuffled(shape, r):
+    """Return the shape with channels split, the order of its dimensions, and the shape of the result."""
     if len(shape) < 3 or r < 1 or shape[-3] % (r * r):
         raise RuntimeError("pixel_shuffle: expected input with at least 3 dimensions and a number of channels "
                            "divisible by the square of upscale_factor, which is positive (got shape "
                            f"{shape} and {r}).")
-    batch, (channels, height, width) = shape[:-3], shape[-3:]
+    *batch, channels, height, width = shape
     n, channels = len(batch), channels // (r * r)
-    parts = operators.permute(operators.reshape(input, (*batch, channels, r, r, height, width)),
-                              (*range(n + 1), n + 3, n + 1, n + 4, n + 2))
-    return in_order_of(input, operators.reshape(parts, (*batch, channels, height * r, width * r)))
+    return ((*batch, channels, r, r, height, width), (*range(n + 1), n + 3, n + 1, n + 4, n + 2),
+            (*batch, channels, height * r, width * r))
 
 
 @documented()

@@ -410,7 +410,7 @@ def test_join_errors():
 def test_cat_backward():
     grad = numbers((2, 6))
     parts = view("cat_backward", grad, [1, -1, 0, 5], 1)
-    same(parts[1], np.zeros(0, grad.dtype))
+    assert parts[1] is None
     same(parts[0], grad[:, :1])
     same(parts[2], grad[:, 1:1])
     same(parts[3], grad[:, 1:])

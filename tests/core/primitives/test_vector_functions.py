@@ -26,6 +26,7 @@ def normal_distribution(x):
 # Function, the same for more precise numbers, errors that are allowed in float32 and float64 (0: not our own).
 FUNCTIONS = [
     ("exp", np.exp, 1, 0),
+    ("exp2", np.exp2, 1, 0),
     ("log1p", np.log1p, 1.5, 1.5),
     ("sigmoid", sigmoid, 2.5, 2.5),
     ("log1p_exp", softplus, 2.7, 2.7),
@@ -98,6 +99,7 @@ def test_gelu_and_its_slope():
 
 @pytest.mark.parametrize(("name", "expected"), [
     ("exp", [np.nan, np.inf, 0, 1, 1]),
+    ("exp2", [np.nan, np.inf, 0, 1, 1]),
     ("log1p", [np.nan, np.inf, np.nan, 0, -0.0]),
     ("sigmoid", [np.nan, 1, 0, 0.5, 0.5]),
     ("log1p_exp", [np.nan, np.inf, 0, math.log(2), math.log(2)]),

@@ -567,10 +567,10 @@ cdef int stack_kernel(const value_t *arguments, value_t *results) noexcept nogil
 
 
 cdef int cat_backward_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """cat_backward(grad, sizes, dim): split the gradient; a size of -1 marks a skipped input, of shape (0,)."""
+    """cat_backward(grad, sizes, dim): split the gradient; a size of -1 marks a skipped input."""
     cdef array_t *grad
     cdef const int64_t *sizes
-    cdef int64_t given, start = 0, left, none = 0, stride = 1
+    cdef int64_t given, start = 0, left
     cdef int i, count, dim = 0, status = array_argument(b"cat_backward", b"grad", &arguments[0], &grad)
     if status == OK:
         status = integers_argument(b"cat_backward", b"sizes", &arguments[1], &count, &sizes)
@@ -597,12 +597,13 @@ cdef int cat_backward_kernel(const value_t *arguments, value_t *results) noexcep
     if status != OK:
         return status
     for i in range(count):
-        results[0].of.arrays[i] = (array_view(grad, grad.dtype, 1, &none, &stride, 0) if sizes[i] == -1
-                                   else narrowed(grad, dim, start, sizes[i]))
+        if sizes[i] == -1:
+            continue
+        results[0].of.arrays[i] = narrowed(grad, dim, start, sizes[i])
         if results[0].of.arrays[i] == NULL:
             clear(&results[0])
             return MEMORY_ERROR
-        start += max(sizes[i], 0)
+        start += sizes[i]
     return OK
 
 
