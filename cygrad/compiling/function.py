@@ -458,7 +458,7 @@ class Trace:
         return Variant(executable, self.structure, tuple(leaves), tuple(self.constants), self.tensors,
                        self.layouts(needs), guards, updates, given, commits, rebuild, graph,
                        self.draws if self.draws.calls else None, frozenset(self.collected.seen), list(self.state),
-                       inputs_to_restore(executable), tracer.ran_backward or bool(commits) or bool(options))
+                       inputs_to_restore(executable), tracer.ran_backward or bool(commits) or bool(updates))
 
     def place_of(self, tensor):
         return next(position for position, other in enumerate(self.tensors) if other is tensor)
