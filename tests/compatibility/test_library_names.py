@@ -190,7 +190,7 @@ def test_lstm_with_projections_as_function(bias, batch_first):
 def test_recurrent_functions_name_themselves_in_errors():
     weights = [cygrad.zeros(12, 3), cygrad.zeros(12, 4), cygrad.zeros(12), cygrad.zeros(12)]
     for x, params, message in ((cygrad.zeros(2, 2, 3), weights[:3], r"gru: params must hold 4 weights .*got 3 for 1"),
-                               (cygrad.zeros(2, 2, 5), weights, r"gru: the input must have input_size features")):
+                               (cygrad.zeros(2, 2, 5), weights, r"gru: expected input with input_size features")):
         with pytest.raises(RuntimeError, match=message):
             cygrad.gru(x, cygrad.zeros(1, 2, 4), params, True, 1, 0.0, False, False, False)
 
