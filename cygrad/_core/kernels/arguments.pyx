@@ -171,7 +171,7 @@ cdef int check_writable(const char *operation, const array_t *array) noexcept no
         snprintf(message(), MESSAGE, b"%s: the memory is read-only. Change a clone() instead.", operation)
         return RUNTIME_ERROR
     if overlaps_itself(array):
-        snprintf(message(), MESSAGE, b"%s: several elements of the tensor share one memory location "
+        snprintf(message(), MESSAGE, b"%s: several elements of the tensor share a memory location "
                  b"(got shape %s with strides %s). Change a clone() instead.",
                  operation, shape_text(array), list_text(array.ndim, array.strides))
         return RUNTIME_ERROR
