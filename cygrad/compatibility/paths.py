@@ -164,6 +164,8 @@ def name_classes(path, module):
         homes = {name: f"{path}.modules.{home}" for home, names in CLASSES.items() for name in names.split()}
         homes |= {"Module": f"{path}.modules.module", **dict.fromkeys((
             "Parameter", "Buffer", "UninitializedParameter", "UninitializedBuffer"), f"{path}.parameter")}
+        attention = importlib.import_module("cygrad.nn.multihead_attention")
+        attention.NonDynamicallyQuantizableLinear.__module__ = homes["Linear"]
     elif path == "torch.optim":
         homes = {name: f"{path}.{name.lower()}" for name, found in vars(module).items() if isinstance(found, type)}
     else:

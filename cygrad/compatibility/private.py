@@ -13,6 +13,7 @@ from cygrad.nn import normalization, padding, pooling
 from cygrad.nn.convolution import _Conv, _Convolution, _ConvTranspose
 from cygrad.nn.dropout import _Dropout
 from cygrad.nn.loss import Loss, WeightedLoss
+from cygrad.nn.multihead_attention import NonDynamicallyQuantizableLinear  # noqa: F401
 from cygrad.optim import line_search
 from cygrad.optim.lr_scheduler import LRScheduler
 from cygrad.utils.checkpoint import Reentrant
@@ -84,10 +85,6 @@ def factory_kwargs(kwargs):
         raise TypeError(f"factory_kwargs: unexpected keyword arguments (got {', '.join(sorted(unknown))}).")
     given = dict(kwargs.get("factory_kwargs") or {})
     return given | {name: value for name, value in kwargs.items() if name != "factory_kwargs"}
-
-
-class NonDynamicallyQuantizableLinear(cygrad.nn.Linear):
-    """A linear layer."""
 
 
 def _standard_normal(shape, dtype, device=None):

@@ -35,9 +35,30 @@ def _number(value):
     return float(array.reshape(()))
 
 
+def _pixels(values, formats):
+    """Return pixels of shape (height, width, 3 or 4) for a picture, or for a batch in rows of eight."""
+    if len(formats) != values.ndim or set(formats) - set("NCHW"):
+        raise ValueError(f"add_image: dataformats must name each dimension of the picture by N, C, H or W (got "
+                         f"{formats!r} for shape {values.shape}).")
+    for missing in set("NCHW") - set(formats):
+        values, formats = values[None], missing + formats
+    values = np.einsum(f"{formats.lower()}->nhwc", values)
+    if values.dtype != np.uint8:
+        values = (values * 255.0).clip(0, 255).astype(np.uint8)
+    if values.shape[-1] == 1:
+        values = values.repeat(3, -1)
+    count, height, width, channels = values.shape
+    columns = min(count, 8)
+    rows = -(-count // columns)
+    grid = np.zeros((rows * columns, height, width, channels), np.uint8)
+    grid[:count] = values
+    return grid.reshape(rows, columns, height, width, channels).swapaxes(1, 2).reshape(
+        rows * height, columns * width, channels)
+
+
 class SummaryWriter:
     """
-    Write numbers, histograms and texts for TensorBoard.
+    Write numbers, histograms, pictures and texts for TensorBoard.
 
     Parameters
     ----------
@@ -104,12 +125,41 @@ class SummaryWriter:
         for name, value in metric_dict.items():
             self.add_scalar(name, value, global_step)
 
-    def _refuse(self, *args, **options):
-        raise NotImplementedError("SummaryWriter: pictures, sounds, graphs and embeddings are not written here. Write "
-                                  "numbers, histograms and texts.")
+    def add_image(self, tag, img_tensor, global_step=None, walltime=None, dataformats="CHW"):
+        """Write a picture; `dataformats` names its dimensions, of a batch with N."""
+        import io
 
-    add_image = add_images = add_figure = add_video = add_audio = add_graph = add_embedding = add_mesh = _refuse
-    add_pr_curve = add_custom_scalars = _refuse
+        from PIL import Image
+        pixels = _pixels(_numbers(img_tensor), dataformats.upper())
+        file = io.BytesIO()
+        Image.fromarray(pixels).save(file, "PNG")
+        height, width, channels = pixels.shape
+        image = self._proto[1].Image(height=height, width=width, colorspace=channels,
+                                     encoded_image_string=file.getvalue())
+        self._write(self.log_dir, global_step, walltime, self._proto[1].Value(tag=tag, image=image))
+
+    def add_images(self, tag, img_tensor, global_step=None, walltime=None, dataformats="NCHW"):
+        """Write the pictures of a batch as one, eight in a row."""
+        self.add_image(tag, img_tensor, global_step, walltime, dataformats)
+
+    def add_figure(self, tag, figure, global_step=None, close=True, walltime=None):
+        """Write figures of matplotlib, which are closed unless told otherwise."""
+        from matplotlib import pyplot
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        pictures = []
+        for part in figure if isinstance(figure, list) else [figure]:
+            canvas = FigureCanvasAgg(part)
+            canvas.draw()
+            pictures.append(np.asarray(canvas.buffer_rgba())[..., :3])
+            if close:
+                pyplot.close(part)
+        self.add_image(tag, np.stack(pictures), global_step, walltime, "NHWC")
+
+    def _refuse(self, *args, **options):
+        raise NotImplementedError("SummaryWriter: sounds, graphs and embeddings are not written here. Write numbers, "
+                                  "histograms, pictures and texts.")
+
+    add_video = add_audio = add_graph = add_embedding = add_mesh = add_pr_curve = add_custom_scalars = _refuse
 
     def flush(self):
         """Write pending events to disk."""

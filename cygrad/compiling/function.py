@@ -138,6 +138,7 @@ class Compiled(CompiledCallable):
         functools.update_wrapper(self, function)
         self.function, self.fullgraph, self.fast = function, fullgraph, fast
         self.reasons = []             # reasons why calls were not executed, in order
+        self.retraces = []            # what differed from the latest trace when another one was needed
         self.rewrites = []            # per trace, the changed orders of summation, latest first
         self.failures = 0
         self.state = []               # (dict, key) of attributes that the function sets
@@ -163,7 +164,7 @@ class Compiled(CompiledCallable):
     flatten = staticmethod(flatten)
 
     # Attributes that a compiled function sets itself.
-    OWN = frozenset(("reasons", "rewrites", "failures", "state", "calls", "lock"))
+    OWN = frozenset(("reasons", "retraces", "rewrites", "failures", "state", "calls", "lock"))
 
     def call_in_python(self, args, kwargs):
         """Trace the function, or call it in Python."""
@@ -198,6 +199,10 @@ class Compiled(CompiledCallable):
 
     def _trace(self, args, kwargs):
         try:
+            if self.variants:
+                leaves, structure, _ = flatten(args, kwargs)
+                variant = self.variants[0]
+                self.retraces.append(variant.difference(variant.with_state(leaves), structure))
             trace = Trace(self.function, args, kwargs, self.fast, self.state)
         except TraceAborted as aborted:
             self.failures += 1
@@ -464,11 +469,18 @@ class Trace:
         return next(position for position, other in enumerate(self.tensors) if other is tensor)
 
     def output(self, tensor):
-        """Describe an output: (0, number of an input) or (1, array or None, base, model, node, version)."""
+        """
+        Describe an output: (0, number of an input) or (1, array or None, base, model, node, version).
+
+        The number of a .grad is that of all inputs plus the number of its leaf.
+        """
         tracer = self.tracer
         for position, other in enumerate(self.tensors):
             if other is tensor:
                 return 0, position
+        for position, leaf in enumerate(self.tensors):
+            if leaf.is_leaf and leaf.grad is tensor:
+                return 0, len(self.tensors) + position
         if type(tensor) is not Tensor:
             self.abort(f"it returns a {type(tensor).__name__}")
         base = None

@@ -37,7 +37,8 @@ class Graph:
         self.inputs = [*{id(tensor): position for position, tensor in reversed(list(enumerate(trace.tensors)))
                          if tensor.requires_grad}.values()]
         mine = [tensor for tensor in outputs if tensor._base is None and not any(
-            tensor is other for other in trace.tensors)]          # views are made from their bases in each call
+            tensor is other or (other.is_leaf and tensor is other.grad) for other in trace.tensors)]
+        # Views are made from their bases in each call.
         self.differentiable = [position for position, tensor in enumerate(outputs)
                                if tensor.requires_grad and any(tensor is other for other in mine)]
         self.fresh = [position for position, tensor in enumerate(outputs) if any(tensor is other for other in mine)]

@@ -25,6 +25,8 @@ class Explanation:
         Changed orders of summation of each trace; empty unless ``mode="fast"``.
     parallel : list of list of range
         Parallel sections of each program.
+    retraces : list of str
+        What differed from the latest trace when the function was traced again, in order.
     replays, shared
         Former names of `executions` and `parallel`.
 
@@ -43,6 +45,7 @@ class Explanation:
     programs: list = field(default_factory=list)
     rewrites: list = field(default_factory=list)
     parallel: list = field(default_factory=list)
+    retraces: list = field(default_factory=list)
 
     @property
     def replays(self):
@@ -57,6 +60,7 @@ class Explanation:
     def __str__(self):
         lines = [f"{self.executions} executions, {self.calls} calls in Python, {len(self.programs)} traces"]
         lines += [f"not executed: {reason}" for reason in self.reasons]
+        lines += [f"traced again for a change of {change}" for change in dict.fromkeys(self.retraces)]
         for number, program in enumerate(self.programs):
             parallel = {position for section in self.parallel[number] for position in section}
             lines += [f"trace {number}: {len(program)} operations",
@@ -159,4 +163,4 @@ def explain(compiled):
                        [[operation["text"]() for operation in variant.executable.description] for variant in variants],
                        [[*lines] for lines in compiled.rewrites],
                        [[range(section.start, section.stop) for section in variant.executable.sections]
-                        for variant in variants])
+                        for variant in variants], list(compiled.retraces))

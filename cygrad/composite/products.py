@@ -379,22 +379,19 @@ def cross(input, other, dim=None, *, out=None):
     """
     as_tensor_argument("cross", "input", input)
     as_tensor_argument("cross", "other", other)
-    if input.ndim != other.ndim:
-        raise RuntimeError(f"cross: inputs must have the same number of dimensions (got shapes {tuple(input.shape)} "
-                           f"and {tuple(other.shape)}).")
-    shape = tuple(input.shape)
-    if shape != tuple(other.shape):
-        shape = broadcast_shapes(shape, tuple(other.shape))
+    shape, others = tuple(input.shape), tuple(other.shape)
+    if len(shape) != len(others):
+        raise RuntimeError(f"cross: inputs must have the same number of dimensions (got shapes {shape} and {others}).")
+    whole = shape if shape == others else broadcast_shapes(shape, others)
     if dim is None:
-        fitting = [k for k, size in enumerate(shape) if size == 3]
+        fitting = [k for k, size in enumerate(whole) if size == 3]
         if not fitting:
-            raise RuntimeError(f"cross: no dimension of size 3 in input (got shape {shape}).")
+            raise RuntimeError(f"cross: no dimension of size 3 in input (got shape {whole}).")
         dim = fitting[0]
-    if not -len(shape) <= dim < len(shape):
-        raise IndexError(f"cross: dimension out of range (got {dim} for shape {shape}).")
-    if shape[dim] != 3 or input.shape[dim] != 3 or other.shape[dim] != 3:
-        raise RuntimeError(f"cross: dimension {dim} must have size 3 (got shapes {tuple(input.shape)} and "
-                           f"{tuple(other.shape)}).")
+    if not -len(whole) <= dim < len(whole):
+        raise IndexError(f"cross: dimension out of range (got {dim} for shape {whole}).")
+    if shape[dim] != 3 or others[dim] != 3:
+        raise RuntimeError(f"cross: dimension {dim} must have size 3 (got shapes {shape} and {others}).")
     # Compute elements 2, 0, 1 of the result.
     result = operators.sub(operators.mul(input, operators.roll(other, (-1,), (dim,))),
                            operators.mul(operators.roll(input, (-1,), (dim,)), other))

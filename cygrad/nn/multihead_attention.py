@@ -13,6 +13,10 @@ __all__ = ["MultiheadAttention"]
 ATTEND = F.multi_head_attention_forward
 
 
+class NonDynamicallyQuantizableLinear(Linear):
+    """The output projection of attention. Programs that replace layers of the class `Linear` skip it, as in PyTorch."""
+
+
 class MultiheadAttention(Module):
     """
     Apply multi-head attention with input and output projections (Vaswani et al., 2017).
@@ -84,7 +88,7 @@ class MultiheadAttention(Module):
         for name, shape in shapes.items():
             self.register_parameter(name, None if shape is None else
                                     Parameter(cygrad.empty(shape, device=device, dtype=dtype)))
-        self.out_proj = Linear(embed_dim, embed_dim, bias=bias, device=device, dtype=dtype)
+        self.out_proj = NonDynamicallyQuantizableLinear(embed_dim, embed_dim, bias=bias, device=device, dtype=dtype)
         self._reset_parameters()
 
     def _reset_parameters(self):

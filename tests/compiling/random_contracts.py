@@ -11,12 +11,14 @@ import numpy as np
 
 import cygrad
 from cygrad import nn, optim
+from cygrad.distributions import Bernoulli, Laplace, Normal
 
 OPTIMIZERS = {
     "SGD": (optim.SGD, {"lr": 0.1}), "momentum": (optim.SGD, {"lr": 0.1, "momentum": 0.9}),
     "Adam": (optim.Adam, {"lr": 0.01}), "AdamW": (optim.AdamW, {"lr": 0.01, "amsgrad": True}),
     "RMSprop": (optim.RMSprop, {"lr": 0.01})}
 SIZE = 4
+ERRORS = (RuntimeError, ValueError, TypeError, IndexError, AttributeError, ZeroDivisionError)
 
 
 class Rounded:
@@ -57,6 +59,7 @@ class World:
         self.weight = numbers(SIZE, SIZE).requires_grad_()
         self.bias = numbers(SIZE).requires_grad_()
         self.buffer = numbers(SIZE, SIZE)
+        self.index = cygrad.tensor([1, 0, 3, 3])
         self.buffer.tag = 0.5
         self.options = {"k": 2.0, "n": 0}
         self.items = [self.weight, 1.5, self.buffer]
@@ -143,16 +146,47 @@ def step_of(kind, first, second):
             made.append(x + world.weight.grad if world.weight.grad is not None else x * 1)
         elif kind == "sorted":
             made.append(x.sort(dim=-1).values + y.cumsum(0))
+        elif kind == "where":
+            made.append(cygrad.where(x > y, x * 1.5, y))
+        elif kind == "masked":
+            made.append(x.masked_fill(y > 0.5, -0.25))
+        elif kind == "mask":
+            mask = (x > 0) ^ (y > 0)
+            made.append(x * mask + (mask | (x > 1)).sum())
+        elif kind == "assigned":
+            own = x * 1.25
+            own[y.detach() > 0] = 0.75
+            made.append(own)
+        elif kind == "bfloat16":
+            made.append((x.bfloat16() * y.bfloat16()).float() + x)
+        elif kind == "float16":
+            made.append(x.half().float() @ y)
+        elif kind == "complex":
+            z = cygrad.complex(x, y)
+            made.append((z * z.conj()).real + (z * 2).imag)
+        elif kind == "rsample":
+            made.append(Normal(x, 0.5, validate_args=False).rsample())
+        elif kind == "log_prob":
+            made.append(Laplace(y.detach(), 1.5, validate_args=False).log_prob(x))
+        elif kind == "sample":
+            made.append(Bernoulli(logits=x, validate_args=False).sample() * y)
+        elif kind == "gathered":
+            made.append(x.gather(1, y.detach().argsort(1)))
+        elif kind == "looked up":
+            made.append(world.weight[world.index] + x)
+        elif kind == "divided":
+            made.append(x * (7 // (world.index - 9)))
     return apply
 
 
 KINDS = ["product", "elementwise", "options", "class", "helper", "slots", "items", "tag", "weight", "module", "dropout",
          "noise", "filled", "uniform", "in place", "view", "transposed", "zeros like", "argument", "buffer", "identity",
-         "second order", "gradient", "sorted", "product", "elementwise", "weight", "module"]
-RARE = ["train", "accumulate", "append", "count", "train"]
+         "second order", "gradient", "sorted", "product", "elementwise", "weight", "module", "where", "masked", "mask",
+         "complex", "rsample", "log_prob", "gathered", "looked up", "divided"]
+RARE = ["train", "accumulate", "append", "count", "train", "assigned", "bfloat16", "float16", "sample"]
 RESULTS = ["last", "pair", "twice", "detached", "dict", "argument", "loss", "three", "view", "number", "views"]
 CHANGES = ["nothing", "nothing", "nothing", "options", "class", "gain", "slots", "items", "tag", "mode", "lr",
-           "momentum", "grad none", "grad alias", "freeze", "default", "parameter", "maximize", "order"]
+           "momentum", "grad none", "grad alias", "freeze", "default", "parameter", "maximize", "order", "index"]
 CALLS = ["plain", "plain", "plain", "same", "buffer", "weight data", "overlapping", "strided", "gradient", "leaf",
          "history", "no grad"]
 BACKWARDS = ["none", "all", "all", "first", "last", "twice", "create graph", "changed between", "hook"]
@@ -245,6 +279,8 @@ def change(world, kind, number):
     elif kind == "parameter":
         with cygrad.no_grad():
             world.weight.mul_(value)
+    elif kind == "index":
+        world.index[number % 4] = 9 if world.index.max() < 9 else 2
     elif kind == "order":
         world.options["k"] = world.options.pop("k")
 
@@ -308,8 +344,12 @@ def run(world, function, call):
         every = [*tensors, *given, *world.parameters, world.buffer]
         found.append([[a is b for b in every] for a in tensors])
         found.append(repr(result).count("tensor") if not tensors else type(result))
+    except ERRORS as error:
+        found.append((type(error), str(error)))
+        tensors = []
+    try:
         found += outside(world, backward, tensors, given)
-    except (RuntimeError, ValueError, TypeError, IndexError, AttributeError) as error:
+    except ERRORS as error:
         return [*found, type(error)]     # a backward that fails may have got to some leaves
     state = [world.optimizer.state[p] for p in world.parameters if p in world.optimizer.state]
     found += [seen(tensor) for tensor in (*given, *world.parameters, world.buffer, *world.module.buffers())]

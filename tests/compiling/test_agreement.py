@@ -451,3 +451,49 @@ def test_attributes_of_a_compiled_module_are_those_of_the_original():
     assert original.p == 0.25 and model.eval().training is False is original.training
     del model.p
     assert not hasattr(original, "p")
+
+
+def test_a_gradient_that_is_returned_is_that_of_the_leaf(agree):
+    def script(compile, note):
+        weight = cygrad.tensor(X, requires_grad=True)
+
+        def function(x):
+            (weight * x).sum().backward()
+            return weight.grad
+
+        own = compile(function)
+        for _ in range(5):
+            gradient = own(cygrad.tensor(X))
+            note(gradient is weight.grad, gradient.add_(1))
+            note(weight)
+
+    agree(script, executions=3)
+
+
+def test_results_with_version_counters_of_their_own(agree):
+    def script(compile, note):
+        own = compile(lambda x: (x * 2).data if len(x) > 3 else x.data)
+        for size in (3, 3, 3, 4, 4):
+            x = cygrad.ones(size)
+            result = own(x)
+            result.add_(1)
+            note(x, result)
+
+    agree(script, executions=0, reason="version counter")
+
+
+def test_explain_says_for_what_change_a_function_was_traced_again():
+    factors = {"k": 2.0}
+    own = cygrad.compile(lambda x, n=1: x * factors["k"] * n)
+    x = cygrad.ones(2)
+    own(x)
+    own(cygrad.ones(3))
+    factors["k"] = 3.0
+    own(x)
+    with cygrad.no_grad():
+        own(x)
+    own(x, 2)
+    own(x, 3)
+    changes = cygrad.compiling.explain(own).retraces
+    assert "argument 0" in changes[0] and "'k'" in changes[1] and "mode" in changes[2], changes
+    assert changes[4] == "argument 1, a int" and len(changes) == 5

@@ -351,7 +351,13 @@ cdef class Tracer:
 
     def read(self, Tensor tensor not None):
         """Return the number of a result's array."""
-        return self.operand(tensor.array)
+        cdef int number = self.operand(tensor.array)
+        cdef Buffer buffer
+        if number >= 0:
+            buffer = <Buffer>self.buffers[(<TracedArray>self.arrays[number]).buffer]
+            if array_of(<TracedArray>self.arrays[buffer.first]).version != tensor.array.version:
+                self.abort("it returns a tensor with a version counter of its own (.data)")
+        return number
 
     cdef int add_step(self, Step step) except -1:
         self.stepping.clear()

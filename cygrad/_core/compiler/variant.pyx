@@ -492,6 +492,37 @@ cdef class Variant:
         return self.arguments_hold(leaves, frame) and self.guards.hold() and self.options_hold() and (
             self.draws is None or self.draws.matches())
 
+    def difference(self, tuple leaves not None, structure):
+        """Describe the first guard that fails for a call with these arguments."""
+        cdef thread_state_t *state = thread_state()
+        cdef run_frame_t *frame
+        cdef Tensor tensor
+        cdef int i
+        if len(leaves) != self.n_arguments or structure != self.structure:
+            return "the number or structure of its arguments"
+        if (state.grad_disabled != self.grad_disabled or state.inference != self.inference
+                or self.dtype != default_float()):
+            return "a mode (grad mode, inference mode, default dtype)"
+        changed = self.guards.failed()
+        if changed is not None:
+            return changed
+        frame = self.executable.acquire_frame()
+        try:
+            for i, leaf in enumerate(leaves):
+                if self.numbers[i] < 0 or not isinstance(leaf, Tensor):
+                    if self.numbers[i] >= 0 or not is_same_value(leaf, (<tuple>self.leaves[i])[0]):
+                        return f"argument {i}, a {type(leaf).__name__}"
+                elif not self.matches(&self.layouts[self.numbers[i]], <Tensor>leaf,
+                                      &frame.gradients[self.numbers[i]]):
+                    return f"argument {i}: shape, strides, dtype, requires_grad, hooks or .grad"
+            for i, tensor in enumerate(self.constants):
+                if not self.matches(&self.layouts[self.n_own + i], tensor, &frame.gradients[self.n_own + i]):
+                    return (f"a tensor of shape {tuple(tensor.shape)} from its variables: memory, requires_grad, hooks "
+                            "or .grad")
+        finally:
+            self.executable.finish(frame)
+        return "which tensors share memory, an option of an optimizer, or a generator"
+
     cdef bint arguments_hold(self, tuple leaves, run_frame_t *frame) except -1:
         """Check what may differ between consecutive calls: the arguments."""
         cdef PyObject *argument
@@ -646,6 +677,8 @@ cdef class Variant:
         cdef const result_t *given = &self.results[number]
         cdef array_t *array = frame.outgoing[number]
         cdef Tensor made
+        if given.tensor >= self.n_tensors:
+            return (<Tensor>frame.tensors[given.tensor - self.n_tensors]).grad
         if given.tensor >= 0:
             return <Tensor>frame.tensors[given.tensor]
         frame.outgoing[number] = NULL
