@@ -149,7 +149,8 @@ class Call(Overload):
 
     def _ordered(self, args):
         """Convert arguments to the order of the row."""
-        if args is self.arguments or (len(args) == len(self.arguments) and all(map(is_, args, self.arguments))):
+        same = len(args) == len(self.arguments) and all(map(is_, args, self.arguments))
+        if self._own is not None and same:
             return self._own
         return _ARGUMENTS[self._row][1](*args) if self._row in _ARGUMENTS else args
 
@@ -208,18 +209,20 @@ class _Operators:
 ops = _Operators()
 
 
-def _handle(handler, name, arguments, options, out, inplace):
-    """Pass a call to a ``__torch_dispatch__``."""
+def _handle(handler, name, arguments, options, out, inplace, of_class=False):
+    """Pass a call to the ``__torch_dispatch__`` of a mode, or `of_class`."""
     while arguments and arguments[-1] is None:
         arguments.pop()
     options = {key: value for key, value in options.items() if value is not None}
     if name == "linear" and arguments[0].ndim > 2:                  # PyTorch flattens to a matrix product
         input, *parameters = arguments
-        rows = _handle(handler, "reshape", [input, [-1, input.shape[-1]]], {}, None, False)
-        rows = _handle(handler, "linear", [rows, *parameters], {}, None, False)
-        return _handle(handler, "view", [rows, [*input.shape[:-1], rows.shape[-1]]], {}, out, False)
+        rows = _handle(handler, "reshape", [input, [-1, input.shape[-1]]], {}, None, False, of_class)
+        rows = _handle(handler, "linear", [rows, *parameters], {}, None, False, of_class)
+        return _handle(handler, "view", [rows, [*input.shape[:-1], rows.shape[-1]]], {}, out, False, of_class)
     types = tuple(dict.fromkeys(type(value) for value in arguments if isinstance(value, Tensor)))
     call = Call(name, arguments, out, inplace)
+    if of_class:                # its arguments are of the class, those in PyTorch's order perhaps no more
+        call._own = None
     public = out is None and call._name.removesuffix("_") in (name, *_PRODUCTS.values(), "bmm", "addmm")
     ours = (handler.__module__ or "").startswith("cygrad.")
     outer = _active.__dict__.get("call")
@@ -245,14 +248,14 @@ def dispatch(cls, function, arguments, options):
     out, given = options.pop("out", None), [part for value in arguments for part in (
         value if isinstance(value, (list, tuple)) else (value,))]
     if not (is_grad_enabled() and any(isinstance(value, cls) and value.requires_grad for value in given)):
-        return _handle(handler, row, list(arguments), options, out, row != name)
+        return _handle(handler, row, list(arguments), options, out, row != name, True)
     if row != name or any(isinstance(value, cls) and value.is_meta for value in given):
         raise NotImplementedError(
             f"{name}: {cls.__name__} computes it in __torch_dispatch__ and requires grad, which is not recorded "
             f"{'in place' if row != name else 'for tensors without elements of their own'}. Call it under no_grad(), "
             "or let the wrapped tensors require grad.")
     with no_grad():
-        result = _handle(handler, row, list(arguments), dict(options), out, False)
+        result = _handle(handler, row, list(arguments), dict(options), out, False, True)
     with Disabled(2):
         results = result if isinstance(result, (list, tuple)) else (result,)
         return call_precomputed(row, tuple(results), function, arguments, options)

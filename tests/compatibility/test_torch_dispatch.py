@@ -126,3 +126,20 @@ def test_parameters_keep_the_class_of_their_data():
         assert list(dict(module.named_parameters())) == ["p"]
         assert type(module.p * 2) is kind
     assert nn.Parameter(Wrapped(cygrad.ones(2)), requires_grad=False).inner.tolist() == [1.0, 1.0]
+
+
+def test_a_class_may_compute_with_tensors_that_it_makes():
+    class Halved(Wrapped):
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            if func is ops.aten.detach.default:
+                return cls(args[0].inner)
+            return func(*[2 * value.inner if isinstance(value, cls) else value for value in args], **(kwargs or {}))
+
+    layer, x = nn.Linear(2, 3), cygrad.randn(4, 2, requires_grad=True)
+    expected = layer(x)
+    gradient, = cygrad.autograd.grad(expected.sum(), x)
+    layer.weight = nn.Parameter(Halved(layer.weight.detach() / 2), requires_grad=False)
+    found = layer(x)
+    assert cygrad.allclose(found, expected)
+    assert cygrad.allclose(cygrad.autograd.grad(found.sum(), x)[0], gradient)
