@@ -207,6 +207,7 @@ cdef class Tracer:
     cdef readonly bint retryable
     cdef dict by_array            # address of an array -> its number
     cdef dict by_storage          # address of a storage -> index of its buffer
+    cdef dict read_versions       # buffer of a result -> address of the version counter of its tensors
     cdef public list constants    # tensors that are the same in each call
     cdef readonly dict gradients  # id of a leaf -> number of its initial gradient
     cdef readonly set forgotten   # ids of leaves whose gradient was set to None without being read
@@ -219,7 +220,7 @@ cdef class Tracer:
         cdef Tensor tensor
         self.steps, self.arrays, self.buffers, self.leaves = [], [], [], []
         self.by_array, self.by_storage, self.gradients, self.forgotten = {}, {}, {}, set()
-        self.stepping, self.constants = set(), []
+        self.stepping, self.constants, self.read_versions = set(), [], {}
         for tensor in tensors:
             if tensor.array.storage == NULL or tensor.array.version == NULL and not thread_state().inference:
                 self.abort("a tensor without memory, or an inference tensor")
@@ -354,8 +355,11 @@ cdef class Tracer:
         cdef int number = self.operand(tensor.array)
         cdef Buffer buffer
         if number >= 0:
-            buffer = <Buffer>self.buffers[(<TracedArray>self.arrays[number]).buffer]
-            if array_of(<TracedArray>self.arrays[buffer.first]).version != tensor.array.version:
+            position = (<TracedArray>self.arrays[number]).buffer
+            buffer = <Buffer>self.buffers[position]
+            version = <size_t>(array_of(<TracedArray>self.arrays[buffer.first]) if buffer.kind != "result"
+                               else tensor.array).version
+            if self.read_versions.setdefault(position, version) != <size_t>tensor.array.version:
                 self.abort("it returns a tensor with a version counter of its own (.data)")
         return number
 
