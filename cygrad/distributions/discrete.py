@@ -4,6 +4,7 @@ import math
 
 import cygrad
 from cygrad import Tensor
+from cygrad.composite.out_forms import as_tensor_argument
 from cygrad.distributions import constraints
 from cygrad.distributions.distribution import Distribution, ExponentialFamily, Parametric
 from cygrad.distributions.samples import drawn
@@ -358,7 +359,7 @@ class _Choices(_Odds):
         if (probs is None) == (logits is None):
             raise ValueError(f"{type(self).__name__}: Either `probs` or `logits` must be specified, but not both.")
         given = logits if probs is None else probs
-        if given.ndim < 1:
+        if as_tensor_argument(type(self).__name__, "logits" if probs is None else "probs", given).ndim < 1:
             raise ValueError(f"{type(self).__name__}: `{'logits' if probs is None else 'probs'}` needs a "
                              "dimension for the categories.")
         if probs is None:

@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 
 import cygrad
 from cygrad import Tensor
+from cygrad._core.graph.argument_errors import names_arguments
 from cygrad.nn.container import ModuleDict, ModuleList
 from cygrad.nn.parameter import Parameter
 
@@ -189,6 +190,7 @@ def _property(name):
     return property(get, put)
 
 
+@names_arguments
 def register_parametrization(module, tensor_name, parametrization, *, unsafe=False):
     """
     Register a parametrization of a parameter or buffer.

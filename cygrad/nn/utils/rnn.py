@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import cygrad
 from cygrad import Tensor
+from cygrad._core.graph.argument_errors import names_arguments
 
 __all__ = ["PackedSequence", "invert_permutation", "pack_padded_sequence", "pack_sequence", "pad_packed_sequence",
            "pad_sequence", "unpack_sequence", "unpad_sequence"]
@@ -114,6 +115,7 @@ def _lengths(lengths, n, operation):
     return [int(value) for value in tuple(values)]
 
 
+@names_arguments
 def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True):
     """
     Pack padded sequences.
@@ -169,6 +171,7 @@ def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True)
     return PackedSequence(cygrad.cat(parts), cygrad.tensor(batch_sizes), order)
 
 
+@names_arguments
 def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_length=None):
     """
     Pad packed sequences: the inverse of `pack_padded_sequence`.
@@ -221,6 +224,7 @@ def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_le
     return padded.transpose(0, 1) if batch_first else padded, lengths
 
 
+@names_arguments
 def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="right"):
     """
     Pad sequences to the same length and stack them.
@@ -262,6 +266,7 @@ def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="
     return cygrad.stack(padded, 0 if batch_first else 1)
 
 
+@names_arguments
 def unpad_sequence(padded_sequences, lengths, batch_first=False):
     """
     Return sequences without padding.
@@ -287,6 +292,7 @@ def unpad_sequence(padded_sequences, lengths, batch_first=False):
     return [sequence[:int(length)] for sequence, length in zip(padded_sequences.unbind(0), lengths, strict=True)]
 
 
+@names_arguments
 def pack_sequence(sequences, enforce_sorted=True):
     """
     Pack sequences of different lengths.
@@ -314,6 +320,7 @@ def pack_sequence(sequences, enforce_sorted=True):
     return pack_padded_sequence(pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)
 
 
+@names_arguments
 def unpack_sequence(packed_sequences):
     """
     Return the sequences of a packed one.

@@ -3,6 +3,7 @@
 from contextlib import contextmanager
 
 from cygrad import Tensor
+from cygrad._core.graph.argument_errors import as_integer
 from cygrad._core.graph.user_warnings import warn_user
 from cygrad.optim.optimizer import Optimizer
 
@@ -54,6 +55,7 @@ class LRScheduler:
 
     def __init__(self, optimizer, last_epoch=-1):
         check_optimizer(optimizer)
+        as_integer(type(self).__name__, "last_epoch", last_epoch)
         self.optimizer = optimizer
         for number, group in enumerate(optimizer.param_groups):
             if last_epoch == -1:

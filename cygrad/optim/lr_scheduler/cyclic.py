@@ -2,6 +2,7 @@
 
 import math
 
+from cygrad._core.graph.argument_errors import as_number
 from cygrad.optim.lr_scheduler.base import (
     LRScheduler,
     check_optimizer,
@@ -66,6 +67,9 @@ class CyclicLR(Momentum, LRScheduler):
             for rate, group in zip(base_lrs, optimizer.param_groups, strict=True):
                 set_option(group, "lr", rate)
         self.max_lrs = one_for_each_group("max_lr", optimizer, max_lr)
+        for name, rates in (("base_lr", base_lrs), ("max_lr", self.max_lrs)):
+            for rate in rates:
+                as_number("CyclicLR", name, rate)
         up = float(step_size_up)
         self.total_size = up + (up if step_size_down is None else float(step_size_down))
         self.step_ratio = up / self.total_size

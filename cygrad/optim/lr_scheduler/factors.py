@@ -4,6 +4,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable
 
+from cygrad._core.graph.argument_errors import as_items, as_number
 from cygrad.optim.lr_scheduler.base import (
     LRScheduler,
     check_optimizer,
@@ -186,7 +187,7 @@ class MultiStepLR(_Factor):
     """
 
     def __init__(self, optimizer, milestones, gamma=0.1, last_epoch=-1):
-        self.milestones = Counter(milestones)
+        self.milestones = Counter(as_items("MultiStepLR", "milestones", milestones, object))
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
@@ -223,7 +224,7 @@ class ConstantLR(_Factor):
     """
 
     def __init__(self, optimizer, factor=1.0 / 3, total_iters=5, last_epoch=-1):
-        if not 0 <= factor <= 1:
+        if not 0 <= as_number("ConstantLR", "factor", factor) <= 1:
             raise ValueError("ConstantLR: factor must be from 0 to 1 "
                              f"(got {factor}).")
         self.factor = factor
@@ -267,10 +268,10 @@ class LinearLR(_Factor):
     """
 
     def __init__(self, optimizer, start_factor=1.0 / 3, end_factor=1.0, total_iters=5, last_epoch=-1):
-        if not 0 < start_factor <= 1:
+        if not 0 < as_number("LinearLR", "start_factor", start_factor) <= 1:
             raise ValueError("LinearLR: start_factor must be positive and at most 1 "
                              f"(got {start_factor}).")
-        if not 0 <= end_factor <= 1:
+        if not 0 <= as_number("LinearLR", "end_factor", end_factor) <= 1:
             raise ValueError(f"LinearLR: end_factor must be from 0 to 1 (got {end_factor}).")
         self.start_factor = start_factor
         self.end_factor = end_factor
