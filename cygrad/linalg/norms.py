@@ -223,9 +223,9 @@ def cond(A, p=None, *, out=None):
     operation = "linalg.cond"
     matrices(operation, A)
     if isinstance(p, str) and p not in ("fro", "nuc"):
-        raise RuntimeError(f"{operation} got an invalid norm type: {p}")
+        raise RuntimeError(f"{operation}: got an invalid norm type: {p}")
     if not isinstance(p, str) and p is not None and abs(as_number(operation, "p", p)) not in (1, 2, inf):
-        raise RuntimeError(f"{operation} got an invalid norm type: {p}")
+        raise RuntimeError(f"{operation}: got an invalid norm type: {p}")
     if isinstance(p, str):
         square(operation, A)
     if A.numel() == 0:

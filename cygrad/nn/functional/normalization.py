@@ -129,7 +129,8 @@ def _with_statistics(input, mean, variance, weight, bias, eps):
 
 def _row_dimensions(operation, input, normalized_shape, **parameters):
     """Return the number of normalized dimensions."""
-    shape = as_sizes(operation, "normalized_shape", normalized_shape, 1)
+    shape = normalized_shape if type(normalized_shape) is tuple else as_sizes(
+        operation, "normalized_shape", normalized_shape, 1)
     if not shape:
         raise RuntimeError(f"{operation}: normalized_shape must have at least one dimension (got {shape}).")
     try:

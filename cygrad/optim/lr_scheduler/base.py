@@ -169,14 +169,14 @@ def set_option(group, name, value):
         group[name] = float(value) if isinstance(value, Tensor) else value
 
 
-def one_for_each_group(name, optimizer, value):
+def one_for_each_group(scheduler, name, optimizer, value):
     """Return the list of values for all groups, or one value repeated for each group."""
     n = len(optimizer.param_groups)
     if not isinstance(value, (list, tuple)):
         return [value] * n
     if len(value) != n:
-        raise ValueError(f"{name}: expected one value for each parameter group (got {len(value)} values, "
-                         f"expected {n}).")
+        raise ValueError(f"{type(scheduler).__name__}: {name} needs one value for each parameter group (got "
+                         f"{len(value)} values, expected {n}).")
     return list(value)
 
 

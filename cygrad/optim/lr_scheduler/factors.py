@@ -40,7 +40,7 @@ class _Functions(LRScheduler):
 
     def __init__(self, optimizer, lr_lambda, last_epoch):
         check_optimizer(optimizer)
-        self.lr_lambdas = one_for_each_group("lr_lambda", optimizer, lr_lambda)
+        self.lr_lambdas = one_for_each_group(self, "lr_lambda", optimizer, lr_lambda)
         for function in self.lr_lambdas:
             if not callable(function):
                 raise TypeError(f"{type(self).__name__}: lr_lambda must be callable (got {type(function).__name__}).")

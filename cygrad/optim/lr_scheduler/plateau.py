@@ -50,7 +50,7 @@ class ReduceLROnPlateau(LRScheduler):
         check_optimizer(optimizer)
         self.factor = factor
         self.optimizer = optimizer
-        self.min_lrs = one_for_each_group("min_lr", optimizer, min_lr)
+        self.min_lrs = one_for_each_group(self, "min_lr", optimizer, min_lr)
         self.default_min_lr = None if isinstance(min_lr, (list, tuple)) else min_lr
         self.patience = patience
         self.cooldown = cooldown

@@ -185,8 +185,10 @@ class ConcatDataset(Dataset):
         for dataset in self.datasets:
             if isinstance(dataset, IterableDataset):
                 raise AssertionError("ConcatDataset does not support IterableDataset. Use ChainDataset.")
-            as_instance("ConcatDataset", "datasets", dataset, Sized)
-        self.cumulative_sizes = self.cumsum(self.datasets)
+        try:
+            self.cumulative_sizes = self.cumsum(self.datasets)
+        except TypeError as error:
+            raise TypeError(f"ConcatDataset: every dataset needs a length ({error}).") from error
 
     @staticmethod
     def cumsum(sequence):
