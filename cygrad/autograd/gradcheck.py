@@ -11,6 +11,7 @@ import numpy as np
 
 from cygrad._core.arrays.array import STRIDED
 from cygrad._core.creation.creation import from_numpy
+from cygrad._core.graph.argument_errors import names_arguments
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.graph.user_warnings import warn_user
 from cygrad.autograd.function import Function
@@ -27,6 +28,7 @@ class GradcheckError(RuntimeError):
     """Raised by `gradcheck` if the derivatives of a function are wrong."""
 
 
+@names_arguments
 def gradcheck(func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=True, nondet_tol=0.0,
               check_undefined_grad=True, check_grad_dtypes=False, check_batched_grad=False,
               check_batched_forward_grad=False, check_forward_ad=False, check_backward_ad=True, fast_mode=False,
@@ -132,6 +134,7 @@ def gradcheck(func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=T
     return True
 
 
+@names_arguments
 def gradgradcheck(func, inputs, grad_outputs=None, *, eps=1e-6, atol=1e-5, rtol=1e-3,
                   gen_non_contig_grad_outputs=False, raise_exception=True, nondet_tol=0.0, check_undefined_grad=True,
                   check_grad_dtypes=False, check_batched_grad=False, check_fwd_over_rev=False, check_rev_over_rev=True,

@@ -1,8 +1,10 @@
 """The functions backward() and grad()."""
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, overload
 
 from cygrad._core.engine.engine import run_backward
+from cygrad._core.graph.argument_errors import described
 from cygrad._core.graph.edges import GradientEdge
 from cygrad._core.graph.tensor import Tensor, provide
 from cygrad._core.graph.user_warnings import warn_user
@@ -11,10 +13,12 @@ if TYPE_CHECKING:
     import cygrad
 
 
-def _sequence(value):
+def _sequence(operation, value):
     """Return a sequence or a single value as a tuple."""
     if isinstance(value, (Tensor, GradientEdge)):
         return (value,)
+    if not isinstance(value, Iterable):
+        raise TypeError(f"{operation}: expected a Tensor or a sequence of Tensors (got {described(value)}).")
     return tuple(value)
 
 
@@ -22,7 +26,7 @@ def _gradients(operation, outputs, gradients):
     """Return one gradient or None per output."""
     if gradients is None:
         return (None,) * len(outputs)
-    gradients = (gradients,) if isinstance(gradients, Tensor) else tuple(gradients)
+    gradients = _sequence(operation, gradients)
     if len(gradients) != len(outputs):
         raise RuntimeError(
             f"{operation}: the number of gradients does not match (got {len(gradients)} for {len(outputs)} outputs). "
@@ -68,10 +72,10 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
                                "grad_tensors only.")
         warn_user("backward: grad_variables is deprecated; use grad_tensors.", FutureWarning)
         grad_tensors = grad_variables
-    outputs = _sequence(tensors)
+    outputs = _sequence("backward", tensors)
     gradients = _gradients("backward", outputs, grad_tensors)
     if inputs is not None:
-        inputs = list(_sequence(inputs))
+        inputs = list(_sequence("backward", inputs))
         if not inputs:
             raise RuntimeError("backward: inputs is empty (got an empty sequence, expected Tensors). "
                                "Pass None for all leaves.")
@@ -131,7 +135,8 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
     (tensor(6.),)
     """
     keys = list(inputs) if type(inputs) is dict else None
-    outputs, inputs = _sequence(outputs), list(_sequence(inputs) if keys is None else inputs.values())
+    outputs = _sequence("grad", outputs)
+    inputs = list(_sequence("grad", inputs) if keys is None else inputs.values())
     if not inputs:
         raise RuntimeError("grad: inputs is empty (got an empty sequence, expected Tensors).")
     if allow_unused is None:

@@ -12,6 +12,7 @@ import cygrad
 from cygrad import Size, Tensor
 from cygrad import device as Device
 from cygrad._core.dispatch.named_results import named_result
+from cygrad._core.graph.argument_errors import as_sizes
 from cygrad._core.table.operator import operators
 
 __all__ = [
@@ -102,7 +103,7 @@ def empty_strided(size, stride, **options):
     >>> cygrad.empty_strided((2, 3), (1, 2)).stride()
     (1, 2)
     """
-    size, stride = tuple(size), tuple(stride)
+    size, stride = (as_sizes("empty_strided", name, value) for name, value in (("size", size), ("stride", stride)))
     if len(size) != len(stride):
         raise RuntimeError(f"empty_strided: one stride for each size (got {size} and {stride}).")
     needs_grad = options.pop("requires_grad", False)

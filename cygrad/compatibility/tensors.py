@@ -6,6 +6,7 @@ import cygrad
 from cygrad import Size, Tensor
 from cygrad._core.creation.creation import constructed
 from cygrad._core.dispatch import tangents
+from cygrad._core.graph.argument_errors import as_callable, as_sizes
 from cygrad._core.graph.boxing import Disabled, become
 from cygrad._core.table.operator import operators
 from cygrad.compatibility.storages import TypedStorage, UntypedStorage
@@ -63,7 +64,7 @@ def resize_(self, *sizes, memory_format=None):
     tensor([[0, 1],
             [2, 3]])
     """
-    size = Size(sizes[0] if len(sizes) == 1 and not hasattr(sizes[0], "__index__") else sizes)
+    size = Size(as_sizes("resize_", "sizes", sizes[0] if len(sizes) == 1 else sizes, 1))
     if any(n < 0 for n in size):
         raise RuntimeError(f"resize_: sizes must not be negative (got {size}).")
     if self.requires_grad and not cygrad.is_inference_mode_enabled():
@@ -128,6 +129,7 @@ def apply_(self, callable):
     >>> cygrad.tensor([1.0, 2.0]).apply_(lambda value: value + 1)
     tensor([2., 3.])
     """
+    as_callable("apply_", "callable", callable)
     return self.copy_(cygrad.tensor([callable(value) for value in self.flatten().tolist()]).view(self.shape))
 
 
@@ -140,6 +142,7 @@ def map_(self, tensor, callable):
     tensor([0., 1.])
     """
     other = as_tensor_argument("map_", "tensor", tensor).expand_as(self)
+    as_callable("map_", "callable", callable)
     pairs = zip(self.flatten().tolist(), other.flatten().tolist(), strict=True)
     return self.copy_(cygrad.tensor([callable(*pair) for pair in pairs]).view(self.shape))
 

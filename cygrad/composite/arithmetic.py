@@ -4,6 +4,7 @@ import numpy as np
 
 from cygrad._core.arrays.dtype import float64
 from cygrad._core.dispatch.dispatch import check_power
+from cygrad._core.graph.argument_errors import as_number
 from cygrad._core.graph.early_forms import factors_first
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.table.docstrings import documented
@@ -385,7 +386,7 @@ def isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
     if input.dtype is not other.dtype:
         raise RuntimeError(f"isclose: the dtypes differ (got {input.dtype} and {other.dtype}). Convert one with to().")
     for name, value in (("rtol", rtol), ("atol", atol)):
-        if value < 0:
+        if as_number("isclose", name, value) < 0:
             raise RuntimeError(f"isclose: {name} must not be negative (got {value}).")
     if not (input.dtype.is_floating_point or input.dtype.is_complex):
         # The difference of integers may exceed their dtype.

@@ -1,5 +1,6 @@
 """Differences, numerical derivatives and integrals along a dimension."""
 
+from cygrad._core.graph.argument_errors import as_dim, as_integer
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.table.operator import operators
 from cygrad.composite.mixed_precision import rounded_once
@@ -11,10 +12,7 @@ METHODS = ["diff"]
 
 def _wrapped(operation, input, dim):
     """Return the dimension as a nonnegative number."""
-    if not -input.ndim <= dim < input.ndim:
-        raise IndexError(f"{operation}: dimension out of range (got {dim}, expected to be in [{-input.ndim}, "
-                         f"{input.ndim - 1}]).")
-    return dim % input.ndim
+    return as_dim(operation, dim, input.ndim)
 
 
 def _part(input, dim, start, end):
@@ -55,7 +53,7 @@ def diff(input, n=1, dim=-1, prepend=None, append=None, *, out=None):
     as_tensor_argument("diff", "input", input)
     if input.ndim == 0:
         raise RuntimeError("diff: expected at least one dimension (got shape ()).")
-    if n < 0:
+    if as_integer("diff", "n", n) < 0:
         raise RuntimeError(f"diff: n must not be negative (got {n}).")
     dim = _wrapped("diff", input, dim)
     if n == 0:

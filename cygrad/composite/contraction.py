@@ -4,6 +4,7 @@ from functools import lru_cache
 from math import prod
 from typing import Any, NamedTuple
 
+from cygrad._core.graph.argument_errors import described
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.table.docstrings import documented
 from cygrad._core.table.operator import operators
@@ -54,6 +55,8 @@ def _sum(tensor, dims):
 def _text_of(sublist):
     """Convert `[0, 1, ...]` to "AB..."."""
     text = ""
+    if not isinstance(sublist, (list, tuple)):
+        raise TypeError(f"einsum: subscripts must be a list of integers (got {described(sublist)}).")
     for item in sublist:
         if item is Ellipsis:
             text += "..."

@@ -4,6 +4,7 @@ from cygrad._core.arrays.array import is_meta_place
 from cygrad._core.arrays.dtype import int64
 from cygrad._core.creation.factories import arange
 from cygrad._core.dispatch.indexing import copy_
+from cygrad._core.graph.argument_errors import as_dim, as_integer
 from cygrad._core.graph.tensor_type import placed
 from cygrad._core.table.docstrings import documented
 from cygrad._core.table.operator import operators
@@ -45,17 +46,12 @@ def diag_embed(input, offset=0, dim1=-2, dim2=-1):
             [0, 2]])
     """
     as_tensor_argument("diag_embed", "input", input)
-    ndim = input.ndim + 1
-    for dim in (dim1, dim2):
-        if not -ndim <= dim < ndim:
-            raise IndexError(f"diag_embed: dimension out of range (got {dim}, expected to be in [{-ndim}, "
-                             f"{ndim - 1}]).")
-    first, second = dim1 % ndim, dim2 % ndim
+    first, second = (as_dim("diag_embed", dim, input.ndim + 1) for dim in (dim1, dim2))
     if first == second:
         raise RuntimeError(f"diag_embed: the two dimensions must differ (got {dim1} and {dim2}).")
     if input.ndim == 0:
         raise RuntimeError("diag_embed: expected at least one dimension (got shape ()).")
-    size = input.shape[-1] + abs(offset)
+    size = input.shape[-1] + abs(as_integer("diag_embed", "offset", offset))
     shape = list(input.shape[:-1])
     for dim in sorted((first, second)):
         shape.insert(dim, size)
@@ -285,6 +281,8 @@ def fill_diagonal_(input, fill_value, wrap=False):
 # ---- triangles
 
 def _indices(operation, row, col, offset, dtype, lower, device):
+    row, col, offset = (as_integer(operation, name, value) for name, value in (
+        ("row", row), ("col", col), ("offset", offset)))
     if row < 0 or col < 0:
         raise RuntimeError(f"{operation}: sizes must not be negative (got {row} and {col}).")
     if dtype is not None and (dtype.is_floating_point or dtype.is_complex):

@@ -1,6 +1,7 @@
 """Distances between vectors, and renormalization."""
 
 from cygrad._core.creation.factories import arange
+from cygrad._core.graph.argument_errors import as_number
 from cygrad._core.table.operator import operators
 from cygrad.composite.mixed_precision import rounded_once
 from cygrad.composite.out_forms import as_tensor_argument, inplace, into
@@ -40,7 +41,7 @@ def dist(input, other, p=2):
 
 
 def _check_norm(operation, p, **tensors):
-    if p < 0:
+    if as_number(operation, "p", p) < 0:
         raise RuntimeError(f"{operation}: p must not be negative (got {p}).")
     for name, tensor in tensors.items():
         if not as_tensor_argument(operation, name, tensor).is_floating_point():

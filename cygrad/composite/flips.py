@@ -1,5 +1,6 @@
 """Rotating, flipping and flattening."""
 
+from cygrad._core.graph.argument_errors import as_dim, as_integer, as_sizes
 from cygrad._core.table.docstrings import documented
 from cygrad._core.table.operator import operators
 from cygrad.composite.out_forms import as_tensor_argument
@@ -37,15 +38,11 @@ def rot90(input, k=1, dims=(0, 1)):
             [1, 3]])
     """
     as_tensor_argument("rot90", "input", input)
-    dims = tuple(dims)
+    dims, k = as_sizes("rot90", "dims", dims), as_integer("rot90", "k", k)
     if len(dims) != 2 or input.ndim < 2:
         raise RuntimeError(f"rot90: expected two dims of a tensor of at least two dimensions (got dims {dims} for "
                            f"shape {tuple(input.shape)}).")
-    for dim in dims:
-        if not -input.ndim <= dim < input.ndim:
-            raise IndexError(f"rot90: dimension out of range (got {dim}, expected to be in [{-input.ndim}, "
-                             f"{input.ndim - 1}]).")
-    first, second = (dim % input.ndim for dim in dims)
+    first, second = (as_dim("rot90", dim, input.ndim) for dim in dims)
     if first == second:
         raise RuntimeError(f"rot90: the two dimensions must differ (got {dims}).")
     if k % 4 == 0:

@@ -9,6 +9,7 @@ from cygrad._core.arrays.dtype import complex128, float64, get_default_dtype, in
 from cygrad._core.creation.creation import as_tensor
 from cygrad._core.creation.factories import ones_like
 from cygrad._core.dispatch.named_results import named_result
+from cygrad._core.graph.argument_errors import as_number
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.table.docstrings import documented
 from cygrad._core.table.operator import operators
@@ -164,6 +165,9 @@ def float_power(input, exponent, *, out=None):
     parts = [value.is_complex() if isinstance(value, Tensor) else isinstance(value, complex) for value in values]
     dtype = complex128 if any(parts) else float64
     number = complex if any(parts) else float
+    for name, value in (("input", input), ("exponent", exponent)):
+        if not isinstance(value, (Tensor, np.ndarray, complex)):
+            as_number("float_power", name, value)
     base, power = (operators.cast(value, dtype) if isinstance(value, Tensor) else number(value) for value in values)
     if out is not None and out.dtype != dtype:
         raise RuntimeError(f"float_power: out must have the dtype of the result (got {out.dtype}, expected {dtype}).")
@@ -173,6 +177,7 @@ def float_power(input, exponent, *, out=None):
 
 def _float_power_(input, exponent):
     """In-place version of `float_power` for float64 and complex128."""
+    as_tensor_argument("float_power_", "input", input)
     complex_valued = any(value.is_complex() if isinstance(value, Tensor) else isinstance(value, complex)
                          for value in (input, exponent))
     wanted = complex128 if complex_valued else float64

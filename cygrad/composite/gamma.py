@@ -1,5 +1,6 @@
 """Functions of the gamma family that check their arguments."""
 
+from cygrad._core.graph.argument_errors import as_integer
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.table.operator import operators
 from cygrad.composite.mixed_precision import rounded_once
@@ -80,7 +81,7 @@ def mvlgamma(input, p, *, out=None):
     tensor([1.1447, 0.4516])
     """
     as_tensor_argument("mvlgamma", "input", input)
-    if p < 1:
+    if as_integer("mvlgamma", "p", p) < 1:
         raise RuntimeError(f"mvlgamma: p must be at least 1 (got {p}).")
     if p > 2**20:
         raise RuntimeError(f"mvlgamma: p is too large (got {p}, expected at most 2**20).")

@@ -3,6 +3,7 @@
 from cygrad._core.arrays.dtype import int64
 from cygrad._core.creation.factories import arange, ones_like, zeros
 from cygrad._core.dispatch.indexing import index_put
+from cygrad._core.graph.argument_errors import as_dim
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.table.docstrings import documented
 from cygrad._core.table.operator import operators
@@ -15,10 +16,7 @@ _MOST = (1 << 63) - 1
 
 def wrapped(operation, input, dim):
     """Return the dimension as a nonnegative number; a 0-dim tensor has one dimension here."""
-    ndim = max(1, input.ndim)
-    if not -ndim <= dim < ndim:
-        raise IndexError(f"{operation}: dimension out of range (got {dim}, expected to be in [{-ndim}, {ndim - 1}]).")
-    return dim % ndim
+    return as_dim(operation, dim, max(1, input.ndim))
 
 
 def check_vector(operation, index):

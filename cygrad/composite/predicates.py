@@ -3,6 +3,7 @@
 from cygrad._core.arrays.dtype import bool as boolean
 from cygrad._core.arrays.dtype import int64
 from cygrad._core.creation.factories import full_like
+from cygrad._core.graph.argument_errors import as_sizes
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.table.docstrings import documented
 from cygrad._core.table.operator import operators
@@ -279,7 +280,7 @@ def sum_to_size(input, *size):
     >>> cygrad.ones(2, 3).sum_to_size(1, 3)
     tensor([[2., 2., 2.]])
     """
-    shape = tuple(size[0]) if len(size) == 1 and not isinstance(size[0], int) else size
+    shape = as_sizes("sum_to_size", "size", size[0] if len(size) == 1 else size, 1)
     if len(shape) > input.ndim or any(wanted not in (1, given) for wanted, given in zip(
             reversed(shape), reversed(input.shape), strict=False)):
         raise RuntimeError(f"sum_to_size: the shape must broadcast to that of the tensor (got {tuple(shape)} and "

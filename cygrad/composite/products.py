@@ -3,6 +3,7 @@
 from functools import lru_cache
 from math import prod
 
+from cygrad._core.graph.argument_errors import as_dim
 from cygrad._core.graph.early_forms import factors_first
 from cygrad._core.table.docstrings import documented
 from cygrad._core.table.operator import operators
@@ -227,12 +228,12 @@ def _dims_of(dims, a, b):
             raise RuntimeError(f"tensordot: too many dims (got {count} for shapes {tuple(a.shape)} and "
                                f"{tuple(b.shape)}).")
         return list(range(a.ndim - count, a.ndim)), list(range(count))
+    if not isinstance(dims, (list, tuple)) or len(dims) != 2:
+        raise TypeError(f"tensordot: argument 'dims' must be an integer or a pair of lists of integers (got {dims!r}).")
     first, second = (list(part) if isinstance(part, (list, tuple)) else [part] for part in dims)
     for listed, tensor in ((first, a), (second, b)):
         for place, dim in enumerate(listed):
-            if not -tensor.ndim <= dim < tensor.ndim:
-                raise IndexError(f"tensordot: dimension out of range (got {dim} for shape {tuple(tensor.shape)}).")
-            listed[place] = dim % tensor.ndim
+            listed[place] = as_dim("tensordot", dim, tensor.ndim)
     if len(first) != len(second):
         raise RuntimeError(f"tensordot: expected the same number of dims of both (got {len(first)} and {len(second)}).")
     return first, second
@@ -388,8 +389,7 @@ def cross(input, other, dim=None, *, out=None):
         if not fitting:
             raise RuntimeError(f"cross: no dimension of size 3 in input (got shape {whole}).")
         dim = fitting[0]
-    if not -len(whole) <= dim < len(whole):
-        raise IndexError(f"cross: dimension out of range (got {dim} for shape {whole}).")
+    dim = as_dim("cross", dim, len(whole))
     if shape[dim] != 3 or others[dim] != 3:
         raise RuntimeError(f"cross: dimension {dim} must have size 3 (got shapes {shape} and {others}).")
     # Compute elements 2, 0, 1 of the result.

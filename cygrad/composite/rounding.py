@@ -1,6 +1,8 @@
 """Rounding to a number of decimals."""
 
+from cygrad._core.graph.argument_errors import as_integer
 from cygrad._core.table.operator import operators
+from cygrad.composite.out_forms import as_tensor_argument
 
 __all__ = ["round", "round_"]
 METHODS = __all__
@@ -73,6 +75,9 @@ def round_(input, decimals=0):
 
 
 def _check_decimals(input, decimals):
+    as_tensor_argument("round", "input", input)
+    if abs(as_integer("round", "decimals", decimals)) > 308:
+        raise ValueError(f"round: decimals must be from -308 to 308 (got {decimals}).")
     if not input.dtype.is_floating_point:
         raise RuntimeError(f"round: decimals require a floating point dtype (got {input.dtype} and "
                            f"decimals={decimals}). Convert with to() first.")

@@ -7,6 +7,7 @@ import numpy as np
 from cygrad._core.arrays.array import Size
 from cygrad._core.creation.creation import from_numpy, numpy_view
 from cygrad._core.dispatch.binding import equal_parts, transposing
+from cygrad._core.graph.argument_errors import as_dim, as_integer, as_sizes
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.graph.user_warnings import warn_user
 from cygrad._core.table.docstrings import documented
@@ -103,7 +104,7 @@ def broadcast_shapes(*shapes):
     """
     result = []                        # from the last dimension to the first
     for shape in shapes:
-        sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+        sizes = as_sizes("broadcast_shapes", "shapes", shape, 1)
         for position, size in enumerate(reversed(sizes)):
             if size < 0:
                 raise RuntimeError(f"broadcast_shapes: sizes must not be negative (got {sizes}).")
@@ -173,10 +174,7 @@ def _size_of(input, dim, operation):
     """Return the size of a dimension that may be negative."""
     if as_tensor_argument(operation, "input", input).ndim == 0:
         raise RuntimeError(f"{operation}: expected at least one dimension (got shape ()).")
-    if not -input.ndim <= dim < input.ndim:
-        raise IndexError(f"{operation}: dimension out of range (got {dim}, expected to be in [{-input.ndim}, "
-                         f"{input.ndim - 1}]).")
-    return input.shape[dim]
+    return input.shape[as_dim(operation, dim, input.ndim)]
 
 
 def _in_pieces(input, piece, dim):
@@ -228,7 +226,7 @@ def split(input, split_size_or_sections=None, dim=0, *, axis=None, split_size=No
     if isinstance(split_size_or_sections, bool) or not hasattr(split_size_or_sections, "__index__"):
         raise TypeError("split: split_size_or_sections must be an integer or a sequence of integers (got "
                         f"{split_size_or_sections!r}).")
-    piece = split_size_or_sections.__index__()
+    piece = as_integer("split", "split_size_or_sections", split_size_or_sections)
     size = _size_of(input, dim, "split")
     if piece < 0 or (piece == 0 and size):
         raise RuntimeError(f"split: the size of parts must be positive (got {piece} for a dimension of size {size}).")
@@ -254,7 +252,7 @@ def split_with_sizes(input, split_sizes, dim=0):
     >>> cygrad.split_with_sizes(cygrad.arange(5), [1, 4])
     (tensor([0]), tensor([1, 2, 3, 4]))
     """
-    return operators.split(input, tuple(split_sizes), dim)
+    return operators.split(input, as_sizes("split_with_sizes", "split_sizes", split_sizes), dim)
 
 
 def chunk(input, chunks, dim=0, *, axis=None):
@@ -286,7 +284,7 @@ def chunk(input, chunks, dim=0, *, axis=None):
     found = equal_parts(input, chunks, dim, True)
     if found is not None:
         return found
-    if chunks <= 0:
+    if as_integer("chunk", "chunks", chunks) <= 0:
         raise RuntimeError(f"chunk: the number of parts must be positive (got {chunks}).")
     size = _size_of(input, dim, "chunk")
     if size == 0:                      # `chunks` empty chunks

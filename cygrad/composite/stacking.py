@@ -1,6 +1,7 @@
 """NumPy's functions for stacking, splitting and adding dimensions."""
 
 from cygrad._core.creation.factories import zeros
+from cygrad._core.graph.argument_errors import as_dim, as_sizes
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.table.docstrings import documented
 from cygrad._core.table.operator import operators
@@ -260,9 +261,7 @@ def _split(operation, input, where, dim):
     as_tensor_argument(operation, "input", input)
     if input.ndim == 0:
         raise RuntimeError(f"{operation}: expected at least one dimension (got shape ()).")
-    if not -input.ndim <= dim < input.ndim:
-        raise IndexError(f"{operation}: dimension out of range (got {dim}, expected to be in [{-input.ndim}, "
-                         f"{input.ndim - 1}]).")
+    dim = as_dim(operation, dim, input.ndim)
     size = input.shape[dim]
     if isinstance(where, Tensor):
         if where.ndim > 1 or str(where.dtype).rpartition(".")[2] != "int64":
@@ -270,7 +269,8 @@ def _split(operation, input, where, dim):
                                f"(got {where.dtype} and shape {tuple(where.shape)}).")
         where = where.tolist()
     if isinstance(where, (list, tuple)):
-        bounds = [slice(None, position).indices(size)[1] for position in tuple(where)]
+        bounds = [slice(None, position).indices(size)[1] for position in as_sizes(
+            operation, "indices_or_sections", where)]
     elif hasattr(where, "__index__"):
         count = where.__index__()
         if count <= 0:

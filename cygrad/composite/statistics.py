@@ -3,6 +3,7 @@
 
 from cygrad._core.arrays.dtype import int64
 from cygrad._core.creation.creation import tensor
+from cygrad._core.graph.argument_errors import as_dim, as_number
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.table.docstrings import documented
 from cygrad._core.table.operator import operators
@@ -190,7 +191,7 @@ def _quantile(operation, input, q, dim, keepdim, interpolation, ignore_nan, out)
             raise RuntimeError(f"{operation}: q must be a number or a vector of the dtype of input (got {q.dtype} and "
                                f"shape {tuple(q.shape)}, expected {input.dtype}).")
     else:
-        if not 0 <= q <= 1:
+        if not 0 <= as_number(operation, "q", q) <= 1:
             raise RuntimeError(f"{operation}: q must be in [0, 1] (got {q}).")
         q = tensor(float(q), dtype=input.dtype)
     if q.numel() and not bool(operators.all((q >= 0).logical_and(q <= 1))):
@@ -200,11 +201,7 @@ def _quantile(operation, input, q, dim, keepdim, interpolation, ignore_nan, out)
     rows = operators.reshape(input, (input.numel(),)) if dim is None else input
     if rows.ndim == 0:
         rows = operators.reshape(rows, (1,))
-    place = -1 if dim is None else dim
-    if not -rows.ndim <= place < rows.ndim:
-        raise IndexError(f"{operation}: dimension out of range (got {place}, expected to be in [{-rows.ndim}, "
-                         f"{rows.ndim - 1}]).")
-    place %= rows.ndim
+    place = as_dim(operation, -1 if dim is None else dim, rows.ndim)
     found = _interpolated(operators.sort(operators.movedim(rows, (place,), (-1,)), -1)[0], q, interpolation, ignore_nan)
     # found is (..., q). In the result, q is the first dimension, then the others, with the reduced one in its place.
     if keepdim:

@@ -6,6 +6,7 @@ from math import pi
 
 from cygrad._core.arrays.dtype import get_default_dtype
 from cygrad._core.creation.factories import arange, ones
+from cygrad._core.graph.argument_errors import as_integer, as_number
 from cygrad._core.table.docstrings import documented
 from cygrad._core.table.operator import operators
 from cygrad.composite.dtypes import on_device
@@ -28,7 +29,7 @@ def _window(operation, length, periodic, dtype, requires_grad, function):
     dtype = get_default_dtype() if dtype is None else dtype
     if not dtype.is_floating_point:
         raise RuntimeError(f"{operation}: dtype must be floating point (got {dtype}).")
-    if length < 0:
+    if as_integer(operation, "window_length", length) < 0:
         raise RuntimeError(f"{operation}: the length must not be negative (got {length}).")
     if length < 2:
         window = ones(length, dtype=dtype)
@@ -142,6 +143,8 @@ def kaiser_window(window_length, periodic=True, beta=12.0, *, dtype=None, layout
     >>> cygrad.kaiser_window(5, periodic=False, beta=2.0)
     tensor([0.4387, 0.8348, 1.0000, 0.8348, 0.4387])
     """
+    as_number("kaiser_window", "beta", beta)
+
     def function(n, last):
         place = operators.square(operators.sub(operators.mul(n, 2 / last), 1))
         argument = operators.mul(operators.sqrt(operators.clamp_min(operators.rsub(place, 1), 0)), abs(beta))

@@ -4,6 +4,8 @@ import math
 
 import cygrad
 from cygrad import Tensor
+from cygrad._core.graph.operation_names import called_operation
+from cygrad.composite.out_forms import as_tensor_argument
 from cygrad.distributions import constraints
 from cygrad.distributions.distribution import Distribution, ExponentialFamily, Parametric
 from cygrad.distributions.samples import drawn
@@ -35,7 +37,8 @@ class _Odds(Parametric):
 
     def _choose(self, others, probs, logits, validate_args):
         if (probs is None) == (logits is None):
-            raise ValueError(f"{type(self).__name__}: Either `probs` or `logits` must be specified, but not both.")
+            name = called_operation(type(self).__name__)
+            raise ValueError(f"{name}: Either `probs` or `logits` must be specified, but not both.")
         chosen = {"logits": logits} if probs is None else {"probs": probs}
         self._hold({**others, **chosen}, (), validate_args)
 
@@ -356,9 +359,10 @@ class _Choices(_Odds):
 
     def _choose(self, event_shape, probs, logits, validate_args):
         if (probs is None) == (logits is None):
-            raise ValueError(f"{type(self).__name__}: Either `probs` or `logits` must be specified, but not both.")
+            name = called_operation(type(self).__name__)
+            raise ValueError(f"{name}: Either `probs` or `logits` must be specified, but not both.")
         given = logits if probs is None else probs
-        if given.ndim < 1:
+        if as_tensor_argument(type(self).__name__, "logits" if probs is None else "probs", given).ndim < 1:
             raise ValueError(f"{type(self).__name__}: `{'logits' if probs is None else 'probs'}` needs a "
                              "dimension for the categories.")
         if probs is None:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import cygrad
 from cygrad import Size, Tensor
+from cygrad._core.graph.argument_errors import as_sizes
 from cygrad.distributions import constraints
 from cygrad.distributions.utils import broadcast_all, lazy_property, sum_last
 
@@ -41,7 +42,8 @@ class Distribution:
 
     def __init__(self, batch_shape=(), event_shape=(), validate_args=None):
         super().__init__()
-        self._batch_shape, self._event_shape = tuple(batch_shape), tuple(event_shape)
+        self._batch_shape, self._event_shape = (as_sizes(type(self).__name__, name, shape) for name, shape in (
+            ("batch_shape", batch_shape), ("event_shape", event_shape)))
         if validate_args is not None:
             self._validate_args = validate_args
         if self._validate_args:
@@ -216,6 +218,9 @@ class Parametric(Distribution):
 
     def _hold(self, parameters, event_shape, validate_args):
         """Broadcast scalar parameters and store them as attributes."""
+        if not parameters:
+            raise TypeError(f"{type(self).__name__}: the class has no parameters in arg_constraints (got none). Pass "
+                            "batch_shape and event_shape to Distribution.__init__.")
         tensors = broadcast_all(*parameters.values())
         self.__dict__.update(zip(parameters, tensors, strict=True))
         Distribution.__init__(self, tensors[0].shape, event_shape, validate_args)

@@ -3,6 +3,7 @@
 import math
 
 import cygrad
+from cygrad._core.graph.operation_names import called_operation
 from cygrad.distributions import constraints
 from cygrad.distributions.distribution import Distribution
 from cygrad.distributions.transformed import TransformedDistribution
@@ -19,7 +20,8 @@ class _RelaxedLogits(Distribution):
 
     def __init__(self, temperature, probs, logits, event_dim, validate_args):
         if (probs is None) == (logits is None):
-            raise ValueError(f"{type(self).__name__}: Either `probs` or `logits` must be specified, but not both (got "
+            name = called_operation(type(self).__name__)
+            raise ValueError(f"{name}: Either `probs` or `logits` must be specified, but not both (got "
                              f"{'neither' if probs is None else 'both'}).")
         self._binary, self._given = event_dim == 0, "logits" if probs is None else "probs"
         given, = broadcast_all(logits if probs is None else probs)

@@ -3,6 +3,7 @@
 import math
 
 import cygrad
+from cygrad._core.graph.argument_errors import as_instance, as_integer, as_items
 from cygrad.distributions import constraints
 from cygrad.distributions.distribution import Distribution
 from cygrad.distributions.transforms import ComposeTransform, Transform
@@ -23,6 +24,8 @@ class Independent(Distribution):
     """
 
     def __init__(self, base_distribution, reinterpreted_batch_ndims, validate_args=None):
+        as_instance("Independent", "base_distribution", base_distribution, Distribution)
+        as_integer("Independent", "reinterpreted_batch_ndims", reinterpreted_batch_ndims)
         if reinterpreted_batch_ndims > len(base_distribution.batch_shape):
             raise ValueError("Independent: Expected reinterpreted_batch_ndims <= len(base_distribution.batch_shape), "
                              f"actual {reinterpreted_batch_ndims} vs {len(base_distribution.batch_shape)}")
@@ -91,7 +94,8 @@ class TransformedDistribution(Distribution):
     """
 
     def __init__(self, base_distribution, transforms, validate_args=None):
-        self.transforms = [transforms] if isinstance(transforms, Transform) else list(transforms)
+        self.transforms = as_items("TransformedDistribution", "transforms", [transforms] if isinstance(
+            transforms, Transform) else transforms, Transform)
         if not all(isinstance(transform, Transform) for transform in self.transforms):
             raise ValueError(f"TransformedDistribution: a Transform or a list of them is needed (got {transforms!r}).")
         whole = ComposeTransform(self.transforms)

@@ -4,6 +4,7 @@ import math
 from typing import Any
 
 import cygrad
+from cygrad._core.graph.argument_errors import as_instance, as_items, as_sizes
 from cygrad.distributions import constraints
 from cygrad.distributions.transform import Plain, Transform
 from cygrad.distributions.utils import EPS, TINY, sum_last, tril_matrix_to_vec, vec_to_tril_matrix
@@ -268,7 +269,8 @@ class ReshapeTransform(Transform):
 
     def __init__(self, in_shape, out_shape, cache_size=0):
         super().__init__(cache_size)
-        self.in_shape, self.out_shape = tuple(in_shape), tuple(out_shape)
+        self.in_shape, self.out_shape = (as_sizes("ReshapeTransform", name, shape) for name, shape in (
+            ("in_shape", in_shape), ("out_shape", out_shape)))
         if math.prod(self.in_shape) != math.prod(self.out_shape):
             raise ValueError(f"ReshapeTransform: both shapes must have as many elements (got {tuple(in_shape)} and "
                              f"{tuple(out_shape)}).")
@@ -313,6 +315,7 @@ class IndependentTransform(Transform):
 
     def __init__(self, base_transform, reinterpreted_batch_ndims, cache_size=0):
         super().__init__(cache_size)
+        as_instance("IndependentTransform", "base_transform", base_transform, Transform)
         self.base_transform = base_transform.with_cache(cache_size)
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
 
@@ -351,7 +354,8 @@ class ComposeTransform(Transform):
 
     def __init__(self, parts, cache_size=0):
         super().__init__(cache_size)
-        self.parts = [part.with_cache(cache_size) for part in parts]
+        self.parts = [part.with_cache(cache_size) for part in as_items(
+            "ComposeTransform", "parts", parts, Transform)]
 
     bijective = property(lambda self: all(part.bijective for part in self.parts))
 
@@ -415,7 +419,8 @@ class _Pieces(Transform):
 
     def __init__(self, tseq, dim=0, lengths=None, cache_size=0):
         super().__init__(cache_size)
-        self.transforms, self.dim = [part.with_cache(cache_size) for part in tseq], dim
+        self.transforms, self.dim = [part.with_cache(cache_size) for part in as_items(
+            type(self).__name__, "tseq", tseq, Transform)], dim
         self.lengths = [1] * len(self.transforms) if lengths is None else list(lengths)
 
     bijective = property(lambda self: all(part.bijective for part in self.transforms))

@@ -5,6 +5,7 @@ from numbers import Number
 
 import cygrad
 from cygrad import Tensor
+from cygrad._core.graph.operation_names import called_operation
 from cygrad.nn.functional import softmax
 
 __all__ = ["broadcast_all", "clamp_probs", "lazy_property", "logits_to_probs", "probs_to_logits", "sum_last",
@@ -31,8 +32,9 @@ TINY = _OfFloats({cygrad.float16: 2.0**-14, cygrad.bfloat16: 2.0**-126, cygrad.f
 def broadcast_all(*values):
     """Broadcast the values; numbers get the dtype of the tensors, or the default dtype."""
     for value in values:
-        if not isinstance(value, (Tensor, Number)):
-            raise ValueError(f"broadcast_all: numbers and tensors are accepted (got {type(value).__name__}).")
+        if not isinstance(value, (Tensor, Number)) or isinstance(value, complex):
+            raise ValueError(f"{called_operation('broadcast_all')}: parameters must be numbers or tensors (got "
+                             f"{type(value).__name__}).")
     tensors = [value for value in values if isinstance(value, Tensor)]
     dtype = next((tensor.dtype for tensor in tensors if tensor.is_floating_point()), cygrad.get_default_dtype())
     made = [value if isinstance(value, Tensor) else cygrad.tensor(float(value), dtype=dtype) for value in values]

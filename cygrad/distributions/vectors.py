@@ -4,6 +4,8 @@ import math
 
 import cygrad
 from cygrad import Tensor
+from cygrad._core.graph.argument_errors import as_integer
+from cygrad.composite.out_forms import as_tensor_argument
 from cygrad.distributions import constraints
 from cygrad.distributions.distribution import Distribution, ExponentialFamily, Parametric
 from cygrad.distributions.gamma_family import Beta
@@ -31,7 +33,7 @@ class Dirichlet(ExponentialFamily):
     has_rsample = True
 
     def __init__(self, concentration, validate_args=None):
-        if concentration.ndim < 1:
+        if as_tensor_argument("Dirichlet", "concentration", concentration).ndim < 1:
             raise ValueError(f"Dirichlet: 'concentration' needs a dimension for the categories (got shape "
                              f"{tuple(concentration.shape)}).")
         self.concentration = concentration
@@ -191,6 +193,8 @@ class LowRankMultivariateNormal(_Normal):
                        "cov_diag": constraints.independent(constraints.positive, 1)}
 
     def __init__(self, loc, cov_factor, cov_diag, validate_args=None):
+        for name, value in (("loc", loc), ("cov_factor", cov_factor), ("cov_diag", cov_diag)):
+            as_tensor_argument("LowRankMultivariateNormal", name, value)
         if loc.ndim < 1 or cov_factor.ndim < 2:
             raise ValueError("LowRankMultivariateNormal: 'loc' must be a vector and 'cov_factor' a matrix, or batches "
                              "of them.")
@@ -254,7 +258,7 @@ class Wishart(Parametric):
         if len(given) != 1:
             raise ValueError("Wishart: One of covariance_matrix, precision_matrix and scale_tril is needed, and "
                              "no two of them.")
-        matrix, = given
+        matrix = as_tensor_argument("Wishart", "covariance_matrix, precision_matrix or scale_tril", given[0])
         if matrix.ndim < 2:
             raise ValueError("Wishart: the matrix that is given must have two dimensions or more.")
         df = cygrad.as_tensor(df).to(matrix.dtype)
@@ -327,7 +331,7 @@ class LKJCholesky(Parametric):
     support = constraints.corr_cholesky
 
     def __init__(self, dim, concentration=1.0, validate_args=None):
-        if dim < 2:
+        if as_integer("LKJCholesky", "dim", dim) < 2:
             raise ValueError(f"LKJCholesky: Expected dim to be an integer greater than or equal to 2. Found dim={dim}.")
         self.dim = dim
         self._hold({"concentration": concentration}, (dim, dim), validate_args)

@@ -3,6 +3,7 @@
 from math import prod, sqrt
 
 from cygrad._core.arrays.dtype import get_default_dtype
+from cygrad._core.graph.argument_errors import as_dim, as_sizes
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.table.operator import operators
 
@@ -38,18 +39,15 @@ def complex_tensor(operation, value):
 def _dims(operation, input, s, dim):
     """Dimensions counted from the front, and their lengths (-1: as it is)."""
     if s is not None:
-        s = tuple(s) if isinstance(s, (tuple, list)) else (s,)
+        s = as_sizes(operation, "s", s, 1)
     if dim is not None:
-        dim = tuple(dim) if isinstance(dim, (tuple, list)) else (dim,)
+        dim = as_sizes(operation, "dim", dim, 1)
     if dim is None:
         if s is not None and len(s) > input.ndim:
             raise RuntimeError(f"{operation}: Got shape with {len(s)} values but input tensor only has {input.ndim} "
                                "dimensions.")
         dim = tuple(range(0 if s is None else input.ndim - len(s), input.ndim))
-    for k in dim:
-        if not -input.ndim <= k < input.ndim:
-            raise IndexError(f"{operation}: dimension out of range (got {k} for shape {tuple(input.shape)}).")
-    dim = tuple(k % input.ndim for k in dim)
+    dim = tuple([as_dim(operation, k, input.ndim) for k in dim])
     if len(set(dim)) < len(dim):
         raise RuntimeError(f"{operation}: FFT dims must be unique (got {dim}).")
     if s is not None and len(s) != len(dim):

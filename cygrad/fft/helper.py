@@ -4,6 +4,7 @@ import math
 
 from cygrad._core.arrays.dtype import get_default_dtype
 from cygrad._core.creation.factories import arange
+from cygrad._core.graph.argument_errors import as_dim, as_integer, as_number, as_sizes
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.table.docstrings import documented
 from cygrad._core.table.operator import operators
@@ -29,6 +30,7 @@ def _frequencies(operation, numbers, n, d, dtype, requires_grad, out):
     dtype = get_default_dtype() if dtype is None else dtype
     if not (dtype.is_floating_point or dtype.is_complex):
         raise ValueError(f"{operation}: requires a floating point or complex dtype (got {dtype}).")
+    as_number(operation, "d", d)
     length = float(n * d)                # of none at all: numbers over zero, as floating point has them
     found = operators.mul(operators.cast(numbers, dtype), 1.0 / length if length else math.copysign(math.inf, length))
     found = into(operation, found, out)
@@ -55,6 +57,7 @@ def fftfreq(n, d=1.0, *, out=None, dtype=None, layout=None, device=None, require
     >>> cygrad.fft.fftfreq(4)
     tensor([ 0.0000,  0.2500, -0.5000, -0.2500])
     """
+    n = as_integer("fftfreq", "n", n)
     numbers = operators.cat([arange((n + 1) // 2), arange(-(n // 2), 0)], 0)
     return _frequencies("fftfreq", numbers, n, d, dtype, requires_grad, out)
 
@@ -79,6 +82,7 @@ def rfftfreq(n, d=1.0, *, out=None, dtype=None, layout=None, device=None, requir
     >>> cygrad.fft.rfftfreq(4)
     tensor([0.0000, 0.2500, 0.5000])
     """
+    n = as_integer("rfftfreq", "n", n)
     return _frequencies("rfftfreq", arange(n // 2 + 1), n, d, dtype, requires_grad, out)
 
 
@@ -86,10 +90,9 @@ def _shifted(operation, input, dim, shift):
     """Return the input rolled by shift(size) in each of the dimensions."""
     if not isinstance(input, Tensor):
         raise TypeError(f"{operation}: argument 'input' must be a Tensor (got {type(input).__name__}).")
-    dims = tuple(range(input.ndim)) if dim is None else tuple(dim) if isinstance(dim, (tuple, list)) else (dim,)
+    dims = tuple(range(input.ndim)) if dim is None else as_sizes(operation, "dim", dim, 1)
     for k in dims:
-        if not -input.ndim <= k < input.ndim:
-            raise IndexError(f"{operation}: dimension out of range (got {k} for shape {tuple(input.shape)}).")
+        as_dim(operation, k, input.ndim)
     if not dims:
         return operators.clone(input)
     return operators.roll(input, tuple(shift(input.shape[k]) for k in dims), dims)

@@ -15,6 +15,7 @@ from cygrad._core.creation.factories import zeros_like
 from cygrad._core.dispatch import tangents
 from cygrad._core.engine.engine import run_backward
 from cygrad._core.engine.plan import order
+from cygrad._core.graph.argument_errors import as_callable
 from cygrad._core.graph.modes import inference_mode, is_grad_enabled
 from cygrad._core.graph.node import AccumulateGrad
 from cygrad._core.graph.tensor import Tensor
@@ -219,6 +220,7 @@ def same_tree(operation, what, spec, tree):
 
 
 def pullback_of(operation, func, primals, has_aux):
+    as_callable(operation, "func", func)
     inputs = Inputs(operation, tuple(primals))
     with inference_mode(False):
         results, aux = with_aux(operation, func(*inputs.tree), has_aux)

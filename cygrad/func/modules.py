@@ -1,5 +1,6 @@
 """Modules as functions of their parameters."""
 
+from cygrad._core.graph.argument_errors import names_arguments
 from cygrad._core.table.operator import operators
 from cygrad.func.batched import Batched
 from cygrad.nn.normalization import _BatchNorm
@@ -8,6 +9,7 @@ from cygrad.nn.utils.stateless import functional_call
 __all__ = ["debug_unwrap", "functional_call", "functionalize", "replace_all_batch_norm_modules_", "stack_module_state"]
 
 
+@names_arguments
 def stack_module_state(models):
     """
     Stack the parameters and buffers of several modules, for `vmap` over the modules.
@@ -91,6 +93,7 @@ def functionalize(func, *, remove="mutations"):
     return func
 
 
+@names_arguments
 def replace_all_batch_norm_modules_(root):
     """
     Make all batch normalizations of a module use batch statistics instead of running statistics, for `vmap`.

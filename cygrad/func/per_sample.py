@@ -8,6 +8,7 @@ from cygrad._core.dispatch.tangent_rules import layout_of
 from cygrad._core.dispatch.tangents import fitted
 from cygrad._core.engine.engine import run_backward
 from cygrad._core.engine.plan import order
+from cygrad._core.graph.argument_errors import names_arguments
 from cygrad._core.graph.edges import GradientEdge
 from cygrad._core.graph.modes import no_grad
 from cygrad._core.graph.native import NativeNode
@@ -24,6 +25,7 @@ __all__ = ["per_sample_grad"]
 SHARED = {"weight", "bias", "panels", "back"}
 
 
+@names_arguments
 def per_sample_grad(losses, parameters):
     """
     Return the gradients of the loss of each sample, after one call of a model for the whole batch.

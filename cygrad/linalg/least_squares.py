@@ -4,6 +4,7 @@
 from cygrad._core.arrays.dtype import float64, int64
 from cygrad._core.creation.creation import tensor
 from cygrad._core.dispatch.named_results import named_result
+from cygrad._core.graph.argument_errors import as_number
 from cygrad._core.graph.modes import no_grad
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.table.docstrings import documented
@@ -180,7 +181,7 @@ def lstsq(A, B, rcond=None, *, driver=None):
                            f"{tuple(B.shape)}).")
     A, B = broadcast_batches(A, B)
     m, n = A.shape[-2:]
-    limit = epsilon(A) * max(m, n) if rcond is None else float(rcond)
+    limit = epsilon(A) * max(m, n) if rcond is None else float(as_number("linalg.lstsq", "rcond", rcond))
     solution, rank, values, info = operators.linalg_lstsq(A, B, limit, driver)
     check_info("linalg.lstsq", info, lambda info: not_converged(info) if info < 0 or driver != "gels" else
                f"the driver gels requires matrices of full rank (LAPACK returned info {info}). Use gelsy, gelsd or "

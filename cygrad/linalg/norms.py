@@ -2,6 +2,7 @@
 
 from math import inf
 
+from cygrad._core.graph.argument_errors import as_dim, as_number
 from cygrad._core.table.docstrings import documented
 from cygrad._core.table.operator import operators
 from cygrad.composite.out_forms import as_tensor_argument, into
@@ -62,9 +63,7 @@ def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None, out=None):
     tensor(5.)
     """
     x = _as_dtype("linalg.vector_norm", x, dtype)
-    if isinstance(ord, str) or ord is None or isinstance(ord, complex):
-        raise TypeError(f"linalg.vector_norm: ord must be a real number (got {ord!r}).")
-    if ord < 0 or ord == inf:
+    if as_number("linalg.vector_norm", "ord", ord) < 0 or ord == inf:
         if dim is None or dim == ():
             empty = x.numel() == 0
         else:
@@ -121,17 +120,13 @@ def matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None, out=No
     if len(pair) != 2:
         raise (RuntimeError if isinstance(dim, (tuple, list)) else TypeError)(
             f"{operation}: dim must be a 2-tuple (got {dim}).")
-    for k in pair:
-        if not -A.ndim <= k < A.ndim:
-            raise IndexError(f"{operation}: dimension out of range (got {k}, expected a value in [{-A.ndim}, "
-                             f"{A.ndim - 1}]).")
-    rows, columns = (k % A.ndim for k in pair)
+    rows, columns = (as_dim(operation, k, A.ndim) for k in pair)
     if rows == columns:
         raise RuntimeError(f"{operation}: dims must be different (got {dim}).")
     if isinstance(ord, str):
         if ord not in ("fro", "nuc"):
             raise RuntimeError(f"{operation}: Order {ord} not supported. Use 'fro', 'nuc', or a number.")
-    elif abs(ord) not in (1, 2, inf):
+    elif abs(as_number(operation, "ord", ord)) not in (1, 2, inf):
         raise RuntimeError(f"{operation}: Order {ord} not supported. Use 1, 2, inf, or their negatives.")
     if ord == "fro":
         found = operators.norm(A, 2, (rows, columns), keepdim)
@@ -228,9 +223,9 @@ def cond(A, p=None, *, out=None):
     operation = "linalg.cond"
     matrices(operation, A)
     if isinstance(p, str) and p not in ("fro", "nuc"):
-        raise RuntimeError(f"{operation} got an invalid norm type: {p}")
-    if not isinstance(p, str) and p is not None and abs(p) not in (1, 2, inf):
-        raise RuntimeError(f"{operation} got an invalid norm type: {p}")
+        raise RuntimeError(f"{operation}: got an invalid norm type: {p}")
+    if not isinstance(p, str) and p is not None and abs(as_number(operation, "p", p)) not in (1, 2, inf):
+        raise RuntimeError(f"{operation}: got an invalid norm type: {p}")
     if isinstance(p, str):
         square(operation, A)
     if A.numel() == 0:

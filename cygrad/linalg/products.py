@@ -1,6 +1,9 @@
 """Products, powers and exponentials of matrices, and products of vectors."""
 
+from collections.abc import Iterable
+
 from cygrad._core.creation.creation import tensor
+from cygrad._core.graph.argument_errors import as_integer, described
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.table.docstrings import documented
 from cygrad._core.table.operator import operators
@@ -58,6 +61,8 @@ def multi_dot(tensors, *, out=None):
     >>> cygrad.linalg.multi_dot([cygrad.ones(2), cygrad.ones(2, 3), cygrad.ones(3, 1)])
     tensor([6.])
     """
+    if not isinstance(tensors, Iterable):
+        raise TypeError(f"linalg.multi_dot: argument 'tensors' must be a list of Tensors (got {described(tensors)}).")
     tensors = list(tensors)
     if len(tensors) < 2:
         raise RuntimeError(f"linalg.multi_dot: expected at least 2 tensors (got {len(tensors)}).")
@@ -292,7 +297,7 @@ def vander(x, N=None):
     as_tensor_argument("linalg.vander", "x", x)
     if x.ndim == 0:
         x = operators.reshape(x, (1,))
-    count = x.shape[-1] if N is None else N
+    count = x.shape[-1] if N is None else as_integer("linalg.vander", "N", N)
     if count <= 1:
         raise RuntimeError(f"linalg.vander: N must be greater than 1 (got {count}).")
     first = operators.unsqueeze(x, -1)

@@ -3,6 +3,7 @@
 from math import prod
 
 from cygrad._core.dispatch.named_results import named_result
+from cygrad._core.graph.argument_errors import as_dim, as_integer, as_sizes
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.table.docstrings import documented
 from cygrad._core.table.operator import operators
@@ -412,7 +413,7 @@ def tensorinv(A, ind=2, *, out=None):
     (2, 3, 6)
     """
     as_tensor_argument("linalg.tensorinv", "A", A)
-    if ind <= 0:
+    if as_integer("linalg.tensorinv", "ind", ind) <= 0:
         raise RuntimeError(f"linalg.tensorinv: ind must be positive (got {ind}).")
     first, last = tuple(A.shape[:ind]), tuple(A.shape[ind:])
     if prod(first) != prod(last):
@@ -450,7 +451,8 @@ def tensorsolve(A, B, dims=None, *, out=None):
     as_tensor_argument("linalg.tensorsolve", "A", A)
     as_tensor_argument("linalg.tensorsolve", "B", B)
     if dims is not None:
-        moved = sorted(dim % A.ndim for dim in dims)
+        dims = as_sizes("linalg.tensorsolve", "dims", dims)
+        moved = sorted(as_dim("linalg.tensorsolve", dim, A.ndim) for dim in dims)
         A = operators.permute(A, (*[dim for dim in range(A.ndim) if dim not in moved], *[d % A.ndim for d in dims]))
     shape = tuple(A.shape[B.ndim:])
     if prod(shape) != prod(A.shape[:B.ndim]) or B.numel() != prod(shape):

@@ -1,5 +1,6 @@
 """Element-wise non-linearities and softmax as modules."""
 
+from cygrad._core.graph.argument_errors import as_number
 from cygrad.nn import functional as F
 from cygrad.nn.module import Module
 
@@ -178,7 +179,7 @@ class Hardtanh(Module):
 
     def __init__(self, min_val=-1.0, max_val=1.0, inplace=False):
         super().__init__()
-        if not min_val <= max_val:
+        if not as_number("Hardtanh", "min_val", min_val) <= as_number("Hardtanh", "max_val", max_val):
             raise ValueError(f"Hardtanh: min_val must not exceed max_val (got {min_val} and {max_val}).")
         self.min_val = min_val
         self.max_val = max_val

@@ -4,6 +4,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, groupby
 
+from cygrad._core.graph.argument_errors import as_pairs
 from cygrad.nn.module import Module
 
 __all__ = ["ModuleDict", "ModuleList", "Sequential"]
@@ -254,7 +255,9 @@ class ModuleDict(Module):
 
     def update(self, modules):
         """Add all modules of a mapping or of pairs (name, module)."""
-        if not isinstance(modules, Iterable):
-            raise TypeError(f"update: expected a mapping or pairs of name and module (got {type(modules).__name__}).")
-        for name, module in modules.items() if isinstance(modules, (Mapping, ModuleDict)) else modules:
+        if not isinstance(modules, Iterable) or isinstance(modules, str):
+            raise TypeError("ModuleDict.update: expected a mapping or pairs of name and module (got "
+                            f"{type(modules).__name__}).")
+        for name, module in as_pairs("ModuleDict.update", modules.items() if isinstance(
+                modules, (Mapping, ModuleDict)) else modules):
             self[name] = module

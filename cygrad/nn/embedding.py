@@ -1,6 +1,7 @@
 """Embeddings as modules: lookups in a weight matrix by index."""
 
 import cygrad
+from cygrad._core.graph.argument_errors import as_integer
 from cygrad.nn import functional as F
 from cygrad.nn import init
 from cygrad.nn.module import Module
@@ -18,6 +19,7 @@ class _Table(Module):
         self.num_embeddings = num_embeddings
         self.embedding_dim = embedding_dim
         if padding_idx is not None:
+            as_integer(type(self).__name__, "padding_idx", padding_idx)
             if not -num_embeddings <= padding_idx < num_embeddings:
                 raise AssertionError(f"{type(self).__name__}: padding_idx must be within num_embeddings (got "
                                      f"{padding_idx}, expected less than {num_embeddings}).")

@@ -4,6 +4,8 @@ import functools
 import math
 
 import cygrad
+from cygrad._core.graph.argument_errors import as_number
+from cygrad._core.graph.operation_names import called_operation
 from cygrad._core.graph.user_warnings import warn_user
 from cygrad._core.table.docstrings import documented
 from cygrad._core.table.operator import operators
@@ -75,6 +77,7 @@ def uniform_(tensor, a=0.0, b=1.0, generator=None):
     >>> (nn.init.uniform_(cygrad.empty(1000), -1.0, 1.0).abs() <= 1).all()
     tensor(True)
     """
+    as_tensor_argument("uniform_", "tensor", tensor)
     with cygrad.no_grad():
         return tensor.uniform_(a, b, generator=generator)
 
@@ -95,6 +98,9 @@ def normal_(tensor, mean=0.0, std=1.0, generator=None):
     >>> nn.init.normal_(cygrad.empty(10_000), std=2.0).std().round()
     tensor(2.)
     """
+    as_tensor_argument("normal_", "tensor", tensor)
+    for name, value in (("mean", mean), ("std", std)):
+        as_number("normal_", name, value)
     with cygrad.no_grad():
         return tensor.normal_(mean, std, generator=generator)
 
@@ -117,6 +123,9 @@ def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
     >>> (nn.init.trunc_normal_(cygrad.empty(1000), std=2.0).abs() <= 2).all()
     tensor(True)
     """
+    as_tensor_argument("trunc_normal_", "tensor", tensor)
+    for name, value in (("mean", mean), ("std", std), ("a", a), ("b", b)):
+        as_number("trunc_normal_", name, value)
     if not a < b:
         raise ValueError(f"trunc_normal_: the interval is empty (got a={a}, b={b}).")
     with cygrad.no_grad():
@@ -147,6 +156,7 @@ def constant_(tensor, val):
     >>> nn.init.constant_(cygrad.empty(2), 0.5)
     tensor([0.5000, 0.5000])
     """
+    as_tensor_argument(called_operation("constant_"), "tensor", tensor)
     with cygrad.no_grad():
         return tensor.fill_(val)
 
@@ -185,7 +195,7 @@ def eye_(tensor):
     tensor([[1., 0., 0.],
             [0., 1., 0.]])
     """
-    if tensor.ndim != 2:
+    if as_tensor_argument("eye_", "tensor", tensor).ndim != 2:
         raise ValueError(f"eye_: expected a matrix (got shape {tensor.shape}).")
     with cygrad.no_grad():
         return tensor.copy_(cygrad.eye(*tensor.shape, dtype=tensor.dtype))
@@ -219,7 +229,7 @@ def xavier_uniform_(tensor, gain=1.0, generator=None):
     tensor(True)
     """
     fan_in, fan_out = fans(tensor, "xavier_uniform_")
-    bound = math.sqrt(3.0) * gain * math.sqrt(2.0 / max(fan_in + fan_out, 1))
+    bound = math.sqrt(3.0) * as_number("xavier_uniform_", "gain", gain) * math.sqrt(2.0 / max(fan_in + fan_out, 1))
     return uniform_(tensor, -bound, bound, generator)
 
 
@@ -240,6 +250,7 @@ def xavier_normal_(tensor, gain=1.0, generator=None):
     (4, 6)
     """
     fan_in, fan_out = fans(tensor, "xavier_normal_")
+    as_number("xavier_normal_", "gain", gain)
     return normal_(tensor, 0.0, gain * math.sqrt(2.0 / max(fan_in + fan_out, 1)), generator)
 
 
@@ -330,7 +341,7 @@ def orthogonal_(tensor, gain=1, generator=None):
     >>> cygrad.allclose(weight @ weight.t(), cygrad.eye(3), atol=1e-6)
     True
     """
-    if tensor.ndim < 2:
+    if as_tensor_argument("orthogonal_", "tensor", tensor).ndim < 2:
         raise ValueError(f"orthogonal_: expected at least two dimensions (got {tensor.ndim}).")
     if tensor.numel() == 0:
         return tensor
@@ -365,7 +376,7 @@ def dirac_(tensor, groups=1):
     >>> weight
     tensor([[[0., 1., 0.]]])
     """
-    if tensor.ndim not in (3, 4, 5):
+    if as_tensor_argument("dirac_", "tensor", tensor).ndim not in (3, 4, 5):
         raise ValueError(f"dirac_: the tensor must have 3 to 5 dimensions (got {tensor.ndim}).")
     if groups <= 0 or tensor.shape[0] % groups:
         raise ValueError(f"dirac_: groups must divide the first dimension (got {tensor.shape[0]} and {groups}).")
@@ -403,7 +414,9 @@ def sparse_(tensor, sparsity, std=0.01, generator=None):
     >>> (weight == 0).sum(0)
     tensor([2, 2, 2])
     """
-    if tensor.ndim != 2:
+    if not 0 <= as_number("sparse_", "sparsity", sparsity) <= 1:
+        raise ValueError(f"sparse_: sparsity must be from 0 to 1 (got {sparsity}).")
+    if as_tensor_argument("sparse_", "tensor", tensor).ndim != 2:
         raise ValueError(f"sparse_: the tensor must be a matrix (got {tensor.ndim} dimensions).")
     rows, columns = tensor.shape
     with cygrad.no_grad():

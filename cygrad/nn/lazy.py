@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 import cygrad
+from cygrad.composite.out_forms import as_tensor_argument
 from cygrad.nn.layers import Linear
 from cygrad.nn.parameter import UninitializedParameter, is_lazy
 
@@ -103,7 +104,7 @@ class LazyLinear(LazyModuleMixin, Linear):
         """Infer ``in_features`` from the last dimension of the input."""
         if self.has_uninitialized_params():
             with cygrad.no_grad():
-                self.in_features = input.shape[-1]
+                self.in_features = as_tensor_argument(type(self).__name__, "input", input).shape[-1]
                 self.weight.materialize((self.out_features, self.in_features))  # type: ignore[attr-defined]
                 if self.bias is not None:
                     self.bias.materialize((self.out_features,))  # type: ignore[attr-defined]

@@ -3,6 +3,7 @@
 from typing import Any
 
 import cygrad
+from cygrad.composite.out_forms import as_tensor_argument
 from cygrad.nn import convolution, normalization
 from cygrad.nn.lazy import LazyModuleMixin
 from cygrad.nn.parameter import UninitializedBuffer, UninitializedParameter
@@ -55,7 +56,7 @@ class _LazyConvolution(_Lazy):
                 self.in_channels = self.weight.shape[0] if self.transposed else self.weight.shape[1] * self.groups
             return
         n, name = self.dimensions, self.cls_to_become.__name__
-        if input.ndim not in (n + 1, n + 2):
+        if as_tensor_argument(f"Lazy{name}", "input", input).ndim not in (n + 1, n + 2):
             raise RuntimeError(f"Lazy{name}: expected {n + 1}D (unbatched) or {n + 2}D (batched) input (got shape "
                                f"{input.shape}).")
         channels = input.shape[-n - 1]

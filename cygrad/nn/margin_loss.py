@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from cygrad._core.graph.argument_errors import as_number
 from cygrad.nn import functional as F
 from cygrad.nn.distance import PairwiseDistance
 from cygrad.nn.loss import Loss, WeightedLoss
@@ -176,7 +177,7 @@ class TripletMarginLoss(Loss):
 
     def __init__(self, margin=1.0, p=2.0, eps=1e-6, swap=False, size_average=None, reduce=None, reduction="mean"):
         super().__init__(size_average, reduce, reduction)
-        if margin <= 0:
+        if as_number("TripletMarginLoss", "margin", margin) <= 0:
             raise ValueError(f"TripletMarginLoss: the margin must be positive (got {margin}).")
         self.margin = margin
         self.p = p

@@ -2,6 +2,7 @@
 
 import cygrad
 from cygrad import Tensor
+from cygrad._core.graph.argument_errors import as_integer
 from cygrad.nn import functional as F
 from cygrad.nn import init
 from cygrad.nn.layers import Linear
@@ -60,7 +61,8 @@ class MultiheadAttention(Module):
     def __init__(self, embed_dim, num_heads, dropout=0.0, bias=True, add_bias_kv=False, add_zero_attn=False, kdim=None,
                  vdim=None, batch_first=False, device=None, dtype=None):
         super().__init__()
-        if embed_dim <= 0 or num_heads <= 0:
+        if min(as_integer("MultiheadAttention", name, value) for name, value in (
+                ("embed_dim", embed_dim), ("num_heads", num_heads))) <= 0:
             raise ValueError(f"MultiheadAttention: embed_dim and num_heads must be positive (got {embed_dim} and "
                              f"{num_heads}).")
         if embed_dim % num_heads:

@@ -1,6 +1,8 @@
 """Normalization as modules."""
 
 import cygrad
+from cygrad._core.graph.argument_errors import as_integer, as_sizes
+from cygrad.composite.out_forms import as_tensor_argument
 from cygrad.nn import functional as F
 from cygrad.nn import init
 from cygrad.nn.module import Module
@@ -55,7 +57,7 @@ class _Statistics(Module):
             init.zeros_(self.bias)
 
     def _check_input_dim(self, input):
-        if input.ndim not in self.ndims:
+        if as_tensor_argument(type(self).__name__, "input", input).ndim not in self.ndims:
             expected = " or ".join(f"{n}D" for n in self.ndims)
             raise ValueError(f"{type(self).__name__}: expected {expected} input (got {input.ndim}D input).")
 
@@ -252,7 +254,7 @@ class LayerNorm(Module):
 
     def __init__(self, normalized_shape, eps=1e-5, elementwise_affine=True, bias=True, device=None, dtype=None):
         super().__init__()
-        self.normalized_shape = ((normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape))
+        self.normalized_shape = as_sizes(type(self).__name__, "normalized_shape", normalized_shape, 1)
         self.eps = eps
         self.elementwise_affine = elementwise_affine
         for name, wanted in (("weight", elementwise_affine), ("bias", elementwise_affine and bias)):
@@ -299,7 +301,7 @@ class RMSNorm(Module):
 
     def __init__(self, normalized_shape, eps=None, elementwise_affine=True, device=None, dtype=None):
         super().__init__()
-        self.normalized_shape = ((normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape))
+        self.normalized_shape = as_sizes(type(self).__name__, "normalized_shape", normalized_shape, 1)
         self.eps = eps
         self.elementwise_affine = elementwise_affine
         self.register_parameter("weight", Parameter(cygrad.empty(self.normalized_shape, device=device, dtype=dtype))
@@ -348,7 +350,8 @@ class GroupNorm(Module):
 
     def __init__(self, num_groups, num_channels, eps=1e-5, affine=True, device=None, dtype=None, *, bias=True):
         super().__init__()
-        if num_groups < 1 or num_channels % num_groups:
+        as_integer("GroupNorm", "num_channels", num_channels)
+        if as_integer("GroupNorm", "num_groups", num_groups) < 1 or num_channels % num_groups:
             raise ValueError(f"GroupNorm: num_channels must be divisible by num_groups (got {num_channels} and "
                              f"{num_groups}).")
         self.num_groups, self.num_channels = num_groups, num_channels

@@ -4,6 +4,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 
 from cygrad import Tensor
+from cygrad._core.graph.argument_errors import as_pairs
 from cygrad.nn.module import Module
 from cygrad.nn.parameter import Parameter
 
@@ -217,7 +218,7 @@ class ParameterDict(Module):
             pairs = parameters.items()
         else:
             pairs = sorted(parameters.items()) if isinstance(parameters, Mapping) else parameters
-        for name, value in pairs:
+        for name, value in as_pairs("ParameterDict.update", pairs):
             self[name] = value
         return self
 

@@ -1,6 +1,7 @@
 """Piecewise linear activations, learned slopes and gates, as modules."""
 
 import cygrad
+from cygrad._core.graph.argument_errors import as_number
 from cygrad.nn import functional as F
 from cygrad.nn.activation import Inplace, Plain
 from cygrad.nn.module import Module
@@ -214,6 +215,7 @@ class PReLU(Module):
         super().__init__()
         self.num_parameters = num_parameters
         self.init = init
+        as_number("PReLU", "init", init)
         self.weight = Parameter(cygrad.full((num_parameters,), float(init), device=device, dtype=dtype))
 
     def reset_parameters(self):

@@ -4,6 +4,7 @@ import math
 
 import cygrad
 from cygrad._core.dispatch import operator_modes
+from cygrad._core.graph.argument_errors import as_integer
 from cygrad._core.graph.user_warnings import warn_user
 from cygrad.nn import functional as F
 from cygrad.nn import init
@@ -23,7 +24,7 @@ MOST_LAYERS = 1 << 16         # more than any practical model
 
 def check_layers(operation, count):
     """Check the number of layers."""
-    if count > MOST_LAYERS:
+    if as_integer(operation, "num_layers", count) > MOST_LAYERS:
         raise ValueError(f"{operation}: too many layers (got {count}, expected at most {MOST_LAYERS}).")
 
 

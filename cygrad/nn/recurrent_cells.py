@@ -3,6 +3,7 @@
 import math
 
 import cygrad
+from cygrad._core.graph.argument_errors import as_integer
 from cygrad.nn import init
 from cygrad.nn.module import Module
 from cygrad.nn.parameter import Parameter
@@ -40,7 +41,8 @@ class RNNCellBase(Module):
         self.input_size = input_size
         self.hidden_size = hidden_size
         self.bias = bias
-        rows = num_chunks * hidden_size
+        rows = math.prod(as_integer(type(self).__name__, name, value) for name, value in (
+            ("num_chunks", num_chunks), ("hidden_size", hidden_size)))
         self.weight_ih = Parameter(cygrad.empty(rows, input_size, device=device, dtype=dtype))
         self.weight_hh = Parameter(cygrad.empty(rows, hidden_size, device=device, dtype=dtype))
         for name in ("bias_ih", "bias_hh"):

@@ -1,5 +1,6 @@
 """Interpolation of images, and pixel shuffling, as modules."""
 
+from cygrad._core.graph.argument_errors import as_number
 from cygrad.nn import functional as F
 from cygrad.nn.module import Module
 
@@ -38,7 +39,7 @@ class Upsample(Module):
         if isinstance(scale_factor, tuple):
             self.scale_factor = tuple(float(factor) for factor in scale_factor)
         elif scale_factor:
-            self.scale_factor = float(scale_factor)
+            self.scale_factor = float(as_number("Upsample", "scale_factor", scale_factor))
         self.mode = mode
         self.align_corners = align_corners
         self.recompute_scale_factor = recompute_scale_factor

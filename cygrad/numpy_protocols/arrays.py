@@ -1,11 +1,14 @@
 """Conversion of NumPy's arrays, dtypes and axes: shared helpers of all rows."""
 
+from collections.abc import Hashable
+
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
 import cygrad
 from cygrad import Tensor
 from cygrad._core.creation.creation import seen_as
+from cygrad._core.graph.argument_errors import described
 
 __all__ = ["NUMBERS", "NotNumeric", "Rows", "as_tensor", "axes", "by_bits", "cast", "common_dtype", "full_name",
            "has_history", "holds_tensors", "inexact", "lead", "merged", "numpy_dtype", "our_dtype", "plain_arrays",
@@ -46,9 +49,12 @@ def our_dtype(dtype):
     """Return the Tensor dtype of a NumPy dtype, or of anything NumPy converts to one."""
     if isinstance(dtype, cygrad.dtype):
         return dtype
-    found = _ours.get(dtype)
+    found = _ours.get(dtype) if isinstance(dtype, Hashable) else None
     if found is None:
-        name = np.dtype(dtype).name
+        try:
+            name = np.dtype(dtype).name
+        except (TypeError, ValueError):
+            raise TypeError(f"astype: not a dtype (got {described(dtype)}, expected one of NumPy or cygrad).") from None
         found = getattr(cygrad, INSTEAD.get(name, name), None)
         if not isinstance(found, cygrad.dtype):
             raise TypeError(f"dtype: Tensors do not support {np.dtype(dtype)}. Use a numeric dtype.")

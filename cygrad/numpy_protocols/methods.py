@@ -5,6 +5,7 @@ Those of operators handle calls that do not match PyTorch's signature; they are 
 """
 
 from cygrad import Tensor
+from cygrad._core.graph.argument_errors import as_sizes
 from cygrad.numpy_protocols.arrays import our_dtype
 
 __all__ = ["METHODS"]
@@ -69,7 +70,7 @@ def transpose(*arguments, axes=None, **options):
     elif given and len(given) != tensor.ndim:
         return NotImplemented
     axes = axes if given == [] else given
-    return tensor.permute(tuple(range(tensor.ndim))[::-1] if axes is None else tuple(axes))
+    return tensor.permute(tuple(range(tensor.ndim))[::-1] if axes is None else as_sizes("transpose", "axes", axes))
 
 
 METHODS = {"astype": astype, "copy": copy}

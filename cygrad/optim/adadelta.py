@@ -1,5 +1,6 @@
 """Adadelta."""
 
+from cygrad._core.graph.argument_errors import as_number
 from cygrad._core.optimizers import optimize
 from cygrad.optim.optimizer import Optimizer
 from cygrad.optim.parameter_checks import check_not_negative
@@ -45,7 +46,7 @@ class Adadelta(Optimizer):
 
     def check_options(self, group):
         check_not_negative(self, group, "lr", "eps", "weight_decay")
-        if not 0 <= group["rho"] <= 1:
+        if not 0 <= as_number(type(self).__name__, "rho", group["rho"]) <= 1:
             raise ValueError(f"{type(self).__name__}: invalid rho (got {group['rho']}, expected in [0, 1]).")
 
     def update(self, group):

@@ -1,6 +1,7 @@
 """L-BFGS."""
 
 import cygrad
+from cygrad._core.graph.argument_errors import as_integer
 from cygrad.optim.hooks import hooked
 from cygrad.optim.line_search import Point, strong_wolfe
 from cygrad.optim.optimizer import Optimizer
@@ -56,7 +57,7 @@ class LBFGS(Optimizer):
     def __init__(self, params, lr=1, max_iter=20, max_eval=None, tolerance_grad=1e-7, tolerance_change=1e-9,
                  history_size=100, line_search_fn=None):
         if max_eval is None:
-            max_eval = max_iter * 5 // 4
+            max_eval = as_integer("LBFGS", "max_iter", max_iter) * 5 // 4
         super().__init__(params, {"lr": lr, "max_iter": max_iter, "max_eval": max_eval,
                                   "tolerance_grad": tolerance_grad, "tolerance_change": tolerance_change,
                                   "history_size": history_size, "line_search_fn": line_search_fn})

@@ -6,6 +6,7 @@ from copy import deepcopy
 
 import cygrad
 from cygrad import Tensor
+from cygrad._core.graph.argument_errors import as_instance
 from cygrad._core.optimizers.optimize import forget_gradients, zero_gradients
 from cygrad.optim.hooks import (
     OptimizerHooks,
@@ -133,6 +134,7 @@ class Optimizer:
 
     def _check_defaults(self):
         """Check the default options before the parameters."""
+        as_instance(type(self).__name__, "defaults", self.defaults, dict)
         if REQUIRED not in self.defaults.values():
             check_execution(self, self.defaults)
             self.check_options(self.defaults)

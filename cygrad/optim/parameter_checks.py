@@ -1,6 +1,7 @@
 """Checks of the parameters and options of a group."""
 
 from cygrad import Tensor
+from cygrad._core.graph.argument_errors import as_number, described
 from cygrad._core.graph.user_warnings import warn_user
 
 __all__ = ["check_betas", "check_execution", "check_not_negative", "names_and_parameters", "refuse_capture",
@@ -59,13 +60,21 @@ def check_not_negative(optimizer, group, *names):
         if isinstance(value, Tensor) and value.numel() != 1:
             raise ValueError(f"{type(optimizer).__name__}: {name} must have one element (got shape "
                              f"{tuple(value.shape)}).")
-        if not value >= 0:
+        if not as_number(type(optimizer).__name__, name, value) >= 0:
             raise ValueError(f"{type(optimizer).__name__}: invalid {name} (got {value}, expected at least 0).")
+
+
+def as_pair(optimizer, group, name):
+    """Return the option as a pair of numbers."""
+    pair, operation = group[name], type(optimizer).__name__
+    if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+        raise TypeError(f"{operation}: argument '{name}' must be a pair of numbers (got {described(pair)}).")
+    return [as_number(operation, name, value) for value in pair]
 
 
 def check_betas(optimizer, group):
     """Check that decay rates are in [0, 1)."""
-    for number, beta in enumerate(group["betas"]):
+    for number, beta in enumerate(as_pair(optimizer, group, "betas")):
         if not 0 <= beta < 1:
             raise ValueError(f"{type(optimizer).__name__}: invalid beta parameter at index {number} "
                              f"(got {beta}, expected in [0, 1)).")

@@ -2,7 +2,7 @@
 
 from cygrad._core.optimizers import optimize
 from cygrad.optim.optimizer import Optimizer
-from cygrad.optim.parameter_checks import check_not_negative
+from cygrad.optim.parameter_checks import as_pair, check_not_negative
 
 __all__ = ["Rprop"]
 
@@ -46,7 +46,7 @@ class Rprop(Optimizer):
 
     def check_options(self, group):
         check_not_negative(self, group, "lr")
-        shrink, grow = group["etas"]
+        shrink, grow = as_pair(self, group, "etas")
         if not 0 < shrink < 1 < grow:
             raise ValueError(f"{type(self).__name__}: invalid etas (got {shrink} and {grow}, expected one in (0, 1) "
                              "and one above 1).")

@@ -267,7 +267,8 @@ class SWALR(LRScheduler):
     """
 
     def __init__(self, optimizer, swa_lr, anneal_epochs=10, anneal_strategy="cos", last_epoch=-1):
-        for rate, group in zip(one_for_each_group("swa_lr", optimizer, swa_lr), optimizer.param_groups, strict=True):
+        rates = one_for_each_group(self, "swa_lr", optimizer, swa_lr)
+        for rate, group in zip(rates, optimizer.param_groups, strict=True):
             group["swa_lr"] = rate
         if anneal_strategy not in ("cos", "linear"):
             raise ValueError(f"SWALR: anneal_strategy must be 'cos' or 'linear' (got {anneal_strategy}).")

@@ -11,6 +11,7 @@ import math
 import numpy as np
 
 from cygrad._core.creation.creation import from_numpy
+from cygrad._core.graph.operation_names import called_operation
 from cygrad.random.generator import noting
 
 FEW = 2048                    # weights that are sorted all
@@ -131,7 +132,11 @@ def bernoulli(generator, probabilities, shape, dtype):
     """Draw 1 with the probability given, a number or an array that broadcasts to the shape; else 0."""
     wide = getattr(probabilities, "dtype", None)
     chance = uniform(generator, shape, wide if wide is not None and wide.kind == "f" else np.float64)
-    return (chance < probabilities).astype(dtype)
+    try:
+        return (chance < probabilities).astype(dtype)
+    except ValueError:
+        raise RuntimeError(f"{called_operation('bernoulli')}: probabilities of shape {np.shape(probabilities)} do not "
+                           f"broadcast to shape {tuple(shape)}.") from None
 
 
 @_by_algorithm

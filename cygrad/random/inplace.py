@@ -9,6 +9,7 @@ import numpy as np
 
 from cygrad._core.arrays.dtype import bool as bool_dtype
 from cygrad._core.creation.creation import from_numpy
+from cygrad._core.graph.argument_errors import as_number
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.table.docstrings import documented
 from cygrad.composite.out_forms import as_tensor_argument
@@ -68,6 +69,7 @@ def normal_(self, mean=0.0, std=1.0, *, generator=None):
     >>> cygrad.zeros(2).normal_(3, 0)
     tensor([3., 3.])
     """
+    as_number("normal_", "mean", mean)
     check_std(std, "normal_")
     kind = _inexact(self, "normal_")
     return _drawn(self, generator, "normal_", draws.normal, kind, mean, std)
@@ -93,7 +95,7 @@ def uniform_(self, *bounds, generator=None, **named):
     tensor([3., 3.])
     """
     low, high = _bounds(bounds, named, (0.0, 1.0), "uniform_")
-    if low > high:
+    if as_number("uniform_", "from", low) > as_number("uniform_", "to", high):
         raise RuntimeError(f"uniform_: the lower bound must not be above the upper one (got from={low} and to={high}).")
     kind = _inexact(self, "uniform_")
     if self.dtype.name in draws.WIDER:

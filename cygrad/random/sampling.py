@@ -10,6 +10,7 @@ from cygrad._core.arrays.dtype import dtype as Dtype
 from cygrad._core.arrays.dtype import get_default_dtype, int64, promote_types
 from cygrad._core.creation.creation import elements, from_numpy
 from cygrad._core.creation.factories import empty, empty_like, zeros
+from cygrad._core.graph.argument_errors import as_integer, as_number
 from cygrad._core.graph.modes import is_grad_enabled
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.table.docstrings import documented
@@ -36,13 +37,13 @@ def _sizes(args, size, operation):
     sizes = args[0] if len(args) == 1 and hasattr(args[0], "__len__") and not isinstance(args[0], Tensor) else args
     sizes = tuple(sizes)                  # as they are now, whatever code the conversion of one runs
     for n in sizes:
-        if type(n) is not int or n < 0:
+        if type(n) is not int or not 0 <= n < 1 << 63:
             break
     else:
         return sizes
     if any(not hasattr(n, "__index__") or isinstance(n, bool) for n in sizes):
         raise TypeError(f"{operation}: sizes must be integers (got {sizes!r}).")
-    sizes = tuple(n.__index__() for n in sizes)
+    sizes = tuple([as_integer(operation, "size", n) for n in sizes])
     if any(n < 0 for n in sizes):
         raise RuntimeError(f"{operation}: sizes must not be negative (got {sizes}).")
     return sizes
@@ -68,7 +69,7 @@ def _inexact(dtype, operation):
 
 def check_std(std, operation):
     """Refuse a negative standard deviation."""
-    if std < 0:
+    if as_number(operation, "std", std) < 0:
         raise RuntimeError(f"{operation}: std must not be negative (got {std}).")
 
 
@@ -76,8 +77,10 @@ def check_bounds(low, high, dtype, operation):
     """Raise for an empty range, or bounds outside the dtype."""
     if dtype.is_complex:
         raise NotImplementedError(f"{operation}: not implemented for {dtype.name} (expected a real dtype).")
-    if low >= high:
+    if as_number(operation, "from", low) >= as_number(operation, "to", high):
         raise RuntimeError(f"{operation}: the lower bound must be below the upper one (got {low} and {high}).")
+    if low != low or high != high:
+        raise RuntimeError(f"{operation}: bounds must be numbers (got {low} and {high}).")
     smallest, largest = draws.limits(dtype)
     if low < smallest or high - 1 > largest:
         raise RuntimeError(f"{operation}: bounds outside the range of {dtype.name} (got [{low}, {high}), expected "
@@ -299,10 +302,15 @@ def normal(mean, std=1.0, size=None, *, generator=None, out=None, dtype=None, la
     model = mean if isinstance(mean, Tensor) else std
     kind = _inexact(model.dtype, "normal")
     means, stds = (values_of(x) if isinstance(x, Tensor) else np.asarray(x) for x in (mean, std))
+    for name, values in (("mean", means), ("std", stds)):
+        if values.dtype.kind not in "biufcV":
+            raise TypeError(f"normal: argument '{name}' must be a number or a Tensor (got {values.dtype}).")
     if not (stds >= 0).all():
         raise RuntimeError("normal: standard deviations must not be negative.")
-    shape = np.broadcast_shapes(*(tuple(x.shape) if isinstance(x, Tensor) else np.shape(x)
-                                  for x in (mean, std)))
+    try:
+        shape = np.broadcast_shapes(means.shape, stds.shape)
+    except ValueError:
+        raise RuntimeError(f"normal: cannot broadcast shapes {means.shape} and {stds.shape}.") from None
     array = draws.normal(generator, shape, kind) * stds.astype(kind) + means.astype(kind)
     return _after(_finished(array, model.dtype, out, requires_grad), out, mean, std)
 
@@ -348,6 +356,8 @@ def check_probabilities(p, operation):
     """Return a number or an ndarray, all in [0, 1]."""
     values = values_of(p) if isinstance(p, Tensor) else p
     number = type(values) in (float, int)
+    if not number and not isinstance(p, Tensor):
+        as_number(operation, "p", values)
     if not (0 <= values <= 1 if number else np.all((np.asarray(values) >= 0) & (np.asarray(values) <= 1))):
         raise RuntimeError(f"{operation}: probabilities must be in [0, 1]"
                            + (f" (got {p})." if isinstance(p, Number) else "."))
@@ -389,7 +399,7 @@ def multinomial(input, num_samples, replacement=False, *, generator=None, out=No
         raise RuntimeError(f"multinomial: weights must have 1 or 2 dimensions (got shape {tuple(input.shape)}).")
     if not input.is_floating_point():
         raise RuntimeError(f"multinomial: weights must be floating (got {input.dtype.name}).")
-    if num_samples <= 0:
+    if as_integer("multinomial", "num_samples", num_samples) <= 0:
         raise RuntimeError(f"multinomial: the number of samples must be positive (got {num_samples}).")
     weights = values_of(input)
     if not replacement and num_samples > weights.shape[-1]:

@@ -5,6 +5,7 @@ Windows for the analysis of signals: of length `M`, symmetric, or for repetition
 from math import pi
 
 import cygrad
+from cygrad._core.graph.argument_errors import as_integer
 from cygrad.composite.dtypes import on_device
 
 __all__ = ["bartlett", "blackman", "cosine", "exponential", "gaussian", "general_cosine", "general_hamming", "hamming",
@@ -37,7 +38,7 @@ def _window(function, own="", **defaults):
     def window(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=False, **options):
         name = function.__name__
         dtype = cygrad.get_default_dtype() if dtype is None else dtype
-        if M < 0 or dtype not in (cygrad.float32, cygrad.float64):
+        if as_integer(name, "M", M) < 0 or dtype not in (cygrad.float32, cygrad.float64):
             raise ValueError(f"{name}: the length must not be negative and the dtype float32 or float64 (got {M} and "
                              f"{dtype}).")
         if layout is not None and layout is not cygrad.strided:

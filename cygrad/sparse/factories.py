@@ -2,6 +2,7 @@
 
 import cygrad
 from cygrad import Tensor
+from cygrad._core.graph.argument_errors import as_integer, as_sizes
 from cygrad.composite.dtypes import on_device
 from cygrad.composite.out_forms import as_tensor_argument
 from cygrad.sparse.tensor import COO, CSC, CSR, made
@@ -59,7 +60,7 @@ def sparse_coo_tensor(indices=None, values=None, size=None, *, dtype=None, devic
     if indices is None and (size is None or values is not None):
         raise TypeError("sparse_coo_tensor: expected indices with values, or a size (got neither).")
     if values is None:
-        size = tuple(size if indices is None else indices)
+        size = as_sizes("sparse_coo_tensor", "size", size if indices is None else indices)
         indices = cygrad.zeros(len(size), 0, dtype=cygrad.int64)
         values = cygrad.zeros(0, dtype=dtype)
     (indices,), values = _parts([indices], values, dtype, requires_grad)
@@ -194,7 +195,7 @@ def from_dense(input, sparse_dim=None, *, layout=None, blocksize=None, dense_dim
     """
     if not isinstance(input, Tensor):
         raise TypeError(f"to_sparse: expected a Tensor (got {type(input).__name__}).")
-    count = input.ndim if sparse_dim is None else sparse_dim
+    count = input.ndim if sparse_dim is None else as_integer("to_sparse", "sparse_dim", sparse_dim)
     there = input.detach() != 0
     if count < input.ndim:
         there = there.flatten(count).any(-1)

@@ -234,7 +234,7 @@ cdef int dtype_code(object value, str operation) except -1:
         return (<dtype>value).code
     try:
         found = _lookup.get(np.dtype(value)) if value is not None else None
-    except TypeError:
+    except (TypeError, ValueError):
         found = None
     if found is None:
         raise TypeError(f"{operation}: not a supported dtype (got {value!r}, expected one of "

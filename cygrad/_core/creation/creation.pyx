@@ -101,6 +101,8 @@ cdef int64_t _whole(object value, int dtype, str operation) except? -1:
         raise TypeError(f"{operation}: a complex number cannot be stored in a tensor of {dtype_name(dtype).decode()} "
                         f"(got {value!r}). Use .real, or a complex dtype.")
     else:
+        if not PyLong_Check(value) and not hasattr(value, "__index__"):
+            raise TypeError(f"{operation}: elements must be numbers (got {type(value).__name__}). Convert them.")
         result = PyLong_AsLongLongAndOverflow(value, &overflow)
         if overflow > 0 and dtype == UINT64 and value < 1 << 64:
             return <int64_t>PyLong_AsUnsignedLongLongMask(value)
@@ -125,6 +127,8 @@ cdef double _real(object value, int dtype, bint saturate, str operation) except?
         result = value
     except OverflowError:
         _overflow(value, dtype, operation)
+    except TypeError:
+        raise TypeError(f"{operation}: elements must be numbers (got {type(value).__name__}). Convert them.") from None
     if not saturate and isfinite(result) and fabs(result) > largest(dtype):
         _overflow(value, dtype, operation)
     return result
@@ -518,12 +522,18 @@ cdef object _numpy_scalar = np.generic
 # ---- sizes ---------------------------------------------------------------------------------------
 
 cdef int64_t _one_size(object value, int position, str operation) except? -1:
+    cdef int overflow = 0
+    cdef long long result
     if PyLong_CheckExact(value):
-        return value
+        result = PyLong_AsLongLongAndOverflow(value, &overflow)
+        if overflow:
+            raise OverflowError(f"{operation}: a size does not fit 64 bits (got {value} at position {position}). Use "
+                                "a smaller one.")
+        return result
     if isinstance(value, (bool, np.bool_)) or not hasattr(value, "__index__"):
         raise TypeError(f"{operation}: sizes must be integers (got {value!r} of type {type(value).__name__} at "
                         f"position {position})")
-    return value.__index__()
+    return _one_size(int(value), position, operation)
 
 
 cdef int read_sizes(object size, int64_t *shape, str operation) except -1:

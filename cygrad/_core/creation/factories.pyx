@@ -21,6 +21,7 @@ from cygrad._core.graph.boxing cimport overrides
 from cygrad._core.graph.tensor cimport Tensor, is_meta, meta_array, wrap
 from cygrad._core.memory.errors cimport MEMORY_ERROR, check
 
+from cygrad._core.graph.argument_errors import as_sizes
 from cygrad._core.graph.boxing import call_override
 from cygrad._core.table.docstrings import documented
 from cygrad._core.table.operator import operators
@@ -422,7 +423,8 @@ def new_full(Tensor self not None, size, fill_value, *, dtype=None, layout=None,
     """
     cdef bint meta = _place_of(self, device, layout, pin_memory, "new_full")
     cdef int code = dtype_or(dtype, self.array.dtype, "new_full")
-    return finish(full_tensor(tuple(size), fill_value, code, meta, "new_full"), requires_grad, meta)
+    return finish(full_tensor(as_sizes("new_full", "size", size, 1), fill_value, code, meta, "new_full"), requires_grad,
+                  meta)
 
 
 @documented(_PARAMETERS)
@@ -501,7 +503,11 @@ cdef int64_t _length(object start, object end, object step, int dtype) except -1
         raise RuntimeError(f"arange: the step has the wrong sign (got start {start}, end {end}, step {step}). "
                            "Change the sign of the step.")
     if dtype == INT64:                           # exact: doubles cannot represent all large integers
-        return max(0, -((int(start) - int(end)) // int(step)))
+        steps = max(0, -((int(start) - int(end)) // int(step)))
+        if not all(-1 << 63 <= value < 1 << 63 for value in (int(start), int(step), steps)):
+            raise OverflowError(f"arange: an integer does not fit 64 bits (got start {start}, end {end}, step {step}). "
+                                "Give a floating dtype.")
+        return steps
     length = ceil((last - first) / by)
     if not 0 <= length < 9.2e18:
         raise RuntimeError(f"arange: too many values (got start {start}, end {end}, step {step})")
@@ -699,7 +705,10 @@ cdef object _space(object start, object end, object steps, double base, bint log
     start, end = plain_number(start, operation), plain_number(end, operation)
     if isinstance(steps, bool) or not hasattr(steps, "__index__"):
         raise TypeError(f"{operation}: argument 'steps' must be an integer (got {steps!r})")
-    n = steps.__index__()
+    steps = steps.__index__()
+    if steps >= 1 << 63:
+        raise OverflowError(f"{operation}: number of steps does not fit 64 bits (got {steps}). Use fewer.")
+    n = steps
     if n < 0:
         raise RuntimeError(f"{operation}: number of steps must be non-negative (got {n})")
     if dtype is None and out is not None:

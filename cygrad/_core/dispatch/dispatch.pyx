@@ -786,13 +786,14 @@ cdef Operator _slot_operator(int slot, object a, object b):
     return <Operator>_slots[slot]
 
 
-cdef bint _is_operand(object value, object other) except -1:
+cdef bint _is_operand(object value, object other, int slot) except -1:
     cdef value_t ignored
     cdef int overflow = 0
     if PyLong_Check(value):
         PyLong_AsLongLongAndOverflow(value, &overflow)
         if overflow and not _needs_uint64(value, other):
-            box_number(value, &ignored)          # raises
+            raise OverflowError(f"{(<Operator>_slots[slot]).name}: an integer does not fit 64 bits (got {value}). Use a "
+                                "float.")
         return True
     return isinstance(value, Tensor) or box_number(value, &ignored) or hasattr(value, "__array__") or overrides(value)
 
@@ -816,7 +817,7 @@ cdef object _binary_slot(int slot, object a, object b):
     cdef Operator row
     cdef PyObject *arguments[2]
     if not (isinstance(a, Tensor) and isinstance(b, Tensor)):
-        if not (_is_operand(a, b) and _is_operand(b, a)):
+        if not (_is_operand(a, b, slot) and _is_operand(b, a, slot)):
             return NotImplemented
         if PyLong_Check(a) or PyLong_Check(b):
             a, b = _operand(a, b), _operand(b, a)
@@ -833,7 +834,7 @@ cdef object _binary_slot(int slot, object a, object b):
 cdef object _inplace_slot(int slot, object a, object b):
     cdef Operator row
     cdef PyObject *arguments[2]
-    if not _is_operand(b, a):
+    if not _is_operand(b, a, slot):
         return NotImplemented
     if PyLong_Check(b):
         b = _operand(b, a)

@@ -552,6 +552,8 @@ def index_put_(Tensor input not None, indices, values, accumulate=False):
     >>> x.index_put_((cygrad.tensor([0, 0, 2]),), cygrad.tensor([1., 2., 3.]), accumulate=True)
     tensor([3., 0., 3.])
     """
+    if not isinstance(indices, (tuple, list)):
+        raise TypeError(f"index_put_: argument 'indices' must be a tuple of Tensors (got {type(indices).__name__}).")
     if not len(indices):
         raise RuntimeError("index_put_: expected at least one index (got none). Pass a mask, or use copy_().")
     if not isinstance(values, Tensor):
@@ -596,7 +598,7 @@ def index_put(input, indices, values, accumulate=False):
     if not isinstance(input, Tensor):
         raise TypeError(f"index_put: argument 'input' must be a Tensor (got {type(input).__name__}).")
     copied = input.clone()
-    for other in (values, *indices):
+    for other in (values, *indices) if isinstance(indices, (tuple, list)) else ():
         if any_meta and is_entry(other) and not is_entry(copied):        # one for each entry of a batch
             copied = other.new_empty(input.shape, dtype=input.dtype).copy_(input)
     return index_put_(copied, indices, values, accumulate)
@@ -721,11 +723,16 @@ cdef Tensor _fill(given, value, str operation):
     cdef array_t *array
     cdef array_t *held
     cdef int status
+    cdef bint is_number
     if not isinstance(given, Tensor):
         raise TypeError(f"{operation}: argument 'input' must be a Tensor (got {type(given).__name__}).")
     input = <Tensor>given
     array = input.array
-    if isinstance(value, Tensor) or not box_number(value, &number):
+    try:
+        is_number = not isinstance(value, Tensor) and box_number(value, &number)
+    except OverflowError as error:
+        raise OverflowError(f"{operation}: {error}") from None
+    if not is_number:
         value = as_tensor(value, "fill_")
         if value.ndim:
             raise RuntimeError(f"fill_: the value must be 0-dim (got shape {tuple(value.shape)}). Use copy_.")

@@ -31,6 +31,7 @@ from cygrad._core.table.operator cimport (
 import importlib
 import numpy as np
 import operator as _python_operator
+import sys
 from cygrad._core.graph.operation_names import called_operation
 from cygrad._core.table.operator import operators
 
@@ -268,7 +269,17 @@ cdef list box(Operator operator, PyObject **arguments, frame_t *frame):
     finally:
         if not done:
             unbox(frame)
+            _name_overflow(operator)
     return made
+
+
+cdef int _name_overflow(Operator operator) except -1:
+    """Name the operator if the exception that is being raised says that an integer does not fit 64 bits."""
+    error = sys.exc_info()[1]
+    if type(error) is OverflowError:
+        name = called_operation(operator.name)
+        error.args = (f"{name}: an integer does not fit 64 bits (Overflow when unpacking long). Use a float.",)
+    return 0
 
 
 cdef inline bint _only_numbers(const frame_t *frame) noexcept:
@@ -317,7 +328,7 @@ cdef int _check_dtypes(const operator_t *op, frame_t *frame) except -1:
         raise RuntimeError(f"{op.name.decode()}: is not supported for bool tensors. Use logical_not() or "
                            "logical_xor(), or convert with to() first.")
     accepted = ", ".join([_kinds[i] for i in range(4) if not op.flags & _refusals[i]])
-    raise NotImplementedError(f"{op.name.decode()}: not implemented for {dtype_name(highest).decode()} (expected a "
+    raise NotImplementedError(f"{called_operation(op.name.decode())}: not implemented for {dtype_name(highest).decode()} (expected a "
                               f"dtype that is {accepted}). Convert with to() first.")
 
 

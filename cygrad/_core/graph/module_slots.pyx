@@ -7,6 +7,7 @@ class has the methods of `Module`, unchanged, `fill_slots` sets slots that do th
 
 import threading
 import weakref
+from cygrad._core.graph.argument_errors import name_operation
 
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
@@ -28,6 +29,7 @@ cdef extern from "Python.h":
     PyObject *PyObject_Call(PyObject *, PyObject *, PyObject *) noexcept
     void PyErr_Fetch(PyObject **, PyObject **, PyObject **)
     void PyErr_NormalizeException(PyObject **, PyObject **, PyObject **)
+    int PyException_SetTraceback(PyObject *, PyObject *)
     void PyErr_Restore(PyObject *, PyObject *, PyObject *)
     void Py_DECREF(PyObject *)
     void PyType_Modified(_Type *)
@@ -78,6 +80,7 @@ _located = threading.local()         # .text: the last note, .module: the outerm
 
 cdef object _locate(object error, object module):
     """Add a note to an error with the path of the failing module; each enclosing module extends the path."""
+    name_operation(error)
     if not isinstance(error, (RuntimeError, TypeError, ValueError, IndexError)):
         return
     notes = getattr(error, "__notes__", None)
@@ -99,6 +102,8 @@ cdef int _locate_raised(PyObject *module) noexcept:
     cdef PyObject *trace = NULL
     PyErr_Fetch(&kind, &error, &trace)
     PyErr_NormalizeException(&kind, &error, &trace)
+    if trace != NULL:
+        PyException_SetTraceback(error, trace)
     try:
         _locate(<object>error, <object>module)
     except Exception:

@@ -19,7 +19,7 @@ def called_operation(operator):
         if not module.startswith(CALLERS):
             if name in frame.f_globals.get("__all__", ()) or name in frame.f_globals.get("rows", ()):
                 operator = name
-            elif module.startswith("cygrad.distributions.") and not name.startswith("_"):
-                operator = frame.f_code.co_qualname
+            elif module.startswith("cygrad.distributions.") and (name == "__init__" or name[0] not in "_<"):
+                operator = type(frame.f_locals["self"]).__name__ if name == "__init__" else frame.f_code.co_qualname
         frame = frame.f_back
     return operator

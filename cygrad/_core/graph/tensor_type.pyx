@@ -4,6 +4,7 @@ leaves a tensor without an array. Installed once, when this module is imported.
 """
 
 cimport cython
+from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_CheckExact
 from cpython.object cimport PyObject, visitproc
 from cpython.ref cimport Py_INCREF, Py_XDECREF
 from libc.stdint cimport int64_t
@@ -17,6 +18,7 @@ from cygrad._core.memory.errors cimport MEMORY_ERROR, check
 
 import math
 from cygrad._core.arrays.array import CPU, MEMORY_FORMATS, META, STRIDED, Size, layout, memory_format as MemoryFormat
+from cygrad._core.graph.argument_errors import as_integer
 from cygrad._core.graph.tensor import install
 
 
@@ -175,9 +177,13 @@ _CHANNELS_LAST = {MEMORY_FORMATS["channels_last"]: 4, MEMORY_FORMATS["channels_l
 
 
 cdef int _dimension(Tensor tensor, object dim, str operation) except -1:
-    cdef int64_t value = dim, n = tensor.array.ndim
+    cdef int overflow = 0
+    cdef int64_t value, n = tensor.array.ndim
+    value = PyLong_AsLongLongAndOverflow(dim if PyLong_CheckExact(dim) else as_integer(operation, "dim", dim), &overflow)
+    if overflow:
+        value = overflow * (<int64_t>1 << 62)
     if not -max(n, 1) <= value < max(n, 1) or n == 0:
-        raise IndexError(f"{operation}: dimension out of range (got {value}, expected to be in "
+        raise IndexError(f"{operation}: dimension out of range (got {dim}, expected to be in "
                          f"[{-max(n, 1)}, {max(n, 1) - 1}]).")
     return <int>(value if value >= 0 else value + n)
 
@@ -295,7 +301,7 @@ def is_contiguous(Tensor self not None, memory_format=_contiguous):
     """
     if memory_format is _contiguous:
         return bool(self.array.contiguous) or is_meta(self.array)
-    if memory_format not in _CHANNELS_LAST:
+    if not isinstance(memory_format, str) or memory_format not in _CHANNELS_LAST:
         raise RuntimeError(f"is_contiguous: unsupported memory format (got {memory_format!r}, expected "
                            "contiguous_format, channels_last or channels_last_3d).")
     if self.array.ndim != _CHANNELS_LAST[memory_format]:

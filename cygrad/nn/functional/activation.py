@@ -3,6 +3,7 @@
 from inspect import signature
 
 from cygrad._core.arrays.dtype import uint8
+from cygrad._core.graph.argument_errors import as_integer, as_number
 from cygrad._core.graph.user_warnings import warn_user
 from cygrad._core.table.docstrings import documented
 from cygrad._core.table.operator import operators
@@ -37,7 +38,7 @@ def relu(input, inplace=False):
     >>> F.relu(cygrad.tensor([-1.0, 0.0, 2.0]))
     tensor([0., 0., 2.])
     """
-    return input.relu_() if inplace else _relu(input)
+    return relu_(input) if inplace else _relu(input)
 
 
 def relu_(input):
@@ -67,7 +68,7 @@ def with_inplace(name):
     """Return the function of a row with the option `inplace`, and its in-place form."""
     operator = getattr(operators, name)
     parameters = list(signature(operator).parameters.values())
-    made = {"__name__": __name__, "operator": operator, "write_into": write_into}
+    made = {"__name__": __name__, "__all__": [name, f"{name}_"], "operator": operator, "write_into": write_into}
     exec(_WITH_INPLACE.format(name=name, parameters=", ".join(map(str, parameters)),
                               given="".join(f", {parameter.name}" for parameter in parameters[1:])), made)
     made[f"{name}_"].__doc__ = f"Apply `{name}` in place."
@@ -104,7 +105,7 @@ def hardtanh(input, min_val=-1, max_val=1, inplace=False):
     >>> F.hardtanh(cygrad.tensor([-4.0, 0.5, 4.0]))
     tensor([-1.0000,  0.5000,  1.0000])
     """
-    if not min_val <= max_val:
+    if not as_number("hardtanh", "min_val", min_val) <= as_number("hardtanh", "max_val", max_val):
         raise ValueError(f"hardtanh: min_val must not exceed max_val (got {min_val} and {max_val}).")
     if as_tensor_argument("hardtanh", "input", input).dtype is uint8 and min_val < 0:
         raise RuntimeError(f"hardtanh: uint8 has no negative numbers (got min_val={min_val}, expected 0 or more). "
@@ -170,7 +171,7 @@ def softsign(input):
     >>> F.softsign(cygrad.tensor([-1.0, 0.0, 3.0]))
     tensor([-0.5000,  0.0000,  0.7500])
     """
-    return input / (1 + input.abs())
+    return input / (1 + as_tensor_argument("softsign", "input", input).abs())
 
 
 def tanhshrink(input):
@@ -207,7 +208,7 @@ def glu(input, dim=-1):
     """
     if as_tensor_argument("glu", "input", input).ndim == 0:
         raise RuntimeError("glu: expected an input with at least one dimension (got shape ()).")
-    if input.size(dim) % 2:
+    if input.size(as_integer("glu", "dim", dim)) % 2:
         raise RuntimeError(f"glu: the size along the dimension must be even (got {input.size(dim)} for dim={dim}).")
     if input.dtype in SHORT:
         return in_float32(glu, input, dim)
@@ -217,6 +218,7 @@ def glu(input, dim=-1):
 
 def _dimension(input, dim, operation):
     """Return the dimension; choosing it implicitly is deprecated and warns."""
+    as_tensor_argument(operation, "input", input)
     if dim is None:
         dim = 0 if input.ndim in (0, 1, 3) else 1
         warn_user(f"{operation}: implicit dimension choice has been deprecated. Pass dim={dim}.")
@@ -277,4 +279,5 @@ def softmin(input, dim=None, _stacklevel=3, dtype=None):
     >>> F.softmin(cygrad.zeros(2), dim=0)
     tensor([0.5000, 0.5000])
     """
+    as_tensor_argument("softmin", "input", input)
     return _softmax(-input, _dimension(input, dim, "softmin") if dim is None else dim, dtype)

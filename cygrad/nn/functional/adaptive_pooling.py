@@ -1,8 +1,10 @@
 """Pooling to a given output size."""
 
+from cygrad._core.graph.argument_errors import as_sizes
 from cygrad._core.table.docstrings import documented
 from cygrad._core.table.operator import operators
 from cygrad.composite.mixed_precision import computes_in
+from cygrad.composite.out_forms import as_tensor_argument
 
 __all__ = [f"adaptive_{kind}{n}d{end}" for n in (1, 2, 3)
            for kind, end in (("avg_pool", ""), ("max_pool", ""), ("max_pool", "_with_indices"))]
@@ -14,6 +16,9 @@ def _output_size(input, output_size, n, operation):
     """Return the output sizes; None keeps the size of the input."""
     if isinstance(output_size, int):
         return (output_size,) * n
+    as_tensor_argument(operation, "input", input)
+    if output_size is not None and not isinstance(output_size, (tuple, list)):
+        output_size = as_sizes(operation, "output_size", output_size, n)
     sizes = tuple(output_size) if output_size is not None else (None,)
     if len(sizes) != n:
         raise RuntimeError(f"{operation}: output_size must be an integer or {n} of them (got {list(sizes)}).")
@@ -23,7 +28,7 @@ def _output_size(input, output_size, n, operation):
 
 
 def _check_adaptive(n, input, output_size, operation):
-    if n > 1 and input.ndim <= n and not isinstance(output_size, int):
+    if n > 1 and as_tensor_argument(operation, "input", input).ndim <= n and not isinstance(output_size, int):
         raise ValueError(f"{operation}: Input dimension should be at least {n + 1} (got {input.ndim}).")
 
 

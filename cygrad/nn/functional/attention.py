@@ -4,6 +4,7 @@ import math
 
 import cygrad
 from cygrad._core.table.operator import operators
+from cygrad.composite.out_forms import as_tensor_argument
 from cygrad.nn.functional.layers import dropout, linear
 from cygrad.random.generator import current
 
@@ -52,6 +53,8 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
             [0.3302, 0.6698]])
     """
     operation = "scaled_dot_product_attention"
+    for name, tensor in (("query", query), ("key", key), ("value", value)):
+        as_tensor_argument(operation, name, tensor)
     dims, dtypes = [tensor.ndim for tensor in (query, key, value)], [tensor.dtype for tensor in (query, key, value)]
     if min(dims) < 2:
         raise RuntimeError(f"{operation}: query, key and value need at least two dimensions (got {dims}).")

@@ -28,7 +28,7 @@ def _channels(input, p, training, inplace, operation):
 
 def _with_batch(input, n, p, training, inplace, operation):
     """Apply `_channels` to input with or without a batch."""
-    if input.ndim not in (n + 1, n + 2):
+    if as_tensor_argument(operation, "input", input).ndim not in (n + 1, n + 2):
         raise RuntimeError(f"{operation}: expected {n + 1}D or {n + 2}D input (got a {input.ndim}D input).")
     if input.ndim == n + 2:
         return _channels(input, p, training, inplace, operation)
@@ -75,7 +75,7 @@ def dropout2d(input, p=0.5, training=True, inplace=False):
     >>> F.dropout2d(cygrad.ones(1, 1, 1, 2), training=False)
     tensor([[[[1., 1.]]]])
     """
-    if input.ndim not in (3, 4):
+    if as_tensor_argument("dropout2d", "input", input).ndim not in (3, 4):
         warn_user(f"dropout2d: received a {input.ndim}-D input, which is probably a mistake. Use dropout1d or "
                   "dropout3d.")
     if input.ndim < 2:

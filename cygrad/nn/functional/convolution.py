@@ -2,6 +2,7 @@
 
 import cygrad
 from cygrad._core.dispatch.binding import StaticFunction
+from cygrad._core.graph.argument_errors import as_sizes
 from cygrad._core.table.docstrings import documented
 from cygrad._core.table.operator import operators
 from cygrad.composite.out_forms import as_tensor_argument
@@ -16,7 +17,10 @@ def spread(value, n, operation, name):
     """Return one integer for each of `n` dimensions."""
     if isinstance(value, int):
         return (value,) * n
-    values = tuple(value)
+    try:
+        values = tuple(value)
+    except TypeError:
+        values = as_sizes(operation, name, value, n)
     if len(values) == 1:
         return values * n
     if len(values) != n:
@@ -124,7 +128,7 @@ def _check_transpose(n, input, weight, bias, stride, padding, output_padding, gr
                                 ("output_padding", output_padding, 0)):
         if min(values) < least:
             raise RuntimeError(f"{operation}: {name} must be at least {least} (got {name}={list(values)}).")
-    if weight.ndim != n + 2:
+    if as_tensor_argument(operation, "weight", weight).ndim != n + 2:
         raise RuntimeError(f"{operation}: weight must have {n + 2} dimensions, (in channels, out channels / groups, "
                            f"{_KERNEL[n - 1]}) (got shape {weight.shape}).")
     if input.dtype is not weight.dtype:

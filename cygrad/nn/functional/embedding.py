@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import cygrad
 from cygrad._core.dispatch.tangents import paused
+from cygrad._core.graph.argument_errors import as_integer
 from cygrad._core.table.operator import operators
 from cygrad.composite.out_forms import as_tensor_argument
 
@@ -16,7 +17,7 @@ def _check_padding(operation, padding_idx, rows):
     """Return the index of the padding row, or -1."""
     if padding_idx is None:
         return -1
-    if not -rows <= padding_idx < rows:
+    if not -rows <= as_integer(operation, "padding_idx", padding_idx) < rows:
         raise AssertionError(f"{operation}: padding_idx must be within the rows of weight (got {padding_idx}, expected "
                              f"less than {rows}).")
     return padding_idx % rows

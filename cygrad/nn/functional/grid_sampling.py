@@ -3,6 +3,7 @@
 import math
 
 import cygrad
+from cygrad._core.graph.argument_errors import as_sizes
 from cygrad._core.graph.user_warnings import warn_user
 from cygrad._core.table.operator import operators
 from cygrad.composite.mixed_precision import computes_in
@@ -72,7 +73,7 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
     if padding_mode not in PADDINGS:
         raise ValueError(f"grid_sample: unknown padding_mode (got {padding_mode!r}, expected 'zeros', 'border' or "
                          "'reflection').")
-    shape, points = tuple(input.shape), tuple(grid.shape)
+    shape, points = tuple(input.shape), tuple(as_tensor_argument("grid_sample", "grid", grid).shape)
     n = len(shape) - 2
     if n not in (2, 3) or len(points) != len(shape):
         raise RuntimeError(f"grid_sample: input and grid must both be 4D or both 5D (got shapes {shape} and {points}).")
@@ -122,6 +123,8 @@ def affine_grid(theta, size, align_corners=None):
     tensor([[[[-0.5000,  0.0000],
               [ 0.5000,  0.0000]]]])
     """
+    as_tensor_argument("affine_grid", "theta", theta)
+    size = as_sizes("affine_grid", "size", size)
     n = len(size) - 2
     if not theta.dtype.is_floating_point:
         raise ValueError(f"affine_grid: theta must be floating point (got {theta.dtype}).")

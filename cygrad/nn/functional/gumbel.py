@@ -1,6 +1,7 @@
 """Differentiable sampling."""
 
 import cygrad
+from cygrad._core.graph.argument_errors import as_number
 from cygrad._core.graph.user_warnings import warn_user
 from cygrad.composite.out_forms import as_tensor_argument
 from cygrad.nn.functional.activation import softmax
@@ -35,6 +36,7 @@ def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
     tensor(1.)
     """
     as_tensor_argument("gumbel_softmax", "logits", logits)
+    as_number("gumbel_softmax", "tau", tau)
     if eps != 1e-10:
         warn_user("gumbel_softmax: eps is deprecated and has no effect. Omit it.")
     with cygrad.no_grad():

@@ -3,6 +3,7 @@
 import math
 
 import cygrad
+from cygrad._core.graph.argument_errors import as_number
 from cygrad._core.table.docstrings import documented
 from cygrad._core.table.operator import operators
 from cygrad.composite.mixed_precision import SHORT, computes_in, in_float32, rounded_once
@@ -18,6 +19,8 @@ pad = operators.pad
 
 def check_probability(p, operation):
     """Raise ValueError unless p is in [0, 1]."""
+    if type(p) is not float:
+        as_number(operation, "p", p)
     if not 0 <= p <= 1:
         raise ValueError(f"{operation}: p must be from 0 to 1 (got {p}).")
 

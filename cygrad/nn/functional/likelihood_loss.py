@@ -3,6 +3,7 @@
 import math
 
 import cygrad
+from cygrad._core.graph.argument_errors import as_number
 from cygrad._core.table.docstrings import documented
 from cygrad.composite.mixed_precision import rounded_once
 from cygrad.composite.out_forms import as_tensor_argument
@@ -79,7 +80,7 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
     as_tensor_argument("gaussian_nll_loss", "input", input)
     as_tensor_argument("gaussian_nll_loss", "target", target)
     if not isinstance(var, cygrad.Tensor):
-        if var < 0:
+        if as_number("gaussian_nll_loss", "var", var) < 0:
             raise ValueError(f"gaussian_nll_loss: var has negative entry/entries (got {var}).")
         var = cygrad.full_like(input, float(var))
     elif (var < 0).any().item():

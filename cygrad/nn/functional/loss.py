@@ -298,7 +298,7 @@ def _of_probabilities(input, target, weight, reduction, label_smoothing):
         target = target * (1 - label_smoothing) + label_smoothing / n_classes
     terms = _log_softmax(input, classes) * target
     if weight is not None:
-        if weight.shape != (n_classes,):
+        if as_tensor_argument("cross_entropy", "weight", weight).shape != (n_classes,):
             raise RuntimeError(f"cross_entropy: weight must have one element for each of the {n_classes} classes (got "
                                f"shape {weight.shape}).")
         terms = terms * (weight.reshape(-1, *[1] * (input.ndim - 2)) if classes else weight)
@@ -348,6 +348,8 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
         raise RuntimeError("binary_cross_entropy: all elements of input should be between 0 and 1 (got others). "
                            "Use binary_cross_entropy_with_logits for unnormalized scores.")
     losses = _bce(input, target)
+    if weight is not None:
+        as_tensor_argument("binary_cross_entropy", "weight", weight)
     return reduced(losses if weight is None else losses * weight, reduction, "binary_cross_entropy")
 
 
@@ -384,6 +386,8 @@ def binary_cross_entropy_with_logits(input, target, weight=None, size_average=No
     if input.shape != target.shape:
         raise ValueError("binary_cross_entropy_with_logits: the target must have the shape of the input "
                          f"(got {target.shape}, expected {input.shape}).")
+    if weight is not None:
+        as_tensor_argument("binary_cross_entropy_with_logits", "weight", weight)
     if input.dtype in SHORT:
         return in_float32(binary_cross_entropy_with_logits, input, target, weight, reduction=reduction,
                           pos_weight=pos_weight)

@@ -1,6 +1,7 @@
 """Margin losses."""
 
 import cygrad
+from cygrad._core.graph.argument_errors import as_number
 from cygrad._core.graph.user_warnings import warn_user
 from cygrad._core.table.docstrings import documented
 from cygrad.composite.mixed_precision import computes_in, rounded_once
@@ -39,6 +40,7 @@ def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=No
     reduction = resolve_reduction(size_average, reduce, reduction, "hinge_embedding_loss")
     as_tensor_argument("hinge_embedding_loss", "input", input)
     as_tensor_argument("hinge_embedding_loss", "target", target)
+    as_number("hinge_embedding_loss", "margin", margin)
     apart = cygrad.where(target != 1, cygrad.clamp_min(margin - input, 0), 0)
     return reduced(apart + cygrad.where(target != -1, input, 0), reduction, "hinge_embedding_loss")
 
@@ -324,6 +326,8 @@ def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, r
     if input.shape != target.shape:
         warn_user(f"multilabel_soft_margin_loss: input and target differ in shape (got {tuple(input.shape)} and "
                   f"{tuple(target.shape)}).")
+    if weight is not None:
+        as_tensor_argument("multilabel_soft_margin_loss", "weight", weight)
     losses = -(target * logsigmoid(input) + (1 - target) * logsigmoid(-input))
     losses = losses if weight is None else losses * weight
     return reduced(losses.mean(-1), reduction, "multilabel_soft_margin_loss")

@@ -2,6 +2,7 @@
 
 import cygrad
 from cygrad._core.dispatch.tangents import paused, tangent
+from cygrad._core.graph.argument_errors import as_integer, as_number, as_sizes
 from cygrad._core.table.docstrings import documented
 from cygrad._core.table.operator import operators
 from cygrad.composite.out_forms import as_tensor_argument
@@ -24,7 +25,7 @@ def _per_channel(values, input):
 def _check_channels(operation, channels, **parameters):
     """Check that each parameter has one element for each channel."""
     for name, values in parameters.items():
-        if values is not None and values.numel() != channels:
+        if values is not None and as_tensor_argument(operation, name, values).numel() != channels:
             raise RuntimeError(f"{operation}: {name} should contain {channels} elements, one for each channel (got "
                                f"shape {values.shape}).")
 
@@ -129,7 +130,8 @@ def _with_statistics(input, mean, variance, weight, bias, eps):
 
 def _row_dimensions(operation, input, normalized_shape, **parameters):
     """Return the number of normalized dimensions."""
-    shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+    shape = normalized_shape if type(normalized_shape) is tuple else as_sizes(
+        operation, "normalized_shape", normalized_shape, 1)
     if not shape:
         raise RuntimeError(f"{operation}: normalized_shape must have at least one dimension (got {shape}).")
     try:
@@ -247,10 +249,10 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
     >>> cygrad.nn.functional.group_norm(cygrad.tensor([[1.0, 3.0, 10.0, 30.0]]), 2, eps=0.0)
     tensor([[-1.,  1., -1.,  1.]])
     """
-    if input.ndim < 2:
+    if as_tensor_argument("group_norm", "input", input).ndim < 2:
         raise RuntimeError(f"group_norm: expected input with at least two dimensions (got {input.ndim}).")
     batch, channels = input.shape[:2]
-    if num_groups < 1 or channels % num_groups:
+    if as_integer("group_norm", "num_groups", num_groups) < 1 or channels % num_groups:
         raise RuntimeError(f"group_norm: num_groups must divide the channels (got input of shape {input.shape} and "
                            f"num_groups={num_groups}).")
     for name, values in (("weight", weight), ("bias", bias)):
@@ -303,7 +305,7 @@ def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=
     tensor([[[-1.,  1.],
              [-1.,  1.]]])
     """
-    if input.ndim < 2:
+    if as_tensor_argument("instance_norm", "input", input).ndim < 2:
         raise RuntimeError(f"instance_norm: expected input with at least two dimensions (got shape {input.shape}, "
                            "expected (batch, channels, ...)).")
     batch, channels = input.shape[:2]
@@ -355,7 +357,10 @@ def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
     tensor([[[0.2500],
              [0.1429]]])
     """
-    if input.ndim < 3:
+    as_integer("local_response_norm", "size", size)
+    for name, value in (("alpha", alpha), ("beta", beta), ("k", k)):
+        as_number("local_response_norm", name, value)
+    if as_tensor_argument("local_response_norm", "input", input).ndim < 3:
         raise ValueError(f"local_response_norm: expected input with at least three dimensions (got {input.ndim}).")
     if input.dtype is cygrad.bool:
         raise NotImplementedError("local_response_norm: not implemented for bool. Convert with to() first.")

@@ -1,6 +1,7 @@
 """Piecewise linear activations, and in-place activations."""
 
 import cygrad
+from cygrad._core.graph.argument_errors import as_number
 from cygrad._core.table.operator import operators
 from cygrad.composite.mixed_precision import computes_in
 from cygrad.composite.out_forms import as_tensor_argument
@@ -48,7 +49,7 @@ def softshrink(input, lambd=0.5, *, out=None):
     >>> F.softshrink(cygrad.tensor([-1.0, 0.2, 2.0]))
     tensor([-0.5000,  0.0000,  1.5000])
     """
-    if lambd < 0:
+    if as_number("softshrink", "lambd", lambd) < 0:
         raise RuntimeError(f"softshrink: lambd must not be negative (got {lambd}).")
     return _softshrink(input, lambd) if out is None else _softshrink(input, lambd, out=out)
 
@@ -90,7 +91,7 @@ def threshold(input, threshold, value, inplace=False):
     """
     function = _threshold
     if not as_tensor_argument("threshold", "input", input).is_floating_point():
-        function, value = _threshold_of_integers, int(value)
+        function, value = _threshold_of_integers, int(as_number("threshold", "value", value))
     if not inplace:
         return function(input, threshold, value)
     write_into(once_each(input), function, threshold, value)
@@ -176,7 +177,7 @@ def rrelu(input, lower=1 / 8, upper=1 / 3, training=False, inplace=False):
     tensor([-0.2292,  2.0000])
     """
     as_tensor_argument("rrelu", "input", input)
-    if not lower <= upper:
+    if not as_number("rrelu", "lower", lower) <= as_number("rrelu", "upper", upper):
         raise RuntimeError(f"rrelu: lower must not exceed upper (got {lower} and {upper}).")
     if not training:
         return leaky_relu(input, (lower + upper) / 2, inplace)

@@ -7,6 +7,7 @@ from cygrad._core.dispatch.binding import StaticFunction
 from cygrad._core.table.docstrings import documented
 from cygrad._core.table.operator import operators
 from cygrad.composite.mixed_precision import computes_in
+from cygrad.composite.out_forms import as_tensor_argument
 from cygrad.nn.functional.convolution import in_order_of, spread
 
 __all__ = [f"{kind}_pool{n}d" for kind in ("max", "avg", "lp") for n in (1, 2, 3)] + [
@@ -35,6 +36,7 @@ def _average(n, input, kernel_size, stride, padding, ceil_mode, count_include_pa
 
 def _power_average(n, input, norm_type, kernel_size, stride, ceil_mode):
     """Compute the p-norm of each window: sum powers as an average times the window size."""
+    as_tensor_argument(f"lp_pool{n}d", "input", input)
     kernel_size = spread(kernel_size, n, f"lp_pool{n}d", "kernel_size")
     if norm_type == 0:
         raise ValueError(f"lp_pool{n}d: norm_type must not be zero (got {norm_type}).")

@@ -4,6 +4,7 @@ from types import GeneratorType
 
 import cygrad
 from cygrad import Tensor
+from cygrad._core.graph.argument_errors import names_arguments
 from cygrad._core.graph.user_warnings import warn_user
 
 __all__ = ["clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm"]
@@ -11,6 +12,7 @@ __all__ = ["clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_
 MARGIN = 1e-6              # keeps the clipped norm below max_norm, and avoids division by zero
 
 
+@names_arguments
 def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=None):
     """
     Return the norm of all tensors, concatenated to one vector.
@@ -54,6 +56,7 @@ def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=Non
     return total
 
 
+@names_arguments
 def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):
     """
     Scale gradients so that their total norm is at most `max_norm`, given the norm.
@@ -86,6 +89,7 @@ def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):
                 gradient.mul_(scale)
 
 
+@names_arguments
 def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
     """
     Scale all gradients by one factor so that their total norm is at most `max_norm`.
@@ -123,6 +127,7 @@ def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=Fals
     return total
 
 
+@names_arguments
 def clip_grad_value_(parameters, clip_value, foreach=None):
     """
     Clamp all elements of the gradients to ``[-clip_value, clip_value]``.

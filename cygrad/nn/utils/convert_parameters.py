@@ -2,10 +2,12 @@
 
 import cygrad
 from cygrad import Tensor
+from cygrad._core.graph.argument_errors import names_arguments
 
 __all__ = ["parameters_to_vector", "vector_to_parameters"]
 
 
+@names_arguments
 def parameters_to_vector(parameters):
     """
     Concatenate all parameters to one vector; differentiable.
@@ -27,6 +29,7 @@ def parameters_to_vector(parameters):
     return cygrad.cat([parameter.reshape(-1) for parameter in parameters])
 
 
+@names_arguments
 def vector_to_parameters(vec, parameters):
     """
     Set the parameters to views of a vector: the inverse of `parameters_to_vector`.

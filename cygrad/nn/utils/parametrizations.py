@@ -1,6 +1,7 @@
 """Common parametrizations: orthogonal, spectral norm, weight norm."""
 
 import cygrad
+from cygrad._core.graph.argument_errors import names_arguments
 from cygrad.nn.module import Module
 from cygrad.nn.utils.normalizing import as_matrix, norm_except, power_iterations, spectral_scale, weight_from
 from cygrad.nn.utils.orthogonal import MAPS, Orthogonal
@@ -32,6 +33,7 @@ class _WeightNorm(Module):
         return norm_except(weight, self.dim), weight.clone()
 
 
+@names_arguments
 def weight_norm(module, name="weight", dim=0):
     """
     Parametrize a weight by length and direction (Salimans and Kingma, 2016).
@@ -105,6 +107,7 @@ class _SpectralNorm(Module):
         return value
 
 
+@names_arguments
 def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=None):
     """
     Divide a weight by its largest singular value (Miyato et al., 2018).
@@ -140,6 +143,7 @@ def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=No
     return register_parametrization(module, name, parametrization)
 
 
+@names_arguments
 def orthogonal(module, name="weight", orthogonal_map=None, *, use_trivialization=True):
     """
     Parametrize a matrix with orthonormal columns, or rows if there are more columns than rows.

@@ -7,7 +7,9 @@ from contextlib import contextmanager, suppress
 
 import cygrad
 from cygrad import Tensor
+from cygrad._core.graph.argument_errors import as_items, names_arguments
 from cygrad.nn.container import ModuleDict, ModuleList
+from cygrad.nn.module import Module
 from cygrad.nn.parameter import Parameter
 
 __all__ = ["ParametrizationList", "cached", "is_parametrized", "register_parametrization", "remove_parametrizations",
@@ -70,7 +72,7 @@ class ParametrizationList(ModuleList):
     """
 
     def __init__(self, modules, original, unsafe=False):
-        modules = list(modules)
+        modules = as_items("ParametrizationList", "modules", modules, Module)
         if not modules:
             raise ValueError("ParametrizationList: requires one or more modules (got none).")
         super().__init__(modules)
@@ -186,6 +188,7 @@ def _property(name):
     return property(get, put)
 
 
+@names_arguments
 def register_parametrization(module, tensor_name, parametrization, *, unsafe=False):
     """
     Register a parametrization of a parameter or buffer.

@@ -10,6 +10,7 @@ import numbers
 from typing import Any
 
 import cygrad
+from cygrad._core.graph.argument_errors import names_arguments
 
 __all__ = [
     "BasePruningMethod", "CustomFromMask", "Identity", "L1Unstructured", "LnStructured", "PruningContainer",
@@ -358,6 +359,7 @@ class CustomFromMask(BasePruningMethod):
         return default_mask * self.mask.to(default_mask.dtype)
 
 
+@names_arguments
 def identity(module, name):
     """
     Create the mask of a parameter without pruning and return the module.
@@ -372,6 +374,7 @@ def identity(module, name):
     return module
 
 
+@names_arguments
 def random_unstructured(module, name, amount):
     """
     Prune random elements of a parameter (`RandomUnstructured`) and return the module.
@@ -386,6 +389,7 @@ def random_unstructured(module, name, amount):
     return module
 
 
+@names_arguments
 def l1_unstructured(module, name, amount, importance_scores=None):
     """
     Prune the smallest elements of a parameter (`L1Unstructured`) and return the module.
@@ -400,6 +404,7 @@ def l1_unstructured(module, name, amount, importance_scores=None):
     return module
 
 
+@names_arguments
 def random_structured(module, name, amount, dim):
     """
     Prune random channels of a parameter (`RandomStructured`) and return the module.
@@ -414,6 +419,7 @@ def random_structured(module, name, amount, dim):
     return module
 
 
+@names_arguments
 def ln_structured(module, name, amount, n, dim, importance_scores=None):
     """
     Prune the channels with the smallest norms (`LnStructured`) and return the module.
@@ -428,6 +434,7 @@ def ln_structured(module, name, amount, n, dim, importance_scores=None):
     return module
 
 
+@names_arguments
 def custom_from_mask(module, name, mask):
     """
     Prune a parameter by a mask and return the module.
@@ -442,6 +449,7 @@ def custom_from_mask(module, name, mask):
     return module
 
 
+@names_arguments
 def global_unstructured(parameters, pruning_method, importance_scores=None, **kwargs):
     """
     Prune several parameters as one concatenated tensor.
@@ -490,6 +498,7 @@ def _found(module, name):
     return None
 
 
+@names_arguments
 def remove(module, name):
     """
     Make the pruning of a parameter permanent and return the module.
@@ -508,6 +517,7 @@ def remove(module, name):
     return module
 
 
+@names_arguments
 def is_pruned(module):
     """
     Return whether a parameter of the module or a descendant is pruned.

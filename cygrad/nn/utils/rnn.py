@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import cygrad
 from cygrad import Tensor
+from cygrad._core.graph.argument_errors import names_arguments
 from cygrad._core.table.docstrings import documented
 
 __all__ = ["PackedSequence", "invert_permutation", "pack_padded_sequence", "pack_sequence", "pad_packed_sequence",
@@ -115,6 +116,7 @@ def _lengths(lengths, n, operation):
     return [int(value) for value in tuple(values)]
 
 
+@names_arguments
 def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True):
     """
     Pack padded sequences.
@@ -170,6 +172,7 @@ def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True)
     return PackedSequence(cygrad.cat(parts), cygrad.tensor(batch_sizes), order)
 
 
+@names_arguments
 def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_length=None):
     """
     Pad packed sequences: the inverse of `pack_padded_sequence`.
@@ -222,6 +225,7 @@ def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_le
     return padded.transpose(0, 1) if batch_first else padded, lengths
 
 
+@names_arguments
 @documented()
 def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="right"):
     """
@@ -260,6 +264,7 @@ def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="
     return cygrad.stack(padded, 0 if batch_first else 1)
 
 
+@names_arguments
 def unpad_sequence(padded_sequences, lengths, batch_first=False):
     """
     Return sequences without padding.
@@ -285,6 +290,7 @@ def unpad_sequence(padded_sequences, lengths, batch_first=False):
     return [sequence[:int(length)] for sequence, length in zip(padded_sequences.unbind(0), lengths, strict=True)]
 
 
+@names_arguments
 def pack_sequence(sequences, enforce_sorted=True):
     """
     Pack sequences of different lengths.
@@ -312,6 +318,7 @@ def pack_sequence(sequences, enforce_sorted=True):
     return pack_padded_sequence(pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)
 
 
+@names_arguments
 def unpack_sequence(packed_sequences):
     """
     Return the sequences of a packed one.

@@ -1,6 +1,7 @@
 """Deprecated spectral normalization by a hook."""
 
 import cygrad
+from cygrad._core.graph.argument_errors import names_arguments
 from cygrad.nn.parameter import Parameter
 from cygrad.nn.utils.normalizing import as_matrix, power_iterations, spectral_scale
 from cygrad.nn.utils.weight_norm import hooks_of
@@ -52,6 +53,7 @@ class SpectralNorm:
             state_dict[key + "_v"] = v * (sigma / cygrad.dot(u, matrix @ v))
 
 
+@names_arguments
 def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=None):
     """
     Divide a weight by its largest singular value; see `cygrad.nn.utils.parametrizations.spectral_norm`.
@@ -96,6 +98,7 @@ def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=No
     return module
 
 
+@names_arguments
 def remove_spectral_norm(module, name="weight"):
     """
     Remove `spectral_norm` from a weight.

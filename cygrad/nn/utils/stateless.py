@@ -2,9 +2,12 @@
 
 from contextlib import ExitStack, contextmanager
 
+from cygrad._core.graph.argument_errors import names_arguments
+
 __all__ = ["functional_call"]
 
 
+@names_arguments
 def functional_call(module, parameters_and_buffers, args=None, kwargs=None, *, tie_weights=True, strict=False):
     """
     Call a module with given tensors in place of its parameters and buffers; differentiable in them.

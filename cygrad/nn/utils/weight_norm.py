@@ -1,5 +1,6 @@
 """Deprecated weight normalization by a hook."""
 
+from cygrad._core.graph.argument_errors import names_arguments
 from cygrad._core.graph.user_warnings import warn_user
 from cygrad.nn.parameter import Parameter
 from cygrad.nn.utils.normalizing import norm_except, weight_from
@@ -28,6 +29,7 @@ def hooks_of(module, kind, name):
     return [(key, hook) for key, (hook, *_) in before.items() if isinstance(hook, kind) and hook.name == name]
 
 
+@names_arguments
 def weight_norm(module, name="weight", dim=0):
     """
     Parametrize a weight by length and direction. Deprecated: use `cygrad.nn.utils.parametrizations.weight_norm`.
@@ -65,6 +67,7 @@ def weight_norm(module, name="weight", dim=0):
     return module
 
 
+@names_arguments
 def remove_weight_norm(module, name="weight"):
     """
     Remove `weight_norm` from a weight.

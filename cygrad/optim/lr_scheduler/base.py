@@ -3,6 +3,7 @@
 from contextlib import contextmanager
 
 from cygrad import Tensor
+from cygrad._core.graph.argument_errors import as_integer
 from cygrad._core.graph.user_warnings import warn_user
 from cygrad.optim.optimizer import Optimizer
 
@@ -54,6 +55,7 @@ class LRScheduler:
 
     def __init__(self, optimizer, last_epoch=-1):
         check_optimizer(optimizer)
+        as_integer(type(self).__name__, "last_epoch", last_epoch)
         self.optimizer = optimizer
         for number, group in enumerate(optimizer.param_groups):
             if last_epoch == -1:
@@ -167,14 +169,14 @@ def set_option(group, name, value):
         group[name] = float(value) if isinstance(value, Tensor) else value
 
 
-def one_for_each_group(name, optimizer, value):
+def one_for_each_group(scheduler, name, optimizer, value):
     """Return the list of values for all groups, or one value repeated for each group."""
     n = len(optimizer.param_groups)
     if not isinstance(value, (list, tuple)):
         return [value] * n
     if len(value) != n:
-        raise ValueError(f"{name}: expected one value for each parameter group (got {len(value)} values, "
-                         f"expected {n}).")
+        raise ValueError(f"{type(scheduler).__name__}: {name} needs one value for each parameter group (got "
+                         f"{len(value)} values, expected {n}).")
     return list(value)
 
 

@@ -2,6 +2,7 @@
 
 from bisect import bisect_right
 
+from cygrad._core.graph.argument_errors import described
 from cygrad.optim.lr_scheduler.base import LRScheduler, current, set_option
 from cygrad.optim.lr_scheduler.plateau import ReduceLROnPlateau
 
@@ -13,9 +14,12 @@ class _Combined(LRScheduler):
 
     def _begin(self, optimizer, schedulers):
         name = type(self).__name__
+        if not isinstance(schedulers, (list, tuple)):
+            raise TypeError(f"{name}: argument 'schedulers' must be a list of schedulers (got "
+                            f"{described(schedulers)}).")
         if len(schedulers) < 1:
             raise ValueError(f"{name}: expected one or more schedulers (got none).")
-        optimizer = optimizer or schedulers[0].optimizer
+        optimizer = optimizer or getattr(schedulers[0], "optimizer", None)
         for number, scheduler in enumerate(schedulers):
             if not hasattr(scheduler, "optimizer"):
                 raise TypeError(f"{name}: scheduler at index {number} should have `optimizer` as its attribute "

@@ -2,6 +2,7 @@
 
 import math
 
+from cygrad._core.graph.argument_errors import as_number
 from cygrad.optim.lr_scheduler.base import (
     LRScheduler,
     check_optimizer,
@@ -61,11 +62,14 @@ class CyclicLR(Momentum, LRScheduler):
         if mode not in MODES and scale_fn is None:
             raise ValueError(f"CyclicLR: unknown mode without scale_fn (got {mode!r}, expected one of "
                              f"{MODES}).")
-        base_lrs = one_for_each_group("base_lr", optimizer, base_lr)
+        base_lrs = one_for_each_group(self, "base_lr", optimizer, base_lr)
         if last_epoch == -1:
             for rate, group in zip(base_lrs, optimizer.param_groups, strict=True):
                 set_option(group, "lr", rate)
-        self.max_lrs = one_for_each_group("max_lr", optimizer, max_lr)
+        self.max_lrs = one_for_each_group(self, "max_lr", optimizer, max_lr)
+        for name, rates in (("base_lr", base_lrs), ("max_lr", self.max_lrs)):
+            for rate in rates:
+                as_number("CyclicLR", name, rate)
         up = float(step_size_up)
         self.total_size = up + (up if step_size_down is None else float(step_size_down))
         self.step_ratio = up / self.total_size

@@ -4,6 +4,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable
 
+from cygrad._core.graph.argument_errors import as_items, as_number
 from cygrad.optim.lr_scheduler.base import (
     LRScheduler,
     check_optimizer,
@@ -39,7 +40,7 @@ class _Functions(LRScheduler):
 
     def __init__(self, optimizer, lr_lambda, last_epoch):
         check_optimizer(optimizer)
-        self.lr_lambdas = one_for_each_group("lr_lambda", optimizer, lr_lambda)
+        self.lr_lambdas = one_for_each_group(self, "lr_lambda", optimizer, lr_lambda)
         for function in self.lr_lambdas:
             if not callable(function):
                 raise TypeError(f"{type(self).__name__}: lr_lambda must be callable (got {type(function).__name__}).")
@@ -186,7 +187,7 @@ class MultiStepLR(_Factor):
     """
 
     def __init__(self, optimizer, milestones, gamma=0.1, last_epoch=-1):
-        self.milestones = Counter(milestones)
+        self.milestones = Counter(as_items("MultiStepLR", "milestones", milestones, object))
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
@@ -223,7 +224,7 @@ class ConstantLR(_Factor):
     """
 
     def __init__(self, optimizer, factor=1.0 / 3, total_iters=5, last_epoch=-1):
-        if not 0 <= factor <= 1:
+        if not 0 <= as_number("ConstantLR", "factor", factor) <= 1:
             raise ValueError(f"ConstantLR: factor must be from 0 to 1 (got {factor}).")
         self.factor = factor
         self.total_iters = total_iters
@@ -266,9 +267,9 @@ class LinearLR(_Factor):
     """
 
     def __init__(self, optimizer, start_factor=1.0 / 3, end_factor=1.0, total_iters=5, last_epoch=-1):
-        if not 0 < start_factor <= 1:
+        if not 0 < as_number("LinearLR", "start_factor", start_factor) <= 1:
             raise ValueError(f"LinearLR: start_factor must be positive and at most 1 (got {start_factor}).")
-        if not 0 <= end_factor <= 1:
+        if not 0 <= as_number("LinearLR", "end_factor", end_factor) <= 1:
             raise ValueError(f"LinearLR: end_factor must be from 0 to 1 (got {end_factor}).")
         self.start_factor = start_factor
         self.end_factor = end_factor

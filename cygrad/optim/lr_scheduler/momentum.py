@@ -14,8 +14,8 @@ class Momentum:
             raise ValueError("CyclicLR, OneCycleLR: cycle_momentum=True requires an optimizer with momentum or betas "
                              f"(got {type(optimizer).__name__}).")
         self.use_beta1 = "betas" in optimizer.defaults
-        lowest = one_for_each_group("base_momentum", optimizer, lowest)
-        highest = one_for_each_group("max_momentum", optimizer, highest)
+        lowest = one_for_each_group(self, "base_momentum", optimizer, lowest)
+        highest = one_for_each_group(self, "max_momentum", optimizer, highest)
         if start:
             for low, high, group in zip(lowest, highest, optimizer.param_groups, strict=True):
                 self._set_momentum(group, high)

@@ -88,7 +88,7 @@ class OneCycleLR(Momentum, LRScheduler):
                 rise, (float(2 * pct_start * self.total_steps) - 2, "max_lr", "initial_lr", "base_momentum",
                        "max_momentum"),
                 (self.total_steps - 1, "initial_lr", "min_lr", "max_momentum", "max_momentum")]
-        rates = one_for_each_group("max_lr", optimizer, max_lr)
+        rates = one_for_each_group(self, "max_lr", optimizer, max_lr)
         if last_epoch == -1:
             for rate, group in zip(rates, optimizer.param_groups, strict=True):
                 group["initial_lr"] = rate / div_factor

@@ -2,6 +2,7 @@
 
 import math
 
+from cygrad._core.graph.argument_errors import as_number
 from cygrad._core.graph.user_warnings import warn_user
 from cygrad.optim.lr_scheduler.base import LRScheduler, check_optimizer, current, one_for_each_group, set_option
 
@@ -44,12 +45,12 @@ class ReduceLROnPlateau(LRScheduler):
 
     def __init__(self, optimizer, mode="min", factor=0.1, patience=10, threshold=1e-4, threshold_mode="rel",
                  cooldown=0, min_lr=0, eps=1e-8):
-        if factor >= 1.0:
+        if as_number("ReduceLROnPlateau", "factor", factor) >= 1.0:
             raise ValueError(f"ReduceLROnPlateau: Factor should be < 1.0 (got {factor}).")
         check_optimizer(optimizer)
         self.factor = factor
         self.optimizer = optimizer
-        self.min_lrs = one_for_each_group("min_lr", optimizer, min_lr)
+        self.min_lrs = one_for_each_group(self, "min_lr", optimizer, min_lr)
         self.default_min_lr = None if isinstance(min_lr, (list, tuple)) else min_lr
         self.patience = patience
         self.cooldown = cooldown

@@ -7,10 +7,12 @@ import numpy as np
 
 import cygrad
 from cygrad import Tensor
+from cygrad._core.graph.argument_errors import names_arguments
 
 __all__ = ["default_collate", "default_convert"]
 
 
+@names_arguments
 def default_collate(batch):
     """
     Collate samples: tensors are stacked, numbers become tensors, containers keep their structure.

@@ -4,10 +4,13 @@ import bisect
 import itertools
 import math
 import warnings
+from collections.abc import Sized
 from importlib import import_module
 from typing import Any
 
 import cygrad
+from cygrad import Tensor
+from cygrad._core.graph.argument_errors import as_instance, as_items, names_arguments
 from cygrad.utils.data.sampler import counted
 
 __all__ = ["ChainDataset", "ConcatDataset", "Dataset", "IterableDataset", "StackDataset", "Subset", "TensorDataset",
@@ -96,6 +99,8 @@ class TensorDataset(Dataset):
     """
 
     def __init__(self, *tensors):
+        for position, tensor in enumerate(tensors):
+            as_instance("TensorDataset", f"tensors[{position}]", tensor, Tensor)
         if any(tensor.shape[0] != tensors[0].shape[0] for tensor in tensors):
             raise ValueError("TensorDataset: Size mismatch between tensors (got first dimensions "
                              f"{[tensor.shape[0] for tensor in tensors]}).")
@@ -129,7 +134,7 @@ class StackDataset(Dataset):
             raise ValueError(f"StackDataset: expected either positional or keyword arguments (got {len(args)} and "
                              f"{len(kwargs)}).")
         self.datasets: Any = args or kwargs
-        lengths = [len(dataset) for dataset in (args or kwargs.values())]
+        lengths = [len(dataset) for dataset in as_items("StackDataset", "datasets", args or kwargs.values(), Sized)]
         if len(set(lengths)) > 1:
             raise ValueError(f"StackDataset: Size mismatch between datasets (got lengths {lengths}).")
         self._length = lengths[0]
@@ -174,13 +179,16 @@ class ConcatDataset(Dataset):
     """
 
     def __init__(self, datasets):
-        self.datasets = list(datasets)
+        self.datasets = as_items("ConcatDataset", "datasets", datasets, object)
         if not self.datasets:
             raise AssertionError("ConcatDataset: expected at least one dataset (got none)")
         for dataset in self.datasets:
             if isinstance(dataset, IterableDataset):
                 raise AssertionError("ConcatDataset does not support IterableDataset. Use ChainDataset.")
-        self.cumulative_sizes = self.cumsum(self.datasets)
+        try:
+            self.cumulative_sizes = self.cumsum(self.datasets)
+        except TypeError as error:
+            raise TypeError(f"ConcatDataset: every dataset needs a length ({error}).") from error
 
     @staticmethod
     def cumsum(sequence):
@@ -277,6 +285,7 @@ def samples_of(dataset, indices):
     return [dataset[index] for index in indices]
 
 
+@names_arguments
 def random_split(dataset, lengths, generator=None):
     """
     Split a dataset randomly into disjoint subsets.

@@ -1,8 +1,10 @@
 """Samplers of indices."""
 
 import itertools
+from collections.abc import Sized
 
 import cygrad
+from cygrad._core.graph.argument_errors import as_instance
 
 __all__ = ["BatchSampler", "RandomSampler", "Sampler", "SequentialSampler", "SubsetRandomSampler",
            "WeightedRandomSampler"]
@@ -105,6 +107,8 @@ class RandomSampler(Sampler):
     def __init__(self, data_source, replacement=False, num_samples=None, generator=None):
         if not isinstance(replacement, bool):
             raise TypeError(f"RandomSampler: replacement must be True or False (got {replacement}).")
+        if num_samples is None:
+            as_instance("RandomSampler", "data_source", data_source, Sized)
         self.data_source = data_source
         self.replacement = replacement
         self._num_samples = num_samples
