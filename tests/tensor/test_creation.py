@@ -417,7 +417,7 @@ def test_ranges_against_the_reference():
 
 
 def test_texts_of_errors():
-    with pytest.raises(ValueError, match=r"tensor: expected sequence of length 2 at dim 1 \(got 1\). Ragged"):
+    with pytest.raises(ValueError, match=r"tensor: expected sequence of length 2 at dim 1 \(got 1\). Pad"):
         cygrad.tensor([[1, 2], [3]])
     with pytest.raises(RuntimeError, match=r"zeros: no such device \(got 'cuda', expected 'cpu'\)"):
         cygrad.zeros(2, device="cuda")
