@@ -498,3 +498,13 @@ def test_explain_says_for_what_change_a_function_was_traced_again():
     changes = cygrad.compiling.explain(own).retraces
     assert "argument 0" in changes[0] and "'k'" in changes[1] and "mode" in changes[2], changes
     assert changes[4] == "argument 1, a int" and len(changes) == 5
+
+
+@pytest.mark.parametrize("unused", [lambda x, y: x[y], lambda x, y: 7 // (y - 9)], ids=["index", "division"])
+def test_an_error_of_an_unused_result_is_raised(agree, unused):
+    def script(compile, note):
+        own = compile(lambda x, y: (unused(x, y), x * 2)[1])
+        for y in ([0, 1], [0, 1], [0, 9], [1, 1]):
+            note(cygrad.tensor(X), cygrad.tensor(y), call=own)
+
+    agree(script, executions=2)
