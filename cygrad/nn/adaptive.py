@@ -1,10 +1,11 @@
 """Adaptive softmax: frequent classes are scored directly, rare ones through clusters."""
 
+from numbers import Number
 from typing import NamedTuple
 
 import cygrad
 from cygrad import Tensor
-from cygrad._core.graph.argument_errors import as_sizes
+from cygrad._core.graph.argument_errors import as_items
 from cygrad.nn import functional as F
 from cygrad.nn.container import ModuleList, Sequential
 from cygrad.nn.layers import Linear
@@ -52,7 +53,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
 
     def __init__(self, in_features, n_classes, cutoffs, div_value=4.0, head_bias=False, device=None, dtype=None):
         super().__init__()
-        cutoffs = list(as_sizes("AdaptiveLogSoftmaxWithLoss", "cutoffs", cutoffs))
+        cutoffs = as_items("AdaptiveLogSoftmaxWithLoss", "cutoffs", cutoffs, Number)
         if not cutoffs:
             raise ValueError("AdaptiveLogSoftmaxWithLoss: expected one cutoff or more (got none).")
         if (any(int(cutoff) != cutoff for cutoff in cutoffs) or cutoffs != sorted(set(cutoffs)) or cutoffs[0] <= 0

@@ -24,7 +24,7 @@ MOST_LAYERS = 1 << 16         # more than any practical model
 
 def check_layers(operation, count):
     """Check the number of layers."""
-    if as_integer(operation, "num_layers", count) > MOST_LAYERS:
+    if (count if type(count) is int else as_integer(operation, "num_layers", count)) > MOST_LAYERS:
         raise ValueError(f"{operation}: too many layers (got {count}, expected at most {MOST_LAYERS}).")
 
 
