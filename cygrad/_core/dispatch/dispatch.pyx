@@ -792,8 +792,8 @@ cdef bint _is_operand(object value, object other, int slot) except -1:
     if PyLong_Check(value):
         PyLong_AsLongLongAndOverflow(value, &overflow)
         if overflow and not _needs_uint64(value, other):
-            raise OverflowError(f"{(<Operator>_slots[slot]).name}: an integer does not fit 64 bits (got {value}). Use a "
-                                "float.")
+            raise OverflowError(f"{(<Operator>_slots[slot]).name}: an integer does not fit 64 bits (got {value}). Use "
+                                "a float.")
         return True
     return isinstance(value, Tensor) or box_number(value, &ignored) or hasattr(value, "__array__") or overrides(value)
 

@@ -328,7 +328,8 @@ cdef int _check_dtypes(const operator_t *op, frame_t *frame) except -1:
         raise RuntimeError(f"{op.name.decode()}: is not supported for bool tensors. Use logical_not() or "
                            "logical_xor(), or convert with to() first.")
     accepted = ", ".join([_kinds[i] for i in range(4) if not op.flags & _refusals[i]])
-    raise NotImplementedError(f"{called_operation(op.name.decode())}: not implemented for {dtype_name(highest).decode()} (expected a "
+    raise NotImplementedError(f"{called_operation(op.name.decode())}: not implemented for "
+                              f"{dtype_name(highest).decode()} (expected a "
                               f"dtype that is {accepted}). Convert with to() first.")
 
 

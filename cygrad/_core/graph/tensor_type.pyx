@@ -179,7 +179,9 @@ _CHANNELS_LAST = {MEMORY_FORMATS["channels_last"]: 4, MEMORY_FORMATS["channels_l
 cdef int _dimension(Tensor tensor, object dim, str operation) except -1:
     cdef int overflow = 0
     cdef int64_t value, n = tensor.array.ndim
-    value = PyLong_AsLongLongAndOverflow(dim if PyLong_CheckExact(dim) else as_integer(operation, "dim", dim), &overflow)
+    if not PyLong_CheckExact(dim):
+        dim = as_integer(operation, "dim", dim)
+    value = PyLong_AsLongLongAndOverflow(dim, &overflow)
     if overflow:
         value = overflow * (<int64_t>1 << 62)
     if not -max(n, 1) <= value < max(n, 1) or n == 0:
