@@ -307,10 +307,11 @@ def normal(mean, std=1.0, size=None, *, generator=None, out=None, dtype=None, la
             raise TypeError(f"normal: argument '{name}' must be a number or a Tensor (got {values.dtype}).")
     if not (stds >= 0).all():
         raise RuntimeError("normal: standard deviations must not be negative.")
+    shapes = [tuple(x.shape) if isinstance(x, Tensor) else np.shape(x) for x in (mean, std)]      # within `vmap`
     try:
-        shape = np.broadcast_shapes(means.shape, stds.shape)
+        shape = np.broadcast_shapes(*shapes)
     except ValueError:
-        raise RuntimeError(f"normal: cannot broadcast shapes {means.shape} and {stds.shape}.") from None
+        raise RuntimeError(f"normal: cannot broadcast shapes {shapes[0]} and {shapes[1]}.") from None
     array = draws.normal(generator, shape, kind) * stds.astype(kind) + means.astype(kind)
     return _after(_finished(array, model.dtype, out, requires_grad), out, mean, std)
 

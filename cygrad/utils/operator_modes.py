@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import contextmanager
 from functools import cache, partial
 from operator import add, is_
+from typing import Any
 
 from cygrad import Tensor, is_grad_enabled, no_grad
 from cygrad._core.dispatch.operator_modes import call_precomputed, push_user_mode, set_user_mode
@@ -139,7 +140,7 @@ class Call(Overload):
     def __init__(self, name, arguments, out, inplace):
         super().__init__(_name(name, arguments) + "_" * inplace)
         self._row, self._options = name, {} if out is None else {"out": out}
-        self._own = tuple(arguments)
+        self._own: tuple[Any, ...] | None = tuple(arguments)
         self.arguments = _ARGUMENTS[name][0](*arguments) if name in _ARGUMENTS else self._own
         self.changes = inplace or out is not None               # kept for compatibility
 
