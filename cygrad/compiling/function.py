@@ -28,9 +28,6 @@ __all__ = ["CompileError", "Compiled", "CompiledModule", "compile"]
 MAX_VARIANTS = 8              # traces of one function
 MAX_FAILURES = 3              # aborted traces in a row before it stays eager
 NOTHING = object()
-INTEGERS = {cygrad.int8, cygrad.int16, cygrad.int32, cygrad.int64, cygrad.uint8, cygrad.uint16, cygrad.uint32,
-            cygrad.uint64}
-DIVISIONS = ("div", "remainder", "mod")         # in names of operators that raise for zeros
 # Settings that are kept in Python.
 SETTINGS = [("printing", "_options"), ("compatibility.switches", "_settings"), ("compatibility.amp", "_state"),
             ("distributions.distribution", "Distribution._validate_args")]
@@ -290,7 +287,7 @@ def inputs_to_restore(executable):
     Operations on integers fail for an index out of bounds or a division by zero.
     """
     operations, traced = executable.description, executable.traced
-    failing = [position for position, operation in enumerate(operations) if can_fail(operation, traced)]
+    failing = [position for position, operation in enumerate(operations) if operation["can_fail"]]
     if not failing:
         return None
     stop = max([failing[-1] + 1, *[section.stop for section in executable.sections if section.start <= failing[-1]]])
@@ -298,14 +295,6 @@ def inputs_to_restore(executable):
                for slot in [operation.get("target", -1), *[slot for _, roles in operation.get("updates", ())
                                                            for slot in roles]] if slot >= 0}
     return tuple([slot for slot in executable.input_slots() if traced[slot].buffer in written])
-
-
-def can_fail(operation, traced):
-    """Does the operation compute with integers, other than by addition and multiplication?"""
-    slots = [slot for argument in operation["arguments"] for slot in (
-        argument if isinstance(argument, list) else [argument]) if isinstance(slot, int) and slot >= 0]
-    return any(traced[slot].dtype in INTEGERS for slot in slots) and (
-        operation["kind"].startswith("kernel") or any(name in operation["text"]() for name in DIVISIONS))
 
 
 class Trace:

@@ -58,7 +58,8 @@ def assemble(program, positions, make_constant):
 
     for position, operation in enumerate(program.operations):
         made = {"kind": operation.kind, "operator": operation.operator, "expression": None, "views": [], "dead": [],
-                "meta": operation.meta, "is_list": operation.is_list, "step": operation.step, "reuse": 0}
+                "meta": operation.meta, "is_list": operation.is_list, "step": operation.step, "reuse": 0,
+                "can_fail": program.can_fail(operation)}
         if operation.kind == "optimize":
             made["arguments"] = []
             made["updates"] = [update(own, slot) for own in operation.arguments]

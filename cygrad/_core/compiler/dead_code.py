@@ -1,22 +1,12 @@
 """Dead code: remove operations and results that are not read."""
 
-from cygrad._core.arrays.dtype import int8, int16, int32, int64, uint8, uint16, uint32, uint64
 from cygrad._core.compiler.tracer import constant
 from cygrad._core.table.operator import find_operator
 
 # Extrema with positions -> those without, which agree in signed zeros, too.
 VALUES_ONLY = {"max_dim": "amax", "min_dim": "amin"}
 
-INTEGERS = {int8, int16, int32, int64, uint8, uint16, uint32, uint64}
-
 __all__ = ["remove_dead", "remove_positions"]
-
-
-def can_fail(operation, program):
-    """Does the operation compute with integers, which fails for an index out of bounds or a zero divisor?"""
-    name = "" if operation.operator is None else operation.operator.name
-    return (operation.kind.startswith("kernel") or "div" in name or name in ("remainder", "fmod")) and any(
-        program.arrays[number].dtype in INTEGERS for number in operation.reads() if number >= 0)
 
 
 def remove_dead(program):
@@ -28,7 +18,7 @@ def remove_dead(program):
     for operation in reversed(program.operations):
         touched = {program.arrays[number].buffer for number in (*operation.results, *operation.writes())
                    if number >= 0}
-        if touched & live or can_fail(operation, program):
+        if touched & live or program.can_fail(operation):
             kept.append(operation)
             live |= {program.arrays[number].buffer for number in operation.uses()}
     program.operations = kept[::-1]

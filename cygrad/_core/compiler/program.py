@@ -9,11 +9,15 @@ import re
 from bisect import bisect_left
 from itertools import count
 
+from cygrad._core.arrays.dtype import int8, int16, int32, int64, uint8, uint16, uint32, uint64
 from cygrad._core.compiler.executable import forward_program, layout_of, number_everywhere
 from cygrad._core.table.expression import Expression, forms, shared
 
 LARGE = 4096                      # elements from which reading memory matters
 
+# Primitives that raise for integers with a zero divisor.
+DIVISIONS = ("trunc_divide", "floor_divide", "remainder", "fmod")
+INTEGERS = {int8, int16, int32, int64, uint8, uint16, uint32, uint64}
 PRODUCTS = ("mm", "matmul", "linear")          # operators that multiply by one matrix or its transpose
 
 __all__ = ["LARGE", "PRODUCTS", "Buffer", "FusedLoop", "Operation", "Program", "expression_of", "plain"]
@@ -92,6 +96,10 @@ class Operation:
         else:
             self.arguments = tuple(renamed(argument, names) for argument in self.arguments)
 
+    def expressions(self):
+        """Return its element-wise expressions."""
+        return [] if self.expression is None else [self.expression]
+
     def writes(self):
         """Return the arrays that it writes in place."""
         if self.kind == "optimize":
@@ -142,6 +150,9 @@ class FusedLoop(Operation):
     def __init__(self, arguments, results, stages, n_operands):
         super().__init__("fused_loop", arguments, results)
         self.stages, self.n_operands = stages, n_operands
+
+    def expressions(self):
+        return [expression for expression, _, _ in self.stages]
 
     def text(self, name):
         """Return all stages as text."""
@@ -265,6 +276,13 @@ class Program:
                 uses.setdefault(self.arrays[number].buffer, []).append(position)
         return uses
 
+    def can_fail(self, operation):
+        """Does it compute with integers, which fails for an index out of bounds or a zero divisor?"""
+        if not any(self.arrays[number].dtype in INTEGERS for number in operation.reads() if number >= 0):
+            return False
+        return operation.kind.startswith("kernel") or any(
+            primitive in DIVISIONS for expression in operation.expressions() for primitive, _ in expression.code)
+
     def unchanged_between(self, number, first, last):
         """Return whether the memory of the array is unmodified between two operations."""
         if self.is_never_written(number):
@@ -370,10 +388,7 @@ class Program:
                 first = -1 if number < 0 else self.memory_of(number)[0]
                 check(number < 0 or first not in defined or first != number, f"%{number} is computed twice: {line}")
                 defined.add(first)
-            for expression in [operation.expression] if operation.kind != "fused_loop" else [
-                    stage[0] for stage in operation.stages]:
-                if expression is None:
-                    continue
+            for expression in operation.expressions():
                 check(expression.fits(), f"an expression is too large: {line}")
                 check(all(space != "made" or index < position for position, (_, operands) in enumerate(expression.code)
                           for space, index in operands), f"an expression reads a later value: {line}")

@@ -40,10 +40,8 @@ def work_of(program, operation):
     """Estimate the work of an operation."""
     elements = [program.arrays[number].numel
                 for number in (*operation.reads(), *operation.writes(), *operation.results) if number >= 0]
-    expressions = [operation.expression]
-    if operation.kind == "fused_loop":
-        expressions = [expression for expression, _, _ in operation.stages]
-    if expressions != [None]:
+    expressions = operation.expressions()
+    if expressions:
         return max(elements) * sum(primitive_cost(primitive) for expression in expressions
                                    for primitive, _ in expression.code)
     if operation.kind in ("optimize", "allocate", "draw"):
