@@ -121,14 +121,15 @@ def name_operation(error):
     """
     Name the operation and the wrong argument in an error that Python or NumPy raised in the package.
 
-    Errors that name their operation, and those raised by user code, stay as they are. The operation is the outermost
+    Return whether it was one: errors that name their operation, and those raised by user code, stay as they are. The
+    operation is the outermost
     public function of the package in the traceback, or the module whose `forward` that is. An argument is wrong if its
     documented type does not accept it.
     """
     if not isinstance(error, (TypeError, AttributeError, ValueError, OverflowError, KeyError, IndexError)):
-        return
+        return False
     if (len(error.args) > 1 and type(error).__module__ == "builtins") or _NAMED.match(str(error)):
-        return
+        return False
     found, trace = None, error.__traceback__
     while trace is not None:
         frame = trace.tb_frame
@@ -138,7 +139,7 @@ def name_operation(error):
             found = frame
         trace = trace.tb_next
     if found is None or (not inside and not module.startswith("numpy.")):
-        return
+        return False
     code, values = found.f_code, found.f_locals
     names = code.co_varnames[:code.co_argcount + code.co_kwonlyargcount]
     owner = values.get("self")
@@ -148,6 +149,7 @@ def name_operation(error):
         operation = code.co_name
         doc = getattr(found.f_globals.get(operation), "__doc__", None)
     error.args = (f"{operation}: {_fault(doc, names, values) or _summary(error, names, values)}",)
+    return True
 
 
 def _is_public(name, frame):
@@ -187,6 +189,7 @@ def names_arguments(function: _Function) -> _Function:
         try:
             return function(*args, **kwargs)
         except Exception as error:
-            name_operation(error)
+            if name_operation(error) and isinstance(error, AttributeError):
+                raise TypeError(*error.args) from None
             raise
     return named  # type: ignore[return-value]

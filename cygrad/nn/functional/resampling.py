@@ -4,6 +4,7 @@ import math
 from functools import lru_cache
 
 import cygrad
+from cygrad._core.graph.argument_errors import as_integer
 from cygrad._core.table.docstrings import documented
 from cygrad._core.table.operator import operators
 from cygrad.composite.out_forms import as_tensor_argument
@@ -177,7 +178,11 @@ def pixel_shuffle(input, upscale_factor):
              [2, 3]]])
     """
     as_tensor_argument("pixel_shuffle", "input", input)
-    split, order, joined = _shuffled(tuple(input.shape), upscale_factor)
+    try:
+        split, order, joined = _shuffled(tuple(input.shape), upscale_factor)
+    except TypeError:
+        as_integer("pixel_shuffle", "upscale_factor", upscale_factor)
+        raise
     return in_order_of(input, operators.reshape(operators.permute(operators.reshape(input, split), order), joined))
 
 
