@@ -5,7 +5,7 @@ Rows of operators have a key for autocast; composed functions use the decorator 
 reads one thread-local variable.
 """
 
-from functools import wraps
+from functools import reduce, wraps
 
 from cygrad._core.arrays.dtype import bfloat16, float16, float32, promote_types
 from cygrad._core.dispatch.operator_modes import cast, current, exchange, leave
@@ -47,19 +47,20 @@ SHORT = frozenset((float16, bfloat16))
 
 def in_float32(function, *args, out=None, **options):
     """Call a function of several operators in float32, and round only its result to the 16-bit dtype of the tensors."""
-    dtype = args[0].dtype
-    for value in (*args, *options.values()):
-        if isinstance(value, Tensor) and value.dtype.is_floating_point and value.ndim:
-            dtype = promote_types(dtype, value.dtype)
+    tensors = [value for value in (*args, *options.values())
+               if isinstance(value, Tensor) and value.dtype.is_floating_point]
+    dtype = reduce(promote_types, [tensor.dtype for tensor in tensors if tensor.ndim] or [tensors[0].dtype])
     result = function(*cast(args, float32), **{name: cast(value, float32) for name, value in options.items()})
     return into(function.__name__, result.to(dtype), out)
 
 
 def rounded_once(function):
     """Decorate a function of several operators that rounds only its result if its first argument has 16-bit floats."""
+    first = function.__code__.co_varnames[0]
+
     @wraps(function)
     def decorated(*args, **options):
-        if args and getattr(args[0], "dtype", None) in SHORT:
+        if getattr(args[0] if args else options.get(first), "dtype", None) in SHORT:
             return in_float32(function, *args, **options)
         return function(*args, **options)
     return decorated
