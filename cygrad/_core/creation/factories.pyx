@@ -844,6 +844,7 @@ ctypedef fused real:
 
 
 @cython.binding(False)      # methods check the type of self
+@cython.boundscheck(False)
 cdef class RandomStream:
     """
     A Mersenne Twister that produces the numbers of ``torch.Generator``. The caller ensures that one thread draws at

@@ -801,7 +801,6 @@ def zero_(input):
     return _fill(input, 0, "zero_")
 
 
-@cython.critical_section             # memory, base and version change one after the other
 def set_(Tensor input not None, source=None, storage_offset=0, size=None, stride=None):
     """
     Make this tensor use the memory of another one, with its shape and strides.
@@ -837,10 +836,17 @@ def set_(Tensor input not None, source=None, storage_offset=0, size=None, stride
     # A storage (of cygrad.compatibility) wraps a one-dimensional tensor.
     if source is not None and not isinstance(source, Tensor) and not hasattr(source, "_elements"):
         raise TypeError(f"set_: the source must be a Tensor or a storage (got {type(source).__name__}). Convert it to "
-                        "a "
-                        "Tensor with cygrad.asarray().")
+                        "a Tensor with cygrad.asarray().")
     cdef Tensor given = (tensor_from([], input.array.dtype, "set_") if source is None
                          else source if isinstance(source, Tensor) else source._seen_as(input.dtype))
+    if size is not None and stride is None:
+        stride = [math.prod(size[place + 1:]) for place in range(len(size))]
+    with cython.critical_section(input):             # memory, base and version change one after the other
+        _set(input, given, storage_offset, size, stride)
+    return input
+
+
+cdef int _set(Tensor input, Tensor given, storage_offset, size, stride) except -1:
     cdef int64_t version = 0
     if given.array.dtype != input.array.dtype:
         raise RuntimeError(f"set_: the dtypes differ (got {dtype_name(given.array.dtype).decode()} for a "
@@ -850,8 +856,6 @@ def set_(Tensor input not None, source=None, storage_offset=0, size=None, stride
         raise RuntimeError("set_: not differentiable (got a tensor that requires grad). Call it under no_grad(), "
                            "or use copy_.")
     if size is not None:
-        if stride is None:
-            stride = [math.prod(size[place + 1:]) for place in range(len(size))]
         given = operators.as_strided(given, size, stride, storage_offset)
     bump_version(input)
     if input.array.version != NULL:
@@ -864,7 +868,7 @@ def set_(Tensor input not None, source=None, storage_offset=0, size=None, stride
         if replace_version(input.array, version_new()) != OK:
             raise MemoryError("set_: no memory for a version counter")
         input.array.version.value = version
-    return input
+    return 0
 
 
 METHODS = {"copy_": copy_, "fill_": fill_, "set_": set_, "zero_": zero_}

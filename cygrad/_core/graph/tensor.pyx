@@ -519,6 +519,16 @@ cdef str describe(Tensor tensor):
     return f"{dtype_name(tensor.array.dtype).decode()} tensor of shape {shape_text(tensor.array).decode()}"
 
 
+# Names in errors of setters, whose critical sections should not contain attribute access.
+
+cdef str _type_of(object value):
+    return type(value).__name__
+
+
+cdef str _type_of_node(Tensor tensor):
+    return tensor.node.name()
+
+
 @cython.binding(False)      # methods check the type of self
 cdef class Tensor:
     """
@@ -618,12 +628,12 @@ cdef class Tensor:
     def requires_grad(self, value):
         cdef bint wanted = value is True
         if not wanted and value is not False:
-            raise RuntimeError(f"requires_grad: expected True or False (got {type(value).__name__}).")
+            raise RuntimeError(f"requires_grad: expected True or False (got {_type_of(value)}).")
         if grad_fn_of(self) is not None:
             if wanted:
                 return
             raise RuntimeError("requires_grad: cannot be set to False for a non-leaf tensor (got one created by "
-                               f"{self.node.name()}). Use detach() for an alias outside the graph.")
+                               f"{_type_of_node(self)}). Use detach() for an alias outside the graph.")
         if wanted and not is_differentiable(self.array.dtype):
             raise RuntimeError("requires_grad: only tensors of floating point and complex dtype can require "
                                f"gradients (got {dtype_name(self.array.dtype).decode()}). Convert it first, for "
@@ -783,7 +793,7 @@ cdef class Tensor:
     def data(self, value):
         cdef Tensor source
         if not isinstance(value, Tensor):
-            raise TypeError(f"data: can only be set to a Tensor (got {type(value).__name__}).")
+            raise TypeError(f"data: can only be set to a Tensor (got {_type_of(value)}).")
         source = <Tensor>value
         if requires_grad(self) and not is_differentiable(source.array.dtype):
             raise RuntimeError("data: a tensor that requires grad needs floating point or complex elements (got a "

@@ -107,7 +107,7 @@ cdef int _take(int index, np.ufunc ufunc, str kinds) except -1:
         if not uniform or is_short(code) or entries[index][code].loop != NULL:
             continue
         if "bifc"[category(code)] in kinds:
-            set_entry(index, code, <loop_t>ufunc.functions[i], ufunc.data[i],
+            set_entry(index, code, <loop_t><void *>ufunc.functions[i], ufunc.data[i],
                       code_of_typenum(types[ufunc.nin]))
     return 0
 

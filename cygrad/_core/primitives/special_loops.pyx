@@ -223,7 +223,7 @@ cdef int _enter_from_numpy(str name, np.ufunc ufunc, type_rule_t rule, int lowes
         for k in range(1, ufunc.nargs):
             uniform = uniform and types[k] == types[0]
         if uniform:
-            set_entry(index, code, <loop_t>ufunc.functions[i], ufunc.data[i], code)
+            set_entry(index, code, <loop_t><void *>ufunc.functions[i], ufunc.data[i], code)
     return 0
 
 
