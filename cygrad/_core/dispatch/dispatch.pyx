@@ -132,10 +132,10 @@ cdef int check_operation(int status, str operation, bint inplace) except -1:
     cdef bytes text
     if status == OK:
         return 0
-    if message()[0] == b":":
-        text = <bytes>message()
-        name = called_operation(operation + "_" if inplace else operation).encode()
-        snprintf(message(), MESSAGE, b"%s%s", <char *>name, <char *>text)
+    before, found, rest = (<bytes>message()).partition(b":")
+    if found and before in (b"", operation.encode()):
+        text = called_operation(operation + "_" if inplace else operation).encode() + found + rest
+        snprintf(message(), MESSAGE, b"%s", <char *>text)
     return check(status)
 
 
