@@ -262,6 +262,21 @@ def test_shape_errors_name_the_operation_that_was_called(operation, call):
         call()
 
 
+@pytest.mark.parametrize(("operation", "call"), [
+    ("clamp_", lambda: cygrad.ones(2, requires_grad=True).clamp_(0, 1)),
+    ("zero_", lambda: cygrad.ones(2, requires_grad=True).zero_()),
+    ("clamp", lambda: cygrad.clamp(cygrad.ones(2, dtype=cygrad.complex64), 0, 1)),
+    ("clamp", lambda: cygrad.clamp("a", 0, 1)),
+    ("logit", lambda: cygrad.logit(cygrad.ones(2), cygrad.ones(2))),
+    ("bitwise_left_shift", lambda: cygrad.bitwise_left_shift(cygrad.ones(2), 1)),
+    ("huber_loss", lambda: cygrad.nn.functional.huber_loss(*[cygrad.ones(2, dtype=cygrad.complex64)] * 2)),
+    ("nll_loss", lambda: cygrad.nn.functional.nll_loss(cygrad.ones(1, 3), cygrad.tensor([5]))),
+])
+def test_errors_of_internal_rows_name_the_function_that_was_called(operation, call):
+    with pytest.raises(Exception, match=f"^{operation}: "):
+        call()
+
+
 def test_in_place_errors_name_the_method():
     with pytest.raises(RuntimeError, match=r"^add_: output with shape \(3,\) doesn't match the broadcast"):
         cygrad.ones(3).add_(cygrad.ones(2, 3))
