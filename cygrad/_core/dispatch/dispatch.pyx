@@ -47,7 +47,7 @@ from cygrad._core.table.operator cimport (
 
 import numpy as np
 from cygrad._core.graph.operation_names import called_operation
-from cygrad._core.table.operator import find_operator, operators
+from cygrad._core.table.operator import operators
 
 
 # ---------------------------------------------------------------------------------------------------- standard operands
@@ -134,9 +134,7 @@ cdef int check_operation(int status, str operation, bint inplace) except -1:
         return 0
     before, found, rest = (<bytes>message()).partition(b":")
     if found and before in (b"", operation.encode()):
-        row = find_operator(operation)
-        public = operation if row is None else row.__name__
-        text = called_operation(public + "_" if inplace else public).encode() + found + rest
+        text = called_operation(operation + "_" if inplace else operation).encode() + found + rest
         snprintf(message(), MESSAGE, b"%s", <char *>text)
     return check(status)
 

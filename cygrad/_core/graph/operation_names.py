@@ -2,6 +2,8 @@
 
 import sys
 
+from cygrad._core.table.operator import find_operator
+
 __all__ = ["called_operation"]
 
 # Modules whose functions call user functions, such as transforms and dispatchers.
@@ -9,7 +11,10 @@ CALLERS = ("cygrad.func.", "cygrad.compiling.", "cygrad.utils.", "cygrad.autogra
 
 
 def called_operation(operator):
-    """Return the outermost public function of the package on the stack, or `operator`."""
+    """Return the outermost public function of the package on the stack, or the public name of this operator."""
+    row = find_operator(operator.removesuffix("_"))
+    if row is not None:
+        operator = row.__name__ + "_" * operator.endswith("_")
     frame = sys._getframe()
     while frame is not None:
         module = frame.f_globals.get("__name__") or ""
