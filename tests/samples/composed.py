@@ -130,7 +130,7 @@ SAMPLES = {
         call((2, 3), (2, 3), dim=0),
         call((2, 3), dx=0.5),
         rows(),
-        fails(RuntimeError, "coordinates", (3,), (4,)),
+        fails(RuntimeError, "one coordinate for each sample", (3,), (4,)),
     ],
     "cumulative_trapezoid": [*only_floating([call((4,))]), call((2, 3), (3,)), call((2, 3), dx=2, dim=0)],
     "meshgrid": [call((2,), (3,)), call((2,), (3,), (), indexing="xy"), fails(RuntimeError, "vectors", (2, 2))],

@@ -50,7 +50,7 @@ QUANTILES = only_floating(
 )
 BAD_QUANTILES = [
     fails(RuntimeError, "q must", (3,), 1.5),
-    fails(RuntimeError, "elements", (0,), 0.5),
+    fails(RuntimeError, "non-empty", (0,), 0.5),
     fails(RuntimeError, "interpolation", (3,), 0.5, interpolation="cubic"),
     fails(RuntimeError, "floating", integers([1, 2]), 0.5),
     fails(IndexError, "dim", (3,), 0.5, 1),
