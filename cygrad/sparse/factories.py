@@ -196,6 +196,8 @@ def from_dense(input, sparse_dim=None, *, layout=None, blocksize=None, dense_dim
     if not isinstance(input, Tensor):
         raise TypeError(f"to_sparse: expected a Tensor (got {type(input).__name__}).")
     count = input.ndim if sparse_dim is None else as_integer("to_sparse", "sparse_dim", sparse_dim)
+    if not 0 <= count <= input.ndim:
+        raise IndexError(f"to_sparse: sparse_dim out of range (got {count}, expected to be in [0, {input.ndim}]).")
     there = input.detach() != 0
     if count < input.ndim:
         there = there.flatten(count).any(-1)
