@@ -18,7 +18,7 @@ EXACT = (cygrad.float64, cygrad.complex128)
 
 # The operator table in the files: name of the row -> row.
 ROWS = {}
-for _path in sorted((Path(cygrad.__file__).parent / "_core" / "table" / "ops").glob("*.toml")):
+for _path in sorted((Path(__file__).resolve().parents[1] / "cygrad" / "_core" / "table" / "ops").glob("*.toml")):
     ROWS |= {name: row for name, row in tomllib.loads(_path.read_text()).items() if "helper" not in row}
 
 

@@ -14,7 +14,7 @@ import cygrad
 stubs = pytest.importorskip("build_tools.stubs", reason="build_tools is only in the source tree")
 from build_tools import module_stubs, table_documents  # noqa: E402
 
-OPERATOR_TABLE = Path(cygrad.__file__).parent / "_core" / "table" / "ops"
+OPERATOR_TABLE = Path(__file__).resolve().parents[2] / "cygrad" / "_core" / "table" / "ops"
 
 
 @pytest.fixture(scope="module")

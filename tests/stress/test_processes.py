@@ -228,7 +228,7 @@ if child == 0:
     try:
         for _ in batches: pass
     except RuntimeError as error:
-        os._exit("Make a new iterator" not in str(error))
+        os._exit("Create a new iterator" not in str(error))
     os._exit(2)
 print(os.waitpid(child, 0)[1], len(list(batches)))
 """) == ["0", "299"]
