@@ -425,6 +425,8 @@ def test_texts_of_errors():
         cygrad.zeros(2, pin_memory=True)
     with pytest.raises(TypeError, match=r"zeros: sizes must be integers \(got 1.5 of type float at position 2\)"):
         cygrad.zeros(2, 1.5)
+    with pytest.raises(TypeError, match="only integer tensors of a single element"):
+        cygrad.zeros(2, cygrad.tensor(2.5))
     with pytest.raises(ValueError, match="too many dimensions"):
         cygrad.zeros((1,) * 65)
     with pytest.raises((MemoryError, RuntimeError)):

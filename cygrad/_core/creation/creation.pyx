@@ -533,7 +533,7 @@ cdef int64_t _one_size(object value, int position, str operation) except? -1:
     if isinstance(value, (bool, np.bool_)) or not hasattr(value, "__index__"):
         raise TypeError(f"{operation}: sizes must be integers (got {value!r} of type {type(value).__name__} at "
                         f"position {position})")
-    return _one_size(int(value), position, operation)
+    return _one_size(int(value.__index__()), position, operation)
 
 
 cdef int read_sizes(object size, int64_t *shape, str operation) except -1:
@@ -1011,8 +1011,7 @@ def from_dlpack(ext_tensor, *, device=None, copy=None):
         ext_tensor = _Offer(ext_tensor)
     elif not hasattr(ext_tensor, "__dlpack__"):
         raise TypeError(f"from_dlpack: the object does not support DLPack (got {type(ext_tensor).__name__}, expected "
-                        "an "
-                        "array with __dlpack__). Use asarray() for other data.")
+                        "an array with __dlpack__). Use asarray() for other data.")
     options = {} if device is None else {"device": "cpu"}
     if copy is not None and not isinstance(ext_tensor, _Offer):
         options["copy"] = bool(copy)
@@ -1212,9 +1211,8 @@ def seen_as(Tensor input not None, dtype not None):
         return wrap(array_view(array, code, array.ndim, array.shape, array.strides, 0))
     given = input.stride()
     if last < 0 or given[last] != 1:
-        raise RuntimeError(f"view: the last dimension must be contiguous to view elements of another size (got "
-                           f"{input.dtype} "
-                           f"of shape {tuple(input.shape)} and strides {given}, and {dtype}). Call "
+        raise RuntimeError("view: the last dimension must be contiguous to view elements of another size (got "
+                           f"{input.dtype} of shape {tuple(input.shape)} and strides {given}, and {dtype}). Call "
                            "contiguous() first.")
     for i in range(last + 1):
         shape[i], strides[i] = array.shape[i], 1 if i == last else given[i] * old // new
@@ -1224,8 +1222,7 @@ def seen_as(Tensor input not None, dtype not None):
                                f"{given}).")
     if input.storage_offset() * old % new:
         raise RuntimeError(f"view: the storage offset must be a multiple of the element size of {dtype} (got "
-                           f"{input.dtype} at offset "
-                           f"{input.storage_offset()}). Call clone() first.")
+                           f"{input.dtype} at offset {input.storage_offset()}). Call clone() first.")
     shape[last] = shape[last] * old // new
     # Without memory there are no strides either.
     return wrap(array_view(array, code, array.ndim, shape, array.strides if array.storage == NULL else strides, 0))
