@@ -57,10 +57,9 @@ class Distribution:
                 continue
             value = getattr(self, name)
             if not constraint.check(value).all():
-                raise ValueError(f"{type(self).__name__}: Expected parameter {name} ({type(value).__name__} of "
-                                 f"shape {tuple(value.shape)}) "
-                                 f"of distribution {self!r} to satisfy the constraint {constraint!r}, but found "
-                                 f"invalid values:\n{value}")
+                raise ValueError(f"{type(self).__name__}: Expected parameter {name} ({type(value).__name__} of shape "
+                                 f"{tuple(value.shape)}) of distribution {self!r} to satisfy the constraint "
+                                 f"{constraint!r}, but found invalid values:\n{value}")
 
     @staticmethod
     def set_default_validate_args(value):

@@ -94,8 +94,7 @@ def vec_to_tril_matrix(vec, diag=0):
     n = (-(1 + 2 * diag) + ((1 + 2 * diag) ** 2 + 8 * vec.shape[-1] + 4 * abs(diag) * (diag + 1)) ** 0.5) / 2
     if round(n) - n > EPS[vec.dtype]:
         raise ValueError(f"vec_to_tril_matrix: The size of last dimension is {vec.shape[-1]} which cannot be "
-                         "expressed as the lower "
-                         "triangular part of a square D x D matrix.")
+                         "expressed as the lower triangular part of a square D x D matrix.")
     n = round(n)
     rows, columns = cygrad.tril_indices(n, n, diag)
     flat = cygrad.zeros((*vec.shape[:-1], n * n), dtype=vec.dtype)

@@ -20,8 +20,7 @@ _PARAMETERS = {
     "A": "Tensor\n    Of shape (..., m, n).",
     "atol, rtol": "float or Tensor, optional\n"
                   "    Singular values up to ``max(atol, rtol * largest)`` are taken as zero. By default atol is 0, "
-                  "and "
-                  "rtol the larger\n    size times the precision, or 0 if there is a positive atol.",
+                  "and rtol the larger\n    size times the precision, or 0 if there is a positive atol.",
     "hermitian": "bool, default False\n    Whether A is symmetric or Hermitian; only its lower triangle is read.",
 }
 

@@ -256,13 +256,11 @@ cdef class FunctionNode(Node):
         """Replace the saved object at `position` by what the pack hook returns."""
         cdef array_t *array
         if self.packed is not None and self.packed[position] is not None:
-            raise RuntimeError(f"register_hooks: hooks are already registered (got a second pair for a value saved by "
-                               f"{self.name()} "
-                               "saved, expected one).")
+            raise RuntimeError("register_hooks: hooks are already registered (got a second pair for a value saved by "
+                               f"{self.name()}, expected one).")
         if self.c.released:
             raise RuntimeError(f"register_hooks: {self.name()} has released its saved tensors. Register the hooks "
-                               "before "
-                               "backward, or call backward with retain_graph=True.")
+                               "before backward, or call backward with retain_graph=True.")
         array = _borrow_saved(self, position)
         if array == NULL:
             raise RuntimeError(f"register_hooks: {self.name()} has saved no tensor at position {position} (got None).")

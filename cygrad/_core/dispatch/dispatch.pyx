@@ -772,9 +772,9 @@ def check_power(input, exponent):
     """Raise an error for integers to a negative integer power."""
     if (isinstance(input, Tensor) and isinstance(exponent, int) and exponent < 0
             and category((<Tensor>input).array.dtype) < category(FLOAT32)):
-        raise RuntimeError(f"pow: integers to negative integer powers are not supported (got a "
-                           f"{describe(<Tensor>input)} and the "
-                           f"exponent {exponent}). Convert to a floating point dtype first.")
+        raise RuntimeError("pow: integers to negative integer powers are not supported (got a "
+                           f"{describe(<Tensor>input)} and the exponent {exponent}). Convert to a floating point "
+                           "dtype first.")
 
 
 cdef Operator _slot_operator(int slot, object a, object b):
@@ -849,8 +849,7 @@ cdef object _inplace_slot(int slot, object a, object b):
 cdef object _unary_slot(int slot, object a):
     if slot == SLOT_INVERT and category((<Tensor>a).array.dtype) >= category(FLOAT32):
         raise TypeError(f"~: only integer and bool tensors can be inverted (got a {describe(<Tensor>a)}). Convert "
-                        "with to() "
-                        "first.")
+                        "with to() first.")
     return unary(<Operator>_slots[slot], a, None)
 
 

@@ -35,6 +35,7 @@ import threading
 from weakref import WeakSet
 from cygrad._core.creation.factories import zeros, zeros_like
 from cygrad._core.dispatch.named_results import named_result
+from cygrad._core.graph.operation_names import called_operation, operation_error
 from cygrad._core.graph.user_warnings import warn_user
 from cygrad._core.table.operator import operators
 
@@ -494,23 +495,24 @@ cdef bint _overlaps(const operator_t *op, const frame_t *frame, const array_t *o
 
 
 cdef int check_out(Operator operator, frame_t *frame, object out, uint32_t needed) except -1:
+    cdef str name = operator.name
     for tensor in out if isinstance(out, (tuple, list)) else (out,):
         if not isinstance(tensor, Tensor):
-            raise TypeError(f"{operator.name}: out must be a Tensor (got {type(tensor).__name__}).")
+            raise operation_error(TypeError, name, f"out must be a Tensor (got {type(tensor).__name__}).")
         if grad_enabled() and (needed or requires_grad(<Tensor>tensor)):
-            raise RuntimeError(f"{operator.name}: out= does not record gradients, but an argument requires grad. Use "
-                               "the form without out=, or no_grad().")
-        check_inplace(<Tensor>tensor, operator.name, False)
+            raise operation_error(RuntimeError, name, "out= does not record gradients, but an argument requires grad. "
+                                                      "Use the form without out=, or no_grad().")
+        check_inplace(<Tensor>tensor, name, False)
         if _overlaps(operator.descriptor, frame, (<Tensor>tensor).array):
-            raise RuntimeError(f"{operator.name}: elements of out overlap those of an argument. Pass another out, or "
-                               "clone() the argument.")
+            raise operation_error(RuntimeError, name, "elements of out overlap those of an argument. Pass another out, "
+                                                      "or clone() the argument.")
         if thread_state().dual_level and tangent_of(<Tensor>tensor) is not None:
-            raise NotImplementedError(f"{operator.name}: out= does not keep tangents, but out has one. Use the form "
-                                      "without out=.")
+            raise operation_error(NotImplementedError, name, "out= does not keep tangents, but out has one. Use the "
+                                                             "form without out=.")
     abort_trace("out= has no native form here")
     if thread_state().dual_level and has_tangents(operator, frame):
-        raise RuntimeError(f"{operator.name}: out= does not keep tangents, but an argument has one. Use the form "
-                           "without out=.")
+        raise operation_error(RuntimeError, name, "out= does not keep tangents, but an argument has one. Use the form "
+                                                  "without out=.")
     return 0
 
 
@@ -520,22 +522,23 @@ cdef object write_out(Operator operator, value_t *results, object out):
     cdef Tensor target
     cdef array_t *array
     if len(targets) != n or operator.descriptor.flags & LIST_RESULT:
-        raise TypeError(f"{operator.name}: out must hold one Tensor for each result (got {len(targets)}, "
-                        f"expected {n}).")
+        raise operation_error(TypeError, operator.name,
+                              f"out must hold one Tensor for each result (got {len(targets)}, expected {n}).")
     for i in range(n):
         target = <Tensor>targets[i]
         array = results[i].of.array
         if category(array.dtype) > category(target.array.dtype) or (
                 _chooses(operator.descriptor) and operator.descriptor.arguments[0].kind != TENSORS
                 and array.dtype != target.array.dtype):
-            raise RuntimeError(f"{operator.name}: the result cannot be cast to out (got a result of "
-                               f"{dtype_name(array.dtype).decode()}, expected "
-                               f"{dtype_name(target.array.dtype).decode()}). Use an out of the result's dtype.")
+            raise operation_error(RuntimeError, operator.name,
+                                  f"the result cannot be cast to out (got a result of "
+                                  f"{dtype_name(array.dtype).decode()}, expected "
+                                  f"{dtype_name(target.array.dtype).decode()}). Use an out of the result's dtype.")
         if not same_shape(array, target.array):
             if target.array.size:
-                warn_user(f"{'out' if operator.name == 'written' else operator.name + ': out'} was resized to the "
-                          f"shape of the result (got {shape_text(target.array).decode()}, expected "
-                          f"{shape_text(array).decode()}). Pass an empty tensor, or one of that shape.")
+                name = "out" if operator.name == "written" else f"{called_operation(operator.name)}: out"
+                warn_user(f"{name} was resized to the shape of the result (got {shape_text(target.array).decode()}, "
+                          f"expected {shape_text(array).decode()}). Pass an empty tensor, or one of that shape.")
             _replace_array(target, array)
         else:
             check(copy_into(target.array, array))

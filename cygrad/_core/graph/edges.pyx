@@ -63,8 +63,7 @@ class GradientEdge(namedtuple("GradientEdge", ["node", "output_nr", "ownership_t
             raise TypeError(f"GradientEdge: expected a node (got {type(node).__name__}).")
         if not 0 <= output_nr < (<Node>node).c.n_outputs:
             raise ValueError(f"GradientEdge: {node.name()} has no output of this index (got {output_nr}, expected "
-                             "less than "
-                             f"{(<Node>node).c.n_outputs}).")
+                             f"less than {(<Node>node).c.n_outputs}).")
         return super().__new__(cls, node, output_nr, ownership_token)
 
     def __eq__(self, other):

@@ -32,7 +32,7 @@ from cygrad._core.memory.atomic cimport atomic_increment, atomic_store
 from cygrad._core.memory.errors cimport MEMORY_ERROR, OK, check
 from cygrad._core.memory.storage cimport storage_new, storage_t
 
-from cygrad._core.graph.operation_names import called_operation
+from cygrad._core.graph.operation_names import operation_error
 from cygrad._core.table.operator import operators
 import numpy as np
 
@@ -46,6 +46,7 @@ cdef dict _restricted = {
 
 
 cdef int check_inplace(Tensor tensor, str operation, bint recorded) except -1:
+    """Raise an error that names the operation if the tensor may not be modified in place."""
     cdef Tensor base = tensor.base
     if thread_state().guarded:
         before_change(tensor)
@@ -80,7 +81,7 @@ cdef int check_inplace(Tensor tensor, str operation, bint recorded) except -1:
 
 
 cdef object _refusal(str operation, str text):
-    return RuntimeError(f"{called_operation(operation)}: {text}")
+    return operation_error(RuntimeError, operation, text)
 
 
 cdef int bump_version(Tensor tensor) noexcept:

@@ -586,12 +586,10 @@ cdef class NativeNode(Node):
         cdef value_t own
         if self.packed is not None and self.packed[position] is not None:
             raise RuntimeError(f"register_hooks: hooks are already registered for a value saved by {self.name()} (got "
-                               "a "
-                               "second pair).")
+                               "a second pair).")
         if self.c.released:
             raise RuntimeError(f"register_hooks: {self.name()} has released its saved tensors. Register the hooks "
-                               "before "
-                               "backward, or call backward with retain_graph=True.")
+                               "before backward, or call backward with retain_graph=True.")
         _borrow_saved(self.c, position, &own)
         try:
             if not has_memory(&own):

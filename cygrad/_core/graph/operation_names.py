@@ -4,7 +4,7 @@ import sys
 
 from cygrad._core.table.operator import find_operator
 
-__all__ = ["called_operation"]
+__all__ = ["called_operation", "operation_error"]
 
 # Modules whose functions call user functions, such as transforms and dispatchers.
 CALLERS = ("cygrad.func.", "cygrad.compiling.", "cygrad.utils.", "cygrad.autograd.", "cygrad._core.")
@@ -28,3 +28,8 @@ def called_operation(operator):
                 operator = type(frame.f_locals["self"]).__name__ if name == "__init__" else frame.f_code.co_qualname
         frame = frame.f_back
     return operator
+
+
+def operation_error(kind, operator, text):
+    """Return an error of this class whose message begins with the operation that the user called."""
+    return kind(f"{called_operation(operator)}: {text}")

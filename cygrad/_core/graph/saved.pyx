@@ -59,9 +59,9 @@ cdef class PackedTensor:
                             f"{self.place}).")
         cdef array_t *array = (<Tensor>result).array
         if array.dtype != self.meta.dtype or not same_shape(array, self.meta):
-            raise RuntimeError(f"saved tensor hooks: unpack must return a tensor of the packed shape and dtype (got a "
-                               f"{describe(result)} for "
-                               f"{self.place}, expected a {dtype_name(self.meta.dtype).decode()} tensor of shape "
+            raise RuntimeError("saved tensor hooks: unpack must return a tensor of the packed shape and dtype (got a "
+                               f"{describe(result)} for {self.place}, expected a "
+                               f"{dtype_name(self.meta.dtype).decode()} tensor of shape "
                                f"{shape_text(self.meta).decode()}).")
         return <Tensor>result
 

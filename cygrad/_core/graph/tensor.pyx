@@ -451,11 +451,10 @@ cdef int _refresh(Tensor tensor) except -1:
     else:
         maker = "grad_fn" if tensor.node is None else tensor.node.name()
         raise RuntimeError(f"{maker}: output {tensor.output_nr} is a view whose base was modified in place (got "
-                           f"version {tensor.array.version.value}, expected "
-                           f"{tensor.view_version}), and its history cannot be rewritten, because "
-                           f"{_origins[tensor.view_kind]}. Use an operation that returns a new tensor, or create the "
-                           "view "
-                           "again after the modification, where operations are recorded.")
+                           f"version {tensor.array.version.value}, expected {tensor.view_version}), and its history "
+                           f"cannot be rewritten, because {_origins[tensor.view_kind]}. Use an operation that returns "
+                           "a new tensor, or create the view again after the modification, where operations are "
+                           "recorded.")
     tensor.view_version = tensor.array.version.value
     return 0
 
@@ -716,9 +715,9 @@ cdef class Tensor:
             raise RuntimeError("grad: a tensor cannot be its own gradient.")
         if (tensor.array.dtype != self.array.dtype or not same_shape(tensor.array, self.array)
                 or (is_meta(tensor.array) != is_meta(self.array) and value.device != (<object>self).device)):
-            raise RuntimeError(f"grad: the gradient must have the shape and dtype of the tensor (got a "
-                               f"{describe(tensor)} on "
-                               f"{tensor.device}, expected a {describe(self)} on {self.device}).")
+            raise RuntimeError("grad: the gradient must have the shape and dtype of the tensor (got a "
+                               f"{describe(tensor)} on {tensor.device}, expected a {describe(self)} on "
+                               f"{self.device}).")
         set_gradient(self, tensor)
 
     @grad.deleter

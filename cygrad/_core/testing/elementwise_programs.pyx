@@ -96,8 +96,7 @@ cdef class Program:
         for i, (name, out, *inputs) in enumerate(code):
             self.program.code[i].primitive = primitive(name)
             if primitive_arity(self.program.code[i].primitive) != len(inputs):
-                raise ValueError(f"Program: {name} has another number of operands (got {len(inputs)}, "
-                                 f"expected "
+                raise ValueError(f"Program: {name} has another number of operands (got {len(inputs)}, expected "
                                  f"{primitive_arity(self.program.code[i].primitive)})")
             if not 0 <= out < MAX_REGISTERS or not known.issuperset(inputs):
                 raise ValueError(f"Program: register out of range or not yet set (got {out} and {inputs})")

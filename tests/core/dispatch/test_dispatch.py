@@ -268,6 +268,8 @@ def test_shape_errors_name_the_operation_that_was_called(operation, call):
     ("clamp", lambda: cygrad.clamp(cygrad.ones(2, dtype=cygrad.complex64), 0, 1)),
     ("clamp", lambda: cygrad.clamp("a", 0, 1)),
     ("logit", lambda: cygrad.logit(cygrad.ones(2), cygrad.ones(2))),
+    ("clamp", lambda: cygrad.clamp(cygrad.ones(2), 0, 1, out="a")),
+    ("clamp", lambda: cygrad.clamp(cygrad.ones(2), 0, 1, out=cygrad.ones(2, dtype=cygrad.int64))),
     ("bitwise_left_shift", lambda: cygrad.bitwise_left_shift(cygrad.ones(2), 1)),
     ("huber_loss", lambda: cygrad.nn.functional.huber_loss(*[cygrad.ones(2, dtype=cygrad.complex64)] * 2)),
     ("nll_loss", lambda: cygrad.nn.functional.nll_loss(cygrad.ones(1, 3), cygrad.tensor([5]))),
