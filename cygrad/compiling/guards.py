@@ -269,7 +269,7 @@ class GuardCollector:
             self.visit_optimizer(value, path)
         elif is_c_function(value) and not is_pure(value):
             self.reason = (f"it uses {path} as a value, {value.__name__}() of the module {module_of(value)!r}, which "
-                           "may give something else each time. Pass what it gives as an argument")
+                           "may return different values in each call. Pass its result as an argument")
         elif issubclass(kind, CompiledCallable):
             members = vars(value)
             self.guards.append((OBJECT, value, kind, members))
