@@ -53,7 +53,7 @@ def diff(input, n=1, dim=-1, prepend=None, append=None, *, out=None):
     as_tensor_argument("diff", "input", input)
     if input.ndim == 0:
         raise RuntimeError("diff: expected at least one dimension (got shape ()).")
-    if as_integer("diff", "n", n) < 0:
+    if (n := as_integer("diff", "n", n)) < 0:
         raise RuntimeError(f"diff: n must not be negative (got {n}).")
     dim = _wrapped("diff", input, dim)
     if n == 0:

@@ -161,7 +161,7 @@ def bincount(input, weights=None, minlength=0):
     tensor([1, 0, 2])
     """
     as_tensor_argument("bincount", "input", input)
-    if as_integer("bincount", "minlength", minlength) < 0:
+    if (minlength := as_integer("bincount", "minlength", minlength)) < 0:
         raise RuntimeError(f"bincount: minlength must not be negative (got {minlength}).")
     if input.ndim != 1:
         raise RuntimeError(f"bincount: expected a vector (got shape {tuple(input.shape)}).")
@@ -234,7 +234,7 @@ def histc(input, bins=100, min=0, max=0, *, out=None):
     if not as_tensor_argument("histc", "input", input).is_floating_point():
         raise NotImplementedError(f"histc: expected a floating point Tensor (got {input.dtype}). Convert with to() "
                                   "first.")
-    if as_integer("histc", "bins", bins) <= 0:
+    if (bins := as_integer("histc", "bins", bins)) <= 0:
         raise RuntimeError(f"histc: the number of bins must be positive (got {bins}).")
     values = operators.reshape(input.detach(), (input.numel(),))
     low, high = _limits("histc", values, min, max)
@@ -286,7 +286,7 @@ def histogram(input, bins, *, range=None, weight=None, density=False, out=None):
                                f"{tuple(bins.shape)}).")
         edges = bins
     else:
-        if as_integer("histogram", "bins", bins) <= 0:
+        if (bins := as_integer("histogram", "bins", bins)) <= 0:
             raise RuntimeError(f"histogram: the number of bins must be positive (got {bins}).")
         usual = (0, 0) if values.numel() else (0, 1)
         low, high = _limits("histogram", values, *(usual if range is None else range))

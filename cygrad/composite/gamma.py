@@ -81,7 +81,7 @@ def mvlgamma(input, p, *, out=None):
     tensor([1.1447, 0.4516])
     """
     as_tensor_argument("mvlgamma", "input", input)
-    if as_integer("mvlgamma", "p", p) < 1:
+    if (p := as_integer("mvlgamma", "p", p)) < 1:
         raise RuntimeError(f"mvlgamma: p must be at least 1 (got {p}).")
     if p > 2**20:
         raise RuntimeError(f"mvlgamma: p is too large (got {p}, expected at most 2**20).")

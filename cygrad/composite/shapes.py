@@ -284,7 +284,7 @@ def chunk(input, chunks, dim=0, *, axis=None):
     found = equal_parts(input, chunks, dim, True)
     if found is not None:
         return found
-    if as_integer("chunk", "chunks", chunks) <= 0:
+    if (chunks := as_integer("chunk", "chunks", chunks)) <= 0:
         raise RuntimeError(f"chunk: the number of parts must be positive (got {chunks}).")
     size = _size_of(input, dim, "chunk")
     if size == 0:                      # `chunks` empty chunks

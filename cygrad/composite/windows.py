@@ -29,7 +29,7 @@ def _window(operation, length, periodic, dtype, requires_grad, function):
     dtype = get_default_dtype() if dtype is None else dtype
     if not dtype.is_floating_point:
         raise RuntimeError(f"{operation}: dtype must be floating point (got {dtype}).")
-    if as_integer(operation, "window_length", length) < 0:
+    if (length := as_integer(operation, "window_length", length)) < 0:
         raise RuntimeError(f"{operation}: the length must not be negative (got {length}).")
     if length < 2:
         window = ones(length, dtype=dtype)

@@ -331,7 +331,7 @@ class LKJCholesky(Parametric):
     support = constraints.corr_cholesky
 
     def __init__(self, dim, concentration=1.0, validate_args=None):
-        if as_integer("LKJCholesky", "dim", dim) < 2:
+        if (dim := as_integer("LKJCholesky", "dim", dim)) < 2:
             raise ValueError(f"LKJCholesky: Expected dim to be an integer greater than or equal to 2. Found dim={dim}.")
         self.dim = dim
         self._hold({"concentration": concentration}, (dim, dim), validate_args)

@@ -413,7 +413,7 @@ def tensorinv(A, ind=2, *, out=None):
     (2, 3, 6)
     """
     as_tensor_argument("linalg.tensorinv", "A", A)
-    if as_integer("linalg.tensorinv", "ind", ind) <= 0:
+    if (ind := as_integer("linalg.tensorinv", "ind", ind)) <= 0:
         raise RuntimeError(f"linalg.tensorinv: ind must be positive (got {ind}).")
     first, last = tuple(A.shape[:ind]), tuple(A.shape[ind:])
     if prod(first) != prod(last):

@@ -351,7 +351,7 @@ class GroupNorm(Module):
     def __init__(self, num_groups, num_channels, eps=1e-5, affine=True, device=None, dtype=None, *, bias=True):
         super().__init__()
         as_integer("GroupNorm", "num_channels", num_channels)
-        if as_integer("GroupNorm", "num_groups", num_groups) < 1 or num_channels % num_groups:
+        if (num_groups := as_integer("GroupNorm", "num_groups", num_groups)) < 1 or num_channels % num_groups:
             raise ValueError(f"GroupNorm: num_channels must be divisible by num_groups (got {num_channels} and "
                              f"{num_groups}).")
         self.num_groups, self.num_channels = num_groups, num_channels

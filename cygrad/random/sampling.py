@@ -400,7 +400,7 @@ def multinomial(input, num_samples, replacement=False, *, generator=None, out=No
         raise RuntimeError(f"multinomial: weights must have 1 or 2 dimensions (got shape {tuple(input.shape)}).")
     if not input.is_floating_point():
         raise RuntimeError(f"multinomial: weights must be floating (got {input.dtype.name}).")
-    if as_integer("multinomial", "num_samples", num_samples) <= 0:
+    if (num_samples := as_integer("multinomial", "num_samples", num_samples)) <= 0:
         raise RuntimeError(f"multinomial: the number of samples must be positive (got {num_samples}).")
     weights = values_of(input)
     if not replacement and num_samples > weights.shape[-1]:

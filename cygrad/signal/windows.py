@@ -38,7 +38,7 @@ def _window(function, own="", **defaults):
     def window(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=False, **options):
         name = function.__name__
         dtype = cygrad.get_default_dtype() if dtype is None else dtype
-        if as_integer(name, "M", M) < 0 or dtype not in (cygrad.float32, cygrad.float64):
+        if (M := as_integer(name, "M", M)) < 0 or dtype not in (cygrad.float32, cygrad.float64):
             raise ValueError(f"{name}: the length must not be negative and the dtype float32 or float64 (got {M} and "
                              f"{dtype}).")
         if layout is not None and layout is not cygrad.strided:

@@ -2,6 +2,7 @@
 
 import inspect
 
+import numpy as np
 import pytest
 
 import cygrad
@@ -178,3 +179,17 @@ def test_modules_know_types_of_python():
 def test_sizes_may_be_given_one_by_one():
     x = cygrad.ones(3)
     assert x.broadcast_to(2, 3).shape == x.broadcast_to((2, 3)).shape == cygrad.broadcast_to(x, (2, 3)).shape == (2, 3)
+
+
+@pytest.mark.parametrize("call", [
+    lambda x, n: x.chunk(n), lambda x, n: x.split(n), lambda x, n: cygrad.diff(x, n), lambda x, n: cygrad.histc(x, n),
+    lambda x, n: cygrad.mvlgamma(x + 2, n), lambda x, n: cygrad.hamming_window(n),
+    lambda x, n: cygrad.nn.functional.group_norm(x.reshape(1, 4, 1), n), lambda x, n: cygrad.tensor_split(x, n),
+], ids=range(8))
+def test_counts_may_be_integers_of_numpy_and_tensors(call):
+    x = cygrad.tensor([1.0, 2.0, 4.0, 8.0])
+    expected = call(x, 2)
+    for count in (np.int64(2), np.uint8(2), cygrad.tensor(2)):
+        found = call(x, count)
+        assert all(map(cygrad.equal, *[parts if isinstance(parts, (list, tuple)) else [parts]
+                                       for parts in (found, expected)]))

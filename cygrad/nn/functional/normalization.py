@@ -252,7 +252,7 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
     if as_tensor_argument("group_norm", "input", input).ndim < 2:
         raise RuntimeError(f"group_norm: expected input with at least two dimensions (got {input.ndim}).")
     batch, channels = input.shape[:2]
-    if as_integer("group_norm", "num_groups", num_groups) < 1 or channels % num_groups:
+    if (num_groups := as_integer("group_norm", "num_groups", num_groups)) < 1 or channels % num_groups:
         raise RuntimeError(f"group_norm: num_groups must divide the channels (got input of shape {input.shape} and "
                            f"num_groups={num_groups}).")
     for name, values in (("weight", weight), ("bias", bias)):
