@@ -3,7 +3,7 @@
 import inspect
 
 from cygrad import Tensor
-from cygrad._core.graph.module_slots import fill_slots
+from cygrad._core.graph.module_slots import call_module, fill_slots
 from cygrad.nn.parameter import Buffer, Parameter
 from cygrad.nn.registry import BUFFER, MODULE, PARAMETER, REGISTERING
 
@@ -43,8 +43,7 @@ class Attributes:
 
     def __call__(self, *args, **kwargs):
         """Run forward, and the hooks around it."""
-        hooks = self._hooks                          # as in `fill_slots`, which does the same in C
-        return self.forward(*args, **kwargs) if hooks is None else hooks.call(self, args, kwargs)
+        return call_module(self, args, kwargs)
 
     _call_impl = _wrapped_call_impl = __call__       # names that overrides of `__call__` use
 

@@ -111,3 +111,13 @@ def test_notes_of_other_errors_stay():
     with pytest.raises(KeyError) as caught:
         nn.ModuleDict()["key"]
     assert not hasattr(caught.value, "__notes__")
+
+
+def test_errors_keep_their_hints_while_a_program_replaces_module_call(monkeypatch):
+    former = nn.Module.__call__
+    monkeypatch.setattr(nn.Module, "__call__", lambda self, *args: former(self, *args))
+    with pytest.raises(AttributeError, match=r"^Flatten: argument 'input' must be Tensor"):
+        nn.Flatten()("abc")
+    with pytest.raises(RuntimeError, match=r"^linear: ") as caught:
+        nn.Sequential(nn.Linear(2, 3))(cygrad.ones(1, 4))
+    assert caught.value.__notes__ == ["in 0 (Linear)"]

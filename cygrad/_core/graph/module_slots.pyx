@@ -136,6 +136,14 @@ cdef PyObject *_call(PyObject *module, PyObject *args, PyObject *kwargs) except 
     return result
 
 
+def call_module(module, tuple args not None, dict kwargs not None):
+    """Call a module as its slot does."""
+    cdef PyObject *result = _call(<PyObject *>module, <PyObject *>args, <PyObject *>kwargs)
+    made = <object>result
+    Py_DECREF(result)
+    return made
+
+
 def fill_slots(cls, getattr, call):
     """Set the fast slots of `cls` if it has exactly these two methods."""
     cdef _Type *slots
