@@ -1,7 +1,7 @@
 """Nodes and edges of the recorded graph, and hooks."""
 
+from cygrad._core.engine.engine import GradientEdge, get_gradient_edge
 from cygrad._core.engine.plan import queue_callback
-from cygrad._core.graph.edges import GradientEdge, get_gradient_edge
 from cygrad._core.graph.inplace import increment_version
 from cygrad._core.graph.node import Node
 from cygrad.autograd.drawing import to_dot, to_svg

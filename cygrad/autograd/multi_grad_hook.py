@@ -2,8 +2,8 @@
 
 import weakref
 
+from cygrad._core.engine.engine import get_gradient_edge
 from cygrad._core.engine.plan import reaches
-from cygrad._core.graph.edges import get_gradient_edge
 from cygrad.autograd.per_backward import PerBackward
 
 __all__ = ["register_multi_grad_hook"]

@@ -1,7 +1,7 @@
 """Execution order of backward."""
 
+from cygrad._core.engine.engine import GradientEdge, get_gradient_edge
 from cygrad._core.engine.plan import order
-from cygrad._core.graph.edges import GradientEdge, get_gradient_edge
 from cygrad._core.graph.node import Node
 from cygrad._core.graph.tensor import Tensor
 

@@ -3,9 +3,8 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, overload
 
-from cygrad._core.engine.engine import run_backward
+from cygrad._core.engine.engine import GradientEdge, run_backward
 from cygrad._core.graph.argument_errors import described
-from cygrad._core.graph.edges import GradientEdge
 from cygrad._core.graph.tensor import Tensor, provide
 from cygrad._core.graph.user_warnings import warn_user
 

@@ -6,10 +6,9 @@ from cygrad._core.creation.factories import ones_like, zeros
 from cygrad._core.dispatch.per_sample import product_gradients
 from cygrad._core.dispatch.tangent_rules import layout_of
 from cygrad._core.dispatch.tangents import fitted
-from cygrad._core.engine.engine import run_backward
+from cygrad._core.engine.engine import GradientEdge, run_backward
 from cygrad._core.engine.plan import order
 from cygrad._core.graph.argument_errors import names_arguments
-from cygrad._core.graph.edges import GradientEdge
 from cygrad._core.graph.modes import no_grad
 from cygrad._core.graph.native import NativeNode
 from cygrad._core.graph.node import AccumulateGrad

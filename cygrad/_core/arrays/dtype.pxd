@@ -83,8 +83,13 @@ cdef int promote(int a, int b) noexcept nogil
 cdef bint promotable(int a, int b) noexcept nogil
 cdef const char *dtype_name(int d) noexcept nogil
 # The default floating dtype (FLOAT32 until set_default_dtype) and its complex companion.
-cdef int default_float() noexcept nogil
+cdef int default_float_code
 cdef int default_complex() noexcept nogil
+
+
+cdef inline int default_float() noexcept nogil:
+    return default_float_code
+
 
 cdef class dtype:
     """Return the Python object of a dtype; there is one for each."""

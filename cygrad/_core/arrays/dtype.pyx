@@ -14,18 +14,14 @@ cdef const char *_unknown = b"?"
 cdef int[<int>DTYPES] _typenums
 cdef int[24] _codes
 cdef Py_hash_t[<int>DTYPES] _hashes      # hashes of NumPy's dtypes, to which ours compare equal
-cdef int _default_float = FLOAT32
+default_float_code = FLOAT32
 cdef str _library = "cygrad"
 cdef frozenset _NUMPY_ATTRIBUTES = frozenset(("alignment", "byteorder", "char", "fields", "hasobject", "kind", "names",
                                               "num", "str", "subdtype", "type"))
 
 
-cdef int default_float() noexcept nogil:
-    return _default_float
-
-
 cdef int default_complex() noexcept nogil:
-    return complex_of(_default_float)
+    return complex_of(default_float_code)
 
 
 cdef const char *dtype_name(int d) noexcept nogil:
@@ -271,12 +267,12 @@ def set_default_dtype(d):
     cygrad.float64
     >>> cygrad.set_default_dtype(cygrad.float32)
     """
-    global _default_float
+    global default_float_code
     cdef int code = dtype_code(d, "set_default_dtype")
     if not is_floating(code):
         raise TypeError(f"set_default_dtype: only floating dtypes can be the default "
                         f"(got {d!r}, expected float32, float64, float16 or bfloat16)")
-    _default_float = code
+    default_float_code = code
 
 
 def get_default_dtype():
@@ -292,7 +288,7 @@ def get_default_dtype():
     >>> cygrad.get_default_dtype()
     cygrad.float32
     """
-    return dtype_object(_default_float)
+    return dtype_object(default_float_code)
 
 
 def promote_types(a, b):

@@ -31,7 +31,7 @@ from cygrad._core.memory.errors cimport MEMORY_ERROR, OK, check
 from cygrad._core.optimizers.optimize cimport rule_t
 
 from cygrad._core.arrays.array import HAS_DEFAULT_DEVICE, get_default_device
-from cygrad._core.graph.edges import GradientEdge
+from cygrad._core.engine.engine import GradientEdge
 from cygrad._core.graph.modes import set_grad_enabled
 from cygrad._core.table.operator import operators
 

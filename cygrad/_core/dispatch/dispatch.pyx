@@ -6,6 +6,7 @@ frequent case of eager code: small contiguous tensors of one dtype and shape.
 """
 
 cimport cython
+from cpython.float cimport PyFloat_Check
 from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_Check
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint32_t
@@ -789,13 +790,15 @@ cdef Operator _slot_operator(int slot, object a, object b):
 cdef bint _is_operand(object value, object other, int slot) except -1:
     cdef value_t ignored
     cdef int overflow = 0
+    if isinstance(value, Tensor) or PyFloat_Check(value):
+        return True
     if PyLong_Check(value):
         PyLong_AsLongLongAndOverflow(value, &overflow)
         if overflow and not _needs_uint64(value, other):
             raise OverflowError(f"{(<Operator>_slots[slot]).name}: an integer does not fit 64 bits (got {value}). Use "
                                 "a float.")
         return True
-    return isinstance(value, Tensor) or box_number(value, &ignored) or hasattr(value, "__array__") or overrides(value)
+    return box_number(value, &ignored) or hasattr(value, "__array__") or overrides(value)
 
 
 cdef bint _needs_uint64(object value, object tensor) except -1:

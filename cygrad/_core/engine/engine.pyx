@@ -9,7 +9,11 @@ as Tensors and formulas as recorded operations.
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
-from cygrad._core.arrays.array cimport array_t, release, retain
+from cygrad._core.arrays.array cimport (
+    INTEGER, array_empty_like, array_meta, array_t, release, retain, same_shape, shape_text, value_t,
+)
+from cygrad._core.arrays.dtype cimport BOOL, dtype_name, is_complex, is_differentiable
+from cygrad._core.elementwise.elementwise cimport as_dtype, fill
 from cygrad._core.elementwise.tiles cimport holds_nan
 from cygrad._core.engine.node_run cimport (
     CHECK_SIGNALS, FINISHED, NEEDS_PYTHON, add_part, advance, deliver, run_node, run_watched_item, run_with_team,
@@ -20,9 +24,8 @@ from cygrad._core.engine.plan cimport (
     plan_restrict, plan_stop, plan_t,
 )
 from cygrad._core.graph.boxing cimport is_entry
-from cygrad._core.graph.edges cimport (
-    Place, call_accumulated, call_posthooks, call_prehooks, call_tensor_hooks, edge_of, fit_gradients, retain_gradients,
-    root_gradient,
+from cygrad._core.graph.hooks cimport (
+    call_accumulated, call_posthooks, call_prehooks, call_tensor_hooks, fit_gradients, retain_gradients,
 )
 from cygrad._core.graph.mode_stack cimport Mode, abort_trace, active_modes, mode_at, set_modes
 from cygrad._core.graph.modes cimport (
@@ -30,26 +33,234 @@ from cygrad._core.graph.modes cimport (
     is_watched, thread_state, thread_state_t,
 )
 from cygrad._core.graph.node cimport (
-    FREE_THREADED, HAS_HOOKS, HAS_PACKED_TENSORS, HAS_SPARSE_GRADIENT, Hooks, Node, keep_gradient, node_t,
-    remember_call, work_for, working_for,
+    FREE_THREADED, HAS_HOOKS, HAS_PACKED_TENSORS, HAS_SPARSE_GRADIENT, Hooks, Node, accumulator_of, keep_gradient,
+    node_t, remember_call, work_for, working_for,
 )
 from cygrad._core.graph.saved cimport SavedHooks, saved_hooks
 from cygrad._core.graph.tensor cimport (
-    SLOT_ADD, Tensor, any_unusual, grad_fn_of, known_tensor, propagate_array_api, protocol, provided, replace_gradient,
+    INFERENCE_VIEW, NO_GRAD_VIEW, SLOT_ADD, Tensor, any_unusual, describe, grad_fn_of, gradient_edge, is_bare,
+    is_inference, known_tensor, propagate_array_api, protocol, provided, replace_gradient, requires_grad, slot_of,
     tensor_of, version_of_gradient, wrap,
 )
-from cygrad._core.graph.untracked_reason cimport GRADIENT
-from cygrad._core.memory.errors cimport check
+from cygrad._core.graph.untracked_reason cimport CONSTANT_OUTPUT, DATA, DETACHED, DETACHED_IN_PLACE, GRADIENT, UNTRACKED
+from cygrad._core.memory.errors cimport MEMORY_ERROR, check
 from cygrad._core.memory.storage cimport has_pending, release_pending
 
 import cygrad._core.engine.node_fusion  # noqa: F401  # no-cython-lint  # lets run_items() fusion
 import threading
+from collections import namedtuple
 
 cdef extern from "Python.h":
     Py_ssize_t Py_REFCNT(object)
 from cygrad._core.graph.node import set_evaluating
 from cygrad._core.graph.saved import pop_hooks, push_hooks
 from cygrad._core.graph.user_warnings import warn_user
+
+
+# ---------------------------------------------------------------------------------------------------------------- edges
+
+# Edges of the graph, and the gradients that backward starts with, from the arguments of backward.
+
+cdef class Edge:
+    """An output of a node, with the metadata of its tensor; keeps the node alive."""
+
+    cdef Node node
+    cdef int64_t output_nr
+    cdef array_t *meta            # shape and dtype of the gradient's tensor, or NULL if unknown
+
+    def __dealloc__(self):
+        release(self.meta)
+        self.meta = NULL
+
+
+cdef Edge _edge(Node node, int64_t output_nr):
+    cdef Edge edge = Edge.__new__(Edge)
+    edge.node, edge.output_nr = node, output_nr
+    return edge
+
+
+class GradientEdge(namedtuple("GradientEdge", ["node", "output_nr", "ownership_token"])):
+    """
+    Edge of the graph: an output of a node, to which a gradient flows.
+
+    Attributes
+    ----------
+    node : Node
+    output_nr : int
+    ownership_token : object or None
+        Further attributes of the tensor, from `get_gradient_edge`; keeps the node alive.
+
+    Examples
+    --------
+    >>> from cygrad.autograd.graph import get_gradient_edge
+    >>> edge = get_gradient_edge(cygrad.ones(2, requires_grad=True).exp())
+    >>> edge.node.name(), edge.output_nr
+    ('ExpBackward0', 0)
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, node, output_nr, ownership_token=None):
+        if not isinstance(node, Node):
+            raise TypeError(f"GradientEdge: expected a node (got {type(node).__name__}).")
+        if not 0 <= output_nr < (<Node>node).c.n_outputs:
+            raise ValueError(f"GradientEdge: {node.name()} has no output of this index (got {output_nr}, expected "
+                             f"less than {(<Node>node).c.n_outputs}).")
+        return super().__new__(cls, node, output_nr, ownership_token)
+
+    def __eq__(self, other):
+        return isinstance(other, GradientEdge) and self[:2] == other[:2]
+
+    def __ne__(self, other):
+        return not self == other
+
+    def __hash__(self):
+        return hash(self[:2])
+
+    def __repr__(self):
+        return f"GradientEdge(node={self.node!r}, output_nr={self.output_nr})"
+
+
+def get_gradient_edge(tensor):
+    """
+    Return the edge of the graph to which the gradient of `tensor` flows.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        A tensor that requires grad.
+
+    Returns
+    -------
+    GradientEdge
+
+    Raises
+    ------
+    RuntimeError
+        If the tensor does not require grad.
+
+    Examples
+    --------
+    >>> x = cygrad.ones(2, requires_grad=True)
+    >>> cygrad.autograd.graph.get_gradient_edge(x * 2).node.name()
+    'MulBackward0'
+    """
+    cdef int64_t input_nr
+    cdef Edge edge
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"get_gradient_edge: expected a Tensor (got {type(tensor).__name__}).")
+    node = gradient_edge(<Tensor>tensor, &input_nr)
+    if node is None:
+        raise RuntimeError(f"get_gradient_edge: the tensor does not require grad (got a {describe(tensor)}).")
+    edge = _edge(node, input_nr)
+    edge.meta = array_meta((<Tensor>tensor).array)
+    if edge.meta == NULL:
+        check(MEMORY_ERROR)
+    return GradientEdge(node, input_nr, edge)
+
+
+cdef Edge _edge_of(object source, str operation, str role, int position, bint may_be_unused):
+    """Return the edge of a Tensor or GradientEdge; `role` and `position` are for the message."""
+    cdef int64_t input_nr
+    cdef Tensor tensor
+    if not isinstance(source, Tensor):
+        if isinstance(source, GradientEdge):
+            return _edge(source.node, source.output_nr)
+        raise TypeError(f"{operation}: {role} {position} must be a Tensor or a GradientEdge "
+                        f"(got {type(source).__name__}).")
+    tensor = <Tensor>source
+    node = gradient_edge(tensor, &input_nr)
+    if node is None and may_be_unused and tensor.requires_grad:
+        input_nr = 0  # a view without history of a tensor that requires grad: a leaf that is not reachable
+        node = accumulator_of(tensor, slot_of(tensor, b"backward"), tensor.array, is_bare(tensor))
+    if node is None:
+        raise RuntimeError(f"{operation}: {role} {position} does not require grad and has no grad_fn (got a "
+                           f"{describe(tensor)}). {_why_not(tensor)}")
+    return _edge(node, input_nr)
+
+
+cdef dict _reasons = {
+    UNTRACKED: "It was created without recording: under no_grad(), or in a backward without create_graph=True. "
+               "Compute it outside of the block, or within enable_grad().",
+    DETACHED: "It was created by detach(), outside of the graph. Use the original tensor.",
+    DETACHED_IN_PLACE: "It was removed from the graph by detach_(). Use detach() instead, which returns a second "
+                       "tensor.",
+    DATA: "It was created by .data, outside of the graph. Use the tensor itself.",
+    CONSTANT_OUTPUT: "A custom Function returned it and called ctx.mark_non_differentiable() on it.",
+    GRADIENT: "It is a gradient, computed without create_graph=True. Call backward or grad with create_graph=True to "
+              "differentiate it.",
+}
+
+
+cdef str _why_not(Tensor tensor):
+    """Return the reason why the tensor is outside of the graph, if it is known."""
+    cdef Tensor source = tensor if tensor.base is None else tensor.base
+    if tensor.array.dtype == BOOL:
+        return "Bool tensors, as returned by comparisons and logical functions, have no gradient."
+    if not is_differentiable(tensor.array.dtype):
+        return (f"No gradient flows through {dtype_name(tensor.array.dtype).decode()} tensors, as returned by "
+                "conversions to integers, argmax, argsort and counts. Use floating point tensors.")
+    if is_inference(tensor) or tensor.view_kind == INFERENCE_VIEW:
+        return "It was created in inference mode, without recording. Compute it outside of inference_mode()."
+    if tensor.view_kind == NO_GRAD_VIEW and requires_grad(source):
+        return "It is a view created under no_grad(), without recording. Create it outside."
+    return _reasons.get(source.untracked) or (
+        "It is a leaf without requires_grad=True, or computed from tensors that do not require grad. Call "
+        "requires_grad_() on the inputs before they are used.")
+
+
+cdef array_t *_root_gradient(object output, object grad, str operation, int position) except NULL:
+    """Return the array of a root's gradient, owned: the argument, checked and cast; or a one for a scalar."""
+    cdef const array_t *root = NULL
+    cdef array_t *given
+    cdef array_t *array
+    if isinstance(output, Tensor):
+        root = (<Tensor>output).array
+    elif isinstance(output.ownership_token, Edge):
+        root = (<Edge>output.ownership_token).meta
+    if grad is None:
+        return _implicit_gradient(root, operation, position)
+    if not isinstance(grad, Tensor):
+        raise TypeError(f"{operation}: the gradient of output {position} must be a Tensor or None "
+                        f"(got {type(grad).__name__}).")
+    given = (<Tensor>grad).array
+    if root != NULL:
+        if not same_shape(given, root):
+            raise RuntimeError(f"{operation}: the gradient of output {position} has the wrong shape (got "
+                               f"{shape_text(given).decode()}, expected {shape_text(root).decode()}).")
+        if is_complex(given.dtype) != is_complex(root.dtype):
+            raise RuntimeError(f"{operation}: the gradient of output {position} has the wrong dtype (got "
+                               f"{dtype_name(given.dtype).decode()}, expected {dtype_name(root.dtype).decode()}).")
+        if given.dtype != root.dtype:
+            array = as_dtype(given, root.dtype)
+            if array == NULL:
+                check(MEMORY_ERROR)
+            return array
+    return retain(given)
+
+
+cdef array_t *_implicit_gradient(const array_t *root, str operation, int position) except NULL:
+    cdef array_t *array
+    cdef value_t one
+    if root == NULL:
+        raise RuntimeError(f"{operation}: output {position} is a GradientEdge of a node, so its shape is not known "
+                           "(got None as its gradient). Pass a gradient, or use "
+                           "get_gradient_edge(tensor).")
+    if root.size != 1:
+        raise RuntimeError(f"{operation}: a gradient can be made implicitly only for scalars (got output {position} of "
+                           f"shape {shape_text(root).decode()}). Reduce it, for example with sum(), or pass a gradient "
+                           "of its shape.")
+    if is_complex(root.dtype):
+        raise RuntimeError(f"{operation}: a gradient can be made implicitly only for real scalars (got output "
+                           f"{position} of dtype {dtype_name(root.dtype).decode()}). Pass a gradient, or take the real "
+                           "part or abs() first.")
+    array = array_empty_like(root, -1)
+    if array == NULL:
+        check(MEMORY_ERROR)
+    one.kind = INTEGER
+    one.of.integer = 1
+    check(fill(array, &one))
+    return array
 
 
 # -------------------------------------------------------------------------------------------------------------- anomaly
@@ -486,9 +697,9 @@ cdef int _abort_trace_if_unsupported(plan_t *plan) except -1:
 cdef object _run_backward(str operation, object outputs, object grads, bint keep, bint create, object inputs,
                           bint accumulate, bint allow_unused, bint direct=False):
     cdef GraphTask task = GraphTask()
-    cdef list roots = [edge_of(output, operation, "output", i, False) for i, output in enumerate(outputs)]
+    cdef list roots = [_edge_of(output, operation, "output", i, False) for i, output in enumerate(outputs)]
     cdef list targets
-    cdef Place edge
+    cdef Edge edge
     cdef Py_ssize_t i, n = len(roots)
     cdef int status
     cdef item_t *item
@@ -497,7 +708,7 @@ cdef object _run_backward(str operation, object outputs, object grads, bint keep
     if nodes == NULL:
         raise MemoryError(f"{operation}: no memory for {n} roots")
     for i in range(n):
-        nodes[i] = (<Place>roots[i]).node.c
+        nodes[i] = (<Edge>roots[i]).node.c
     with nogil:
         status = plan_build(&task.plan, nodes, n)
     free(nodes)
@@ -517,13 +728,13 @@ cdef object _run_backward(str operation, object outputs, object grads, bint keep
         task.gradients = [None] * task.plan.n_buffers
         task.captured = [None] * task.plan.n_buffers
     for i in range(n):
-        edge = <Place>roots[i]
+        edge = <Edge>roots[i]
         item = plan_find(&task.plan, edge.node.c)
         if create and grads[i] is not None:
             _root_array_checked(outputs[i], grads[i], operation, i)
             task.give(item, edge.output_nr, grads[i])
         else:
-            array = root_gradient(outputs[i], grads[i], operation, i)
+            array = _root_gradient(outputs[i], grads[i], operation, i)
             if create:
                 task.give(item, edge.output_nr, wrap(array))
             else:
@@ -541,31 +752,31 @@ cdef object _run_backward(str operation, object outputs, object grads, bint keep
 
 
 cdef int _root_array_checked(object output, object grad, str operation, int position) except -1:
-    release(root_gradient(output, grad, operation, position))
+    release(_root_gradient(output, grad, operation, position))
     return 0
 
 
 cdef list _restrict(GraphTask task, str operation, object inputs, bint accumulate, bint allow_unused, list roots):
-    cdef list targets = [edge_of(place, operation, "input", i, allow_unused) for i, place in enumerate(inputs)]
+    cdef list targets = [_edge_of(place, operation, "input", i, allow_unused) for i, place in enumerate(inputs)]
     cdef Py_ssize_t i, n = len(targets)
     cdef item_t *item
     cdef node_t **nodes = <node_t **>malloc((n + len(roots) + 1) * sizeof(node_t *))
     if nodes == NULL:
         raise MemoryError(f"{operation}: no memory for {n} inputs")
     for i in range(n):
-        nodes[i] = (<Place>targets[i]).node.c
+        nodes[i] = (<Edge>targets[i]).node.c
         if accumulate and isinstance(inputs[i], Tensor) and grad_fn_of(<Tensor>inputs[i]) is not None:
             inputs[i].retain_grad()
     plan_restrict(&task.plan, nodes, n, not accumulate)
     for i in range(len(roots)):
-        nodes[n + i] = (<Place>roots[i]).node.c
+        nodes[n + i] = (<Edge>roots[i]).node.c
     if roots:
         plan_stop(&task.plan, nodes + n, len(roots), nodes, n)
     free(nodes)
     if not accumulate:
         check(plan_capturing(&task.plan))
     for i in range(n):
-        item = plan_find(&task.plan, (<Place>targets[i]).node.c)
+        item = plan_find(&task.plan, (<Edge>targets[i]).node.c)
         if item != NULL:
             if accumulate:
                 item.python = item.python or item.node.python != 0     # retain_grad above has added a hook
@@ -576,12 +787,12 @@ cdef list _restrict(GraphTask task, str operation, object inputs, bint accumulat
 
 cdef list _captured(GraphTask task, str operation, object inputs, list targets, bint allow_unused):
     cdef list results = []
-    cdef Place edge
+    cdef Edge edge
     cdef item_t *item
     cdef array_t *array
     cdef bint fresh
     for position, target in enumerate(targets):
-        edge = <Place>target
+        edge = <Edge>target
         item = plan_find(&task.plan, edge.node.c)
         result = None
         if item != NULL:

@@ -25,7 +25,7 @@ cdef extern from "Python.h":
     PyObject *PyErr_Occurred()
     bint PyDict_Check(PyObject *)
     Py_ssize_t PyDict_Size(PyObject *)
-    PyObject *PyObject_GetAttr(PyObject *, PyObject *) except NULL
+    _Type *Py_TYPE(PyObject *)
     PyObject *PyObject_Call(PyObject *, PyObject *, PyObject *) noexcept
     void PyErr_Fetch(PyObject **, PyObject **, PyObject **)
     void PyErr_NormalizeException(PyObject **, PyObject **, PyObject **)
@@ -112,9 +112,13 @@ cdef int _locate_raised(PyObject *module) noexcept:
     return 0
 
 
+cdef inline PyObject *_attribute(PyObject *module, PyObject *name) except NULL:
+    return (<_Type *>Py_TYPE(module)).tp_getattro(module, name)
+
+
 cdef PyObject *_call(PyObject *module, PyObject *args, PyObject *kwargs) except NULL:
     """Implement ``Module.__call__``."""
-    cdef PyObject *hooks = PyObject_GetAttr(module, <PyObject *>_hooks)
+    cdef PyObject *hooks = _attribute(module, <PyObject *>_hooks)
     cdef PyObject *forward
     cdef PyObject *result
     if hooks != <PyObject *>None:
@@ -128,7 +132,7 @@ cdef PyObject *_call(PyObject *module, PyObject *args, PyObject *kwargs) except 
         Py_INCREF(found)
         return <PyObject *>found
     Py_DECREF(hooks)
-    forward = PyObject_GetAttr(module, <PyObject *>_forward)
+    forward = _attribute(module, <PyObject *>_forward)
     result = PyObject_Call(forward, args, kwargs)
     Py_DECREF(forward)
     if result == NULL:

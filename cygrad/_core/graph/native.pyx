@@ -21,10 +21,10 @@ from cygrad._core.elementwise.tiles cimport nan_watchers, watch
 from cygrad._core.graph.boxing cimport COUNTS_ARGUMENTS, count_arguments, plain_object
 from cygrad._core.graph.inplace cimport attach_result, is_inplace_view
 from cygrad._core.graph.mode_stack cimport abort_trace
-from cygrad._core.graph.modes cimport BACKWARD_MODES, thread_state
+from cygrad._core.graph.modes cimport BACKWARD_MODES, RESULT_MODES, grad_enabled, thread_state
 from cygrad._core.graph.node cimport (
-    HAS_PACKED_TENSORS, Node, edge_t, freed_error, gc_track_all, install_collector, kept_t, node_new, node_t, node_type,
-    note_release, release_saved, version_error,
+    ALL_ARGUMENTS, HAS_PACKED_TENSORS, Node, add_gradient, edge_t, freed_error, gc_track_all, install_collector, kept_t,
+    node_new, node_t, node_type, note_release, release_saved, version_error,
 )
 from cygrad._core.graph.saved cimport PackedTensor, alias, attach_edge, pack_tensor
 from cygrad._core.graph.tensor cimport Tensor, known_tensor, protocol, tensor_of, wrap
@@ -673,3 +673,21 @@ cdef int _checked(NativeNode node, int position) except -1:
     if 0 <= position < node.c.op.n_saved:
         return position
     raise IndexError(f"{node.name()} saves {node.c.op.n_saved} values (got position {position}).")
+
+
+def call_node(Node node not None, tuple gradients not None):
+    """``node(*gradients)``: its formulas, once, as an operation of the thread; no hooks."""
+    cdef bint recorded = grad_enabled() or thread_state().modes & (BACKWARD_MODES | RESULT_MODES)
+    cdef list grads = list(gradients)
+    if len(grads) != node.c.n_outputs:
+        raise TypeError(f"{node.name()}: takes a gradient for each of its outputs (got {len(grads)}, expected "
+                        f"{node.c.n_outputs}).")
+    for gradient in grads:
+        if gradient is not None and not isinstance(gradient, Tensor):
+            raise TypeError(f"{node.name()}: gradients must be Tensors or None (got {type(gradient).__name__}).")
+    if node.c.gradient != NULL:
+        if grads[0] is not None:
+            check(add_gradient(node.c, retain((<Tensor>grads[0]).array)))
+        return ()
+    results = node.apply(grads, True, recorded, ALL_ARGUMENTS)
+    return results[0] if len(results) == 1 else tuple(results)

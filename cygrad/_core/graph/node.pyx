@@ -433,7 +433,7 @@ cdef class Node:
         Tensor or None, or a tuple of them if there are several arguments
             Saved tensors are kept; hooks are not called.
         """
-        from cygrad._core.graph.edges import call_node     # in a higher layer, because it uses tensors
+        from cygrad._core.graph.native import call_node    # in a higher layer, because it uses tensors
         return call_node(self, gradients)
 
     def name(self):

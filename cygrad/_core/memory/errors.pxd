@@ -27,8 +27,14 @@ cdef enum:
 cdef char *message() noexcept nogil
 # "(2, 3)" in one of a few rotating buffers of this thread: good until eight calls later.
 cdef const char *sizes_text(int n, const long long *values) noexcept nogil
-# Raise the Python exception for `status` with this thread's message; 0 if status is OK.
-cdef int check(int status) except -1
+# Raise the Python exception for a status other than OK, with this thread's message.
+cdef int raise_status(int status) except -1
+
+
+# The same for a status of any kind; 0 if it is OK.
+cdef inline int check(int status) except -1:
+    return 0 if status == OK else raise_status(status)
+
 
 # ---------------------------------------------------------------------------------------------------------------- sizes
 

@@ -54,9 +54,7 @@ _exceptions = {
 cdef const char *_too_large = b"sizes: too many elements "        # what a message of `sizes.elements_of` begins with
 
 
-cdef int check(int status) except -1:
-    if status == OK:
-        return 0
+cdef int raise_status(int status) except -1:
     # A function that cannot allocate an array returns MEMORY_ERROR. The message passes from thread to thread with the
     # status and tells whether memory is exhausted or the shape has too many elements.
     if status == MEMORY_ERROR and strncmp(message_text, _too_large, 25) == 0:
@@ -74,7 +72,7 @@ cdef int64_t elements_of_huge(int ndim, const int64_t *shape) noexcept nogil:
     for i in range(ndim):
         if shape[i] == 0:
             return 0
-    # `errors.check` recognizes this beginning: no amount of memory would help.
+    # `raise_status` recognizes this beginning: no amount of memory would help.
     snprintf(message(), MESSAGE, b"sizes: too many elements for 64-bit arithmetic (got shape %s). Use smaller sizes, "
              b"or split the tensors.", sizes_text(ndim, <const long long *>shape))
     return -1

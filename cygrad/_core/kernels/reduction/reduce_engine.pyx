@@ -39,7 +39,7 @@ cdef extern from "kernels/reduction/reduce_types.h" nogil:
         finish_t finish
         int64_t accumulator
         row_leaf_t rows
-    loops_t find_loops(int operation, int dtype)
+    loops_t[32][16] reduction_loops       # by operation and dtype
     bint FOLDS(int64_t n, int64_t stride, int64_t width)
 
 cdef enum:
@@ -63,7 +63,7 @@ ctypedef struct group_t:
     int64_t[MAX_DIMS] out_strides     # of the result, for kept dimensions
 
 ctypedef struct reduction_plan_t:
-    loops_t loops
+    const loops_t *loops
     parameter_t parameter
     const char *data
     int64_t item
@@ -377,7 +377,7 @@ cdef int reduce_array(int operation, double parameter, const array_t *self, cons
 
 
 cdef bint can_reduce_computed(int operation, int dtype) noexcept nogil:
-    return find_loops(operation, dtype).rows != NULL
+    return reduction_loops[operation][dtype].rows != NULL
 
 
 cdef int reduce_computed(int operation, double parameter, const array_t *like, const bint *reduced, array_t *result,
@@ -403,7 +403,7 @@ cdef int _reduce(int operation, double parameter, const array_t *self, const bin
     cdef int i = self.ndim - 1, status = OK
     if like.size == 0 or (self.storage != NULL and self.storage.size_class == NO_ELEMENTS):
         return OK
-    plan.loops = find_loops(operation, self.dtype)
+    plan.loops = &reduction_loops[operation][self.dtype]
     plan.data = self.data if source == NULL else NULL
     plan.source = source
     plan.item = itemsize(self.dtype)
@@ -479,9 +479,9 @@ cdef void column_maxima(int dtype, const char *data, int64_t n, int64_t stride, 
     cdef float[COLUMNS] single
     cdef int64_t i
     if dtype == FLOAT64:
-        find_loops(MAXIMUM, dtype).leaf(data, n, stride, width, 1, width > 1, <char *>out, NULL)
+        reduction_loops[<int>MAXIMUM][dtype].leaf(data, n, stride, width, 1, width > 1, <char *>out, NULL)
         return
-    find_loops(MAXIMUM, dtype).leaf(data, n, stride, width, 1, width > 1, <char *>single, NULL)
+    reduction_loops[<int>MAXIMUM][dtype].leaf(data, n, stride, width, 1, width > 1, <char *>single, NULL)
     for i in range(width):
         out[i] = single[i]
 
@@ -491,7 +491,7 @@ cdef void column_sums(int dtype, const char *data, int64_t n, int64_t stride, in
     """Sum in parts, as accurately as the engine."""
     cdef double[COLUMNS] part
     cdef int64_t length = RUN if width == 1 else ROWS, begin = 0, i
-    cdef leaf_t leaf = find_loops(SUM, dtype).leaf
+    cdef leaf_t leaf = reduction_loops[<int>SUM][dtype].leaf
     for i in range(width):
         out[i] = 0
     while begin < n:

@@ -65,7 +65,7 @@ END_SIMD_TARGET
 using namespace cygrad_reduce;
 
 // The wider sets only for the usual types: it pays little for the others, and compiling takes its time.
-loops_t find_loops(int operation, int dtype) {
+static loops_t find_loops(int operation, int dtype) {
     switch (dtype) {
         case 0: case 1: return baseline::integral<uint8_t>(operation);
         case 2: return baseline::integral<int8_t>(operation);
@@ -88,3 +88,12 @@ loops_t find_loops(int operation, int dtype) {
            : dtype == 6 ? baseline::real<float>(operation)
                         : baseline::real<double>(operation);
 }
+
+loops_t reduction_loops[OPERATIONS][LOOP_DTYPES];
+
+static const bool loaded = [] {
+    for (int operation = 0; operation < OPERATIONS; operation++)
+        for (int dtype = 0; dtype < LOOP_DTYPES; dtype++)
+            reduction_loops[operation][dtype] = find_loops(operation, dtype);
+    return true;
+}();

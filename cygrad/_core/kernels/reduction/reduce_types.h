@@ -50,8 +50,9 @@ typedef struct {
 // Widest tile of a leaf.
 enum { TILE = 1024 };
 
-// Return the loops for this processor.
-loops_t find_loops(int operation, int dtype);
+// The loops of this processor by operation and dtype, found when the library is loaded.
+enum { LOOP_DTYPES = 16 };
+extern loops_t reduction_loops[OPERATIONS][LOOP_DTYPES];
 
 #ifdef __cplusplus
 }
