@@ -12,7 +12,7 @@ from cygrad._core.arrays.array cimport (
 )
 from cygrad._core.arrays.dtype cimport computed_in, is_floating
 from cygrad._core.elementwise.elementwise cimport fill
-from cygrad._core.engine.node_run cimport CHECK_SIGNALS, FINISHED, NEEDS_PYTHON, add_part, advance
+from cygrad._core.engine.node_run cimport CHECK_SIGNALS, FINISHED, NEEDS_PYTHON, add_contribution, advance
 from cygrad._core.engine.plan cimport item_t, plan_build, plan_capturing, plan_find, plan_free, plan_restrict, plan_t
 from cygrad._core.graph.modes cimport is_watched, thread_state
 from cygrad._core.graph.native cimport NativeNode
@@ -78,7 +78,7 @@ def product_gradients(Tensor losses not None, list parameters not None):
             for i in range(n):
                 if uses[i].item != NULL:
                     uses[i].item.captured = True
-            check(add_part(&plan.sums[plan_find(&plan, root.c).buffers + output_nr], _ones(losses.array)))
+            check(add_contribution(&plan.sums[plan_find(&plan, root.c).buffers + output_nr], _ones(losses.array)))
             while True:
                 with nogil:
                     status = advance(&plan, &place, True)

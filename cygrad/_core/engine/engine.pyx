@@ -16,12 +16,12 @@ from cygrad._core.arrays.dtype cimport BOOL, dtype_name, is_complex, is_differen
 from cygrad._core.elementwise.elementwise cimport as_dtype, fill
 from cygrad._core.elementwise.tiles cimport holds_nan
 from cygrad._core.engine.node_run cimport (
-    CHECK_SIGNALS, FINISHED, NEEDS_PYTHON, add_part, advance, deliver, run_node, run_watched_item, run_with_team,
-    wanted_arguments, worth_a_team,
+    CHECK_SIGNALS, FINISHED, NEEDS_PYTHON, add_contribution, advance, deliver, run_node, run_watched_item,
+    run_with_team, should_use_team, wanted_arguments,
 )
 from cygrad._core.engine.plan cimport (
-    UNREACHED, call_back, callbacks, item_t, plan_build, plan_capture, plan_capturing, plan_find, plan_free,
-    plan_restrict, plan_stop, plan_t,
+    UNREACHED, run_callbacks, callbacks, item_t, plan_build, plan_capture, plan_capturing, plan_find, plan_free,
+    plan_restrict, plan_restrict_direct, plan_t,
 )
 from cygrad._core.graph.boxing cimport is_entry
 from cygrad._core.graph.hooks cimport (
@@ -367,7 +367,7 @@ cdef class GraphTask:
                 if item.needed:
                     self.run_python(item)
             return 0
-        if worth_a_team(&self.plan):
+        if should_use_team(&self.plan):
             return self.run_team()
         while True:
             if self.plan.n_items <= BRIEF and self.plan.work <= BRIEF_WORK:
@@ -460,7 +460,7 @@ cdef class GraphTask:
                 self.gradients[buffer] = gradient
             else:
                 self.gradients[buffer] = protocol.binary(SLOT_ADD, self.gradients[buffer], gradient)
-                if thread_state().modes & BACKWARD_MODES and not grad_enabled():        # as add_part() does it
+                if thread_state().modes & BACKWARD_MODES and not grad_enabled():        # as `add_contribution` does
                     self.gradients[buffer] = self.gradients[buffer].contiguous()
         return 0
 
@@ -739,13 +739,13 @@ cdef object _run_backward(str operation, object outputs, object grads, bint keep
                 task.give(item, edge.output_nr, wrap(array))
             else:
                 task.plan.work += array.size
-                check(add_part(&task.plan.sums[item.buffers + edge.output_nr], array))
+                check(add_contribution(&task.plan.sums[item.buffers + edge.output_nr], array))
     targets = None
     if inputs is not None:
         targets = _restrict(task, operation, inputs, accumulate, allow_unused, roots if direct else [])
     task.run()
     if callbacks:
-        call_back(task.plan.id)
+        run_callbacks(task.plan.id)
     if targets is None or accumulate:
         return []
     return _captured(task, operation, inputs, targets, allow_unused)
@@ -771,7 +771,7 @@ cdef list _restrict(GraphTask task, str operation, object inputs, bint accumulat
     for i in range(len(roots)):
         nodes[n + i] = (<Edge>roots[i]).node.c
     if roots:
-        plan_stop(&task.plan, nodes + n, len(roots), nodes, n)
+        plan_restrict_direct(&task.plan, nodes + n, len(roots), nodes, n)
     free(nodes)
     if not accumulate:
         check(plan_capturing(&task.plan))

@@ -11,35 +11,35 @@ ctypedef struct signal_check_t:
     int64_t work              # elements accessed since the clock was read
     int64_t deadline          # nanoseconds; 0 before the clock was first read
 
-# Count a node that has run; True once in a few hundredths of a second.
+# Count a node that has run; True every few hundredths of a second.
 cdef bint should_check_signals(signal_check_t *check, int64_t work) noexcept nogil
 
 cdef enum:
-    MOST_FUSED = 16
+    MAX_FUSED_NODES = 16
 
 # An item, and those fused with it.
 ctypedef struct fused_t:
     int32_t count
-    item_t *items[MOST_FUSED]
+    item_t *items[MAX_FUSED_NODES]
 
-# Run the item at a position of the order, whose gradient is there, with later items that may be fused with it; these
-# are marked `fused`. False: not run, because fusing gains nothing. *status: the error, or OK.
-ctypedef bint (*fuser_t)(plan_t *plan, int64_t place, bint keep, int *status, fused_t *done) noexcept nogil
-# Set the function for that, for nodes of `elements` and more; it reads formulas and is therefore in a higher layer.
+# Run the item at a position of the order, whose gradient has been computed, with later items that can be fused with
+# it; mark these `fused`. Return False without running it if fusion gains nothing. *status: the error, or OK.
+ctypedef bint (*fuser_t)(plan_t *plan, int64_t position, bint keep, int *status, fused_t *done) noexcept nogil
+# Set that function, for nodes of at least `elements` elements. It reads formulas, so it belongs to a higher layer.
 cdef void set_fuser(fuser_t fuser, int64_t elements) noexcept
 
-# Run a native item, and what may be fused with it, and deliver the gradients.
+# Run a native item with the items fused with it, and deliver the gradients.
 cdef int run_items(plan_t *plan, item_t *item, bint keep, fused_t *done) noexcept nogil
-# Run it unfused.
+# Run an item unfused.
 cdef int run_item(plan_t *plan, item_t *item, bint keep) noexcept nogil
 # Return the arguments of the item's operator whose gradients are needed.
 cdef uint32_t wanted_arguments(plan_t *plan, const item_t *item) noexcept nogil
-# Run only its node, on the gradients in its buffers; out[n_edges] belongs to the caller.
+# Run only the node of an item, on the gradients in its buffers; out[n_edges] belongs to the caller.
 cdef int run_node(plan_t *plan, item_t *item, array_t **out, bint keep) noexcept nogil
 # Pass the gradient of an edge (taken over) to its target.
 cdef int deliver(plan_t *plan, item_t *item, int edge, array_t *gradient) noexcept nogil
-# *sum += part; takes `part` over and replaces *sum if it cannot be modified in place.
-cdef int add_part(array_t **sum, array_t *part) noexcept nogil
+# *sum += contribution; takes `contribution` over and replaces *sum if it cannot be modified in place.
+cdef int add_contribution(array_t **sum, array_t *contribution) noexcept nogil
 
 # ----------------------------------------------------------------------------------------------------------- serial run
 
@@ -47,11 +47,11 @@ cdef int add_part(array_t **sum, array_t *part) noexcept nogil
 
 cdef enum:
     FINISHED = -1             # the plan is done
-    NEEDS_PYTHON = -2         # the item at *place needs the calling thread and the GIL
-    CHECK_SIGNALS = -3     # some time has passed: check for signals
+    NEEDS_PYTHON = -2         # the item at *position needs the calling thread and the GIL
+    CHECK_SIGNALS = -3        # some time has passed: check for signals
 
-# Run from *place on; returns one of the above, or an error status.
-cdef int advance(plan_t *plan, int64_t *place, bint keep) noexcept nogil
+# Run from *position on; returns one of the above, or an error status.
+cdef int advance(plan_t *plan, int64_t *position, bint keep) noexcept nogil
 
 # ---------------------------------------------------------------------------------------------------------- watched run
 
@@ -63,12 +63,12 @@ cdef int run_watched_item(plan_t *plan, item_t *item, bint keep, bint look, bint
 
 # --------------------------------------------------------------------------------------------------------- parallel run
 
-# Execution of a plan by several workers: ready nodes from one queue, Python code on the calling thread.
+# Execution of a plan by a team: members take ready nodes from one queue; Python code runs on the calling thread.
 
 # Run one item under the GIL on the calling thread, or check for signals if it is NULL; nonzero if that raised (the
 # exception is kept).
 ctypedef int (*python_item_t)(void *task, item_t *item) noexcept with gil
 
 # Return whether the plan has enough work, and this thread the budget, for a team.
-cdef bint worth_a_team(const plan_t *plan) noexcept nogil
+cdef bint should_use_team(const plan_t *plan) noexcept nogil
 cdef int run_with_team(plan_t *plan, bint keep, python_item_t python_item, void *task) noexcept nogil

@@ -1,4 +1,4 @@
-"""Execution of a plan: nodes one after the other, with gradients moved to the next. No GIL."""
+"""Execution of a plan, without the GIL: run each node and move its gradients to the next ones."""
 
 from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint32_t
 from libc.stdio cimport snprintf
@@ -10,7 +10,7 @@ from cygrad._core.arrays.array cimport (
 from cygrad._core.elementwise.elementwise cimport accumulate, copy_into
 from cygrad._core.elementwise.tiles cimport begin_watch, end_watch, holds_nan, watch, watch_t
 from cygrad._core.engine.plan cimport (
-    item_t, one_arrived, parts_t, plan_capture, plan_find, plan_t, still_waiting, was_fused,
+    contributions_t, item_t, one_arrived, plan_capture, plan_find, plan_t, still_waiting, was_fused,
 )
 from cygrad._core.graph.node cimport ALL_ARGUMENTS, node_name, node_t, note_release, work_for
 from cygrad._core.memory.atomic cimport atomic_load, lock, unlock
@@ -23,7 +23,7 @@ from cygrad._core.threads.parallel cimport call_team, help_team, in_team, leave_
 # ------------------------------------------------------------------------------------------------------------- node run
 
 cdef enum:
-    FEW = 8                   # inputs or edges of a node kept on the stack
+    MAX_ON_STACK = 8                   # inputs or edges of a node kept on the stack
 
 
 cdef extern from "<time.h>" nogil:
@@ -34,9 +34,9 @@ cdef extern from "<time.h>" nogil:
     int CLOCK_MONOTONIC
 
 cdef enum:
-    NODE_WORK = 64            # minimum work of a node
-    CLOCK_WORK = 1 << 18      # elements between two reads of the clock
-    SIGNAL_CHECK_INTERVAL = 30000000       # nanoseconds between two signal checks
+    NODE_WORK = 64                    # minimum work of a node
+    CLOCK_WORK = 1 << 18              # elements between two reads of the clock
+    SIGNAL_CHECK_INTERVAL = 30000000  # nanoseconds between two signal checks
 
 
 cdef bint should_check_signals(signal_check_t *check, int64_t work) noexcept nogil:
@@ -56,61 +56,62 @@ cdef bint should_check_signals(signal_check_t *check, int64_t work) noexcept nog
     return not first
 
 
-cdef int add_part(array_t **sum, array_t *part) noexcept nogil:
+cdef int add_contribution(array_t **sum, array_t *contribution) noexcept nogil:
     cdef array_t *fresh
     cdef int status
     if sum[0] == NULL:
-        sum[0] = part
+        sum[0] = contribution
         return OK
-    if sum[0].dtype != part.dtype or not same_shape(sum[0], part):
+    if sum[0].dtype != contribution.dtype or not same_shape(sum[0], contribution):
         snprintf(message(), MESSAGE, b"backward: two gradients of one tensor do not match (got shapes %s and %s). "
                  b"A backward or hook returned a gradient of the wrong shape or dtype.",
-                 shape_text(sum[0]), shape_text(part))
-        release(part)
+                 shape_text(sum[0]), shape_text(contribution))
+        release(contribution)
         return RUNTIME_ERROR
     if exclusive(sum[0]):
-        status = accumulate(sum[0], part)
-        release(part)
+        status = accumulate(sum[0], contribution)
+        release(contribution)
         return status
-    if exclusive(part):                      # a + b and b + a are bit-identical
-        status = accumulate(part, sum[0])
+    if exclusive(contribution):                      # a + b and b + a are bit-identical
+        status = accumulate(contribution, sum[0])
         release(sum[0])
-        sum[0] = part
+        sum[0] = contribution
         return status
     fresh = array_empty_like(sum[0], -1)
     if fresh == NULL:
-        release(part)
+        release(contribution)
         return MEMORY_ERROR
     status = copy_into(fresh, sum[0])
     if status == OK:
-        status = accumulate(fresh, part)
+        status = accumulate(fresh, contribution)
     release(sum[0])
-    release(part)
+    release(contribution)
     sum[0] = fresh
     return status
 
 
-cdef int _deliver_part(plan_t *plan, int64_t buffer, int32_t rank, array_t *gradient) noexcept nogil:
+cdef int _deliver_contribution(plan_t *plan, int64_t buffer, int32_t rank, array_t *gradient) noexcept nogil:
     """In a team: add contributions in order of rank; later ones wait."""
-    cdef parts_t *parts = &plan.parts[buffer]
-    cdef array_t *part
+    cdef contributions_t *contributions = &plan.contributions[buffer]
+    cdef array_t *contribution
     cdef int status = OK
-    if parts.count == 1:                     # not read before the node runs
-        parts.arrays[rank] = gradient
+    if contributions.count == 1:                     # not read before the node runs
+        contributions.arrays[rank] = gradient
         return OK
-    lock(&parts.lock)
-    parts.arrays[rank] = gradient
-    if not parts.adding:
-        parts.adding = True
-        while status == OK and parts.added < parts.count and parts.arrays[parts.added] != NULL:
-            part = parts.arrays[parts.added]
-            parts.arrays[parts.added] = NULL
-            parts.added += 1
-            unlock(&parts.lock)
-            status = add_part(&plan.sums[buffer], part)
-            lock(&parts.lock)
-        parts.adding = False
-    unlock(&parts.lock)
+    lock(&contributions.lock)
+    contributions.arrays[rank] = gradient
+    if not contributions.adding:
+        contributions.adding = True
+        while (status == OK and contributions.added < contributions.count
+                and contributions.arrays[contributions.added] != NULL):
+            contribution = contributions.arrays[contributions.added]
+            contributions.arrays[contributions.added] = NULL
+            contributions.added += 1
+            unlock(&contributions.lock)
+            status = add_contribution(&plan.sums[buffer], contribution)
+            lock(&contributions.lock)
+        contributions.adding = False
+    unlock(&contributions.lock)
     return status
 
 
@@ -122,8 +123,8 @@ cdef int deliver(plan_t *plan, item_t *item, int edge, array_t *gradient) noexce
         return OK
     buffer = target.buffers + item.node.edges[edge].input_nr
     if plan.ranks == NULL:
-        return add_part(&plan.sums[buffer], gradient)
-    return _deliver_part(plan, buffer, plan.ranks[item.first_edge + edge], gradient)
+        return add_contribution(&plan.sums[buffer], gradient)
+    return _deliver_contribution(plan, buffer, plan.ranks[item.first_edge + edge], gradient)
 
 
 cdef void _name_node(const node_t *node) noexcept nogil:
@@ -156,10 +157,10 @@ cdef uint32_t wanted_arguments(plan_t *plan, const item_t *item) noexcept nogil:
 cdef int run_node(plan_t *plan, item_t *item, array_t **out, bint keep) noexcept nogil:
     cdef node_t *node = item.node
     cdef array_t **sums = &plan.sums[item.buffers]
-    cdef value_t[FEW] few
-    cdef value_t *grads = few
+    cdef value_t[MAX_ON_STACK] on_stack
+    cdef value_t *grads = on_stack
     cdef int i, status = OK
-    if node.n_outputs > FEW:
+    if node.n_outputs > MAX_ON_STACK:
         grads = <value_t *>allocate(node.n_outputs * sizeof(value_t))
         if grads == NULL:
             return MEMORY_ERROR
@@ -180,17 +181,17 @@ cdef int run_node(plan_t *plan, item_t *item, array_t **out, bint keep) noexcept
             note_release(node)          # another call claimed the node meanwhile
         if status != OK:
             _name_node(node)
-    if node.n_outputs > FEW:
+    if node.n_outputs > MAX_ON_STACK:
         deallocate(grads, node.n_outputs * sizeof(value_t))
     return status
 
 
 cdef int run_item(plan_t *plan, item_t *item, bint keep) noexcept nogil:
     cdef node_t *node = item.node
-    cdef array_t *few[FEW]
-    cdef array_t **out = few
+    cdef array_t *on_stack[MAX_ON_STACK]
+    cdef array_t **out = on_stack
     cdef int i, status, failed
-    if node.n_edges > FEW:
+    if node.n_edges > MAX_ON_STACK:
         out = <array_t **>allocate(node.n_edges * sizeof(array_t *))
         if out == NULL:
             return MEMORY_ERROR
@@ -200,7 +201,7 @@ cdef int run_item(plan_t *plan, item_t *item, bint keep) noexcept nogil:
         if out[i] != NULL:
             failed = deliver(plan, item, i, out[i])
             status = status if status != OK else failed
-    if node.n_edges > FEW:
+    if node.n_edges > MAX_ON_STACK:
         deallocate(out, node.n_edges * sizeof(array_t *))
     return status
 
@@ -216,7 +217,7 @@ cdef void set_fuser(fuser_t fuser, int64_t elements) noexcept:
 
 cdef int run_items(plan_t *plan, item_t *item, bint keep, fused_t *done) noexcept nogil:
     cdef int status
-    if item.node.work >= _fuse_from and _fuser != NULL and _fuser(plan, item.place, keep, &status, done):
+    if item.node.work >= _fuse_from and _fuser != NULL and _fuser(plan, item.position, keep, &status, done):
         return status
     done.count = 1
     done.items[0] = item
@@ -227,20 +228,20 @@ cdef int run_items(plan_t *plan, item_t *item, bint keep, fused_t *done) noexcep
 
 # Execution of a plan on one thread: items in order, large element-wise ones fused where possible. No GIL.
 
-cdef int advance(plan_t *plan, int64_t *place, bint keep) noexcept nogil:
+cdef int advance(plan_t *plan, int64_t *position, bint keep) noexcept nogil:
     cdef item_t *item
     cdef signal_check_t signal_check = signal_check_t(0, 0)
     cdef fused_t done
     cdef int status
-    while place[0] < plan.n_items:
-        item = &plan.items[plan.order[place[0]]]
+    while position[0] < plan.n_items:
+        item = &plan.items[plan.order[position[0]]]
         if item.needed and not was_fused(item):
             if item.python or item.node.python:      # a hook may have been registered since the plan was made
                 return NEEDS_PYTHON
             status = run_items(plan, item, keep, &done)
             if status != OK:
                 return status
-        place[0] += 1
+        position[0] += 1
         if should_check_signals(&signal_check, item.node.work):
             return CHECK_SIGNALS
     return FINISHED
@@ -248,7 +249,7 @@ cdef int advance(plan_t *plan, int64_t *place, bint keep) noexcept nogil:
 
 # ---------------------------------------------------------------------------------------------------------- watched run
 
-# Execution of nodes in anomaly mode: one at a time, checking each result for nan.
+# Execution in anomaly mode: one node at a time, checking each result for nan.
 #
 # While no gradient contains nan, a node can only introduce one by its own computation. Element-wise programs report
 # whether they have written one (`elementwise/tiles`), views of clean gradients are clean, and the rest is scanned.
@@ -267,11 +268,11 @@ cdef int _find_nan(const node_t *node, array_t **out, bint clean) noexcept nogil
 
 cdef int run_watched_item(plan_t *plan, item_t *item, bint keep, bint look, bint *clean, int *nan_in) noexcept nogil:
     cdef node_t *node = item.node
-    cdef array_t *few[FEW]
-    cdef array_t **out = few
+    cdef array_t *on_stack[MAX_ON_STACK]
+    cdef array_t **out = on_stack
     cdef int i, status, failed
     nan_in[0] = -1
-    if node.n_edges > FEW:
+    if node.n_edges > MAX_ON_STACK:
         out = <array_t **>allocate(node.n_edges * sizeof(array_t *))
         if out == NULL:
             return MEMORY_ERROR
@@ -294,33 +295,33 @@ cdef int run_watched_item(plan_t *plan, item_t *item, bint keep, bint look, bint
     if look:
         clean[0] = clean[0] and not watch().nan          # two gradients of one tensor may add up to nan
         end_watch()
-    if node.n_edges > FEW:
+    if node.n_edges > MAX_ON_STACK:
         deallocate(out, node.n_edges * sizeof(array_t *))
     return status
 
 
 # --------------------------------------------------------------------------------------------------------- parallel run
 
-# Running a plan with several workers: ready nodes from one queue, Python code on the calling thread.
+# Execution of a plan by a team: members take ready nodes from one queue; Python code runs on the calling thread.
 #
-# Every member takes the ready native node that comes first in the plan; one that finds none takes a piece of another's
-# large kernel (`help_team`), and leaves if it finds nothing for a while: it is called back when there is. The calling
-# thread, member 0, stays; it runs the nodes with Python code, in the order of the plan.
-# Gradients of one input are added in the order of their producers, and wait where they come too early: the sum, and
-# with it every bit of the result, is that of the serial run.
+# Every member takes the first ready native node of the plan. Without one it takes a chunk of another member's large
+# kernel (`help_team`), and leaves after polling in vain; it is called back when nodes become ready. The calling thread,
+# member 0, stays and runs the nodes with Python code, in the order of the plan.
+# Contributions to one gradient are added in the order of their producers, and early ones wait, so results are
+# bit-identical to those of the serial run.
 
 cdef extern from "<sched.h>" nogil:
     int sched_yield()
 
 cdef enum:
-    LONG = 1 << 18              # elements that a chunk of a kernel, or waiting for one, counts for
-    MOST_CALLED = 1 << 10       # members called at a time, at most
-    WAIT = 64                   # rounds of polling of an idle member before it leaves
-    MOST_TAKEN = 16             # nodes taken at a time, at most
-    MOST_READY = 64             # nodes that become ready passed on at a time, at most
-    LITTLE = 16                 # of WEIGHT: small nodes are taken together up to that, if others have some too
-    WORTHWHILE = 262144         # elements of work in the plan; opening a team costs about 10 microseconds
-    NODE_WORTHWHILE = 8192      # ... of a node on average; below, queueing it costs more than a helper gains
+    CHUNK_WORK = 1 << 18              # elements counted for a chunk of a kernel, or for waiting
+    MAX_CALLED = 1 << 10              # members called at a time
+    IDLE_ROUNDS = 64                  # rounds that an idle member polls before it leaves
+    MAX_BATCH = 16                    # nodes that a member takes at a time
+    MAX_QUEUED = 64                   # ready nodes queued at a time
+    BATCH_WEIGHT = 16                 # weight of a batch of small nodes, if the queue has enough for all members
+    MIN_TEAM_WORK = 262144            # elements of work in the plan; opening a team costs about 10 microseconds
+    MIN_NODE_WORK = 8192              # ... of a node on average; below, queueing it costs more than a helper gains
 
 ctypedef struct run_team_t:
     plan_t *plan
@@ -331,23 +332,23 @@ ctypedef struct run_team_t:
     int64_t *ready              # heap of ready native items, the first in the plan on top: position << 8 | weight
     int64_t n_ready
     int64_t remaining           # items that have not finished
-    int64_t *python_places      # items for the calling thread, in order
+    int64_t *python_positions   # items for the calling thread, in order
     int64_t n_python, next_python
-    int64_t *late               # native items that have got a hook since the team started
-    int64_t n_late
+    int64_t *hooked               # native items that got a hook after the team had started
+    int64_t n_hooked
     int status
     char text[1024]             # message of the first failure
 
 
-cdef bint worth_a_team(const plan_t *plan) noexcept nogil:
-    return (plan.n_items > 2 and plan.work >= WORTHWHILE and plan.work >= plan.n_items * NODE_WORTHWHILE
+cdef bint should_use_team(const plan_t *plan) noexcept nogil:
+    return (plan.n_items > 2 and plan.work >= MIN_TEAM_WORK and plan.work >= plan.n_items * MIN_NODE_WORK
             and thread_limit() > 1)
 
 
 # ---- ready queue
 
 cdef inline int64_t _entry(const item_t *item) noexcept nogil:
-    return <int64_t>item.place << 8 | item.weight
+    return <int64_t>item.position << 8 | item.weight
 
 
 cdef void _push(run_team_t *team, int64_t entry) noexcept nogil:
@@ -391,16 +392,16 @@ cdef int _set_up(run_team_t *team) noexcept nogil:
     cdef int j
     cdef item_t *item
     cdef item_t *target
-    cdef parts_t *parts
+    cdef contributions_t *contributions
     for k in range(plan.n_items):
         edges += plan.items[k].node.n_edges
     team.ready = <int64_t *>malloc((plan.n_items + 1) * sizeof(int64_t))
-    team.python_places = <int64_t *>malloc((plan.n_items + 1) * sizeof(int64_t))
-    team.late = <int64_t *>malloc((plan.n_items + 1) * sizeof(int64_t))
+    team.python_positions = <int64_t *>malloc((plan.n_items + 1) * sizeof(int64_t))
+    team.hooked = <int64_t *>malloc((plan.n_items + 1) * sizeof(int64_t))
     plan.ranks = <int32_t *>malloc((edges + 1) * sizeof(int32_t))
-    plan.parts = <parts_t *>calloc(plan.n_buffers + 1, sizeof(parts_t))
-    if (edges > INT32_MAX or team.ready == NULL or team.python_places == NULL or team.late == NULL or plan.ranks == NULL
-            or plan.parts == NULL):
+    plan.contributions = <contributions_t *>calloc(plan.n_buffers + 1, sizeof(contributions_t))
+    if (edges > INT32_MAX or team.ready == NULL or team.python_positions == NULL or team.hooked == NULL
+            or plan.ranks == NULL or plan.contributions == NULL):
         snprintf(message(), MESSAGE, b"backward: no memory for the queue of %lld nodes", <long long>plan.n_items)
         return MEMORY_ERROR
     for k in range(plan.n_items):
@@ -417,18 +418,18 @@ cdef int _set_up(run_team_t *team) noexcept nogil:
             if item.executed and item.node.edges[j].node != NULL:
                 target = plan_find(plan, item.node.edges[j].node)
                 if target.needed:
-                    parts = &plan.parts[target.buffers + item.node.edges[j].input_nr]
-                    plan.ranks[item.first_edge + j] = parts.count
-                    parts.count += 1
+                    contributions = &plan.contributions[target.buffers + item.node.edges[j].input_nr]
+                    plan.ranks[item.first_edge + j] = contributions.count
+                    contributions.count += 1
                     target.waiting += 1
         if item.python:
-            team.python_places[team.n_python] = k
+            team.python_positions[team.n_python] = k
             team.n_python += 1
     for k in range(plan.n_buffers):
-        parts = &plan.parts[k]
-        if parts.count:
-            parts.arrays = <array_t **>calloc(parts.count, sizeof(array_t *))
-            if parts.arrays == NULL:
+        contributions = &plan.contributions[k]
+        if contributions.count:
+            contributions.arrays = <array_t **>calloc(contributions.count, sizeof(array_t *))
+            if contributions.arrays == NULL:
                 snprintf(message(), MESSAGE, b"backward: no memory for the gradients of a node")
                 return MEMORY_ERROR
     for k in range(plan.n_items):
@@ -456,24 +457,24 @@ cdef void _fail_after_fork(run_team_t *team) noexcept nogil:
     _fail(team, RUNTIME_ERROR)
 
 
-cdef int _sum_parts(plan_t *plan, item_t *item) noexcept nogil:
+cdef int _sum_contributions(plan_t *plan, item_t *item) noexcept nogil:
     """Sum the contributions to each input in the order of their producers."""
     cdef int i, j, status = OK
-    cdef parts_t *parts
+    cdef contributions_t *contributions
     for i in range(item.node.n_outputs):
-        parts = &plan.parts[item.buffers + i]
-        for j in range(parts.count):
-            if parts.arrays[j] != NULL:
+        contributions = &plan.contributions[item.buffers + i]
+        for j in range(contributions.count):
+            if contributions.arrays[j] != NULL:
                 if status == OK:
-                    status = add_part(&plan.sums[item.buffers + i], parts.arrays[j])
+                    status = add_contribution(&plan.sums[item.buffers + i], contributions.arrays[j])
                 else:
-                    release(parts.arrays[j])
-                parts.arrays[j] = NULL
+                    release(contributions.arrays[j])
+                contributions.arrays[j] = NULL
     return status
 
 
-cdef int64_t _hand_over(run_team_t *team, const int64_t *entries, int n, int finished) noexcept nogil:
-    """Queue items that became ready; -> number of ready items."""
+cdef int64_t _queue_ready(run_team_t *team, const int64_t *entries, int n, int finished) noexcept nogil:
+    """Queue items that became ready, and return the number of ready items."""
     cdef int64_t ready
     cdef int i
     lock(&team.lock)
@@ -486,8 +487,8 @@ cdef int64_t _hand_over(run_team_t *team, const int64_t *entries, int n, int fin
 
 
 cdef void _finish(run_team_t *team, item_t **items, int count) noexcept nogil:
-    """After delivering gradients of items, count down their consumers. Little of it is locked."""
-    cdef int64_t[MOST_READY] entries
+    """Count down the consumers of delivered items, mostly without the mutex."""
+    cdef int64_t[MAX_QUEUED] entries
     cdef node_t *node
     cdef item_t *target
     cdef int64_t ready
@@ -500,20 +501,20 @@ cdef void _finish(run_team_t *team, item_t **items, int count) noexcept nogil:
             target = plan_find(team.plan, node.edges[j].node)
             if (target.needed and one_arrived(target) == 0 and not target.python
                     and not was_fused(target)):
-                if n == MOST_READY:
-                    _hand_over(team, entries, n, 0)
+                if n == MAX_QUEUED:
+                    _queue_ready(team, entries, n, 0)
                     n = 0
                 entries[n] = _entry(target)
                 n += 1
-    ready = _hand_over(team, entries, n, count)
+    ready = _queue_ready(team, entries, n, count)
     if ready > 1:                   # one is for the calling member
-        call_team(<int>min(ready - 1, <int64_t>MOST_CALLED))
+        call_team(<int>min(ready - 1, <int64_t>MAX_CALLED))
 
 
-cdef int _take(run_team_t *team, int size, int64_t *entries) noexcept nogil:
-    """Take the next native item and, while all members have work, small ones after it; -> count. The mutex is held."""
+cdef int _pop_batch(run_team_t *team, int size, int64_t *entries) noexcept nogil:
+    """Take the next native item, with small ones after it while all members have work. The mutex is held."""
     cdef int count = 0, weight = 0
-    while count < MOST_TAKEN and weight < LITTLE and (count == 0 or team.n_ready > size):
+    while count < MAX_BATCH and weight < BATCH_WEIGHT and (count == 0 or team.n_ready > size):
         entries[count] = _pop(team)
         if entries[count] < 0:
             break
@@ -522,15 +523,15 @@ cdef int _take(run_team_t *team, int size, int64_t *entries) noexcept nogil:
     return count
 
 
-cdef int _items_of(run_team_t *team, const int64_t *entries, int count, item_t **items) noexcept nogil:
-    """Return the taken items, except those that have got a hook since; -> count."""
+cdef int _without_hooked(run_team_t *team, const int64_t *entries, int count, item_t **items) noexcept nogil:
+    """Resolve the taken items, set aside those that got a hook since, and return the number of the others."""
     cdef int i, n = 0
     for i in range(count):
         items[n] = &team.plan.items[team.plan.order[entries[i] >> 8]]
         if items[n].node.python:
             lock(&team.lock)
-            team.late[team.n_late] = entries[i] >> 8
-            team.n_late += 1
+            team.hooked[team.n_hooked] = entries[i] >> 8
+            team.n_hooked += 1
             unlock(&team.lock)
         else:
             n += 1
@@ -538,13 +539,13 @@ cdef int _items_of(run_team_t *team, const int64_t *entries, int count, item_t *
 
 
 cdef int64_t _run_native(run_team_t *team, item_t **items, int count) noexcept nogil:
-    """Run items, and what may be fused with each; -> the work that was done."""
-    cdef item_t *finished[MOST_TAKEN + MOST_FUSED]
+    """Run items with the items fused with them, and return the work done."""
+    cdef item_t *finished[MAX_BATCH + MAX_FUSED_NODES]
     cdef fused_t done
     cdef int64_t work = 0
     cdef int i, k, n = 0, status
     for i in range(count):
-        status = _sum_parts(team.plan, items[i])
+        status = _sum_contributions(team.plan, items[i])
         if status == OK:
             status = run_items(team.plan, items[i], team.keep, &done)
         if status != OK:
@@ -554,23 +555,23 @@ cdef int64_t _run_native(run_team_t *team, item_t **items, int count) noexcept n
             work += done.items[k].node.work
             finished[n] = done.items[k]
             n += 1
-        if n >= MOST_TAKEN or i == count - 1:
+        if n >= MAX_BATCH or i == count - 1:
             _finish(team, finished, n)
             n = 0
     return work
 
 
 cdef item_t *_next_python(run_team_t *team) noexcept nogil:
-    """Return the next item of the calling thread if all its gradients are there; the team's mutex is held."""
+    """Return the next item of the calling thread if all its gradients have arrived. The mutex is held."""
     cdef item_t *item
     if team.next_python < team.n_python:
-        item = &team.plan.items[team.plan.order[team.python_places[team.next_python]]]
+        item = &team.plan.items[team.plan.order[team.python_positions[team.next_python]]]
         if still_waiting(item) == 0:
             team.next_python += 1
             return item
-    if team.n_late:
-        team.n_late -= 1
-        return &team.plan.items[team.plan.order[team.late[team.n_late]]]
+    if team.n_hooked:
+        team.n_hooked -= 1
+        return &team.plan.items[team.plan.order[team.hooked[team.n_hooked]]]
     return NULL
 
 
@@ -578,8 +579,8 @@ cdef void _member(void *context, int rank, int size) noexcept nogil:
     cdef run_team_t *team = <run_team_t *>context
     cdef plan_t *plan = team.plan
     cdef item_t *item
-    cdef int64_t[MOST_TAKEN] entries
-    cdef item_t *taken[MOST_TAKEN]
+    cdef int64_t[MAX_BATCH] entries
+    cdef item_t *taken[MAX_BATCH]
     cdef signal_check_t signal_check = signal_check_t(0, 0)
     cdef int64_t work = 0           # the item that this member ran last
     cdef int64_t ready
@@ -602,18 +603,18 @@ cdef void _member(void *context, int rank, int size) noexcept nogil:
             if rank == 0:
                 item = _next_python(team)
             if item == NULL:
-                count = _take(team, size, entries)
+                count = _pop_batch(team, size, entries)
         ready = team.n_ready
         unlock(&team.lock)
         if over:
             return
         if item != NULL or count:
             idle = 0
-        count = _items_of(team, entries, count, taken)
+        count = _without_hooked(team, entries, count, taken)
         if item != NULL:
             if ready:
-                call_team(<int>min(ready, <int64_t>MOST_CALLED))
-            status = _sum_parts(plan, item)
+                call_team(<int>min(ready, <int64_t>MAX_CALLED))
+            status = _sum_contributions(plan, item)
             if status != OK:
                 _fail(team, status)
             elif team.python_item(team.task, item) != 0:
@@ -624,12 +625,12 @@ cdef void _member(void *context, int rank, int size) noexcept nogil:
         elif count:
             work = _run_native(team, taken, count)
         elif help_team():
-            work = LONG
+            work = CHUNK_WORK
             idle = 0
-        elif rank != 0 and idle == WAIT:
+        elif rank != 0 and idle == IDLE_ROUNDS:
             return
         else:
-            work = LONG
+            work = CHUNK_WORK
             idle += 1
             sched_yield()
 
@@ -648,6 +649,6 @@ cdef int run_with_team(plan_t *plan, bint keep, python_item_t python_item, void 
         if team.status != OK:
             memcpy(message(), team.text, MESSAGE)
     free(team.ready)
-    free(team.python_places)
-    free(team.late)
+    free(team.python_positions)
+    free(team.hooked)
     return team.status

@@ -8,15 +8,15 @@ from cygrad._core.graph.node cimport node_t
 
 cdef enum:
     WEIGHT = 1 << 12
-    MOST_WEIGHT = 127
-    UNREACHED = 2             # in item_t.python: no gradient may arrive, and then its hooks are not called
+    MAX_WEIGHT = 127
+    UNREACHED = 2             # in item_t.python: maybe no gradient arrives; then its hooks are not called
 
 # Half a cache line, because plans of large graphs exceed the caches.
 ctypedef struct item_t:
     node_t *node
     int32_t waiting           # edges into this node whose gradient has not arrived
     int32_t buffers           # index of its first input buffer
-    int32_t place  # its position in the execution order; before that of the last node that sends it a gradient
+    int32_t position  # position in the execution order; before, of the last node that sends it a gradient
     int32_t first_edge        # index of its first edge in plan.ranks
     int8_t needed             # its gradient is requested, or it leads to one that is
     int8_t executed           # the node itself runs (false: only its captured gradient is requested)
@@ -25,7 +25,7 @@ ctypedef struct item_t:
     int8_t captured           # its gradient is requested: kept in plan.captured
     int8_t leaf               # an AccumulateGrad
     int8_t before_leaf        # sends a gradient to an AccumulateGrad
-    int8_t weight             # its part of plan.work in units of WEIGHT elements, at most MOST_WEIGHT
+    int8_t weight             # its work in units of WEIGHT elements, at most MAX_WEIGHT
 
 # Other members may read this flag while it is set: a late reader finds that the item still waits.
 cdef extern from * nogil:
@@ -38,29 +38,28 @@ cdef extern from * nogil:
     bint was_fused(const item_t *item)
     void mark_fused(item_t *item)
     int32_t still_waiting(const item_t *item)
-    int32_t one_arrived(item_t *item)      # -> for how many it waits from now on
+    int32_t one_arrived(item_t *item)      # return the number of gradients that are still to arrive
 
-# What a team keeps for one input: the contributions by rank, so that their sum has one order. They are added when they
-# arrive in that order; early ones wait.
-ctypedef struct parts_t:
+# Contributions to one input in a team, by rank. They are added in this order when they arrive; early ones wait.
+ctypedef struct contributions_t:
     array_t **arrays
     int32_t count
-    int32_t added             # how many were taken, or are being added
+    int32_t added             # number of those added or being added
     int32_t adding            # a thread is adding, unlocked
     int32_t lock              # guards the fields above
 
 ctypedef struct plan_t:
     int64_t id                # mark of claimed nodes
     int64_t n_items, capacity
-    item_t *items             # in the order of discovery: item index = node.index
-    int32_t *order            # items in execution order
-    int64_t n_buffers         # one for each input of each node
-    array_t **sums            # arrived gradients
-    array_t **captured        # requested gradients; NULL if none is requested
-    parts_t *parts            # in a team, else NULL
-    int64_t last_nr           # sequence number of the previous item, during discovery
-    int32_t unsorted          # items were not found in execution order
-    int64_t work              # rough cost of the plan
+    item_t *items                   # in the order of discovery: item index = node.index
+    int32_t *order                  # items in execution order
+    int64_t n_buffers               # one for each input of each node
+    array_t **sums                  # arrived gradients
+    array_t **captured              # requested gradients; NULL if none is requested
+    contributions_t *contributions  # in a team, else NULL
+    int64_t last_nr                 # sequence number of the previous item, during discovery
+    int32_t unsorted                # items were not found in execution order
+    int64_t work                    # rough cost of the plan
     int32_t any_python
     int32_t restricted        # some items are not needed
     node_t *current           # the last node for which Python code has run; NULL before
@@ -75,9 +74,10 @@ cdef int plan_build(plan_t *plan, node_t **roots, int64_t n_roots) noexcept nogi
 # Mark as needed only what leads to the targets: backward(inputs=...) and grad(). `captured`: target nodes whose
 # gradient is only returned, so that they run only if a node after them is needed, too.
 cdef void plan_restrict(plan_t *plan, node_t **targets, int64_t n_targets, bint captured) noexcept nogil
-# After plan_restrict: execute what leads from the roots to the targets directly, not through another target.
-cdef void plan_stop(plan_t *plan, node_t **roots, int64_t n_roots, node_t **targets, int64_t n_targets) noexcept nogil
-# Allocate memory for captured gradients; -1 (with a message) on failure. Then capture one, which is retained.
+# After plan_restrict: execute only paths from the roots to the targets that contain no other target.
+cdef void plan_restrict_direct(plan_t *plan, node_t **roots, int64_t n_roots, node_t **targets,
+                               int64_t n_targets) noexcept nogil
+# Allocate memory for captured gradients; -1 (with a message) on failure. `plan_capture` retains one.
 cdef int plan_capturing(plan_t *plan) noexcept nogil
 cdef void plan_capture(plan_t *plan, int64_t buffer, array_t *gradient) noexcept nogil
 cdef void plan_free(plan_t *plan) noexcept nogil
@@ -90,8 +90,8 @@ cdef int plans_of_thread(plan_t **plans, int capacity) noexcept nogil
 
 # Callbacks at the end of a backward.
 
-# By the number of the backward. Each thread accesses only its own calls.
+# Callbacks by the id of the plan. Each thread accesses only its own.
 cdef dict callbacks
 
-# Call those of a backward.
-cdef int call_back(int64_t call) except -1
+# Call the callbacks of a backward.
+cdef int run_callbacks(int64_t call) except -1

@@ -24,30 +24,30 @@ cdef int64_t _plans = 0          # 0 marks an unclaimed node
 # full.
 cdef extern from * nogil:
     """
-    enum { MOST_NESTED = 128 };
-    static __thread struct { void *plans[MOST_NESTED]; int size; } nested;
+    enum { MAX_NESTED = 128 };
+    static __thread struct { void *plans[MAX_NESTED]; int size; } nested;
     """
     enum:
-        MOST_NESTED
+        MAX_NESTED
     void **nested_plans "nested.plans"
     int nested_size "nested.size"
 
 
-cdef void _enter(plan_t *plan) noexcept nogil:
+cdef void _push_nested(plan_t *plan) noexcept nogil:
     global nested_size
-    if nested_size < MOST_NESTED:
+    if nested_size < MAX_NESTED:
         nested_plans[nested_size] = plan
         nested_size += 1
 
 
-cdef void _leave(const plan_t *plan) noexcept nogil:
+cdef void _pop_nested(const plan_t *plan) noexcept nogil:
     global nested_size
-    cdef int i, place = nested_size - 1
-    while place >= 0 and nested_plans[place] != plan:
-        place -= 1
-    if place < 0:
+    cdef int i, position = nested_size - 1
+    while position >= 0 and nested_plans[position] != plan:
+        position -= 1
+    if position < 0:
         return
-    for i in range(place, nested_size - 1):
+    for i in range(position, nested_size - 1):
         nested_plans[i] = nested_plans[i + 1]
     nested_size -= 1
 
@@ -147,13 +147,13 @@ cdef inline int64_t _add(plan_t *plan, node_t *node) noexcept nogil:
     item.leaf = node.gradient != NULL
     item.before_leaf = 0
     item.buffers = <int32_t>plan.n_buffers
-    item.place = -1
+    item.position = -1
     if not item.leaf:
         plan.unsorted |= node.sequence_nr >= plan.last_nr
         plan.last_nr = node.sequence_nr
     plan.n_buffers += node.n_outputs
     plan.work += node.work
-    item.weight = <int8_t>min(<uint64_t>node.work // WEIGHT, <uint64_t>MOST_WEIGHT)
+    item.weight = <int8_t>min(<uint64_t>node.work // WEIGHT, <uint64_t>MAX_WEIGHT)
     plan.any_python |= item.python
     if unlikely(not atomic_claim(&node.task, 0, plan.id)):
         return index if _table_insert(plan, node, index) == OK else -1
@@ -165,13 +165,13 @@ cdef inline int64_t _add(plan_t *plan, node_t *node) noexcept nogil:
 
 cdef extern from * nogil:
     """
-    typedef struct { long long sequence_nr, item; } place_t;
+    typedef struct { long long sequence_nr, item; } sort_key_t;
     static int later_first(const void *a, const void *b) {
-        long long x = ((const place_t *)a)->sequence_nr, y = ((const place_t *)b)->sequence_nr;
+        long long x = ((const sort_key_t *)a)->sequence_nr, y = ((const sort_key_t *)b)->sequence_nr;
         return x < y ? 1 : x > y ? -1 : 0;
     }
     """
-    ctypedef struct place_t:
+    ctypedef struct sort_key_t:
         int64_t sequence_nr
         int64_t item
     int later_first(const void *, const void *)
@@ -184,7 +184,7 @@ cdef int plan_build(plan_t *plan, node_t **roots, int64_t n_roots) noexcept nogi
     memset(plan, 0, sizeof(plan_t))
     plan.id = atomic_add(&_plans, 1)
     plan.last_nr = INT64_MAX
-    _enter(plan)
+    _push_nested(plan)
     for i in range(n_roots):
         if _add(plan, roots[i]) < 0:
             return MEMORY_ERROR
@@ -213,23 +213,23 @@ cdef int plan_build(plan_t *plan, node_t **roots, int64_t n_roots) noexcept nogi
 cdef int _later_first(plan_t *plan, int32_t *order, int64_t count) noexcept nogil:
     """Sort items by decreasing sequence number."""
     cdef int64_t k
-    cdef place_t *places = <place_t *>malloc((count + 1) * sizeof(place_t))
-    if places == NULL:
+    cdef sort_key_t *keys = <sort_key_t *>malloc((count + 1) * sizeof(sort_key_t))
+    if keys == NULL:
         return _no_memory()
     for k in range(count):
-        places[k].sequence_nr = plan.items[order[k]].node.sequence_nr
-        places[k].item = order[k]
-    qsort(places, count, sizeof(place_t), later_first)
+        keys[k].sequence_nr = plan.items[order[k]].node.sequence_nr
+        keys[k].item = order[k]
+    qsort(keys, count, sizeof(sort_key_t), later_first)
     for k in range(count):
-        order[k] = <int32_t>places[k].item
-    free(places)
+        order[k] = <int32_t>keys[k].item
+    free(keys)
     return OK
 
 
 cdef int _sort(plan_t *plan) noexcept nogil:
     """Order by decreasing sequence number, with each AccumulateGrad right after its last producer."""
     cdef int64_t i, k, begin = plan.n_items
-    cdef int32_t place = 0
+    cdef int32_t position = 0
     cdef int status
     # Items that are ordered by sequence number stay at the end of `order` until they are taken: ordered items, leaves
     # included, never reach them.
@@ -246,15 +246,15 @@ cdef int _sort(plan_t *plan) noexcept nogil:
         _mark_leaves(plan, &plan.items[plan.order[k]], k)
     for k in range(begin, plan.n_items):
         i = plan.order[k]
-        _place(plan, i, &place)
-        _place_leaves(plan, &plan.items[i], k, &place)
+        _append(plan, i, &position)
+        _append_leaves(plan, &plan.items[i], k, &position)
     return OK
 
 
-cdef inline void _place(plan_t *plan, int64_t item, int32_t *place) noexcept nogil:
-    plan.order[place[0]] = <int32_t>item
-    plan.items[item].place = place[0]
-    place[0] += 1
+cdef inline void _append(plan_t *plan, int64_t item, int32_t *position) noexcept nogil:
+    plan.order[position[0]] = <int32_t>item
+    plan.items[item].position = position[0]
+    position[0] += 1
 
 
 cdef inline void _mark_leaves(plan_t *plan, const item_t *item, int64_t k) noexcept nogil:
@@ -265,10 +265,10 @@ cdef inline void _mark_leaves(plan_t *plan, const item_t *item, int64_t k) noexc
         for j in range(item.node.n_edges):
             node = item.node.edges[j].node
             if node != NULL and node.gradient != NULL:
-                plan_find(plan, node).place = <int32_t>~k
+                plan_find(plan, node).position = <int32_t>~k
 
 
-cdef inline void _place_leaves(plan_t *plan, const item_t *item, int64_t k, int32_t *place) noexcept nogil:
+cdef inline void _append_leaves(plan_t *plan, const item_t *item, int64_t k, int32_t *position) noexcept nogil:
     """Order the leaves for which it is the last next."""
     cdef int j
     cdef int64_t leaf
@@ -278,8 +278,8 @@ cdef inline void _place_leaves(plan_t *plan, const item_t *item, int64_t k, int3
             node = item.node.edges[j].node
             if node != NULL and node.gradient != NULL:
                 leaf = _find(plan, node)
-                if plan.items[leaf].waiting and plan.items[leaf].place == ~k:
-                    _place(plan, leaf, place)
+                if plan.items[leaf].waiting and plan.items[leaf].position == ~k:
+                    _append(plan, leaf, position)
 
 
 cdef void plan_restrict(plan_t *plan, node_t **targets, int64_t n_targets, bint captured) noexcept nogil:
@@ -306,7 +306,8 @@ cdef void plan_restrict(plan_t *plan, node_t **targets, int64_t n_targets, bint 
                     item.executed = 1
 
 
-cdef void plan_stop(plan_t *plan, node_t **roots, int64_t n_roots, node_t **targets, int64_t n_targets) noexcept nogil:
+cdef void plan_restrict_direct(plan_t *plan, node_t **roots, int64_t n_roots, node_t **targets,
+                               int64_t n_targets) noexcept nogil:
     cdef int64_t i, k
     cdef int j
     cdef item_t *item
@@ -344,7 +345,7 @@ cdef void plan_capture(plan_t *plan, int64_t buffer, array_t *gradient) noexcept
 cdef void plan_free(plan_t *plan) noexcept nogil:
     cdef int64_t i
     cdef int j
-    _leave(plan)
+    _pop_nested(plan)
     for i in range(plan.n_items):
         if atomic_load(&plan.items[i].node.task) == plan.id:
             atomic_store(&plan.items[i].node.task, 0)
@@ -352,16 +353,16 @@ cdef void plan_free(plan_t *plan) noexcept nogil:
         release(plan.sums[i])
     for i in range(plan.n_buffers if plan.captured != NULL else 0):
         release(plan.captured[i])
-    for i in range(plan.n_buffers if plan.parts != NULL else 0):
-        for j in range(plan.parts[i].count if plan.parts[i].arrays != NULL else 0):
-            release(plan.parts[i].arrays[j])
-        free(plan.parts[i].arrays)
+    for i in range(plan.n_buffers if plan.contributions != NULL else 0):
+        for j in range(plan.contributions[i].count if plan.contributions[i].arrays != NULL else 0):
+            release(plan.contributions[i].arrays[j])
+        free(plan.contributions[i].arrays)
     free(plan.items)
     free(plan.order)
     free(plan.ranks)
     free(plan.sums)
     free(plan.captured)
-    free(plan.parts)
+    free(plan.contributions)
     free(plan.table_nodes)
     free(plan.table_items)
     memset(plan, 0, sizeof(plan_t))
@@ -399,7 +400,7 @@ def order(list roots, list targets=None):
     cdef plan_t plan
     cdef item_t *item
     cdef list found = []
-    cdef int64_t place
+    cdef int64_t position
     cdef Py_ssize_t n_roots = len(roots), n_targets = 0 if targets is None else len(targets)
     cdef int status
     cdef node_t **wanted = NULL
@@ -416,8 +417,8 @@ def order(list roots, list targets=None):
             plan_restrict(&plan, wanted, n_targets, False)
     try:
         check(status)
-        for place in range(plan.n_items):
-            item = &plan.items[plan.order[place]]
+        for position in range(plan.n_items):
+            item = &plan.items[plan.order[position]]
             if item.needed:
                 found.append(<Node>item.node.object)
     finally:
@@ -436,8 +437,8 @@ def running():
     tuple of int
         A unique number for each call.
     """
-    cdef plan_t *plans[MOST_NESTED]
-    cdef int i, count = plans_of_thread(plans, MOST_NESTED)
+    cdef plan_t *plans[MAX_NESTED]
+    cdef int i, count = plans_of_thread(plans, MAX_NESTED)
     return tuple([plans[i].id for i in range(count)])
 
 
@@ -537,8 +538,8 @@ def restricted():
     """
     Return whether the innermost backward of this thread was asked for some gradients only, by `grad` or ``inputs=``.
     """
-    cdef plan_t *plans[MOST_NESTED]
-    return plans_of_thread(plans, MOST_NESTED) > 0 and bool(plans[0].restricted)
+    cdef plan_t *plans[MAX_NESTED]
+    return plans_of_thread(plans, MAX_NESTED) > 0 and bool(plans[0].restricted)
 
 
 # ------------------------------------------------------------------------------------------------------ final callbacks
@@ -548,7 +549,7 @@ def restricted():
 callbacks = {}
 
 
-cdef int call_back(int64_t call) except -1:
+cdef int run_callbacks(int64_t call) except -1:
     cdef list functions = callbacks.get(call, [])
     cdef Py_ssize_t done = 0
     while done < len(functions):             # a callback may queue another
