@@ -22,7 +22,7 @@ def x():
 def test_operators_tell_of_themselves_what_functions_do():
     sin = cygrad.sin
     assert (sin.__name__, sin.__qualname__, sin.__module__) == ("sin", "sin", "cygrad")
-    assert sin.__doc__.startswith("Sine of each element")
+    assert sin.__doc__.startswith("Compute the sine of each element")
     assert str(inspect.signature(sin)) == sin.__text_signature__ == "(input, *, out=None)"
     assert callable(sin) and inspect.isroutine(sin)
     assert typing.get_type_hints(sin) == {}
