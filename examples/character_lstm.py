@@ -1,5 +1,5 @@
 """
-An LSTM learns Python's license a character at a time, and goes on with it in its own words.
+A character LSTM learns Python's license and generates text.
 
 Writes the loss curve (character_lstm.png) into the folder given by --out.
 Needs matplotlib and tqdm: ``pip install cygrad[examples]``.
@@ -8,7 +8,7 @@ Needs matplotlib and tqdm: ``pip install cygrad[examples]``.
 import os
 import signal
 
-# While modules are imported there is nothing to tidy up: leave at once, without a traceback.
+# Exit immediately on Ctrl-C during imports, without a traceback.
 signal.signal(signal.SIGINT, lambda *_: os._exit(130))
 
 from models.text import CharacterLSTM  # noqa: E402

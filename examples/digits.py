@@ -1,6 +1,6 @@
 """
-Handwritten digits: train a small network with one thread, with several that share its weights, each on batches of its
-own (Hogwild), and with several that share each batch (DataParallel).
+Handwritten digits: train a small network with one thread, with several on shared weights (Hogwild), and with several
+that split each batch (DataParallel).
 
 Writes the loss curves (losses.png) and the graph of the first batch (graph.svg) into the folder given by --out.
 Needs scikit-learn, matplotlib and tqdm: ``pip install cygrad[examples]``.
@@ -14,7 +14,7 @@ import threading
 import time
 from pathlib import Path
 
-# While modules are imported there is nothing to tidy up: leave at once, without a traceback.
+# Exit immediately on Ctrl-C during imports, without a traceback.
 signal.signal(signal.SIGINT, lambda *_: os._exit(130))
 
 import matplotlib  # noqa: E402
@@ -39,15 +39,15 @@ SHIFTS = [(0, 0), (1, 0), (-1, 0), (0, 1), (0, -1)]
 
 
 def arguments():
-    """What the command line asks for."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__.strip().partition("\n")[0])
     parser.add_argument("--threads", type=int, default=2, help="threads of the Hogwild run (default: 2)")
-    parser.add_argument("--epochs", type=int, default=20, help="passes over the training data (default: 20)")
+    parser.add_argument("--epochs", type=int, default=20, help="number of epochs (default: 20)")
     parser.add_argument("--batch", type=int, default=32, help="images per step (default: 32)")
-    parser.add_argument("--optimizer", choices=OPTIMIZERS, default="sgd", help="default: sgd")
+    parser.add_argument("--optimizer", choices=OPTIMIZERS, default="sgd", help="optimizer (default: sgd)")
     parser.add_argument("--lr", type=float, help="learning rate (default: depends on the optimizer)")
-    parser.add_argument("--seed", type=int, default=0, help="of the split, the order and the weights (default: 0)")
-    parser.add_argument("--compile", action="store_true", help="replay each step as one native program")
+    parser.add_argument("--seed", type=int, default=0, help="random seed (default: 0)")
+    parser.add_argument("--compile", action="store_true", help="execute each step as one native program")
     parser.add_argument("--out", type=Path, default=Path("out"), help="folder for the pictures (default: out)")
     options = parser.parse_args()
     if min(options.threads, options.epochs, options.batch) < 1:
@@ -56,30 +56,30 @@ def arguments():
 
 
 def load(seed):
-    """Images as rows of 64 numbers in [0, 1] and their classes: training part, then the quarter kept for the test."""
+    """Return images as rows of 64 numbers in [0, 1] and their classes, for training and (a quarter) for the test."""
     images, classes = load_digits(return_X_y=True)
     images = (images / 16).astype(np.float32)
     train_images, test_images, train_classes, test_classes = train_test_split(
         images, classes, test_size=0.25, stratify=classes, random_state=seed)
-    # There are few images; a digit moved by a pixel is the same digit.
+    # Augmentation: a digit shifted by a pixel is the same digit.
     train_images = np.concatenate([shifted(train_images, *by) for by in SHIFTS])
     parts = train_images, test_images, np.tile(train_classes, len(SHIFTS)), test_classes
     return [cygrad.from_numpy(np.ascontiguousarray(part)) for part in parts]
 
 
 def shifted(images, down, right):
-    """The images moved by some pixels; what comes in at the edge is empty."""
+    """Return the images shifted by some pixels, padded with zeros."""
     framed = np.pad(images.reshape(-1, 8, 8), ((0, 0), (1, 1), (1, 1)))
     return framed[:, 1 - down:9 - down, 1 - right:9 - right].reshape(-1, 64)
 
 
 def network():
-    """A perceptron with two hidden layers."""
+    """Return a perceptron with two hidden layers."""
     return nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 128), nn.ReLU(), nn.Linear(128, 10))
 
 
 class Training:
-    """One run: threads take batches from a common supply until none is left."""
+    """One run: threads take batches from a shared queue until it is empty."""
 
     def __init__(self, model, images, classes, options, n_threads):
         self.images, self.classes, self.options = images, classes, options
@@ -98,7 +98,7 @@ class Training:
                 yield cygrad.from_numpy(order[start:start + self.options.batch])
 
     def _work(self, model):
-        """What each thread does."""
+        """Train on batches of the queue; the main function of each thread."""
         try:
             optimizer = OPTIMIZERS[self.options.optimizer](model.parameters(), self.options.lr)
 
@@ -111,7 +111,7 @@ class Training:
 
             if self.options.compile:
                 step = cygrad.compile(step)
-            with cygrad.threads(1):            # the threads are ours, no operation needs more of them
+            with cygrad.threads(1):            # operations use no further threads
                 while not self.stop.is_set():
                     with self._lock:
                         batch = next(self._supply, None)
@@ -126,7 +126,7 @@ class Training:
             self.stop.set()
 
     def run(self, title):
-        """Train; the main thread shows the progress and listens for Ctrl-C."""
+        """Train; the main thread shows progress and handles Ctrl-C."""
         threads = [threading.Thread(target=self._work, args=(model,), daemon=True) for model in self.replicas]
         begin = time.perf_counter()
         with tqdm(total=self.total, desc=title, unit=" images", unit_scale=True, file=sys.stderr) as bar:
@@ -149,7 +149,7 @@ class Training:
 
 
 def accuracy(model, images, classes):
-    """Share of images whose class gets the highest score."""
+    """Return the accuracy."""
     model.eval()
     with cygrad.no_grad():
         right = (model(images).argmax(1) == classes).sum().item()
@@ -158,7 +158,7 @@ def accuracy(model, images, classes):
 
 
 def draw_losses(runs, path):
-    """Mean loss of the last 50 batches, for each run."""
+    """Draw the mean loss of the last 50 batches of each run."""
     figure, axes = plt.subplots(figsize=(8, 5))
     for title, training in runs.items():
         losses = np.array(training.losses)
@@ -174,13 +174,13 @@ def draw_losses(runs, path):
 
 
 def draw_graph(model, images, classes, path):
-    """The graph of one batch, from the weights down to the loss."""
+    """Write the graph of one batch, from the weights to the loss."""
     loss = nn.functional.cross_entropy(model(images), classes)
     path.write_text(to_svg(loss, {**dict(model.named_parameters()), "loss": loss}))
 
 
 def ways(threads):
-    """(title, threads that take batches, parts of a batch) of each run."""
+    """Return (title, threads that take batches, parts of a batch) of each run."""
     yield "1 thread", 1, 1
     if threads > 1:
         yield f"{threads} threads (Hogwild)", threads, 1
@@ -188,13 +188,13 @@ def ways(threads):
 
 
 def main():
-    """Train in all ways, compare, draw."""
+    """Train in all modes, compare and draw."""
     options = arguments()
     train_images, test_images, train_classes, test_classes = load(options.seed)
     options.out.mkdir(parents=True, exist_ok=True)
     runs, results = {}, []
     for title, n_threads, n_parts in ways(options.threads):
-        cygrad.manual_seed(options.seed)       # all start with the same weights
+        cygrad.manual_seed(options.seed)       # the same initial weights in all runs
         model = network()
         if not runs:
             first = slice(0, options.batch)

@@ -1,9 +1,9 @@
 """
-Handwritten digits on several processes: each takes its share of every batch, and gradients are averaged while backward
-goes on. ``mpiexec -n 2 python examples/digits_mpi.py``; without ``mpiexec`` it runs alone.
+Handwritten digits on several processes: each computes a part of every batch; gradients are averaged during backward.
+Run ``mpiexec -n 2 python examples/digits_mpi.py``; without ``mpiexec`` it is a single process.
 
 Rank 0 shows the progress and writes the loss curves (digits_mpi.png) into the folder given by --out.
-Needs scikit-learn, matplotlib, tqdm and, for more than one process, mpi4py: ``pip install cygrad[digits,mpi]``.
+Needs scikit-learn, matplotlib, tqdm and, for more than one process, mpi4py: ``pip install cygrad[examples,mpi]``.
 """
 
 import argparse
@@ -27,14 +27,14 @@ from cygrad.utils.data import DataLoader, DistributedSampler, TensorDataset
 
 
 def arguments():
-    """What the command line asks for."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__.strip().partition("\n")[0])
-    parser.add_argument("--epochs", type=int, default=20, help="passes over the training data (default: 20)")
-    parser.add_argument("--batch", type=int, default=32, help="images per step, on all ranks together (default: 32)")
+    parser.add_argument("--epochs", type=int, default=20, help="number of epochs (default: 20)")
+    parser.add_argument("--batch", type=int, default=32, help="images per step, over all ranks (default: 32)")
     parser.add_argument("--lr", type=float, default=0.05, help="learning rate (default: 0.05)")
-    parser.add_argument("--seed", type=int, default=0, help="of the split, the order and the weights (default: 0)")
-    parser.add_argument("--deterministic", action="store_true", help="the same bits in each run on as many ranks")
-    parser.add_argument("--checkpoint", type=Path, help="go on from this file, and write it after each pass")
+    parser.add_argument("--seed", type=int, default=0, help="random seed (default: 0)")
+    parser.add_argument("--deterministic", action="store_true", help="bit-identical for a given number of ranks")
+    parser.add_argument("--checkpoint", type=Path, help="resume from this file, and write it after each epoch")
     parser.add_argument("--out", type=Path, default=Path("out"), help="folder for the picture (default: out)")
     options = parser.parse_args()
     if min(options.epochs, options.batch) < 1:
@@ -43,7 +43,7 @@ def arguments():
 
 
 def load(seed):
-    """Images as rows of 64 numbers in [0, 1] and their classes: training part, then the quarter kept for the test."""
+    """Return images as rows of 64 numbers in [0, 1] and their classes, for training and (a quarter) for the test."""
     images, classes = load_digits(return_X_y=True)
     parts = train_test_split((images / 16).astype(np.float32), classes, test_size=0.25, stratify=classes,
                              random_state=seed)
@@ -51,7 +51,7 @@ def load(seed):
 
 
 def train(options, rank, n_ranks):
-    """Train; -> mean loss and share of right answers after each pass, images per second."""
+    """Train; return mean loss and accuracy of each epoch, and images per second."""
     train_images, test_images, train_classes, test_classes = load(options.seed)
     cygrad.manual_seed(options.seed)
     layers = nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 128), nn.ReLU(), nn.Linear(128, 10))
@@ -91,7 +91,7 @@ def train(options, rank, n_ranks):
 
 
 def draw(history, n_ranks, path):
-    """Loss and accuracy after each pass."""
+    """Draw loss and accuracy of each epoch."""
     figure, left = plt.subplots(figsize=(8, 5))
     passes = np.arange(1, len(history) + 1)
     left.plot(passes, [loss for loss, _ in history], color="C0")
@@ -106,7 +106,7 @@ def draw(history, n_ranks, path):
 
 
 def main():
-    """Train on all ranks; rank 0 tells."""
+    """Train on all ranks; rank 0 prints and draws."""
     options = arguments()
     distributed.init_process_group("mpi")
     rank, n_ranks = distributed.get_rank(), distributed.get_world_size()

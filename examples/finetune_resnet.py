@@ -1,7 +1,7 @@
 """
 Fine-tuning: ResNet-18 learns the digits 0 to 4; then its body is frozen, and a new head learns 5 to 9.
 
-Frozen parameters take no part in recording: for them nothing is saved, and no gradient is computed. Writes the loss
+Frozen layers are not recorded: they save nothing, and no gradient is computed for them. Writes the loss
 curves of both parts (finetune.png) into the folder given by --out.
 Needs scikit-learn, matplotlib and tqdm: ``pip install cygrad[examples]``.
 """
@@ -13,7 +13,7 @@ import sys
 import time
 from pathlib import Path
 
-# While modules are imported there is nothing to tidy up: leave at once, without a traceback.
+# Exit immediately on Ctrl-C during imports, without a traceback.
 signal.signal(signal.SIGINT, lambda *_: os._exit(130))
 
 import matplotlib  # noqa: E402
@@ -29,17 +29,17 @@ from tqdm.auto import tqdm  # noqa: E402
 import cygrad  # noqa: E402
 from cygrad import nn, optim  # noqa: E402
 
-KNOWN = 5                  # digits below are learned first, the others by the new head
+KNOWN = 5                  # digits below are learned first, the others with the new head
 
 
 def arguments():
-    """What the command line asks for."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__.strip().partition("\n")[0])
-    parser.add_argument("--epochs", type=int, default=12, help="passes over the data of each part (default: 12)")
+    parser.add_argument("--epochs", type=int, default=12, help="epochs of each part (default: 12)")
     parser.add_argument("--batch", type=int, default=32, help="images per step (default: 32)")
     parser.add_argument("--width", type=int, default=16, help="channels of the first stage (default: 16)")
     parser.add_argument("--size", type=int, default=32, help="height and width of the images (default: 32)")
-    parser.add_argument("--seed", type=int, default=0, help="of the split, the order and the weights (default: 0)")
+    parser.add_argument("--seed", type=int, default=0, help="random seed (default: 0)")
     parser.add_argument("--out", type=Path, default=Path("out"), help="folder for the picture (default: out)")
     options = parser.parse_args()
     if min(options.epochs, options.batch, options.width, options.size) < 1:
@@ -48,21 +48,21 @@ def arguments():
 
 
 def load(options):
-    """Images of that size, and classes."""
+    """Return images of the given size, and classes."""
     images, classes = load_digits(return_X_y=True)
     small = cygrad.tensor((images / 8 - 1).astype(np.float32)).reshape(-1, 1, 8, 8)
     return nn.functional.interpolate(small, size=options.size, mode="bicubic").numpy(), classes
 
 
 def train(model, optimizer, images, classes, options, title):
-    """The losses of all steps, and how many images went through in a second."""
+    """Train; return the losses of all steps, and images per second."""
     random = np.random.default_rng(options.seed)
     schedule = optim.lr_scheduler.CosineAnnealingLR(optimizer, options.epochs)
     losses, begin = [], time.perf_counter()
     with tqdm(total=options.epochs * len(images), desc=title, unit=" images", file=sys.stderr) as bar:
         for _ in range(options.epochs):
             order = random.permutation(len(images))
-            for start in range(0, len(order) - 1, options.batch):      # never a batch of one, which has no variance
+            for start in range(0, len(order) - 1, options.batch):      # no batch of one, which has no variance
                 batch = order[start:start + options.batch]
                 optimizer.zero_grad()
                 loss = nn.functional.cross_entropy(model(cygrad.tensor(images[batch])), cygrad.tensor(classes[batch]))
@@ -75,7 +75,7 @@ def train(model, optimizer, images, classes, options, title):
 
 
 def accuracy(model, images, classes):
-    """Share of images whose class gets the highest score."""
+    """Return the accuracy."""
     model.eval()
     with cygrad.inference_mode():
         found = model(cygrad.tensor(images)).argmax(1).numpy()
@@ -84,7 +84,7 @@ def accuracy(model, images, classes):
 
 
 def freeze(model, num_classes):
-    """Only a new head is left to be learned."""
+    """Freeze the network and add a new head."""
     for parameter in model.parameters():
         parameter.requires_grad = False
     model.fc = nn.Linear(model.fc.in_features, num_classes)
@@ -92,7 +92,7 @@ def freeze(model, num_classes):
 
 
 def draw(curves, path):
-    """The loss curves."""
+    """Draw the loss curves."""
     figure, axes = plt.subplots(figsize=(8, 5))
     for title, losses in curves.items():
         axes.plot(losses, label=title, linewidth=0.8)
@@ -105,7 +105,7 @@ def draw(curves, path):
 
 
 def main():
-    """Learn the first digits, freeze, learn the others, report, draw."""
+    """Learn the first digits, freeze, learn the others, report and draw."""
     options = arguments()
     options.out.mkdir(parents=True, exist_ok=True)
     images, classes = load(options)

@@ -1,8 +1,8 @@
 """
-Logistic regression on a real data set, solved twice: by our L-BFGS, and by scipy.optimize with our gradients.
+Logistic regression on a real data set, by cygrad's L-BFGS, and by scipy.optimize with cygrad's gradients.
 
 The data are measurements of breast tumours (569 samples, 30 features, benign or malignant). The loss is convex, so both
-must find the same weights. Writes the way down (lbfgs_fit.png) into the folder given by --out.
+must find the same weights. Writes the convergence curves (lbfgs_fit.png) into the folder given by --out.
 Needs scikit-learn (with SciPy), matplotlib and tqdm: ``pip install cygrad[examples]``.
 """
 
@@ -13,7 +13,7 @@ import sys
 import time
 from pathlib import Path
 
-# While modules are imported there is nothing to tidy up: leave at once, without a traceback.
+# Exit immediately on Ctrl-C during imports, without a traceback.
 signal.signal(signal.SIGINT, lambda *_: os._exit(130))
 
 import matplotlib  # noqa: E402
@@ -31,11 +31,11 @@ from cygrad import nn, optim  # noqa: E402
 
 
 def arguments():
-    """What the command line asks for."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__.strip().partition("\n")[0])
-    parser.add_argument("--iterations", type=int, default=100, help="maximum (default: 100)")
+    parser.add_argument("--iterations", type=int, default=100, help="maximum number of iterations (default: 100)")
     parser.add_argument("--penalty", type=float, default=0.01, help="factor of the squared weights (default: 0.01)")
-    parser.add_argument("--seed", type=int, default=0, help="of the split (default: 0)")
+    parser.add_argument("--seed", type=int, default=0, help="random seed (default: 0)")
     parser.add_argument("--out", type=Path, default=Path("out"), help="folder for the picture (default: out)")
     options = parser.parse_args()
     if options.iterations < 1:
@@ -44,7 +44,7 @@ def arguments():
 
 
 def load(seed):
-    """Standardized features and classes: training part, then the quarter kept for the test."""
+    """Return standardized features and classes, for training and (a quarter) for the test."""
     features, classes = load_breast_cancer(return_X_y=True)
     train, test, train_classes, test_classes = train_test_split(features, classes.astype(float), test_size=0.25,
                                                                 stratify=classes, random_state=seed)
@@ -54,7 +54,7 @@ def load(seed):
 
 
 class Problem:
-    """The penalized loss of logistic regression, and how often it was asked for."""
+    """Penalized loss of logistic regression; counts its evaluations."""
 
     def __init__(self, features, classes, penalty):
         self.features, self.classes, self.penalty = features, classes, penalty
@@ -62,14 +62,14 @@ class Problem:
         self.reset()
 
     def reset(self):
-        """Back to the start: all weights zero."""
+        """Set all weights to zero."""
         with cygrad.no_grad():
             for weight in self.model.parameters():
                 weight.zero_()
         self.losses = []
 
     def loss(self):
-        """Loss of the model as it is, with gradients in its parameters."""
+        """Return the loss, and compute gradients of the parameters."""
         self.model.zero_grad()
         scores = self.model(self.features).squeeze(1)
         loss = nn.functional.binary_cross_entropy_with_logits(scores, self.classes)
@@ -79,28 +79,28 @@ class Problem:
         return loss
 
     def at(self, vector):
-        """Loss and gradient at a vector of all parameters: what scipy.optimize asks for."""
+        """Return loss and gradient at a vector of all parameters, for scipy.optimize."""
         nn.utils.vector_to_parameters(cygrad.from_numpy(vector.copy()), self.model.parameters())
         loss = self.loss().item()
         return loss, nn.utils.parameters_to_vector(weight.grad for weight in self.model.parameters()).numpy()
 
     def vector(self):
-        """All parameters as one array."""
+        """Return all parameters as one array."""
         return nn.utils.parameters_to_vector(self.model.parameters()).detach().numpy()
 
     def gradient_norm(self):
-        """Largest element of the gradient, at the parameters as they are."""
+        """Return the maximum norm of the gradient at the current parameters."""
         self.loss()
         return max(weight.grad.abs().max().item() for weight in self.model.parameters())
 
     def accuracy(self, features, classes):
-        """Share of samples on the right side."""
+        """Return the accuracy."""
         with cygrad.no_grad():
             return ((self.model(features).squeeze(1) > 0) == (classes > 0.5)).double().mean().item()
 
 
 def by_cygrad(problem, iterations):
-    """Our optimizer; the bar counts evaluations, as there is one call for all iterations."""
+    """Minimize with cygrad's L-BFGS; the bar counts evaluations, because one call runs all iterations."""
     optimizer = optim.LBFGS(problem.model.parameters(), max_iter=iterations, max_eval=20 * iterations,
                             tolerance_grad=1e-8, tolerance_change=0, history_size=10, line_search_fn="strong_wolfe")
     with tqdm(unit=" evaluations", desc="cygrad", file=sys.stderr) as bar:
@@ -111,7 +111,7 @@ def by_cygrad(problem, iterations):
 
 
 def by_scipy(problem, iterations):
-    """SciPy's optimizer with our gradients."""
+    """Minimize with SciPy's L-BFGS and cygrad's gradients."""
     with tqdm(unit=" evaluations", desc="scipy", file=sys.stderr) as bar:
         def function(vector):
             bar.update()
@@ -121,7 +121,7 @@ def by_scipy(problem, iterations):
 
 
 def draw(ways, path):
-    """How far the loss is above the lowest one, by number of evaluations."""
+    """Draw the excess of the loss over its minimum, by number of evaluations."""
     lowest = min(min(losses) for losses in ways.values())
     figure, axes = plt.subplots(figsize=(8, 5))
     for title, losses in ways.items():
@@ -135,7 +135,7 @@ def draw(ways, path):
 
 
 def main():
-    """Solve both ways, compare, draw."""
+    """Solve with both optimizers, compare and draw."""
     options = arguments()
     train, test, train_classes, test_classes = load(options.seed)
     options.out.mkdir(parents=True, exist_ok=True)

@@ -1,5 +1,5 @@
 """
-Handwritten digits with LeNet: train it, report its accuracy, show what it gets wrong.
+Handwritten digits with LeNet: train it, report its accuracy, show misclassified images.
 
 Writes the loss curve and the mistakes (lenet.png) into the folder given by --out.
 Needs scikit-learn, matplotlib and tqdm: ``pip install cygrad[examples]``.
@@ -12,7 +12,7 @@ import sys
 import time
 from pathlib import Path
 
-# While modules are imported there is nothing to tidy up: leave at once, without a traceback.
+# Exit immediately on Ctrl-C during imports, without a traceback.
 signal.signal(signal.SIGINT, lambda *_: os._exit(130))
 
 import matplotlib  # noqa: E402
@@ -30,12 +30,12 @@ from cygrad import nn, optim  # noqa: E402
 
 
 def arguments():
-    """What the command line asks for."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__.strip().partition("\n")[0])
-    parser.add_argument("--epochs", type=int, default=20, help="passes over the training data (default: 20)")
+    parser.add_argument("--epochs", type=int, default=20, help="number of epochs (default: 20)")
     parser.add_argument("--batch", type=int, default=32, help="images per step (default: 32)")
-    parser.add_argument("--lr", type=float, default=0.02, help="learning rate at the start (default: 0.02)")
-    parser.add_argument("--seed", type=int, default=0, help="of the split, the order and the weights (default: 0)")
+    parser.add_argument("--lr", type=float, default=0.02, help="initial learning rate (default: 0.02)")
+    parser.add_argument("--seed", type=int, default=0, help="random seed (default: 0)")
     parser.add_argument("--out", type=Path, default=Path("out"), help="folder for the picture (default: out)")
     options = parser.parse_args()
     if min(options.epochs, options.batch) < 1:
@@ -44,7 +44,7 @@ def arguments():
 
 
 def load(seed):
-    """Images enlarged to 28 x 28, in [0, 1], and their classes: training part, then the quarter kept for the test."""
+    """Return images resized to 28 x 28, in [0, 1], and classes, for training and (a quarter) for the test."""
     images, classes = load_digits(return_X_y=True)
     small = cygrad.tensor((images / 16).astype(np.float32)).reshape(-1, 1, 8, 8)
     large = nn.functional.interpolate(small, size=(28, 28), mode="bilinear").numpy()
@@ -52,14 +52,14 @@ def load(seed):
 
 
 def moved(images, random):
-    """The images, each moved by up to three pixels: a digit stays what it is. What comes in at the edge is empty."""
+    """Shift each image by up to three pixels, padded with zeros (augmentation)."""
     framed = np.pad(images, ((0, 0), (0, 0), (3, 3), (3, 3)))
     down, right = random.integers(0, 7, (2, len(images)))
     return np.stack([image[:, y:y + 28, x:x + 28] for image, y, x in zip(framed, down, right, strict=True)])
 
 
 def train(model, images, classes, options):
-    """The losses of all steps, and the seconds they took."""
+    """Train; return the losses of all steps, and the seconds."""
     random = np.random.default_rng(options.seed)
     optimizer = optim.SGD(model.parameters(), lr=options.lr, momentum=0.9, nesterov=True)
     schedule = optim.lr_scheduler.CosineAnnealingLR(optimizer, options.epochs)
@@ -82,14 +82,14 @@ def train(model, images, classes, options):
 
 
 def predictions(model, images):
-    """The class with the highest score."""
+    """Return the classes with the highest scores."""
     model.eval()
     with cygrad.inference_mode():
         return model(cygrad.tensor(images)).argmax(1).numpy()
 
 
 def draw(losses, images, classes, found, path):
-    """The loss curve, and the first images that got a wrong class."""
+    """Draw the loss curve, and the first misclassified images."""
     wrong = np.flatnonzero(found != classes)[:8]
     figure = plt.figure(figsize=(9, 5), layout="constrained")
     axes = figure.add_subplot(1, 2, 1)
@@ -106,7 +106,7 @@ def draw(losses, images, classes, found, path):
 
 
 def main():
-    """Train, test, draw."""
+    """Train, test and draw."""
     options = arguments()
     train_images, test_images, train_classes, test_classes = load(options.seed)
     options.out.mkdir(parents=True, exist_ok=True)

@@ -1,5 +1,5 @@
 """
-Phase retrieval: find a complex-valued object from the brightness of some diffraction patterns, which lose all phases.
+Phase retrieval: find a complex-valued object from the intensities of diffraction patterns, without their phases.
 
 The magnitude of the object is a handwritten digit, its phase another one. Each pattern is taken through a known random
 mask; only squared magnitudes of its Fourier transform are measured, with noise. The complex pixels are parameters and
@@ -14,7 +14,7 @@ import signal
 import sys
 from pathlib import Path
 
-# While modules are imported there is nothing to tidy up: leave at once, without a traceback.
+# Exit immediately on Ctrl-C during imports, without a traceback.
 signal.signal(signal.SIGINT, lambda *_: os._exit(130))
 
 import matplotlib  # noqa: E402
@@ -30,13 +30,13 @@ from cygrad import optim  # noqa: E402
 
 
 def arguments():
-    """What the command line asks for."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__.strip().partition("\n")[0])
     parser.add_argument("--steps", type=int, default=200, help="steps of the optimizer (default: 200)")
     parser.add_argument("--masks", type=int, default=8, help="diffraction patterns (default: 8)")
-    parser.add_argument("--noise", type=float, default=0.02, help="relative noise of the brightness (default: 0.02)")
+    parser.add_argument("--noise", type=float, default=0.02, help="relative noise of the intensities (default: 0.02)")
     parser.add_argument("--lr", type=float, default=0.05, help="learning rate (default: 0.05)")
-    parser.add_argument("--seed", type=int, default=0, help="of masks, noise and start (default: 0)")
+    parser.add_argument("--seed", type=int, default=0, help="random seed (default: 0)")
     parser.add_argument("--out", type=Path, default=Path("out"), help="folder for the picture (default: out)")
     options = parser.parse_args()
     if min(options.steps, options.masks) < 1:
@@ -45,7 +45,7 @@ def arguments():
 
 
 def secret(size=32):
-    """The object: the magnitude is one digit, the phase another one."""
+    """Return the object: its magnitude is one digit, its phase another one."""
     images, _ = load_digits(return_X_y=True)
     pixel = np.ones((size // 8, size // 8))
     amplitude, phase = (np.kron(images[number].reshape(8, 8) / 16, pixel) for number in (3, 8))
@@ -53,7 +53,7 @@ def secret(size=32):
 
 
 def fourier(size):
-    """The matrix of the discrete Fourier transform, scaled to be unitary."""
+    """Return the unitary matrix of the discrete Fourier transform."""
     places = np.arange(size)
     return np.exp(-2j * np.pi * np.outer(places, places) / size) / np.sqrt(size)
 
@@ -66,21 +66,21 @@ class Patterns:
         self.masks = cygrad.from_numpy(np.exp(2j * np.pi * random.random((masks, size, size))))
 
     def fields(self, pixels):
-        """Complex waves (masks, size, size); they cannot be measured."""
+        """Return the complex waves (masks, size, size), which cannot be measured."""
         return self.transform @ (self.masks * pixels) @ self.transform.transpose(0, 1)
 
     def __call__(self, pixels):
-        """Brightness, real."""
+        """Return the intensities."""
         return self.fields(pixels).abs() ** 2
 
     def backwards(self, fields):
-        """The adjoint of `fields`."""
+        """Apply the adjoint of `fields`."""
         inverse = self.transform.conj()
         return (self.masks.conj() * (inverse @ fields @ inverse.transpose(0, 1))).mean(0)
 
 
 def spectral_start(patterns, measured, random, rounds=30):
-    """The leading eigenvector of fields weighted by their brightness, by power iteration: near the object already."""
+    """Return a spectral initialization: the leading eigenvector of intensity-weighted fields, by power iteration."""
     shape = tuple(measured.shape[1:])
     pixels = cygrad.from_numpy(random.standard_normal(shape) + 1j * random.standard_normal(shape))
     weights = cygrad.clamp_max(measured, 3 * measured.mean().item())
@@ -91,17 +91,17 @@ def spectral_start(patterns, measured, random, rounds=30):
 
 
 def aligned(found, true):
-    """The result without its global phase, which no measurement tells."""
+    """Remove the global phase of the result, which measurements do not determine."""
     return found * np.exp(-1j * np.angle(np.vdot(true, found)))
 
 
 def relative_error(found, true):
-    """Norm of the difference over the norm of the object."""
+    """Return the relative error in the 2-norm."""
     return np.linalg.norm(aligned(found, true) - true) / np.linalg.norm(true)
 
 
 def retrieve(patterns, measured, pixels, steps, lr):
-    """Descend on the loss of amplitudes; -> pixels, losses."""
+    """Minimize the loss of amplitudes; return pixels and losses."""
     pixels = pixels.clone().requires_grad_()
     optimizer = optim.Adam([pixels], lr=lr)
     schedule = optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
@@ -117,7 +117,7 @@ def retrieve(patterns, measured, pixels, steps, lr):
 
 
 def draw(true, start, found, measured, losses, path):
-    """Object, start and result, each with magnitude and phase; one pattern; the loss."""
+    """Draw magnitude and phase of object, start and result, one pattern, and the loss."""
     figure, axes = plt.subplots(2, 4, figsize=(12, 6))
     for column, (title, values) in enumerate({"object": true, "start": start, "found": found}.items()):
         values = aligned(values, true)
@@ -138,7 +138,7 @@ def draw(true, start, found, measured, losses, path):
 
 
 def main():
-    """Measure, retrieve, compare, draw."""
+    """Measure, retrieve, compare and draw."""
     options = arguments()
     random = np.random.default_rng(options.seed)
     true = secret()

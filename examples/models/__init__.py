@@ -1,1 +1,1 @@
-"""Networks that examples share."""
+"""Networks of the examples."""

@@ -73,7 +73,7 @@ class ResNet(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self):
-        """Kernels drawn so that the sizes of activations stay about the same from layer to layer."""
+        """Initialize kernels so that the variance of activations is preserved."""
         for module in self.modules():
             if isinstance(module, nn.Conv2d):
                 nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
@@ -86,10 +86,10 @@ class ResNet(nn.Module):
 
 
 def resnet18(num_classes=1000, **options):
-    """The network with 18 layers."""
+    """Return the network with 18 layers."""
     return ResNet((2, 2, 2, 2), num_classes, **options)
 
 
 def resnet34(num_classes=1000, **options):
-    """The network with 34 layers."""
+    """Return the network with 34 layers."""
     return ResNet((3, 4, 6, 3), num_classes, **options)

@@ -1,4 +1,4 @@
-"""A text that comes with Python, as numbers, and two models that predict its next character."""
+"""A text that ships with Python, encoded as integers, and two models that predict its next character."""
 
 import builtins
 import math
@@ -54,13 +54,13 @@ class Text:
             raise ValueError(f"Text: the text is too short for pieces of {length} characters (got {len(text)}).")
 
     def batches(self, batch, steps, random):
-        """Pairs of random pieces (batch, length) of the training part and of the characters that follow."""
+        """Return random sequences (batch, length) of the training part, and the following characters."""
         for _ in range(steps):
             starts = random.integers(0, len(self.train) - self.length, batch)
             yield self._pieces(self.train, starts)
 
     def test_pieces(self):
-        """All pieces of the test part, one after the other."""
+        """Yield all sequences of the test part."""
         return self._pieces(self.test, range(0, len(self.test) - self.length, self.length))
 
     def _pieces(self, numbers, starts):

@@ -1,4 +1,4 @@
-"""What the two examples with text share: the command line, the training loop, the report and the picture."""
+"""Command line, training loop, report and picture of the two examples with text."""
 
 import argparse
 import signal
@@ -21,7 +21,7 @@ __all__ = ["run"]
 
 
 def arguments(description, defaults):
-    """What the command line asks for."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description=description.strip().partition("\n")[0])
     for name, help_text in (("steps", "training steps"), ("batch", "pieces of text per step"),
                             ("length", "characters of a piece"), ("size", "features of the model")):
@@ -30,7 +30,7 @@ def arguments(description, defaults):
     parser.add_argument("--lr", type=float, default=defaults["lr"],
                         help=f"largest learning rate (default: {defaults['lr']})")
     parser.add_argument("--text", type=Path, help="a text file (default: Python's license)")
-    parser.add_argument("--seed", type=int, default=0, help="of weights, batches and what is written (default: 0)")
+    parser.add_argument("--seed", type=int, default=0, help="random seed (default: 0)")
     parser.add_argument("--out", type=Path, default=Path("out"), help="folder for the picture (default: out)")
     options = parser.parse_args()
     if min(options.steps, options.batch, options.length, options.size) < 1:
@@ -39,14 +39,14 @@ def arguments(description, defaults):
 
 
 def loss_of(model, pieces):
-    """Mean of minus the log-probability of the next character, in nats."""
+    """Return the cross entropy of the next character, in nats."""
     numbers, following = pieces
     scores = model(numbers)
     return nn.functional.cross_entropy(scores.flatten(0, 1), following.flatten())
 
 
 def train(model, text, options):
-    """-> losses of the steps."""
+    """Train; return the losses of the steps."""
     random = np.random.default_rng(options.seed)
     optimizer = optim.AdamW(model.parameters(), lr=options.lr, weight_decay=0.01)
     schedule = optim.lr_scheduler.OneCycleLR(optimizer, options.lr, total_steps=options.steps + 1)
@@ -67,14 +67,14 @@ def train(model, text, options):
 
 
 def baseline(text):
-    """The same loss of a model that only knows how often each pair of characters comes in the training part."""
+    """Return the loss of a bigram model, from the frequencies of character pairs in the training part."""
     counts = np.ones((len(text.characters),) * 2)
     np.add.at(counts, (text.train[:-1], text.train[1:]), 1)
     return -np.log(counts / counts.sum(1, keepdims=True))[text.test[:-1], text.test[1:]].mean()
 
 
 def draw(losses, levels, path):
-    """The loss of the steps, and levels to compare it with."""
+    """Draw the loss of the steps, and reference levels."""
     figure, axes = plt.subplots(figsize=(8, 5))
     axes.plot(losses, linewidth=0.5, alpha=0.4, color="C0")
     window = min(25, len(losses))
@@ -91,7 +91,7 @@ def draw(losses, levels, path):
 
 
 def main(description, defaults, build, picture):
-    """Train, report, write some text, draw."""
+    """Train, report, generate text and draw."""
     options = arguments(description, defaults)
     text = Text(license() if options.text is None else options.text.read_text(encoding="utf-8"), options.length)
     options.out.mkdir(parents=True, exist_ok=True)
@@ -114,7 +114,7 @@ def main(description, defaults, build, picture):
 
 
 def run(description, defaults, build, picture):
-    """`main`, until it ends or Ctrl-C is pressed."""
+    """Run `main`; exit quietly on Ctrl-C."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         main(description, defaults, build, picture)
