@@ -28,7 +28,7 @@ class Attributes:
         return super().__new__(cls)
 
     # Classes without `__init__` take no arguments.
-    __new__.__signature__ = inspect.Signature([inspect.Parameter("cls", inspect.Parameter.POSITIONAL_ONLY)])
+    __new__.__signature__ = inspect.Signature([inspect.Parameter("cls", inspect.Parameter.POSITIONAL_ONLY)])  # type: ignore[attr-defined]
 
     def __init__(self):
         self.__dict__.update(training=True, _parameters={}, _buffers={}, _non_persistent_buffers_set=set(), _modules={})
@@ -38,7 +38,7 @@ class Attributes:
         own = cls.__dict__
         for name in ("_wrapped_call_impl", "_call_impl"):          # PyTorch's names of ``__call__``
             if name in own and "__call__" not in own:
-                cls.__call__ = own[name]
+                cls.__call__ = own[name]  # type: ignore[method-assign]
         fill_slots(cls, Attributes.__getattr__, Attributes.__call__)
 
     def __call__(self, *args, **kwargs):
@@ -166,7 +166,7 @@ class Attributes:
             raise TypeError(f"register_parameter: expected a Parameter or None for {name!r} (got "
                             f"{type(param).__name__}). Wrap it in nn.Parameter.")
         if param is not None and param.grad_fn is not None:
-            raise ValueError(f"register_parameter: a parameter must be a leaf (got {name!r} made by "
+            raise ValueError(f"register_parameter: a parameter must be a leaf (got {name!r} created by "
                              f"{param.grad_fn.name()}). Compute it in forward() instead.")
         self.__dict__["_parameters"][name] = self._watched(PARAMETER, name, param)
 

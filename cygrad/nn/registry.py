@@ -1,6 +1,7 @@
 """Registration hooks, and views of hooks as dicts."""
 
 from collections.abc import MutableMapping
+from typing import Any
 
 __all__ = ["BUFFER", "MODULE", "PARAMETER", "REGISTERING", "LiveDict"]
 
@@ -12,12 +13,16 @@ MODULE = "child module"
 REGISTERING = {PARAMETER: {}, BUFFER: {}, MODULE: {}}
 
 
-class LiveDict(MutableMapping, dict):
+class LiveDict(MutableMapping, dict):  # type: ignore[misc, metaclass]
     """
     View with the interface of a dict.
 
     The inherited dict stays empty. Iteration is over a snapshot, so the original may change meanwhile.
     """
+
+    pairs: Any
+    clear: Any
+    update: Any
 
     def keys(self):
         """Return a snapshot of the keys."""

@@ -72,7 +72,9 @@ class Adafactor(Optimizer):
         state["step"] += 1
         step = state["step"].item()
         weight = step ** group["beta2_decay"]
-        least = cygrad.finfo(param.dtype).eps if group["eps"][0] is None else group["eps"][0]
+        least = group["eps"][0]
+        if least is None:
+            least = cygrad.finfo(param.dtype).eps  # type: ignore[attr-defined]
         rate = max(group["eps"][1], _rms(param)) * min(lr, step ** -0.5)
         if group["weight_decay"]:
             param.mul_(1 - lr * group["weight_decay"])

@@ -5,6 +5,7 @@ import io
 import os
 import stat
 import zipfile
+from typing import IO
 
 __all__ = ["Archive", "add_member", "read_fully", "replacing"]
 
@@ -31,15 +32,15 @@ def replacing(target):
     path = os.path.realpath(os.fspath(target))           # replace the target of a link, not the link
     old = os.stat(path) if os.path.exists(path) else None
     if old is not None and not stat.S_ISREG(old.st_mode):
-        with open(path, "wb", buffering=0) as file:
-            yield _Stream(file)
+        with open(path, "wb", buffering=0) as raw:
+            yield _Stream(raw)
         return
     suffix = os.urandom(6).hex()
     partial = os.path.join(os.path.dirname(path), (b".%s.part" % suffix.encode() if isinstance(path, bytes)
                                                   else f".{suffix}.part"))
     try:
         try:
-            file = open(partial, "xb")  # noqa: SIM115 (closed below, or with the object)
+            file: IO[bytes] | None = open(partial, "xb")  # noqa: SIM115 (closed below, or with the object)
         except (PermissionError, FileNotFoundError):     # if it cannot be opened either, the error names it
             file = None
         if file is None:
@@ -90,7 +91,7 @@ class _SeekableStream(_Stream):
 
     def __init__(self, file):
         super().__init__(file)
-        self.seek, self.tell, self.flush = file.seek, file.tell, file.flush
+        self.seek, self.tell, self.flush = file.seek, file.tell, file.flush  # type: ignore[method-assign]
 
 
 def add_member(archive, name, pieces, size):
@@ -121,8 +122,7 @@ class Archive:
         for member in members:
             if member.compress_type != zipfile.ZIP_STORED or member.file_size != member.compress_size:
                 raise ValueError(f"{member.filename!r} is compressed")
-        self.zip.fp.seek(0, os.SEEK_END)
-        if sum(self.sizes.values()) > self.zip.fp.tell():
+        if sum(self.sizes.values()) > self.zip.fp.seek(0, os.SEEK_END):  # type: ignore[union-attr]
             raise ValueError("its members are longer than the file, or overlap")
 
     def __enter__(self):

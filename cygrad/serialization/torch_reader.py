@@ -190,7 +190,7 @@ def _build(made, state):
     elif isinstance(made, np.dtype):
         if type(state) is not tuple or state[2:] != (None, None, None, -1, -1, 0) or state[1] not in tuple("<>|="):
             raise ValueError("a dtype is not one of numbers")
-        made.__setstate__(state)
+        made.__setstate__(state)  # type: ignore[attr-defined]
     elif type(made) is np.ndarray:
         version, shape, dtype, fortran, raw = state
         shape, raw = sizes(shape), _encode(raw, "latin1") if type(raw) is str else raw
@@ -198,7 +198,7 @@ def _build(made, state):
             raise ValueError("an array is not one of numbers")
         if type(raw) is not bytes or len(raw) != int(np.prod(shape, dtype=object)) * dtype.itemsize:
             raise ValueError(f"an array of shape {shape} has another number of bytes")
-        made.__setstate__((version, shape, dtype, bool(fortran), raw))
+        made.__setstate__((version, shape, dtype, bool(fortran), raw))  # type: ignore[arg-type]
     elif any(type(made) is known for known in SAFE.values()):
         if hasattr(made, "__setstate__"):
             made.__setstate__(state)
@@ -237,7 +237,7 @@ class _PicklerOfAll(pickle.Unpickler):
 
     def __init__(self, file, persistent):
         super().__init__(file, encoding="utf-8")
-        self.persistent_load = persistent
+        self.persistent_load = persistent  # type: ignore[method-assign]
 
     def find_class(self, module, name):
         if module.partition(".")[0] == "torch":

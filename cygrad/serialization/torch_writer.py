@@ -5,6 +5,7 @@ import io
 import pickle
 import sys
 from collections import Counter, OrderedDict
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -69,7 +70,10 @@ UNTYPED = _Name("torch.storage", "UntypedStorage")        # dtypes without a sto
 
 
 class _Pickler(pickle._Pickler):                              # the one in Python: names need no modules here
-    dispatch = pickle._Pickler.dispatch.copy()
+    dispatch: ClassVar[dict[type, Any]] = pickle._Pickler.dispatch.copy()
+    write: Any
+    memoize: Any
+    save_reduce: Any
 
     def __init__(self, file, any_object):
         super().__init__(file, protocol=2)
@@ -78,7 +82,7 @@ class _Pickler(pickle._Pickler):                              # the one in Pytho
     def save(self, obj, save_persistent_id=True):
         if not self.any_object and isinstance(obj, np.generic):
             obj = obj.item()
-        return super().save(obj, save_persistent_id)
+        return super().save(obj, save_persistent_id)  # type: ignore[misc]
 
     def save_name(self, obj):
         self.write(pickle.GLOBAL + f"{obj.module}\n{obj.name}\n".encode())

@@ -40,5 +40,5 @@ def skip_init(module_cls, *args, **kwargs):
         raise RuntimeError(f"skip_init: {module_cls.__name__} must have a parameter device (got none).")
     device = kwargs.pop("device", "cpu")
     with fork_rng():                         # do not consume random numbers
-        module = module_cls(*args, device="meta", **kwargs)
+        module = module_cls(*args, **kwargs | {"device": "meta"})
     return module.to_empty(device=device)

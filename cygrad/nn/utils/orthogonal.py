@@ -28,13 +28,13 @@ def _is_orthogonal(matrix):
     if n < k:
         return False
     identity = cygrad.eye(k, dtype=matrix.dtype)
-    bound = 10 * n * cygrad.finfo(matrix.dtype).eps
+    bound = 10 * n * cygrad.finfo(matrix.dtype).eps  # type: ignore[attr-defined]
     return cygrad.allclose(_adjoint(matrix) @ matrix, identity.expand(*matrix.shape[:-2], k, k), atol=bound)
 
 
 def _orthogonalized(matrix):
     """Return the orthogonal factor of the QR decomposition in which R has a positive diagonal."""
-    reflections, scales = cygrad.linalg.geqrf(matrix)
+    reflections, scales = cygrad.geqrf(matrix)
     return cygrad.linalg.householder_product(reflections, scales) * _diagonal(reflections).sgn().unsqueeze(-2)
 
 
@@ -110,7 +110,7 @@ class Orthogonal(Module):
             if self.orthogonal_map != "householder":
                 raise NotImplementedError("orthogonal: assignment without use_trivialization requires the map "
                                           f"householder (got {self.orthogonal_map!r}).")
-            reflections, scales = cygrad.linalg.geqrf(matrix)
+            reflections, scales = cygrad.geqrf(matrix)
             signs = _diagonal(reflections).sign()
             signs = cygrad.where(scales == 0, -signs, signs)
             _diagonal(reflections).copy_(signs)
