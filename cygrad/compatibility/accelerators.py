@@ -21,7 +21,7 @@ def _answer(value, text):
 
 
 class _Nothing(contextlib.ContextDecorator):
-    """A context manager without effect."""
+    """Context manager without effect."""
 
     def __init__(self, *args, **options):
         pass

@@ -86,7 +86,7 @@ def is_autocast_available(device_type):
 
 
 def is_autocast_enabled(device_type="cpu"):
-    """Whether this thread is in a block of `autocast`.
+    """Return whether this thread is in a block of `autocast`.
 
     Examples
     --------
@@ -103,7 +103,7 @@ def get_autocast_dtype(device_type="cpu"):
 
 
 def set_autocast_enabled(device_type, enabled=None):
-    """Begin or end the effect of a block of `autocast`."""
+    """Enable or disable `autocast`."""
     if enabled is None or device_type == "cpu":
         blocks.exchange(_state["dtype"] if (device_type if enabled is None else enabled) else None, _state["cache"])
 
@@ -175,7 +175,7 @@ class GradScaler:
         return outputs
 
     def unscale_(self, optimizer):
-        """No effect: gradients are not scaled."""
+        """Do nothing: gradients are not scaled."""
 
     def step(self, optimizer, *args, **options):
         """Call ``optimizer.step``, unless the scaler is enabled and a gradient is not finite."""
@@ -186,7 +186,7 @@ class GradScaler:
         return optimizer.step(*args, **options)
 
     def update(self, new_scale=None):
-        """No effect."""
+        """Do nothing."""
 
     def get_scale(self):
         """Return 1."""
@@ -205,15 +205,15 @@ class GradScaler:
         self._growth.update({name: state_dict[name] for name in self._growth if name in state_dict})
 
     def get_growth_factor(self):
-        """What it was made with."""
+        """Return the constructor argument."""
         return self._growth["growth_factor"]
 
     def get_backoff_factor(self):
-        """What it was made with."""
+        """Return the constructor argument."""
         return self._growth["backoff_factor"]
 
     def get_growth_interval(self):
-        """What it was made with."""
+        """Return the constructor argument."""
         return self._growth["growth_interval"]
 
 

@@ -120,21 +120,21 @@ class Timer:
             return self._timer.timeit(number)
 
     def timeit(self, number=1_000_000):
-        """Run the statement `number` times; -> Measurement."""
+        """Run the statement `number` times; return Measurement."""
         self._run(max(number // 100, 2))                 # warm-up
         return Measurement(number, [self._run(number)], self._spec)
 
     def repeat(self, repeat=5, number=1_000_000):
-        """Run several rounds; -> Measurement."""
+        """Run several rounds; return Measurement."""
         return Measurement(number, [self._run(number) for _ in range(repeat)], self._spec)
 
     def blocked_autorange(self, callback=None, min_run_time=0.2):
-        """Measure rounds of sufficient length, for at least a given time; -> Measurement."""
+        """Measure rounds of sufficient length, for at least a given time; return Measurement."""
         number = self._fitting(min_run_time)
         return self._rounds(number, callback, lambda times: sum(times) >= min_run_time)
 
     def adaptive_autorange(self, threshold=0.1, *, min_run_time=0.01, max_run_time=10.0, callback=None):
-        """Run rounds until their quartiles are close to the median; -> Measurement."""
+        """Run rounds until their quartiles are close to the median; return Measurement."""
         number = self._fitting(min_run_time)
 
         def enough(times):
@@ -183,7 +183,7 @@ class Compare:
         self._results += results
 
     def trim_significant_figures(self):
-        """No effect."""
+        """Do nothing."""
 
     colorize = highlight_warnings = trim_significant_figures
 

@@ -22,7 +22,7 @@ def _no(*args, **options):
 
 
 def _nothing(*args, **options):
-    """No effect."""
+    """Do nothing."""
 
 
 @contextlib.contextmanager

@@ -56,7 +56,7 @@ class BlockMask:
         self.seq_lengths = self.shape[2:]
 
     def to_dense(self):
-        """As integers."""
+        """Return the mask as integers."""
         return self.mask.int()
 
     def to(self, *args, **options):
@@ -80,7 +80,7 @@ def create_block_mask(mask_mod, B, H, Q_LEN, KV_LEN, device=None, BLOCK_SIZE=_DE
 
 
 def noop_mask(batch, head, q_idx, kv_idx):
-    """All pairs."""
+    """Return True for all pairs."""
     return cygrad.ones((), dtype=cygrad.bool)
 
 

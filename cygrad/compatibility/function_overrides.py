@@ -54,7 +54,7 @@ def dispatching(function, public=None):
 
 
 def _is_own(attribute):
-    """Whether an attribute of Tensor is the library's; functions that programs have set ask nothing."""
+    """Return whether the library defined an attribute of Tensor; functions set by programs are not overridable."""
     code = attribute.fget if isinstance(attribute, property) else attribute
     return not isinstance(code, FunctionType) or code.__globals__["__name__"].startswith("cygrad.")
 

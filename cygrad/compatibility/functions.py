@@ -105,7 +105,7 @@ def empty_strided(size, stride, **options):
     """
     size, stride = (as_sizes("empty_strided", name, value) for name, value in (("size", size), ("stride", stride)))
     if len(size) != len(stride):
-        raise RuntimeError(f"empty_strided: one stride for each size (got {size} and {stride}).")
+        raise RuntimeError(f"empty_strided: expected one stride for each size (got {size} and {stride}).")
     needs_grad = options.pop("requires_grad", False)
     if any(step < 0 for step in stride):
         raise RuntimeError(f"empty_strided: strides must not be negative (got {stride}).")

@@ -30,7 +30,7 @@ def set_dir(d):
 
 
 def _refuse(what):
-    raise RuntimeError(f"hub: nothing is downloaded here (asked for {what}). Put the files into a folder and use "
+    raise RuntimeError(f"hub: downloads are not supported (got {what}). Put the files into a folder and use "
                        "source='local', or load them with load().")
 
 

@@ -54,7 +54,7 @@ def sym_sum(args):
 
 
 def init_num_threads():
-    """No effect: threads are created when needed."""
+    """Do nothing: threads are created when needed."""
 
 
 # Blocks in which subclasses of Tensor are treated like Tensor.
@@ -81,7 +81,7 @@ def while_loop(cond_fn, body_fn, carried_inputs):
 # ---------------------------------------------------------------------------------------- random counts
 
 def poisson(input, generator=None):
-    """Counts that are drawn, each with its own mean.
+    """Draw Poisson counts; each element has its own mean.
 
     Examples
     --------
@@ -118,7 +118,7 @@ def _range_basis(A, q, niter):
 
 
 def svd_lowrank(A, q=6, niter=2, M=None):
-    """The largest singular values of a matrix and their vectors, by random projections: (U, S, V)."""
+    """Return the largest singular values of a matrix and their vectors, by random projections: (U, S, V)."""
     A = A if M is None else A - M
     wide = A.shape[-2] < A.shape[-1]
     A = A.mH if wide else A
@@ -210,7 +210,7 @@ def _str_intern(inp, *, tensor_contents=None):
 
 @contextlib.contextmanager
 def printoptions(**options):
-    """A block within which tensors print by other options."""
+    """Set print options within a block."""
     before = cygrad.get_printoptions()
     cygrad.set_printoptions(**options)
     try:
@@ -226,7 +226,7 @@ def _tensor_str(self, indent):
 
 
 class _PrintOptions:
-    """The options of printing, as attributes."""
+    """Return the print options."""
 
     def __getattr__(self, name):
         return cygrad.get_printoptions()[name]
@@ -246,7 +246,7 @@ def classproperty(function):
 
 
 class thread_safe_generator:
-    """What wraps an iterator; nothing is needed here."""
+    """Return the iterator unchanged."""
 
     def __init__(self, iterable):
         self.iterable = iterable
@@ -258,7 +258,7 @@ class thread_safe_generator:
 # ----------------------------------------------------------------------------- of the module torch._jit_internal
 
 def boolean_dispatch(arg_name, arg_index, default, if_true, if_false, module_name, func_name):
-    """One of two functions, by the truth of an argument."""
+    """Return a function that calls one of two functions, depending on an argument."""
     def dispatched(*args, **options):
         chosen = options.get(arg_name, args[arg_index] if len(args) > arg_index else default)
         return (if_true if chosen else if_false)(*args, **options)
@@ -276,15 +276,15 @@ _overload = _overload_method = ignore = export = unused = _copy_to_script_wrappe
 # ---------------------------------------------------------------------------------------- of the module torch._C
 
 def _get_tracing_state():
-    """What is being traced: nothing."""
+    """Return None: nothing is being traced."""
 
 
 def _log_api_usage_once(*args):
-    """Nothing is logged."""
+    """Do nothing: usage is not logged."""
 
 
 def _are_functorch_transforms_active():
-    """Whether functions are being transformed that run Python code once for many samples."""
+    """Return whether a function is being transformed by `vmap`."""
     return False
 
 
@@ -294,7 +294,7 @@ def _get_default_device():
 
 
 def _parse_to(*args, **options):
-    """What the arguments of `Tensor.to` ask for: the device, the dtype, whether to wait, and the memory format."""
+    """Parse the arguments of `Tensor.to`: device, dtype, non_blocking and memory format."""
     device = dtype = None
     for value in [*args, *(options.get(name) for name in ("device", "dtype", "tensor"))]:
         if isinstance(value, Tensor):
@@ -307,7 +307,7 @@ def _parse_to(*args, **options):
 
 
 def _get_accelerator(check=None):
-    """The accelerator: there is none, so the CPU."""
+    """Return the CPU: there is no accelerator."""
     return cygrad.device("cpu")
 
 

@@ -80,7 +80,7 @@ def Attribute(value, type=None):
 
 
 def is_scripting():
-    """No."""
+    """Return False."""
     return False
 
 
@@ -130,7 +130,7 @@ class TracerWarning(Warning):
 
     @staticmethod
     def ignore_lib_warnings():
-        """Nothing to do."""
+        """Do nothing."""
 
 
 RecursiveScriptModule = TopLevelTracedModule = TracedModule = ScriptModule
@@ -141,7 +141,7 @@ _overload = _overload_method = _same
 
 
 def save(m, f, _extra_files=None):
-    """Write a module to a file, by pickling it whole; the classes have to be there where it is loaded."""
+    """Pickle a whole module to a file; loading needs its classes."""
     cygrad.save(m, f, format="torch", pickle=True)
 
 

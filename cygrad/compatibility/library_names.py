@@ -51,7 +51,7 @@ def collate_tensor_fn(batch, *, collate_fn_map=None):
 
 
 def collate(batch, *, collate_fn_map=None):
-    """`default_collate` with functions for some types."""
+    """Collate as `default_collate`, with functions for some types."""
     for kind, function in (collate_fn_map or {}).items():
         if isinstance(batch[0], kind):
             return function(batch, collate_fn_map=collate_fn_map)
@@ -59,7 +59,7 @@ def collate(batch, *, collate_fn_map=None):
 
 
 def pin_memory(data, device=None):
-    """Return a batch: there is no memory to pin."""
+    """Return the batch: memory is not pinned."""
     return data
 
 
@@ -133,12 +133,12 @@ def is_batchedtensor(tensor):
 
 
 def is_legacy_batchedtensor(tensor):
-    """No."""
+    """Return False."""
     return False
 
 
 def _no_word(*args, **options):
-    """False."""
+    """Return False."""
     return False
 
 
@@ -148,7 +148,7 @@ _get_cudnn_enabled = _profiler_enabled = _no_word
 
 
 def _is_alias_of(first, second):
-    """Whether two tensors share memory."""
+    """Return whether two tensors share memory."""
     return first.untyped_storage().data_ptr() == second.untyped_storage().data_ptr()
 
 

@@ -80,12 +80,12 @@ def get_default_nowrap_functions():
 
 
 def get_testing_overrides():
-    """Return no functions with dummies of their signature."""
+    """Return an empty dict of functions to override."""
     return {}
 
 
 def get_overridable_functions():
-    """Return no functions by module."""
+    """Return an empty dict of functions by module."""
     return {}
 
 
@@ -141,7 +141,7 @@ BaseTorchFunctionMode = TorchFunctionMode
 
 
 def is_traceable_wrapper_subclass(t):
-    """Whether a tensor is of a class that wraps others and gives them by ``__tensor_flatten__``."""
+    """Return whether the class of a tensor is a wrapper with ``__tensor_flatten__``."""
     kind = t if isinstance(t, type) else type(t)
     return issubclass(kind, Tensor) and hasattr(kind, "__tensor_flatten__") and hasattr(kind, "__tensor_unflatten__")
 

@@ -183,7 +183,7 @@ def detach_variable(inputs):
 
 
 def check_backward_validity(inputs):
-    """Check nothing."""
+    """Do nothing."""
 
 
 # The iterators of data loaders.
@@ -218,7 +218,7 @@ def set_checkpoint_debug_enabled(enabled):
 # ------------------------------------------------------------------------------------------ of torch.distributed
 
 def _no(*args, **options):
-    """No."""
+    """Return False."""
     return False
 
 
@@ -226,7 +226,7 @@ is_nccl_available = is_ucc_available = is_xccl_available = is_torchelastic_launc
 
 
 def is_gloo_available():
-    """Return True: gloo stands for the available collectives."""
+    """Return True: gloo names the available collectives."""
     return True
 
 

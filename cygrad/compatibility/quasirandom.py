@@ -8,7 +8,7 @@ __all__ = ["SobolEngine"]
 
 
 class _Bits(np.random.Generator):
-    """Random bits for SciPy from our stream, in PyTorch's order."""
+    """Random bits for SciPy from the default generator, in PyTorch's order."""
 
     def __init__(self, seed):
         super().__init__(np.random.PCG64(0))

@@ -112,7 +112,7 @@ class StorageBase:
         return self._elements.data_ptr()
 
     def cpu(self):
-        """Itself."""
+        """Return self."""
         return self
 
     def is_shared(self):
@@ -124,12 +124,12 @@ class StorageBase:
         return False
 
     def copy_(self, source, non_blocking=None):
-        """Copy the elements of another storage; -> self."""
+        """Copy the elements of another storage; return self."""
         self._elements.copy_(source._elements)
         return self
 
     def fill_(self, value):
-        """Fill all elements; -> self."""
+        """Fill all elements; return self."""
         self._elements.fill_(value)
         return self
 
@@ -140,7 +140,7 @@ class UntypedStorage(StorageBase):
     _dtype = cygrad.uint8
 
     def untyped(self):
-        """Itself."""
+        """Return self."""
         return self
 
 

@@ -143,7 +143,7 @@ class SummaryWriter:
         self.add_image(tag, img_tensor, global_step, walltime, dataformats)
 
     def add_figure(self, tag, figure, global_step=None, close=True, walltime=None):
-        """Write figures of matplotlib, which are closed unless told otherwise."""
+        """Write matplotlib figures, and close them by default."""
         from matplotlib import pyplot
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         pictures = []
@@ -156,8 +156,8 @@ class SummaryWriter:
         self.add_image(tag, np.stack(pictures), global_step, walltime, "NHWC")
 
     def _refuse(self, *args, **options):
-        raise NotImplementedError("SummaryWriter: sounds, graphs and embeddings are not written here. Write numbers, "
-                                  "histograms, pictures and texts.")
+        raise NotImplementedError("SummaryWriter: audio, graphs and embeddings are not supported. Write scalars, "
+                                  "histograms, images and text.")
 
     add_video = add_audio = add_graph = add_embedding = add_mesh = add_pr_curve = add_custom_scalars = _refuse
 

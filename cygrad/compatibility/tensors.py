@@ -16,7 +16,7 @@ __all__ = ["METHODS"]
 
 
 def new(self, *args, **options):
-    """A tensor of the same dtype: of sizes, whose elements are not set, or of data.
+    """Return a tensor of the same dtype: uninitialized with given sizes, or of data.
 
     Examples
     --------
@@ -27,7 +27,7 @@ def new(self, *args, **options):
 
 
 def storage(self):
-    """The memory that the tensor lies in, as elements.
+    """Return the memory of the tensor as elements.
 
     Examples
     --------
@@ -38,7 +38,7 @@ def storage(self):
 
 
 def untyped_storage(self):
-    """The memory that the tensor lies in, as bytes.
+    """Return the memory of the tensor as bytes.
 
     Examples
     --------
@@ -85,7 +85,7 @@ def resize_(self, *sizes, memory_format=None):
 
 
 def resize_as_(self, tensor, memory_format=None):
-    """`resize_` to the shape of another tensor.
+    """Resize to the shape of another tensor.
 
     Examples
     --------
@@ -98,7 +98,7 @@ def resize_as_(self, tensor, memory_format=None):
 
 
 def share_memory_(self):
-    """Move the memory to where other processes can see it; -> the tensor. See `cygrad.multiprocessing`.
+    """Move the memory to shared memory; return the tensor. See `cygrad.multiprocessing`.
 
     Examples
     --------
@@ -110,7 +110,7 @@ def share_memory_(self):
 
 
 def is_shared(self):
-    """Whether other processes see the memory.
+    """Return whether the memory is shared with other processes.
 
     Examples
     --------
@@ -122,7 +122,7 @@ def is_shared(self):
 
 
 def apply_(self, callable):
-    """Replace each element by what a function of Python gives for it: slow.
+    """Apply a Python function to each element in place; slow.
 
     Examples
     --------
@@ -134,7 +134,7 @@ def apply_(self, callable):
 
 
 def map_(self, tensor, callable):
-    """Replace each element by what a function of Python gives for it and that of another tensor: slow.
+    """Apply a Python function to the elements of two tensors, in place; slow.
 
     Examples
     --------
@@ -148,7 +148,7 @@ def map_(self, tensor, callable):
 
 
 def as_subclass(self, cls):
-    """A view of the tensor, recorded as all views are, of a subclass or of Tensor itself.
+    """Return a differentiable view of the tensor as a subclass.
 
     Examples
     --------
@@ -164,7 +164,7 @@ def as_subclass(self, cls):
 
 
 def new_empty_strided(self, size, stride, dtype=None, **options):
-    """A tensor of the same dtype with given strides whose elements are not set; see `empty_strided`.
+    """Return an uninitialized tensor of the same dtype with given strides; see `empty_strided`.
 
     Examples
     --------
@@ -212,7 +212,7 @@ def __rdiv__(self, other):
 
 
 def dim_order(self, ambiguity_check=False):
-    """Return the dimensions from the one with the longest steps in memory to that with the shortest.
+    """Return the dimensions in order of decreasing strides.
 
     Examples
     --------
@@ -234,7 +234,7 @@ def to_dense(self, dtype=None, *, masked_grad=None):
 
 
 def prelu(self, weight):
-    """``nn.functional.prelu``.
+    """Apply `nn.functional.prelu`.
 
     Examples
     --------
@@ -245,7 +245,7 @@ def prelu(self, weight):
 
 
 def record_stream(self, stream):
-    """Nothing to do: the CPU has no streams.
+    """Do nothing: the CPU has no streams.
 
     Examples
     --------
@@ -254,7 +254,7 @@ def record_stream(self, stream):
 
 
 def is_distributed(self):
-    """Whether the tensor is spread over machines: no.
+    """Return False: distributed tensors are not supported.
 
     Examples
     --------
@@ -276,7 +276,7 @@ def storage_type(self):
 
 
 def map2_(self, x, y, callable):
-    """Replace each element by what a function of Python gives for it and those of two other tensors: slow.
+    """Apply a Python function to the elements of three tensors, in place; slow.
 
     Examples
     --------
@@ -289,7 +289,7 @@ def map2_(self, x, y, callable):
 
 
 def module_load(self, other, assign=False):
-    """What a module puts in the place of this tensor when it loads another one.
+    """Return the replacement of this tensor when a module loads another one.
 
     Examples
     --------
@@ -308,13 +308,13 @@ def reinforce(self, reward):
     >>> cygrad.ones(2).reinforce(1.0)
     Traceback (most recent call last):
         ...
-    RuntimeError: reinforce: it is no more. Use distributions, and their log_prob() in the loss.
+    RuntimeError: reinforce: not supported, as in PyTorch since 0.4. Use log_prob() of a distribution.
     """
-    raise RuntimeError("reinforce: it is no more. Use distributions, and their log_prob() in the loss.")
+    raise RuntimeError("reinforce: not supported, as in PyTorch since 0.4. Use log_prob() of a distribution.")
 
 
 def to_sparse(self, sparse_dim=None, *, layout=None, blocksize=None, dense_dim=None):
-    """The elements that are not zero, see `cygrad.sparse`.
+    """Convert to a sparse tensor; see `cygrad.sparse`.
 
     Examples
     --------
@@ -325,7 +325,7 @@ def to_sparse(self, sparse_dim=None, *, layout=None, blocksize=None, dense_dim=N
 
 
 def to_sparse_coo(self):
-    """The elements that are not zero, with a list of indices.
+    """Convert to a sparse tensor of layout ``sparse_coo``.
 
     Examples
     --------
@@ -336,7 +336,7 @@ def to_sparse_coo(self):
 
 
 def to_sparse_csr(self, dense_dim=None):
-    """The elements of a matrix that are not zero, sorted by rows.
+    """Convert a matrix to the layout ``sparse_csr``.
 
     Examples
     --------
@@ -347,7 +347,7 @@ def to_sparse_csr(self, dense_dim=None):
 
 
 def to_sparse_csc(self, dense_dim=None):
-    """The elements of a matrix that are not zero, sorted by columns.
+    """Convert a matrix to the layout ``sparse_csc``.
 
     Examples
     --------
@@ -358,7 +358,7 @@ def to_sparse_csc(self, dense_dim=None):
 
 
 def sparse_dim(self):
-    """0: a dense tensor has no sparse dimensions.
+    """Return 0: a dense tensor has no sparse dimensions.
 
     Examples
     --------
@@ -380,7 +380,7 @@ def dense_dim(self):
 
 
 def const_data_ptr(self):
-    """``data_ptr()``.
+    """Return ``data_ptr()``.
 
     Examples
     --------
@@ -392,7 +392,7 @@ def const_data_ptr(self):
 
 
 def sparse_mask(self, mask):
-    """Return the elements at the places of a sparse tensor.
+    """Return the elements at the indices of a sparse tensor.
 
     Examples
     --------

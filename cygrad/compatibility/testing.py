@@ -64,7 +64,7 @@ def assert_close(actual, expected, *, allow_subclasses=True, rtol=None, atol=Non
 
 
 def _compare(actual, expected, options, fail):
-    """The same for tensors and numbers."""
+    """Compare tensors or numbers."""
     both_tensors = isinstance(actual, Tensor) and isinstance(expected, Tensor)
     actual, expected = cygrad.as_tensor(actual).detach(), cygrad.as_tensor(expected).detach()
     if actual.shape != expected.shape:

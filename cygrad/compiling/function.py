@@ -109,8 +109,7 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend=None, mode=Non
     if not callable(model):
         raise TypeError(f"compile: expected a function or a Module (got {type(model).__name__}).")
     if mode not in (None, "default", "fast", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"):
-        raise ValueError(f"compile: unknown mode (got {mode!r}, expected 'default' for the bits of eager, or 'fast' "
-                         "for sums in any order).")
+        raise ValueError(f"compile: unknown mode (got {mode!r}, expected 'default' or 'fast').")
     if disable:
         return model
     if isinstance(model, cygrad.nn.Module):

@@ -452,12 +452,12 @@ def is_replaced(member):
 
 
 def is_library(module):
-    """Is it a module of this package or of pure functions?"""
+    """Return whether it is a module of this package or of pure functions?"""
     return module.__name__ in PURE_MODULES or of_package(module.__name__)
 
 
 def is_c_function(value):
-    """Is it a function or method of C, not of this package?"""
+    """Return whether it is a function or method of C, not of this package?"""
     return type(value) in (types.BuiltinFunctionType, types.MethodDescriptorType)
 
 

@@ -27,7 +27,7 @@ def _flatten(value, leaves, containers):
 
 
 def is_namedtuple(kind):
-    """Is it a class of named tuples without attributes?"""
+    """Return whether it is a class of named tuples without attributes?"""
     return issubclass(kind, tuple) and hasattr(kind, "_fields") and kind.__dictoffset__ == 0
 
 

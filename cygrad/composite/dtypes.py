@@ -198,8 +198,8 @@ def _elsewhere(name):
     --------
     >>> cygrad.tensor([1.]).{name}()
     Traceback (most recent call last):
-    UnavailableDevice: {name}: no such device (got '{name}', expected 'cpu'). This library computes on the CPU: choose \
-the device by cuda.is_available(), which is False here.
+    UnavailableDevice: {name}: no such device (got '{name}', expected 'cpu'). cygrad supports only the CPU: select \
+the device with cuda.is_available(), which returns False.
     """
     return move
 

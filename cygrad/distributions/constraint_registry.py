@@ -24,7 +24,7 @@ class ConstraintRegistry:
             return lambda factory: self.register(constraint, factory)
         if not (isinstance(constraint, constraints.Constraint)
                 or (isinstance(constraint, type) and issubclass(constraint, constraints.Constraint))):
-            raise TypeError(f"register: a Constraint or a class of them is needed (got {constraint!r}).")
+            raise TypeError(f"register: expected a Constraint or a subclass of it (got {constraint!r}).")
         self._makers[constraint if isinstance(constraint, type) else type(constraint)] = factory
         return factory
 

@@ -94,7 +94,7 @@ class Distribution:
     def _get_checked_instance(self, cls, _instance=None):
         """Return `_instance` for `expand`, or a new object if the constructor is that of `cls`."""
         if _instance is None and type(self).__init__ is not cls.__init__:
-            raise NotImplementedError(f"expand: {type(self).__name__} has a constructor of its own and must define "
+            raise NotImplementedError(f"expand: {type(self).__name__} has a custom constructor and must define "
                                       f"expand(), as {cls.__name__} does.")
         return self.__new__(type(self)) if _instance is None else _instance
 

@@ -75,7 +75,7 @@ def _same_family(distribution):
     """Return the divergence of two members of one exponential family: a Bregman divergence of log normalizers."""
     def divergence(p, q):
         if type(p) is not type(q):
-            raise NotImplementedError("kl_divergence: two families have no common normalizer to find it by "
+            raise NotImplementedError("kl_divergence: no formula is registered for two different families "
                                       f"(got {type(p).__name__} and {type(q).__name__}).")
         ours = [parameter.detach().requires_grad_() for parameter in p._natural_params]
         with cygrad.enable_grad():

@@ -68,7 +68,7 @@ class Independent(Distribution):
     def enumerate_support(self, expand=True):
         """Return the values of the base."""
         if self.reinterpreted_batch_ndims > 0:
-            raise NotImplementedError("enumerate_support: Independent: the support of a whole event is not listed.")
+            raise NotImplementedError("enumerate_support: Independent: not supported with event dimensions.")
         return self.base_dist.enumerate_support(expand)
 
     def __repr__(self):
@@ -97,7 +97,7 @@ class TransformedDistribution(Distribution):
         self.transforms = as_items("TransformedDistribution", "transforms", [transforms] if isinstance(
             transforms, Transform) else transforms, Transform)
         if not all(isinstance(transform, Transform) for transform in self.transforms):
-            raise ValueError(f"TransformedDistribution: a Transform or a list of them is needed (got {transforms!r}).")
+            raise ValueError(f"TransformedDistribution: expected Transforms (got {transforms!r}).")
         whole = ComposeTransform(self.transforms)
         shape = base_distribution.batch_shape + base_distribution.event_shape
         if len(shape) < whole.domain.event_dim:

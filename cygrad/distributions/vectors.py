@@ -140,8 +140,8 @@ class MultivariateNormal(_Normal):
             raise ValueError(f"MultivariateNormal: 'loc' needs a dimension for the event (got shape "
                              f"{tuple(loc.shape)}).")
         if len(given) != 1:
-            raise ValueError("MultivariateNormal: One of covariance_matrix, precision_matrix and scale_tril is "
-                             "needed, and no two of them.")
+            raise ValueError("MultivariateNormal: exactly one of covariance_matrix, precision_matrix and scale_tril "
+                             "must be specified.")
         (name, matrix), = given.items()
         if matrix.ndim < 2:
             raise ValueError(f"MultivariateNormal: '{name}' must be a matrix or a batch of them.")
@@ -256,11 +256,11 @@ class Wishart(Parametric):
     def __init__(self, df, covariance_matrix=None, precision_matrix=None, scale_tril=None, validate_args=None):
         given = [value for value in (covariance_matrix, precision_matrix, scale_tril) if value is not None]
         if len(given) != 1:
-            raise ValueError("Wishart: One of covariance_matrix, precision_matrix and scale_tril is needed, and "
-                             "no two of them.")
+            raise ValueError("Wishart: exactly one of covariance_matrix, precision_matrix and scale_tril must be "
+                             "specified.")
         matrix = as_tensor_argument("Wishart", "covariance_matrix, precision_matrix or scale_tril", given[0])
         if matrix.ndim < 2:
-            raise ValueError("Wishart: the matrix that is given must have two dimensions or more.")
+            raise ValueError("Wishart: the matrix must have at least two dimensions.")
         df = cygrad.as_tensor(df).to(matrix.dtype)
         batch = cygrad.broadcast_shapes(tuple(matrix.shape[:-2]), tuple(df.shape))
         self.df = df.expand(batch)

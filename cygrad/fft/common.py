@@ -1,4 +1,4 @@
-"""What all Fourier transforms share: which dimensions, how long, which factor."""
+"""Arguments of Fourier transforms: dimensions, lengths, normalization."""
 
 from math import prod, sqrt
 
@@ -13,7 +13,7 @@ __all__ = ["complex_n", "complex_tensor", "half_n", "whole_n"]
 # ---- arguments
 
 def _tensor(operation, value):
-    """The value, if it is a Tensor; of integers those of the default dtype."""
+    """Check that a value is a Tensor; convert integers to the default dtype."""
     if not isinstance(value, Tensor):
         raise TypeError(f"{operation}: argument 'input' must be a Tensor (got {type(value).__name__}).")
     if value.is_floating_point() or value.is_complex():
@@ -30,14 +30,14 @@ def _real_tensor(operation, value):
 
 
 def complex_tensor(operation, value):
-    """Return the same, complex."""
+    """Check that a value is a Tensor and return it as complex."""
     value = _tensor(operation, value)
     return value if value.is_complex() else operators.complex(value, operators.cast(
         operators.logical_and(value.detach(), False), value.dtype))
 
 
 def _dims(operation, input, s, dim):
-    """Dimensions counted from the front, and their lengths (-1: as it is)."""
+    """Return non-negative dimensions and their lengths (-1: unchanged)."""
     if s is not None:
         s = as_sizes(operation, "s", s, 1)
     if dim is not None:
@@ -70,7 +70,7 @@ def _scale(operation, norm, count, forward):
 
 
 def _resized(operation, input, sizes, dims):
-    """Return the input cut, or continued by zeros, in these dimensions."""
+    """Truncate or zero-pad the input in these dimensions."""
     for size, k in zip(sizes, dims, strict=True):
         if 0 <= size < input.shape[k]:
             input = operators.narrow(input, k, 0, size)
@@ -86,7 +86,7 @@ def _resized(operation, input, sizes, dims):
 # ---- transforms
 
 def complex_n(operation, input, s, dim, norm, forward):
-    """Real or complex to complex."""
+    """Transform real or complex numbers to complex ones."""
     input = _tensor(operation, input)
     dims, s = _dims(operation, input, s, dim)
     input = _resized(operation, input, s, dims)
@@ -95,7 +95,7 @@ def complex_n(operation, input, s, dim, norm, forward):
 
 
 def half_n(operation, input, s, dim, norm, forward):
-    """Real to half a spectrum (forward), or to half of what has a real spectrum."""
+    """Transform real numbers to a one-sided spectrum, or to a one-sided Hermitian signal."""
     input = _real_tensor(operation, input)
     dims, s = _dims(operation, input, s, dim)
     if not dims:
@@ -109,7 +109,7 @@ def half_n(operation, input, s, dim, norm, forward):
 
 
 def whole_n(operation, input, s, dim, norm, forward):
-    """Half a spectrum to real numbers, or half of what has a real spectrum to that (forward)."""
+    """Transform a one-sided spectrum to real numbers, or a one-sided Hermitian signal to its real spectrum."""
     input = complex_tensor(operation, input)
     dims, s = _dims(operation, input, s, dim)
     if not dims:

@@ -1,4 +1,4 @@
-"""Which frequencies the entries of a spectrum have, and shifts that put zero in the middle."""
+"""Sample frequencies of a spectrum, and shifts of frequency 0 to the center."""
 
 import math
 
@@ -31,7 +31,7 @@ def _frequencies(operation, numbers, n, d, dtype, requires_grad, out):
     if not (dtype.is_floating_point or dtype.is_complex):
         raise ValueError(f"{operation}: requires a floating point or complex dtype (got {dtype}).")
     as_number(operation, "d", d)
-    length = float(n * d)                # of none at all: numbers over zero, as floating point has them
+    length = float(n * d)                # 0: the division gives inf and nan
     found = operators.mul(operators.cast(numbers, dtype), 1.0 / length if length else math.copysign(math.inf, length))
     found = into(operation, found, out)
     return found.requires_grad_() if requires_grad else found
@@ -40,7 +40,7 @@ def _frequencies(operation, numbers, n, d, dtype, requires_grad, out):
 @documented(_PARAMETERS)
 @on_device
 def fftfreq(n, d=1.0, *, out=None, dtype=None, layout=None, device=None, requires_grad=False):
-    """The frequencies of the entries of `fft`: 0, 1, ..., then the negative ones, over ``n * d``.
+    """Return the sample frequencies of `fft`: 0, 1, ..., then the negative ones, divided by ``n * d``.
 
     Returns
     -------
@@ -65,7 +65,7 @@ def fftfreq(n, d=1.0, *, out=None, dtype=None, layout=None, device=None, require
 @documented(_PARAMETERS)
 @on_device
 def rfftfreq(n, d=1.0, *, out=None, dtype=None, layout=None, device=None, requires_grad=False):
-    """The frequencies of the entries of `rfft`: 0, 1, ..., n // 2, over ``n * d``.
+    """Return the sample frequencies of `rfft`: 0, 1, ..., n // 2, divided by ``n * d``.
 
     Returns
     -------
@@ -87,7 +87,7 @@ def rfftfreq(n, d=1.0, *, out=None, dtype=None, layout=None, device=None, requir
 
 
 def _shifted(operation, input, dim, shift):
-    """Return the input rolled by shift(size) in each of the dimensions."""
+    """Roll the input by shift(size) in each of the dimensions."""
     if not isinstance(input, Tensor):
         raise TypeError(f"{operation}: argument 'input' must be a Tensor (got {type(input).__name__}).")
     dims = tuple(range(input.ndim)) if dim is None else as_sizes(operation, "dim", dim, 1)
@@ -100,7 +100,7 @@ def _shifted(operation, input, dim, shift):
 
 @documented(_PARAMETERS)
 def fftshift(input, dim=None):
-    """Return a spectrum with frequency 0 in the middle.
+    """Shift frequency 0 to the center of a spectrum.
 
     Returns
     -------
@@ -126,7 +126,7 @@ def fftshift(input, dim=None):
 
 @documented(_PARAMETERS)
 def ifftshift(input, dim=None):
-    """Return the inverse of `fftshift`.
+    """Invert `fftshift`.
 
     Returns
     -------

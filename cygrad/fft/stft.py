@@ -10,7 +10,7 @@ __all__ = ["istft", "stft"]
 
 
 def _window(operation, window, win_length, n_fft, like):
-    """The window with zeros on both sides up to n_fft; ones where none is given."""
+    """Return the window padded with zeros to n_fft; by default ones."""
     if window is None:
         window = like.new_full((win_length,), 1.0)
     if window.ndim != 1 or window.shape[0] != win_length:
@@ -23,7 +23,7 @@ def _window(operation, window, win_length, n_fft, like):
 
 
 def _lengths(operation, n_fft, hop_length, win_length):
-    """Hop and window length, or their defaults."""
+    """Return hop and window length with their defaults."""
     hop_length = n_fft // 4 if hop_length is None else hop_length
     win_length = n_fft if win_length is None else win_length
     if hop_length <= 0:
@@ -35,7 +35,7 @@ def _lengths(operation, n_fft, hop_length, win_length):
 
 def stft(input, n_fft, hop_length=None, win_length=None, window=None, center=True, pad_mode="reflect", normalized=False,
          onesided=None, return_complex=None, align_to_window=None):
-    """The short-time Fourier transform: spectra of overlapping frames of a signal.
+    """Compute the short-time Fourier transform: spectra of overlapping frames of a signal.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ def stft(input, n_fft, hop_length=None, win_length=None, window=None, center=Tru
 
 def istft(input, n_fft, hop_length=None, win_length=None, window=None, center=True, normalized=False, onesided=None,
           length=None, return_complex=False):
-    """The signal from its short-time Fourier transform: frames, weighed with the window, added up.
+    """Invert the short-time Fourier transform by summing windowed frames.
 
     Parameters
     ----------

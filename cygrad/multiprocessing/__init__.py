@@ -28,7 +28,7 @@ __all__ = [
 
 
 def get_all_sharing_strategies():
-    """The ways of sharing memory: by the descriptor of a file without a name.
+    """Return the supported sharing strategies: {"file_descriptor"}.
 
     Examples
     --------
@@ -39,7 +39,7 @@ def get_all_sharing_strategies():
 
 
 def get_sharing_strategy():
-    """The way in which memory is shared.
+    """Return the sharing strategy.
 
     Examples
     --------

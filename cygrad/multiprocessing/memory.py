@@ -92,7 +92,7 @@ def placed(region, dtype, size, stride, offset):
 
 def share(tensor):
     """
-    Move the storage of a tensor to shared memory; -> the tensor.
+    Move the storage of a tensor to shared memory; return the tensor.
 
     Other views of the storage keep the old memory.
     """

@@ -13,8 +13,8 @@ __all__ = ["reduce_tensor", "register"]
 def reduce_tensor(tensor):
     """Reduce a tensor, after moving it to shared memory."""
     if tensor.requires_grad and not tensor.is_leaf:
-        raise RuntimeError("multiprocessing: a tensor that an operation made and that requires grad cannot be sent to "
-                           f"another process, its graph would be lost (got one made by {tensor.grad_fn.name()}). Use "
+        raise RuntimeError("multiprocessing: a non-leaf tensor that requires grad cannot be sent to another process, "
+                           f"because its graph would be lost (got one created by {tensor.grad_fn.name()}). Use "
                            "detach() first.")
     if tensor.is_meta:
         return tensor.__reduce_ex__(2)

@@ -123,7 +123,7 @@ class MultiheadAttention(Module):
         """
         attend, batch_first = F.multi_head_attention_forward, self.batch_first
         moved = batch_first and query.ndim == 3 and (type(query) is not Tensor or attend is not ATTEND)
-        if moved:                               # what programs set or override knows no batch_first
+        if moved:                               # replaced functions do not support batch_first
             batch_first, key_is_query, value_is_key = False, key is query, value is key
             query = query.transpose(0, 1)
             key = query if key_is_query else key.transpose(0, 1)

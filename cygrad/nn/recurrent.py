@@ -151,8 +151,8 @@ class RNNBase(Module):
         elif input.ndim not in (2, 3):
             raise ValueError(f"{name}: Expected input to be 2D or 3D, got {input.ndim}D instead")
         if input.shape[-1] != self.input_size:
-            raise RuntimeError(f"{name}: expected input with input_size features (expected {self.input_size}, got "
-                               f"{input.shape[-1]}).")
+            raise RuntimeError(f"{name}: expected input with input_size features (got {input.shape[-1]}, expected "
+                               f"{self.input_size}).")
         if input.dtype != self.weight_ih_l0.dtype and operator_modes.current() is None:
             raise ValueError(f"{name}: RNN input dtype ({input.dtype}) does not match weight dtype "
                              f"({self.weight_ih_l0.dtype}). Convert input: input.to({self.weight_ih_l0.dtype}), or "

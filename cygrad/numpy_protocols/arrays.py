@@ -91,7 +91,7 @@ def widened(value, dtype=None):
 # ---- uint64: kernels compute in int64
 
 def by_bits(function, a, b):
-    """A function of sums and products only: bit-identical in int64."""
+    """Compute a function of sums and products of uint64 in int64, with bit-identical results."""
     if a.dtype is cygrad.uint64:
         return seen_as(function(seen_as(a, cygrad.int64), seen_as(b, cygrad.int64)), cygrad.uint64)
     return function(a, b)
@@ -128,7 +128,7 @@ def as_tensor(value):
 
 
 def holds_tensors(value, depth=0):
-    """Whether a value is a Tensor, or a list or tuple with one at any depth."""
+    """Return whether a value is a Tensor, or a list or tuple that contains one at any depth."""
     if not isinstance(value, (list, tuple)):
         return isinstance(value, Tensor)
     if depth > MOST_DIMENSIONS:
@@ -164,7 +164,7 @@ def plain_arrays(value):
 
 
 def full_name(function):
-    """``numpy.linalg.solve``, for messages."""
+    """Return the full name of a function, such as ``numpy.linalg.solve``, for messages."""
     return f"{getattr(function, '__module__', None) or 'numpy'}.{function.__name__}"
 
 

@@ -65,13 +65,13 @@ def called(row, function, args, kwargs):
         try:
             inspect.signature(row).bind(*args, **kwargs)
         except TypeError as error:
-            raise TypeError(f"{full_name(function)}: on Tensors not with these arguments ({error}).") from None
+            raise TypeError(f"{full_name(function)}: unsupported arguments for Tensors ({error}).") from None
         raise
 
 
 def without_row(function, args, kwargs):
     """Call NumPy's own function on the memory of Tensors, if none has a history to lose."""
     if has_history(args) or has_history(kwargs):
-        raise TypeError(f"{full_name(function)}: has no counterpart here, and a tensor that requires grad would lose "
-                        "its history as a NumPy array. Write it with functions that have one, or use detach().")
+        raise TypeError(f"{full_name(function)}: is not supported, and a tensor that requires grad would lose "
+                        "its history as a NumPy array. Use supported functions, or detach().")
     return function(*plain_arrays(tuple(args)), **plain_arrays(kwargs))

@@ -28,7 +28,7 @@ def concatenate(arrays, /, axis=0, *, dtype=None, casting="same_kind"):
     for part in parts:
         if part.ndim != parts[0].ndim or any(size != other for dim, (size, other) in enumerate(zip(
                 part.shape, parts[0].shape, strict=True)) if dim != axis):
-            raise ValueError(f"concatenate: shapes must agree but along the axis (got {tuple(part.shape)} and "
+            raise ValueError(f"concatenate: shapes must match except along the axis (got {tuple(part.shape)} and "
                              f"{tuple(parts[0].shape)}, axis {axis}).")
     return c.cat(parts, axis)
 

@@ -39,7 +39,7 @@ def solve(a, b):
 
 
 def _batched(a, b):
-    """Matrices with the same leading axes."""
+    """Broadcast the leading axes of matrices."""
     batch = c.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     return a.expand((*batch, *a.shape[-2:])), b.expand((*batch, *b.shape[-2:]))
 
@@ -69,11 +69,11 @@ def norm(x, ord=None, axis=None, keepdims=False):
     along = axes(x, axis)
     if len(along) == 1:
         if isinstance(ord, str):
-            raise ValueError(f"norm: no norm of vectors (got ord={ord!r}).")
+            raise ValueError(f"norm: invalid norm order for vectors (got ord={ord!r}).")
         return c.linalg.vector_norm(x, 2 if ord is None else ord, along, keepdims)
     if len(along) == 2:
         return c.linalg.matrix_norm(x, "fro" if ord in (None, "f") else ord, along, keepdims)
-    raise ValueError(f"norm: one axis for vectors, two for matrices (got {axis} and {x.ndim} dimensions).")
+    raise ValueError(f"norm: expected one axis for vectors and two for matrices (got {axis} and {x.ndim} dimensions).")
 
 
 @rows
@@ -97,7 +97,7 @@ def matrix_rank(A, tol=None, hermitian=False, *, rtol=None):
 def qr(a, mode="reduced"):
     a = inexact(a)
     if mode == "raw":
-        raise TypeError("qr: on Tensors not with mode='raw'.")
+        raise TypeError("qr: not supported for Tensors with mode='raw'.")
     Q, R = c.linalg.qr(a, "reduced" if mode == "r" else mode)      # whose derivative needs Q
     return R if mode == "r" else np.linalg._linalg.QRResult(Q, R)
 

@@ -39,7 +39,7 @@ def round(a, decimals=0):
 def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
     x = as_tensor(x)
     if not copy:
-        raise TypeError("nan_to_num: on Tensors not with copy=False.")
+        raise TypeError("nan_to_num: not supported for Tensors with copy=False.")
     if x.is_complex():
         return c.complex(nan_to_num(x.real, True, nan, posinf, neginf), nan_to_num(x.imag, True, nan, posinf, neginf))
     return c.nan_to_num(x, nan, posinf, neginf) if x.is_floating_point() else x.clone()
@@ -158,7 +158,7 @@ def gradient(f, *varargs, axis=None, edge_order=1):
     varargs = varargs or (1.0,)
     varargs = varargs * len(along) if len(varargs) == 1 else varargs
     if len(varargs) != len(along):
-        raise TypeError(f"gradient: a spacing for each axis, or one for all (got {len(varargs)} for {len(along)} "
+        raise TypeError(f"gradient: expected one spacing, or one for each axis (got {len(varargs)} for {len(along)} "
                         "axes).")
     varargs = [part if type(part) in NUMBERS else cast(as_tensor(part), f.real.dtype) for part in varargs]
     results = [_derivative(f, dim, spacing, edge_order) for dim, spacing in zip(along, varargs, strict=True)]

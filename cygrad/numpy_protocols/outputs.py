@@ -9,7 +9,7 @@ __all__ = ["write"]
 
 
 def write(operation, result, out, casting="same_kind"):
-    """Write one or several results into `out`, Tensors or ndarrays; -> `out`, with the history of the result."""
+    """Write one or several results into `out`, Tensors or ndarrays; return `out`, with the history of the result."""
     if isinstance(result, tuple):
         return tuple(part if target is None else write(operation, part, target, casting)
                      for part, target in zip(result, out, strict=True))

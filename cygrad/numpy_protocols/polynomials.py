@@ -67,7 +67,7 @@ def vander(x, N=None, increasing=False):
 @rows
 def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
     if full or cov:
-        raise TypeError("polyfit: on Tensors not with full or cov.")
+        raise TypeError("polyfit: not supported for Tensors with full or cov.")
     x, y = (inexact(value) for value in promoted(x, y))
     left = vander(x, deg + 1)
     if w is not None:

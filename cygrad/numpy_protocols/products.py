@@ -61,7 +61,7 @@ def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
     a, b = promoted(a, b)
     a, b = a.movedim(axisa, -1), b.movedim(axisb, -1)
     if a.shape[-1] != 3 or b.shape[-1] != 3:
-        raise ValueError(f"cross: vectors have three elements (got {a.shape[-1]} and {b.shape[-1]}).")
+        raise ValueError(f"cross: vectors must have three elements (got {a.shape[-1]} and {b.shape[-1]}).")
     result = c.cross(*c.broadcast_tensors(a, b), dim=-1)
     return result.movedim(-1, axisc)
 

@@ -51,7 +51,7 @@ def _extremum(name, pair, worst):
         a = as_tensor(a)
         if where is not True:
             if initial is None:
-                raise ValueError(f"{name}: where needs an initial value, which is the result where all is masked.")
+                raise ValueError(f"{name}: where requires initial, because the reduction has no identity.")
             a = c.where(as_tensor(where), a, start_of(initial, a.dtype))
         if axis == ():
             result = a
@@ -60,7 +60,7 @@ def _extremum(name, pair, worst):
                      if keepdims or dim not in axes(a, axis)]
             result = c.full(shape, worst(a.dtype), dtype=a.dtype)
         elif not a.numel() and not np.all([a.shape[dim] for dim in axes(a, axis)]):
-            raise ValueError(f"{name}: a reduction of no elements has no value. Give an initial one.")
+            raise ValueError(f"{name}: zero-size array to a reduction which has no identity. Pass initial.")
         else:
             result = unranked(getattr(c, f"a{name}")(ranked(a), axes(a, axis), keepdims), a.dtype)
         return result if initial is None else pair(result, start_of(initial, result.dtype))
@@ -289,11 +289,11 @@ def _sorted_places(q, count, method):
 
 def _quantile(name, a, q, axis, keepdims, method, ignore_nan):
     if method not in _BETWEEN and method not in _CHOICES:
-        raise TypeError(f"{name}: this method has no counterpart here (got {method!r}, expected one of "
+        raise TypeError(f"{name}: unsupported method for Tensors (got {method!r}, expected one of "
                         f"{', '.join([*_BETWEEN, *_CHOICES])}).")
     a, q = inexact(a), np.asarray(q.detach() if isinstance(q, c.Tensor) and not q.requires_grad else q, dtype=float)
     if q.size and not (q.min() >= 0 and q.max() <= 1):
-        raise ValueError(f"{name}: quantiles lie between 0 and 1, percentiles between 0 and 100 (got {q}).")
+        raise ValueError(f"{name}: quantiles must be in [0, 1], percentiles in [0, 100] (got {q}).")
     flat, restore = merged(a, axis)
     ordered = c.sort(flat, -1)[0]                           # nan comes last
     found = []

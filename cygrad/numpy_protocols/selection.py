@@ -39,7 +39,7 @@ def take(a, indices, axis=None, mode="raise"):
     indices, size = as_tensor(indices), a.shape[axis]
     if mode == "raise":
         if indices.numel() and not (int(indices.min()) >= -size and int(indices.max()) < size):
-            raise IndexError(f"take: indices out of range (expected them to be in [{-size}, {size - 1}]).")
+            raise IndexError(f"take: indices out of range (expected in [{-size}, {size - 1}]).")
         indices = c.where(indices < 0, indices + size, indices)
     else:
         indices = c.remainder(indices, size) if mode == "wrap" else c.clamp(indices, 0, size - 1)

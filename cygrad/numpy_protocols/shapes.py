@@ -48,7 +48,7 @@ def squeeze(a, axis=None):
     a = as_tensor(a)
     gone = [dim for dim, size in enumerate(a.shape) if size == 1] if axis is None else axes(a, axis)
     if any(a.shape[dim] != 1 for dim in gone):
-        raise ValueError(f"squeeze: only axes of size 1 can go (got axis {axis} of shape {tuple(a.shape)}).")
+        raise ValueError(f"squeeze: only axes of size 1 can be removed (got axis {axis} of shape {tuple(a.shape)}).")
     return a.reshape([size for dim, size in enumerate(a.shape) if dim not in gone]) if gone else a
 
 
@@ -96,8 +96,8 @@ def _split(name, exact):
             indices_or_sections = indices_or_sections.tolist()
         if isinstance(indices_or_sections, (int, np.integer)):
             if exact and ary.shape[axis] % indices_or_sections:
-                raise ValueError(f"{name}: parts of equal size are impossible (got {indices_or_sections} for a size of "
-                                 f"{ary.shape[axis]}).")
+                raise ValueError(f"{name}: the array does not divide into equal parts (got {indices_or_sections} for "
+                                 f"size {ary.shape[axis]}).")
             return list(c.tensor_split(ary, int(indices_or_sections), axis))
         return list(c.tensor_split(ary, tuple(map(int, indices_or_sections)), axis))
     return split
@@ -190,7 +190,7 @@ def pad(array, pad_width, mode="constant", **kwargs):
             [(values, values)] * array.ndim if isinstance(values, Tensor)
             else [tuple(pair) for pair in np.broadcast_to(values, (array.ndim, 2)).tolist()]))}
     elif mode not in ("edge", "reflect", "symmetric", "wrap") or kwargs.get("reflect_type", "even") != "even":
-        raise TypeError(f"pad: this mode has no counterpart here (got {mode!r}, expected 'constant', 'edge', "
+        raise TypeError(f"pad: unsupported mode for Tensors (got {mode!r}, expected 'constant', 'edge', "
                         "'reflect', 'symmetric' or 'wrap').")
     return _modes(array, pads, mode, kwargs)
 

@@ -23,7 +23,7 @@ _EXTREMA = {np.maximum: cygrad.cummax, np.minimum: cygrad.cummin}
 
 def _checked(ufunc, method):
     if row_of(ufunc) is None or ufunc.nin != 2 or ufunc.nout != 1 or ufunc.signature is not None:
-        raise TypeError(f"{full_name(ufunc)}.{method}: has no counterpart here.")
+        raise TypeError(f"{full_name(ufunc)}.{method}: is not supported for Tensors.")
 
 
 def _finished(ufunc, method, result, out):
@@ -45,7 +45,7 @@ def reduce(ufunc, array, axis=0, dtype=None, out=None, keepdims=False, initial=N
             result = call(ufunc, result, initial)
         return _finished(ufunc, "reduce", result, out)
     if options:
-        raise TypeError(f"{full_name(ufunc)}.reduce: on Tensors not with where.")
+        raise TypeError(f"{full_name(ufunc)}.reduce: not supported for Tensors with where.")
     tensor = cast(as_tensor(array), None if dtype is None else our_dtype(dtype))
     gone = axes(tensor, axis)
     if len(gone) > 1 and ufunc.identity is None:
@@ -97,7 +97,7 @@ def at(ufunc, target, indices, *operands):
     """
     name = f"{full_name(ufunc)}.at"
     if row_of(ufunc) is None or ufunc.nout != 1 or ufunc.signature is not None:
-        raise TypeError(f"{name}: has no counterpart here.")
+        raise TypeError(f"{name}: is not supported for Tensors.")
     if not isinstance(target, Tensor):
         if has_history(operands):
             raise TypeError(f"{name}: the operands would lose their history in an ndarray. Change a Tensor.")

@@ -59,11 +59,12 @@ def _matmul(x, y):
 
 def _vecdot(x, y):
     if not x.ndim or not y.ndim or x.shape[-1] != y.shape[-1]:
-        raise ValueError(f"vecdot: vectors have one length (got shapes {tuple(x.shape)} and {tuple(y.shape)}).")
+        raise ValueError(f"vecdot: vectors must have the same length (got shapes {tuple(x.shape)} and "
+                         f"{tuple(y.shape)}).")
     return cast((cygrad.conj(x) * y).sum(-1), x.dtype)
 
 
-# Functions of Tensors that have the dtypes NumPy promotes to: rows with the key `numpy`, and what is composed of rows.
+# Functions of Tensors of the dtypes that NumPy promotes to: rows with the key `numpy`, and compositions of rows.
 UFUNCS = {
     **{getattr(np, name): operator for operator in vars(operators).values() if isinstance(operator, Operator)
        and not operator.is_inplace for name in operator.row["numpy"]},
@@ -155,7 +156,7 @@ def call(ufunc, *inputs, out=None, where=True, dtype=None, casting="same_kind", 
         inputs = [cygrad.movedim(as_tensor(value), options["axis"], -1) for value in inputs]
         options = {}
     if options:
-        raise TypeError(f"{full_name(ufunc)}: on Tensors not with {', '.join(sorted(options))}.")
+        raise TypeError(f"{full_name(ufunc)}: not supported for Tensors with {', '.join(sorted(options))}.")
     if row is None:
         return _without_row(ufunc, inputs, {"out": out, "where": where, "dtype": dtype, "casting": casting})
     try:
@@ -196,7 +197,7 @@ def _dtypes(ufunc, operands, dtype, casting):
 def _where(ufunc, row, operands, given, where, out, casting):
     """Compute only where the mask is true: elsewhere `out` is kept, and has no derivative."""
     if ufunc.nout > 1 or ufunc.signature is not None:
-        raise TypeError(f"{full_name(ufunc)}: on Tensors not with where.")
+        raise TypeError(f"{full_name(ufunc)}: not supported for Tensors with where.")
     shape = cygrad.broadcast_shapes(where.shape, *[value.shape for value in operands])
     where = where.expand(shape)
     chosen = cast(row(*[value.expand(shape)[where] for value in operands]), given[0])
@@ -214,9 +215,8 @@ def _where(ufunc, row, operands, given, where, out, casting):
 def _without_row(ufunc, inputs, options):
     options = {name: value for name, value in options.items() if value is not None}
     if has_history(inputs):
-        raise TypeError(f"{full_name(ufunc)}: has no counterpart here, and a tensor that requires grad would lose its "
-                        "history as a NumPy array. Write it with functions that have one, or use detach().")
+        raise TypeError(f"{full_name(ufunc)}: is not supported, and a tensor that requires grad would lose its "
+                        "history as a NumPy array. Use supported functions, or detach().")
     if any(isinstance(target, Tensor) for target in options.get("out", ())):
-        raise TypeError(f"{full_name(ufunc)}: has no counterpart here that could write into a Tensor. Give an ndarray "
-                        "as out.")
+        raise TypeError(f"{full_name(ufunc)}: is not supported and cannot write into a Tensor. Pass an ndarray as out.")
     return ufunc(*plain_arrays(tuple(inputs)), **options)

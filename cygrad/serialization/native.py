@@ -127,7 +127,7 @@ class Writer:
         found = self.numbers.get(id(tensor))
         if found is None:
             if kind_of(tensor) is None:
-                raise TypeError(f"save: {place} is of a class that load could not make (got {type(tensor).__name__}, "
+                raise TypeError(f"save: {place} is of a class that load cannot create (got {type(tensor).__name__}, "
                                 "expected Tensor, Parameter or Buffer). Save a plain tensor, for example its detach().")
             found = self.numbers[id(tensor)] = len(self.tensors)
             self.tensors.append(tensor)

@@ -173,9 +173,9 @@ class Unpickler:
             found = SAFE.get(f"{module}.{name}", _MARK)
         if found is _MARK:
             raise ValueError(
-                f"it asks for {module}.{name}, which is code, or something that load does not know. If you trust who "
-                "made the file, load(…, weights_only=False) runs it, and cygrad.serialization.add_safe_globals([…]) "
-                "lets in this name alone")
+                f"it refers to {module}.{name}, which is not an allowed global. If you trust the file, "
+                "load(..., weights_only=False) executes it, and cygrad.serialization.add_safe_globals([...]) allows "
+                "this name")
         self.push(found)
 
     def stacked_name(self):

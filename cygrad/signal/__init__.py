@@ -1,4 +1,4 @@
-"""Processing of signals: `windows`."""
+"""Signal processing: `windows`."""
 
 from cygrad.signal import windows
 

@@ -1,5 +1,5 @@
 """
-Windows for the analysis of signals: of length `M`, symmetric, or for repetition the one of ``M + 1`` without its last.
+Window functions of length `M`: symmetric, or periodic (a window of length ``M + 1`` without its last element).
 """
 
 from math import pi
@@ -16,9 +16,9 @@ _PARAMETERS = """
     Parameters
     ----------
     M : int
-        How many elements.
+        Length.
 {own}    sym : bool, default True
-        Whether the window is symmetric; else it is one to be repeated.
+        Whether the window is symmetric instead of periodic.
     dtype : dtype, optional
         float32 or float64.
     device : device or str, optional
@@ -29,12 +29,12 @@ _PARAMETERS = """
     Returns
     -------
     Tensor
-        A vector, the largest element of which is about 1.
+        Vector with a maximum of about 1.
     """
 
 
 def _window(function, own="", **defaults):
-    """A window from ``function(positions, last position of the symmetric one, whether symmetric, **options)``."""
+    """Create a window function from ``function(positions, last position of the symmetric window, sym, **options)``."""
     def window(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=False, **options):
         name = function.__name__
         dtype = cygrad.get_default_dtype() if dtype is None else dtype
@@ -42,7 +42,7 @@ def _window(function, own="", **defaults):
             raise ValueError(f"{name}: the length must not be negative and the dtype float32 or float64 (got {M} and "
                              f"{dtype}).")
         if layout is not None and layout is not cygrad.strided:
-            raise ValueError(f"{name}: is implemented for strided tensors only (got {layout}).")
+            raise ValueError(f"{name}: expected the layout strided (got {layout}).")
         unknown = set(options) - set(defaults)
         if unknown:
             raise TypeError(f"{name}: unexpected arguments (got {sorted(unknown)}).")
@@ -58,7 +58,7 @@ def _window(function, own="", **defaults):
 
 def bartlett(k, last, sym):
     """
-    Bartlett's window: a triangle.
+    Return a Bartlett (triangular) window.
 
     Examples
     --------
@@ -74,7 +74,7 @@ def _cosines(k, last, a):
 
 def general_cosine(k, last, sym, a):
     """
-    A sum of cosines, with the coefficients `a` and signs that alternate.
+    Return a sum of cosines with coefficients `a` of alternating signs.
 
     Examples
     --------
@@ -88,7 +88,7 @@ def general_cosine(k, last, sym, a):
 
 def general_hamming(k, last, sym, alpha):
     """
-    A constant and a cosine: ``alpha - (1 - alpha) cos``.
+    Return the window ``alpha - (1 - alpha) cos``.
 
     Examples
     --------
@@ -100,7 +100,7 @@ def general_hamming(k, last, sym, alpha):
 
 def hamming(k, last, sym):
     """
-    Hamming's window: ``0.54 - 0.46 cos``.
+    Return a Hamming window: ``0.54 - 0.46 cos``.
 
     Examples
     --------
@@ -112,7 +112,7 @@ def hamming(k, last, sym):
 
 def hann(k, last, sym):
     """
-    Hann's window: ``0.5 - 0.5 cos``.
+    Return a Hann window: ``0.5 - 0.5 cos``.
 
     Examples
     --------
@@ -124,7 +124,7 @@ def hann(k, last, sym):
 
 def blackman(k, last, sym):
     """
-    Blackman's window: a sum of three cosines.
+    Return a Blackman window: a sum of three cosines.
 
     Examples
     --------
@@ -136,7 +136,7 @@ def blackman(k, last, sym):
 
 def nuttall(k, last, sym):
     """
-    Nuttall's window: a sum of four cosines.
+    Return a Nuttall window: a sum of four cosines.
 
     Examples
     --------
@@ -148,7 +148,7 @@ def nuttall(k, last, sym):
 
 def cosine(k, last, sym):
     """
-    Half a wave of a sine.
+    Return a cosine window: half a period.
 
     Examples
     --------
@@ -160,7 +160,7 @@ def cosine(k, last, sym):
 
 def exponential(k, last, sym, center=None, tau=1.0):
     """
-    What falls off exponentially on both sides of the center.
+    Return a window that decays exponentially on both sides of the center.
 
     Examples
     --------
@@ -168,7 +168,7 @@ def exponential(k, last, sym, center=None, tau=1.0):
     tensor([0.3679, 1.0000, 0.3679])
     """
     if tau <= 0 or (sym and center is not None):
-        raise ValueError("exponential: tau must be positive, and a symmetric window has its own center (got tau="
+        raise ValueError("exponential: tau must be positive, and center must be None for a symmetric window (got tau="
                          f"{tau}, center={center}).")
     center = (len(k) - 1 if sym or len(k) == 1 else len(k)) / 2 if center is None else center
     return (-(k - center).abs() / tau).exp()
@@ -176,7 +176,7 @@ def exponential(k, last, sym, center=None, tau=1.0):
 
 def gaussian(k, last, sym, std=1.0):
     """
-    Gaussian window with a standard deviation of `std` elements.
+    Return a Gaussian window with a standard deviation of `std` elements.
 
     Examples
     --------
@@ -190,7 +190,7 @@ def gaussian(k, last, sym, std=1.0):
 
 def kaiser(k, last, sym, beta=12.0):
     """
-    Kaiser's window, made of a Bessel function.
+    Return a Kaiser window.
 
     Examples
     --------

@@ -29,16 +29,16 @@ def sparse_coo_tensor(indices=None, values=None, size=None, *, dtype=None, devic
     Parameters
     ----------
     indices : Tensor or sequence of shape (dimensions, elements)
-        An index may occur several times; its values are added up.
+        Values of duplicate indices are summed.
     values : Tensor or sequence of shape (elements, ...)
         Further dimensions of the values are dimensions of the tensor.
     size : sequence of int, optional
-        Default: as large as the indices need. ``sparse_coo_tensor(size)`` and ``sparse_coo_tensor(size=size)`` are
+        Default: the smallest size for the indices. ``sparse_coo_tensor(size)`` and ``sparse_coo_tensor(size=size)`` are
         tensors of zeros.
     dtype : dtype, optional
     requires_grad : bool, default False
     is_coalesced : bool, optional
-        Whether the indices are known to be in order, and none twice.
+        Whether the indices are sorted and unique.
     device, pin_memory, check_invariants, layout : optional
         Accepted; indices are always checked.
 
@@ -49,7 +49,7 @@ def sparse_coo_tensor(indices=None, values=None, size=None, *, dtype=None, devic
     Raises
     ------
     RuntimeError
-        If shapes of the parts do not match, or an index is out of range.
+        If shapes do not match, or an index is out of bounds.
 
     Examples
     --------
@@ -92,10 +92,10 @@ def _compressed(operation, layout, dim, starts, others, values, size, dtype, req
     (starts, others), values = _parts([starts, others], values, dtype, requires_grad)
     counts = starts.diff()
     if starts.ndim != 1 or others.ndim != 1 or len(others) != len(values) or not len(starts):
-        raise RuntimeError(f"{operation}: one matrix is expected, with one index for each value (got indices of "
+        raise RuntimeError(f"{operation}: expected a single matrix with one index per value (got indices of "
                            f"{tuple(starts.shape)} and {tuple(others.shape)} for values of {tuple(values.shape)}).")
     if starts[0] != 0 or starts[-1] != len(others) or (counts < 0).any():
-        raise RuntimeError(f"{operation}: the compressed indices must go up from 0 to the number of values (got "
+        raise RuntimeError(f"{operation}: the compressed indices must increase from 0 to the number of values (got "
                            f"{starts.tolist()} for {len(others)}).")
     along = cygrad.repeat_interleave(cygrad.arange(len(counts)), counts)
     if size is None:
@@ -118,7 +118,7 @@ def sparse_csr_tensor(crow_indices, col_indices, values, size=None, *, dtype=Non
     Parameters
     ----------
     crow_indices : Tensor or sequence
-        Where in the other two each row begins, and the last one ends.
+        Row pointers: the start of each row in the other two, and the end of the last row.
     col_indices, values : Tensor or sequence
         The column and value of each element.
     size, dtype, requires_grad, **options
@@ -190,7 +190,7 @@ def from_dense(input, sparse_dim=None, *, layout=None, blocksize=None, dense_dim
     Parameters
     ----------
     sparse_dim : int, optional
-        How many dimensions get indices; default: all.
+        Number of sparse dimensions; default: all.
     layout : layout, default sparse_coo
     """
     if not isinstance(input, Tensor):
@@ -209,14 +209,14 @@ def from_dense(input, sparse_dim=None, *, layout=None, blocksize=None, dense_dim
 
 def spdiags(diagonals, offsets, shape, layout=None):
     """
-    A sparse matrix with given diagonals.
+    Return a sparse matrix with given diagonals.
 
     Parameters
     ----------
     diagonals : Tensor of shape (diagonals, length)
-        Element j of each belongs into column j.
+        Element j of each is in column j.
     offsets : Tensor
-        Which diagonals they are; 0 is the main one.
+        Positions of the diagonals; 0 is the main one.
     shape : (int, int)
     layout : layout, optional
 
@@ -233,7 +233,7 @@ def spdiags(diagonals, offsets, shape, layout=None):
         raise ValueError(f"spdiags: shape must be the numbers of rows and columns (got {shape!r}).")
     diagonals, offsets = cygrad.atleast_2d(diagonals), cygrad.atleast_1d(offsets)
     if diagonals.ndim != 2 or offsets.shape != diagonals.shape[:1]:
-        raise ValueError(f"spdiags: expected as many offsets as diagonals (got {tuple(offsets.shape)} of them and "
+        raise ValueError(f"spdiags: expected one offset per diagonal (got shapes {tuple(offsets.shape)} and "
                          f"{tuple(diagonals.shape)}).")
     columns = cygrad.arange(diagonals.shape[1]).expand(diagonals.shape)
     rows = columns - offsets.unsqueeze(1)

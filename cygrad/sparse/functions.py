@@ -1,4 +1,4 @@
-"""Operations with sparse tensors: each is made of operations on indices and values."""
+"""Operations with sparse tensors, composed of operations on indices and values."""
 
 from numbers import Integral, Number
 
@@ -9,7 +9,7 @@ from cygrad.sparse.tensor import COO, CSC, CSR, SparseTensor, made
 
 __all__ = ["OPERATIONS", "addmm", "elementwise", "log_softmax", "mm", "sampled_addmm", "select", "softmax", "sum"]
 
-# Functions of single elements that are zero at zero.
+# Element-wise functions that are zero at zero.
 KEEP_ZERO = {
     "abs", "angle", "asin", "asinh", "atan", "atanh", "ceil", "conj", "deg2rad", "erf", "erfinv", "expm1", "floor",
     "frac", "isinf", "isnan", "isneginf", "isposinf", "log1p", "nan_to_num", "neg", "negative", "positive", "pow",
@@ -23,7 +23,7 @@ def _is_sparse(value):
 
 
 def elementwise(function, name, *args, **options):
-    """A function of single elements, if it is zero at zero; others are refused."""
+    """Apply an element-wise function that is zero at zero; refuse others."""
     input = args[0] if args else None
     if not _is_sparse(input) or name.rstrip("_") not in KEEP_ZERO or any(map(_is_sparse, args[1:])):
         raise NotImplementedError(f"{name}: not supported for sparse tensors. Use to_dense() first.")
@@ -34,7 +34,7 @@ def elementwise(function, name, *args, **options):
 
 
 def _become(tensor, found):
-    """In place: the tensor gets what another one holds."""
+    """Replace the data of a tensor by that of another one, in place."""
     tensor.__dict__.update(found.__dict__)
     return tensor
 
@@ -50,7 +50,7 @@ def _check(operation, wanted, *arguments):
 
 def mm(input, mat2, reduce="sum"):
     """
-    The product of two matrices, one of them or both sparse.
+    Multiply two matrices, at least one of them sparse.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def matmul(input, other, *, out=None):
 
 
 def _sparse_product(input, other):
-    """Every element of one, with the elements of its row in the other."""
+    """Multiply two sparse matrices: each element of `input` by the matching row of `other`."""
     other = other.to_sparse_csr()
     counts = other.crow_indices().diff()
     rows, columns = input._indices()
@@ -116,7 +116,7 @@ def _sparse_product(input, other):
 
 def addmm(mat, mat1, mat2, *, beta=1.0, alpha=1.0, out=None):
     """
-    ``beta * mat + alpha * mat1 @ mat2``, of which the factors may be sparse.
+    Compute ``beta * mat + alpha * mat1 @ mat2`` with dense or sparse factors.
 
     Examples
     --------
@@ -137,7 +137,7 @@ def _addmm(input, mat1, mat2, *, beta=1, alpha=1, out=None):
 
 def sampled_addmm(input, mat1, mat2, *, beta=1.0, alpha=1.0, out=None):
     """
-    Compute ``alpha * mat1 @ mat2`` at the elements of a sparse matrix, plus `beta` times these.
+    Compute ``beta * input + alpha * mat1 @ mat2`` at the elements of a sparse matrix `input`.
 
     Examples
     --------
@@ -156,10 +156,10 @@ def sampled_addmm(input, mat1, mat2, *, beta=1.0, alpha=1.0, out=None):
 # ------------------------------------------------------------------------------------------------------ arithmetic
 
 def add(input, other, *, alpha=1, out=None):
-    """The sum of tensors of one shape; sparse if both are."""
+    """Return the sum of tensors of one shape; sparse if both are."""
     if not _is_sparse(other):
         if not isinstance(other, Tensor) or other.shape != input.shape:
-            raise RuntimeError("add: to a sparse tensor only one of the same shape can be added (got "
+            raise RuntimeError("add: a sparse tensor does not broadcast (got shape "
                                f"{tuple(getattr(other, 'shape', ()))}, expected {tuple(input.shape)}).")
         return _into_dense(other * alpha if alpha != 1 else other, input, 1)
     if not isinstance(input, Tensor) or input.shape != other.shape:
@@ -193,7 +193,7 @@ def _into_dense(dense, sparse, alpha, in_place=False):
 
 
 def add_(input, other, *, alpha=1):
-    """Return the same in place."""
+    """Add in place."""
     return _become(input, add(input, other, alpha=alpha)) if _is_sparse(input) else (
         _into_dense(input, other, alpha, True))
 
@@ -204,12 +204,12 @@ def sub(input, other, *, alpha=1, out=None):
 
 
 def sub_(input, other, *, alpha=1):
-    """Return the difference in place."""
+    """Subtract in place."""
     return add_(input, other, alpha=-alpha)
 
 
 def mul(input, other, *, out=None):
-    """Return the product with a number or a tensor of the same shape, element by element."""
+    """Multiply by a number or, element-wise, by a tensor of the same shape."""
     if not _is_sparse(input):
         input, other = other, input
     if isinstance(other, Number) or other.ndim == 0:
@@ -252,7 +252,7 @@ def transpose(input, dim0, dim1):
     order = list(range(input.ndim))
     dim0, dim1 = _dimension("transpose", input, dim0), _dimension("transpose", input, dim1)
     if max(dim0, dim1) >= input.sparse_dim():
-        raise RuntimeError(f"transpose: only dimensions with indices can be exchanged (got {dim0} and {dim1}, of "
+        raise RuntimeError(f"transpose: only sparse dimensions can be exchanged (got {dim0} and {dim1}, of "
                            f"{input.sparse_dim()}).")
     order[dim0], order[dim1] = dim1, dim0
     layout = {CSR: CSC, CSC: CSR}.get(input.layout, COO)
@@ -266,7 +266,7 @@ def t(input):
 
 
 def index_select(input, dim, index):
-    """Some of the entries along a dimension with indices."""
+    """Select slices along a sparse dimension."""
     dim = _dimension("index_select", input, dim)
     rows = input._indices()[dim]
     wanted = cygrad.atleast_1d(index)
@@ -295,7 +295,7 @@ def cat(tensors, dim=0, *, out=None):
     """Concatenate sparse tensors along a sparse dimension."""
     tensors = [part.to_sparse() if _is_sparse(part) else part for part in tensors]
     if not all(map(_is_sparse, tensors)):
-        raise NotImplementedError("cat: sparse and dense tensors cannot be joined. Use to_dense() first.")
+        raise NotImplementedError("cat: cannot concatenate sparse and dense tensors. Use to_dense() first.")
     dim, begin, indices = _dimension("cat", tensors[0], dim), 0, []
     for part in tensors:
         moved = part._indices().clone()
@@ -307,7 +307,7 @@ def cat(tensors, dim=0, *, out=None):
 
 
 def sparse_mask(input, mask):
-    """Return the elements of a tensor at the places of a sparse one."""
+    """Return the elements of a tensor at the indices of a sparse one."""
     if not _is_sparse(mask):
         raise TypeError(f"sparse_mask: the mask must be a sparse tensor (got {type(mask).__name__}).")
     if _is_sparse(input):
@@ -320,7 +320,7 @@ def sparse_mask(input, mask):
 @documented()
 def sum(input, dim=None, dtype=None):
     """
-    The sum of all elements, or along dimensions; a sparse tensor as long as indices are left.
+    Sum all elements, or along dimensions; the result is sparse if a sparse dimension remains.
 
     Parameters
     ----------
@@ -357,7 +357,7 @@ def _sum(input, dim=None, keepdim=False, *, dtype=None, out=None):
 
 def softmax(input, dim, *, dtype=None):
     """
-    Softmax along a dimension with indices, over the elements that are there; the others count as minus infinity.
+    Compute the softmax along a sparse dimension over the stored elements; others count as -inf.
 
     Examples
     --------
@@ -370,7 +370,7 @@ def softmax(input, dim, *, dtype=None):
 
 def log_softmax(input, dim, *, dtype=None):
     """
-    The logarithm of `softmax`.
+    Compute the logarithm of `softmax`.
 
     Examples
     --------
@@ -401,7 +401,7 @@ def _softmax(input, dim, dtype, logarithm):
 
 def _norm(input, p="fro", dim=None, keepdim=False, dtype=None, out=None):
     if dim is not None:
-        raise NotImplementedError("norm: along dimensions not supported for sparse tensors. Use to_dense() first.")
+        raise NotImplementedError("norm: sparse tensors do not support `dim`. Use to_dense() first.")
     return cygrad.linalg.vector_norm(input.coalesce()._values(), 2 if p == "fro" else p)
 
 
@@ -422,7 +422,7 @@ def _of_sparse(name, function):
     return checked
 
 
-# These come here for any sparse argument, and are there for a sparse first one.
+# Operators that are dispatched here for any sparse argument, but support sparse first arguments only.
 OF_SPARSE = ("transpose", "t", "index_select", "select", "vector_norm", "norm", "linalg_vector_norm", "clone", "detach",
              "cast")
 OPERATIONS.update({name: _of_sparse(name, OPERATIONS[name]) for name in OF_SPARSE})

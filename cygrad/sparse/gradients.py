@@ -1,4 +1,4 @@
-"""Sparse gradients of tensors of which only some elements were read: for embeddings, and `gather`."""
+"""Sparse gradients, for embeddings and `gather`."""
 
 import threading
 
@@ -13,14 +13,14 @@ from cygrad.sparse.tensor import SparseTensor, made
 
 __all__ = ["gather", "look_up"]
 
-_lock = renewed_at_fork(threading.Lock())      # several backwards may add to one gradient
+_lock = renewed_at_fork(threading.Lock())      # for concurrent backwards that accumulate into one leaf
 
 
 def _arrived(ctx, gradient):
     """
-    What a backward passes on of a sparse gradient.
+    Deliver a sparse gradient.
 
-    It is accumulated into a leaf here, as the engine accumulates arrays; other nodes get it dense.
+    Accumulate it into a leaf, because the engine accumulates only arrays; convert it to dense for other nodes.
     """
     target = ctx.next_functions[0][0]
     if cygrad.is_grad_enabled() or not accumulates(target):
@@ -38,7 +38,7 @@ def _arrived(ctx, gradient):
 
 
 class LookUp(Function):
-    """Rows of a table."""
+    """Look up rows of a table."""
 
     @staticmethod
     def forward(ctx, weight, index, padding):
@@ -49,7 +49,7 @@ class LookUp(Function):
 
     @staticmethod
     def backward(ctx, grad):
-        """Return the gradients of the rows, with their numbers."""
+        """Return the gradients of the rows, with their indices."""
         (index,) = ctx.saved_tensors
         index, values = index.reshape(-1), grad.reshape(-1, ctx.shape[1])
         if ctx.padding >= 0:
@@ -59,12 +59,12 @@ class LookUp(Function):
 
 
 def look_up(weight, index, padding):
-    """Rows of a table, whose gradient is sparse."""
+    """Look up rows of a table, with a sparse gradient."""
     return LookUp.apply(weight, index, padding)
 
 
 class Gather(Function):
-    """Elements along a dimension."""
+    """Gather elements along a dimension."""
 
     @staticmethod
     def forward(ctx, input, dim, index):
@@ -83,7 +83,7 @@ class Gather(Function):
 
 
 def gather(input, dim, index, sparse_grad=True, out=None):
-    """`cygrad.gather`, whose gradient is sparse."""
+    """Implement `cygrad.gather` with a sparse gradient."""
     if out is None and isinstance(input, Tensor) and input.ndim and input.requires_grad and cygrad.is_grad_enabled():
         return Gather.apply(input, dim, index)
     return operators.gather(input, dim, index, out=out)

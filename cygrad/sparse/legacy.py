@@ -11,7 +11,7 @@ __all__ = ["ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor", "IntTensor
 
 
 class _OfDtype(type):
-    """Answers `isinstance` by the dtype."""
+    """Metaclass whose `isinstance` compares dtypes."""
 
     def __instancecheck__(cls, instance):
         return isinstance(instance, SparseTensor) and instance.dtype is cls._dtype
@@ -43,7 +43,7 @@ ByteTensor = _type("ByteTensor", cygrad.uint8)
 
 
 class check_sparse_tensor_invariants(contextlib.ContextDecorator):
-    """Whether indices are checked: they always are.
+    """Accepted and ignored: indices are always checked.
 
     Examples
     --------
@@ -56,7 +56,7 @@ class check_sparse_tensor_invariants(contextlib.ContextDecorator):
 
     @staticmethod
     def is_enabled():
-        """Yes."""
+        """Return True."""
         return True
 
     enable = disable = staticmethod(lambda: None)

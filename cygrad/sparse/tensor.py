@@ -1,4 +1,4 @@
-"""The type of sparse tensors, and what each of its methods makes of indices and values."""
+"""The class of sparse tensors."""
 
 import math
 
@@ -13,7 +13,7 @@ COO, CSR, CSC = (cygrad.sparse_coo, cygrad.sparse_csr, cygrad.sparse_csc)
 
 
 def made(indices, values, size, coalesced=False, layout=COO):
-    """A sparse tensor over indices (dimension, element) and values (element, ...), which are not checked."""
+    """Create a sparse tensor of indices (dimension, element) and values (element, ...), without checks."""
     empty = cygrad.empty(tuple(size), dtype=values.dtype, device="meta")
     tensor = make_subclass(SparseTensor, empty)
     tensor.__dict__.update(_places=indices, _elements=values, _sorted=coalesced or indices.shape[1] < 2,
@@ -23,10 +23,10 @@ def made(indices, values, size, coalesced=False, layout=COO):
 
 class SparseTensor(Tensor):
     """
-    A tensor of which only some elements are there; the others are zero. Made by `sparse_coo_tensor` and its like.
+    A tensor that stores its nonzero elements only. Created by `sparse_coo_tensor` and its relatives.
 
-    Of the layout ``sparse_coo`` are those with a list of indices, in which the same may occur several times, meaning
-    the sum, until `coalesce` adds them up; of ``sparse_csr`` and ``sparse_csc`` matrices sorted by rows or columns.
+    The layout ``sparse_coo`` has a list of indices; `coalesce` sums the values of duplicates.
+    ``sparse_csr`` and ``sparse_csc`` are matrices sorted by rows or columns.
 
     Examples
     --------
@@ -34,27 +34,27 @@ class SparseTensor(Tensor):
     tensor([1., 1.])
     """
 
-    _overrides_functions = False                 # a custom Function is run as it is, and knows what it gets
+    _overrides_functions = False                 # custom Functions get sparse tensors unchanged
 
     is_meta = is_cuda = is_quantized = is_nested = False
     is_cpu = True
-    device = property(lambda self: cygrad.device("cpu"), doc="Where the values are.")
-    layout = property(lambda self: self._layout, doc="How it is kept.")
-    is_sparse = property(lambda self: self._layout is COO, doc="Whether it has a list of indices.")
-    is_sparse_csr = property(lambda self: self._layout is CSR, doc="Whether it is sorted by rows.")
+    device = property(lambda self: cygrad.device("cpu"), doc="Device of the values.")
+    layout = property(lambda self: self._layout, doc="Layout of the tensor.")
+    is_sparse = property(lambda self: self._layout is COO, doc="Whether the layout is ``sparse_coo``.")
+    is_sparse_csr = property(lambda self: self._layout is CSR, doc="Whether the layout is ``sparse_csr``.")
 
     def __new__(cls, *args, **options):
-        """Refuse: indices and values are checked by the functions that make these."""
+        """Refuse, because the factory functions check indices and values."""
         raise TypeError("SparseTensor: cannot be called. Use sparse_coo_tensor(), sparse_csr_tensor() or to_sparse().")
 
-    # ------------------------------------------------------------------------------------------------ what it holds
+    # --------------------------------------------------------------------------------------------------------- data
 
     def _indices(self):
-        """The indices as they are, of shape (dimensions, elements)."""
+        """Return the indices, of shape (dimensions, elements)."""
         return self._places
 
     def _values(self):
-        """The values as they are."""
+        """Return the values."""
         return self._elements
 
     def _nnz(self):
@@ -63,7 +63,7 @@ class SparseTensor(Tensor):
 
     def _need_coalesced(self, name):
         if not self._sorted:
-            raise RuntimeError(f"{name}: the tensor has elements of the same index, or unsorted ones. Call coalesce() "
+            raise RuntimeError(f"{name}: the tensor has duplicate or unsorted indices. Call coalesce() "
                                "first.")
 
     def indices(self):
@@ -107,11 +107,11 @@ class SparseTensor(Tensor):
         return self.ndim - self._places.shape[0]
 
     def is_coalesced(self):
-        """Whether no index occurs twice, and all are in order."""
+        """Return whether the indices are sorted and unique."""
         return self._sorted
 
     def _coalesced_(self, coalesced):
-        """Say whether it is coalesced; -> itself."""
+        """Set whether the tensor is coalesced; return it."""
         self.__dict__["_sorted"] = coalesced
         return self
 
@@ -123,7 +123,7 @@ class SparseTensor(Tensor):
         return flat
 
     def coalesce(self):
-        """The tensor with indices in order and none twice: elements of one index are added up."""
+        """Return the tensor with sorted, unique indices; values of duplicates are summed."""
         if self._sorted:
             return self
         order = reversed(range(self.sparse_dim())) if self._layout is CSC else range(self.sparse_dim())
@@ -141,7 +141,7 @@ class SparseTensor(Tensor):
         return made(indices, values, self.shape, True, self._layout)
 
     def to_dense(self, dtype=None, *, masked_grad=None):
-        """Return an ordinary tensor."""
+        """Return a dense tensor."""
         count, rest = self.sparse_dim(), self._elements.shape[1:]
         values = self._elements.to(cygrad.uint8) if self.dtype is cygrad.bool else self._elements
         dense = values.new_zeros((math.prod(self.shape[:count]), *rest)).index_add(0, self._flat_indices(), values)
@@ -150,7 +150,7 @@ class SparseTensor(Tensor):
     # ------------------------------------------------------------------------------------------------ other layouts
 
     def to_sparse(self, *args, layout=None, blocksize=None, dense_dim=None):
-        """Return the tensor in another sparse layout, by default with a list of indices."""
+        """Return the tensor in another sparse layout, by default ``sparse_coo``."""
         layout = COO if layout is None else layout
         if layout is self._layout:
             return self
@@ -176,9 +176,9 @@ class SparseTensor(Tensor):
     # -------------------------------------------------------------------------------------------------- gradients
 
     requires_grad = property(lambda self: self._elements.requires_grad,
-                             lambda self, wanted: self.requires_grad_(wanted), doc="Whether gradients are wanted.")
-    grad_fn = property(lambda self: self._elements.grad_fn, doc="What has made the values.")
-    is_leaf = property(lambda self: self._elements.is_leaf, doc="Whether no operation made the values.")
+                             lambda self, flag: self.requires_grad_(flag), doc="Whether gradients are computed.")
+    grad_fn = property(lambda self: self._elements.grad_fn, doc="Node that created the values.")
+    is_leaf = property(lambda self: self._elements.is_leaf, doc="Whether no recorded operation created the values.")
 
     @property
     def grad(self):
@@ -189,20 +189,20 @@ class SparseTensor(Tensor):
     @grad.setter
     def grad(self, value):
         if not isinstance(value, SparseTensor | None):
-            raise TypeError(f"grad: of a sparse tensor it is a sparse one or None (got {type(value).__name__}).")
+            raise TypeError(f"grad: expected a sparse tensor or None (got {type(value).__name__}).")
         self._elements.grad = None if value is None else value._values()
 
     def requires_grad_(self, requires_grad=True):
-        """Say whether gradients are wanted; -> itself."""
+        """Set `requires_grad`; return the tensor."""
         self._elements.requires_grad_(requires_grad)
         return self
 
     def retain_grad(self):
-        """Keep the gradient though an operation has made the tensor."""
+        """Retain the gradient of a non-leaf."""
         self._elements.retain_grad()
 
     def register_hook(self, hook):
-        """Call ``hook(gradient)`` when the gradient of the values is known; -> handle."""
+        """Register a hook on the gradient of the values; return its handle."""
         return self._elements.register_hook(hook)
 
     def with_values(self, values):
@@ -211,25 +211,25 @@ class SparseTensor(Tensor):
                     self._layout)
 
     def detach(self):
-        """Return the same outside the graph."""
+        """Return a detached tensor."""
         return self.with_values(self._elements.detach())
 
-    data = property(detach, doc="The same outside the graph.")
+    data = property(detach, doc="The detached tensor.")
 
     def clone(self, *, memory_format=None):
         """Return a copy."""
         return made(self._places.clone(), self._elements.clone(), self.shape, self._sorted, self._layout)
 
     def to(self, *args, **options):
-        """The tensor with values in another dtype; there is one device."""
+        """Return the tensor with values in another dtype."""
         return self.with_values(self._elements.to(*args, **options))
 
     def cpu(self, memory_format=None):
-        """Itself."""
+        """Return self."""
         return self
 
     def type(self, dtype=None, non_blocking=False):
-        """The name of the type of tensors; or the tensor with values of another one."""
+        """Return the name of the tensor type, or the tensor with values of another type."""
         if dtype is not None:
             return self.with_values(self._elements.type(dtype))
         before, _, name = self._elements.type().rpartition(".")
@@ -242,34 +242,34 @@ class SparseTensor(Tensor):
         return self.to(other.dtype)
 
     def copy_(self, src, non_blocking=False):
-        """Become a copy of another sparse tensor."""
+        """Copy another sparse tensor into this one."""
         if not isinstance(src, SparseTensor):
-            raise TypeError(f"copy_: into a sparse tensor only a sparse one is copied (got {type(src).__name__}).")
+            raise TypeError(f"copy_: expected a sparse tensor (got {type(src).__name__}).")
         self.__dict__.update(_places=src._indices().clone(), _elements=src._values().detach().clone().to(self.dtype),
                              _sorted=src.is_coalesced())
         return self
 
     def zero_(self):
-        """Forget all elements; -> itself."""
+        """Remove all elements; return the tensor."""
         self.__dict__.update(_places=self._places[:, :0], _elements=self._elements.detach()[:0], _sorted=True)
         return self
 
     def is_shared(self):
-        """Whether other processes see the memory."""
+        """Return whether the memory is shared with other processes."""
         return self._elements.is_shared()
 
     def share_memory_(self):
-        """Move indices and values to where other processes can see them; -> itself."""
+        """Move indices and values to shared memory; return the tensor."""
         self._places.share_memory_()
         self._elements.share_memory_()
         return self
 
     def pin_memory(self, device=None):
-        """Itself: there is no other device."""
+        """Return the tensor."""
         return self
 
     def numel(self):
-        """Elements, those that are zero included."""
+        """Return the number of elements, zeros included."""
         return math.prod(self.shape)
 
     def __len__(self):
@@ -280,7 +280,7 @@ class SparseTensor(Tensor):
 
     def __getitem__(self, index):
         if not isinstance(index, int):
-            raise NotImplementedError("getitem: only one integer is an index of a sparse tensor here (got "
+            raise NotImplementedError("getitem: a sparse tensor supports a single integer as index (got "
                                       f"{index!r}). Use index_select(), or to_dense() first.")
         return cygrad.sparse.functions.select(self, 0, index)
 
@@ -329,7 +329,7 @@ class SparseTensor(Tensor):
 def _converter(dtype, name):
     def convert(self, memory_format=None):
         return self.to(dtype)
-    convert.__name__, convert.__doc__ = name, f"The tensor with values of {name}."
+    convert.__name__, convert.__doc__ = name, f"Return the tensor with values of {name}."
     return convert
 
 

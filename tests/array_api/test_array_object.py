@@ -23,7 +23,7 @@ def values(dtype):
 
 
 def same(function, *arguments):
-    """Whether the standard has this; if so, ours gives the same dtype, shape and elements."""
+    """Return whether the standard has this; if so, ours gives the same dtype, shape and elements."""
     try:
         with np.errstate(all="ignore"):
             expected = array(function(*[strict.asarray(value.copy()) if isinstance(value, np.ndarray) else value

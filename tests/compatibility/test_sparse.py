@@ -109,7 +109,7 @@ def test_refusals():
             (RuntimeError, "out of range", lambda: cygrad.sparse_coo_tensor([[-1]], [1.0])),
             (RuntimeError, "one value for each", lambda: cygrad.sparse_coo_tensor([[0, 1]], [1.0])),
             (RuntimeError, "size does not match", lambda: cygrad.sparse_coo_tensor([[0]], [1.0], (2, 2))),
-            (RuntimeError, "go up from 0", lambda: cygrad.sparse_csr_tensor([0, 3], [0], [1.0])),
+            (RuntimeError, "increase from 0", lambda: cygrad.sparse_csr_tensor([0, 3], [0], [1.0])),
             (RuntimeError, "do not match", lambda: s @ cygrad.ones(3, 3, dtype=cygrad.float64)),
             (RuntimeError, "one dtype", lambda: s @ cygrad.ones(5, 3)),
             (NotImplementedError, "block sparse", lambda: cygrad.sparse_bsr_tensor([0], [0], [1.0])),

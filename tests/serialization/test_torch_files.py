@@ -226,7 +226,7 @@ def test_whole_modules_under_their_own_switch(tmp_path):
     net = Net().eval()
     cygrad.save(net, tmp_path / "net", pickle=True)
     for trusting in ({}, {"weights_only": True}):
-        with pytest.raises(RuntimeError, match=r"load: .*asks for .*Net.*weights_only=False"):
+        with pytest.raises(RuntimeError, match=r"load: .*refers to .*Net.*weights_only=False"):
             cygrad.load(tmp_path / "net", **trusting)
     found = cygrad.load(tmp_path / "net", weights_only=False)
     x = cygrad.randn(2, 3)

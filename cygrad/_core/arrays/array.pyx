@@ -786,8 +786,8 @@ class UnavailableDevice(RuntimeError, AssertionError):
 def refuse(place, str operation not None):
     """Raise the error for an unavailable device."""
     asked = "backends.mps" if str(place).startswith("mps") else "cuda"
-    raise UnavailableDevice(f"{operation}: no such device (got {str(place)!r}, expected 'cpu'). This library computes "
-                            f"on the CPU: choose the device by {asked}.is_available(), which is False here.")
+    raise UnavailableDevice(f"{operation}: no such device (got {str(place)!r}, expected 'cpu'). cygrad supports only "
+                            f"the CPU: select the device with {asked}.is_available(), which returns False.")
 
 
 cdef int meta_place(object place, str operation) except -1:
