@@ -27,7 +27,7 @@ class Block(suite._Scenarios):
 
 
 class Attention:
-    """Queries, keys and values of several heads; each query sees what is before it."""
+    """Causal attention with several heads."""
 
     params = (LIBRARIES, tuple(SIZES), suite.THREADS)
     param_names = ("library", "size", "threads")

@@ -74,7 +74,7 @@ def share_of_a_core(seconds=0.5):
 # ---- processes
 
 def module_command(module, *arguments):
-    """Return the command that runs a module of the benchmarks, whatever the current folder has."""
+    """Return the command that runs a module of the benchmarks from any folder."""
     return [sys.executable, "-P", "-m", f"benchmarks.{module}", *arguments]
 
 
@@ -129,7 +129,7 @@ def paired(functions, rounds):
 
 
 def _run_threads(work, arguments, seconds):
-    """Run ``work(stop, *arguments[i])`` in a thread for each i, until `stop` is set; -> seconds."""
+    """Run ``work(stop, *arguments[i])`` in a thread for each i, until `stop` is set; return seconds."""
     stop = threading.Event()
     workers = [threading.Thread(target=work, args=(stop, *given)) for given in arguments]
     begin = time.perf_counter()

@@ -76,7 +76,7 @@ class Plan:
 
 
 def record(root, rounds):
-    """Run backward on one thread with hooks at all nodes; -> minimum time of each."""
+    """Run backward on one thread with hooks at all nodes; return the minimum time of each."""
     nodes = backward_order(root)
     times, pieces, began = defaultdict(list), {}, [0.0, 0]
 

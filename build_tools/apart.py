@@ -32,7 +32,7 @@ assert [FACTS["debug"], FACTS["sanitizer"]] == eval(sys.argv[2]), FACTS
 
 
 def build() -> Path:
-    """Build into the directory of the configuration, with the modules for tests; -> the folder with the package."""
+    """Build into the directory of the configuration, with the modules for tests; return the folder with the package."""
     library = ROOT / "build" / Configuration.from_environment().key / "lib"
     for source in library.rglob("*.py"):               # one that is gone from the sources would still be found
         source.unlink()

@@ -100,7 +100,7 @@ def strong(tree: ast.expr, least: int = CHOICE) -> str:
 
 
 def expression(tree: ast.expr) -> tuple[str, int]:
-    """Translate an expression; -> text and precedence."""
+    """Translate an expression; return text and precedence."""
     match tree:
         case ast.Name():
             return name(tree.id), ATOM

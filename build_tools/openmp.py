@@ -24,7 +24,7 @@ int main(void) {
 }
 """
 FLAGS = ["-fopenmp"]
-# Set for a cross build, as sysconfig has it: what is built cannot run here.
+# Set for a cross build, as in sysconfig: the result cannot run on this machine.
 CROSS_BUILD = "_PYTHON_HOST_PLATFORM" in os.environ
 
 

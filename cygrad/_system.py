@@ -1,4 +1,4 @@
-"""What only some operating systems have, with what takes its place on the others."""
+"""Features of some operating systems, with fallbacks for others."""
 
 import os
 import tempfile

@@ -1,4 +1,4 @@
-"""How this copy of cygrad was built, and what it runs on."""
+"""Configuration of the build and of the running process."""
 
 import ctypes
 import platform

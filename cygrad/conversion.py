@@ -15,9 +15,9 @@ from cygrad._core.graph.tensor_type import make_subclass
 
 def numpy(input, *, force=False):
     """
-    The tensor as a NumPy array over the same memory.
+    Return a NumPy array that shares the memory of the tensor.
 
-    Writes through the array are not seen by the version counter.
+    The version counter does not count writes through the array.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def values_of(input):
 
 
 def _for_numpy(input):
-    """The array of a tensor that NumPy is about to make one of."""
+    """Return the array of a tensor for NumPy's conversion."""
     if input.requires_grad and is_grad_enabled():
         raise RuntimeError("asarray: a tensor that requires grad would lose its history in an ndarray. Put tensors "
                            "together with numpy.stack([x, y]) or numpy.concatenate, or use detach().numpy().")
@@ -71,7 +71,7 @@ def array(input, dtype=None, copy=None):
 
 def tolist(input):
     """
-    The elements as nested lists of Python numbers; a number for a tensor without dimensions.
+    Return the elements as nested lists of Python numbers, or a number for a 0-dim tensor.
 
     Examples
     --------
@@ -159,7 +159,7 @@ def iterate(input):
 
 
 def contains(input, element):
-    """Whether some element equals `element`."""
+    """Return whether some element equals `element`."""
     if not isinstance(element, (Tensor, Number, np.number)):
         raise RuntimeError(f"in: only Tensors and numbers can be elements (got {type(element).__name__}).")
     return bool((input == element).any())
@@ -189,7 +189,7 @@ def _rebuild(cls, elements, requires_grad, attributes, dtype=None):
 
 
 def deep_copy(input, memo):
-    """A copy with memory of its own; only leaves can be copied."""
+    """Return a deep copy; refuse non-leaves."""
     if id(input) in memo:
         return memo[id(input)]
     if input.grad_fn is not None:

@@ -1,4 +1,4 @@
-"""Tensors as text: aligned numbers, summaries of large tensors, and how many digits to show."""
+"""Printing of tensors: aligned numbers, summaries of large tensors, precision."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ class _NumberFormat:
             self._look_at(values)
 
     def _look_at(self, values: np.ndarray) -> None:
-        """Choose by the finite numbers that are not zero; the others must do with what fits these."""
+        """Choose the format by the finite nonzero numbers."""
         self.whole = bool((values == np.ceil(values)).all())
         largest, smallest = np.abs(values).max(), np.abs(values).min()
         with np.errstate(over="ignore"):
@@ -187,7 +187,7 @@ class _ComplexFormat:
         self.width = self.real.width + self.imag.width + 1
 
     def __call__(self, value) -> str:
-        """The text for one number; the imaginary part always has a sign."""
+        """Format one number; the imaginary part always has a sign."""
         imag = self.imag(value.imag).lstrip() + "j"
         return self.real(value.real) + (imag if imag[0] in "+-" else "+" + imag)
 
@@ -221,7 +221,7 @@ def _row_text(values: np.ndarray, indent: int, summarize: bool, write) -> str:
 
 
 def _nested_text(values: np.ndarray, indent: int, summarize: bool, write) -> str:
-    """Brackets around the parts along the first dimension."""
+    """Format the parts along the first dimension in brackets."""
     if values.ndim == 0:
         return write(values.item())
     if values.ndim == 1:
@@ -235,9 +235,9 @@ def _nested_text(values: np.ndarray, indent: int, summarize: bool, write) -> str
 
 def _shortened(tensor):
     """
-    The tensor without most of what a summary hides.
+    Return the tensor without most elements that a summary omits.
 
-    One element is left in each gap. So what has to be converted for NumPy need not be converted as a whole.
+    Keep one element in each gap, so that only few elements have to be converted for NumPy.
     """
     edge = _options.edgeitems
     with Disabled():                     # of subclasses, too, only the elements are wanted
@@ -249,7 +249,7 @@ def _shortened(tensor):
 
 
 def _remarks(tensor) -> list[str]:
-    """Return the attributes printed after the elements, as far as they are not the defaults."""
+    """Return the attributes printed after the elements, except defaults."""
     default = get_default_dtype()
     remarks = []
     if tensor.is_meta:
@@ -274,7 +274,7 @@ def _remarks(tensor) -> list[str]:
 
 
 def dtype_remarks(tensor) -> list[str]:
-    """Return the dtype, unless elements are printed in a way that tells it."""
+    """Return the dtype, unless the printed elements imply it."""
     default = get_default_dtype()
     usual = any(tensor.dtype is dtype for dtype in (default, default.to_complex(), int64, bool_dtype))
     return [] if usual else [f"dtype={tensor.dtype}"]
@@ -320,7 +320,7 @@ def with_remarks(text: str, indent: int, remarks: list[str], new_line: bool = Fa
 
 
 def tensor_repr(self) -> str:
-    """The text of a tensor: the method ``Tensor.__repr__``.
+    """Implement ``Tensor.__repr__``.
 
     Parameters
     ----------
@@ -342,7 +342,7 @@ def tensor_repr(self) -> str:
 
 
 def tensor_format(self, spec: str) -> str:
-    """A tensor in a format string: the method ``Tensor.__format__``.
+    """Implement ``Tensor.__format__``.
 
     Parameters
     ----------

@@ -103,7 +103,7 @@ def save(tensors, metadata=None):
 
 
 def _prepared(tensors, metadata):
-    """The header with its length, and contiguous tensors in their order."""
+    """Return the header with its length, and contiguous tensors in their order."""
     if not isinstance(tensors, Mapping):
         raise SafetensorError(f"save_file: expected a mapping from names to tensors (got {type(tensors).__name__}). "
                               "Use dict(model.named_parameters()) or a state_dict().")
@@ -160,7 +160,7 @@ class _Entry:
 
 
 def _unique(pairs):
-    """A JSON object as a dict, if no name is there twice."""
+    """Convert a JSON object to a dict; refuse duplicate names."""
     found = dict(pairs)
     if len(found) != len(pairs):
         raise SafetensorError("duplicate name")
@@ -168,7 +168,7 @@ def _unique(pairs):
 
 
 def _header(text, data_size):
-    """The entries by name, and the metadata, of a header before `data_size` bytes."""
+    """Parse a header before `data_size` bytes: return entries by name, and metadata."""
     try:
         header = json.loads(text.decode("utf-8"), object_pairs_hook=_unique)
     except SafetensorError:
@@ -195,7 +195,7 @@ def _header(text, data_size):
 
 
 def _header_size(first, total):
-    """The length of the header, of a file of `total` bytes that begins with these."""
+    """Return the length of the header of a file of `total` bytes."""
     if len(first) < 8:
         raise SafetensorError(f"the file is too short (got {len(first)} bytes)")
     size = int.from_bytes(first, "little")

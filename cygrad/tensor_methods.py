@@ -30,7 +30,7 @@ class LateMethod:
 
 
 def _made_subclass(cls, **options):
-    """Let a subclass of Tensor take part in methods that are no operators: in all, if it has its own function."""
+    """Convert results of methods that are not operators to a subclass of Tensor, or call its ``__torch_function__``."""
     super(Tensor, cls).__init_subclass__(**options)
     function = getattr(cls.__torch_function__, "__func__", cls.__torch_function__)
     if "__torch_dispatch__" in vars(cls):
@@ -52,7 +52,7 @@ def _made_subclass(cls, **options):
 
 
 def _typed(method):
-    """A method that is no operator, whose result gets the class."""
+    """Wrap a method that is not an operator, so that its result has the class of `self`."""
     def call(self, *args, **options):
         return type(self).__torch_function__(method, (type(self),), (self, *args), options)
     return update_wrapper(call, method)
@@ -74,7 +74,7 @@ _data = property(lambda self: type(self).__torch_function__(Tensor.data.__get__,
 
 
 def _strides(self):
-    """The steps of the dimensions in bytes, as NumPy counts them; `stride()` has elements.
+    """Strides in bytes, as in NumPy; `stride()` returns them in elements.
 
     Examples
     --------
@@ -85,7 +85,7 @@ def _strides(self):
 
 
 def _no_name(self):
-    """None: tensors have no names.
+    """Always None: named tensors are not supported.
 
     Examples
     --------
@@ -107,7 +107,7 @@ LATE = {
     "cygrad.numpy_protocols.methods": ("astype", "copy"),
     "cygrad.notebook": ("_repr_html_", "_repr_mimebundle_"),
     "cygrad.array_api": ("__array_namespace__", "to_device"),
-    # What is loaded installs its own methods in the place of these.
+    # The loaded module replaces these methods.
     "cygrad.numpy_protocols": ("__array_ufunc__", "__array_function__"),
 }
 

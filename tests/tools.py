@@ -34,7 +34,7 @@ def in_threads(count, function):
 
 
 def run_program(text, *options, timeout=300, **environment):
-    """Run a program in a process, which must succeed without output on stderr; -> its output."""
+    """Run a program in a process, which must succeed without output on stderr; return its output."""
     result = subprocess.run([sys.executable, *options, "-c", text], timeout=timeout, capture_output=True, text=True,
                             env={**os.environ, **environment}, check=False)
     assert (result.returncode, result.stderr) == (0, ""), f"exit code {result.returncode}: {result.stderr}"
@@ -68,7 +68,7 @@ def layouts(x):
 
 
 def try_load(raw):
-    """Load a file from bytes; -> the value, or None if `load` refuses it."""
+    """Load a file from bytes; return the value, or None if `load` refuses it."""
     try:
         return cygrad.load(io.BytesIO(raw))
     except RuntimeError as error:

@@ -20,7 +20,7 @@ def asarray(obj, /, *, dtype=None, device=None, copy=None):
     """Return an array of data: arrays and buffers share their memory unless a copy is requested or needed."""
     if isinstance(obj, (list, tuple)) and holds_tensors(obj):
         if copy is False:
-            raise ValueError("asarray: arrays in a sequence are put together in a copy (got copy=False).")
+            raise ValueError("asarray: a sequence of arrays requires a copy (got copy=False).")
         obj = as_tensor(obj)
     elif not isinstance(obj, (c.Tensor, np.ndarray)) and not hasattr(obj, "__dlpack__"):
         with suppress(TypeError):

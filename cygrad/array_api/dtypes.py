@@ -54,7 +54,7 @@ def iinfo(type, /):
 
 
 def isdtype(dtype, kind):
-    """Whether a dtype is the other one, of a kind, or one of several."""
+    """Return whether a dtype equals another one, is of a kind, or is one of several."""
     if isinstance(kind, tuple):
         return any(isdtype(dtype, part) for part in kind)
     if isinstance(kind, str):
@@ -74,7 +74,7 @@ def result_type(*arrays_and_dtypes):
 
 
 def can_cast(from_, to, /):
-    """Whether all values of a dtype are those of the other one, or promotion leads there."""
+    """Return whether a dtype can be cast to another one by promotion or without loss of values."""
     from_, to = _dtype(from_).numpy_dtype, _dtype(to).numpy_dtype
     return np.can_cast(from_, to) and any({from_.kind, to.kind} <= set(kinds) for kinds in ("b", "iu", "fc"))
 

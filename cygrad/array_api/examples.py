@@ -1,4 +1,4 @@
-"""Examples of the standard's functions, for their docstrings: one call a line, and what it gives."""
+"""Examples of the standard's functions for their docstrings: one call and its result per line."""
 
 __all__ = ["examples"]
 

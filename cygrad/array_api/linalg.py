@@ -15,7 +15,7 @@ def cross(x1, x2, /, *, axis=-1):
     """Return cross products of vectors along an axis."""
     x1, x2 = c.broadcast_tensors(*promoted(x1, x2))
     if x1.shape[axis] != 3:
-        raise ValueError(f"cross: vectors have three elements (got {x1.shape[axis]}).")
+        raise ValueError(f"cross: vectors must have three elements (got {x1.shape[axis]}).")
     return c.cross(x1, x2, dim=axis)
 
 

@@ -246,7 +246,7 @@ class Reducer:
             parameter.grad = view
 
     def shadow(self):
-        """Take part in the averages without local gradients."""
+        """Join the averages without local gradients."""
         for bucket in self.buckets:
             bucket.array[...] = 0
             bucket.pending = 0

@@ -32,11 +32,11 @@ class Alone:
     rank, size = 0, 1
 
     def Dup(self):
-        """No effect."""
+        """Do nothing."""
         return self
 
     def Free(self):
-        """No effect."""
+        """Do nothing."""
 
     def Create_group(self, members):
         """Return the only group."""

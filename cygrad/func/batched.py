@@ -91,7 +91,7 @@ class Batched(Tensor):
         return steps if dim is None else steps[dim]
 
     def is_contiguous(self, **options):
-        """Whether the elements of all entries are contiguous in row-major order."""
+        """Return whether the elements of all entries are contiguous in row-major order."""
         return self._value.is_contiguous(**options)
 
     def storage_offset(self):

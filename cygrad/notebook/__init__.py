@@ -1,4 +1,4 @@
-"""What a notebook shows of tensors, modules and graphs: HTML without scripts, made when it is asked for."""
+"""HTML of tensors, modules and graphs for notebooks: without scripts, created on demand."""
 
 from cygrad.notebook.bundles import mimebundle
 from cygrad.notebook.modules import module_html

@@ -7,7 +7,7 @@ FORMS = {"text/html": "_repr_html_", "image/svg+xml": "_repr_svg_"}
 
 def mimebundle(value, include=None, exclude=None):
     """
-    What a value looks like in each form that it has, by IPython's protocol of ``_repr_mimebundle_``.
+    Return all representations of a value by MIME type, for IPython's ``_repr_mimebundle_``.
 
     Parameters
     ----------

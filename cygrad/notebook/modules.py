@@ -7,7 +7,7 @@ __all__ = ["module_html"]
 
 def module_html(module):
     """
-    What a notebook shows of a module.
+    Return the HTML of a module.
 
     Parameters
     ----------

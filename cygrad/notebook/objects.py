@@ -14,7 +14,7 @@ __all__ = ["object_html"]
 
 def object_html(value):
     """
-    What a notebook shows of an object that holds tensors, functions or samples.
+    Return the HTML of an object that holds tensors, functions or samples.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def object_html(value):
 
 
 def _shown(value):
-    """A tensor by shape and dtype, anything else by its `repr`, cut."""
+    """Describe a tensor by shape and dtype, other objects by their truncated `repr`."""
     if isinstance(value, Tensor):
         return f"{tuple(value.shape)}, {str(value.dtype).rpartition('.')[2]}"
     return f"{value!r:.200}"

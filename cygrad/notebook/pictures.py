@@ -14,7 +14,7 @@ MOST_POINTS = 480          # of a line: twice as many as there are pixels
 
 def line(values):
     """
-    A vector as a curve, an SVG document; its extrema are there however long it is.
+    Return an SVG curve of a vector that keeps its extrema at any length.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def _bounds(values):
 
 def pixels(values):
     """
-    A matrix in shades of gray, or an image of three channels, which come first, in its colors: an HTML element.
+    Return an HTML image of a matrix in shades of gray, or of three channels (first dimension) in color.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ TABLE = '<table style="border-collapse:collapse;text-align:left">{}</table>'
 
 def tensor_html(tensor):
     """
-    What a notebook shows of a tensor.
+    Return the HTML of a tensor.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def picture(tensor):
 
 
 def few_nodes(root):
-    """Whether a graph is small enough to be drawn."""
+    """Return whether a graph is small enough to be drawn."""
     seen, stack = set(), [root]
     while stack and len(seen) <= MOST_NODES:
         node = stack.pop()

@@ -13,7 +13,7 @@ __all__ = ["ProfilerAction", "ProfilerActivity", "ProfilerState", "profile", "re
 
 
 class ProfilerActivity(enum.Enum):
-    """What is profiled: there is only the CPU.
+    """Profiled devices: the CPU.
 
     Examples
     --------
@@ -38,7 +38,7 @@ class ProfilerState(enum.Enum):
 
 
 class ProfilerAction(enum.Enum):
-    """What is done in a step: nothing, recording for nothing, recording, and handing over after it.
+    """Action in a step: none, warm up, record, record and export.
 
     Examples
     --------
@@ -50,7 +50,7 @@ class ProfilerAction(enum.Enum):
 
 
 def supported_activities():
-    """What can be profiled: the CPU.
+    """Return the supported activities: the CPU.
 
     Examples
     --------
@@ -277,7 +277,7 @@ class profile:
                 file.write(f"{';'.join(reversed(names))} {int(event.self_cpu_time)}\n")
 
     def add_metadata(self, key, value):
-        """No effect."""
+        """Do nothing."""
 
     add_metadata_json = preset_metadata_json = add_metadata
 

@@ -141,7 +141,7 @@ def bernoulli(generator, probabilities, shape, dtype):
 
 @_by_algorithm
 def permutation(generator, n, dtype):
-    """The integers below n in random order."""
+    """Return the integers below n in random order."""
     numbers = generator.permutation(n)
     return numbers if numbers.dtype == dtype else numbers.astype(dtype)
 

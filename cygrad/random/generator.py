@@ -157,7 +157,7 @@ class Generator:
         return self._initial_seed
 
     def _packed(self):
-        """The state as bytes."""
+        """Pack the state into bytes."""
         with self.lock:
             if self.algorithm == "mt19937":
                 return struct.pack("<Q", self._initial_seed) + self.numbers.packed()

@@ -35,7 +35,7 @@ def _sizes(args, size, operation):
     elif not args:
         raise TypeError(f"{operation}: missing sizes (got none, expected integers or a tuple of them).")
     sizes = args[0] if len(args) == 1 and hasattr(args[0], "__len__") and not isinstance(args[0], Tensor) else args
-    sizes = tuple(sizes)                  # as they are now, whatever code the conversion of one runs
+    sizes = tuple(sizes)                  # a copy: the conversion of an item may modify the sequence
     for n in sizes:
         if type(n) is not int or not 0 <= n < 1 << 63:
             break
@@ -103,7 +103,7 @@ def _check_place(device, layout, pin_memory):
 
 
 def _finished(array, dtype, out, requires_grad):
-    """The tensor over a new array, or cast from it, or `out` with its values."""
+    """Return a tensor over a new array, or cast from it, or `out` with its values."""
     result = draws.tensor_over(array)
     if result.dtype is not dtype:
         result = result.to(dtype)

@@ -253,7 +253,7 @@ def dispatch(cls, function, arguments, options):
     if row != name or any(isinstance(value, cls) and value.is_meta for value in given):
         raise NotImplementedError(
             f"{name}: {cls.__name__} computes it in __torch_dispatch__ and requires grad, which is not recorded "
-            f"{'in place' if row != name else 'for tensors without elements of their own'}. Call it under no_grad(), "
+            f"{'in place' if row != name else 'for tensors without data'}. Call it under no_grad(), "
             "or let the wrapped tensors require grad.")
     with no_grad():
         result = _handle(handler, row, list(arguments), dict(options), out, False, True)

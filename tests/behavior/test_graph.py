@@ -327,7 +327,7 @@ def test_wide_graph():
 
 
 def collected(make):
-    """Whether what `make` returns a weak reference to outlives it, and whether gc.collect() then gets it."""
+    """Return whether what `make` returns a weak reference to outlives it, and whether gc.collect() then gets it."""
     gc.collect()
     gc.disable()
     try:

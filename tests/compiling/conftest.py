@@ -28,7 +28,7 @@ def seen(value):
 @pytest.fixture
 def agree():
     """
-    Run a script eagerly and compiled; -> the report on the last function that it compiled.
+    Run a script eagerly and compiled; return the report on the last function that it compiled.
 
     A script is called with what compiles and with what takes down values and the results, or errors, of calls.
     """

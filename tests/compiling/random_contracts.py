@@ -326,7 +326,7 @@ def seen(tensor):
 
 
 def run(world, function, call):
-    """One call with what comes before and after; -> everything that can be seen."""
+    """One call with what comes before and after; return everything that can be seen."""
     kind_of_change, kind_of_call, backward, number = call
     change(world, kind_of_change, number)
     found = []
@@ -361,7 +361,7 @@ def run(world, function, call):
 
 
 def outside(world, kind, tensors, given):
-    """A backward outside of the function; -> what it gives."""
+    """A backward outside of the function; return what it gives."""
     roots = [tensor for tensor in tensors if tensor.requires_grad and tensor.grad_fn is not None]
     inputs = [tensor for tensor in (*world.parameters, *given) if tensor.requires_grad]
     if not roots or kind == "none":

@@ -13,7 +13,7 @@ from tests.compiling.random_functions import numbers, random_function
 
 @pytest.fixture
 def orders(monkeypatch):
-    """Programs run their operations in an order that is drawn; -> the orders."""
+    """Programs run their operations in an order that is drawn; return the orders."""
     choice, drawn = random.Random(0), []
 
     def draw_order(program):

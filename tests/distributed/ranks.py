@@ -78,7 +78,7 @@ class Job:
         return seen
 
     def end(self, limit=60):
-        """Wait for the end; -> exit code, standard output, standard error. Nothing may be left then."""
+        """Wait for the end; return exit code, standard output, standard error. Nothing may be left then."""
         try:
             out, error = self.process.communicate(timeout=limit)
             late = False
@@ -97,7 +97,7 @@ class Job:
 
 
 def run(n, arguments, limit=60, **options):
-    """Run a program on several ranks; -> exit code, standard output, standard error."""
+    """Run a program on several ranks; return exit code, standard output, standard error."""
     return Job(n, arguments, **options).end(limit)
 
 

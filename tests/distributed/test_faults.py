@@ -156,7 +156,7 @@ print("done")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("to", ["mpiexec", "rank"])
 def test_signals_end_all_ranks(tmp_path, number, to):
-    """Whether they come to mpiexec or to one rank, which may be waiting for the others."""
+    """Return whether they come to mpiexec or to one rank, which may be waiting for the others."""
     job = Job(2, program(tmp_path, """
 print("ready", flush=True)
 if rank == 0: dist.barrier()

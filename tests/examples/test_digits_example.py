@@ -54,7 +54,7 @@ def test_wrong_options_are_refused():
 
 @pytest.mark.parametrize(("epochs", "title"), [("1000000", b"1 thread"), ("40", b"2 threads")])
 def test_ctrl_c_ends_it_at_once(tmp_path, epochs, title, interrupts_ignored):
-    """Whether it comes in the first or in the second part."""
+    """Return whether it comes in the first or in the second part."""
     with subprocess.Popen([*COMMAND, "--epochs", epochs, "--batch", "8", "--out", str(tmp_path)],
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT) as process:
         seen = b""

@@ -72,7 +72,7 @@ def bare(name="cygrad._core.graph.modes._Mode", derived=False):
 
 
 def compiled(found):
-    """Is it one that is told its own object by C, which is to look what it is told?"""
+    """Return whether it is one that is told its own object by C, which is to look what it is told?"""
     return type(found).__name__ in ("method_descriptor", "wrapper_descriptor", "getset_descriptor", "member_descriptor")
 
 

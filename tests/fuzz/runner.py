@@ -148,7 +148,7 @@ def main():
 
 
 def run_cases(options):
-    """Runs the cases that were asked for; -> how many ended as none should."""
+    """Runs the cases that were asked for; return how many ended as none should."""
     limit_memory()
     gc.freeze()         # what the library itself consists of: cases collect their own objects, and often
     if options.show:

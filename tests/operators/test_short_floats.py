@@ -116,7 +116,7 @@ def peer_outcome(name, args, kwargs, leaves, grads):
 
 
 def check(found, exact, peer, dtype, limit):
-    """Is it as near to what is exact as few roundings allow, or nearly as near as PyTorch is?"""
+    """Return whether it is as near to what is exact as few roundings allow, or nearly as near as PyTorch is?"""
     distance = error(found, exact, dtype)
     if distance > limit and peer is not None and tuple(peer.shape) == tuple(exact.shape):
         distance = min(distance, limit * distance / max(error(peer, exact, dtype), limit / 2) / 2)

@@ -53,7 +53,7 @@ def run_one(number, library):
 
 
 def run_here(first, count, alone):
-    """Runs programs in this process and prints those with a difference; -> how many there were."""
+    """Runs programs in this process and prints those with a difference; return how many there were."""
     library = None
     if not alone:
         from tests.reference import torch as library
@@ -71,7 +71,7 @@ def run_here(first, count, alone):
 
 
 def run_chunk(first, count, options):
-    """The same in processes of their own, which go on after one that dies; -> what they printed."""
+    """The same in processes of their own, which go on after one that dies; return what they printed."""
     told, end = [], first + count
     while first < end:
         command = ["-m", "tests.programs", str(end - first), "--first", str(first), "--here", *options]

@@ -65,7 +65,7 @@ class Chooser:
 
 def meets(value, conditions):
     """
-    Whether it meets all of them.
+    Return whether it meets all of them.
 
     Views that cannot be used any more meet none, and neither do those that have no history though their base requires
     grad: torch says of them that they require grad.

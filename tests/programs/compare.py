@@ -10,7 +10,7 @@ TIGHT, LOOSE = 1e-9, 2e-3
 
 
 def equal(mine, other, tolerance=TIGHT):
-    """Whether two notes say the same."""
+    """Return whether two notes say the same."""
     if isinstance(mine, dict) and isinstance(other, dict):
         return mine.keys() == other.keys() and all(equal(mine[key], other[key], tolerance) for key in mine)
     if isinstance(mine, (list, tuple)) and isinstance(other, (list, tuple)):
@@ -24,7 +24,7 @@ def equal(mine, other, tolerance=TIGHT):
 
 
 def close(mine, other, tolerance):
-    """Whether two arrays have the same shape and dtype and, but for rounding, the same elements."""
+    """Return whether two arrays have the same shape and dtype and, but for rounding, the same elements."""
     if mine.shape != other.shape or mine.dtype != other.dtype:
         return False
     if mine.dtype.kind in "bi":

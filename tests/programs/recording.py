@@ -46,7 +46,7 @@ def hook(c):
 
 
 def toggle(c):
-    """Whether something is recorded for a tensor from now on."""
+    """Return whether something is recorded for a tensor from now on."""
     x = c.value(is_floating)
     if x is None:
         return None

@@ -77,7 +77,7 @@ def part(c):
 
 def lies_in_a_row(value):
     """
-    Whether `as_strided` can be compared.
+    Return whether `as_strided` can be compared.
 
     Of what is not contiguous, torch differentiates memory that was never written; and results with several
     dimensions may have other strides there.

@@ -79,7 +79,7 @@ cdef class Reduction:
         return self
 
     def Test(self):
-        """Make progress; -> whether it is complete."""
+        """Make progress; return whether it is complete."""
         cdef uintptr_t[STATUS] status
         cdef int complete = 0, code = 0
         if not self.under_way:

@@ -204,7 +204,7 @@ cdef bint _is_sequence(object value) except -1:
 
 
 cdef int _shape_of(object data, int64_t *shape, str operation) except -1:
-    """Read the shape along the first items; -> the number of dimensions."""
+    """Read the shape along the first items; return the number of dimensions."""
     cdef int ndim = 0
     while _is_sequence(data):
         if ndim == MAX_DIMS:

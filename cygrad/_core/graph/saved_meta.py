@@ -22,7 +22,7 @@ class Meta:
         return count
 
     def is_complex(self):
-        """Whether the dtype is complex."""
+        """Return whether the dtype is complex."""
         return self.dtype.is_complex
 
     def __repr__(self):

@@ -323,7 +323,7 @@ cdef waiting_block_t *_evict(int64_t allowed) noexcept nogil:
 
 
 cdef int64_t _give_to_system(waiting_block_t *blocks) noexcept nogil:
-    """Unmap what `_evict` removed, without the mutex; -> bytes."""
+    """Unmap what `_evict` removed, without the mutex; return bytes."""
     cdef waiting_block_t *block
     cdef int64_t size, total = 0
     while blocks != NULL:
@@ -890,7 +890,7 @@ cdef int last_generation = 1
 
 
 def begin_generation():
-    """Mark the storages that this thread makes from now on with a new generation; -> its number."""
+    """Mark the storages that this thread makes from now on with a new generation; return its number."""
     global last_generation, generation
     last_generation += 1
     generation = last_generation

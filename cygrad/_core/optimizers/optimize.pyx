@@ -362,7 +362,7 @@ def sgd(list parameters, object state, double lr, double momentum, double dampen
 # ---- Adam-like: running means of the gradient and of its square
 
 cdef double _prepare_moments(update_t *update, dict state, Tensor parameter, str second) except -1:
-    """Set both running means; -> the number of the step."""
+    """Set both running means; return the number of the step."""
     cdef double step = count_step(state)
     update.given[2] = state_array(state, "exp_avg", parameter, 0, NULL)
     update.given[3] = state_array(state, second, parameter, 0, NULL)

@@ -536,7 +536,7 @@ cdef powers_t[2] _powers
 
 
 cdef inline bint _single(const powers_t *powers, real_t *x, real_t exponent, real_t *out, int64_t n) noexcept nogil:
-    """Compute with one exponent for all; -> False if the general loop must."""
+    """Compute with one exponent for all; return False if the general loop must."""
     cdef char *pointers[2]
     cdef int64_t steps[2]
     cdef int64_t i

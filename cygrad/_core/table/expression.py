@@ -32,7 +32,7 @@ class Expression:
         self.inputs, self.constants, self.code, self.result = inputs, constants, code, result
 
     def fits(self):
-        """Is it within the limits of one pass over memory?"""
+        """Return whether it is within the limits of one pass over memory?"""
         return (len(self.inputs) <= MAX_INPUTS
                 and len(self.inputs) + len(self.constants) + len(self.code) <= MAX_REGISTERS)
 

@@ -194,7 +194,7 @@ CHAINED = ("add", "sub", "mul", "div", "neg", "square", "sqrt", "reciprocal")
 
 def chain(steps, dtype, int64_t n):
     """
-    Run a chain on n elements; -> how many of them are in whole blocks.
+    Run a chain on n elements; return how many of them are in whole blocks.
 
     Each step is (name, left, right, result): contiguous ndarrays, of no dimension for a number. An operand that is None
     is what the step before has made, a result that is None is not kept.

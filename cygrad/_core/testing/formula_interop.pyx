@@ -41,7 +41,7 @@ cdef int _box(object argument, value_t *value) except -1:
 
 
 def register(dict row):
-    """Register a row; -> its Operator."""
+    """Register a row; return its Operator."""
     return register_operator(row)
 
 

@@ -77,7 +77,7 @@ def allocate_and_free(int64_t n, int64_t nbytes):
 
 
 def storage_facts(int64_t nbytes):
-    """Create, fill and release a storage; -> address of its data, bytes and refcount, or None."""
+    """Create, fill and release a storage; return address of its data, bytes and refcount, or None."""
     cdef storage_t *storage = storage_new(nbytes)
     cdef int64_t j
     if storage == NULL:
@@ -90,7 +90,7 @@ def storage_facts(int64_t nbytes):
 
 
 def version_facts():
-    """Create, share and release a version counter; -> its first refcount and value."""
+    """Create, share and release a version counter; return its first refcount and value."""
     cdef version_t *version = version_new()
     facts = version.count, version.value
     atomic_increment(&version.count)
@@ -100,7 +100,7 @@ def version_facts():
 
 
 def release_without_gil(ndarray):
-    """Release the only array over an ndarray's memory without holding the GIL; -> was the release deferred?"""
+    """Release the only array over an ndarray without the GIL; return whether the release was deferred."""
     cdef array_t *array = array_from_numpy(ndarray, False)
     cdef bint waiting
     with nogil:
@@ -110,7 +110,7 @@ def release_without_gil(ndarray):
 
 
 def release_owners():
-    """Release the deferred owners; -> are any left?"""
+    """Release the deferred owners; return whether any are left."""
     release_pending()
     return has_pending()
 
@@ -288,7 +288,7 @@ cdef int _run_probe_task(void *context, int32_t task) noexcept nogil:
 
 
 def task_run(ParallelSection section, fails=(), sleep=False):
-    """Run tasks, of which some fail; -> for each (number of runs, begin, end, thread)."""
+    """Run tasks, of which some fail; return for each (number of runs, begin, end, thread)."""
     cdef noted_tasks_t noted
     cdef int i, status, n = section.tasks.n
     noted.n, noted.sleep = 0, sleep
@@ -387,7 +387,7 @@ cdef void _wait_for_company(void *context, int rank, int size) noexcept nogil:
 
 
 def assemble_teams(int64_t n, int size):
-    """Open a team and close it when all members have arrived, `n` times; -> how often all came."""
+    """Open a team and close it when all members have arrived, `n` times; return how often all came."""
     cdef int64_t i, arrived, complete = 0
     with nogil:
         for i in range(n):
@@ -400,7 +400,7 @@ def assemble_teams(int64_t n, int size):
 # ---- the processor
 
 def multiply_adds(bint double_precision, int64_t n):
-    """Multiply and add in registers, in `n` rounds; -> the number of multiply-adds."""
+    """Multiply and add in registers, in `n` rounds; return the number of multiply-adds."""
     cdef int64_t count
     with nogil:
         count = most_multiply_adds(double_precision, n)

@@ -117,7 +117,7 @@ cdef extern from * nogil:
     static void call_all(void) { pthread_cond_broadcast(&workers_called); }
     static void call_host(void) { pthread_cond_signal(&host_called); }
     static void wait_as_host(void) { pthread_cond_wait(&host_called, &workers_mutex); }
-    /* Wait as host, at most `seconds`; -> timed out? */
+    /* Wait as host, at most `seconds`; return whether it timed out */
     static int timed_wait(int seconds) {
         struct timespec until;
         clock_gettime(CLOCK_REALTIME, &until);
@@ -410,7 +410,7 @@ cdef void limit_workers(int n) noexcept nogil:
 
 
 cdef bint _call_workers(region_t *region, int n) noexcept nogil:
-    """Wake workers for the region; -> must a host be started? The mutex is held."""
+    """Wake workers for the region; return whether a host must be started. The mutex is held."""
     global sleeping, called, hosted
     cdef bint host_missing
     n = n - <int>(atomic_load(&watching) + called)

@@ -1,4 +1,4 @@
-"""Training on uneven inputs: ranks without inputs take part in the collectives of the others."""
+"""Training on uneven inputs: ranks without inputs join the collectives of the others."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ class JoinHook:
     """
 
     def main_hook(self):
-        """Take part in the collectives of one iteration of other ranks."""
+        """Join the collectives of one iteration of other ranks."""
 
     def post_hook(self, is_last_joiner):
         """Called when all ranks are done; `is_last_joiner` is True on the ranks that joined last."""

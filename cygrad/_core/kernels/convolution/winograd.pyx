@@ -128,7 +128,7 @@ cdef inline int64_t _whole(int64_t n, int64_t unit) noexcept nogil:
 
 
 cdef int64_t _values(values_t *values, int64_t lanes, int64_t channels, int64_t tiles) noexcept nogil:
-    """Set the strides of values; -> number of elements. Points start at different offsets in a page."""
+    """Set the strides of values; return number of elements. Points start at different offsets in a page."""
     values.tile_step = _whole(channels, lanes)
     values.point_step = tiles * values.tile_step + lanes
     return POINTS * values.point_step

@@ -505,7 +505,7 @@ ctypedef struct positions_t:
 
 cdef inline int64_t _move_one(position_move_t move, number *small, number *large, const int64_t *places, int64_t limit,
                               int64_t i) noexcept nogil:
-    """Move one element; -> is its index out of bounds?"""
+    """Move one element; return whether its index is out of bounds."""
     cdef int64_t place = places[i]
     if <uint64_t>place >= <uint64_t>limit:
         if place != -1 or move == PLACE:
@@ -524,7 +524,7 @@ cdef inline int64_t _move_one(position_move_t move, number *small, number *large
 cdef inline int64_t _move_all(position_move_t move, number *small, number *large, const int64_t *places, int64_t n,
                               int64_t limit) noexcept nogil:
     """
-    Move n elements; -> is an index out of bounds?
+    Move n elements; return whether an index is out of bounds.
 
     Adjacent elements often have the same index. Interleave four parts, so that sums do not wait for each other; PLACE
     is in order, because the last element wins.
@@ -541,7 +541,7 @@ cdef inline int64_t _move_all(position_move_t move, number *small, number *large
 
 
 cdef int64_t _move(positions_t *work, number *small, number *large, const int64_t *places) noexcept nogil:
-    """Move one plane; -> is an index out of bounds?"""
+    """Move one plane; return whether an index is out of bounds."""
     if work.move != PICK:
         memset(large, 0, work.large_plane * sizeof(number))
     if work.move == PICK:

@@ -188,7 +188,7 @@ cdef int64_t _join(const reduction_plan_t *plan, char *stack, int64_t *counts, i
 
 cdef int64_t _join_all(const reduction_plan_t *plan, char *stack, int64_t *counts, int depth,
                        int64_t width) noexcept nogil:
-    """Combine the entries left on the stack into the first; -> number of its elements."""
+    """Combine the entries left on the stack into the first; return number of its elements."""
     while depth > 1:
         depth -= 1
         plan.loops.combine(stack + (depth - 1) * plan.slot, stack + depth * plan.slot, width,

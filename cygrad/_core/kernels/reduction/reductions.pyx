@@ -711,7 +711,7 @@ cdef int evaluate_summed(program_t *program, const value_t *inputs, uint32_t reu
 
 cdef int _sum(const specialized_t *program, const value_t *inputs, const array_t *like, const bint *reduced,
               const array_t *meta, array_t **result) noexcept nogil:
-    """Evaluate fused; -> -1 if this program or these operands are not supported."""
+    """Evaluate fused; return -1 if this program or these operands are not supported."""
     cdef task_t task
     cdef double complex[MAX_CELLS] numbers
     cdef element_source_t source
@@ -756,7 +756,7 @@ def count_summed():
 
 
 def set_summed_from(int64_t elements):
-    """Set the minimum number of elements to fuse; -> the former number. For tests."""
+    """Set the minimum number of elements to fuse; return the former number. For tests."""
     global _from
     former, _from = _from, elements
     return former

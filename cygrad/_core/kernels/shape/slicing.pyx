@@ -423,7 +423,7 @@ cdef bint _skipped(const array_t *array) noexcept nogil:
 
 
 cdef int _check_list(const char *operation, int count, array_t **arrays, int *dtype) noexcept nogil:
-    """Refuse missing entries; -> the dtype that all entries are promoted to."""
+    """Refuse missing entries; return the dtype that all entries are promoted to."""
     cdef int i
     for i in range(count):
         if arrays[i] == NULL:
