@@ -33,7 +33,7 @@ class Goal:
     jax: float | None = None
 
     def reached(self, ours, eager, jax):
-        """Is the target met? None if the other library is missing."""
+        """Return whether the target is met, or None if the other library is missing."""
         if self.jax is not None and jax is None:
             return None
         return ((self.microseconds is None or ours * 1e6 <= self.microseconds)

@@ -153,7 +153,7 @@ class Player:
             time.sleep(0.01)
 
     def is_at_work(self):
-        """Is a thread of the process running or runnable?"""
+        """Return whether a thread of the process is running or runnable."""
         for thread in Path(f"/proc/{self.process.pid}/task").glob("*/stat"):
             try:
                 state = thread.read_text().rpartition(")")[2].split()[0]

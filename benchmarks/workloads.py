@@ -37,7 +37,7 @@ def library(name, threads=1):
 
 
 def is_functional(lib):
-    """Does the library differentiate functions of arrays, without tensors with a graph?"""
+    """Return whether the library differentiates functions of arrays, without a graph of tensors."""
     return hasattr(lib, "pull_back")
 
 

@@ -47,7 +47,7 @@ def base_dir(configuration: Configuration) -> Path:
 
 
 def translation_dir(configuration: Configuration) -> Path:
-    """Return where the C code lies, which builds that differ in compilers or their flags alone share."""
+    """Return the directory of the C code, which builds with other compilers or flags share."""
     return Path("build", f"cython-{configuration.translation_key}")
 
 

@@ -76,7 +76,7 @@ def check_names(sources: dict[str, Path]) -> None:
 
 
 def registers_kernels(source: Path) -> bool:
-    """Does a module register array kernels?"""
+    """Return whether a module registers array kernels."""
     return bool(re.search(r"\bcimport\b[^)\n]*(\([^)]*)?\bregister_kernel\b", source.read_text()))
 
 

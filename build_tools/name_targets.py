@@ -55,5 +55,5 @@ def target(text: str, page: str = "") -> str | None:
 
 @cache
 def unique(name: str) -> bool:
-    """Does exactly one page describe the name?"""
+    """Return whether exactly one page describes the name."""
     return len({homes().get(f"{module}.{name}") for module in sections() if name in public_names(module)}) == 1

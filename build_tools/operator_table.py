@@ -112,12 +112,12 @@ def compiled(ops_dir: Path) -> bytes:
 
 
 def is_function(row: dict) -> bool:
-    """Is the operator in the public namespace? Internal ones are for formulas and composites."""
+    """Return whether the operator is in the public namespace; internal ones are for formulas and composites."""
     return row["function"]
 
 
 def is_method(row: dict) -> bool:
-    """Is the operator a method of Tensor? Internal ones are not, unless the row says so."""
+    """Return whether the operator is a method of Tensor; internal ones are not, unless the row says so."""
     return row["method"]
 
 

@@ -54,7 +54,7 @@ def holder(module: str):
 
 
 def is_public(name: str, value) -> bool:
-    """Is the object defined in the package, and not a module?"""
+    """Return whether the object is defined in the package and not a module."""
     if name.startswith("_") or inspect.ismodule(value) or name in ("LAYOUTS", "MEMORY_FORMATS"):
         return False
     home = getattr(value, "__module__", None)
@@ -105,7 +105,7 @@ def groups(module: str) -> dict[str, list[str]]:
 
 
 def is_data(value) -> bool:
-    """Is the object a constant, described on the page of its module?"""
+    """Return whether the object is a constant, described on the page of its module."""
     return not callable(value) and not hasattr(type(value), "__get__")
 
 

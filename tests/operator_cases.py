@@ -96,7 +96,7 @@ def tensors_in(value):
 
 
 def floating(tensor):
-    """Can the value require grad?"""
+    """Return whether the value can require grad."""
     return tensor.dtype.is_floating_point or tensor.dtype.is_complex
 
 

@@ -53,7 +53,7 @@ def drawn(name, number, dtype, turn):
 
 
 def same(a, b):
-    """Do two results agree in type, layout and bits?"""
+    """Return whether two results have the same type, layout and bits."""
     if not isinstance(a, cygrad.Tensor):
         return type(a) is type(b) and (a == b or a != a)
     if a.dtype != b.dtype or a.shape != b.shape or a.requires_grad != b.requires_grad:

@@ -88,7 +88,7 @@ def accepted():
 
 
 def refuses(found, wrong_self, rest):
-    """Does it raise TypeError? Functions of Python, which use their tensors as anybody does, need not."""
+    """Return whether it must raise TypeError; Python functions need not."""
     read = found if callable(found) else getattr(found, "__get__", None)
     if read is None or isinstance(found, staticmethod | classmethod):
         return True

@@ -134,7 +134,7 @@ def outcome(function, arguments):
 
 
 def equal(mine, other):
-    """Do both have the same bits?"""
+    """Return whether both are bit-identical."""
     if isinstance(mine, (tuple, list)):
         return len(mine) == len(other) and all(map(equal, mine, other))
     if not isinstance(mine, t.Tensor) or mine.is_meta or mine.is_sparse:

@@ -150,7 +150,7 @@ BLAMED = (
 
 
 def two_mistakes(here, there):
-    """Do the messages blame different things?"""
+    """Return whether the messages report different mistakes."""
     mine, other = (next((words for words in BLAMED if any(word in text for word in words)), None)
                    for text in (here, there))
     return mine is not None and other is not None and mine != other
@@ -162,7 +162,7 @@ def reason_for(refusal, table):
 
 
 def seen_through_base(here, there):
-    """Is this a view without history, of which torch says that it requires grad because its base does?"""
+    """Return whether this is a view without graph that requires grad in PyTorch because its base does."""
     if isinstance(here, list) and isinstance(there, list):
         return any(map(seen_through_base, here, there))
     if not (isinstance(here, dict) and isinstance(there, dict)):

@@ -315,7 +315,7 @@ class Machine:
         return [value for value in self.values if not self.recorded_again or observed(lambda: value.is_leaf) is True]
 
     def is_input(self, value):
-        """Does it require grad, not by its base, and did no operation make it?"""
+        """Return whether it is a leaf that requires grad, not through its base."""
         return value.is_leaf and value.requires_grad and not (value._is_view() and value._base.requires_grad)
 
     def first(self, name, output, leaves):

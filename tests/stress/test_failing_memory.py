@@ -9,7 +9,7 @@ F = cygrad.nn.functional
 
 
 def can_fail():
-    """Is this a build in which allocations can be made to fail?"""
+    """Return whether allocations can be made to fail in this build."""
     try:
         fail_allocation(0)
     except RuntimeError:

@@ -53,7 +53,7 @@ def random_key(rng, shape):
 
 
 def mixed(key):
-    """Does the key hold index tensors together with integers? NumPy takes these for index tensors, too."""
+    """Return whether the key mixes index tensors and integers, which NumPy treats as index tensors, too."""
     integers = [type(entry) is int or (isinstance(entry, np.ndarray) and entry.ndim == 0) for entry in key]
     return any(integers) and any(isinstance(entry, (np.ndarray, bool)) for entry in key)
 

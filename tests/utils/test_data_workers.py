@@ -59,7 +59,7 @@ def workers():
 
 
 def gone(seconds=5.0):
-    """Do all worker threads end?"""
+    """Return whether all worker threads end."""
     end = time.monotonic() + seconds
     while workers() and time.monotonic() < end:
         time.sleep(0.005)

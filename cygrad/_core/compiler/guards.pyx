@@ -334,7 +334,7 @@ cdef inline bint _is_or_none(PyObject *found, PyObject *value) noexcept:
     return found == value or (found == NULL and value == <PyObject *>None)
 
 
-ANY = object()            # stands for an item that a program reads and sets itself
+ANY = object()            # placeholder of an item that a program reads and sets itself
 
 
 cdef bint _same_items(PyObject *dict, PyObject *keys, PyObject *values) except -1:

@@ -277,7 +277,7 @@ class Program:
         return uses
 
     def can_fail(self, operation):
-        """Does it compute with integers, which fails for an index out of bounds or a zero divisor?"""
+        """Return whether it can fail: on integers, for an index out of bounds or a zero divisor."""
         if not any(self.arrays[number].dtype in INTEGERS for number in operation.reads() if number >= 0):
             return False
         return operation.kind.startswith("kernel") or any(

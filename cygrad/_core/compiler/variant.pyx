@@ -817,7 +817,7 @@ cdef inline bint _has_accumulator_hooks(Tensor tensor) noexcept:
 
 
 cdef inline bint _is_same_leaf(const tensor_guard_t *layout, Tensor tensor) noexcept:
-    """Is it the traced leaf, of which the program reads no .grad?"""
+    """Return whether it is the traced leaf, of which the program reads no .grad."""
     return (tensor.array == layout.array and layout.gradient < 0 and tensor.node is None and layout.is_leaf
             and tensor.leaf_requires_grad == layout.requires_grad and Py_TYPE(tensor) == layout.type
             and (tensor.base is not None) == layout.is_view and _has_attributes(tensor) == layout.has_attributes)
@@ -849,7 +849,7 @@ cdef list _default_device = HAS_DEFAULT_DEVICE
 
 
 cdef inline bint _is_plain(const thread_state_t *state) except -1:
-    """Is the thread in no mode that programs do not know?"""
+    """Return whether programs support all modes of the thread."""
     return not (state.saved_hooks != NULL or state.anomaly or state.modes or state.guarded or state.depth) and (
         len(_default_device) == 0 or get_default_device().type == "cpu")
 
@@ -860,7 +860,7 @@ def can_trace():
 
 
 def is_traced():
-    """Is the thread tracing?"""
+    """Return whether the thread is tracing."""
     return bool(is_tracing())
 
 

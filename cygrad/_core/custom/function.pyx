@@ -168,7 +168,7 @@ cdef class FunctionNode(Node):
     def materialize_grads(self, value):
         self.materialize = value
 
-    # ------------------------------------------------------------------------------------------------- what is saved
+    # -------------------------------------------------------------------------------------------------- saved tensors
 
     @property
     def saved_tensors(self):
@@ -656,7 +656,7 @@ cdef int _connect(FunctionNode node, tuple arguments) except -1:
 
 
 cdef object _finish(FunctionNode node, tuple arguments, object results, bint recorded):
-    """Connect the outputs to the graph and save the tensors that forward asked for."""
+    """Connect the outputs to the graph and save the tensors of save_for_backward."""
     cdef bint single = not isinstance(results, tuple)
     cdef list outputs = [results] if single else list(<tuple>results)
     cdef Py_ssize_t i, n = len(outputs)

@@ -55,7 +55,7 @@ from cygrad._core.table.operator import operators
 
 # Operands that are Array API arrays: differences from the rules for other tensors.
 #
-# 0-dim arrays take part in type promotion like others, so they are cast before the operation; and floor division has
+# 0-dim arrays are promoted like others, so they are cast before the operation; and floor division has
 # limits where an operand is infinite.
 
 cdef Operator _floor_divide = None, _floored_quotient = None

@@ -33,10 +33,10 @@ from cygrad._core.threads.parallel cimport parallel_for
 
 # Looking for nan while gradients are computed: what has been seen since the watch began, and scans of arrays.
 #
-# An element-wise program that runs under a watch looks at each tile as soon as it has written it, when the tile is in
+# A program that is watched for nan checks each tile right after writing it, when the tile is in
 # the first-level cache: that costs little, and no second pass over memory. If it is plain arithmetic on gradients,
-# which are known to hold no nan, a look at the processor's status flag will do. (It will not for saved values: a nan
-# among them goes on into the result quietly.) What other kernels have computed is scanned afterwards.
+# which hold no nan, the processor's status flag is sufficient. (Not for saved values: a nan
+# among them propagates without setting the flag.) Results of other kernels are scanned afterwards.
 
 cdef extern from "elementwise/nan_scan.h" nogil:
     bint nan_in_floats(const float *x, int64_t n)
@@ -171,7 +171,7 @@ cdef bint holds_nan(const array_t *array) noexcept nogil:
 #
 # Each instruction's operands meet in the dtype that the promotion rules give them; where an operand has
 # another one, a cast becomes a step of its own, so that arrays are cast tile by tile. Numbers are held in
-# cells and cast once per call. What is computed from numbers alone stays a number in the eyes of promotion.
+# cells and cast once per call. Results of numbers alone are promoted as numbers.
 #
 # What meets in float16, bfloat16 or complex32 is computed in float32 or complex64, and rounded once, as the result:
 # between the instructions of a program it stays as it is.
@@ -184,7 +184,7 @@ cdef enum:
     MAX_LIVE_SLOTS = 512
     NO_SLOT = -2
 
-# What is known of a register while instructions become steps.
+# State of a register while instructions are converted to steps.
 ctypedef struct register_t:
     int32_t dtype
     int32_t rank

@@ -459,6 +459,6 @@ def increment_version(tensor):
 
 
 def set_version(Tensor tensor not None, int64_t version):
-    """Reset the version; only for code that knows that saved tensors are unchanged."""
+    """Reset the version; only if saved tensors are unchanged."""
     if not is_inference(tensor):
         atomic_store(&tensor.array.version.value, version)

@@ -902,7 +902,7 @@ cdef int remember_call(int64_t call, bint keep) except -1:
 
 
 cdef void note_release(node_t *node) noexcept nogil:
-    atomic_store32(&node.released_by, <int32_t>own_call)     # others may just be told of the release
+    atomic_store32(&node.released_by, <int32_t>own_call)     # other threads may read it concurrently
 
 
 cdef int freed_error(const node_t *node) noexcept nogil:

@@ -429,7 +429,7 @@ cdef void set_node(Tensor tensor, Node node, int32_t output_nr) noexcept:
     cdef Node _replaced                      # perhaps the last reference: drop it after unlocking
     lock_lending(<void *>tensor)
     _replaced = tensor.node
-    # Nodes may lead to it as a leaf, or as the gradient of one: then what is set may close a cycle.
+    # If nodes refer to it, as a leaf or the gradient of one, the attribute may close a cycle.
     if _replaced is None and (tensor.gradient != NULL or tensor.untracked in (GRADIENT, DETACHED_IN_PLACE)):
         gc_track_all()
     tensor.node = node

@@ -202,7 +202,7 @@ _register_ufuncs()
 
 # --------------------------------------------------------------------------------------------------------------- chains
 
-# Several cheap operations on the same elements, block by block, with what one makes in registers for the next.
+# Several cheap operations on the same elements, block by block, with intermediate values in registers.
 
 cdef extern from "primitives/chains.h" nogil:
     ctypedef int64_t (*chain_t)(const chain_step_t *, int64_t, int64_t) noexcept nogil

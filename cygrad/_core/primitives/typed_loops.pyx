@@ -510,7 +510,7 @@ _register_typed_loops()
 
 # ---------------------------------------------------------------------------------------------------------- power loops
 
-# Powers of real numbers: what is quicker, and as exact, than the general loop that NumPy has.
+# Powers of real numbers: faster than NumPy's general loop, and as accurate.
 #
 # One integral or half-integral exponent for all elements, which is what programs mostly have, becomes products, a root
 # and a reciprocal. The general loop leaves vector code at each negative number: it gets absolute values, and the sign

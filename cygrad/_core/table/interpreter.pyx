@@ -448,7 +448,7 @@ cdef int _call(const code_t *code, const code_step_t *step, spaces_t *frame, val
     for i in range(step.n_inputs):
         inputs[i] = _at(frame, step.inputs[i])[0]
     if step.out >> 8 == GRADS_SPACE:
-        for i in range(step.n_out):        # other results of a call that returned none for what is needed now
+        for i in range(step.n_out):        # other results of a call that did not compute the needed one
             clear(&results[i])
     status = step.kernel(inputs, results)
     if nan_watchers and not _is_clean_view(step, inputs, results):

@@ -218,7 +218,7 @@ class Lowering:
         return out
 
     def inside(self, value: Value) -> bool:
-        """Is the value computed within the expression of its user?"""
+        """Return whether the value is computed within the expression of its user."""
         return (value.op == "elementwise" and value not in self.separate
                 and not any(value in scope for scope in self.scopes))
 

@@ -165,7 +165,7 @@ cdef class Operator:
         return None if code is None else str(code)
 
     cdef int compile(self) except -1:
-        """Lay out what is saved and compile the derivative formulas, once."""
+        """Assign the layout of saved values and compile the derivative formulas, once."""
         from cygrad._core.table.layout import saved_layout, title
         from cygrad._core.table.lowering import lower_formulas
         cdef operator_t *op = self.descriptor

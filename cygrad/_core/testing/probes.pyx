@@ -118,7 +118,7 @@ def release_owners():
 # ---- arrays
 
 def array_facts(ndarray):
-    """Return what the core knows about an array."""
+    """Return the metadata of an array."""
     cdef array_t *array = array_from_numpy(ndarray, False)
     facts = {
         "contiguous": bool(array.contiguous),

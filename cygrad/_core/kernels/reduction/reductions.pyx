@@ -243,7 +243,7 @@ cdef void _zero_nan(array_t *copy) noexcept nogil:
 
 cdef int _sum_or_prod(const char *name, int operation, const value_t *arguments,
                       value_t *results) noexcept nogil:
-    """sum, nansum, prod(self, dims, keepdim, dtype): integers and bool give int64 unless a dtype is asked for."""
+    """sum, nansum, prod(self, dims, keepdim, dtype): integers and bool give int64 unless a dtype is given."""
     cdef reduction_t reduction
     cdef value_t wide
     cdef array_t *source
