@@ -1,4 +1,4 @@
-"""The array object of the standard: methods and their parameters, operators, indices, and what other libraries get."""
+"""Array object of the standard: methods, parameters, operators, indices, and interoperability."""
 
 import inspect
 import itertools

@@ -1,4 +1,4 @@
-"""SciPy and scikit-learn with Tensors as their arrays, each in a process that asks for the array API."""
+"""SciPy and scikit-learn on Tensors with the array API enabled, each in a separate process."""
 
 import textwrap
 

@@ -1,4 +1,4 @@
-"""Operators of the namespace's arrays: promotion, quotients at infinities, and which tensors follow which rules."""
+"""Operators of the namespace's arrays: promotion, division at infinity, and which tensors follow the standard."""
 
 import itertools
 import math

@@ -1,4 +1,4 @@
-"""Forward mode: levels, dual tensors, and how tangents go through views, changes in place and functions."""
+"""Forward mode: levels, dual tensors, and tangents of views, in-place operations and functions."""
 
 import gc
 import threading

@@ -1,4 +1,4 @@
-"""Products with Jacobians and Hessians: values, the forms of inputs and outputs, what strict forbids, and the peer."""
+"""Jacobian and Hessian products: values, structure of inputs and outputs, strict mode, PyTorch."""
 
 import numpy as np
 import pytest

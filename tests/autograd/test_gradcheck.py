@@ -1,4 +1,4 @@
-"""gradcheck and gradgradcheck: what they accept, and the mistakes that they find."""
+"""gradcheck and gradgradcheck: accepted arguments and detected mistakes."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""An error about a weight that was modified in place tells how threads train the same weights."""
+"""The error for a weight modified in place by another thread suggests share_weights."""
 
 from concurrent.futures import ThreadPoolExecutor
 

@@ -1,4 +1,4 @@
-"""The report on what a graph keeps."""
+"""Report on the memory saved by a graph."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Anomaly mode: nan wherever it comes from, the forward call that is to blame, nested backward."""
+"""Anomaly mode: detection of nan, the forward call in the error, nested backward."""
 
 import re
 import warnings

@@ -1,4 +1,4 @@
-"""Which gradients that do not depend on the input require grad under `create_graph=True`: as in PyTorch."""
+"""Gradients that do not depend on the input require grad under `create_graph=True` as in PyTorch."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Errors of backward that explain: where the graph was cut, which input is unused, which node gave what."""
+"""Errors of backward: detached tensors, unused inputs, invalid gradients."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A second backward through a freed graph: the error tells which node, and which earlier call freed it."""
+"""A second backward through a freed graph raises an error that names the node and the call that freed it."""
 
 import re
 import threading

@@ -1,4 +1,4 @@
-"""gradcheck and gradgradcheck: what they accept, what they find, what they say."""
+"""gradcheck and gradgradcheck: accepted functions, detected mistakes, messages."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Backward inside backward, and errors of Python code in it."""
+"""Nested backward, and exceptions of Python code in it."""
 
 import threading
 import traceback

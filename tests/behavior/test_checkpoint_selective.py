@@ -1,4 +1,4 @@
-"""Checkpoints that keep the results of some operators; the blocks that take operators over, which they rest on."""
+"""Selective checkpoints, and the operator modes that implement them."""
 
 import functools
 import gc

@@ -1,4 +1,4 @@
-"""Corners of custom Functions: instances, gradients of constant outputs, constants that hooks pack."""
+"""Corner cases of custom Functions: instances, constant gradients, packed constants."""
 
 import pytest
 

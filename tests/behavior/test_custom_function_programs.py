@@ -1,4 +1,4 @@
-"""Custom functions, used rightly and wrongly, do in every one of these programs what they do in PyTorch."""
+"""Programs with valid and invalid custom functions behave as in PyTorch."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Nodes are called as PyTorch's are, where one operator here does what one does there."""
+"""Node names are PyTorch's, where operators correspond."""
 
 import pytest
 

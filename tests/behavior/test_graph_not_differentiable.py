@@ -1,4 +1,4 @@
-"""Results of operators that have no derivative remember that they had an input."""
+"""Results of non-differentiable operators refer to their input in errors."""
 
 import pytest
 

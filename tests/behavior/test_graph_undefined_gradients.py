@@ -1,4 +1,4 @@
-"""Gradients that are undefined all the way: which code sees them, and as what."""
+"""Undefined gradients along whole paths: which code gets them, as None or zeros."""
 
 import pytest
 

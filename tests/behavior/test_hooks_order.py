@@ -1,4 +1,4 @@
-"""The order of what happens at a node, and whose gradient hooks see."""
+"""Order of hooks at a node, and the gradients that they get."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Hooks of tensors and nodes do in every one of these programs what they do in PyTorch."""
+"""Programs with hooks of tensors and nodes behave as in PyTorch."""
 
 import pytest
 

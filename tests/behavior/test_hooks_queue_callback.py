@@ -1,4 +1,4 @@
-"""Functions that are called at the end of a backward, and where they may be queued."""
+"""Callbacks at the end of a backward, and where they may be queued."""
 
 import gc
 import threading

@@ -1,4 +1,4 @@
-"""Hooks while several threads run backward."""
+"""Hooks with concurrent backwards."""
 
 import threading
 

@@ -1,4 +1,4 @@
-"""In which order the dimensions of results lie in memory, compared with PyTorch's strides."""
+"""Strides of results, compared with PyTorch's."""
 
 import numpy as np
 import pytest

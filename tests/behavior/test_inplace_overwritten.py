@@ -1,4 +1,4 @@
-"""What an operation without derivative overwrites has no gradient any more."""
+"""Elements overwritten by a non-differentiable operation get no gradient."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Changes in place, views, set_ and out= do in every one of these programs what they do in PyTorch."""
+"""Programs with in-place operations, views, set_ and out= behave as in PyTorch."""
 
 import pytest
 

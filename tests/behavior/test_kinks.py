@@ -1,4 +1,4 @@
-"""Gradients where functions are not differentiable: the values, the peer's, and that the table is complete."""
+"""Gradients at non-differentiable points: values, PyTorch's, and completeness of the table."""
 
 import math
 import warnings

@@ -1,4 +1,4 @@
-"""The library around the graph; more in tests/nn, tests/optim, tests/utils and test_snippets.py."""
+"""Library functions around the graph; more in tests/nn, tests/optim, tests/utils and test_snippets.py."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What layers refuse, and with which class of error, compared with PyTorch; and states of early versions."""
+"""Errors of layers have PyTorch's classes; state dicts of early versions load."""
 
 import pickle
 

@@ -1,4 +1,4 @@
-"""What the modes let through and what they wrap; what modules do in place."""
+"""In-place operations of functions and modules in each grad mode."""
 
 import asyncio
 

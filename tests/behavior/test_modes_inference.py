@@ -1,4 +1,4 @@
-"""The table of inference mode: kinds of tensors, what is done with them, and where."""
+"""Inference mode: kinds of tensors, operations, and where they run."""
 
 import threading
 

@@ -1,4 +1,4 @@
-"""train() and eval() are about layers, not about recording."""
+"""train() and eval() affect layers, not recording."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Saved tensors: what is saved, how long, how it is seen, versions (hooks are in test_saved_tensors_hooks.py)."""
+"""Saved tensors: which, lifetime, access, versions (hooks are in test_saved_tensors_hooks.py)."""
 
 import gc
 import weakref

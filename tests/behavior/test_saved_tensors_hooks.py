@@ -1,4 +1,4 @@
-"""Saved tensors: hooks for one of them and for all of a block."""
+"""Hooks of single saved tensors and of all in a block."""
 
 import gc
 import os

@@ -1,4 +1,4 @@
-"""Mutation of saved tensors, hooks inside hooks, and warnings that are errors."""
+"""Modified saved tensors, hooks within hooks, and warnings turned into errors."""
 
 import gc
 import warnings

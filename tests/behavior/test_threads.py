@@ -1,4 +1,4 @@
-"""Threads: concurrent backward, shared leaves and graphs, modes, same bits, fork."""
+"""Threads: concurrent backward, shared leaves and graphs, modes, fork."""
 
 import contextlib
 import gc

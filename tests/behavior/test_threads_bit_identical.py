@@ -1,4 +1,4 @@
-"""Threads: the same bits for any number of them, in every operator and in whole training runs."""
+"""Results are bit-identical for any number of threads, for every operator and for training runs."""
 
 import math
 import zlib

@@ -1,4 +1,4 @@
-"""Threads: the limits that are set on them, and the pools of others."""
+"""Thread limits, and external thread pools."""
 
 import importlib.util
 import multiprocessing

@@ -1,4 +1,4 @@
-"""Objects that several threads use for the first time, change or let go of at the same moment."""
+"""Concurrent first use, modification and release of shared objects."""
 
 import gc
 import threading

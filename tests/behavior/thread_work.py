@@ -1,4 +1,4 @@
-"""Work for pools of threads and processes, which have to import it by name."""
+"""Functions for pools of threads and processes, which import them by name."""
 
 import threadpoolctl
 

@@ -1,4 +1,4 @@
-"""Programs that are run in two libraries, and what each run shows."""
+"""Run a program in cygrad and in PyTorch, and record the results."""
 
 
 class Program:

@@ -1,4 +1,4 @@
-"""The shape of the source tree: imports point down, generated code is not committed."""
+"""Structure of the source tree: imports point down, generated code is not committed."""
 
 import ast
 import re

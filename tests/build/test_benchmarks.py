@@ -1,4 +1,4 @@
-"""The benchmarks run: each once, with its first parameters, so that a renamed function is found here and not later."""
+"""Run each benchmark once with its first parameters."""
 
 import importlib
 import inspect

@@ -1,4 +1,4 @@
-"""The build: probes, configuration, and what it leaves in the package."""
+"""Build: probes, configuration, and installed files."""
 
 import ctypes
 import importlib

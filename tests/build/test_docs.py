@@ -1,4 +1,4 @@
-"""Every docstring that a user can reach: it exists, has a summary, and its examples run; so does the README's code."""
+"""Every public docstring exists, has a summary, and its examples run; so does the README's code."""
 
 import doctest
 import importlib

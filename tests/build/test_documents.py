@@ -1,4 +1,4 @@
-"""Pages of the documentation that are made from the sources."""
+"""Generated pages of the documentation."""
 
 import re
 from pathlib import Path

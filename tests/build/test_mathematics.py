@@ -1,4 +1,4 @@
-"""Formulas of the operator table as mathematics."""
+"""Translation of formulas to LaTeX."""
 
 import ast
 import re

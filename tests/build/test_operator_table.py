@@ -1,4 +1,4 @@
-"""The operator table: what the build writes of it, stub and documentation, and which mistakes it finds."""
+"""Operator table: generated files, stub, documentation, and detected mistakes."""
 
 import marshal
 import math

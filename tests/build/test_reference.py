@@ -1,4 +1,4 @@
-"""The API reference has a page with an anchor for every public name, and inline names in the documents lead there."""
+"""Every public name has a page or an anchor in the API reference, and inline names in documents link to it."""
 
 import inspect
 import re

@@ -1,4 +1,4 @@
-"""What `make docs` does besides calling Sphinx: it follows links, and makes notebooks and pages of the reference."""
+"""Steps of `make docs` other than Sphinx: link check, notebooks, reference pages."""
 
 import json
 from pathlib import Path

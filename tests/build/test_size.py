@@ -1,4 +1,4 @@
-"""What the package takes on disk, and OpenBLAS without the code that nothing calls."""
+"""Size of the package on disk, and the trimmed OpenBLAS."""
 
 import ctypes
 import subprocess

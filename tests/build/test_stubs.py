@@ -1,4 +1,4 @@
-"""The type stub that the build writes: it parses, and names all that the package has."""
+"""The generated type stub is valid Python and lists all public names."""
 
 import ast
 import importlib

@@ -1,4 +1,4 @@
-"""Words that a reader from PyTorch or NumPy has to translate (or that hide the actor) do not occur."""
+"""Words to avoid in code and documents do not occur."""
 
 import re
 from pathlib import Path

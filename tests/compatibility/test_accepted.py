@@ -1,5 +1,5 @@
 """
-Where operators differ from PyTorch's on purpose: what only cygrad accepts, and where PyTorch's numbers are not exact.
+Intended differences of operators from PyTorch: additional inputs, and higher accuracy.
 
 They are what a comparison with PyTorch's own database of samples reports and what is not to be mended.
 """

@@ -1,4 +1,4 @@
-"""Devices, layouts and memory formats, tensors without memory, sizes, and the limits and names of types."""
+"""Devices, layouts, memory formats, meta tensors, sizes, dtype limits and names."""
 
 import copy
 import pickle

@@ -1,4 +1,4 @@
-"""einops takes Tensors by a backend that registers itself, in whatever order the two are imported."""
+"""The einops backend registers itself in either order of imports."""
 
 import subprocess
 import sys

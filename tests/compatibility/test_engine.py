@@ -1,4 +1,4 @@
-"""What programs ask of PyTorch's engine, its names and its bookkeeping, here and there."""
+"""Private functions of PyTorch's engine."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""Private names of PyTorch's engine, its hooks and its views, with the values that programs find there."""
+"""Private attributes of PyTorch's engine, hooks and views."""
 
 import pickle
 import warnings

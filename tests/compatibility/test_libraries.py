@@ -1,4 +1,4 @@
-"""Libraries on top of PyTorch: each does a small job under the stand-in and under PyTorch, with the same results."""
+"""Libraries on top of PyTorch give equal results under the stand-in and under PyTorch."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""What libraries on top of PyTorch import and call besides its public functions, in the module that stands in."""
+"""Private names that libraries import from torch."""
 
 import gc
 import subprocess

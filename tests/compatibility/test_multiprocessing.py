@@ -1,4 +1,4 @@
-"""Tensors in memory that several processes share, processes of every kind, and worker processes of data loaders."""
+"""Shared memory, start methods, and worker processes of data loaders."""
 
 import os
 import subprocess

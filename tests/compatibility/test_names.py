@@ -1,4 +1,4 @@
-"""Names that few programs use: what they compute is what PyTorch computes."""
+"""Rarely used names compute the values of PyTorch."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""Programs that replace attributes of classes and modules of PyTorch, and ask which module a type is of."""
+"""Programs that replace attributes of PyTorch's classes and modules, or read module paths of types."""
 
 import cygrad
 from tests.compatibility.test_stand_in import run

@@ -1,4 +1,4 @@
-"""Programs as people write them for PyTorch: under the stand-in and under PyTorch the same losses, number by number."""
+"""Typical PyTorch programs print equal losses under the stand-in and under PyTorch."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Small programs whose output under the stand-in is that of PyTorch, letter by letter."""
+"""Small programs print exactly PyTorch's output under the stand-in."""
 
 import os
 import subprocess

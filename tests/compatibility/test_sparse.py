@@ -1,4 +1,4 @@
-"""Sparse tensors: what PyTorch computes with them, their gradients, and those of embeddings."""
+"""Sparse tensors compared with PyTorch: operations, gradients, embeddings."""
 
 import copy
 import pickle

@@ -1,4 +1,4 @@
-"""The stand-in: programs that import torch run with cygrad in its place, and are told what is missing."""
+"""Programs that import torch run with cygrad in its place; missing names raise an error."""
 
 import subprocess
 import sys

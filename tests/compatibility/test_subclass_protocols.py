@@ -1,5 +1,5 @@
 """
-What the base classes of PyTorch call on themselves, and so what subclasses may override: called here, too.
+Base classes call the overridable methods that PyTorch's call.
 
 A subclass overrides every method and property of a base by one that notes its name and goes on as before. The same
 scenario runs with both libraries; whatever is called in PyTorch must be called here.

@@ -1,4 +1,4 @@
-"""Pictures of `SummaryWriter`: what is written, without the tensorboard package."""
+"""Images of `SummaryWriter`, without the tensorboard package."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Classes of tensors with ``__torch_dispatch__``: which calls they get, and what is recorded."""
+"""Tensor classes with ``__torch_dispatch__``: the calls that they get, and recording."""
 
 import copy
 from typing import ClassVar

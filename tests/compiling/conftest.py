@@ -1,4 +1,4 @@
-"""Programs are verified after each pass in these tests, as in debug builds."""
+"""Verify programs after each pass, as in debug builds."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The text form of a Program: read back what `print` shows."""
+"""Parse the text form of a Program."""
 
 import ast
 import re

@@ -1,5 +1,5 @@
 """
-Random functions with all that a compiled function has to keep: what they read, write, draw, share and return.
+Random functions that cover the contract of `compile`: reads, writes, draws, sharing and results.
 
 Each case is a plan. The plan is run twice, in two worlds that begin alike: once by the function itself, once by the
 function compiled. After each call everything that a program could see is compared bit for bit.

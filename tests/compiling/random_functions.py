@@ -1,4 +1,4 @@
-"""Functions that were drawn, for programs of many kinds of operations."""
+"""Random functions of many kinds of operations."""
 
 import random
 

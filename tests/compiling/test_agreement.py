@@ -1,4 +1,4 @@
-"""Scripts that run eagerly and compiled, and must not be able to tell which."""
+"""Scripts have the same output eagerly and compiled."""
 
 import collections
 import copy

@@ -1,5 +1,5 @@
 """
-The guarantees hold in a compiled function: each of their tests is one.
+Run the tests of guarantees as compiled functions.
 
 What such a test asserts lets elements go to Python, so most of them end their recording somewhere: all that comes
 before is noted, and nothing of it may be seen. Each is called three times, so that what is noted wholly is replayed.

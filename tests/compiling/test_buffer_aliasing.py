@@ -1,4 +1,4 @@
-"""What is put together is computed where it comes to lie, with the same bits."""
+"""Inputs of concatenations are computed in the result, with bit-identical results."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Random functions, compiled and not, agree in all that a program can see: results, effects, versions, layouts."""
+"""Random functions agree with their compiled form in results, effects, versions and layouts."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Any order in which operations come behind those that they need gives the same bits."""
+"""Any order that respects dependencies gives bit-identical results."""
 
 import random
 

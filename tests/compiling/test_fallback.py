@@ -1,4 +1,4 @@
-"""What a replay could not know: the function is called as ever, and `explain` says why."""
+"""Unsupported functions run eagerly, and `explain` gives the reason."""
 
 import random
 

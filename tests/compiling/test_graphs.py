@@ -1,4 +1,4 @@
-"""Results with a history: backward runs outside of the compiled function, with the gradients of eager, bit for bit."""
+"""Backward outside of a compiled function is bit-identical to eager."""
 
 import copy
 

@@ -1,4 +1,4 @@
-"""What a function reads from outside its arguments is compared before each run, or keeps the function eager."""
+"""Guards on variables that a function reads, or an eager fallback."""
 
 import collections
 import dataclasses

@@ -1,4 +1,4 @@
-"""Transposed matrices that many products read are copied once; bits are those of eager."""
+"""Transposed matrices read by many products are copied once, with bit-identical results."""
 
 import pytest
 

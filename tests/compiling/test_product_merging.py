@@ -1,4 +1,4 @@
-"""mode="fast": products and sums that are joined give what eager gives, but for rounding, and only where they may."""
+"""mode="fast": merged products and sums agree with eager up to rounding."""
 
 import threading
 from functools import reduce

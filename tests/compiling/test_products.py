@@ -1,4 +1,4 @@
-"""Products that are only added to something are computed on top of it, with the same bits."""
+"""Products followed by an addition are accumulated, with bit-identical results."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A Program is shown as text that reads back, each pass rewrites a small one as it says, invalid ones are refused."""
+"""The text form of a Program round-trips, passes rewrite small programs, invalid ones are refused."""
 
 import pytest
 

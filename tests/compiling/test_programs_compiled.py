@@ -1,4 +1,4 @@
-"""Random programs, compiled: results, gradients and what was modified in place are those of eager, bit for bit."""
+"""Random programs are bit-identical under `compile`: results, gradients, in-place operations."""
 
 import os
 import warnings

@@ -1,4 +1,4 @@
-"""Random numbers in executions: from the same generators, in the same order, with the same bits."""
+"""Executions draw the same random numbers from the same generators."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Sums of what is computed element by element are computed with it, with the same bits."""
+"""Sums fused with the loop of their input are bit-identical to eager."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Results of compiled functions: views with their bases, and leaves that the function makes."""
+"""Results of compiled functions: views with their bases, and leaves created by the function."""
 
 import pytest
 

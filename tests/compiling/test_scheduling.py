@@ -1,4 +1,4 @@
-"""Threads share operations that do not need each other: with the bits, the errors and the memory of one thread."""
+"""Independent operations on several threads: results, errors and memory of one thread."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""Whole training steps as one program: parameters, gradients, state and versions are those of eager, bit for bit."""
+"""Training steps as one program are bit-identical to eager: parameters, gradients, state and versions."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Several threads replay: each alone, all with the numbers of one thread, and none in the way of another."""
+"""Concurrent executions by several threads."""
 
 import threading
 

@@ -1,4 +1,4 @@
-"""``compile(verify=True)``: a program that differs from its function is an error, and nothing else changes."""
+"""``compile(verify=True)`` raises an error if a program differs from its function."""
 
 import pytest
 

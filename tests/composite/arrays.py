@@ -1,4 +1,4 @@
-"""The arrays that the expressions of these tests are about."""
+"""Arrays of the tests in this folder."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""``alpha=`` of add, sub and rsub, beside PyTorch; and the dtypes of `float_power`."""
+"""``alpha=`` of add, sub and rsub, and dtypes of `float_power`, compared with PyTorch."""
 
 import itertools
 

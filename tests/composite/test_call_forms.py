@@ -1,4 +1,4 @@
-"""Other ways to write a call: NumPy's names of arguments, factors before tensors, many parts, Python's own types."""
+"""Alternative call forms: NumPy's argument names, deprecated signatures, Python types."""
 
 import inspect
 

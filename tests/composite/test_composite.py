@@ -1,4 +1,4 @@
-"""Functions composed of operators of the table, against PyTorch: values, dtypes, gradients, errors."""
+"""Composite functions compared with PyTorch: values, dtypes, gradients, errors."""
 
 import itertools
 import string

@@ -1,4 +1,4 @@
-"""Functions of numbers, special functions, methods in place, other spellings: what PyTorch gives."""
+"""Element-wise functions, special functions, in-place methods and aliases, compared with PyTorch."""
 
 import pytest
 

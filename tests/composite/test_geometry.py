@@ -1,4 +1,4 @@
-"""Shapes changed in place: values, gradients, views and refusals, as PyTorch has them."""
+"""In-place shape changes, compared with PyTorch: values, gradients, views, errors."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Elements placed, taken, counted and found: what PyTorch gives."""
+"""Indexing and counting functions, compared with PyTorch."""
 
 import pytest
 

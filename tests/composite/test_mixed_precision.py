@@ -1,4 +1,4 @@
-"""Composed functions and recurrent layers in blocks of autocast: the types of PyTorch's lists."""
+"""Result dtypes of composite functions and recurrent layers under autocast."""
 
 import numpy as np
 import pytest

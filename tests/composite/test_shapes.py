@@ -1,4 +1,4 @@
-"""Stacking, splitting, diagonals, turning, grids, differences, windows: what PyTorch gives."""
+"""Stacking, splitting, diagonals, flips, grids, differences and windows, compared with PyTorch."""
 
 import pytest
 

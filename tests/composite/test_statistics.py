@@ -1,4 +1,4 @@
-"""Statistics, running extrema, products of matrices, distances: what PyTorch gives."""
+"""Statistics, cumulative extrema, matrix products and distances, compared with PyTorch."""
 
 import pytest
 

@@ -1,5 +1,5 @@
 """
-Tests that run on several ranks.
+Run tests on several ranks.
 
 A test under ``@ranks(2, 4)`` starts ``mpiexec`` once for each number; there this file, run as a program, calls the
 body of the test on each rank. An assertion that fails on some rank ends the job and fails the test, with what that

@@ -1,4 +1,4 @@
-"""Collectives: each against what NumPy makes of all ranks' tensors, for every dtype and layout."""
+"""Collectives compared with NumPy, for every dtype and layout."""
 
 import functools
 import time

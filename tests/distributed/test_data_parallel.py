@@ -1,4 +1,4 @@
-"""DistributedDataParallel: the same gradients as one process on the whole batch, in all its modes."""
+"""DistributedDataParallel gives the gradients of one process on the whole batch, in all modes."""
 
 import copy
 

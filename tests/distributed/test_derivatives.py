@@ -1,4 +1,4 @@
-"""Collectives in the graph: gradients are those of one process that computes everything."""
+"""Gradients through collectives equal those of one process."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The example on several ranks: it reaches its accuracy, draws, and goes on from its checkpoint with the same bits."""
+"""The MPI example: accuracy, picture, and resuming with bit-identical results."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What goes wrong ends: exceptions, exits, ranks that do not come, signals; a killed job goes on."""
+"""Failures: exceptions, exits, missing ranks, signals, and restarting a job."""
 
 import json
 import os

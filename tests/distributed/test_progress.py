@@ -1,4 +1,4 @@
-"""Requests that are asked without the interpreter's lock: which tensors go so, and what becomes of their memory."""
+"""MPI requests polled without the GIL: supported tensors and lifetime of memory."""
 
 import functools
 import gc

@@ -1,4 +1,4 @@
-"""Ranks that no mpiexec has started: they meet at a place that they are told, and compute as others do."""
+"""Ranks started without mpiexec."""
 
 import os
 import socket

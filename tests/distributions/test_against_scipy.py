@@ -1,4 +1,4 @@
-"""Every family against SciPy: densities, tails, quantiles, entropies, moments, samples; gradients by differences."""
+"""Distributions compared with SciPy: densities, quantiles, entropies, moments, samples; gradients by differences."""
 
 import contextlib
 import math

@@ -1,4 +1,4 @@
-"""Distributions: densities, moments and the rest as PyTorch has them; samples that fit; gradients of samples."""
+"""Distributions compared with PyTorch: densities, moments, samples and their gradients."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The examples with images reach their accuracy and write their pictures; the note's fine-tuning as it stands."""
+"""Examples with images: accuracy and pictures."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""The example: it reaches its accuracy, writes its pictures and ends at once on Ctrl-C."""
+"""The digits example: accuracy, pictures, Ctrl-C."""
 
 import os
 import re

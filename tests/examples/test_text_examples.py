@@ -1,4 +1,4 @@
-"""The examples with text, phase retrieval and L-BFGS: their results; and training as with PyTorch, step by step."""
+"""Examples with text, phase retrieval and L-BFGS, and steps compared with PyTorch."""
 
 import importlib.util
 import os

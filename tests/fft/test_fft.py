@@ -1,4 +1,4 @@
-"""Fourier transforms beyond the common suite: NumPy's values, precision, frames, threads, sizes without elements."""
+"""Fourier transforms compared with NumPy: precision, frames, threads, empty sizes."""
 
 import threading
 import warnings

@@ -1,4 +1,4 @@
-"""Transforms of functions of NumPy's arrays and Python's numbers, and SciPy's solvers that take their derivatives."""
+"""Transforms of functions of NumPy arrays and numbers, and SciPy's solvers."""
 
 import numpy as np
 import pytest

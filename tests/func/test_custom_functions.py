@@ -1,4 +1,4 @@
-"""Custom functions under vmap and the other transforms, by rules that they define or that are made of their methods."""
+"""Custom functions under vmap and other transforms."""
 
 import pytest
 

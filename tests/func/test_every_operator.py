@@ -1,4 +1,4 @@
-"""Every operator of the table, by its samples, under vmap: for a batch it gives what it gives entry by entry."""
+"""Every sample of every operator under vmap equals the loop over entries."""
 
 import warnings
 import zlib

@@ -1,4 +1,4 @@
-"""Second derivatives in all four orders of reverse and forward mode, for the samples of every operator."""
+"""Second derivatives by all combinations of forward and reverse mode, for all samples."""
 
 import warnings
 

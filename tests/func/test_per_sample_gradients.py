@@ -1,4 +1,4 @@
-"""Gradients of each sample of a batch, by vmap of grad of functional_call: those of backward sample by sample."""
+"""Per-sample gradients by vmap of grad equal those of separate backwards."""
 
 import numpy as np
 import pytest

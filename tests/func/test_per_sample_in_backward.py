@@ -1,4 +1,4 @@
-"""autograd.per_sample_grad: one call of the model for the batch, and the gradients of vmap of grad."""
+"""autograd.per_sample_grad equals vmap of grad."""
 
 import itertools
 

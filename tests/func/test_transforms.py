@@ -1,4 +1,4 @@
-"""grad, vjp, jvp, linearize, Jacobians and Hessians, alone and inside each other, beside PyTorch's."""
+"""grad, vjp, jvp, linearize, Jacobians and Hessians, nested, compared with PyTorch."""
 
 import numpy as np
 import pytest

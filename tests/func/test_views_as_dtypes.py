@@ -1,4 +1,4 @@
-"""Bits of batched tensors as another dtype, what is computed with them, and results that lost their batch."""
+"""view(dtype) of batched tensors, and results without a batch."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""vmap: which dimensions count entries, containers, chunks, random numbers, changes in place, what is refused."""
+"""vmap: dimensions, containers, chunks, random numbers, in-place operations, errors."""
 
 import numpy as np
 import pytest

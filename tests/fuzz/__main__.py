@@ -1,4 +1,5 @@
-"""``python -m tests.fuzz [COUNT]`` runs that many cases, 100,000 unless told, in processes of their own.
+"""
+``python -m tests.fuzz [COUNT]`` runs COUNT cases (default 100,000) in separate processes.
 
 A process that dies takes no other case with it: the case is told, and the next process goes on after it.
 """

@@ -1,4 +1,4 @@
-"""Kinds of cases that go for the memory: methods on what they were not made for, arguments that change, huge sizes."""
+"""Cases that attack memory: methods on other objects, changing arguments, huge sizes."""
 
 from tests.fuzz.objects import EXTENSION_TYPES, attributes
 from tests.fuzz.words import DTYPES, METHODS, words

@@ -1,4 +1,5 @@
-"""Makes cases: a few lines of Python each, that call the library in ways it was not meant for.
+"""
+Generate cases: a few lines of Python with invalid calls.
 
 Case n is the same in every run, so its number is all that is needed to see it again.
 """

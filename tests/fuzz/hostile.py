@@ -1,4 +1,4 @@
-"""Objects that misbehave when they are asked what they are."""
+"""Objects that misbehave when they are converted."""
 
 import numpy as np
 

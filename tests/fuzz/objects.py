@@ -1,4 +1,4 @@
-"""The extension types, their methods taken from the type, and objects of theirs that nobody has initialized."""
+"""Extension types, their methods, and uninitialized instances."""
 
 import contextlib
 import gc

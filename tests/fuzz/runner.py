@@ -1,4 +1,5 @@
-"""Runs cases and judges how they end.
+"""
+Run cases and classify their outcome.
 
 ``python -m tests.fuzz.runner FIRST COUNT`` runs that many cases from FIRST on, in this process, and prints those that
 end as none should; ``--show`` prints the lines of case FIRST and runs it.

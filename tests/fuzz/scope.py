@@ -1,4 +1,4 @@
-"""What the lines of a case can name: the library, hostile objects, and tensors in every state that there is."""
+"""Names in the scope of a case: the library, hostile objects, and tensors in all states."""
 
 import contextlib
 import copy

@@ -1,4 +1,4 @@
-"""Kinds of cases for what lies around operators: transforms, replays, files, capsules, subclasses, other layouts."""
+"""Cases about transforms, compiled functions, files, capsules, subclasses and layouts."""
 
 import cygrad as t
 from tests.fuzz.words import METHODS, names, words

@@ -1,4 +1,4 @@
-"""What the lines of `tests.fuzz.subjects` can name."""
+"""Names in the scope of the cases of `tests.fuzz.subjects`."""
 
 import functools
 import io

@@ -1,4 +1,4 @@
-"""What the fuzz has found: arguments that were refused by an error of the wrong kind. Its relatives stand beside it."""
+"""Regression tests of findings of the fuzzer."""
 
 import copy
 

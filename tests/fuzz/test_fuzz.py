@@ -1,4 +1,4 @@
-"""Random calls with arguments that are wrong in every way end in a result or in an error as documented."""
+"""Random invalid calls return a result or raise a documented error."""
 
 import os
 

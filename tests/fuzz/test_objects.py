@@ -1,4 +1,4 @@
-"""Methods of extension types refuse other objects, and objects that nobody has initialized end no process."""
+"""Methods of extension types refuse other objects, and uninitialized objects do not crash."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""The words that cases are made of: pieces of Python text, each a mistake or the start of one."""
+"""Fragments of Python text for cases."""
 
 import cygrad as t
 

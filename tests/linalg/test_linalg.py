@@ -1,4 +1,4 @@
-"""Linear algebra beyond the common suite: errors, singular matrices, phases, sizes, threads, and older names."""
+"""Linear algebra: errors, singular matrices, phases, sizes, threads, deprecated names."""
 
 import warnings
 

@@ -1,4 +1,4 @@
-"""Softmax through clusters: as PyTorch's with the same weights, and as its own log-probabilities say."""
+"""AdaptiveLogSoftmaxWithLoss compared with PyTorch, and consistency with its log-probabilities."""
 
 import numpy as np
 import pytest

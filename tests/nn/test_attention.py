@@ -1,4 +1,4 @@
-"""Attention: the function, the module with several heads, and the rows behind them."""
+"""Attention: the function, the module, and their rows."""
 
 import numpy as np
 import pytest

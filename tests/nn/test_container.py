@@ -1,4 +1,4 @@
-"""Chains, lists and dicts of modules."""
+"""Sequential, ModuleList and ModuleDict."""
 
 from collections import OrderedDict
 

@@ -1,4 +1,4 @@
-"""Modules of convolution, pooling, normalization and resampling against PyTorch's, and what holds without it."""
+"""Modules of convolution, pooling, normalization and resampling, compared with PyTorch."""
 
 import numpy as np
 import pytest

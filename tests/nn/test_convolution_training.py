@@ -1,4 +1,4 @@
-"""Nets of convolutions, trained by cygrad and by PyTorch from the same weights: the losses of 50 steps are the same."""
+"""Convolutional networks trained from equal weights: 50 losses equal PyTorch's."""
 
 import sys
 from pathlib import Path

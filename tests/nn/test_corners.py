@@ -1,4 +1,4 @@
-"""Corners of layers: memory orders that are kept, empty sizes, dtypes of targets, arguments that are refused."""
+"""Corner cases of layers: memory formats, empty sizes, target dtypes, errors."""
 
 import copy
 

@@ -1,4 +1,4 @@
-"""Connectionist temporal classification: against a sum over all alignments, PyTorch, and finite differences."""
+"""CTC loss compared with a sum over all alignments, PyTorch, and finite differences."""
 
 import itertools
 import math

@@ -1,4 +1,4 @@
-"""Empty batches, no channels, bytes and other edges of layers and their functions, beside PyTorch."""
+"""Edge cases of layers: empty batches, zero channels, uint8, compared with PyTorch."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Embeddings and bags of them: as PyTorch's with the same table."""
+"""Embedding and EmbeddingBag compared with PyTorch."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Functions and losses: values and gradients against PyTorch, and what can be said without it."""
+"""Functions and losses compared with PyTorch."""
 
 import math
 

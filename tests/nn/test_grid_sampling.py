@@ -1,4 +1,4 @@
-"""grid_sample: values and gradients of PyTorch; lengths around a vector and a block; positions that are nowhere."""
+"""grid_sample compared with PyTorch: values, gradients, vector remainders, nan positions."""
 
 import itertools
 

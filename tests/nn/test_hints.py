@@ -1,4 +1,4 @@
-"""Errors of frequent mistakes with modules, losses and optimizers say what to write instead."""
+"""Errors of frequent mistakes with modules, losses and optimizers suggest the correction."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Starting values: their distributions, and that they leave no trace in the graph."""
+"""Initializers: distributions, and no trace in the graph."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Convolutions and normalizations that learn their channels from the first input."""
+"""Lazy convolutions and normalizations infer their channels."""
 
 import inspect
 

@@ -1,4 +1,4 @@
-"""DataParallel over threads: the same as one pass, and what is local to threads."""
+"""DataParallel over threads equals one pass; thread-local state."""
 
 import threading
 from collections import namedtuple

@@ -1,4 +1,4 @@
-"""Parameters: leaves of their own type, whose operations give plain tensors."""
+"""Parameter: a leaf whose operations return plain tensors."""
 
 import copy
 import pickle

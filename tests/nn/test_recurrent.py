@@ -1,4 +1,4 @@
-"""Recurrent layers and cells: values, states and gradients as PyTorch's with the same weights."""
+"""Recurrent layers and cells compared with PyTorch: values, states and gradients."""
 
 import numpy as np
 import pytest

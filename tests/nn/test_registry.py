@@ -1,4 +1,4 @@
-"""What programs find in a module besides its methods: dicts of its parts and hooks, hooks for what is registered."""
+"""Dicts and registration hooks of a module."""
 
 import copy
 import pickle

@@ -1,4 +1,4 @@
-"""Sequences of different lengths: padded, packed and back."""
+"""Padded and packed sequences."""
 
 import pytest
 

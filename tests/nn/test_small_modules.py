@@ -1,4 +1,4 @@
-"""Modules of activations, distances and losses: each computes and shows itself as PyTorch's of the same name."""
+"""Modules of activations, distances and losses: values and reprs of PyTorch."""
 
 import numpy as np
 import pytest

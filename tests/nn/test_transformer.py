@@ -1,4 +1,4 @@
-"""Transformers: values and gradients as PyTorch's with the same weights."""
+"""Transformers compared with PyTorch: values and gradients."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What notebooks show: well-formed HTML that says what there is."""
+"""HTML for notebooks is well-formed and complete."""
 
 import base64
 import re

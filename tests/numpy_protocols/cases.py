@@ -1,4 +1,4 @@
-"""Calls of NumPy's functions, as text: run on ndarrays they tell what must come out on Tensors."""
+"""Calls of NumPy functions as text; results on ndarrays are the expected ones for Tensors."""
 
 from pathlib import Path
 

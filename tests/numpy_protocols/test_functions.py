@@ -1,4 +1,4 @@
-"""All functions of NumPy that have a row: values, dtypes and shapes are NumPy's, gradients those of differences."""
+"""NumPy functions with a row: values, dtypes and shapes of NumPy, gradients of finite differences."""
 
 import re
 import warnings

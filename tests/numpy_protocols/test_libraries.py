@@ -1,4 +1,4 @@
-"""Libraries of the PyData stack take Tensors as they take arrays: matplotlib, pandas, scikit-learn, xarray."""
+"""PyData libraries accept Tensors: matplotlib, pandas, scikit-learn, xarray."""
 
 import subprocess
 import sys

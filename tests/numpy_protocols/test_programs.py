@@ -1,4 +1,4 @@
-"""Programs written for NumPy, differentiated as they are."""
+"""Programs written for NumPy are differentiable as is."""
 
 import numpy as np
 import pytest

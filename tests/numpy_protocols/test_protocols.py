@@ -1,4 +1,4 @@
-"""How Tensors and NumPy's functions meet: whose rules hold, what is refused, what nobody pays for."""
+"""NumPy's protocols: precedence, errors, overhead."""
 
 import array
 import math

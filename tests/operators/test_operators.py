@@ -1,4 +1,4 @@
-"""One suite for all operators of the table: every test here runs for every sample (tests/samples) and dtype."""
+"""Common test suite of all operators: every test runs for every sample (tests/samples) and dtype."""
 
 import inspect
 import operator

@@ -1,4 +1,4 @@
-"""float16 and bfloat16 in all operators: every sample, against the same call in float64 and against PyTorch."""
+"""float16 and bfloat16: every sample compared with float64 and with PyTorch."""
 
 import numpy as np
 import pytest

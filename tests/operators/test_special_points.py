@@ -1,4 +1,4 @@
-"""Derivatives near special points, to third order, and where squares, products or differences leave the range."""
+"""Derivatives up to third order near special points and range limits."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Schedules of learning rates against PyTorch, and what they promise by themselves."""
+"""Learning rate schedulers compared with PyTorch."""
 
 import copy
 import inspect

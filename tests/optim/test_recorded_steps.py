@@ -1,4 +1,4 @@
-"""L3: steps that are part of the graph, ``differentiable=True``, and what is said about options."""
+"""Differentiable optimizer steps (``differentiable=True``) and their options."""
 
 import warnings
 

@@ -1,4 +1,4 @@
-"""Every optimizer against PyTorch, step by step: parameters and state, over the grid of its options."""
+"""Every optimizer compared with PyTorch step by step, over a grid of options."""
 
 import itertools
 import threading

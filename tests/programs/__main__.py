@@ -1,4 +1,5 @@
-"""``python -m tests.programs [COUNT]`` runs that many random programs, 10,000 unless told, beside PyTorch.
+"""
+``python -m tests.programs [COUNT]`` compares COUNT random programs (default 10,000) with PyTorch.
 
 A program is its number: it is the same in every run, and ``--first N --show`` prints it. With ``--alone`` there is no
 PyTorch, for builds with a sanitizer. Processes of their own run 500 each, so that one that dies takes no other with it.

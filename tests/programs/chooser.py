@@ -1,4 +1,5 @@
-"""What a program is written from: numbers that hypothesis drew, and facts about the values at hand.
+"""
+Choices of a program: numbers drawn by hypothesis, and facts about available values.
 
 Every choice takes one number, and zero chooses the simplest thing there is: so smaller numbers make simpler programs.
 """

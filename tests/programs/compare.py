@@ -1,4 +1,4 @@
-"""Compares what two libraries showed of one program."""
+"""Compare the records of one program in two libraries."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Where cygrad is different from PyTorch on purpose: all of it, each with its reason."""
+"""Intended differences between cygrad and PyTorch, with reasons."""
 
 from tests.programs.refusal import Refusal
 

@@ -1,4 +1,4 @@
-"""Writes lines that call element-wise operators."""
+"""Generate lines that call element-wise operators."""
 
 from tests.programs.chooser import (
     fits,

@@ -1,4 +1,4 @@
-"""Custom functions that programs call, made for one library or the other."""
+"""Custom functions of programs, for either library."""
 
 from functools import cache
 

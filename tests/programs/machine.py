@@ -1,4 +1,5 @@
-"""Runs programs on cygrad or on PyTorch and notes all that can be seen of them.
+"""
+Run programs on cygrad or on PyTorch and record all observable results.
 
 A program is a list of lines, each a Python expression over
 

@@ -1,4 +1,4 @@
-"""Writes lines about recording itself: modes, hooks, detaching, backward, custom functions."""
+"""Generate lines about recording: modes, hooks, detach, backward, custom functions."""
 
 from tests.programs.chooser import is_floating, is_neat, is_tame, name_of, shape
 

@@ -1,4 +1,4 @@
-"""Writes lines that call reductions, running sums, products and losses."""
+"""Generate lines that call reductions, cumulative sums, products and losses."""
 
 from tests.programs.chooser import (
     at_least,

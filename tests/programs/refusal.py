@@ -1,4 +1,4 @@
-"""What is noted where an error was raised."""
+"""Record of a raised error."""
 
 
 class Refusal:

@@ -1,4 +1,4 @@
-"""Writes lines that make views, move elements, and index."""
+"""Generate lines with views, copies and indexing."""
 
 from math import prod
 

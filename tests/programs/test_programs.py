@@ -1,4 +1,4 @@
-"""Random programs behave as with PyTorch."""
+"""Random programs behave as in PyTorch."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Writes programs: numbers that hypothesis draws become lines, each chosen by what the values at hand allow."""
+"""Generate programs: numbers drawn by hypothesis become lines that fit the available values."""
 
 from itertools import chain
 

@@ -1,4 +1,4 @@
-"""The algorithm "mt19937" gives PyTorch's numbers for the same seed, and what comes next agrees, too."""
+"""The algorithm "mt19937" gives PyTorch's numbers and leaves the same state."""
 
 import importlib
 import pickle

@@ -1,4 +1,4 @@
-"""Random numbers of the default algorithm are those of NumPy's generator, and leave it in the same state."""
+"""Random numbers of the default algorithm are NumPy's and leave the same state."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Samples: functions that are composed of others: stacking, diagonals, differences, grids, products, distances."""
+"""Samples: composite functions: stacking, diagonals, differences, grids, products, distances."""
 
 import cygrad
 

@@ -1,4 +1,4 @@
-"""Samples: larger and smaller of two operands, bounds."""
+"""Samples: maxima and minima of two operands, bounds."""
 
 from .sample import at, binary, call, fails
 

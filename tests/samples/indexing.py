@@ -1,4 +1,4 @@
-"""Samples: elements chosen by index tensors."""
+"""Samples: indexing by tensors."""
 
 import cygrad
 

@@ -1,4 +1,4 @@
-"""Samples: distances, losses with a margin, and losses of densities."""
+"""Samples: distances, margin losses and density losses."""
 
 import cygrad
 

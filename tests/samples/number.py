@@ -1,4 +1,4 @@
-"""Samples: what belongs to single numbers."""
+"""Samples: functions of single numbers."""
 
 import cygrad
 

@@ -1,4 +1,4 @@
-"""Samples: images of other sizes, pixels moved between channels and space, images read along grids."""
+"""Samples: interpolation, pixel shuffling, grid sampling."""
 
 from .sample import Sample, call, fails, only_floating
 

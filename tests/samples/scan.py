@@ -1,4 +1,4 @@
-"""Samples: running sums and products, softmax."""
+"""Samples: cumulative sums and products, softmax."""
 
 import cygrad
 

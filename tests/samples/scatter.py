@@ -1,4 +1,4 @@
-"""Samples: elements put at places that an index or a mask names, and taken from there."""
+"""Samples: scatter and gather by indices and masks."""
 
 import cygrad
 

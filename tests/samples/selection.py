@@ -1,4 +1,4 @@
-"""Samples: elements chosen by their order, quantiles and other statistics."""
+"""Samples: order statistics, quantiles and other statistics."""
 
 import cygrad
 

@@ -1,4 +1,4 @@
-"""Samples: other shapes of the same memory."""
+"""Samples: views."""
 
 from .sample import Sample, call, fails, of_one_layout
 

@@ -1,4 +1,4 @@
-"""Saving leaves the new file or the old one, whatever happens; devices, pipes and file-like objects are written to."""
+"""Saving replaces files atomically and writes to devices, pipes and file-like objects."""
 
 import io
 import os

@@ -1,4 +1,4 @@
-"""Files that version 0.1.0 wrote: modules have moved since, and what was kept still loads."""
+"""Files written by version 0.1.0 load."""
 
 import pickle
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The safetensors format: files of our own, of others, by hand, and damaged ones."""
+"""safetensors files: written by cygrad, by safetensors, by hand, and corrupt ones."""
 
 import json
 import random

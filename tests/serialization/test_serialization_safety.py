@@ -1,4 +1,4 @@
-"""Files of strangers: whatever is in them, loading runs no code of theirs, does not crash, and says what is wrong."""
+"""Untrusted files: loading executes no code, does not crash, and raises a clear error."""
 
 import io
 import json

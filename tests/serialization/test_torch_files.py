@@ -1,4 +1,4 @@
-"""Files of PyTorch: what torch.save writes is read, and what is written with format="torch" torch.load reads."""
+"""PyTorch files: reading those of torch.save, and writing those for torch.load."""
 
 import io
 import pickle

@@ -1,4 +1,4 @@
-"""Strangers' files in PyTorch's formats: whatever is in them, no code of theirs runs and nothing crashes."""
+"""Untrusted PyTorch files: loading executes no code and does not crash."""
 
 import io
 import os

@@ -1,4 +1,4 @@
-"""More threads than cores, and Python changes threads as often as it can."""
+"""More threads than cores, and the shortest switch interval of Python."""
 
 import os
 import sys

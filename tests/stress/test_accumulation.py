@@ -1,4 +1,4 @@
-"""One leaf, many threads: no gradient is lost, whatever else happens to `.grad`."""
+"""Many threads accumulate into one leaf without losing a gradient."""
 
 import threading
 

@@ -1,4 +1,4 @@
-"""OpenBLAS ends the process where it finds no memory: it has what it needs before, or calls wait for each other."""
+"""OpenBLAS, which ends the process without memory, has buffers from the start, or calls wait."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Graphs that are deep, 10**7 nodes in `make stress`: built, gone back through and destroyed, whatever is in them."""
+"""Deep graphs (10**7 nodes in `make stress`): recording, backward and destruction."""
 
 import pytest
 

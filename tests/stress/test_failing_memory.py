@@ -1,4 +1,4 @@
-"""Memory that fails at every single allocation of a training step: an error, a state as before, and no crash."""
+"""Every single allocation of a training step fails: an error, unchanged state, no crash."""
 
 import pytest
 

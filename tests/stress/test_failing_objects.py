@@ -1,4 +1,4 @@
-"""An allocation of Python's own that fails at any point of a step: an error, the modes as before, no crash later."""
+"""Every Python allocation of a step fails: an error, restored modes, no later crash."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Tensors of more than 2**31 elements, where a number of 32 bits would not do; `make stress` alone has the memory."""
+"""Tensors of more than 2**31 elements; only `make stress` has the memory."""
 
 import pytest
 

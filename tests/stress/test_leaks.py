@@ -1,4 +1,4 @@
-"""Training steps, 100,000 of each kind in `make stress`, leave nothing: no memory, no blocks and no objects."""
+"""Training steps (100,000 of each kind in `make stress`) leak no memory, blocks or objects."""
 
 import contextlib
 import gc

@@ -1,4 +1,4 @@
-"""Threads that come and go: nothing of theirs is left."""
+"""Short-lived threads leave no memory."""
 
 import contextlib
 import gc

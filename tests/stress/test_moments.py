@@ -1,4 +1,4 @@
-"""Interrupts and forks at random moments of training, 1,000 of them in `make stress`: the next step is as ever."""
+"""Interrupts and forks at random moments of training (1,000 in `make stress`) leave a usable state."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Random graphs, with threads, hooks, graphs that are kept and errors: every result is exact."""
+"""Random graphs with threads, hooks, retained graphs and errors: all results are exact."""
 
 import threading
 from contextlib import suppress

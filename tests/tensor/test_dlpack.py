@@ -1,4 +1,4 @@
-"""Memory shared with other libraries: DLPack in both directions, buffers, NumPy's interface; and capsules that lie."""
+"""DLPack in both directions, buffers, NumPy's interface, and invalid capsules."""
 
 import array
 import gc

@@ -1,4 +1,4 @@
-"""Subscripts against NumPy and PyTorch: random keys, views, histories, errors, speed."""
+"""Indexing compared with NumPy and PyTorch: random keys, views, graphs, errors, speed."""
 
 import random
 import warnings

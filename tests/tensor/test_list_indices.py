@@ -1,4 +1,4 @@
-"""Lists as keys, which are tuples in disguise, and bytes as masks, beside PyTorch."""
+"""Lists and uint8 masks as keys, compared with PyTorch."""
 
 import warnings
 

@@ -1,4 +1,4 @@
-"""``out=``: another shape, overlapping memory, tangents; and that warnings point at the caller's line."""
+"""``out=``: shape, overlap, tangents, and the line of warnings."""
 
 import warnings
 from pathlib import Path

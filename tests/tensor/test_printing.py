@@ -1,4 +1,4 @@
-"""Tensors as text: byte for byte what users know, but for the names of dtypes."""
+"""Printing: byte for byte PyTorch's text, except dtype names."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Types that are stored and not computed in: conversions, promotion, what nodes keep, files, autocast, integers."""
+"""Storage-only dtypes: conversions, promotion, saved tensors, files, autocast, integers."""
 
 import copy
 import io

@@ -1,4 +1,4 @@
-"""Warnings point at the line of the program that they are about, however deep in the package they arise."""
+"""Warnings point at the caller's line."""
 
 import warnings
 from pathlib import Path

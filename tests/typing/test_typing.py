@@ -1,4 +1,4 @@
-"""What mypy and pyright say of typical uses, and of mistakes."""
+"""mypy and pyright on typical uses and on mistakes."""
 
 import re
 import subprocess

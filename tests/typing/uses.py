@@ -1,4 +1,4 @@
-"""What programs do, as type checkers see it. Nothing runs this file but `test_typing`."""
+"""Typical uses, for type checkers; only `test_typing` reads this file."""
 
 from typing import assert_type
 

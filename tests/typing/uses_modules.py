@@ -1,4 +1,4 @@
-"""What programs do with modules and optimizers, as type checkers see it in their strict modes."""
+"""Typical uses of modules and optimizers, for strict type checking."""
 
 from typing import assert_type
 

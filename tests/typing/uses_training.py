@@ -1,4 +1,4 @@
-"""A training program as it is written every day: strict type checking finds nothing to say of it."""
+"""A typical training program, for strict type checking."""
 
 from typing import assert_type
 

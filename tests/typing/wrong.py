@@ -1,4 +1,4 @@
-"""Mistakes that type checkers find: each line with a comment has one."""
+"""Mistakes that type checkers must find, each line marked by a comment."""
 
 import cygrad
 

@@ -1,4 +1,4 @@
-"""Worker threads of the data loader: order, seeds, errors, and the end."""
+"""Worker threads of the data loader: order, seeds, errors, termination."""
 
 import gc
 import pickle

@@ -1,4 +1,4 @@
-"""What is printed of data sets, samplers, loaders and compiled functions."""
+"""Representations of data sets, samplers, loaders and compiled functions."""
 
 import cygrad
 from cygrad.utils.data import BatchSampler, DataLoader, IterableDataset, RandomSampler, Subset, TensorDataset

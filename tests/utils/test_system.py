@@ -1,4 +1,4 @@
-"""Services of the operating system, and what takes their place where there are none."""
+"""Services of the operating system, and their fallbacks."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Arrays: layout, exclusiveness, overlap; and the way from and to NumPy."""
+"""Arrays: layout, ownership, overlap, and conversion from and to NumPy."""
 
 import itertools
 

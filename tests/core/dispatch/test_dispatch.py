@@ -1,4 +1,4 @@
-"""From a call to a recorded operation: what is recorded, out=, short and general way alike."""
+"""From a call to a recorded operation: recording, out=, fast and general path."""
 
 import numpy as np
 import pytest

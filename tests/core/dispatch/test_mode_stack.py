@@ -1,4 +1,4 @@
-"""The stack of modes of a thread: what modes written in Python, profilers, autocast and forward mode see, and when."""
+"""Mode stack of a thread: Python modes, profilers, autocast and forward mode."""
 
 import threading
 

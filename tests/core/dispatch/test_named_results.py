@@ -1,4 +1,4 @@
-"""Results that are named tuples: one class for each function, that can be pickled and copied."""
+"""Named tuples of results: one class per function, pickling, copying."""
 
 import copy
 import pickle

@@ -1,4 +1,4 @@
-"""Operators as objects: what they tell of themselves, how they are called, and what they refuse."""
+"""Operators as objects: introspection, calls, errors."""
 
 import copy
 import functools

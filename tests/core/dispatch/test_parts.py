@@ -1,4 +1,4 @@
-"""`split`, `chunk` and `T`, whose usual calls take a short way."""
+"""Fast paths of `split`, `chunk` and `T`."""
 
 import pytest
 import torch

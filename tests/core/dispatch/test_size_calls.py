@@ -1,4 +1,4 @@
-"""Calls of a tensor and integers, which do not go through a tuple of them."""
+"""Sizes passed as integers, without a tuple."""
 
 import pytest
 import torch

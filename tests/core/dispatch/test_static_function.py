@@ -1,4 +1,4 @@
-"""Functions in Python that stay functions in the body of a class."""
+"""Python functions that do not bind in the body of a class."""
 
 import copy
 import inspect

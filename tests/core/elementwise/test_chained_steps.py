@@ -1,4 +1,4 @@
-"""Steps of a program that run as one chain give the bits of the steps one by one, for any size and layout."""
+"""Chained steps are bit-identical to single steps for any size and layout."""
 
 import numpy as np
 import pytest

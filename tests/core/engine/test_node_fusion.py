@@ -1,4 +1,4 @@
-"""Element-wise nodes in one fusion: every bit as node by node, whatever the graph, and in a team."""
+"""Fused nodes are bit-identical to node by node, for any graph and in a team."""
 
 import contextlib
 import threading

@@ -1,4 +1,4 @@
-"""Backward by a team of workers: the same results, errors and order as alone."""
+"""Backward by a team of workers: results, errors and order of one thread."""
 
 import threading
 

@@ -1,4 +1,4 @@
-"""Arguments whose conversion runs code that changes the argument, or the tensor at work."""
+"""Arguments whose conversion modifies the argument or the tensor."""
 
 import gc
 

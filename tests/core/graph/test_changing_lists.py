@@ -1,4 +1,4 @@
-"""Lists that get shorter while they are read: an error, or the values that were there, never memory that is gone."""
+"""Lists that shrink while they are read."""
 
 import contextlib
 import gc

@@ -1,4 +1,4 @@
-"""What the collector sees of the graph: nothing while there can be no cycle, and every cycle that there is."""
+"""Garbage collection: graphs without cycles are untracked, and every cycle is found."""
 
 import gc
 import weakref

@@ -1,4 +1,4 @@
-"""Views and bases whose memory ``.data =`` or ``set_`` has exchanged: what they get is their history, or refused."""
+"""Views and bases whose memory ``.data =`` or ``set_`` has replaced."""
 
 import gc
 

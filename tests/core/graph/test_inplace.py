@@ -1,4 +1,4 @@
-"""CopySlices and views by layouts, natively and recorded; what the version counter sees."""
+"""CopySlices and views of all layouts, native and recorded; version counters."""
 
 import warnings
 

@@ -1,4 +1,4 @@
-"""The mode objects themselves: misuse, cloning, what a thread starts with."""
+"""Mode objects: misuse, copies, initial state of a thread."""
 
 import threading
 

@@ -1,4 +1,4 @@
-"""Nodes: destruction, hooks objects, saved tensors, the numbers that order them."""
+"""Nodes: destruction, hooks, saved tensors, sequence numbers."""
 
 import gc
 import pickle

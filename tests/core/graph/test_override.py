@@ -1,4 +1,4 @@
-"""Subclasses of Tensor, and classes of other kinds, that take part in operations."""
+"""Operations on subclasses of Tensor and on other classes with ``__torch_function__``."""
 
 import contextlib
 import pickle

@@ -1,4 +1,4 @@
-"""Dead Tensors that wait to be others: nothing of the former one is left, and nothing dies too early."""
+"""Tensor free list: reused objects keep nothing of their former state."""
 
 import gc
 import weakref

@@ -1,4 +1,4 @@
-"""The Tensor type itself: construction, metadata, number protocol, .grad, .data, subclasses."""
+"""Tensor: construction, metadata, number protocol, .grad, .data, subclasses."""
 
 import contextlib
 import copy

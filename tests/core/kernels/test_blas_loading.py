@@ -1,4 +1,4 @@
-"""Our copy of OpenBLAS is loaded without threads of its own; nobody else is to notice."""
+"""The private OpenBLAS is loaded with one thread."""
 
 import os
 import subprocess

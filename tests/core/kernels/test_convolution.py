@@ -1,4 +1,4 @@
-"""Convolutions and pooling against loops in NumPy: random sizes and layouts, threads, memory."""
+"""Convolution and pooling compared with NumPy loops: random sizes, layouts, threads, memory."""
 
 import itertools
 import os

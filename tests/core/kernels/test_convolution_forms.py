@@ -1,4 +1,4 @@
-"""Each form of computing a convolution by itself: against the definition, on all layouts, for any number of threads."""
+"""Each convolution algorithm compared with the definition, for all layouts and numbers of threads."""
 
 import numpy as np
 import pytest

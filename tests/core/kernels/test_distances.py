@@ -1,4 +1,4 @@
-"""Distances within some vectors: half of them is computed, the other half mirrored."""
+"""Pairwise distances, of which one half is mirrored."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Gradients of broadcast operands: summed as they are computed, with the bits of the two steps one after the other."""
+"""Fused reductions of gradients are bit-identical to separate steps."""
 
 import contextlib
 import warnings

@@ -1,4 +1,4 @@
-"""Kernels that index: advanced indexing, gather and scatter, rows, masks, and their gradients."""
+"""Indexing kernels: advanced indexing, gather, scatter, rows, masks, and their gradients."""
 
 
 import numpy as np

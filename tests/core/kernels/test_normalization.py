@@ -1,4 +1,4 @@
-"""Normalization against its formula, written out: short and long lines, groups, many rows, any number of threads."""
+"""Normalization compared with its formula: sizes, groups, threads."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Products with a matrix in panels: against the definition, their derivatives, threads, and what is refused."""
+"""Products with packed matrices: values, derivatives, threads, errors."""
 
 import numpy as np
 import pytest

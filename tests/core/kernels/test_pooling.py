@@ -1,4 +1,4 @@
-"""Averages of windows against sums in NumPy, lines long and short; and places of maxima that are out of bounds."""
+"""Average pooling compared with NumPy, and out-of-bounds indices of maxima."""
 
 import itertools
 

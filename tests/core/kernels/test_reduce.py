@@ -1,4 +1,4 @@
-"""Reductions: values against PyTorch for every dtype and layout, errors, the same bits for any threads."""
+"""Reductions compared with PyTorch: dtypes, layouts, errors, bit-identical for any number of threads."""
 
 import subprocess
 import sys

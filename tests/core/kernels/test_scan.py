@@ -1,4 +1,4 @@
-"""Running sums and products against PyTorch, and what derivatives of reductions are made of."""
+"""Cumulative sums and products compared with PyTorch, and rows for derivatives of reductions."""
 
 import numpy as np
 import pytest

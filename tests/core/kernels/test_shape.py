@@ -1,4 +1,4 @@
-"""Kernels for shapes: views, copies that rearrange, joining, padding, and the gradients of all of them."""
+"""Shape kernels: views, copies, concatenation, padding, and their gradients."""
 
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Sizes whose products do not fit 64 bits, or are zero: refused before memory is asked for, or an empty result."""
+"""Sizes whose product is zero or exceeds 64 bits."""
 
 import os
 import resource

@@ -1,4 +1,4 @@
-"""Chains of cheap operations: each gives NumPy's bits, wherever its operands are, and only whole blocks are touched."""
+"""Chained operations are bit-identical to NumPy and write only whole blocks."""
 
 import itertools
 import random

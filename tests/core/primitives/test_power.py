@@ -1,4 +1,4 @@
-"""Powers: products, roots and reciprocals where the exponent allows it, and the general way beside them."""
+"""Powers: fast paths for special exponents, and the general path."""
 
 from fractions import Fraction
 

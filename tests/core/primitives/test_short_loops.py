@@ -1,4 +1,4 @@
-"""Our loops for cheap arithmetic give NumPy's bits, whatever numbers, lengths and layouts they meet."""
+"""Custom arithmetic loops are bit-identical to NumPy for all values, lengths and layouts."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Special functions to a few units in the last place: values computed with 40 and more digits."""
+"""Special functions to a few units in the last place, compared with high-precision values."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Vector code for transcendental functions: errors in units in the last place, ends of the range, places in memory."""
+"""Vectorized transcendental functions: accuracy, range limits, alignment."""
 
 import math
 

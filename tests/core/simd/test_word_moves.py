@@ -1,4 +1,4 @@
-"""Copies that vector code shuffles: transposed ones and reversed ones, at and around the sizes of its blocks."""
+"""Transposed and reversed copies around the sizes of vector blocks."""
 
 import numpy as np
 import pytest

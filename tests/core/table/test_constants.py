@@ -1,4 +1,4 @@
-"""Numbers and orders that plain Python, which reads the table, shares with Cython, which runs it."""
+"""Constants shared by the Python and Cython code of the table."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Docstrings that share what they say: parameters in the order of the signature, sections in that of numpydoc."""
+"""Completion of docstrings: order of parameters and sections."""
 
 import inspect
 

@@ -1,4 +1,4 @@
-"""What formulas may say beyond expressions, written out."""
+"""Expansion of helpers and absent gradients in formulas."""
 
 import ast
 import itertools

@@ -1,4 +1,4 @@
-"""Formulas: what they save, what they compute natively and recorded, what they refuse, and that nothing leaks."""
+"""Formulas: saved values, native and recorded execution, errors, leaks."""
 
 import sys
 import threading

@@ -1,4 +1,4 @@
-"""Formulas of several lines: names for what several places of a formula need."""
+"""Formulas of several lines, with named values."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Formulas of the table are short; what is longer has a name and says what it is."""
+"""Formulas of the table are short; helpers have a name and a docstring."""
 
 import tomllib
 from pathlib import Path

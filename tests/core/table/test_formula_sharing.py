@@ -1,4 +1,4 @@
-"""What the formulas of one node have in common: computed once, whichever of them are wanted."""
+"""Calls shared by the formulas of a node are executed once."""
 
 from itertools import combinations
 

@@ -1,4 +1,4 @@
-"""Loops in fixed pieces, teams, and the budget of threads."""
+"""Parallel loops in fixed chunks, teams, and the thread budget."""
 
 import os
 import subprocess

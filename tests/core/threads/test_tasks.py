@@ -1,4 +1,4 @@
-"""Tasks that wait for each other: each runs once, after all that it needs, on as many threads as there may be."""
+"""Tasks with dependencies run once, after them, on any number of threads."""
 
 import random
 

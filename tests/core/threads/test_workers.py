@@ -1,4 +1,4 @@
-"""The workers: members of an OpenMP region that stays open, or POSIX threads; what OpenMP's settings do to them."""
+"""Workers: threads of an open OpenMP region, or POSIX threads; effect of OpenMP settings."""
 
 import importlib.util
 import os

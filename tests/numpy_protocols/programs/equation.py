@@ -1,4 +1,4 @@
-"""Predators and prey by the method of Runge and Kutta, and how far they end from what was observed; for NumPy."""
+"""Lotka-Volterra equations by the Runge-Kutta method, and the distance to observations; for NumPy."""
 
 import numpy as np
 

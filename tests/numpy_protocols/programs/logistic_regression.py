@@ -1,4 +1,4 @@
-"""Logistic regression by Newton's method or steps downhill, written for NumPy."""
+"""Logistic regression by Newton's method or gradient descent, written for NumPy."""
 
 import numpy as np
 
