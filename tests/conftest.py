@@ -14,7 +14,7 @@ def pytest_collection_finish(session):
 
 @pytest.fixture
 def interrupts_ignored():
-    """As in the background of a script: programs that the test starts inherit it, and Python leaves it as it is."""
+    """Ignore SIGINT, as in the background of a script; child programs inherit it."""
     former = signal.signal(signal.SIGINT, signal.SIG_IGN)
     yield
     signal.signal(signal.SIGINT, former)

@@ -17,7 +17,7 @@ BOOLS, INTEGERS, REALS, COMPLEX = ["bool"], [
     "complex64", "complex128"]
 FLOATS, NUMERIC, REAL_NUMERIC = REALS + COMPLEX, INTEGERS + REALS + COMPLEX, INTEGERS + REALS
 ALL = BOOLS + NUMERIC
-# What strict has beside the standard.
+# Functions of array-api-strict that are not in the standard.
 BESIDE = {"Device", "ArrayAPIStrictFlags"}
 
 
@@ -228,7 +228,7 @@ CASES = {
     **{f"fft.{name}": reduction(FLOATS, keepdims=False).map(lambda drawn: (drawn[0], {"axes": drawn[1]["axis"]}))
        for name in ("fftshift", "ifftshift")},
 }
-# Functions that are compared elsewhere: what they return is no array, or has no values.
+# Functions compared elsewhere: they return no array, or an uninitialized one.
 ELSEWHERE = {"can_cast", "finfo", "iinfo", "isdtype", "result_type", "from_dlpack", "empty", "empty_like"}
 # Bases of eigenvectors and singular vectors are not unique, nor are the signs in QR.
 FIRST_ONLY = {"linalg.eigh": 0, "linalg.svd": 1}

@@ -181,7 +181,7 @@ def test_memory_of_other_libraries():
 
 
 GRID = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -2.5]
-# sign has a test of its own: strict divides infinite numbers.
+# sign has a separate test: strict divides infinite numbers.
 UNARY = [name for name in strict.__all__ if inspect.isfunction(getattr(strict, name)) and list(
     inspect.signature(getattr(strict, name)).parameters) == ["x"] and not name.startswith("unique")
     and name not in ("matrix_transpose", "nonzero", "sign")]

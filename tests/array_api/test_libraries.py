@@ -34,7 +34,7 @@ same(special.betainc(x, y, y / 3), special.betainc(a, b, b / 3))
 leaf = tensor(a, requires_grad=True)
 for call in (special.logsumexp, special.softmax, special.log_softmax, lambda t: special.xlogy(t, t)):
     same(call(leaf), call(a))
-    with c.autograd.graph.allow_mutation_on_saved_tensors():         # SciPy writes into what it computed
+    with c.autograd.graph.allow_mutation_on_saved_tensors():         # SciPy modifies its results in place
         assert c.autograd.gradcheck(call, [leaf])
 print("done")
 """

@@ -149,7 +149,7 @@ def test_numbers_have_no_tangents(x):
     assert tangent(x.sort(descending=True).values) == [100, 10, 1]
 
 
-# ---- views and changes in place
+# ---- views and in-place operations
 
 def test_views_share_tangents(x):
     base = x.clone()
@@ -244,7 +244,7 @@ def test_forward_over_reverse_into_a_leaf():
 
 
 def test_forward_over_reverse_when_intermediate_tensors_are_gone():
-    """What a node saved is another object in backward, and yet has its tangent."""
+    """A saved tensor is another object in backward, with the tangent of the original."""
     x = tensor(0.5, requires_grad=True)
     with dual_level():
         dual = make_dual(x, tensor(1))
@@ -300,7 +300,7 @@ def test_without_recording(mode):
 
 
 def test_nested_backward_is_in_the_same_level():
-    """So deep that backward goes on in another thread."""
+    """So deep that backward continues in another thread."""
     x = tensor(1, requires_grad=True)
 
     def deeper(depth):

@@ -24,7 +24,7 @@ def flat(value):
     return [value.detach().resolve_conj().numpy() if hasattr(value, "resolve_conj") else value.detach().numpy()], None
 
 
-# What is differentiated: written for either library, which is what `m` is.
+# Functions to differentiate; `m` is either library.
 def one(m):
     return lambda x: x.sin() * x.sum()
 
@@ -254,7 +254,7 @@ def test_inputs_that_func_knows_otherwise_are_constants():
 # ---------------------------------------------------------------------------------------------------- refusals
 
 STRICT = [
-    # (func, what it does) for one input pair x, y
+    # (func, description) for one input pair x, y
     ("output", lambda x, y: cygrad.ones((), dtype=cygrad.float64), NAMES),
     ("input", lambda x, y: x.pow(3).sum(), NAMES),
     ("gradient", lambda x, y: (2 * x).sum() + y.pow(3).sum(), ("hessian", "vhp", "hvp")),

@@ -27,7 +27,7 @@ def half_recorded(x):
 
 
 def scaled_gradient(change):
-    """A function whose gradient goes through `change` on its way back."""
+    """Return a function whose gradient is modified by `change`."""
     def function(x):
         y = x * 1
         y.register_hook(lambda grad: None if grad is None else change(grad))

@@ -28,7 +28,7 @@ class Mean(Function):
         return g * NAN
 
 
-# How nan comes in: the function of the library and a leaf, the leaf's values. What torch blames, we blame.
+# Sources of nan: a function of the library and a leaf, and values. The blamed node is PyTorch's.
 SOURCES = {
     "0 / 0": (lambda lib, x: (x * 0 / lib.zeros(2)) * 0, [0.0, 1.0]),
     "inf * 0": (lambda lib, x: x.sqrt() * 0, [0.0, 1.0]),

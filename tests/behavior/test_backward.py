@@ -20,7 +20,7 @@ def test_scalars_need_no_gradient():
     (x * x).sum().backward()
     assert x.grad.tolist() == [2.0, 4.0]
     x.grad = None
-    (x[:1] * 3).backward()                       # one element, whatever the number of dimensions
+    (x[:1] * 3).backward()                       # one element, for any number of dimensions
     assert x.grad.tolist() == [3.0, 0.0]
 
 
@@ -337,7 +337,7 @@ def test_inputs_leave_the_rest_intact():
     grad(z, y)
     with pytest.raises(RuntimeError, match=r"SinBackward0.*freed"):
         z.backward()
-    (y * 1).backward()                           # the part behind the input has not run
+    (y * 1).backward()                           # the nodes before the input have not run
     assert x.grad is not None
 
 

@@ -27,7 +27,7 @@ CASES = {
 
 
 def twice(module, function):
-    """Return whether the gradient requires grad, and what a further backward gives: None where it refuses."""
+    """Return whether the gradient requires grad, and the result of a further backward, or None if it raises."""
     x = module.tensor(DATA, requires_grad=True)
     y = function(module, x)
     gradient, = module.autograd.grad(y, x, module.ones(tuple(y.shape)), create_graph=True)

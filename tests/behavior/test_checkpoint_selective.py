@@ -24,7 +24,7 @@ def program(function):
 
 
 class Selective(Program):
-    """A program with what is called differently in the libraries, and a count of products that were computed."""
+    """A program, names that differ between the libraries, and a counter of computed products."""
 
     def __init__(self, library):
         super().__init__(library)
@@ -64,7 +64,7 @@ class Selective(Program):
             [[1.0, 0.5], [0.0, 2.0]], requires_grad=True)
 
     def say(self, **policies):
-        """A policy by names of operators, which notes what it is told."""
+        """A policy by operator names that records its arguments."""
         kinds = {name: getattr(self.checkpoints.CheckpointPolicy, kind) for name, kind in policies.items()}
 
         def policy(ctx, op, *args, **kwargs):

@@ -106,7 +106,7 @@ def test_edges_where_no_gradient_is_needed():
     x, c = leaf(1.0), cygrad.tensor(2.0, dtype=cygrad.float64)
     assert (c * x).grad_fn.next_functions[0] == (None, 0)
     assert (c * x).grad_fn.next_functions[1][0].variable is x
-    # A number is no input of the graph at all.
+    # A number is not an input of the graph.
     assert next(node for node, _ in (x * 2).grad_fn.next_functions if node is not None).variable is x
 
 
@@ -271,7 +271,7 @@ def test_a_million_nodes():
     assert cygrad.autograd.grad(y, x, retain_graph=True)[0].item() == first
     x.grad = None
     y.backward()
-    # Saved values go while backward goes on, node by node; what remains is the nodes.
+    # Backward releases saved values node by node; the nodes remain.
     assert x.grad.item() == first
     dead = weakref.ref(y.grad_fn)
     del y

@@ -9,7 +9,7 @@ from tests.reference import torch
 
 
 class Stop(Function):
-    """The identity, without a gradient: what is above it gets None."""
+    """The identity, without a gradient: earlier nodes get None."""
 
     @staticmethod
     def forward(ctx, x):

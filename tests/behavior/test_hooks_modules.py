@@ -169,7 +169,7 @@ def test_order_and_global_hooks():
         layer(leaf(1.0)).backward()
         assert log == ["all before", "before", "all after", "after", "all pre", "pre 0", "pre 1", "all", 0, 1]
         log.clear()
-        nn.ReLU()(leaf(1.0)).backward()    # a module without hooks of its own
+        nn.ReLU()(leaf(1.0)).backward()    # a module without hooks
         assert log == ["all before", "all after", "all pre", "all"]
     finally:
         for handle in shared:

@@ -32,7 +32,7 @@ def test_tensor_hooks_then_what_is_kept_then_prehooks(create_graph):
     assert y.grad.tolist() == [6, 6]
     assert x.grad.tolist() == [120, 120]
     first, second = grad(z, (y, x), retain_graph=True, create_graph=create_graph)
-    # What is asked for is taken before the node's own hooks, but after those of the tensor.
+    # Requested gradients are captured before the node's hooks, but after those of the tensor.
     assert first.tolist() == [6, 6]
     assert second.tolist() == [120, 120]
 

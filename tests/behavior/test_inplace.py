@@ -84,7 +84,7 @@ def test_views_of_leaves():
     with cygrad.no_grad():
         x[0].mul_(2)
     assert x.tolist() == [[2.0, 4.0], [3.0, 4.0]]
-    x.detach()[0].zero_()                        # detached: nobody is asked
+    x.detach()[0].zero_()                        # detached: allowed
     assert x.tolist() == [[0.0, 0.0], [3.0, 4.0]]
 
 
@@ -123,7 +123,7 @@ def test_one_of_several_outputs(make):
     with pytest.raises(RuntimeError, match="one of several outputs"):
         parts[1][0].mul_(2)                      # and so are their views
     assert y._version == 0
-    y.mul_(2)                                    # the base may change, but they know nothing of it
+    y.mul_(2)                                    # the base may be modified, without effect on their graph
     with pytest.raises(RuntimeError, match=r"view whose base was modified in place"):
         parts[0] * 2
     with cygrad.no_grad():

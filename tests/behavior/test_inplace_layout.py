@@ -32,7 +32,7 @@ ELEMENTWISE = {
 
 
 def pair(shape, layout):
-    """The same numbers, which lie in the same way, in both libraries."""
+    """Return equal values with equal strides in both libraries."""
     values = np.random.default_rng(0).random(shape, np.float32)
     return layout(cygrad.from_numpy(values)), layout(torch.from_numpy(values))
 
@@ -94,7 +94,7 @@ def test_volumes():
 
 
 def test_a_network_of_images_next_to_one_of_rows():
-    """The same numbers come out, and everything in between stays in the order of the images."""
+    """Results are equal, and intermediate results keep the memory format of the images."""
     cygrad.manual_seed(0)
     seen = []
     model = cygrad.nn.Sequential(cygrad.nn.Conv2d(3, 8, 3), cygrad.nn.BatchNorm2d(8), cygrad.nn.ReLU(),

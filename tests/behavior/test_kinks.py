@@ -30,7 +30,7 @@ def loss(name, **options):
 
 
 def weighted(function):
-    """The first result, its elements multiplied by 1, 2, 3…: so that a gradient shows where it comes from."""
+    """Multiply the elements of the first result by 1, 2, 3, ..., so that a gradient identifies its element."""
     def call(m, *tensors):
         values = function(m, *tensors)
         values = values if hasattr(values, "shape") else values[0]

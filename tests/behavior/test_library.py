@@ -121,7 +121,7 @@ def test_optimizers_find_the_minimum(make):
         loss = optimizer.step(closure)
         schedule.step()
     assert loss.item() < 0.01 * first
-    assert x._version > version                  # changed in place
+    assert x._version > version                  # modified in place
     assert x.grad_fn is None
 
 

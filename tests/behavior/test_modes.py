@@ -247,7 +247,7 @@ def test_backward_inside_no_grad():
         y.backward(retain_graph=True)
         assert x.grad.item() == 4.0
         (g,) = cygrad.autograd.grad(y, x, create_graph=True)
-        assert g.requires_grad                   # asked for, so recorded
+        assert g.requires_grad                   # requested, so recorded
         assert not cygrad.is_grad_enabled()
     assert cygrad.autograd.grad(g, x)[0].item() == 2.0
 
@@ -269,7 +269,7 @@ def test_inference_tensors():
         assert made.tolist() == [5.0, 2.0]
     with pytest.raises(RuntimeError, match="inference tensors do not track versions"):
         _ = made._version
-    assert made.view(2).is_inference()           # views stay what they are
+    assert made.view(2).is_inference()           # views stay inference tensors
     for normal in (made.clone(), made + 1, cygrad.ones(2)):
         assert not normal.is_inference()
         assert normal._version == 0
@@ -289,7 +289,7 @@ def test_not_to_be_saved_for_backward():
     assert x.grad.tolist() == [1.0, 1.0]
     (x * i.clone()).sum().backward()
     assert x.grad.tolist() == [2.0, 2.0]
-    assert (i * 3).tolist() == [3.0, 3.0]        # not recorded: anything goes
+    assert (i * 3).tolist() == [3.0, 3.0]        # not recorded: allowed
 
 
 @pytest.mark.guarantee("M3")

@@ -80,7 +80,7 @@ def test_the_whole_table(tensor, action, place):
     assert outcome(cygrad, tensor, action, place) == outcome(torch, tensor, action, place)
 
 
-# inference, requires_grad, is_leaf; or what is raised.
+# inference, requires_grad, is_leaf; or the exception.
 EXPECTED = {
     ("normal", "operation", "inside"): (True, False, True),
     ("normal", "view", "inside"): (False, False, True, True),

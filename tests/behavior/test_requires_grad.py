@@ -44,7 +44,7 @@ def test_non_leaves_have_it_by_definition():
         y.requires_grad = False
     with pytest.raises(RuntimeError, match="cannot be set to False"):
         y.requires_grad_(False)
-    y.requires_grad = True                       # what it is already
+    y.requires_grad = True                       # unchanged
     assert y.requires_grad_() is y
 
 

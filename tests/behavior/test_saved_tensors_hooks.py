@@ -79,7 +79,7 @@ def test_original_memory_is_given_up():
     dead = weakref.ref(x)
     y, raw = squared(x)
     raw.register_hooks(lambda t: t.tolist(), lambda v: cygrad.tensor(v, dtype=FLOAT))
-    x.zero_()                                       # what is packed does not mind
+    x.zero_()                                       # the packed value is not affected
     del x
     assert dead() is None
     assert y.grad_fn._saved_self.tolist() == [1, 2]
@@ -491,7 +491,7 @@ class Kept(Function):
 
 @pytest.mark.guarantee("S5")
 def test_registered_while_another_thread_runs_the_node():
-    """Either in time, or a clear error; and looks at what is saved likewise."""
+    """Hooks are registered in time, or raise a clear error; so does reading saved tensors."""
     answers = set()
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)

@@ -32,7 +32,7 @@ def test_saved_result_is_another_tensor_in_the_same_memory():
 
 
 class SelfDeletingFile:
-    """A name for a file, which goes when the object goes."""
+    """A file that is deleted with the object."""
 
     def __init__(self, folder):
         self.name = os.path.join(folder, str(uuid.uuid4()))
@@ -43,7 +43,7 @@ class SelfDeletingFile:
 
 @pytest.fixture
 def file_hooks(tmp_path):
-    """(pack, unpack) for tensors on disk, and how many files they have written."""
+    """Return (pack, unpack) for tensors on disk, and a function that counts the files."""
     written = []
 
     def pack_hook(tensor):
@@ -162,7 +162,7 @@ def test_one_input_that_requires_grad_is_enough():
 
 @pytest.mark.filterwarnings("ignore:.*pretrained")
 def test_fine_tuning():
-    """A frozen ResNet-18 and a new head: the only part that backward goes through."""
+    """A frozen ResNet-18 and a new head: backward runs through the head only."""
     model = resnet.resnet18()
     for param in model.parameters():
         param.requires_grad = False

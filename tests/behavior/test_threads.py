@@ -16,7 +16,7 @@ from tests.tools import FLOAT, in_threads, leaf, run_program
 
 
 def error_of(function):
-    """What it raises, or None."""
+    """Return the raised exception, or None."""
     try:
         function()
     except Exception as error:

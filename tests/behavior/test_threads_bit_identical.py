@@ -136,7 +136,7 @@ def large_samples(name, dtype):
 
 
 def small_samples(name, dtype):
-    """The samples as they are, where none can be made larger."""
+    """Run the samples unchanged if none can be enlarged."""
     found = (build(name, number, dtype) for number in range(len(SAMPLES[name])))
     yield from (sample for sample in found if sample is not None and sample.error is None)
 

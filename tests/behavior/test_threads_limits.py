@@ -99,7 +99,7 @@ def test_threadpool_limits(api, place):
 
 
 def test_threadpool_limits_equal_to_what_openmp_says():
-    """A new thread of a process with OMP_NUM_THREADS=1, told so again by threadpoolctl, must not use more."""
+    """A new thread of a process with OMP_NUM_THREADS=1, limited by threadpoolctl too, uses one thread."""
     assert run_program("""
 import threading, threadpoolctl, cygrad
 cygrad.set_num_threads(3)

@@ -50,7 +50,7 @@ def test_first_hooks_of_a_leaf():
 
 
 def test_first_use_of_a_leaf():
-    """A leaf has one slot and one AccumulateGrad, whoever comes first."""
+    """A leaf has one slot and one AccumulateGrad, for any order of concurrent threads."""
     for _ in range(100):
         x = cygrad.ones(3, requires_grad=True)
         results = in_threads(THREADS, lambda number, x=x: x * float(number))
@@ -74,7 +74,7 @@ def test_end_and_return_of_an_accumulator():
 
 
 def test_end_of_a_saved_tensor():
-    """What a node has saved is asked for while the Tensor that was saved dies in another thread."""
+    """Saved values are read while the saved Tensor is freed in another thread."""
     for _ in range(100):
         leaf = cygrad.ones(2, requires_grad=True)
         held = [leaf * 3]

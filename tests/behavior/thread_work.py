@@ -6,7 +6,7 @@ import cygrad
 
 
 def work(number):
-    """Forward and backward of something large enough to be shared; a number that tells whether it went well."""
+    """Run forward and backward of a large tensor; return a checksum."""
     x = (cygrad.arange(300 * 300, dtype=cygrad.float64).reshape(300, 300) % 7).requires_grad_()
     total = (x @ x).sum() * number + (x * x).sum()
     total.backward()
@@ -22,7 +22,7 @@ def expected_work(number):
 
 
 def limits_here():
-    """How many threads this one may use."""
+    """Return the number of threads that this thread may use."""
     return cygrad.get_num_threads()
 
 

@@ -2,7 +2,7 @@
 
 
 class Program:
-    """What a program of either library works with: the library, and a log that hooks write to."""
+    """Context of a program: the library, and a log for hooks."""
 
     def __init__(self, library):
         self.lib = library
@@ -15,7 +15,7 @@ class Program:
         return value.detach().tolist() if isinstance(value, self.lib.Tensor) else value
 
     def note(self, name, answer=None):
-        """A hook that logs what it gets."""
+        """Return a hook that logs its arguments."""
         def hook(*arguments):
             self.log.append((name, self.plain(arguments)))
             return None if answer is None else answer(*arguments)
@@ -39,7 +39,7 @@ class Program:
             return function()
 
     def run(self, function):
-        """The log, and what the program gives or the class of what it raises."""
+        """Return the log, and the result of the program or the class of its exception."""
         try:
             result = self.plain(function(self))
         except Exception as error:

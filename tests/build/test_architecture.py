@@ -44,7 +44,7 @@ def core_name(module):
 
 @cache
 def core_imports(name):
-    """What a module of _core imports from _core: its implementation, and its contract."""
+    """Return the imports of a module of _core from _core: of its implementation, and of its .pxd."""
     found = set()
     for path in PACKAGE.glob(f"_core/{name.replace('.', '/')}.*"):
         if path.suffix in (".py", ".pyx", ".pxd"):
@@ -88,7 +88,7 @@ def test_imports_point_down():
 
 
 def test_every_package_of_the_core_is_listed_and_documented():
-    """`_core` itself only imports the compiled modules; docstrings of its packages say what they know."""
+    """`_core` imports only the compiled modules; its packages have docstrings."""
     core = PACKAGE / "_core"
     folders = {core_package(path) for path in files(".py", ".pyx", ".pxd", ".h", ".cpp", ".c")
                if path.is_relative_to(core)}
@@ -121,7 +121,7 @@ def test_packages_import_from_packages_below():
 
 
 def test_contracts_form_no_cycle():
-    """Contracts are files of their own, so only implementations may need each other's contracts: structs are shared."""
+    """Only implementations cimport each other's .pxd files; these do not cimport each other."""
     remaining = {}
     for path in PACKAGE.glob("_core/**/*.pxd"):
         if path.stem != "__init__":
@@ -133,7 +133,7 @@ def test_contracts_form_no_cycle():
             del remaining[name]
 
 
-# Where a layer may put functions and objects of its own into a lower one: see "Layers" in design.md.
+# Interfaces for functions and objects of higher layers: see "Layers" in design.md.
 UPWARD_DOORS = {
     "table.operator",      # the table of operators: what calls them, what documents them
     "graph.tensor",        # protocol and provided
@@ -160,7 +160,7 @@ def stores_arguments(path):
 
 
 def test_layers_reach_up_through_few_doors():
-    """What a module gives to one of a lower layer while it is imported goes through the doors."""
+    """Modules pass objects to lower layers at import through these interfaces only."""
     kept = {core_name(module_of(path)): stores_arguments(path) for path in files(".pyx")}
     place = {name: number for number, name in enumerate(CORE_PACKAGES)}
     found = set()
@@ -185,7 +185,7 @@ def test_table_is_read_by_plain_python(name):
 
 @pytest.mark.parametrize("name", ["plan", "node_run"])
 def test_what_runs_the_graph_knows_no_operator(name):
-    """Nodes are run by a function pointer: nothing here knows tensors, dispatch, or what an operator computes."""
+    """The engine runs nodes through a function pointer, independent of dispatch and operators."""
     objects = ("graph.tensor", "graph.native", "graph.inplace", "engine.engine", "dispatch.")
     assert not {other for other in reaches(f"engine.{name}") if other.startswith(objects)}
 
@@ -267,7 +267,7 @@ def test_private_functions_begin_with_an_underscore():
 
 
 def test_structs_have_one_meaning():
-    """Among headers, and in Cython, where what a header defines may be declared once more."""
+    """Names are defined once in headers, and may be declared once in Cython."""
     for suffixes, pattern in (((".pyx", ".pxd"), r"^(?:cdef|ctypedef) (?:packed )?(?:struct|union|enum) (\w+)"),
                               ((".h",), r"^\} (\w+_t);")):
         names = [name for path in files(*suffixes) for name in re.findall(pattern, path.read_text(), re.MULTILINE)]

@@ -39,7 +39,7 @@ def found():
     for path in sorted((ROOT / "benchmarks").glob("bench_*.py")):
         for name, cls in inspect.getmembers(load(path.stem), inspect.isclass):
             for method, _ in inspect.getmembers(cls, callable):
-                # what needs a cache counts instructions, and has a test of its own
+                # benchmarks with a cache count instructions and have a separate test
                 if method.startswith(KINDS) and not hasattr(cls, "setup_cache"):
                     yield pytest.param(cls, method, id=f"{path.stem}.{name}.{method}")
 
@@ -90,7 +90,7 @@ def test_steps_in_undisturbed_moments(tells, monkeypatch):
 
 
 def test_players_take_turns(monkeypatch):
-    """In a process of their own; what a library lacks leaves it out of the round."""
+    """Run in separate processes; a library that lacks a feature is skipped."""
     turns, scenarios = load("turns"), load("scenarios").SCENARIOS
     monkeypatch.chdir(ROOT)
     samples = turns.rounds_of(["cygrad", "no_such_library"], scenarios["op-no-grad"], 1, 2)
@@ -106,7 +106,7 @@ def test_ratios_are_those_of_the_turns():
     assert ratios == {"torch": 3.0}
 
 
-# The gradients of scenarios, small ones, in a process of its own: jax keeps a process to some of its cores.
+# Gradients of small scenarios, in a separate process, because jax pins it to some cores.
 GRADIENTS = """
 import json, sys
 import numpy as np
@@ -149,7 +149,7 @@ def test_libraries_compute_the_same(name):
             np.testing.assert_allclose(own, other, rtol=1e-4, atol=1e-5 * np.abs(other).max(), err_msg=key)
 
 
-# ---- figures and what is made of them
+# ---- figures and their tables
 
 LINES = {
     "mlp-small": {"1": {"values": {"cygrad": 400.0, "torch": 300.0}, "ratios": {"torch": 0.75}}},

@@ -104,7 +104,7 @@ def test_compiled_modules_are_found_again(monkeypatch):
 
 
 def printed(program):
-    """What a fresh interpreter prints that finds this package."""
+    """Return the output of a fresh interpreter with this package."""
     answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True,
                             env={**os.environ, "PYTHONPATH": str(CORE.parents[1])})
     return answer.stdout.strip()
@@ -197,7 +197,7 @@ class TestBuildTools:
             modules.selected(sources)
 
     def test_variables_near_their_thread_are_found(self):
-        """Modules that have some go into a library of their own; so only a module's own source may ask for them."""
+        """Modules with thread-local variables are in a separate library; only the module itself may request that."""
         from build_tools import modules
 
         asking = {path.suffix for path in modules.CORE.rglob("*.*")

@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FENCE = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 OPTIONS = doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL
 NAMES = {"cygrad": cygrad, "nn": nn, "F": nn.functional}         # what examples in docstrings assume to be imported
-# Types of Python and NumPy under another name, and numbers, have docstrings of their own.
+# Types of Python and NumPy under another name, and numbers, have foreign docstrings.
 CALLABLES = {name: value for name, value in vars(cygrad).items()
              if not name.startswith("_") and callable(value) and not inspect.ismodule(value)}
 FUNCTIONS = {name: value for name, value in CALLABLES.items() if not isinstance(value, (type, cygrad.dtype))}

@@ -26,7 +26,7 @@ def tree():
 
 
 def names(body):
-    """What a module or a class of a stub defines."""
+    """Return the definitions in a module or class of a stub."""
     found = set()
     for item in body:
         if isinstance(item, ast.FunctionDef | ast.ClassDef):
@@ -47,7 +47,7 @@ def tensor(tree):
 
 
 def test_stub_names_every_public_name(tree):
-    # Names of PyTorch alone, which are there once somebody has asked for them, are in no stub.
+    # PyTorch names that are created on first access are in no stub.
     public = {name for name, value in vars(cygrad).items() if name in dir(cygrad)
               and not (inspect.ismodule(value) and value.__name__ != f"cygrad.{name}")
               and not str(getattr(value, "__module__", "")).startswith("cygrad.compatibility")}
@@ -85,7 +85,7 @@ def test_build_writes_it(tree):
     package = Path(cygrad.__file__).parent
     stubs.write(package.parent)
     written = names(ast.parse((package / stubs.STUB).read_text()).body)
-    # What other tests have looked up stays in the namespace: what counts is what is there at first.
+    # Names that other tests have accessed stay in the namespace: compare the initial ones.
     first = subprocess.run([sys.executable, "-c", "import cygrad; print(*vars(cygrad))"], cwd=package.parent,
                            check=True, stdout=subprocess.PIPE, text=True).stdout.split()
     assert len(first) > 500

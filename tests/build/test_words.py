@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-# Each with what to write instead.
+# Word -> what to write instead.
 WORDS = {
     "whoever|somebody|nobody": "name the caller, the thread, the function", "so many": "n", "of nothing": "empty",
     "as ever": "as usual", "behind": "after", "beside": "next to",

@@ -66,7 +66,7 @@ def test_meta_tensors_have_shapes_and_no_memory():
 
 
 def test_views_of_meta_tensors_stay_on_the_one_zero():
-    """Bytes of a view by dtype lie side by side otherwise, far beyond it."""
+    """A view by dtype must not read out of bounds for other strides."""
     assert run_program("""
 import cygrad
 x = cygrad.empty(2, 2**22, device="meta", dtype=cygrad.float64)

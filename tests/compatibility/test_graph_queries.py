@@ -156,7 +156,7 @@ def test_vmap_of_tangents_in_any_memory_order():
 
 
 class Parts(nn.Module):
-    """A module of which the test says what it computes."""
+    """A module that computes a given function."""
 
     def __init__(self, forward):
         super().__init__()

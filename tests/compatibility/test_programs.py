@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = Path(__file__).parent / "programs"
-# Each program with its options: what it writes goes to a folder of its own.
+# Programs and their options; each writes to a separate folder.
 RUNS = {
     "image_classifier": ("--output", "."),
     "vae": ("--output", "."),
@@ -41,7 +41,7 @@ NUMBER = re.compile(r"-?\d+\.\d+(?:e[+-]?\d+)?")
 
 
 def output(folder, program, *options, interpreter=()):
-    """What a program prints, without times."""
+    """Return the output of a program, without times."""
     folder.mkdir(exist_ok=True)
     done = subprocess.run(
         [sys.executable, *interpreter, str(PROGRAMS / f"{program}.py"), *options], cwd=folder, text=True,
@@ -62,7 +62,7 @@ def test_the_same_losses(run, tmp_path):
 
 
 def test_a_checkpoint_of_each_is_read_by_the_other(tmp_path):
-    """Training goes on from what the other library has saved."""
+    """Training resumes from a checkpoint of the other library."""
     for name, first, then in (("a", OURS, ()), ("b", (), OURS)):
         output(tmp_path / name, "image_classifier", "--epochs", "1", "--output", ".", interpreter=first)
         lines = output(tmp_path / name, "image_classifier", "--epochs", "2", "--resume", "checkpoint.pt",

@@ -148,7 +148,7 @@ def test_sparse_gradients_of_embeddings_meet_others():
     layer(index).sum().backward()
     expected = cygrad.tensor([[0.0], [4.0], [0.0], [2.0], [0.0]]).expand(5, 2)
     assert layer.weight.grad.is_sparse and cygrad.equal(layer.weight.grad.to_dense(), expected)
-    # Asked for, seen by a hook, or behind an operation it is dense.
+    # It is dense in autograd.grad, in hooks, and for non-leaves.
     assert cygrad.equal(cygrad.autograd.grad(layer(index).sum(), layer.weight)[0], expected / 2)
     seen = []
     handle = layer.weight.register_hook(seen.append)

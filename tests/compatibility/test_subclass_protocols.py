@@ -17,7 +17,7 @@ import cygrad  # noqa: E402
 
 CREATION = {"__init__", "__new__", "__init_subclass__", "__subclasshook__", "__class_getitem__", "__del__", "__hash__",
             "__eq__", "get_extra_state", "set_extra_state"}
-# What is called in PyTorch only for its compiler, its profiler, other devices, or parts that are one operator here.
+# Calls of PyTorch for its compiler, profiler, other devices, or parts of one operator of cygrad.
 UNCALLED = {
     "Module": {"_call_impl"}, "Optimizer": {"_init_group", "_optimizer_step_code", "profile_hook_step",
                                             "_accelerator_graph_capture_health_check"},
@@ -32,7 +32,7 @@ UNCALLED = {
 
 
 def members(cls):
-    """Methods and properties of a class, and of its bases, that its objects may be asked for."""
+    """Return the methods and properties of a class and its bases."""
     found = {}
     for base in cls.__mro__:
         if base.__module__ not in ("builtins", "typing", "abc"):
@@ -43,7 +43,7 @@ def members(cls):
 
 
 def noting(cls, names, called):
-    """A subclass whose methods and properties note that they were asked for."""
+    """Return a subclass whose methods and properties record their use."""
     body = {}
     for name in names:
         own = next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), None)

@@ -13,7 +13,7 @@ def verified_passes(monkeypatch):
 
 
 def seen(value):
-    """What a program can see of a value, for comparison."""
+    """Return all observable properties of a value, for comparison."""
     if isinstance(value, cygrad.Tensor):
         return (np.ascontiguousarray(value.detach().numpy()).tobytes(), value.dtype, value.shape, value.stride(),
                 value.requires_grad, value.is_leaf, value.is_inference() or value._version,

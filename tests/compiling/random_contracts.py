@@ -22,7 +22,7 @@ ERRORS = (RuntimeError, ValueError, TypeError, IndexError, AttributeError, ZeroD
 
 
 class Rounded:
-    """Second derivatives through a node that stands for several: eager adds up their parts in another order."""
+    """Second derivatives through the node of a compiled function: eager sums in another order."""
 
     def __init__(self, tensors):
         self.tensors = tensors
@@ -39,7 +39,7 @@ class Slots:
 
 
 class World:
-    """What a function reads and writes besides its arguments."""
+    """Variables that a function reads and writes besides its arguments."""
 
     def __init__(self, seed, choice):
         generator = cygrad.Generator().manual_seed(seed)
@@ -317,7 +317,7 @@ def tensors_of(result):
 
 
 def seen(tensor):
-    """What a program can see of a tensor."""
+    """Return all observable properties of a tensor."""
     if tensor is None:
         return None
     elements = np.ascontiguousarray(tensor.detach().numpy()).tobytes()
@@ -326,7 +326,7 @@ def seen(tensor):
 
 
 def run(world, function, call):
-    """One call with what comes before and after; return everything that can be seen."""
+    """Make one call with its setup and cleanup; return everything observable."""
     kind_of_change, kind_of_call, backward, number = call
     change(world, kind_of_change, number)
     found = []
@@ -361,7 +361,7 @@ def run(world, function, call):
 
 
 def outside(world, kind, tensors, given):
-    """A backward outside of the function; return what it gives."""
+    """Run a backward outside of the function; return its results."""
     roots = [tensor for tensor in tensors if tensor.requires_grad and tensor.grad_fn is not None]
     inputs = [tensor for tensor in (*world.parameters, *given) if tensor.requires_grad]
     if not roots or kind == "none":

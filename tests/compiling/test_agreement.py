@@ -27,7 +27,7 @@ def calls(compile, note, function, change, first=3, then=3):
         note(cygrad.tensor(X), call=compiled)
 
 
-# What is read.
+# Reads.
 
 def test_a_name_that_a_module_lacks_is_compared(agree):
     def script(compile, note):
@@ -147,7 +147,7 @@ def test_the_default_device_is_compared(agree):
     agree(script, executions=2)
 
 
-# What is returned and left.
+# Results and side effects.
 
 def test_containers_that_the_function_has_not_made_keep_their_identity(agree):
     @dataclass

@@ -47,7 +47,7 @@ def as_written(path):
 
 
 def promises():
-    """The tests that need nothing of pytest; those of threads are about the whole process, and come with fixtures."""
+    """Return the tests without fixtures, except those of threads, which affect the whole process."""
     for path in sorted(Path(__file__).parents[1].glob("behavior/test_*.py")):
         if path.stem.startswith("test_threads"):
             continue

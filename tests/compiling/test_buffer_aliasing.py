@@ -56,7 +56,7 @@ def test_parts_within_parts():
     lambda x: [cygrad.cat([y := x.sin(), y]) + 1],                        # one is read twice,
     lambda x: [cygrad.cat([y := x.sin(), z := x.cos()]) + 1, y, z],       # or leaves,
     lambda x: [cygrad.cat([x.sin().t(), x.cos().t()]) + 1],               # or is a view,
-    lambda x: [cygrad.cat([x.sin().mul_(2), x.cos().mul_(2)]) + 1],       # or is changed in place
+    lambda x: [cygrad.cat([x.sin().mul_(2), x.cos().mul_(2)]) + 1],       # or is modified in place
     lambda x: [cygrad.cat([x.sin(), x.cos()]).mul_(2)],                   # the whole is
     lambda x: [cygrad.cat([x.sin(), x.double()]) + 1],                    # of another dtype
     lambda x: [cygrad.cat([x[:, :5].sin(), x[:, :5].cos()], 1) + 1],      # short rows

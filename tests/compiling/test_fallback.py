@@ -16,7 +16,7 @@ weight = cygrad.ones(3)
 
 
 def check(function, *calls, reason=None, executions=None):
-    """Each call gives what the function gives; the reason is told, or so many calls were executions."""
+    """Check each call against the function, and the reason or the number of executions."""
     compiled = cygrad.compile(function)
     for arguments in calls:
         expected, found = function(*arguments), compiled(*arguments)
@@ -41,7 +41,7 @@ def test_elements_that_python_sees():
     check(lambda x: x * float(x[0]), (x,), (x + 1,), reason="went to Python")
     check(lambda x: x.numpy().tolist(), (x,), (x + 1,), reason="went to Python")
     check(lambda x: x.tolist(), (x,), (x + 1,), reason="went to Python")
-    others = [cygrad.ones(3) for _ in range(4)]                  # in places of their own
+    others = [cygrad.ones(3) for _ in range(4)]                  # in separate memory
     check(lambda x: x.data_ptr(), *[(other,) for other in others], reason="went to Python")
 
 
@@ -294,7 +294,7 @@ def test_drawing():
 
 
 def test_results_of_other_threads():
-    """Operations of other threads are not noted: what they give is no constant."""
+    """Operations of other threads are not traced: their results are no constants."""
     numbers = cygrad.zeros(1)
 
     def function(x):
@@ -361,7 +361,7 @@ def test_expanded_memory_is_filled(name):
 
 
 def test_hooks_and_modes_that_a_recording_meets():
-    """They see what they see in eager, in the call that is noted too."""
+    """They observe the same as in eager, in the traced call too."""
     seen = []
 
     def step(x):

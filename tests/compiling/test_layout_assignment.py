@@ -11,7 +11,7 @@ FUNCTIONAL = cygrad.nn.functional
 
 
 def copies(function, *tensors, mode="default", calls=3):
-    """How many matrices a compiled function copies, after it has given what eager gives."""
+    """Check a compiled function against eager; return the number of matrices that it copies."""
     step = cygrad.compile(function, mode=mode)
     for _ in range(calls):
         for expected, found in zip(function(*tensors), step(*tensors), strict=True):
@@ -67,7 +67,7 @@ def test_backward_through_time():
 
 
 @pytest.mark.parametrize(("function", "x"), [
-    (chain(lambda x, matrix: x @ matrix), numbers(64, 64)),                           # it lies row by row
+    (chain(lambda x, matrix: x @ matrix), numbers(64, 64)),                           # it is row-major
     (chain(lambda x, matrix: x @ matrix.t(), 2), numbers(400, 64)),                   # few products
     (chain(lambda x, matrix: x @ matrix.t()), numbers(16, 64)),                       # few rows together
     (chain(lambda x, matrix: x @ matrix.t(), 100), numbers(8, 64)),                   # BLAS multiplies few rows

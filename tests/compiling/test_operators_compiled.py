@@ -63,7 +63,7 @@ def same(a, b):
 
 
 def outcome(function, args, kwargs, leaves, weights):
-    """What a call gives, and the gradients if the result requires grad, or the class of what it raises."""
+    """Return the result of a call and its gradients if it requires grad, or the class of its exception."""
     try:
         found = function(args, kwargs, leaves, weights)
         outputs = differentiable(found)
@@ -98,7 +98,7 @@ def with_gradient(function):
 
 
 def with_graph(function):
-    """The results with their history; `outcome` goes back through it."""
+    """Return the results with their graph; `outcome` runs backward through it."""
     def call(args, kwargs, leaves, weights):
         return function(*args, **kwargs)
     return call

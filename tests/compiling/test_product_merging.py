@@ -109,7 +109,7 @@ def test_networks_over_time(cell, columns, of_sequence):
     found = compared(make, *tensors)
     assert len(found) == 5
     assert sum("added up" in line for line in found) == 3 and "20 products by one matrix" in " ".join(found)
-    if of_sequence:                   # the first state comes from outside, all others are computed in place
+    if of_sequence:                   # the first state is an input, all others are computed in place
         step = cygrad.compile(make(), mode="fast")
         for _ in range(2):
             step(*[tensor.clone() for tensor in tensors])
@@ -252,7 +252,7 @@ def test_rows_of_which_some_need_products_of_others():
 
 
 def test_three_products_for_one_gradient():
-    """They are not joined: to put what they multiply behind each other takes longer."""
+    """They are not merged: concatenating their operands takes longer."""
     def make():
         def step(x, w, v, u):
             x = x.detach().requires_grad_()
@@ -297,7 +297,7 @@ def test_changes_of_what_the_program_made(changed):
     lambda x, w, s: [x[t] @ w for t in range(4)],                                     # ... or it leaves
     lambda x, w, s: [y := x[0]] + [y := (y @ w).sin() for t in range(4)],             # each needs the one before
     lambda x, w, s: [(x[t % 2] @ (w * t)).sin() for t in range(4)],                   # other matrices
-    lambda x, w, s: [*[x[t].add_(x[t - 1] @ w) for t in range(1, 4)][:0], x],   # what is multiplied changes
+    lambda x, w, s: [*[x[t].add_(x[t - 1] @ w) for t in range(1, 4)][:0], x],   # an operand is modified
 ])
 def test_not_joined(function):
     assert compared(lambda: function, numbers(4, 3, 8), numbers(8, 8), numbers(8, 8)) == []
@@ -332,7 +332,7 @@ def test_terms_whose_factors_are_changed_before_they_are_added():
 
 
 def test_sums_of_products_by_sums_of_products():
-    """What is put together is there only after the sum that made it."""
+    """The concatenation comes after the sum that computes its input."""
     def make():
         def step(x, g, s):
             inner = [reduce(add, [x[t].t() @ g[3 * k + t] for t in range(3)]) + s * k for k in range(3)]

@@ -51,9 +51,9 @@ def test_gradients_of_shared_weights():
 
 @pytest.mark.parametrize("function", [
     lambda x, a: x + a @ a,                                       # the argument is not the program's own
-    lambda x, a: (y := x.sin()) + a @ a + y,                      # the result is read once more
+    lambda x, a: (y := x.sin()) + a @ a + y,                      # the result is read again
     lambda x, a: x.sin() + cygrad.cat([a] * 20, 1) @ cygrad.cat([a] * 20, 0),         # long sums
-    lambda x, a: x.sin().t() + a @ a,                             # it lies otherwise
+    lambda x, a: x.sin().t() + a @ a,                             # another layout
     lambda x, a: x.sin()[:1] + a @ a,                             # it is broadcast
     lambda x, a: x.sin().double() + a @ a,                        # it has another dtype
 ])

@@ -24,7 +24,7 @@ LEAVES = 2                        # the first values are arguments
 
 
 def kept(result):
-    """The tensors of what a line gives."""
+    """Yield the tensors in the result of a line."""
     if isinstance(result, (tuple, list)):
         return [part for item in result for part in kept(item)]
     return [result] if isinstance(result, cygrad.Tensor) else []

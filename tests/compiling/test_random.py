@@ -11,7 +11,7 @@ F = nn.functional
 
 
 def outcomes(function, calls, seed=3):
-    """What calls return from a seed on, and what is drawn after them."""
+    """Return the results of calls after a seed, and the numbers drawn after them."""
     cygrad.manual_seed(seed)
     return [function(*arguments) for arguments in calls] + [cygrad.rand(3)]
 

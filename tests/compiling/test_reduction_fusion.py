@@ -59,6 +59,6 @@ def test_broadcast_operands_whose_rows_follow_each_other(shapes):
     for operand, copy in zip(operands[1:], full[1:], strict=True):
         total, expected = total - operand, expected - copy
     assert cygrad.equal(total, expected)
-    strided = cygrad.zeros(*total.shape, 2)[..., 0]               # the result lies with gaps
+    strided = cygrad.zeros(*total.shape, 2)[..., 0]               # a strided result
     cygrad.sub(operands[0], operands[1], out=strided) if len(operands) == 2 else strided.copy_(total)
     assert cygrad.equal(strided, expected)

@@ -54,7 +54,7 @@ def tensors_of(result):
 
 
 def described(result):
-    """What is seen of results: kinds and layouts, and which of them are views of one base."""
+    """Return the observable properties of results: kinds, layouts, and which are views of one base."""
     tensors = tensors_of(result)
     bases = [None if tensor._base is None else tensor._base.data_ptr() for tensor in tensors]
     return [(type(tensor), tensor.shape, tensor.stride(), tensor.storage_offset(), tensor.requires_grad,
@@ -234,7 +234,7 @@ def test_positions_that_are_not_read_are_not_computed(name, dtype):
 
     def function(x):
         return extremum(x, 0)[0], extremum(x, 1, keepdim=True).values, extremum(x, -1).indices
-    x = cygrad.where(numbers(100, 33) > 0, cygrad.tensor(0.0), cygrad.tensor(-0.0))     # of which equals are told apart
+    x = cygrad.where(numbers(100, 33) > 0, cygrad.tensor(0.0), cygrad.tensor(-0.0))  # signed zeros
     x[3, 4], x[5, 6], x[7] = 5, -5, 1
     x = x.to(dtype)
     if dtype is not cygrad.int64:

@@ -18,7 +18,7 @@ F = nn.functional
 
 @pytest.fixture
 def all_sections(monkeypatch):
-    """Whatever could be shared is, however little it is."""
+    """Parallelize all independent operations, however small."""
     for name, value in (("MIN_PARALLEL_WORK", 0), ("MIN_PARALLEL_FRACTION", 1 << 40), ("MIN_MEAN_WORK", 0)):
         monkeypatch.setattr(f"cygrad._core.compiler.scheduling.{name}", value)
 
@@ -107,7 +107,7 @@ def test_random_programs(seed, fast, all_sections):
     compiled = cygrad.compile(function, mode="fast" if fast else "default")
     cygrad.set_num_threads(1)
     compiled(*inputs)
-    # What a backward makes may lie in another order than in eager, and mode="fast" adds up in another one.
+    # Gradients may have another layout than in eager, and mode="fast" sums in another order.
     expected = compiled(*inputs) if fast or seed % 2 else function(*inputs)
     for _ in range(30):
         cygrad.set_num_threads(3)
@@ -133,7 +133,7 @@ def test_several_python_threads_share_one_program():
     assert explain(compiled).parallel[0]
 
 
-# ---- what is shared
+# ---- parallel sections
 
 def parallel_sections(function, *inputs):
     """The operations of a program that threads share."""

@@ -98,7 +98,7 @@ def test_gradients_that_accumulate_in_one_place():
     stop = threading.Event()
 
     def work(number):
-        if number == 3:                           # .grad comes and goes meanwhile
+        if number == 3:                           # .grad is set and deleted meanwhile
             for _ in range(2000):
                 w.grad = None
             stop.set()
@@ -125,7 +125,7 @@ def test_hogwild_with_a_step_for_each_thread():
     def work(number):
         copy = nn.Sequential(nn.Linear(10, 16), nn.Tanh(), nn.Linear(16, 4))
         for own, of_all in zip(copy.parameters(), shared.parameters(), strict=True):
-            own.data = of_all.data                # the same memory, gradients of their own
+            own.data = of_all.data                # the same memory, separate gradients
         _, step = training(number, copy, make_optimizer=optim.SGD)
         for place in range(2000):
             rows = slice(place % 8 * 8, place % 8 * 8 + 8)

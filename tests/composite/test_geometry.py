@@ -19,7 +19,7 @@ CHANGES = {
 
 
 def both(program):
-    """What a program gives for both libraries, as arrays."""
+    """Return the results of a program in both libraries, as arrays."""
     return [[tensor.detach().numpy() for tensor in program(library)] for library in (cygrad, torch)]
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 MARK = "CYGRAD_TEST_RUN"
-# Open MPI needs to be told that it may run as root, and more ranks than cores.
+# Options for Open MPI to run as root, with more ranks than cores.
 SETTINGS = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
             "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",         # of version 5
             "OMPI_MCA_rmaps_base_oversubscribe": "1", "OMP_NUM_THREADS": "1",  # of version 4
@@ -27,7 +27,7 @@ SETTINGS = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"
 
 
 def mpiexec():
-    """The launcher of the MPI that mpi4py finds: beside the interpreter, or on the path; None if there is none."""
+    """Return the mpiexec of the MPI that mpi4py loads, next to the interpreter or on the path, or None."""
     if importlib.util.find_spec("mpi4py") is None:
         return None
     beside = Path(sys.executable).with_name("mpiexec")
@@ -69,7 +69,7 @@ class Job:
         return found
 
     def wait_for(self, word, times):
-        """Read standard output until it has said a word so often, in whatever way lines of ranks were mixed."""
+        """Read standard output until a word has occurred `times` times; lines of ranks may interleave."""
         seen = ""
         while seen.count(word) < times:
             line = self.process.stdout.readline()

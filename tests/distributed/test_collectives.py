@@ -18,7 +18,7 @@ REDUCTIONS = {"SUM": np.add, "PRODUCT": np.multiply, "MIN": np.minimum, "MAX": n
 
 
 def given(rank, dtype, shape=(3, 4)):
-    """What a rank has."""
+    """Return the tensor of a rank."""
     random = np.random.default_rng(rank)
     numbers = random.integers(0, 5, shape)
     if dtype.is_complex:
@@ -252,7 +252,7 @@ def test_groups():
 
 @ranks(2, 4)
 def test_fixed_tree():
-    """Pairs first: the bits are those of this order, whatever the size, and the same on all ranks."""
+    """Pairwise sums are bit-identical for this order, any size, and on all ranks."""
     rank, n = dist.get_rank(), dist.get_world_size()
     for size in (1, 3, 1000, 100_003):
         parts = [np.random.default_rng(other).standard_normal(size).astype(np.float32) for other in range(n)]
@@ -266,7 +266,7 @@ def test_fixed_tree():
 
 @ranks(2)
 def test_wrong_calls_are_refused():
-    """On all ranks alike, before anything is sent."""
+    """All ranks raise the error, before anything is sent."""
     n = dist.get_world_size()
     for error, words, call in [
             (TypeError, "expected a Tensor", lambda: dist.all_reduce([1.0])),
@@ -308,7 +308,7 @@ SHORT = {torch.float16: torch.float32, torch.bfloat16: torch.float32, torch.comp
 
 @ranks(2, 4)
 def test_short_floats():
-    """They move as they are; reductions are those of float32 or complex64, rounded once."""
+    """Other collectives send their bytes; reductions compute in float32 or complex64 and round once."""
     rank, n = dist.get_rank(), dist.get_world_size()
     for dtype, wide in SHORT.items():
         def own(other, dtype=dtype, wide=wide):

@@ -317,7 +317,7 @@ def test_communication_hooks():
 
 @ranks(2)
 def test_power_sgd():
-    """What a matrix of low rank loses is nothing; of others, the errors come back in later steps."""
+    """Matrices of low rank lose nothing; errors of others are added to later steps."""
     def gradient_sum(rank, rounds, **options):
         torch.manual_seed(0)
         model = DistributedDataParallel(nn.Linear(20, 30, bias=True))

@@ -19,13 +19,13 @@ def inputs(n, shape=(2, 3), seed=0):
 
 
 def apart(output, own):
-    """The gradient of the sum of all ranks' losses, by this rank's loss alone: the others' come over."""
+    """Return the gradient of the sum of all ranks' losses, from a backward on each rank."""
     loss = (output.sin() * (dist.get_rank() + 1)).sum()
     return torch.autograd.grad(loss, own, create_graph=True)[0]
 
 
 def cases(n):
-    """Name -> (what a rank calls, what all ranks' outputs are in one process)."""
+    """Return name -> (call of a rank, outputs of all ranks in one process)."""
     op = dist.ReduceOp
     stacked = torch.stack
     return {
@@ -74,7 +74,7 @@ def test_first_and_second_derivatives():
 
 @ranks(2)
 def test_send_and_receive():
-    """A model in two halves: the gradient comes back the way that the activations went."""
+    """A model split over two ranks: gradients return along the path of activations."""
     x, w, v = (one.detach() for one in inputs(3, (3, 3)))
     w.requires_grad_(), v.requires_grad_()
     whole = ((x @ w).tanh() @ v).square().sum()

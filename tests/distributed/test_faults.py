@@ -72,7 +72,7 @@ else:
 
 
 def test_the_time_is_up(tmp_path):
-    """It names the rank, the operation, the bucket, and who has not come."""
+    """It names the rank, the operation, the bucket, and the missing ranks."""
     begin = time.monotonic()
     error = fails(tmp_path, """
 from cygrad import nn
@@ -201,12 +201,12 @@ for epoch in range(first, 12):
 
 
 def losses(out):
-    """Epoch -> loss, all bits of it; mpiexec has things to say between."""
+    """Return epoch -> loss in hexadecimal, from output mixed with that of mpiexec."""
     return dict(re.findall(r"^(\d+) (\S+)$", out, re.MULTILINE))
 
 
 def test_a_killed_job_goes_on(tmp_path):
-    """A rank is killed; mpiexec ends the rest; the next start goes on from the checkpoint, with the same losses."""
+    """After a rank is killed, a restart from the checkpoint gives the same losses."""
     (tmp_path / "whole").mkdir()
     code, out, error = run(2, program(tmp_path / "whole", TRAINING))
     assert code == 0, error

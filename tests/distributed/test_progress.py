@@ -22,7 +22,7 @@ MPI_DTYPES = [torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, tor
 
 
 def steps(tensor, op=dist.ReduceOp.SUM):
-    """What `all_reduce` would run without the lock, None if it goes through NumPy."""
+    """Return the request of `all_reduce` that runs without the GIL, or None if it goes through NumPy."""
     group = dist.group.WORLD
     return group.progress.all_reduce(tensor, op.handles, group.handle)
 
@@ -84,7 +84,7 @@ def test_steps_are_run_once():
 
 @ranks(2, 4)
 def test_the_memory_is_kept_while_it_is_under_way():
-    """Whatever becomes of the tensor meanwhile: MPI writes to the memory that it had."""
+    """MPI writes to the original memory, even if the tensor's memory is replaced."""
     rank, n = dist.get_rank(), dist.get_world_size()
     for turn in range(36):
         tensor = torch.ones(50_000, dtype=torch.float32 if turn % 2 else torch.bfloat16)
@@ -119,7 +119,7 @@ def test_the_memory_is_kept_while_it_is_under_way():
         thread.join()
         assert waiting.tolist() == [0, 0, 0]
     dist.barrier()
-    # One that is forgotten: MPI goes on, in memory that nobody else gets.
+    # An abandoned request: MPI continues in memory that is never freed.
     next(group.progress.all_reduce(torch.ones(100_000), dist.ReduceOp.SUM.handles, group.handle))
     gc.collect()
     others = [torch.full((100_000,), float(rank)) for _ in range(4)]
@@ -130,7 +130,7 @@ def test_the_memory_is_kept_while_it_is_under_way():
 
 @ranks(2)
 def test_an_interrupt_while_waiting():
-    """Python's signal handlers run while a rank waits; what was under way comes to its end all the same."""
+    """Python's signal handlers run while a rank waits; pending requests complete."""
     class Interrupted(BaseException):
         pass
 

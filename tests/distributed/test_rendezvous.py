@@ -43,7 +43,7 @@ def free_port():
 
 def started(tmp_path, text, arguments=(), **variables):
     (tmp_path / "program.py").write_text(BODY + textwrap.dedent(text))
-    # Our own settings only: nothing that a launcher around the tests may have said.
+    # Remove settings of a launcher around the tests.
     surroundings = {name: value for name, value in os.environ.items() if not name.startswith(("PMI", "OMPI", "HYDRA"))}
     return subprocess.Popen(
         [sys.executable, "-m", "cygrad", "program.py", *map(str, arguments)], cwd=tmp_path, text=True,

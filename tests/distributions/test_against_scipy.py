@@ -202,7 +202,7 @@ def test_student_t_of_any_df(df):
 
 @pytest.mark.parametrize("c", [1.0, 0.1, 0.02, 0.005, 0.001])
 def test_shares_of_small_concentrations(c):
-    """In single precision: means, squares, and that hardly any value lies in the middle; gradients of the mean."""
+    """In single precision: means, squares, few values in the middle, gradients of the mean."""
     cygrad.manual_seed(0)
     n = 20000
     x = D.Beta(cygrad.tensor(c), cygrad.tensor(3 * c)).sample((n,)).double()

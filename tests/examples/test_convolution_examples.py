@@ -53,7 +53,7 @@ def test_wrong_options_are_refused(name, option):
 
 
 def test_frozen_resnet(monkeypatch):
-    """The note's snippet: nothing is saved in the frozen body, and nothing of it gets a gradient."""
+    """The snippet of PyTorch's note: the frozen body saves nothing and gets no gradient."""
     monkeypatch.syspath_prepend(str(EXAMPLES))
     from models.resnet import resnet18
 

@@ -144,7 +144,7 @@ def test_same_bits_for_any_number_of_threads():
 
 
 def test_transforms_at_the_same_time():
-    """Every thread has its own lengths; what a length needs is not shared."""
+    """Threads transform different lengths, without shared plans."""
     failures = []
 
     def work(seed):

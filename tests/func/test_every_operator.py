@@ -12,7 +12,7 @@ from cygrad.utils.pytree import tree_flatten, tree_unflatten
 from tests.operator_cases import REFUSALS, ROWS, differentiable, floating, numpy_dtype, results, with_gradients
 from tests.samples import COMPLEX, SAMPLES, find
 
-# Whose results, or their shapes, are known only when elements are: refused, in words of their own.
+# Operators whose result or shape depends on elements: refused with separate messages.
 DEPENDENT = {"histc", "histogram", "histogramdd", "masked_select", "nonzero", "unique", "unique_consecutive"}
 # The imaginary parts of so many samples are enough.
 COMPLEX_SAMPLES = 3

@@ -25,7 +25,7 @@ HUGE = 1e6
 
 
 def bent(leaf):
-    """The value of a leaf, with the first and the second derivative 1: its tangent has a history of its own."""
+    """Return the value of a leaf with first and second derivative 1; its tangent has a separate graph."""
     step = leaf - leaf.detach()
     return leaf + step * step / 2
 

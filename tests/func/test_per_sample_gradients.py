@@ -115,5 +115,5 @@ def test_batch_norm_in_evaluation():
     model.train()                    # running statistics have no room for those of each sample
     with pytest.raises(RuntimeError, match="inplace"):
         check(model, x, y, nn.functional.cross_entropy)
-    replaced = cygrad.func.replace_all_batch_norm_modules_(model)      # each sample has statistics of its own
+    replaced = cygrad.func.replace_all_batch_norm_modules_(model)      # separate statistics for each sample
     check(replaced, x, y, nn.functional.cross_entropy)

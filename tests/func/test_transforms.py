@@ -110,7 +110,7 @@ def test_transforms_give_what_the_peer_gives(name, program):
 
 
 def test_results_lead_to_tensors_outside():
-    """What a transform gives can be differentiated by what requires grad outside of it."""
+    """Results of a transform are differentiable by tensors outside that require grad."""
     def program(t):
         x, w = numbers(t, 3).requires_grad_(), numbers(t, 3, start=3).requires_grad_()
         slope, value = t.func.grad_and_value(lambda y: (y ** 3 * w).sum())(x)

@@ -99,7 +99,7 @@ def test_wrong_calls_are_refused_as_by_the_peer(error, call):
 
 
 class TestRandomNumbers:
-    """Of each entry its own, or the same for all; the sequence goes on after it as if they had been drawn outside."""
+    """Draw different or equal numbers for entries; the stream continues as if they were drawn outside."""
 
     @staticmethod
     def drawn(randomness, func, *args, **options):
@@ -165,7 +165,7 @@ class TestRandomNumbers:
 
 
 def test_a_condition_that_all_entries_agree_on_is_one():
-    """Beyond the peer: what does not depend on the entry may be asked for."""
+    """Unlike in PyTorch, values that do not depend on the entry are available."""
     found = cygrad.vmap(lambda x: x * 2 if (x > 0).all() else -x)(cygrad.ones(3, 2))
     assert (found == 2).all()
 

@@ -145,7 +145,7 @@ class Case:
         )
 
     def arguments(self, name, skip=0):
-        """What stands between the parentheses of a call."""
+        """Return the arguments of a call as text."""
         kinds = SIGNATURES.get(name.rstrip("_") if name not in SIGNATURES else name)
         if kinds is None or self.chance(0.1):
             kinds = [("any", None)] * self.of((0, 1, 1, 2, 2, 3, 4))
@@ -172,7 +172,7 @@ class Case:
         return [f"y = t.{self.called}({self.out(self.arguments(self.called))})", *self.after()]
 
     def row(self):
-        """An operator that only other functions call, and derivatives: with what these never give it."""
+        """Call an internal operator or a derivative with arguments that it never gets otherwise."""
         self.called = self.of(INTERNAL)
         return [f"y = t.operators.operators.{self.called}({self.arguments(self.called)})", *self.after()]
 
@@ -184,7 +184,7 @@ class Case:
         return [f"y = ({self.tensor()}).{self.called}({self.arguments(self.called, 1)})", *self.after()]
 
     def after(self):
-        """What is done with a result."""
+        """Return lines that use a result."""
         if self.chance(0.4):
             return []
         return [self.of(AFTER)]
@@ -205,7 +205,7 @@ class Case:
         ]
 
     def index(self):
-        """What stands between brackets."""
+        """Return a key as text."""
         entries = [self.of(INDICES) for _ in range(self.of((1, 1, 1, 2, 2, 3, 5)))]
         return ", ".join(entries)
 
@@ -260,7 +260,7 @@ class Case:
         return [f"y = {first}", f"t.autograd.{self.called}({self.of(('y', f'y, {second}', '[y], [y]'))}{options})"]
 
     def hooks(self):
-        """Hooks that do what they should not."""
+        """Return lines with invalid hooks."""
         self.called = "hook"
         register = self.of(
             ("register_hook", "register_post_accumulate_grad_hook", "grad_fn.register_hook", "grad_fn.register_prehook")
@@ -285,7 +285,7 @@ class Case:
         ]
 
     def custom(self):
-        """Custom functions that give what they should not."""
+        """Return lines with custom functions that return invalid results."""
         self.called = "Made"
         forward = self.of(
             (

@@ -4,7 +4,7 @@ import numpy as np
 
 
 class HostileError(Exception):
-    """What hostile objects raise; it must come out as it is."""
+    """Exception of hostile objects, which must propagate."""
 
 
 class Refuses:
@@ -25,7 +25,7 @@ class Lies:
 
 
 class Sequence:
-    """Says that it has so many items, and gives what it likes."""
+    """Sequence whose length and items disagree."""
 
     def __init__(self, length, item=1.0):
         self.length, self.item = length, item
@@ -67,7 +67,7 @@ class Clearing:
 
 
 class Meddles:
-    """Does something whenever it is converted, and stands for a number."""
+    """Number that calls a function whenever it is converted."""
 
     def __init__(self, deed, value):
         self.deed, self.value = deed, value

@@ -40,12 +40,12 @@ EXTENSION_TYPES = extension_types()
 
 
 def attributes(owner):
-    """What can be called or asked of an object of the type, special methods included."""
+    """Return the methods and properties of a type, special methods included."""
     return sorted({name for part in owner.__mro__[:-1] for name in vars(part)} - OF_ALL) or ["__repr__"]
 
 
 def unbound(name, attribute):
-    """A method as it stands in the type; of a property what reads it."""
+    """Return the method of a type, or the getter of a property."""
     owner = EXTENSION_TYPES[name]
     found = next(vars(part)[attribute] for part in (*owner.__mro__, object) if attribute in vars(part))
     if isinstance(found, staticmethod | classmethod):
@@ -77,7 +77,7 @@ def compiled(found):
 
 
 def accepted():
-    """What is called on something else and does not refuse it with a TypeError."""
+    """Return the methods that do not refuse another object with a TypeError."""
     wrong = []
     for name, owner in EXTENSION_TYPES.items():
         for part in (part for part in owner.__mro__ if part.__module__ == owner.__module__):

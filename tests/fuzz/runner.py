@@ -83,7 +83,7 @@ def run_case(number):
 
 
 def judge(error, name, case):
-    """What is wrong with an error; None if it is a refusal as documented."""
+    """Return what is wrong with an error, or None if it is documented."""
     frames = traceback.extract_tb(error.__traceback__)
     if frames and frames[-1].name.endswith(("Tensor.__setattr__", "dtype.__getattr__")):
         frames.pop()  # they leave that to Python
@@ -94,9 +94,9 @@ def judge(error, name, case):
     if "1 / 0" in "".join(case.lines) and isinstance(error, ZeroDivisionError):
         return None  # raised by a hook of the case
     if case.lines[0] == "m = t.nn.Linear(2, 2)" and isinstance(error, (AttributeError, KeyError)):
-        return None  # who writes to a module's own records finds them as they are then
+        return None  # the case has overwritten attributes of the module
     if isinstance(error, AttributeError) and error.name and "module 'cygrad'" in str(error):
-        return None  # the case gives the module itself, and is told what it does not have
+        return None  # the case accesses a missing name of the module
     if PYTHON_ALONE.search(last) and as_in_torch(error):
         return None
     if isinstance(error, RecursionError) or not isinstance(error, DOCUMENTED):
@@ -149,7 +149,7 @@ def main():
 
 
 def run_cases(options):
-    """Runs the cases that were asked for; return how many ended as none should."""
+    """Run the requested cases; return the number of failures."""
     limit_memory()
     gc.freeze()         # what the library itself consists of: cases collect their own objects, and often
     if options.show:

@@ -27,7 +27,7 @@ TRANSFORMS = words("""
     (lambda *x: t.func.vjp(f, *x)[1](x[0])) | (lambda *x: t.func.jvp(f, x, x)) |
     (lambda *x: t.func.linearize(f, *x)[1](*x)) | t.func.grad_and_value(lambda *x: f(*x).sum(), argnums=K)
 """)
-# Methods that tell where memory lies, or what was there before: no two calls give the same.
+# Methods that return addresses or uninitialized memory, which differ between calls.
 ADDRESSES = words("data_ptr | const_data_ptr | new | new_empty | new_empty_strided | resize_ | resize_as_ | __hash__ | "
                   "__sizeof__")
 # What happens to a compiled function between two of its calls.
@@ -64,7 +64,7 @@ def namespaced(case):
 
 
 def sampled(case):
-    """A distribution or a transformation of one, made of anything, and what is asked of it."""
+    """Create a distribution or a transform with arbitrary arguments, and call its methods."""
     case.called = case.of(NAMESPACES["t.distributions"])
     kinds = case.random.choices(("Tensor", "number", "any"), (1, 2, 1), k=case.of((1, 1, 2, 2, 3)))
     given = ", ".join(map(case.argument, kinds))
@@ -85,7 +85,7 @@ def transformed(case):
 
 
 def replayed(case):
-    """A compiled function gives what the function gives, whatever happened between two calls."""
+    """Compare a compiled function with the function after arbitrary changes between calls."""
     case.called = case.of([name for name in METHODS if name not in ADDRESSES])
     body = case.of((f"x.{case.called}({case.arguments(case.called, 1)})", f"(x * 2).{case.called}()",
                     f"(x + x.{case.called}({case.arguments(case.called, 1)})).sum()", "(x * 2 + y).tanh()",

@@ -13,7 +13,7 @@ from tests.fuzz.hostile import HostileError
 
 # Codes and widths of elements, as DLPack has them.
 KINDS = ((0, 8), (0, 64), (1, 8), (1, 16), (2, 16), (2, 32), (2, 64), (4, 16), (5, 64), (6, 8))
-CAPSULES = []                       # what a capsule lies in lives longer than the tensors that lend it
+CAPSULES = []                       # memory of capsules outlives the tensors that export it
 
 
 class Traced(t.Tensor):
@@ -25,7 +25,7 @@ class Traced(t.Tensor):
 
 
 class Refusing(t.Tensor):
-    """Takes part in no operation."""
+    """Subclass that refuses all operations."""
 
     @classmethod
     def __torch_function__(cls, function, types, args=(), kwargs=None):
@@ -115,12 +115,12 @@ def changed(data, generator):
 
 
 def twin(x):
-    """The same leaf or result, of its own."""
+    """Return a separate copy of a leaf or result."""
     return x.detach().clone().requires_grad_(x.requires_grad) if isinstance(x, t.Tensor) else x
 
 
 def outcome(function, arguments):
-    """What a call gives and the gradient of it, or the class of what it raises."""
+    """Return the result of a call and its gradient, or the class of its exception."""
     t.manual_seed(3)
     arguments = [twin(x) for x in arguments]
     try:
@@ -146,7 +146,7 @@ def equal(mine, other):
 
 
 def same(function, compiled, *arguments):
-    """Compares a function with what `cygrad.compile` makes of it."""
+    """Compare a function with its compiled form."""
     plain, replayed = outcome(function, arguments), outcome(compiled, arguments)
     if isinstance(plain, Exception) or isinstance(replayed, Exception):
         if isinstance(plain, Exception) != isinstance(replayed, Exception):

@@ -11,7 +11,7 @@ LEAF = t.ones(2, requires_grad=True)
 
 
 class Plain(t.Tensor):
-    """Asks for every operation, and does what any Tensor does."""
+    """Subclass that handles every operation as Tensor does."""
 
     @classmethod
     def __torch_function__(cls, function, types, args=(), kwargs=None):

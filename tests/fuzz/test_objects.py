@@ -5,7 +5,7 @@ import sys
 
 
 def run(text):
-    """In a process of its own, as what is wrong here would end it."""
+    """Run in a separate process, which a failure would crash."""
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, f"exit code {done.returncode}: {done.stderr[-3000:]}"
     return done.stdout

@@ -39,7 +39,7 @@ def wrong_values():
 
 
 def contexts(namespace):
-    """Return what stands before the wrong value among the positional arguments."""
+    """Return the positional arguments before the wrong value."""
     x = t.ones(2, 3)
     layer, weights = nn.Linear(2, 2), [t.ones(2, requires_grad=True)]
     ours = {

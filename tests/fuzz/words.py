@@ -9,7 +9,7 @@ def words(text):
 
 
 def names(owner, wanted=callable):
-    """Public names of an object whose values are wanted."""
+    """Return the public names of an object whose values satisfy a condition."""
     return [name for name in sorted(dir(owner)) if not name.startswith("_") and wanted(getattr(owner, name))]
 
 
@@ -63,7 +63,7 @@ OF_AUTOGRAD = words("""
     graph.disable_saved_tensors_hooks | graph.save_on_cpu | graph.GradientEdge |
     graph.allow_mutation_on_saved_tensors
 """)
-# These change what later cases see, print, or start as many threads as one asks for.
+# These change global state, print, or start arbitrarily many threads.
 KEPT_OUT = words("""
     empty_cache | load | printoptions | save | set_default_dtype | set_grad_enabled | set_num_threads |
     set_printoptions | set_rng_state | show_config | threads

@@ -170,7 +170,7 @@ def test_no_input_channels_give_no_output_channels():
 
 
 def test_normalization_to_third_order():
-    """Mean and deviation depend on the input: derivatives of all orders must know."""
+    """Mean and deviation depend on the input in derivatives of all orders."""
     cygrad.manual_seed(0)
     x = cygrad.randn(4, 2, dtype=cygrad.float64).requires_grad_()
     weight, bias = cygrad.randn(2, dtype=cygrad.float64), cygrad.randn(2, dtype=cygrad.float64)

@@ -11,7 +11,7 @@ F = cygrad.nn.functional
 
 
 def both(call):
-    """What a call gives in either library: nested lists, shapes; or RuntimeError."""
+    """Return the result of a call in either library: nested lists, shapes, or RuntimeError."""
     return outcome(cygrad, call), outcome(torch, call)
 
 

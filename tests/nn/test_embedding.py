@@ -181,7 +181,7 @@ def test_errors(error, match, arguments, options):
 
 
 def test_a_gradient_of_bags_has_the_dtype_of_the_table():
-    """What was saved may come back as something else: it is not read beyond its end."""
+    """Saved tensors replaced by hooks are not read out of bounds."""
     products = cygrad.operators.operators.embedding_bag_products
     table, index, offsets = cygrad.ones(5, 3), cygrad.tensor([1, 2]), cygrad.tensor([0, 1])
     assert products(cygrad.ones(2, 3), table, index, offsets, False, False, -1).tolist() == [3.0, 3.0]

@@ -324,7 +324,7 @@ def test_weights_of_losses_are_buffers():
 @pytest.mark.parametrize("size", [(4, 6), (8, 12), (12, 18), (7, 9), (3, 5), (11, 12), (4, 13), (1, 1)])
 @pytest.mark.parametrize("mode", ["nearest", "nearest-exact"])
 def test_gradient_of_nearest_elements(mode, size, torch):
-    """Each element gets the sum of what it was copied to."""
+    """Each element gets the sum of the gradients of its copies."""
     x = np.random.default_rng(1).standard_normal((2, 3, 4, 6))
     found = []
     for library in (cygrad, torch):
@@ -343,7 +343,7 @@ def test_gradient_of_nearest_elements(mode, size, torch):
 ])
 @pytest.mark.parametrize("mode", ["reflect", "replicate", "circular"])
 def test_padding_with_own_elements(mode, shape, pad, dtype):
-    """Against NumPy: pads of both signs, elements of all sizes, and images whose channels lie together."""
+    """Compare with NumPy: positive and negative pads, all item sizes, and channels-last images."""
     x = (np.random.default_rng(1).standard_normal(shape) * 100).astype("float64")
     ours = cygrad.tensor(x).to(getattr(cygrad, dtype))
     pads = [(0, 0)] * (len(shape) - len(pad) // 2) + [(max(pad[i], 0), max(pad[i + 1], 0))

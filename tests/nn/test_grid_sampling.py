@@ -75,7 +75,7 @@ def test_derivatives_of_any_order(mode, padding):
     assert cygrad.autograd.gradgradcheck(slope, (grid,))
 
 
-# ---- the operators below, with what grid_sample never gives them
+# ---- internal operators, with arguments that grid_sample does not pass
 
 PLACES = cygrad.zeros(1, 2, 3, dtype=cygrad.int32)
 IMAGE, WEIGHTS, GRADS = cygrad.ones(1, 2, 5), cygrad.ones(1, 2, 3), cygrad.ones(1, 2, 3)

@@ -10,7 +10,7 @@ from cygrad import nn
 
 
 class Net(nn.Module):
-    """Some of everything: children, a parameter of its own, buffers of both kinds."""
+    """A module with children, a parameter, and persistent and non-persistent buffers."""
 
     def __init__(self):
         super().__init__()
@@ -103,7 +103,7 @@ def test_registration_is_checked():
 
 
 def _non_leaf():
-    """A parameter that an operation has changed in place."""
+    """A parameter that an operation has modified in place."""
     parameter = nn.Parameter(cygrad.ones(1), requires_grad=False)
     parameter.mul_(cygrad.ones(1, requires_grad=True))
     return parameter

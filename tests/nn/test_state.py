@@ -26,7 +26,7 @@ def test_hooks_see_what_those_of_pytorch_see():
                 return type(arg).__name__
             if isinstance(arg, tuple):
                 return [list(part) for part in arg]
-            if isinstance(arg, bool):              # PyTorch says strict=True whatever was asked for
+            if isinstance(arg, bool):              # PyTorch always passes strict=True
                 return "strict"
             return sorted(arg) if isinstance(arg, (dict, list)) else str(arg)
 

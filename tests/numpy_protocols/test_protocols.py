@@ -90,7 +90,7 @@ def test_no_history_is_lost_by_an_assignment_to_one_element(kind):
     with pytest.raises((RuntimeError, ValueError)):
         made.flat[1] = x[0]
     made[0, 0] = x[0].item()
-    made[0, 1] = kind(x[1])                                         # a number is asked for
+    made[0, 1] = kind(x[1])                                         # conversion to a number
     with cygrad.no_grad():
         made[1, 0] = x[0]
     made[1, 1] = x.detach()[1]

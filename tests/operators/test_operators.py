@@ -56,7 +56,7 @@ SLOW = 12
 
 
 def each(dtypes, wanted=lambda sample: sample.error is None):
-    """Parametrize over the samples that are wanted."""
+    """Parametrize over the requested samples."""
     return pytest.mark.parametrize(("name", "number", "dtype"), cases(dtypes, wanted), ids=case_id)
 
 
@@ -125,7 +125,7 @@ def test_values_against_torch(name, number, dtype):
     try:
         found = run(find(name), sample)
     except NotImplementedError:
-        # Without elements PyTorch never comes to the point where it refuses a dtype.
+        # PyTorch does not check the dtype of empty tensors.
         assert dtype in INTEGERS
         assert any(tensor.numel() == 0 for tensor in tensors_in((sample.args, sample.kwargs)))
         return
@@ -396,7 +396,7 @@ PYTHON = {
     "bitwise_right_shift": operator.rshift, "eq": operator.eq, "ne": operator.ne, "lt": operator.lt,
     "le": operator.le, "gt": operator.gt, "ge": operator.ge,
 }
-# What Python asks for where the first operand is no tensor.
+# Reflected methods, called if the first operand is not a tensor.
 REFLECTED = {"eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 IN_PLACE = {
     "add": operator.iadd, "sub": operator.isub, "mul": operator.imul, "div": operator.itruediv, "pow": operator.ipow,
@@ -414,7 +414,7 @@ def test_python_operators(name, number, dtype):
     for arguments in (sample.args, sample.args[::-1]):
         turned = type(sample)(arguments)
         if name in REFLECTED and isinstance(arguments[0], Number) and not isinstance(arguments[0], complex):
-            same(function(*arguments), find(REFLECTED[name])(*arguments[::-1]))      # functions want a tensor first
+            same(function(*arguments), find(REFLECTED[name])(*arguments[::-1]))      # functions require a tensor first
             continue
         expected = run_or_none(find(name), turned)
         if expected is None:

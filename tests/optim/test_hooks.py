@@ -103,7 +103,7 @@ def test_hooks_of_saving_and_loading():
     assert saved["param_groups"][0]["lr"] == 0.5
     for duplicate in copy.deepcopy(other), pickle.loads(pickle.dumps(other)):
         duplicate.load_state_dict(saved)
-        assert duplicate.param_groups[0]["lr"] == 0.5        # hooks stay behind
+        assert duplicate.param_groups[0]["lr"] == 0.5        # hooks are not copied
 
 
 def test_named_parameters():

@@ -55,7 +55,7 @@ STEPS = 25
 
 
 def optimizer_of(library, name="SGD", **options):
-    """Two groups with rates of their own."""
+    """Return an optimizer with two groups of different rates."""
     a, b = (library.zeros(2, requires_grad=True) for _ in range(2))
     if name == "SGD":
         options = {"momentum": 0.9, **options}

@@ -194,7 +194,7 @@ def test_nan_stays_in_its_element(name):
     optimizer.step()
     optimizer.step()
     bad = cygrad.isnan(w)
-    # Rprop asks for signs only, and nan has none
+    # Rprop uses signs only, and nan has none
     assert bad.sum().item() == (0 if name == "Rprop" else 1)
     assert bad[3].item() == (name != "Rprop")
 

@@ -54,7 +54,7 @@ def run_one(number, library):
 
 
 def run_here(first, count, alone):
-    """Runs programs in this process and prints those with a difference; return how many there were."""
+    """Run programs in this process and print those with a difference; return their number."""
     library = None
     if not alone:
         from tests.reference import torch as library
@@ -72,7 +72,7 @@ def run_here(first, count, alone):
 
 
 def run_chunk(first, count, options):
-    """The same in processes of their own, which go on after one that dies; return what they printed."""
+    """Run programs in separate processes, which continue after a crash; return their output."""
     told, end = [], first + count
     while first < end:
         command = ["-m", "tests.programs", str(end - first), "--first", str(first), "--here", *options]

@@ -41,7 +41,7 @@ def close(mine, other, tolerance):
 
 
 def difference(mine, program, machine, tell=lambda reason: None):
-    """Runs a program beside what was seen of it, and tells the first note that differs.
+    """Run a program and return the first difference to a record of it.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def difference(mine, program, machine, tell=lambda reason: None):
 
 
 def difference_at_the_end(mine, theirs, past, tell, tolerance):
-    """The same of what is noted after the last line."""
+    """Compare the records after the last line."""
     refused = False
     for title, here in mine:
         # Without first derivatives there are no second ones. A pass that only one of them refuses may leave

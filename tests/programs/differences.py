@@ -32,7 +32,7 @@ ONLY_TORCH_REFUSES = (
     ("Expected isFloatingType(grad.scalar_type())", "a failure of torch's own: the real part is what the gradient is"),
 )
 
-# The same of what is refused by backward.
+# The same for errors of backward.
 ONLY_TORCH_CANNOT_DIFFERENTIATE = (
     ("modified by an inplace operation", "our formula does not read what was changed"),
     ("moved into the graph interior", "a leaf that no longer requires grad may be changed in place"),
@@ -157,7 +157,7 @@ def two_mistakes(here, there):
 
 
 def reason_for(refusal, table):
-    """The reason that stands beside the message."""
+    """Return the reason listed for a message."""
     return next((reason for text, reason in table if text in str(refusal.error)), None)
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from tests.programs.functions import custom_functions
 from tests.programs.refusal import Refusal
 
-OUTPUTS = 3         # of how many values gradients are computed at the end
+OUTPUTS = 3         # number of values whose gradients are computed at the end
 
 
 def observed(look):
@@ -76,7 +76,7 @@ class Machine:
         self.note(line, outcome=outcome, versions=versions)
 
     def contents(self):
-        """What shows that a value changes behind the back of its version; None while memory belongs to one alone."""
+        """Return a checksum that detects changes without a new version; None for unshared memory."""
         if not self.past & {"exchanged", "resized"}:
             return None
         return [None if value.is_inference() else
@@ -105,12 +105,12 @@ class Machine:
                 self.past.add("behind")
 
     def note(self, title, **facts):
-        """Adds what was seen, with the hooks that ran meanwhile."""
+        """Append a record, with the hooks that ran since the last one."""
         self.notes.append((title, {**facts, "hooks": self.events[:]}))
         self.events.clear()
 
     def keep(self, result):
-        """Appends tensors to the values; what is to be noted of a result."""
+        """Append tensors to the values; return the record of a result."""
         if isinstance(result, (tuple, list)):
             return [self.keep(part) for part in result]
         if not isinstance(result, self.library.Tensor):
@@ -195,7 +195,7 @@ class Machine:
         number = len(self.handles)
 
         def see(*gradients):
-            """Notes what a hook is given. Whether a node has places for results without gradient is its own affair."""
+            """Record the arguments of a hook, except absent gradients, which may differ between libraries."""
             given = [gradient for gradient in gradients if gradient is not None]
             self.events.append((number, kind, self.look_at_gradients(given)))
 
@@ -232,7 +232,7 @@ class Machine:
             self.handles[number % len(self.handles)].remove()
 
     def conj(self, value):
-        """The conjugate. With torch a copy: there it is a view that conjugates later, ours has elements of its own."""
+        """Return the conjugate; in PyTorch a copy, because conj() is a lazy view there."""
         if not value.dtype.is_complex:
             return value
         return value.conj_physical() if hasattr(value, "conj_physical") else value.conj()
@@ -257,7 +257,7 @@ class Machine:
         return self.functions[name].apply(*arguments)
 
     def weights(self, value, scale=1):
-        """A gradient for backward that tells the elements apart."""
+        """Return a gradient for backward with distinct elements."""
         numbers = np.arange(1, value.numel() + 1) % 5 + 1.0
         numbers *= scale * np.where(np.arange(value.numel()) % 3 == 1, -0.25, 0.5)
         numbers = numbers.reshape(tuple(value.shape))
@@ -307,7 +307,7 @@ class Machine:
                     self.second(f"v[{number}]", first, leaves)
 
     def clear_gradients(self):
-        """Those of values of which `.grad` is kept: a pass that only one library refuses leaves others behind."""
+        """Delete kept `.grad`, which differ after a backward that only one library refuses."""
         for value in self.values:
             observed(lambda: setattr(value, "grad", None))
 
@@ -343,7 +343,7 @@ class Machine:
         self.note(f"second grad of {name}", outcome=found)
 
     def remove_hooks_of_results(self):
-        """What they see of second derivatives depends on whether a formula reads arguments or the result."""
+        """Hooks of second derivatives depend on whether a formula reads arguments or the result."""
         for handle in self.handles:
             handle.remove()
 

@@ -123,7 +123,7 @@ def slice_text(c, size):
 
 
 def index(c, value):
-    """What stands between the brackets, as an expression: one entry for some of the dimensions."""
+    """Return a key as an expression, with an entry for some of the dimensions."""
     entries, used = [], 0
     while used < value.ndim and not (used and c.chance(3)):
         size = value.shape[used]
@@ -204,7 +204,7 @@ def fancy(c):
 
 def joined(c):
     """Several tensors as one."""
-    x = c.value(is_tame, lambda value: 0 < value.numel() <= 24)  # `cat` skips what is empty, and its gradient
+    x = c.value(is_tame, lambda value: 0 < value.numel() <= 24)  # `cat` skips empty tensors, and their gradients
     if x is None or c.machine.values[x].numel() == 0:
         return None
     value = c.machine.values[x]
@@ -277,7 +277,7 @@ def leaf(c):
         flat = quarters[: prod(sizes)]
     requires = (dtype not in ("int64", "bool") or c.rare()) and not c.chance(3)
     if c.machine.library.is_inference_mode_enabled():
-        requires = False  # torch records nothing for inference tensors, whatever they say
+        requires = False  # PyTorch records nothing for inference tensors, even if they require grad
     return f"t.tensor({flat}, dtype=t.{dtype}).reshape({sizes}).detach(){'.requires_grad_()' if requires else ''}"
 
 

@@ -14,7 +14,7 @@ def nothing(c):
 
 WRITERS = (nothing, shapes.leaf, *elementwise.WRITERS, *reductions.WRITERS, *shapes.WRITERS, *recording.WRITERS)
 
-# What a line is made of: whose line it is, and the numbers that it chooses by.
+# A line: its author, and the numbers for its choices.
 DRAFT = st.tuples(st.sampled_from(WRITERS), st.tuples(*[st.integers(0, 255)] * 6))
 # In groups, for hypothesis likes short lists.
 DRAFTS = st.lists(st.tuples(*[DRAFT] * 3), min_size=1, max_size=10).map(lambda groups: [*chain(*groups)])

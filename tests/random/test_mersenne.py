@@ -28,7 +28,7 @@ def batches(t):
 
 
 def encoder_layer(t):
-    """Its dropout goes over what attention returns, in the order of memory."""
+    """Dropout draws for the result of attention in memory order."""
     return t.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, norm_first=True)
 
 

@@ -59,7 +59,7 @@ FAMILIES = (
 # Functions of the functional interface that have another signature than the operator of their name.
 FUNCTIONAL = {"linear", "pad", "one_hot", "embedding", "embedding_bag"}
 
-# What is not differentiable in PyTorch, or wrongly.
+# Not differentiable in PyTorch, or incorrectly.
 BEYOND = set()
 SAMPLES, COMPLEX, HELPERS, WRAPPED = {}, set(), {}, {}
 for _family in FAMILIES:
@@ -77,7 +77,7 @@ __all__ = ["BEYOND", "COMPLEX", "FAMILIES", "HELPERS", "SAMPLES", "WRAPPED", "Sa
 
 
 def find_in(library, name):
-    """The function of a module of the library, or what stands for a function; None for all other names."""
+    """Return the function of a name, or its wrapper; None for all other names."""
     if name in WRAPPED:
         return WRAPPED[name](library)
     module, _, function = name.rpartition(".")

@@ -11,7 +11,7 @@ def real_only(error=None, match=""):
 
 
 def parts(*shapes):
-    """Real tensors, whatever the dtype asked for."""
+    """Return real tensors for any dtype."""
 
     def build(make, dtype):
         tensors = [make(shape, 0.5, 2) for shape in shapes]

@@ -56,7 +56,7 @@ def bag(index, offsets=None, factors=False, **kwargs):
 
 
 def padding(make, dtype):
-    """The row that stands for padding gets no gradient."""
+    """Sample with a padding row, which gets no gradient."""
     rows = [[1.0] * 3, [0.0] * 3, [2.0] * 3, [0.0] * 3]
     return Sample(
         (integers([0, 1, 1, 2, 2]), make((4, 3))), {"padding_idx": 1}, check_gradient=False, gradients=(None, rows)

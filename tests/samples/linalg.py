@@ -51,11 +51,11 @@ ERRORS = [NOT_SQUARE, NO_MATRIX]
 
 
 def triangle(matrix, upper=False):
-    """What is read of a matrix of which one triangle is."""
+    """Return the triangle of a matrix that a function reads."""
     return matrix.triu() if upper else matrix.tril()
 
 
-# Functions that read a triangle, given only that: PyTorch has gradients for what it does not read.
+# Functions that read a triangle, called with it only, because PyTorch has gradients for the other one.
 WRAPPED = {
     "cholesky_solve": lambda lib: lambda B, L, upper=False: lib.cholesky_solve(B, triangle(L, upper), upper),
     "cholesky_inverse": lambda lib: lambda L, upper=False: lib.cholesky_inverse(triangle(L, upper), upper),

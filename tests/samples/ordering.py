@@ -18,7 +18,7 @@ SAMPLES = {
     ],
     "argsort": without_gradient([call((5,)), call((3, 4), 0), call((3, 4), -1, True), call(())]),
     "topk": [
-        # Which of several equal elements comes first is nobody's promise, so no random integers.
+        # The order of equal elements is unspecified, so no random integers.
         *only_floating([
             call((5,), 2),
             call((3, 4), 2, 0),

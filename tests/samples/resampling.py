@@ -4,7 +4,7 @@ from .sample import Sample, call, fails, only_floating
 
 
 def sampled(shape, grid, low=-1.3, high=1.3, **kwargs):
-    """Images, and positions of which some lie outside."""
+    """Return images, and positions of which some are outside."""
     options = {"align_corners": False, **kwargs}
     return lambda make, dtype: Sample((make(shape), make(grid, low, high)), options)
 

@@ -10,7 +10,7 @@ import cygrad
 
 @dataclass
 class Sample:
-    """Arguments of a call, and what is to be expected of it.
+    """Arguments of a call, and its expected results.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class Sample:
 
 
 def call(*shapes, low=-2, high=2, **kwargs):
-    """A builder: tensors of these shapes; whatever is no tuple is passed on as it is."""
+    """Return a builder: tuples become tensors of these shapes, other arguments are passed on."""
 
     def build(make, dtype):
         return Sample(tuple(make(shape, low, high) if isinstance(shape, tuple) else shape for shape in shapes), kwargs)
@@ -133,7 +133,7 @@ def integers(values):
 
 
 def of_one_layout(builders):
-    """The same samples, whose calls depend on how their tensors lie in memory."""
+    """Mark samples whose result depends on the layout of their tensors."""
 
     def wrapped(builder):
         def build(make, dtype):

@@ -216,7 +216,7 @@ def test_both_ways_with_the_formats_own_library(tmp_path):
 
 
 def outcome(read, raw):
-    """What it reads, or what it says."""
+    """Return the tensors that safetensors reads, or its error."""
     try:
         return read(bytes(raw))
     except Exception as error:
@@ -226,7 +226,7 @@ def outcome(read, raw):
 
 
 def test_damaged_files_are_those_that_the_formats_own_library_refuses():
-    """Mutated files: what it accepts and reads, we read the same; what it refuses, we refuse."""
+    """cygrad accepts and refuses the same mutated files as safetensors, and reads equal tensors."""
     theirs = pytest.importorskip("safetensors")
     whole = crafted({"x": entry(), "y": entry("U8", (3,), (8, 11)), "__metadata__": {"a": "b"}}, bytes(range(11)))
     pick, accepted = random.Random(0), 0
@@ -239,7 +239,7 @@ def test_damaged_files_are_those_that_the_formats_own_library_refuses():
         expected = outcome(theirs.deserialize, raw)
         found = outcome(safetensors.load, raw)
         if isinstance(found, str):
-            # dtypes that it knows and we do not, and names of more than we allow, are the only differences
+            # the only differences: dtypes that cygrad lacks, and longer names
             assert isinstance(expected, str) or any(text in found for text in ("cannot read", "nothing else", "twice"))
             continue
         expected = dict(expected)

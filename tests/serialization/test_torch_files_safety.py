@@ -179,7 +179,7 @@ def test_names_that_are_not_in_the_table(name):
 
 
 def test_results_are_not_called():
-    """Only makers are: not what they made, nor types of storages, dtypes, containers."""
+    """Only factory functions may be called, not their results, storage types, dtypes or containers."""
     for called in (b"]", b"}", b"N", b"K\x01", b"ctorch\nfloat32\n", b"ctorch\nFloatStorage\n", b"cnumpy\nndarray\n",
                    b"ctorch\nTensor\n", pickled(tensor(storage()))[:-1]):
         for code in b"R", b"\x81":

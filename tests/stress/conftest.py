@@ -7,7 +7,7 @@ import pytest
 
 import cygrad
 
-# `make stress` sets it: how many times as much as in the ordinary test run.
+# Set by `make stress`: factor of the amount of work in the ordinary test run.
 TIMES = int(os.environ.get("CYGRAD_STRESS", "1"))
 
 

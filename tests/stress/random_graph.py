@@ -18,7 +18,7 @@ class RandomGraph:
         self.leaves = [cygrad.tensor(v.astype(float)).requires_grad_() for v in self.values]
         self.tensors = list(self.leaves)
         self.recipe = [None] * leaves
-        self.factors = {}                       # position -> what a hook multiplies the gradient with
+        self.factors = {}                       # position -> factor of a hook
         for _ in range(nodes):
             self._add_node()
         self.total = self.tensors[-1].sum() + self.tensors[-2].sum()

@@ -27,7 +27,7 @@ def test_hooks_on_the_leaf(size):
     here = threading.local()
 
     def note(kind):
-        calls[kind][here.number] += 1            # each thread has a count of its own
+        calls[kind][here.number] += 1            # one count per thread
 
     w.register_hook(lambda grad: note(0) or grad * 2)
     w.register_post_accumulate_grad_hook(lambda leaf: note(1))
@@ -70,7 +70,7 @@ def test_recorded_and_plain_together():
 
 @pytest.mark.parametrize("reset", ["none", "zero_grad", "zero_", "ones"])
 def test_grad_is_reset_meanwhile(reset):
-    """What is lost is unknown then, but every element stays a sum of whole gradients, and all is in order after."""
+    """Gradients may be lost, but every element is a sum of whole gradients, and later backwards are correct."""
     turns = 60 * TIMES
     w = cygrad.zeros(400, dtype=cygrad.float64, requires_grad=True)
     optimizer = cygrad.optim.SGD([w], lr=0.0)

@@ -69,7 +69,7 @@ def test_every_allocation_of_a_training_step(make):
     cygrad.manual_seed(0)
     model, loss = make()
     optimizer = cygrad.optim.SGD(model.parameters(), lr=0.01)
-    step(model, loss, optimizer)                      # compiles what is compiled at the first use
+    step(model, loss, optimizer)                      # compiles formulas on first use
     failures, number = 0, 1
     while True:
         grad_mode = cygrad.is_grad_enabled(), cygrad.is_inference_mode_enabled()

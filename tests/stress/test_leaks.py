@@ -114,7 +114,7 @@ def lent():
 
 
 def in_use():
-    """What is held of each kind, after a collection."""
+    """Return memory, blocks and objects after a collection."""
     gc.collect()
     stats = cygrad.memory_stats()
     return [stats["small_in_use"], stats["large_in_use"], sys.getallocatedblocks(), len(gc.get_objects())]

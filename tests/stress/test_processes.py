@@ -49,7 +49,7 @@ print(set(codes))
 
 
 def test_fork_from_a_hook_in_a_team():
-    """The child may compute anew, but not come back to the backward of its parent, which has stayed there."""
+    """The child may compute, but not return into the backward of its parent."""
     assert run_program(WORK + """
 codes = []
 def hook(grad):
@@ -79,7 +79,7 @@ print(codes)
 @pytest.mark.parametrize("hooked", [False, True])
 @pytest.mark.parametrize("threads", [1, 4])
 def test_exit_while_daemon_threads_compute(hooked, threads):
-    """The interpreter goes down under them, at another moment each time."""
+    """The interpreter exits while threads run, at a different moment each time."""
     for turn in range(5 * TIMES):
         assert run_program(WORK + f"""
 import random
@@ -98,7 +98,7 @@ print("done", flush=True)
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_interrupt(threads, interrupts_ignored):
-    """A backward ends when it is told to, and can be done again."""
+    """Ctrl-C ends a backward, which can be repeated."""
     for _ in range(TIMES):
         assert run_program(WORK + f"""
 cygrad.set_num_threads({threads})
@@ -110,7 +110,7 @@ total = y.sum()
 with cygrad.threads(1):
     expected = cygrad.autograd.grad(total, x, retain_graph=True)[0].numpy().tobytes()
 calls, seen = 0, []
-signal.signal(signal.SIGINT, signal.default_int_handler)       # Python leaves an inherited SIG_IGN as it is
+signal.signal(signal.SIGINT, signal.default_int_handler)       # Python keeps an inherited SIG_IGN
 def interrupt():
     time.sleep(0.1)
     seen.append(calls)

@@ -59,7 +59,7 @@ def test_shared_graph_into_leaves(size):
 
 @pytest.mark.parametrize("size", SIZES, ids=str)
 def test_shared_graph_that_is_freed(size):
-    """One call gets through and gives the right result, the others are told."""
+    """One call succeeds with the right result, the others raise an error."""
     for turn in range(4 * TIMES):
         graph = RandomGraph(turn, size)
         sign = np.sign(graph.total.item())

@@ -106,7 +106,7 @@ def test_several_workers_do_work():
 
     class Meeting(Noise):
         def __getitem__(self, index):
-            barrier.wait()                                 # none goes on before three are here
+            barrier.wait()                                 # wait for three workers
             seen.add((data.get_worker_info().id, threading.get_ident()))
             return index
 
@@ -293,7 +293,7 @@ def test_tensors_are_taken_rows_at_once_and_equal_those_one_by_one():
 
 
 def test_training_with_workers_on_shared_leaves():
-    """Samples that need gradients: what a worker recorded runs backward on the caller's thread."""
+    """Samples that require grad: graphs recorded by a worker run backward on the calling thread."""
     w = cygrad.ones(3, requires_grad=True)
 
     class Recorded(Noise):
@@ -332,7 +332,7 @@ next(iterator)
 @pytest.mark.parametrize("persistent", [False, True])
 @pytest.mark.parametrize(("ending", "code"), [
     ("", 0), ("sys.exit(3)", 3), ("raise ValueError", 1),
-    # Python leaves an inherited SIG_IGN as it is, so the program installs its handler itself.
+    # Python keeps an inherited SIG_IGN, so the program installs the handler.
     ("signal.signal(signal.SIGINT, signal.default_int_handler)\n"
      "threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()\n"
      "try:\n    list(iterator)\nexcept KeyboardInterrupt:\n    time.sleep(0.3)\n    sys.exit(7)", 7)])
@@ -346,13 +346,13 @@ def test_programs_end(ending, code, persistent, interrupts_ignored):
 
 @pytest.mark.parametrize("context", [None, "fork"])
 def test_interrupts_of_the_constructor_leave_no_worker(context):
-    """At whatever point Ctrl-C comes: while workers are started, before the iterator is there, while it is closed."""
+    """Ctrl-C at any moment: while workers start, before the iterator exists, while it is closed."""
     done = subprocess.run([sys.executable, "-c", f"""
 import _thread, gc, multiprocessing, os, random, signal, threading, time
 import numpy.random            # loaded late by NumPy, where an interrupt turns into an ImportError
 import cygrad
 from cygrad.utils.data import DataLoader, TensorDataset
-signal.signal(signal.SIGINT, signal.default_int_handler)      # it is ignored in what a script starts in the background
+signal.signal(signal.SIGINT, signal.default_int_handler)      # background processes of a script ignore SIGINT
 data, stop = TensorDataset(cygrad.arange(300)), time.monotonic() + 4
 def interrupt():
     while time.monotonic() < stop - 0.2:

@@ -49,7 +49,7 @@ for step in range(150):
     if step % 10 == 0 and step < 50:
         print("loss", loss)
 median = made.median(x, y)
-# What 150 steps make of the last bits of each sum shows in the third digit.
+# After 150 steps, rounding of sums affects the third digit.
 print("median", *(round(number, 1) for number in [*median["weight"].tolist(), median["bias"].item()]))
 print("drawn", Predictive(regression, guide=made, num_samples=5)(x)["y"].shape)
 chains = MCMC(NUTS(regression), num_samples=40, warmup_steps=40, disable_progbar=True)

@@ -124,7 +124,7 @@ def test_named_tuples():
     assert indices is result[1]
 
 
-# ---- in-place forms with a kernel of their own
+# ---- in-place forms with a separate kernel
 
 def rows(seed=0):
     return (cygrad.arange(12, dtype=FLOAT).view(3, 4) + seed) / 4
@@ -192,7 +192,7 @@ def test_in_place_forms_change_the_base_of_a_view():
 
 @pytest.mark.parametrize("own", [False, True])
 def test_in_place_forms_read_overlapping_memory_first(own):
-    """The same when what is read lies in the memory that is written."""
+    """The same if an operand overlaps the written memory."""
     read = (lambda x: x) if own else (lambda x: x.clone())
     x = cygrad.arange(6.0)
     x[1:].scatter_(0, cygrad.arange(5), read(x)[:5])

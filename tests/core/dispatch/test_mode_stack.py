@@ -11,7 +11,7 @@ from cygrad.utils.operator_modes import OperatorMode
 
 
 class Seen(OperatorMode):
-    """Notes the names of operators, with a mark of its own."""
+    """Record the names of operators, with a prefix."""
 
     def __init__(self, log=None, mark=""):
         self.log, self.mark = [] if log is None else log, mark

@@ -158,7 +158,7 @@ def test_promotion(name):
 
 
 def test_numbers_keep_their_precision():
-    """What is computed from numbers alone is computed in double precision and stays weak."""
+    """Results of numbers alone are computed in double precision and promoted as numbers."""
     program = Program(2, [("sub", 3, 1, 2), ("mul", 4, 0, 3)], (1,))
     x = np.ones(3)
     np.testing.assert_array_equal(program(x, 0.1), x * (0.1 - 1))
@@ -214,7 +214,7 @@ def test_special_values():
 
 @pytest.mark.parametrize("scale", [1e-8, 1, 100, 1e6, 1e12])
 def test_own_sines(scale):
-    """Within two units in the last place of NumPy's, whatever the angle; the sign of zero is kept."""
+    """Within two units in the last place of NumPy's for all angles; the sign of zero is kept."""
     x = np.random.default_rng(0).uniform(-scale, scale, 3001)
     for name in ("sin", "cos"):
         expected = getattr(np, name)(x)
@@ -411,7 +411,7 @@ def test_fill(dtype):
         for number in (True, 3, 2.5, 0):
             fill_with(out, number)
             np.testing.assert_array_equal(out, np.full(out.shape, number).astype(dtype))
-    if dtype[0] != "c" and dtype != "bool":        # masks tell what is not zero
+    if dtype[0] != "c" and dtype != "bool":        # masks of nonzero elements
         with pytest.raises(RuntimeError, match="a complex number cannot be cast"):
             fill_with(np.zeros(2, dtype), 1j)
 
@@ -442,5 +442,5 @@ def test_operands_that_are_broadcast_to_blocks(shape, dtype):
                  for seed, mask in ((2, first), (3, second))]
         np.testing.assert_array_equal(program(x, *given), x * given[0] + given[1])
         np.testing.assert_array_equal(program(given[0], x, given[1]), given[0] * x + given[1])
-        if dtype[0] == "f":               # not rounded correctly: operands have to lie side by side
+        if dtype[0] == "f":               # not correctly rounded: operands must be contiguous
             assert_close(apply("atan2", x, given[0]), np.arctan2(x, given[0]))

@@ -211,7 +211,7 @@ def test_inputs_leave_out_the_formulas_of_other_arguments(create_graph):
     w = cygrad.ones(1500, 1500, requires_grad=True)
 
     def blocks(inputs):
-        """Large blocks that backward takes: gradients, and what they are computed in."""
+        """Return the number of large blocks that backward allocates: gradients and buffers."""
         loss = (x @ w).sum()
         before = cygrad.memory_stats()
         cygrad.autograd.grad(loss, inputs, create_graph=create_graph)

@@ -9,7 +9,7 @@ import cygrad
 
 
 class Meddles:
-    """Does something whenever it is asked for its value."""
+    """Call a function whenever its value is read."""
 
     def __init__(self, deed, value=1):
         self.deed, self.value = deed, value

@@ -125,7 +125,7 @@ def by_change_of_a_detached_gradient(leaf, first, last, witness):
 
 
 COMPUTING = (by_gradient, by_recorded_gradient, by_change_of_gradient, by_slice_of_gradient, by_gradient_of_gradient,
-             by_change_of_a_computed_gradient, by_change_of_a_detached_gradient)          # with what makes the cycle
+             by_change_of_a_computed_gradient, by_change_of_a_detached_gradient)          # that create a cycle
 WAYS = [value for name, value in list(globals().items()) if name.startswith("by_")]
 
 

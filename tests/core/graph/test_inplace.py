@@ -48,7 +48,7 @@ def test_gradients_through_changed_slices(base, part):
             assert native[0][i, j].item() == pytest.approx(slope, abs=1e-6)
     for a, b in zip(native, recorded, strict=True):
         assert np.allclose(a.numpy(), b.detach().numpy(), rtol=1e-13, atol=1e-13)
-    # And once more: second order by differences of the first.
+    # Second order by differences of the first.
     total = (recorded[0] * recorded[0]).sum()
     second, = grad(total, x)
     ahead = cygrad.tensor(values + step * np.eye(3, 4), requires_grad=True)
@@ -149,7 +149,7 @@ def pairs(x):
     (parts, [[0.3 + 1j, 2 - 0.5j], [-1j, 1 + 1j]]), (pairs, [[0.3, 1.0, 2.0, -0.5], [0.7, -1.0, 1.0, 1.5]]),
 ])
 def test_views_between_real_and_complex(change, values):
-    """Strides count real numbers in the one and complex ones in the other; native and recorded backward know."""
+    """Strides are in real elements in one and in complex ones in the other, natively and recorded."""
     leaf = cygrad.tensor(values, requires_grad=True,
                          dtype=cygrad.complex128 if change is parts else cygrad.float64)
     assert cygrad.autograd.gradcheck(change, leaf)

@@ -10,7 +10,7 @@ from cygrad import nn
 
 
 class Sub(cygrad.Tensor):
-    """A subclass that leaves everything as it is."""
+    """A subclass without changes."""
 
 
 class Subsub(Sub):
@@ -93,7 +93,7 @@ def test_a_class_may_look_at_every_call():
 
 
 class Diagonal:
-    """No Tensor at all."""
+    """A class that is not a Tensor."""
 
     def __init__(self, n, value):
         self.n, self.value = n, value

@@ -251,7 +251,7 @@ def test_finalizers_that_resurrect():
 
 
 def test_every_attribute_survives_strange_values():
-    """No crash whatever is called with whatever: errors are Python exceptions."""
+    """Calls with arbitrary arguments raise Python exceptions and do not crash."""
     strange = [None, -1, 2**70, math.nan, "a", (), [], {}, object(), Tensor, cygrad.ones(0), cygrad.tensor(True), 1j,
                ...]
     unsafe = {"__class__", "__del__", "__init_subclass__", "__subclasshook__"}

@@ -34,7 +34,7 @@ def convolved(x, weight, stride, padding, dilation, groups):
 
 
 def in_some_layout(random, array):
-    """The same elements as they are, backwards in memory, with gaps, transposed, or sharing memory where they can."""
+    """Yield the same elements contiguous, reversed in memory, strided, transposed, and broadcast where possible."""
     choice = random.integers(5)
     if choice == 1:
         turned = tuple(slice(None, None, -1) for _ in array.shape)
@@ -127,7 +127,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 
 
 def test_frozen_kernels_save_nothing():
-    """A body without gradients records nothing, so keeps nothing; a head after it keeps what it needs."""
+    """A body without gradients records and saves nothing; the head saves its operands."""
     body, head = cygrad.ones(2, 1, 3, 3), cygrad.ones(1, 2, 1, 1).requires_grad_()
     saved = []
     with cygrad.autograd.graph.saved_tensors_hooks(lambda tensor: saved.append(tuple(tensor.shape)) or tensor,

@@ -96,7 +96,7 @@ LARGE = [((5, 24, 30, 31), (20, 24, 3, 3), 1), ((3, 24, 30, 31), (48, 1, 3, 3), 
 
 @pytest.mark.parametrize(("images", "kernel", "groups"), LARGE)
 def test_forms_agree(form, images, kernel, groups):
-    """Each element of large problems, in whatever pieces they are computed."""
+    """Compare each element of large problems, for any tiles."""
     random = np.random.default_rng(5)
     x, weight = (cygrad.tensor(random.standard_normal(shape)) for shape in (images, kernel))
     grad = cygrad.tensor(random.standard_normal((images[0], kernel[0], *images[2:])))
@@ -137,7 +137,7 @@ def test_bits_depend_on_neither_threads_nor_layout(form, images, kernel, groups,
 
 @pytest.mark.parametrize(("images", "kernel", "groups"), LARGE)
 def test_what_memory_held_before_does_not_matter(form, images, kernel, groups):
-    """Buffers come from a cache, with what was in them; lanes without a channel must not be looked at."""
+    """Buffers from the cache hold old values; lanes without a channel must not read them."""
     random = np.random.default_rng(0)
     x, weight = (cygrad.tensor(random.standard_normal(shape).astype(np.float32)) for shape in (images, kernel))
     grad = cygrad.tensor(random.standard_normal((images[0], kernel[0], *images[2:])).astype(np.float32))

@@ -26,7 +26,7 @@ FORMULAS = {
 
 @contextlib.contextmanager
 def summed_from(elements, fused=NEVER):
-    """Sum what has so many elements as it is computed; fusion what has `fused`."""
+    """Set the minimum numbers of elements of fused reductions and of node fusions."""
     former, former_fusion = set_summed_from(elements), set_fuse_from(fused)
     try:
         yield
@@ -140,7 +140,7 @@ def test_a_fusion_of_two_does_not_write_what_is_summed_alone():
         summed, fused = count_summed(), count_fusions()
         (x * w + w).sum().backward()
         assert (count_summed() - summed, count_fusions() - fused) == (1, 0)
-        # What comes before it in a fusion is worth more.
+        # Fusing the node before it is worth more.
         (x * w).tanh().exp().sum().backward()
         assert (count_summed() - summed, count_fusions() - fused) == (1, 1)
 

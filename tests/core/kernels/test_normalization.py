@@ -104,7 +104,7 @@ def test_roots_of_mean_squares(shape, dtype):
     (lambda x, w, b: F.rms_norm(x, (33,), w) + b, (5, 33), 33),
 ])
 def test_each_gradient_alone_has_the_same_bits(function, shape, parameters):
-    """One pass gives them all, or those that are asked for."""
+    """One pass computes all of them, or the requested ones."""
     x, grad = (RNG.standard_normal(shape) for _ in range(2))
     weight, bias = (RNG.standard_normal(parameters) for _ in range(2))
     together = found(function, x, weight, bias, grad)[1:]

@@ -34,7 +34,7 @@ def test_definition(rows, outputs, inputs, dtype):
 
 
 def test_layouts():
-    """An input and a bias with steps of their own."""
+    """A strided input and a strided bias."""
     x, weight, bias = operands((6,), 20, 9)
     turned, backwards = x.t().contiguous().t(), bias.flip(0).contiguous().flip(0)
     found = linear_in_panels(turned, *_in_panels(weight), backwards)

@@ -48,7 +48,7 @@ def test_averages(kernel, stride, padding, columns, dtype):
     ((3, 2), (1, 5), (1, 0)),
 ])
 def test_gradients_of_averages_are_transposes(kernel, stride, padding, columns):
-    """What one element of the gradient gives to each element of its windows."""
+    """Return the gradient that each element of a window gets."""
     random = np.random.default_rng(columns)
     options = (kernel, stride, padding, False, False, None)
     x = random.standard_normal((2, 7, columns))
@@ -75,7 +75,7 @@ def test_global_average(size):
 @pytest.mark.parametrize("columns", [7, 9, 14, 15, 33])
 @pytest.mark.parametrize("stride", [1, 2, 3])
 def test_maxima_of_short_lines(columns, stride):
-    """Lines of a few windows, up to the last element of the plane; what lies after it is no part of them."""
+    """Rows of a few windows, up to the last element of the plane, must not read beyond it."""
     random = np.random.default_rng(columns)
     x = random.permutation(3 * 6 * columns).reshape(3, 6, columns).astype(np.float32)
     values, places = F.max_pool2d(cygrad.tensor(x), 2, stride, return_indices=True)

@@ -52,7 +52,7 @@ def check(result, expected, dtype, terms=1):
     if dtype in INTEGERS:
         np.testing.assert_array_equal(result, expected)
     else:
-        # sums of many terms are uncertain by more than their own size tells
+        # the error of a sum depends on its terms, not on its size
         scale = max(terms**0.5, np.abs(expected).max(initial=0))
         np.testing.assert_allclose(result, expected, rtol=0, atol=TOLERANCE[dtype] * scale)
 
@@ -225,7 +225,7 @@ def test_small_products_in_a_batch_are_those_one_by_one():
 
 
 def test_small_products_write_nothing_beside_their_result():
-    """The columns that do not fill a vector: nan behind an operand reaches nothing."""
+    """Columns that do not fill a vector: nan after an operand has no effect."""
     wide = np.full((8, 32), np.nan, "float32")
     wide[:, :5] = data((8, 5), "float32")
     rows = np.ascontiguousarray(wide[:, :5])
@@ -236,7 +236,7 @@ def test_small_products_write_nothing_beside_their_result():
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("transposed", [*itertools.product([False, True], repeat=2)])
 def test_products_in_blocks_of_all_sizes(dtype, transposed):
-    """Sums of integers are exact in any order: rows, columns and steps beside whole blocks, an addend, one in place."""
+    """Integer products are exact in any order: remainders of blocks, strides, an addend, in place."""
     generator = np.random.default_rng(0)
 
     def operand(rows, columns, turned):
@@ -262,7 +262,7 @@ def test_products_in_blocks_of_all_sizes(dtype, transposed):
 @pytest.mark.parametrize(("m", "k", "n"), [(16, 64, 64), (16, 64, 256), (40, 600, 100), (64, 784, 256), (130, 40, 50),
                                            (20, 30, 512)])
 def test_bits_of_products_in_blocks(m, k, n, dtype):
-    """Those of a row depend neither on how the other matrix lies, nor on other rows."""
+    """Results of a row depend neither on the layout of the other matrix nor on other rows."""
     a, b = data((m, k), dtype), data((k, n), dtype, 1)
     found = call_kernel("mm", a, b)[0]
     turned = call_kernel("mm", a, np.ascontiguousarray(b.T).T)[0]

@@ -31,7 +31,7 @@ def numbers(shape, dtype, seed=0):
 
 
 def layouts(x):
-    """The array as it is, transposed, turned, with steps, and with repeated elements."""
+    """Yield the array contiguous, transposed, reversed, strided, and broadcast."""
     yield x
     yield x.T
     yield x[tuple(slice(None, None, -1) for _ in x.shape)] if x.ndim else x

@@ -473,7 +473,7 @@ def test_backward_of_lists():
 def test_pad_backward(pad, mode, dtype):
     shape = (2, 4, 3)
     for grad in layouts(call("pad", numbers(shape), pad, mode, None).shape, dtype):
-        # Position 0 stands for "constant" as well, so that one is taken out of the comparison by numbering from 1.
+        # Number elements from 1, because 0 is the constant.
         seen = call("pad", np.arange(1, 25).reshape(shape), pad, mode, 0).reshape(-1)
         expected = np.zeros(25, grad.dtype)
         np.add.at(expected, seen, grad.reshape(-1))

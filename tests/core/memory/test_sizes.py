@@ -17,7 +17,7 @@ TOO_MANY = r"too many elements for 64-bit arithmetic|too large"
 
 @contextmanager
 def little_memory():
-    """2 GiB more than there are now; the address sanitizer has memory of its own that a limit would forbid."""
+    """Limit memory to 2 GiB more than now, except under the address sanitizer, which maps its shadow memory."""
     if "libasan" in os.environ.get("LD_PRELOAD", ""):
         yield
         return

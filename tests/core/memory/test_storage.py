@@ -66,7 +66,7 @@ def test_large_blocks_are_recycled():
 
 
 def test_empty_cache_returns_memory():
-    # In a process of its own: a block of another test that is still in use would keep its region.
+    # In a separate process, because a block of another test would keep its region.
     facts = cygrad.show_config("dicts")
     apart = facts["debug"] or facts["sanitizer"] == "address"          # small blocks are malloc's, not of slabs
     subprocess.run([sys.executable, "-c", f"""
@@ -163,7 +163,7 @@ def test_version_counters():
 
 
 class Owner(np.ndarray):
-    """An ndarray that can be weakly referenced and says when it goes."""
+    """An ndarray with weak references that reports its deletion."""
 
 
 def test_foreign_memory_is_released_with_the_gil():

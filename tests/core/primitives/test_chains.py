@@ -22,7 +22,7 @@ def numbers(dtype, length, seed):
 
 
 def check(steps, dtype, n):
-    """Run steps (name, left, right, kept) and compare what is kept with NumPy's."""
+    """Run steps (name, left, right, kept) and compare kept results with NumPy's."""
     held, given, expected = None, [], []
     with np.errstate(all="ignore"):
         for name, left, right, kept in steps:

@@ -20,7 +20,7 @@ def wide(dtype, seed=0):
 
 
 def units_off(found, x, exponent):
-    """By how many units in the last place a power with an integral exponent is off, in exact arithmetic."""
+    """Return the error of a power with an integral exponent in units in the last place, by exact arithmetic."""
     exact = Fraction(float(x)) ** exponent
     with np.errstate(over="ignore", under="ignore"):
         unit = Fraction(float(np.spacing(np.abs(found))))

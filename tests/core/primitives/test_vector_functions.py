@@ -178,7 +178,7 @@ def test_sums_below_logarithms(name, dtype):
     x, y = np.concatenate([x, RNG.uniform(-20, 20, 2000).astype(dtype)]), np.concatenate([y, RNG.uniform(
         -20, 20, 2000).astype(dtype)])
     expected = getattr(np, name)(x.astype(np.longdouble), y.astype(np.longdouble))
-    # Of the larger operand: what is left of it may be small.
+    # Relative to the larger operand, because the result may be small.
     room = 4 * np.finfo(dtype).eps * np.maximum(1, np.maximum(np.abs(x), np.abs(y)))
     found = apply(name, x, y)
     np.testing.assert_array_equal(np.isfinite(found), np.isfinite(expected.astype(dtype)))

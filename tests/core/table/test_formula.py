@@ -16,7 +16,7 @@ from cygrad._core.table.lowering import KINDS, Lowering
 from cygrad._core.table.operator import operators
 from cygrad._core.testing import formula_interop as machine
 
-# Rows with names of their own: those of the real table may be registered too.
+# Unique names, because the rows of the real table may be registered too.
 ROWS = [
     {"call": "f_conj(Tensor self)", "forward": "conj(self)", "self": "f_conj(grad)"},
     {"call": "f_exp(Tensor self)", "forward": "exp(self)", "self": "grad * f_conj(result)"},
@@ -74,7 +74,7 @@ y = np.cos(x)
 g = np.sin(x) + 2
 
 
-# ---- what is saved
+# ---- saved values
 
 def test_only_named_values_are_saved():
     assert machine.describe("f_mul")["saved"] == [("self", False, 0, False, 2), ("other", False, 1, False, 1)]

@@ -55,7 +55,7 @@ def steps(*formulas):
     return [[step.kind for step in codes[name].steps] for name in NAMES[:len(formulas)]]
 
 
-# Formulas of three arguments that share a call; and what they give.
+# Formulas of three arguments that share a call, and their values.
 SHARING = {
     "alone": (["s_sum(grad * self, (0,))"] * 3, lambda p: [total] * 3),
     "within others": (["s_sum(grad * self, (0,)) * 2", "s_mean(s_sum(grad * self, (0,)))",
@@ -118,7 +118,7 @@ def test_only_calls_are_shared():
     assert steps("s_sum(grad, 0)", "s_sum(grad, 1)") == [[call], [call]]
     assert steps("s_sum(grad, 0)", "s_sum(grad, 0)") == [[there, call], [there, call]]
     assert steps("s_sum(grad, 0) * other", "s_sum(grad, 0) * self") == [[there, call, fused]] * 2
-    # What is within a shared call is not shared by itself.
+    # Calls within a shared call are not shared separately.
     assert steps("s_mean(s_sum(grad, 0))", "s_mean(s_sum(grad, 0))") == [[there, call, call]] * 2
     assert steps("s_sum(grad, 0) + s_sum(grad, 0)", "grad") == [[call, fused], []]
 

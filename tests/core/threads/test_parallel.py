@@ -60,7 +60,7 @@ def test_idle_members_of_a_team_take_pieces(size):
 
 
 def settled_limit(expected):
-    """The limit when it is what is expected, or after a second: threads count for a moment after their work."""
+    """Return the limit once it has the expected value, or after a second, because threads count for a moment."""
     end = time.monotonic() + 1
     while probes.limit_here() != expected and time.monotonic() < end:
         time.sleep(0.001)

@@ -42,11 +42,11 @@ def run_program(text, **environment):
     return result.stdout.splitlines()
 
 
-# ---- how many there are
+# ---- number of workers
 
 @needs_proc
 def test_there_are_as_many_workers_as_set():
-    """They come when they are needed, and go after a moment; the last ones take their host with them."""
+    """Workers start when needed and end after a moment; the host ends with the last ones."""
     numbers = (3, 5, 2, 4, 1, 2)
     assert run_program(f"""
 before = len(tasks())
@@ -75,7 +75,7 @@ print(tasks() == first, workers())
 
 
 def test_a_running_backward_is_not_disturbed_by_a_new_number():
-    """Workers leave it and come back while it is at work; the bits stay."""
+    """Workers leave and rejoin during the work, with bit-identical results."""
     x = cygrad.tensor(np.random.default_rng(0).standard_normal((300, 300)), requires_grad=True)
     total = sum(((x * k).sin() @ x for k in range(1, 9)), x * 0).sum()
 
@@ -105,7 +105,7 @@ def test_a_running_backward_is_not_disturbed_by_a_new_number():
 
 
 def test_workers_come_back_to_a_long_loop_after_a_new_number():
-    """One that was opened before goes on with those of the next region."""
+    """A team opened before continues with the workers of the next region."""
     cygrad.set_num_threads(2)
     noted = []
     thread = threading.Thread(target=lambda: noted.append(probes.loop_pieces(2000, 1, sleep=True)))
@@ -118,7 +118,7 @@ def test_workers_come_back_to_a_long_loop_after_a_new_number():
     assert len(noted[0]["threads"]) >= 2
 
 
-# ---- what is set on OpenMP
+# ---- OpenMP settings
 
 @needs_openmp
 @needs_proc
@@ -170,7 +170,7 @@ thread.join()
 @pytest.mark.parametrize(("bind", "places"), [("close", (0, 1)), ("spread", (0, 1)), ("true", (0, 1)),
                                               ("master", (0, 0)), ("false", None)])
 def test_members_sit_where_they_are_told(bind, places):
-    """The host in the first place, as is the thread that loads OpenMP, and the worker as is said, from there on."""
+    """The host is in the first place, as the thread that loads OpenMP; workers follow by OMP_PROC_BIND."""
     cores = sorted(os.sched_getaffinity(0))[:2]
     if len(cores) < 2:
         pytest.skip("there is only one core")
@@ -211,7 +211,7 @@ print(time.process_time() - begin)
 # ---- other interpreters, processes and libraries
 
 def test_sub_interpreters_are_refused():
-    """... and having had one does no harm: what Python says about threads it does not know is wrong from then on."""
+    """... and a former host does no harm: Python's warning about unknown threads would be wrong."""
     if importlib.util.find_spec("_xxsubinterpreters") is None:
         pytest.skip("this Python cannot start a sub-interpreter")
     assert run_program("""
@@ -231,7 +231,7 @@ for n in (3, 2, 3):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 @needs_openmp
 def test_forks_in_a_row():
-    """Each generation opens a region of its own, although the first has used OpenMP on its main thread as well."""
+    """Each generation opens a separate region, although the first has used OpenMP on its main thread as well."""
     assert run_program("""
 openmp = ctypes.CDLL(cygrad.show_config("dicts")["openmp"]["library"])
 ran = []
