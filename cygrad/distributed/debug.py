@@ -109,6 +109,6 @@ def _gathered(group, encoded, calls):
     own[:len(encoded)] = np.frombuffer(encoded, np.uint8)[:LONGEST] if len(encoded) <= LONGEST else 0
     if len(encoded) > LONGEST:
         own[:] = np.frombuffer(encoded[:LONGEST - 3] + b"...", np.uint8)
-    everybody = np.empty((group.size(), LONGEST), np.uint8)
-    yield group.comparisons.Iallgather(own, everybody)
-    calls += [bytes(row).rstrip(b"\0").decode(errors="replace") for row in everybody]
+    gathered = np.empty((group.size(), LONGEST), np.uint8)
+    yield group.comparisons.Iallgather(own, gathered)
+    calls += [bytes(row).rstrip(b"\0").decode(errors="replace") for row in gathered]

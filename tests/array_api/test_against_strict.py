@@ -18,7 +18,7 @@ BOOLS, INTEGERS, REALS, COMPLEX = ["bool"], [
 FLOATS, NUMERIC, REAL_NUMERIC = REALS + COMPLEX, INTEGERS + REALS + COMPLEX, INTEGERS + REALS
 ALL = BOOLS + NUMERIC
 # Functions of array-api-strict that are not in the standard.
-BESIDE = {"Device", "ArrayAPIStrictFlags"}
+EXTRA = {"Device", "ArrayAPIStrictFlags"}
 
 
 def elements(dtype, low=-4, high=4):
@@ -307,7 +307,7 @@ def test_function_is_that_of_the_standard(name):
 def names():
     for prefix, namespace in (("", strict), ("linalg.", strict.linalg), ("fft.", strict.fft)):
         for name in namespace.__all__:
-            if not name.startswith("_") and "strict_flags" not in name and name not in BESIDE:
+            if not name.startswith("_") and "strict_flags" not in name and name not in EXTRA:
                 yield prefix + name
 
 
@@ -435,7 +435,7 @@ def test_what_the_namespace_says_of_itself():
     assert info.devices() == [info.default_device()]
     assert info.default_dtypes()["real floating"] is cygrad.get_default_dtype()
     for kind in (None, "bool", "integral", "numeric", ("real floating", "bool")):
-        assert set(info.dtypes(kind=kind)) == set(expected.dtypes(kind=kind)) - (BESIDE - set(dir(ours)))
+        assert set(info.dtypes(kind=kind)) == set(expected.dtypes(kind=kind)) - (EXTRA - set(dir(ours)))
     x = ours.ones(3)
     assert x.device == info.default_device() and x.to_device(x.device) is x
     with pytest.raises(ValueError, match="no streams"):

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.guarantee("B8")
 
 
 def test_vector_times_jacobian():
-    """The tutorial's way: a vector for a result of several elements, and the unit matrix for all rows at once."""
+    """As in the tutorial: a vector for a result of several elements, and the identity matrix for all rows."""
     x = leaf([1.0, 2.0, 3.0])
     vector = cygrad.tensor([0.1, 1.0, 10.0], dtype=cygrad.float64)
     y = x * x.sum()

@@ -48,10 +48,10 @@ def test_follows_the_differences():
     step = 1e-6
     for i in range(2):
         for direction in (1, 1j):
-            ahead, behind = list(values), list(values)
-            ahead[i] += step * direction
-            behind[i] -= step * direction
-            slope = (loss(leaf(ahead)).item() - loss(leaf(behind)).item()) / (2 * step)
+            above, below = list(values), list(values)
+            above[i] += step * direction
+            below[i] -= step * direction
+            slope = (loss(leaf(above)).item() - loss(leaf(below)).item()) / (2 * step)
             along = (found[i].item() * complex(direction).conjugate()).real
             assert slope == pytest.approx(along, rel=1e-6)
 

@@ -215,10 +215,10 @@ def test_slices_with_negative_steps_and_gaps():
         (g,) = grad(program(x), x)
         step = 1e-6
         for i in range(4):
-            ahead, behind = x.detach().clone(), x.detach().clone()
-            ahead[i] += step
-            behind[i] -= step
-            assert g[i].item() == pytest.approx((program(ahead) - program(behind)).item() / (2 * step), rel=1e-6)
+            above, below = x.detach().clone(), x.detach().clone()
+            above[i] += step
+            below[i] -= step
+            assert g[i].item() == pytest.approx((program(above) - program(below)).item() / (2 * step), rel=1e-6)
 
 
 @pytest.mark.guarantee("I3")

@@ -248,7 +248,7 @@ def test_as_the_peer(function, values, expected):
 
 
 def test_polar_has_its_derivative_at_zero():
-    """The real part of polar(r, 0) is r, so its derivative is 1 at r = 0 too; the peer has 0."""
+    """The real part of polar(r, 0) is r, so its derivative is 1 at r = 0 too; PyTorch has 0."""
     radius, angle = (cygrad.tensor([0.0], requires_grad=True) for _ in range(2))
     found = grad(cygrad.polar(radius, angle).real.sum(), (radius, angle))
     assert [gradient.tolist() for gradient in found] == [[1.0], [0.0]]

@@ -109,7 +109,7 @@ def test_shared_leaves_with_hooks_and_create_graph(impatient):
 @pytest.mark.guarantee("T2")
 @pytest.mark.parametrize("size", [1, 50_000])
 def test_recorded_and_native_gradients_add_up(size, impatient):
-    """A recorded sum replaces .grad, and takes no time in which the lock of .grad is held; the others add in place."""
+    """A recorded sum replaces .grad without holding its lock; the others add in place."""
     for _ in range(10):
         w = cygrad.zeros(size, dtype=FLOAT, requires_grad=True)
 

@@ -209,7 +209,7 @@ print(max(most) <= {n - 1}, added() <= {n})
 
 
 def test_no_helper_where_callers_fill_the_budget():
-    """Four Python threads at work at once, of a budget of four: each runs all of its pieces itself."""
+    """With four concurrent Python threads and a budget of four, each runs all of its chunks."""
     callers = 4
     noted, inside = [None] * callers, threading.Barrier(callers)
 

@@ -24,11 +24,11 @@ def test_named_files_exist():
 
 
 def test_named_sources_without_folder_exist():
-    names = FOREIGN.union({"setup.py"}, *({path.name for path in (ROOT / folder).rglob("*")} for folder in FOLDERS))
+    names = FOREIGN.union({"setup.py", "pyproject.toml"}, *({path.name for path in (ROOT / folder).rglob("*")} for folder in FOLDERS))
     found = set()
     for path in TEXTS:
         prose = path.read_text() if path.suffix == ".md" else comments_and_code(path)[0]
-        found |= {f"{path.relative_to(ROOT)} names {name}" for name in re.findall(r"\b\w+\.(?:py|pyx|pxd|h)\b", prose)
+        found |= {f"{path.relative_to(ROOT)} names {name}" for name in re.findall(r"\b\w+\.(?:py|pyx|pxd|h|cpp|toml)\b", prose)
                   if name not in names}
     assert not found, "\n".join(sorted(found))
 
@@ -49,7 +49,7 @@ TOKENS = re.compile(r"""\"{3}(?:\\.|[^\\])*?\"{3}|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^
 # Names of other software, and placeholders.
 ELSEWHERE = {
     "AsStridedBackward", "CompiledFunctionBackward", "EdgeIndex", "LogSoftmaxBackward0", "OPENBLAS_CORETYPE",
-    "PermuteBackward", "Queue", "_input_metadata", "critical", "custom_vjp", "defvjp", "functorch", "grad_dtype",
+    "PermuteBackward", "Queue", "_input_metadata", "cancel", "critical", "custom_vjp", "defvjp", "functorch", "grad_dtype",
     "grainsize", "graphviz",
     "incompatible_keys", "lax", "name_", "new_", "omp_lock_t", "openmpi", "priority", "pydot", "scan", "t1",
     "taskgroup", "taskloop", "taskyield"}
@@ -63,7 +63,8 @@ def comments_and_code(path):
         token = match[0]
         before = text[:match.start()].rstrip()
         if token.startswith(("#", "//", "/*")) or (
-                token.startswith('"' * 3) and path.suffix != ".toml" and not before.endswith(("=", "(", "return"))
+                token.startswith('"' * 3) and (before.endswith("doc =") if path.suffix == ".toml" else
+                                               not before.endswith(("=", "(", "return")))
                 and "cdef extern" not in before[before.rfind("\n"):]):
             comments.append(token)
             return " "

@@ -8,12 +8,12 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 # Word -> what to write instead.
 WORDS = {
-    "whoever|somebody|nobody": "name the caller, the thread, the function", "so many": "n", "of nothing": "empty",
+    "whoever|somebody|nobody|anybody|everybody": "name the caller, the thread, the function", "so many": "n", "of nothing": "empty",
     "as ever": "as usual", "behind": "after", "beside": "next to",
-    "(?<!import )the lock|Python's lock|interpreter's lock": "the GIL", "by the way|on the way": "leave it out",
+    "(?<!import )the lock|Python's lock|interpreter's lock": "the GIL", "by the way|on the way|once more|without a word|as it stands": "leave it out",
     "peers?": "PyTorch; other libraries",
 }
-FOLDERS = {"README.md", "CONTRIBUTING.md", "docs", "benchmarks", "build_tools", "examples", *(
+FOLDERS = {"README.md", "CONTRIBUTING.md", "docs", "benchmarks", "build_tools", "examples", "tests", *(
     str(path.relative_to(ROOT)) for folder in ("cygrad", "cygrad/_core") for path in (ROOT / folder).iterdir()
 )} - {"cygrad/_core"}
 # The parameter of P2POp is named `peer`, as in PyTorch.
@@ -25,7 +25,7 @@ def texts():
     for folder in sorted(FOLDERS):
         path = ROOT / folder
         for file in [path] if path.is_file() else sorted(path.rglob("*")):
-            if file.suffix in SUFFIXES and "generated" not in file.parts:
+            if file.suffix in SUFFIXES and "generated" not in file.parts and file.name != "test_words.py":
                 yield str(file.relative_to(ROOT)), file.read_text()
 
 

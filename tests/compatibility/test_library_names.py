@@ -87,11 +87,11 @@ def test_flex_attention(heads, mod, allowed):
     mask = flex_attention.create_block_mask(flex_attention.and_masks(*allowed), None, None, 8, 8) if allowed else None
     result = flex_attention.flex_attention(*tensors, score_mod=mod, block_mask=mask, enable_gqa=heads == 2)
     result.square().sum().backward()
-    peers = [array.requires_grad_() for array in arrays]
-    expected = expected_attention(*peers, mod, allowed)
+    references = [array.requires_grad_() for array in arrays]
+    expected = expected_attention(*references, mod, allowed)
     expected.square().sum().backward()
     for found, wanted in [(result.detach(), expected.detach()), *((x.grad, y.grad) for x, y in zip(
-            tensors, peers, strict=True))]:
+            tensors, references, strict=True))]:
         assert abs(found.numpy() - wanted.numpy()).max() < 1e-12
 
 
@@ -152,8 +152,8 @@ def test_operators_by_signature():
 @pytest.mark.parametrize("packed", [False, True])
 def test_recurrent_layers_as_functions(kind, name, bidirectional, packed):
     torch.manual_seed(0)
-    peer = getattr(torch.nn, kind)(3, 4, 2, bidirectional=bidirectional)
-    weights, x = list(peer.parameters()), torch.randn(5, 2, 3)
+    reference = getattr(torch.nn, kind)(3, 4, 2, bidirectional=bidirectional)
+    weights, x = list(reference.parameters()), torch.randn(5, 2, 3)
     state = torch.randn(4 if bidirectional else 2, 2, 4)
     answers = []
     for framework in (torch, cygrad):
@@ -175,10 +175,10 @@ def test_recurrent_layers_as_functions(kind, name, bidirectional, packed):
 @pytest.mark.parametrize("batch_first", [False, True])
 def test_lstm_with_projections_as_function(bias, batch_first):
     torch.manual_seed(0)
-    peer = torch.nn.LSTM(3, 4, 2, bias=bias, bidirectional=True, proj_size=2)
+    reference = torch.nn.LSTM(3, 4, 2, bias=bias, bidirectional=True, proj_size=2)
     batch = 5 if batch_first else 2
     given = [torch.randn(5, 2, 3), torch.randn(4, batch, 2), torch.randn(4, batch, 4),
-             *(weight.detach() for weight in peer.parameters())]
+             *(weight.detach() for weight in reference.parameters())]
     answers = []
     for framework in (torch, cygrad):
         x, h, c, *weights = (framework.tensor(part.numpy()) for part in given)

@@ -255,9 +255,9 @@ def test_counts_that_are_drawn():
 
 def test_hub_with_local_files(tmp_path):
     (tmp_path / "hubconf.py").write_text(
-        "import cygrad\nfrom beside import size\ndependencies = ['numpy']\n"
+        "import cygrad\nfrom helper import size\ndependencies = ['numpy']\n"
         "def net(n=1):\n    '''A layer.'''\n    return cygrad.nn.Linear(size, n)\n")
-    (tmp_path / "beside.py").write_text("size = 3\n")
+    (tmp_path / "helper.py").write_text("size = 3\n")
     assert cygrad.hub.load(str(tmp_path), "net", 2, source="local").weight.shape == (2, 3)
     assert "net" in cygrad.hub.list(str(tmp_path)) and cygrad.hub.help(str(tmp_path), "net") == "A layer."
     cygrad.save({"w": cygrad.ones(1)}, tmp_path / "w.pt")
@@ -336,7 +336,7 @@ def test_profiler_nests_and_survives_errors():
         cygrad.ones(2) * 2
     assert [event.name for event in inner.events()] == ["add"]
     assert {"matmul", "mul"} <= {event.name for event in outer.events()}
-    with record_function("nobody sees it"), profile(enabled=False) as nothing:
+    with record_function("not recorded"), profile(enabled=False) as nothing:
         cygrad.ones(2) + 1
     assert not nothing.events()
     gradients = []

@@ -18,14 +18,14 @@ def run(tmp_path, program, *arguments, how=None, input=None):
 
 
 def test_program_with_arguments_and_neighbors(tmp_path):
-    (tmp_path / "beside.py").write_text("import torch\nvalue = torch.ones(2)\n")
+    (tmp_path / "helper.py").write_text("import torch\nvalue = torch.ones(2)\n")
     assert run(tmp_path, """
         import sys
         import torch
-        import beside
+        import helper
         print(sys.argv[1:], __name__, __file__.endswith("program.py"), sys.modules["__main__"].torch is torch)
-        print(beside.value, torch.__version__ >= "2.1", torch.__version__ > (1, 8))
-        print(type(beside.value).__module__.split(".")[0])
+        print(helper.value, torch.__version__ >= "2.1", torch.__version__ > (1, 8))
+        print(type(helper.value).__module__.split(".")[0])
         """, "-a", "b").splitlines() == [
             "['-a', 'b'] __main__ True True", "tensor([1., 1.]) True True", "torch"]
 
@@ -38,8 +38,8 @@ def test_module_form(tmp_path):
 
 
 def test_text_of_the_command_line_and_of_standard_input(tmp_path):
-    (tmp_path / "beside.py").write_text("import torch\nvalue = torch.ones(1)\n")
-    text = "import sys, beside; print(sys.argv, __name__, beside.value, sys.path[0] == '')"
+    (tmp_path / "helper.py").write_text("import torch\nvalue = torch.ones(1)\n")
+    text = "import sys, helper; print(sys.argv, __name__, helper.value, sys.path[0] == '')"
     told = "['x'] __main__ tensor([1.]) True\n"
     assert run(tmp_path, "", "x", how=("-m", "cygrad", "-c", text)) == told.replace("[", "['-c', ", 1)
     assert run(tmp_path, "", "x", how=("-m", "cygrad", "-"), input=text) == told.replace("[", "['-', ", 1)

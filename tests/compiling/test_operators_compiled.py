@@ -29,7 +29,7 @@ NOT_TRACED = (
     "which has side effects")
 
 
-# A backward that is noted makes some matrices on the way in another order of memory than a native one; products of
+# A recorded backward creates some intermediate matrices in another layout than a native one; products of
 # these add up in another order.
 OTHER_ORDER = ("corrcoef", "cov")
 

@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 # ---- axis and keepdims
 
 def _with_dim():
-    """Every public function with an argument `dim` that the peer has too."""
+    """Yield every public function with an argument `dim` that PyTorch has too."""
     for library, other in ((cygrad, torch), (cygrad.linalg, torch.linalg), (cygrad.fft, torch.fft),
                            (cygrad.special, torch.special), (cygrad.Tensor, torch.Tensor)):
         for name in dir(library):

@@ -30,8 +30,8 @@ def mpiexec():
     """Return the mpiexec of the MPI that mpi4py loads, next to the interpreter or on the path, or None."""
     if importlib.util.find_spec("mpi4py") is None:
         return None
-    beside = Path(sys.executable).with_name("mpiexec")
-    return str(beside) if beside.exists() else shutil.which("mpiexec")
+    launcher = Path(sys.executable).with_name("mpiexec")
+    return str(launcher) if launcher.exists() else shutil.which("mpiexec")
 
 
 def marked(mark):

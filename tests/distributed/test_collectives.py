@@ -145,7 +145,7 @@ def test_handles():
     twice = dist.all_reduce(torch.ones(3), async_op=True).get_future().then(
         lambda future: dist.all_reduce(future.value()[0], async_op=True))
     assert twice.wait()[0].tolist() == [n * n] * 3
-    dist.all_reduce(torch.ones(100_000), async_op=True)          # a handle that nobody keeps
+    dist.all_reduce(torch.ones(100_000), async_op=True)          # a handle that is not kept
     dist.barrier()
     work = dist.barrier(async_op=True)
     work.wait()
@@ -318,51 +318,51 @@ def test_short_floats():
 
         def same(tensor, expected, dtype=dtype):
             assert tensor.dtype is dtype and (tensor == expected.to(dtype)).all()
-        everybody = [own(other) for other in range(n)]
-        total = functools.reduce(torch.add, [tensor.to(wide) for tensor in everybody])
+        inputs = [own(other) for other in range(n)]
+        total = functools.reduce(torch.add, [tensor.to(wide) for tensor in inputs])
         for layout in (lambda tensor: tensor.clone(), lambda tensor: tensor.t().clone().t()):
-            tensor = layout(everybody[rank])
+            tensor = layout(inputs[rank])
             version = tensor._version
             dist.all_reduce(tensor)
             np.testing.assert_allclose(tensor.to(wide).numpy(), total.numpy(), rtol=2 ** -8, atol=2 ** -8)
             assert tensor._version > version
             for move in (lambda tensor: dist.broadcast(tensor, n - 1), dist.tree_all_reduce):
-                tensor = layout(everybody[rank])
+                tensor = layout(inputs[rank])
                 move(tensor)
-                expected = everybody[-1] if move is not dist.tree_all_reduce else total
+                expected = inputs[-1] if move is not dist.tree_all_reduce else total
                 np.testing.assert_allclose(tensor.to(wide).numpy(), expected.to(wide).numpy(), rtol=2 ** -8,
                                            atol=2 ** -8)
-        mean = everybody[rank].clone()
+        mean = inputs[rank].clone()
         dist.all_reduce(mean, dist.ReduceOp.AVG)
         np.testing.assert_allclose(mean.to(wide).numpy(), total.numpy() / n, rtol=2 ** -8, atol=2 ** -8)
         part, parts = torch.empty(6, dtype=dtype), [torch.empty(6, dtype=dtype) for _ in range(n)]
-        for scattered in (lambda: dist.reduce_scatter_tensor(part, everybody[rank]),
-                          lambda: dist.reduce_scatter(part, list(everybody[rank]))):
+        for scattered in (lambda: dist.reduce_scatter_tensor(part, inputs[rank]),
+                          lambda: dist.reduce_scatter(part, list(inputs[rank]))):
             scattered()
             np.testing.assert_allclose(part.to(wide).numpy(), total[rank].numpy(), rtol=2 ** -8, atol=2 ** -8)
-        dist.all_gather(parts, everybody[rank][0])
+        dist.all_gather(parts, inputs[rank][0])
         for other in range(n):
-            same(parts[other], everybody[other][0])
-        dist.all_to_all(parts, list(everybody[rank]))
-        same(parts[0], everybody[0][rank])
+            same(parts[other], inputs[other][0])
+        dist.all_to_all(parts, list(inputs[rank]))
+        same(parts[0], inputs[0][rank])
         whole = torch.empty(n, 6, dtype=dtype)
-        dist.all_to_all_single(whole, everybody[rank])
-        same(whole[-1], everybody[-1][rank])
-        dist.scatter(part, list(everybody[0]) if rank == 0 else None)
-        same(part, everybody[0][rank])
-        work = dist.isend(everybody[rank], (rank + 1) % n)
+        dist.all_to_all_single(whole, inputs[rank])
+        same(whole[-1], inputs[-1][rank])
+        dist.scatter(part, list(inputs[0]) if rank == 0 else None)
+        same(part, inputs[0][rank])
+        work = dist.isend(inputs[rank], (rank + 1) % n)
         place = torch.empty(6, n, dtype=dtype).t()
         dist.recv(place, (rank - 1) % n)
         work.wait()
-        same(place, everybody[rank - 1])
-        leaf = everybody[rank].clone().requires_grad_()
+        same(place, inputs[rank - 1])
+        leaf = inputs[rank].clone().requires_grad_()
         dist.nn.all_reduce(leaf).abs().sum().backward()
         assert leaf.grad.dtype is dtype
-        dist.reduce(tensor := everybody[rank].clone(), n - 1)
+        dist.reduce(tensor := inputs[rank].clone(), n - 1)
         if rank == n - 1:
             np.testing.assert_allclose(tensor.to(wide).numpy(), total.numpy(), rtol=2 ** -8, atol=2 ** -8)
         else:
-            same(tensor, everybody[rank])
+            same(tensor, inputs[rank])
     most = torch.tensor([1.5, float(rank)], dtype=torch.bfloat16)
     dist.all_reduce(most, dist.ReduceOp.MAX)
     assert most.tolist() == [1.5, n - 1]

@@ -209,7 +209,7 @@ def test_unused_parameters():
 
 @ranks(2)
 def test_gradients_that_add_up():
-    """no_sync, several backwards, forwards that nobody differentiates, frozen parameters, buffers."""
+    """no_sync, several backwards, forwards without backward, frozen parameters, buffers."""
     shape = (6,)
     for options in ({}, {"gradient_as_bucket_view": True}, {"deterministic": True}):
         alone, model = double(perceptron), DistributedDataParallel(double(perceptron), **options)

@@ -261,16 +261,16 @@ dist.all_gather_object(found, (sorted(os.sched_getaffinity(0)), torch.get_num_th
 if rank == 0: print(json.dumps(found))
 """
     cores = len(os.sched_getaffinity(0))
-    for settings, expected in (({"OMP_NUM_THREADS": ""}, lambda own, everybody: max(1, int(sum(
-            1 / sum(core in mask for mask, _ in everybody) for core in own) + 1e-6))),
-                               ({"OMP_NUM_THREADS": "3"}, lambda own, everybody: 3)):
+    for settings, expected in (({"OMP_NUM_THREADS": ""}, lambda own, affinities: max(1, int(sum(
+            1 / sum(core in mask for mask, _ in affinities) for core in own) + 1e-6))),
+                               ({"OMP_NUM_THREADS": "3"}, lambda own, affinities: 3)):
         path = program(tmp_path, text)
         if not settings["OMP_NUM_THREADS"]:
             path[0].write_text("import os; del os.environ['OMP_NUM_THREADS']\n" + path[0].read_text())
         code, out, error = run(2, path, environment=settings)
         assert code == 0, error
-        everybody = json.loads(out)
-        assert [n_threads for _, n_threads in everybody] == [expected(own, everybody) for own, _ in everybody]
+        affinities = json.loads(out)
+        assert [n_threads for _, n_threads in affinities] == [expected(own, affinities) for own, _ in affinities]
         assert cores > 0
 
 

@@ -14,7 +14,7 @@ from tests.samples import COMPLEX, SAMPLES, find
 
 # Operators whose result or shape depends on elements: refused with separate messages.
 DEPENDENT = {"histc", "histogram", "histogramdd", "masked_select", "nonzero", "unique", "unique_consecutive"}
-# The imaginary parts of so many samples are enough.
+# The imaginary parts of this number of samples are enough.
 COMPLEX_SAMPLES = 3
 
 
@@ -138,7 +138,7 @@ def test_a_batch_is_its_entries(name, batched):
 
 
 def compare_vectors(name, number, dtype):
-    """Several vectors times the Jacobian of one sample at once, and one after the other."""
+    """Vector-Jacobian products of one sample, batched and one by one."""
     samples = entries(name, number, dtype, 1)
     if samples is None:
         return

@@ -7,7 +7,7 @@ import cygrad
 from cygrad.utils.pytree import tree_leaves
 from tests.reference import torch
 
-pytestmark = [pytest.mark.filterwarnings(f"ignore:{text}") for text in (       # the peer's own
+pytestmark = [pytest.mark.filterwarnings(f"ignore:{text}") for text in (       # of PyTorch
     ".*torch.jit.script:DeprecationWarning", "Attempted to insert a get_attr:UserWarning")]
 NUMBERS = np.random.default_rng(7).uniform(-1, 1, 60)
 

@@ -31,7 +31,7 @@ def unbound(case):
 
 
 def bare(case):
-    """An object that nobody has initialized, or whose attributes are gone."""
+    """An uninitialized object, or one with deleted attributes."""
     name = case.of(list(EXTENSION_TYPES))
     attribute = case.of(attributes(EXTENSION_TYPES[name]))
     case.called = ""

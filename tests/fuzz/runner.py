@@ -110,8 +110,8 @@ def as_in_torch(error):
     """
     What layers, distributions and transforms raise besides, as they do in torch.
 
-    They are Python that uses tensors as everybody does, so other objects fail where they are used; and some say with
-    an AssertionError of their own which argument is wrong.
+    They are Python code, so other objects fail where they are used; and some report with
+    an AssertionError which argument is wrong.
     """
     text = str(error)
     if isinstance(error, AttributeError):

@@ -3,7 +3,7 @@
 import cygrad as t
 from tests.fuzz.words import METHODS, names, words
 
-# Every public function and class of these is called; what writes their docstrings is nobody's.
+# Every public function and class of these is called, except those that write docstrings.
 NAMESPACES = {
     name: [part for part in names(owner) if part != "documented"] for name, owner in {
         "t.func": t.func, "t.sparse": t.sparse, "t.distributions": t.distributions, "t.array_api": t.array_api,
@@ -129,7 +129,7 @@ def elsewhere(case):
 
 
 def inside(case):
-    """Modules whose own records somebody else has written to."""
+    """Modules whose attribute dicts were modified."""
     case.called = ""
     part = case.of(MODULE_PARTS)
     deed = case.of((f"m.{part} = {case.argument()}", f"m.{part}['weight'] = {case.argument()}", f"del m.{part}",

@@ -203,7 +203,7 @@ def test_bytes_stay_in_their_range():
     assert row.tolist() == [0, 0, 0, 0, 0, 80, 175, 255, 255, 255, 255, 255]
 
 
-# ---- convolution and pooling of nothing
+# ---- convolution and pooling of empty tensors
 
 @pytest.mark.parametrize("n", [1, 2, 3])
 @pytest.mark.parametrize("bias", [True, False])

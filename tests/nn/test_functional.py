@@ -305,11 +305,11 @@ def test_modules_are_the_functions(torch, module):
     arrays = [SCORES, np.abs(SCORES[::-1]) % 1] if loss else [SCORES]
     options = {key: value for key, value in vars(module).items() if key != "training" and not key.startswith("_")
                and value is not None}
-    peer = getattr(torch.nn, name)(**options)
+    theirs = getattr(torch.nn, name)(**options)
     ours = module(*[cygrad.from_numpy(np.array(a)) for a in arrays])
-    np.testing.assert_allclose(ours.numpy(), peer(*[torch.from_numpy(np.array(a)) for a in arrays]).numpy(), rtol=1e-9)
+    np.testing.assert_allclose(ours.numpy(), theirs(*map(torch.from_numpy, map(np.array, arrays))).numpy(), rtol=1e-9)
     if not loss:
-        assert repr(module) == repr(peer)
+        assert repr(module) == repr(theirs)
 
 
 def test_weights_of_losses_are_buffers():

@@ -190,7 +190,7 @@ def test_parts_by_path():
 
 
 def test_gradients_stay_the_same_objects():
-    """Whoever holds one sees what becomes of it."""
+    """References to the dict see later changes."""
     layer = nn.Linear(2, 1)
     layer(cygrad.ones(1, 2)).sum().backward()
     parameter, held = layer.weight, layer.weight.grad

@@ -115,11 +115,11 @@ def peer_outcome(name, args, kwargs, leaves, grads):
         return outputs, [None] * len(leaves)
 
 
-def check(found, exact, peer, dtype, limit):
+def check(found, exact, reference, dtype, limit):
     """Return whether it is as near to what is exact as few roundings allow, or nearly as near as PyTorch is?"""
     distance = error(found, exact, dtype)
-    if distance > limit and peer is not None and tuple(peer.shape) == tuple(exact.shape):
-        distance = min(distance, limit * distance / max(error(peer, exact, dtype), limit / 2) / 2)
+    if distance > limit and reference is not None and tuple(reference.shape) == tuple(exact.shape):
+        distance = min(distance, limit * distance / max(error(reference, exact, dtype), limit / 2) / 2)
     assert distance <= limit
 
 
@@ -147,8 +147,8 @@ def test_every_sample(name, dtype):
             {key: cygrad.float64 if value is dtype else value for key, value in wide_kwargs.items()})
         exact, slopes = outcome(find(name), wide_args, wide_kwargs, list(twins.values()), [
             grad.to(cygrad.float64) if grad.dtype is dtype else grad for grad in grads])
-        peer = peer_outcome(name, args, kwargs, leaves, grads)
-        theirs, their_slopes = peer if peer is not None else ([None] * len(found), [None] * len(leaves))
+        reference = peer_outcome(name, args, kwargs, leaves, grads)
+        theirs, their_slopes = reference if reference is not None else ([None] * len(found), [None] * len(leaves))
         assert len(found) == len(exact) == len(theirs)
         for mine, right, other in zip(found, exact, theirs, strict=True):
             if other is not None:

@@ -90,7 +90,7 @@ def name_of(dtype):
 
 
 def numbers_in(value):
-    """The elements as a NumPy array that nobody else changes."""
+    """Return the elements as a separate NumPy array."""
     return value.detach().numpy().copy()
 
 
@@ -157,10 +157,10 @@ def fits(first, *, into=False):
 
 
 def has(ndim):
-    """A condition: so many dimensions."""
+    """Return a condition on the number of dimensions."""
     return lambda value: value.ndim == ndim
 
 
 def at_least(ndim):
-    """A condition: so many dimensions or more."""
+    """Return a condition on the minimum number of dimensions."""
     return lambda value: value.ndim >= ndim

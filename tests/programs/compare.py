@@ -18,7 +18,7 @@ def equal(mine, other, tolerance=TIGHT):
     if isinstance(mine, np.ndarray) and isinstance(other, np.ndarray):
         return close(mine, other, tolerance)
     if isinstance(mine, Refusal) and isinstance(other, Refusal):
-        # Whoever catches torch's error catches ours, which may say more.
+        # Handlers of PyTorch's error catch cygrad's, which may be a subclass.
         return any(base.__name__ == type(other.error).__name__ for base in type(mine.error).__mro__)
     return type(mine) is type(other) and mine == other
 
@@ -86,8 +86,8 @@ def difference_at_the_end(mine, theirs, past, tell, tolerance):
     """Compare the records after the last line."""
     refused = False
     for title, here in mine:
-        # Without first derivatives there are no second ones. A pass that only one of them refuses may leave
-        # gradients behind.
+        # Without first derivatives there are no second ones. A backward that only one library refuses may keep
+        # gradients.
         if title not in theirs or (refused and title.startswith("backward of")):
             continue
         there = theirs[title]

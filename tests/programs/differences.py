@@ -100,9 +100,9 @@ def excuse(title, mine, other, different, past):
                    and (ours in refusal_text(here) if ours else theirs in refusal_text(there))), None)
     if reason is not None:
         return reason
-    if "behind" in past and ("grad of" in title or title.startswith("backward of")) \
+    if "unnoticed" in past and ("grad of" in title or title.startswith("backward of")) \
             and not any(isinstance(outcome, Refusal) for outcome in (here, there)):
-        return "elements were changed behind the back of the graph, and other formulas read them"
+        return "elements were changed without the version counter, and other formulas read them"
     if isinstance(there, Refusal):
         reason = reason_for(there, ONLY_TORCH_REFUSES)
         if reason is None and ("grad of" in title or title.startswith(("backward of", "m.grad", "m.backward"))
@@ -112,7 +112,7 @@ def excuse(title, mine, other, different, past):
             return reason
     if isinstance(there, Refusal) and isinstance(here, dict) and not here["requires_grad"] \
             and "is a view and its base or another view" in str(there.error):
-        return "there is no derivative, so nobody asks for the history of the argument"
+        return "there is no derivative, so the graph of the argument is not checked"
     if isinstance(here, Refusal) and isinstance(there, Refusal) and two_mistakes(str(here.error), str(there.error)):
         return "of two mistakes in one line either may be told"
     if isinstance(here, Refusal) and isinstance(there, str) and "its history" in str(here.error):
@@ -138,7 +138,7 @@ def refusal_text(outcome):
     return str(outcome.error) if isinstance(outcome, Refusal) else ""
 
 
-# What messages blame, as far as one line can make several mistakes at once: the first that fits.
+# Mistakes that messages report, for lines with several mistakes: the first match.
 BLAMED = (
     ("its history",),
     ("a leaf Variable that requires grad", "a leaf that requires grad"),

@@ -330,8 +330,8 @@ def make_complex(c):
     y = c.value(is_real, is_neat, lambda value: value.dtype == c.machine.values[x].dtype, fits(c.machine.values[x]))
     if y is None or not (is_neat(c.machine.values[x]) and is_neat(c.machine.values[y])):
         return None
-    # torch's derivative of polar is for positive lengths only, and reads the result, ours the arguments: nobody else
-    # has them.
+    # PyTorch's derivative of polar is for positive lengths only, and reads the result, cygrad's reads the arguments: no
+    # other value refers to them.
     return c.of((f"t.complex(v[{x}], v[{y}])", f"t.polar(v[{x}].abs() + 1, v[{y}] * 1) * 1"))
 
 

@@ -87,7 +87,7 @@ class Machine:
         """
         Keeps what decides later whether gradients can be compared at all.
 
-        Words of `past`: "exchanged" and "resized" of memory that was put under a tensor with a history, "behind" of
+        Words of `past`: "exchanged" and "resized" of memory that was put under a tensor with a history, "unnoticed" of
         elements that changed without their version, "failed" of a pass that stopped half way, "forced" of gradients
         that are enabled within inference mode.
         """
@@ -102,7 +102,7 @@ class Machine:
             self.past.add("forced")
         for old, new in zip(before or (), self.contents() or (), strict=False):
             if old is not None and new is not None and old[0] == new[0] and old[1] != new[1]:
-                self.past.add("behind")
+                self.past.add("unnoticed")
 
     def note(self, title, **facts):
         """Append a record, with the hooks that ran since the last one."""
@@ -118,7 +118,7 @@ class Machine:
         for number, value in enumerate(self.values):
             if value is result:
                 return f"v[{number}]"
-        # What an operator does to new memory before anybody sees it is its own affair.
+        # In-place operations on new memory within an operator may differ.
         base = observed(lambda: self.base(result))
         fresh = 0 if result.is_inference() else result._version
         self.first_versions.append(self.first_versions[base] if isinstance(base, int) else fresh)
@@ -130,7 +130,7 @@ class Machine:
         """
         The number of the value that a view is of; None if the program cannot see it.
 
-        Results of some of torch's operators are views of what nobody sees: they count as the base of their views.
+        Results of some of PyTorch's operators are views of internal tensors: they count as the base of their views.
         """
         if not value._is_view():
             return None
@@ -153,7 +153,7 @@ class Machine:
         }
 
     def look_at_gradients(self, gradients):
-        """The same of gradients, of which it is nobody's business how they were made."""
+        """Return the same for gradients, without the way they were computed."""
         return [{key: fact for key, fact in self.look(gradient).items() if key in ("dtype", "elements")}
                 if isinstance(gradient, self.library.Tensor) else gradient for gradient in gradients]
 

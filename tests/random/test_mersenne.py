@@ -44,7 +44,7 @@ EXACT = {
     "randint of a range just below that of two words": lambda t: t.randint(0, 2**28 - 1, (9,)),
     "randint of a wide range": lambda t: t.randint(-2**40, 2**40, (9,)),
     "randperm": lambda t: t.randperm(1000),
-    "randperm of nothing": lambda t: t.randperm(0),
+    "randperm of 0": lambda t: t.randperm(0),
     "random_": lambda t: t.empty(5, dtype=t.int64).random_(),
     "random_ of floats": lambda t: t.empty(5).random_(),
     "random_ of a range": lambda t: t.empty(5).random_(3, 9),
@@ -63,7 +63,7 @@ EXACT = {
     "samples of Poisson and Binomial": lambda t: t.distributions.Poisson(t.tensor([1.0, 20.0])).sample((9,))
     + t.distributions.Binomial(10, t.tensor([0.1, 0.8])).sample((9,)),
     "dropout": lambda t: t.nn.functional.dropout(t.ones(50, 20), 0.3),
-    "dropout of nothing": lambda t: t.nn.functional.dropout(t.ones(50, 20), 0.0),
+    "dropout with p=0": lambda t: t.nn.functional.dropout(t.ones(50, 20), 0.0),
     "dropout of all": lambda t: t.nn.functional.dropout(t.ones(50, 20), 1.0),
     "dropout2d": lambda t: t.nn.functional.dropout2d(t.ones(5, 20, 3, 3), 0.3),
     "Linear": lambda t: t.nn.Linear(7, 5).weight,

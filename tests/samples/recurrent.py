@@ -4,7 +4,7 @@ from .sample import Sample, at, fails
 
 
 def cell(gates, batch=(2,), features=3, units=2, bias=True, pair=False):
-    """A cell with so many blocks of logits."""
+    """Return a cell with this number of blocks of logits."""
 
     def build(make, dtype):
         if dtype.is_complex or not dtype.is_floating_point:

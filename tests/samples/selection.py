@@ -16,7 +16,7 @@ def with_nan(*args, **kwargs):
 
 
 def along(*before, **kwargs):
-    """Different elements along some dimensions: which of equals is chosen is nobody's promise."""
+    """Return distinct elements along some dimensions, because the choice among equals is unspecified."""
     return only_floating(
         [
             call((5,), *before, **kwargs),

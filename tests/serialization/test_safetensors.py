@@ -153,7 +153,7 @@ DAMAGED = {
     "size is a bool": crafted({"x": entry("U8", (True,), (0, 1))}, b"1"),
     "size is a float": crafted({"x": entry(shape=(2.0,))}, EIGHT),
     "sizes whose product overflows": crafted({"x": entry(shape=(2**62, 4, 2))}, EIGHT),
-    "zero size beside a huge one": crafted({"x": entry(shape=(2**62, 2**62, 0), offsets=(0, 0))}),
+    "zero size and a huge one": crafted({"x": entry(shape=(2**62, 2**62, 0), offsets=(0, 0))}),
     "huge integer": crafted(b'{"x":{"dtype":"U8","shape":[' + b"9" * 5000 + b'],"data_offsets":[0,0]}}'),
     "too many dimensions": crafted({"x": entry("U8", (1,) * 65, (0, 1))}, b"1"),
     "one offset": crafted({"x": entry(offsets=(8,))}, EIGHT),

@@ -229,7 +229,7 @@ def test_storages_that_do_not_fit(kind, form):
 
 MADE = {
     "tensor of a tensor's part": tensor(tensor(tensor(storage()), 0, (2, 2), (2, 1))),
-    "tensor of nothing": tensor(None), "tensor of text": tensor("x"), "tensor without arguments": Of("torch._utils",
+    "tensor of None": tensor(None), "tensor of text": tensor("x"), "tensor without arguments": Of("torch._utils",
     "_rebuild_tensor"),
     "parameter of text": Of("torch._utils", "_rebuild_parameter", "x", True, None),
     "parameter of integers": Of("torch._utils", "_rebuild_parameter", tensor(storage(kind="IntStorage")), True, None),

@@ -73,7 +73,7 @@ print(first, resident())
 
 @pytest.mark.parametrize("count", [100])
 def test_more_threads_than_slots(count):
-    """More callers at once than are counted one by one."""
+    """More concurrent callers than are counted individually."""
     start = threading.Barrier(count)
 
     def body():
@@ -119,7 +119,7 @@ print(first, mallinfo().used)
 
 
 def test_memory_is_exchanged_while_others_read_it():
-    """Nobody reads what another thread has freed; what does not fit at that moment is refused."""
+    """No thread reads freed memory; a tensor that does not fit at that moment is refused."""
     x = cygrad.ones(4, 6)
     deeds = [
         lambda: x.t_(), lambda: x.unsqueeze_(0) if x.ndim < 5 else x.squeeze_(), lambda: x.resize_(4, 6),

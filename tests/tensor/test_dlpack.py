@@ -29,7 +29,7 @@ def test_a_capsule_is_shared_and_given_back_once(versioned):
     gc.collect()
     assert made.given_back == 0
     del view
-    cygrad.zeros(1).add_(1)                    # memory of others is given up where there is the interpreter's lock
+    cygrad.zeros(1).add_(1)                    # foreign memory is released with the GIL held
     gc.collect()
     assert made.given_back == 1
 

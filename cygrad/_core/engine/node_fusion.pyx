@@ -1,7 +1,7 @@
 """
 Node fusion: run the backward of consecutive element-wise nodes in one pass over memory.
 
-One by one, a chain of k element-wise nodes reads and writes memory k times, and once more where gradients meet. Here
+One by one, a chain of k element-wise nodes reads and writes memory k times, and again where gradients are summed. Here
 the formulas of consecutive nodes become the stages of one fused loop, which reads saved tensors and writes only the
 gradients that other nodes need.
 

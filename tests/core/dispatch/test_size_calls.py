@@ -44,7 +44,7 @@ def test_what_does_not_fit_is_refused(text):
 
 
 def test_others_are_asked_as_ever():
-    """Classes with a `__torch_function__`, whoever profiles, and Python code that calls the function by its name."""
+    """`__torch_function__`, profilers and patched functions are called, too."""
     calls = []
 
     class Noted(cygrad.Tensor):

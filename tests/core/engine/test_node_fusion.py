@@ -14,7 +14,7 @@ NEVER = 1 << 62
 
 @contextlib.contextmanager
 def fused_from(elements):
-    """Nodes of so many elements and more are fused."""
+    """Fuse nodes of at least this number of elements."""
     former = set_fuse_from(elements)
     try:
         yield
@@ -23,7 +23,7 @@ def fused_from(elements):
 
 
 def gradients(build, leaves, elements, **options):
-    """The bytes of the leaves' gradients, if nodes of so many elements and more are fused."""
+    """Return the bytes of the leaves' gradients, with fusion from this number of elements on."""
     with fused_from(elements):
         for leaf in leaves:
             leaf.grad = None

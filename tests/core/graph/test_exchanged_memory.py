@@ -17,7 +17,7 @@ CHANGES = {
 # Memory for the view or the base, and what of it is put there.
 MEMORIES = {
     "the same size": lambda t: t.ones(2),
-    "more behind": lambda t: t.arange(10.0)[1:3],
+    "more after it": lambda t: t.arange(10.0)[1:3],
     "double": lambda t: t.ones(2, dtype=t.float64),
     "backwards steps": lambda t: t.arange(3.0)[::2],
 }

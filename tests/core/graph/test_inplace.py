@@ -40,10 +40,10 @@ def test_gradients_through_changed_slices(base, part):
     values = x.detach().numpy().copy()
     for i in range(3):
         for j in range(4):
-            ahead, behind = values.copy(), values.copy()
-            ahead[i, j] += step
-            behind[i, j] -= step
-            rise = program(cygrad.tensor(ahead), w.detach()) - program(cygrad.tensor(behind), w.detach())
+            above, below = values.copy(), values.copy()
+            above[i, j] += step
+            below[i, j] -= step
+            rise = program(cygrad.tensor(above), w.detach()) - program(cygrad.tensor(below), w.detach())
             slope = rise.item() / (2 * step)
             assert native[0][i, j].item() == pytest.approx(slope, abs=1e-6)
     for a, b in zip(native, recorded, strict=True):
@@ -51,9 +51,9 @@ def test_gradients_through_changed_slices(base, part):
     # Second order by differences of the first.
     total = (recorded[0] * recorded[0]).sum()
     second, = grad(total, x)
-    ahead = cygrad.tensor(values + step * np.eye(3, 4), requires_grad=True)
-    behind = cygrad.tensor(values - step * np.eye(3, 4), requires_grad=True)
-    slopes = [(grad(program(t, w.detach()), t)[0] ** 2).sum().item() for t in (ahead, behind)]
+    above = cygrad.tensor(values + step * np.eye(3, 4), requires_grad=True)
+    below = cygrad.tensor(values - step * np.eye(3, 4), requires_grad=True)
+    slopes = [(grad(program(t, w.detach()), t)[0] ** 2).sum().item() for t in (above, below)]
     assert second.diagonal().sum().item() == pytest.approx((slopes[0] - slopes[1]) / (2 * step), rel=1e-5)
 
 

@@ -431,10 +431,10 @@ def test_index_fuzzed(torch):
                 entries.append(generator.integers(low, size, common[integer(0, 5)]))
         if all(entry is None for entry in entries):
             continue
-        peer = torch.from_numpy(np.ascontiguousarray(array))
+        reference = torch.from_numpy(np.ascontiguousarray(array))
         index = [None if entry is None else torch.as_tensor(entry) for entry in entries]
         try:
-            expected = torch.ops.aten.index(peer, index)
+            expected = torch.ops.aten.index(reference, index)
         except IndexError:
             with pytest.raises(IndexError):
                 call("index", array, entries)

@@ -528,7 +528,7 @@ def test_views_fuzzed(torch):
         array = numbers(tuple(integer(0, 5) for _ in range(ndim)))
         order = generator.permutation(ndim)
         array = array.transpose(order)
-        peer = torch_of(torch, array)
+        reference = torch_of(torch, array)
         name, arguments = [
             ("narrow", (integer(-5, 5), integer(-5, 5), integer(-1, 5))),
             ("select", (integer(-5, 5), integer(-6, 6))),
@@ -552,9 +552,9 @@ def test_views_fuzzed(torch):
         if name == "expand" and array.ndim == 0 and -1 in arguments[0]:      # PyTorch may give a negative size
             continue
         try:
-            expected = getattr(peer, name)(*arguments)
+            expected = getattr(reference, name)(*arguments)
         except (RuntimeError, IndexError):
-            # With several errors at once, which one is found first is not promised.
+            # The order of several errors is unspecified.
             with pytest.raises((RuntimeError, IndexError)):
                 call(name, array, *arguments)
         else:

@@ -61,7 +61,7 @@ for n in {numbers}:
 
 
 def test_what_does_not_last_leaves_the_workers_alone():
-    """A context, and a number that is set and set back at once."""
+    """A context, and a number that is set and immediately restored."""
     assert run_program("""
 cygrad.set_num_threads(4)
 used()
