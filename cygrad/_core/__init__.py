@@ -32,13 +32,18 @@ from importlib.machinery import ExtensionFileLoader, ModuleSpec, PathFinder
 from threading import get_ident
 from types import ModuleType
 
-from cygrad._core.build_config import LIBRARIES
+try:
+    from cygrad._core.build_config import LIBRARIES
+except ModuleNotFoundError:
+    LIBRARIES = {}
 
 __all__ = ["COMPILED"]
 
 # Full name of each compiled module -> the library that has it.
 COMPILED = {f"{__name__}.{name}": f"{__path__[0]}/{library}" for library, names in LIBRARIES.items() for name in names}
-
+if not any(map(os.path.exists, COMPILED.values())):
+    raise ImportError(f"cygrad: this source tree is not built (found it at {os.path.dirname(__path__[0])}). Leave the "
+                      "folder to import the installed package, or build in place with make.")
 
 # Modules that pickles of version 0.1 name -> where their contents are now.
 MOVED = {f"{__name__}.tensor": f"{__name__}.graph.tensor", f"{__name__}.dtype": f"{__name__}.arrays.dtype"}
