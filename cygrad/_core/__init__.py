@@ -49,12 +49,19 @@ if not any(map(os.path.exists, COMPILED.values())):
 MOVED = {f"{__name__}.tensor": f"{__name__}.graph.tensor", f"{__name__}.dtype": f"{__name__}.arrays.dtype"}
 
 
+# Modules that only their own package uses.
+INTERNAL = {
+    "attributes", "backward_hooks", "conversion", "faults", "gamma_samples", "hooks", "library", "line_search",
+    "memory", "momentum", "normalizing", "orthogonal", "parameter_checks", "rare_layers", "registry",
+    "rendezvous_server", "samples", "single_process", "state", "stateful", "straggler_report"}
+
+
 def public_dir(name):
     """
-    Return ``__dir__`` of a package: its public names.
+    Return ``__dir__`` of a module: its public names.
 
-    These are its `__all__`, or without one the names without a leading underscore, except modules of other libraries
-    and modules whose classes and functions the package has under their own names.
+    These are its `__all__`, or without one the names without a leading underscore, except modules of other libraries,
+    `INTERNAL` ones, and modules whose classes and functions the package has under their own names.
     """
     def names():
         values = vars(sys.modules[name])
@@ -62,7 +69,8 @@ def public_dir(name):
             return sorted(values["__all__"])
         homes = {getattr(value, "__module__", None) for value in values.values()}
         return sorted(known for known, value in values.items() if not known.startswith("_") and not (
-            isinstance(value, ModuleType) and (value.__name__ in homes or not value.__name__.startswith("cygrad."))))
+            isinstance(value, ModuleType) and (known in INTERNAL or value.__name__ in homes
+                                               or not value.__name__.startswith("cygrad."))))
     return names
 
 
