@@ -38,7 +38,7 @@ def page(root: Path, name: str) -> str:
     command = " ".join(["python", f"examples/{name}.py", *arguments])
     return (f"# {name}\n\n{summary}\n\n```\n{command}\n```\n\n![What examples/{name}.py draws]({picture})\n\n"
             f"{{download}}`Download {name}.py <../../../examples/{name}.py>`\n\n"
-            f"```{{literalinclude}} ../../../examples/{name}.py\n:language: python\n```\n")
+            f"```{{literalinclude}} ../../../examples/{name}.py\n:language: python\n:class: gallery-code\n```\n")
 
 
 def run(root: Path, folder: Path, name: str) -> None:

@@ -8,8 +8,8 @@ import re
 
 from build_tools.stubs import HEADER, function_text, returned
 
-MODULES = ("func", "linalg", "nn", "nn.functional", "nn.init", "nn.utils", "optim", "optim.lr_scheduler", "special",
-           "utils.data")
+MODULES = ("distributions", "func", "linalg", "nn", "nn.functional", "nn.init", "nn.utils", "optim",
+           "optim.lr_scheduler", "special", "utils.data")
 IMPORTS = """from typing import Generic
 
 from typing_extensions import Self
@@ -36,6 +36,8 @@ MEMBERS = {
     "extra_repr": {"return": "str"}, "get_last_lr": {"return": "list[_float]"},
     "add_param_group": {"return": "None"}, "reset_parameters": {"return": "None"},
     "get_submodule": {"return": "Module"},
+    **{name: {"return": "Tensor"} for name in ("cdf", "entropy", "icdf", "log_prob", "mean", "rsample", "sample",
+                                               "stddev", "variance")},
     "__len__": {"return": "_int"}, "__contains__": {"return": "_bool"}, "__getitem__": {}, "__call__": {},
     "__setitem__": {"return": "None"}, "__delitem__": {"return": "None"},
 }
@@ -92,6 +94,18 @@ def documented(thing) -> dict[str, str]:
     return hints
 
 
+class _Constructor:
+    """The constructor of a class that has a signature only, with `self`."""
+
+    def __init__(self, cls: type):
+        options = inspect.signature(cls).parameters.values()
+        own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        self.__signature__ = inspect.Signature([own, *options])
+
+    def __call__(self):
+        """Be callable, as `inspect.signature` requires."""
+
+
 def class_text(name: str, cls: type, classes: dict[type, str]) -> str:
     """Return the stub of a class: its first public base, and members that the base lacks."""
     if name == "Parameter":
@@ -102,7 +116,9 @@ def class_text(name: str, cls: type, classes: dict[type, str]) -> str:
     for part in reversed([part for part in cls.__mro__ if part not in inherited]):
         members |= vars(part)
     lines = []
-    if "__init__" in members and not issubclass(cls, tuple):
+    if "__signature__" in members and "__init__" not in vars(cls):
+        lines.append(function_text("__init__", _Constructor(cls), documented(cls) | {"return": "None"}, True))
+    elif "__init__" in members and not issubclass(cls, tuple):
         hints = documented(cls) | {"return": "None"}
         if GENERIC.get(name, "").endswith("[_T]"):
             hints["dataset"] = "Dataset[_T] | Sequence[_T]"
@@ -112,7 +128,7 @@ def class_text(name: str, cls: type, classes: dict[type, str]) -> str:
             found = "_T" if name == "IterableDataset" else ITERATED.get(name, "Any")
             lines.append(f"def __iter__(self) -> Iterator[{found}]: ...")
         elif isinstance(value, property) and not member.startswith("_"):
-            lines.append(f"@property\n    def {member}(self) -> Any: ...")
+            lines.append(f"@property\n    def {member}(self) -> {MEMBERS.get(member, {}).get('return', 'Any')}: ...")
         elif inspect.isfunction(value) and (member in MEMBERS or not member.startswith("_")):
             hints = MEMBERS.get(member) or documented(value)
             if member == "forward":
@@ -123,6 +139,11 @@ def class_text(name: str, cls: type, classes: dict[type, str]) -> str:
     attributes = (inspect.getdoc(cls) or "").partition("Attributes\n---")[2].partition("\n---")[0]
     for names in re.findall(r"^(\w+(?:, \w+)*) : Parameter(?![^\n]*None)", attributes, re.MULTILINE):
         lines += [f"{attribute}: Parameter" for attribute in names.split(", ")]
+    constraints = getattr(cls, "arg_constraints", {})      # of a distribution
+    lines += [f"{parameter}: Tensor" for parameter in (constraints if isinstance(constraints, dict) else ())
+              if parameter not in members]
+    if name == "Distribution":
+        lines += ["arg_constraints: Any", "has_enumerate_support: Any", "has_rsample: Any", "support: Any"]
     if name == "Module":
         lines += ["training: _bool", "def __getattr__(self, name: str) -> Any: ...",
                   "def __dir__(self) -> list[str]: ..."]

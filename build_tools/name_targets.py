@@ -13,6 +13,8 @@ ORDER = ("cygrad", "cygrad.Tensor", "cygrad.nn", "cygrad.optim", "cygrad.autogra
 FIRST = {"guide/function-transforms": "cygrad.func", "tutorials/from-autograd-and-jax": "cygrad.func",
          "guide/ranks": "cygrad.distributed", "guide/hooks": "cygrad.autograd.graph",
          "guide/forward-mode": "cygrad.autograd.forward_ad", "guide/compile": "cygrad.compiling"}
+# Pages about the code, where `graph` and `threads` are folders.
+DEVELOPMENT = {"design", "adding-an-operator", "adding-a-hook", "writing-a-mode", "contributing", "changelog"}
 # Words of Python, NumPy and mathematics that are also public names.
 COMMON = {"e", "t", "bool", "int", "float", "long", "short", "double", "complex", "range", "name", "real", "data",
           "type", "fork", "open", "all", "any", "torch", "cygrad", "grad_fn.name"}
@@ -32,7 +34,7 @@ def members() -> dict[str, str]:
 def target(text: str, page: str = "") -> str | None:
     """Return the anchor for inline code such as `nn.Linear` or `x.backward()`, or None."""
     match = CODE.fullmatch(text)
-    if match is None or text in COMMON or match[1] in COMMON:
+    if match is None or text in COMMON or match[1] in COMMON or (page in DEVELOPMENT and "." not in text):
         return None
     name, known = match[1], members()
     name = re.sub(r"^torch\.", "cygrad.", name)

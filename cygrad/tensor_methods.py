@@ -120,6 +120,7 @@ install({
     "strides": property(_strides), "name": property(_no_name),
     "_cdata": property(id, doc="A number that no other tensor has as long as this one is there."),
     "__reversed__": lambda self: self.flip(0) if self.ndim else self,
+    "__round__": lambda self, ndigits=None: self.round(decimals=ndigits or 0),
     "_make_subclass": staticmethod(_make_subclass), "_make_wrapper_subclass": staticmethod(_make_wrapper_subclass),
     "__init__": creation.construct,
     "__init_subclass__": classmethod(_made_subclass),

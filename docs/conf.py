@@ -33,6 +33,7 @@ extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.viewcode", "sphinx.ex
               "sphinx_copybutton", "build_tools.name_links"]
 templates_path = ["_templates"]
 default_role = "py:obj"
+toc_object_entries_show_parents = "hide"
 exclude_patterns = ["_build", "generated/figures.md", "generated/notebooks/*"]
 nitpicky = False
 
@@ -65,7 +66,7 @@ html_theme_options = {
     "logo": {"text": f"cygrad {version}", "image_light": "_static/logo.svg", "image_dark": "_static/logo.svg"},
     "icon_links": [{"name": "Repository", "url": URLS["Repository"], "icon": "fa-solid fa-code-branch"}],
     "search_as_you_type": True,
-    "header_links_before_dropdown": 7,
+    "header_links_before_dropdown": 8,
     "navigation_depth": 2,
     "show_nav_level": 1,
     "collapse_navigation": True,
@@ -77,7 +78,8 @@ html_theme_options = {
     "pygments_light_style": "tango",
     "pygments_dark_style": "github-dark",
 }
-html_sidebars = {"index": [], "gallery": [], "generated/reference/**": ["reference-modules"]}
+html_sidebars = {**dict.fromkeys(("index", "gallery", "installation", "quick-start", "faq"), []),
+                 "generated/reference/**": ["reference-modules"]}
 copyright = author
 # Formulas, as everything else, are shown without a network: MathJax and its fonts come from a package.
 mathjax_path = "mathjax/tex-chtml.js"

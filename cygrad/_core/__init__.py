@@ -32,24 +32,36 @@ from importlib.machinery import ExtensionFileLoader, ModuleSpec, PathFinder
 from threading import get_ident
 from types import ModuleType
 
-from cygrad._core.build_config import LIBRARIES
+try:
+    from cygrad._core.build_config import LIBRARIES
+except ModuleNotFoundError:
+    LIBRARIES = {}
 
 __all__ = ["COMPILED"]
 
 # Full name of each compiled module -> the library that has it.
 COMPILED = {f"{__name__}.{name}": f"{__path__[0]}/{library}" for library, names in LIBRARIES.items() for name in names}
-
+if not any(map(os.path.exists, COMPILED.values())):
+    raise ImportError(f"cygrad: this source tree is not built (found it at {os.path.dirname(__path__[0])}). Leave the "
+                      "folder to import the installed package, or build in place with make.")
 
 # Modules that pickles of version 0.1 name -> where their contents are now.
 MOVED = {f"{__name__}.tensor": f"{__name__}.graph.tensor", f"{__name__}.dtype": f"{__name__}.arrays.dtype"}
 
 
+# Modules that only their own package uses.
+INTERNAL = {
+    "attributes", "backward_hooks", "conversion", "faults", "gamma_samples", "hooks", "library", "line_search",
+    "memory", "momentum", "normalizing", "orthogonal", "parameter_checks", "rare_layers", "registry",
+    "rendezvous_server", "samples", "single_process", "state", "stateful", "straggler_report"}
+
+
 def public_dir(name):
     """
-    Return ``__dir__`` of a package: its public names.
+    Return ``__dir__`` of a module: its public names.
 
-    These are its `__all__`, or without one the names without a leading underscore, except modules of other libraries
-    and modules whose classes and functions the package has under their own names.
+    These are its `__all__`, or without one the names without a leading underscore, except modules of other libraries,
+    `INTERNAL` ones, and modules whose classes and functions the package has under their own names.
     """
     def names():
         values = vars(sys.modules[name])
@@ -57,7 +69,8 @@ def public_dir(name):
             return sorted(values["__all__"])
         homes = {getattr(value, "__module__", None) for value in values.values()}
         return sorted(known for known, value in values.items() if not known.startswith("_") and not (
-            isinstance(value, ModuleType) and (value.__name__ in homes or not value.__name__.startswith("cygrad."))))
+            isinstance(value, ModuleType) and (known in INTERNAL or value.__name__ in homes
+                                               or not value.__name__.startswith("cygrad."))))
     return names
 
 

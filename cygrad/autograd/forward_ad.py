@@ -2,10 +2,12 @@
 
 from typing import NamedTuple
 
+from cygrad._core import public_dir as _public_dir
 from cygrad._core.dispatch import tangents
 from cygrad._core.graph.tensor import Tensor
 
 __all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual"]
+__dir__ = _public_dir(__name__)
 
 
 class UnpackedDualTensor(NamedTuple):

@@ -4,12 +4,14 @@ import functools
 import inspect
 import typing
 
+from cygrad._core import public_dir as _public_dir
 from cygrad._core.custom.function import FunctionNode, apply, function_node_type
 from cygrad._core.graph.modes import is_grad_enabled, no_grad
 from cygrad._core.graph.tensor import Tensor, provide
 from cygrad._core.graph.user_warnings import warn_user
 
 __all__ = ["Function", "FunctionCtx", "InplaceFunction", "once_differentiable"]
+__dir__ = _public_dir(__name__)
 
 FunctionCtx = FunctionNode
 

@@ -6,10 +6,12 @@ computes the Jacobian-vector product ``J v`` without forward mode. `vhp`, `hvp` 
 `jacobian` of the gradient.
 """
 
+from cygrad._core import public_dir as _public_dir
 from cygrad._core.table.docstrings import documented
 from cygrad.autograd.function_call import FunctionCall, Gradient
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
+__dir__ = _public_dir(__name__)
 
 # Shared parameter descriptions.
 _PARAMETERS = {

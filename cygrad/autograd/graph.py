@@ -1,5 +1,6 @@
 """Nodes and edges of the recorded graph, and hooks."""
 
+from cygrad._core import public_dir as _public_dir
 from cygrad._core.engine.engine import GradientEdge, get_gradient_edge
 from cygrad._core.engine.plan import queue_callback
 from cygrad._core.graph.inplace import increment_version
@@ -20,3 +21,4 @@ __all__ = [
     "get_gradient_edge", "increment_version", "memory_report", "queue_callback", "register_multi_grad_hook",
     "save_on_cpu", "saved_tensors_hooks", "to_dot", "to_svg",
 ]
+__dir__ = _public_dir(__name__)

@@ -4,6 +4,7 @@ import math
 from typing import Any
 
 import cygrad
+from cygrad._core import public_dir as _public_dir
 from cygrad._core.graph.argument_errors import as_instance, as_items, as_sizes
 from cygrad.distributions import constraints
 from cygrad.distributions.transform import Plain, Transform
@@ -16,6 +17,7 @@ __all__ = [
     "PositiveDefiniteTransform", "PowerTransform", "ReshapeTransform", "SigmoidTransform", "SoftmaxTransform",
     "SoftplusTransform", "StackTransform", "StickBreakingTransform", "TanhTransform", "Transform", "identity_transform",
 ]
+__dir__ = _public_dir(__name__)
 
 
 _DOC = """

@@ -19,7 +19,10 @@ from copy import copy
 from functools import cache
 from importlib import import_module
 
+from numpy import ndarray
+
 from cygrad._core.arrays.dtype import promote_types
+from cygrad._core.creation.creation import as_tensor
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.table.operator import Operator, operators
 from cygrad._core.table.signature import DIMS, INT, INTS, TENSORS
@@ -69,6 +72,8 @@ class Call:
                 self.batched.append([part is not None for part in found])
                 self.args.append([given if part is None else part for given, part in zip(value, found, strict=True)])
             else:
+                if isinstance(value, ndarray):        # the same for all entries
+                    value = as_tensor(value)
                 found = value_at(value, level)
                 self.batched.append(found is not None)
                 self.args.append(value if found is None else found)

@@ -4,6 +4,7 @@ import functools
 import math
 
 import cygrad
+from cygrad._core import public_dir as _public_dir
 from cygrad._core.graph.argument_errors import as_number
 from cygrad._core.graph.operation_names import called_operation
 from cygrad._core.graph.user_warnings import warn_user
@@ -15,6 +16,7 @@ __all__ = ["calculate_gain", "constant", "constant_", "dirac", "dirac_", "eye", 
            "kaiming_normal_", "kaiming_uniform", "kaiming_uniform_", "normal", "normal_", "ones_", "orthogonal",
            "orthogonal_", "sparse", "sparse_", "trunc_normal_", "uniform", "uniform_", "xavier_normal",
            "xavier_normal_", "xavier_uniform", "xavier_uniform_", "zeros_"]
+__dir__ = _public_dir(__name__)
 
 _LINEAR = ("linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
            "sigmoid")

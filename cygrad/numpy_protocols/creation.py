@@ -15,7 +15,7 @@ def _like(make):
     def like(a, /, dtype=None, order="K", subok=True, shape=None, *, device=None):
         a = as_tensor(a)
         shape = tuple(a.shape) if shape is None else shape
-        return make(shape, dtype=a.dtype if dtype is None else our_dtype(dtype))
+        return getattr(a, make)(shape, dtype=a.dtype if dtype is None else our_dtype(dtype))
     return like
 
 
@@ -24,7 +24,7 @@ def full_like(a, fill_value, dtype=None, order="K", subok=True, shape=None, *, d
     a = as_tensor(a)
     dtype = a.dtype if dtype is None else our_dtype(dtype)
     shape = tuple(a.shape if shape is None else shape if isinstance(shape, (tuple, list)) else (shape,))
-    return cast(as_tensor(fill_value), dtype).expand(shape).clone()
+    return a.new_empty(shape, dtype=dtype).copy_(cast(as_tensor(fill_value), dtype))
 
 
 @rows
@@ -66,7 +66,7 @@ def result_type(*arrays_and_dtypes):
 
 
 rows.update({
-    "zeros_like": _like(c.zeros), "ones_like": _like(c.ones), "empty_like": _like(c.empty),
+    "zeros_like": _like("new_zeros"), "ones_like": _like("new_ones"), "empty_like": _like("new_empty"),
     "common_type": lambda *arrays: np.common_type(*[np.empty(0, numpy_dtype(as_tensor(array))) for array in arrays]),
     "can_cast": lambda from_, to, casting="safe": np.can_cast(numpy_dtype(from_), to, casting),
     "min_scalar_type": lambda a, /: np.min_scalar_type(a.detach().numpy()),

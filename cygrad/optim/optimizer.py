@@ -6,6 +6,7 @@ from copy import deepcopy
 
 import cygrad
 from cygrad import Tensor
+from cygrad._core import public_dir as _public_dir
 from cygrad._core.graph.argument_errors import as_instance
 from cygrad._core.optimizers.optimize import forget_gradients, zero_gradients
 from cygrad.optim.hooks import (
@@ -17,6 +18,7 @@ from cygrad.optim.hooks import (
 from cygrad.optim.parameter_checks import check_execution, names_and_parameters, refuse_capture, sparse_gradients
 
 __all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook"]
+__dir__ = _public_dir(__name__)
 
 
 class Optimizer:

@@ -5,11 +5,13 @@ from copy import deepcopy
 from itertools import chain
 
 import cygrad
+from cygrad._core import public_dir as _public_dir
 from cygrad.nn.module import Module
 from cygrad.optim.lr_scheduler.base import LRScheduler, one_for_each_group
 
 __all__ = ["SWALR", "AveragedModel", "get_ema_avg_fn", "get_ema_multi_avg_fn", "get_swa_avg_fn",
            "get_swa_multi_avg_fn", "update_bn"]
+__dir__ = _public_dir(__name__)
 
 
 def _checked_decay(decay):

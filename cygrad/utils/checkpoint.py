@@ -11,6 +11,7 @@ import traceback
 import weakref
 from typing import Any
 
+from cygrad._core import public_dir as _public_dir
 from cygrad._core.arrays.dtype import library_name
 from cygrad._core.dispatch.operator_modes import Again
 from cygrad._core.dispatch.tangents import current_level
@@ -38,6 +39,7 @@ __all__ = [
     "detach_variable", "get_device_states", "noop_context_fn", "set_checkpoint_debug_enabled",
     "set_checkpoint_early_stop", "set_device_states",
 ]
+__dir__ = _public_dir(__name__)
 
 
 class CheckpointError(RuntimeError):

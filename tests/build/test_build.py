@@ -56,6 +56,15 @@ def test_flags_keep_nan_and_the_wheel_generic():
     assert not {"-ffast-math", "-Ofast", "-march=native"} & set(flags)
 
 
+def test_a_source_tree_without_libraries_says_what_to_do(tmp_path):
+    (tmp_path / "cygrad" / "_core").mkdir(parents=True)
+    for name in ("__init__.py", "_core/__init__.py"):
+        (tmp_path / "cygrad" / name).write_bytes((Path(cygrad.__file__).parent / name).read_bytes())
+    result = subprocess.run([sys.executable, "-c", "import cygrad"], cwd=tmp_path, capture_output=True, text=True,
+                            check=False)
+    assert "ImportError: cygrad: this source tree is not built" in result.stderr
+
+
 def openblas_function(name):
     openblas = show_config("dicts")["openblas"]
     return getattr(ctypes.CDLL(CORE / openblas["library"]), openblas["symbol_prefix"] + name)

@@ -125,6 +125,9 @@ def test_completion_shows_public_names_only():
     for module, shown, hidden in ((cygrad.nn, "Linear functional init", "activation Module_ container"),
                                   (cygrad.optim, "Adam lr_scheduler", "adam optimizer"),
                                   (cygrad.func, "grad vmap", "inputs backward"),
+                                  (cygrad.nn.init, "zeros_ xavier_uniform_", "math cygrad __doc__ _older"),
+                                  (cygrad.autograd.graph, "Node to_svg", "__file__ Tensor"),
+                                  (cygrad.nn, "utils parallel", "attributes registry stateful"),
                                   (cygrad.utils.data, "DataLoader random_split", "dataset workers")):
         assert set(shown.split()) <= set(dir(module)) and not set(hidden.split()) & set(dir(module))
     for module in (cygrad, cygrad.nn, cygrad.linalg, cygrad.autograd, cygrad.distributions):

@@ -160,3 +160,27 @@ def test_curves_are_fitted_with_the_exact_jacobian():
 
     x = np.linspace(0, 4, 30)
     np.testing.assert_allclose(curve_fit(decay, x, decay(x, 2.5, 1.3), p0=[1.0, 1.0], jac=jacobian)[0], [2.5, 1.3])
+
+
+WEIGHTS = np.array([0.5, 1.5, 2.5])
+
+
+def filled(x):
+    result = np.zeros_like(x)
+    result[1:] = WEIGHTS[1:]
+    result[0] = x[0]
+    return result
+
+
+@pytest.mark.parametrize("function", [
+    lambda x: x * WEIGHTS, lambda x: WEIGHTS ** x, lambda x: np.where(x > WEIGHTS, x, WEIGHTS),
+    lambda x: x[0] - WEIGHTS, lambda x: np.outer(WEIGHTS, x), lambda x: WEIGHTS @ x,
+    lambda x: x[2] * WEIGHTS.astype(np.float32), lambda x: np.full_like(x, 3.0) * x, filled],
+    ids=["mul", "pow", "where", "sub", "outer", "matmul", "float32", "full_like", "zeros_like"])
+def test_arrays_are_operands_below_vmap(function):
+    rows = np.array([[0.25, 1.75, 2.0], [1.5, 0.5, 3.0]])
+    one_by_one = [function(cygrad.tensor(row)) for row in rows]
+    together = vmap(function)(cygrad.tensor(rows))
+    assert together.dtype == one_by_one[0].dtype
+    np.testing.assert_allclose(together, np.stack(one_by_one))
+    np.testing.assert_allclose(jacfwd(function)(rows[0]), jacrev(function)(rows[0]))

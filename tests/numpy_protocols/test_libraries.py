@@ -98,6 +98,14 @@ def test_frames_are_made_of_tensors_in_their_dtype():
     assert (pd.Series(X) * X).tolist() == (X * X).tolist()
 
 
+def test_series_decide_what_an_operator_with_a_tensor_returns():
+    series, tensor = pd.Series([1.0, 2.0]), cygrad.tensor([3.0, 4.0], dtype=cygrad.float64)
+    for left, right in ((series, tensor), (tensor, series)):
+        pd.testing.assert_series_equal(left + right, pd.Series([4.0, 6.0]))
+    pd.testing.assert_series_equal(tensor > series, pd.Series([True, True]))
+    assert tensor @ series == 11
+
+
 def test_estimators_take_tensors():
     cygrad.manual_seed(0)
     inputs = cygrad.randn(60, 3, dtype=cygrad.float64)

@@ -35,3 +35,8 @@ def test_only_integer_tensors_of_a_single_element_are_indices(value):
     with pytest.raises(TypeError, match="only integer tensors of a single element can be converted to an index"):
         range(10)[cygrad.tensor(value)]
     assert range(10)[cygrad.tensor([3])] == 3
+
+
+def test_round_rounds_to_decimals():
+    assert round(cygrad.tensor([2.567, -0.25], dtype=cygrad.float64), 1).tolist() == [2.6, -0.2]
+    assert round(cygrad.tensor(2.5)).item() == 2

@@ -101,3 +101,10 @@ class Square(cygrad.autograd.Function):
 def squared(x: Tensor) -> Tensor:
     found: Tensor = Square.apply(x)
     return found
+
+
+def elbo(location: Tensor) -> Tensor:
+    q = cygrad.distributions.Normal(loc=location, scale=cygrad.ones(2))
+    p = cygrad.distributions.MultivariateNormal(cygrad.zeros(2), covariance_matrix=cygrad.eye(2))
+    divergence: Tensor = cygrad.distributions.kl_divergence(q, cygrad.distributions.Normal(0.0, 1.0))
+    return p.log_prob(q.rsample()) + q.entropy().sum() - divergence.sum() + q.loc.sum() + q.mean.sum()

@@ -798,7 +798,7 @@ cdef bint _is_operand(object value, object other, int slot) except -1:
             raise OverflowError(f"{(<Operator>_slots[slot]).name}: an integer does not fit 64 bits (got {value}). Use "
                                 "a float.")
         return True
-    return box_number(value, &ignored) or hasattr(value, "__array__") or overrides(value)
+    return box_number(value, &ignored) or isinstance(value, _ndarray) or overrides(value)
 
 
 cdef bint _needs_uint64(object value, object tensor) except -1:

@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 
 import cygrad
 from cygrad import Tensor
+from cygrad._core import public_dir as _public_dir
 from cygrad._core.graph.argument_errors import as_items, names_arguments
 from cygrad.nn.container import ModuleDict, ModuleList
 from cygrad.nn.module import Module
@@ -14,6 +15,7 @@ from cygrad.nn.parameter import Parameter
 
 __all__ = ["ParametrizationList", "cached", "is_parametrized", "register_parametrization", "remove_parametrizations",
            "transfer_parametrizations_and_params", "type_before_parametrizations"]
+__dir__ = _public_dir(__name__)
 
 _cache = threading.local()             # .values: (module, name) -> tensor, and .depth of `cached`
 

@@ -10,6 +10,7 @@ import numbers
 from typing import Any
 
 import cygrad
+from cygrad._core import public_dir as _public_dir
 from cygrad._core.graph.argument_errors import names_arguments
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "RandomStructured", "RandomUnstructured", "custom_from_mask", "global_unstructured", "identity", "is_pruned",
     "l1_unstructured", "ln_structured", "random_structured", "random_unstructured", "remove",
 ]
+__dir__ = _public_dir(__name__)
 
 
 class BasePruningMethod:

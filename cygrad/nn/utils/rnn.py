@@ -4,11 +4,13 @@ from typing import NamedTuple
 
 import cygrad
 from cygrad import Tensor
+from cygrad._core import public_dir as _public_dir
 from cygrad._core.graph.argument_errors import names_arguments
 from cygrad._core.table.docstrings import documented
 
 __all__ = ["PackedSequence", "invert_permutation", "pack_padded_sequence", "pack_sequence", "pad_packed_sequence",
            "pad_sequence", "unpack_sequence", "unpad_sequence"]
+__dir__ = _public_dir(__name__)
 
 
 class _Packed(NamedTuple):
