@@ -7,6 +7,7 @@ Python values, modes, and the variables, modules and containers that the functio
 
 cimport cython
 from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF
 from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
@@ -21,8 +22,9 @@ from cygrad._core.compiler.executable cimport LONG_WORK, Executable, acquire_gil
 from cygrad._core.compiler.tracer cimport Buffer, TracedArray, array_of, copy_with_layout, number_of_array, read_rule
 from cygrad._core.elementwise.elementwise cimport copy_into
 from cygrad._core.graph.modes cimport is_tracing, thread_state, thread_state_t
-from cygrad._core.graph.native cimport NativeNode, version_of
+from cygrad._core.graph.native cimport NativeNode, set_meta, version_of
 from cygrad._core.graph.node cimport Node, gradient_t, kept_t, next_sequence_nr, node_new, node_t, set_edge
+from cygrad._core.graph.saved cimport attach
 from cygrad._core.graph.tensor cimport (
     Tensor, gradient_edge, is_array_api, is_meta, mark_array_api, requires_grad, slot_of, wrap, wrap_view,
 )
@@ -67,6 +69,8 @@ cdef class GraphTemplate:
     cdef list edges               # per node: (number of a node or -1 - number of an input, input_nr), or None
     cdef list saved               # per node: (index, entry or -1, number of the base, offset in bytes or None)
     cdef list roots               # (number of a node, output_nr)
+    cdef list metas               # per root, shape and dtype
+    cdef dict numbers             # address of a traced node -> its number
     cdef readonly object reason
     cdef public dict sources
 
@@ -76,6 +80,7 @@ cdef class GraphTemplate:
         cdef int64_t nr = 0
         cdef dict ends = {}, numbers = {}
         cdef list kept = []
+        self.numbers, self.metas = numbers, []
         self.nodes, self.edges, self.saved, self.roots, self.sources = [], [], [], [], {}
         for position, tensor in enumerate(inputs):
             node = gradient_edge(tensor, &nr)
@@ -93,6 +98,7 @@ cdef class GraphTemplate:
         for tensor in outputs:
             node = gradient_edge(tensor, &nr)
             self.roots.append((numbers[<size_t>node.c], nr))
+            self.metas.append(wrap(array_meta(tensor.array)))
 
     def reachable(self, list stack not None, dict ends not None):
         """Return the nodes between outputs and inputs, by sequence number."""
@@ -123,6 +129,13 @@ cdef class GraphTemplate:
                     last.pop(-1 - edge[0], None)
                     last[-1 - edge[0]] = True
         return [*last]
+
+    def contains(self, Tensor tensor not None):
+        """Return whether another output is computed from this tensor."""
+        cdef int64_t nr = 0
+        cdef Node node = gradient_edge(tensor, &nr)
+        cdef tuple edge = (self.numbers.get(<size_t>node.c), nr)
+        return any([edge in edges for edges in self.edges])
 
     cdef int add(self, object tracer, Node original, dict numbers, dict ends) except -1:
         """Add the template of a node."""
@@ -185,11 +198,11 @@ cdef class GraphTemplate:
             found = positions.get(number)
             self.sources[number] = wrap(retain(array_of(tracer.arrays[number]))) if found is None else found
 
-    def reserve(self):
-        """Reserve sequence numbers for the nodes of the current call and return the first."""
+    def reserve(self, Node context not None):
+        """Reserve sequence numbers for the nodes of the current call, before that of `context`; return the first."""
         cdef int64_t first = next_sequence_nr()
-        for _ in range(1, len(self.nodes)):
-            next_sequence_nr()
+        for _ in range(len(self.nodes)):
+            context.c.sequence_nr = next_sequence_nr()
         return first
 
     def rebuild(self, Node context not None, int64_t first):
@@ -237,6 +250,22 @@ cdef class GraphTemplate:
                   for i in range(context.c.n_edges)]
         return [GradientEdge(nodes[number], nr) for number, nr in self.roots], inputs
 
+    def redirect(self, Node context not None, list outputs not None):
+        """Let the edges of the node of a call lead to its rebuilt outputs instead of its inputs."""
+        cdef node_t *former
+        cdef array_t *shape
+        cdef Tensor meta
+        cdef int i
+        for i in range(context.c.n_edges):
+            former, context.c.edges[i].node = context.c.edges[i].node, NULL
+            if i < len(outputs):
+                set_edge(context.c, i, (<Node>outputs[i].node).c, outputs[i].output_nr)
+                shape, meta = NULL if context.c.metas == NULL else context.c.metas[i], self.metas[i]
+                set_meta(context.c, i, meta.array)
+                release(shape)
+            if former != NULL:
+                Py_DECREF(<object>former.object)
+
     cdef int fill(self, kept_t *kept, int entry, object source, object offset, Node context) except -1:
         """Replace the metadata by an array, with the version at which the call saved it."""
         cdef array_t **where = &kept.value.of.array if entry < 0 else &kept.value.of.arrays[entry]
@@ -276,10 +305,16 @@ cdef Node _like(Node original):
     return node
 
 
-def is_changed(Node context not None):
-    """Return True if a saved tensor was modified in place, or released."""
+def connect(Tensor tensor not None, edge):
+    """Connect a result to another node."""
+    attach(tensor, edge.node, edge.output_nr)
+
+
+def needs_nodes(Node context not None):
+    """Return True if a saved tensor was modified in place or released, or in a mode that nodes know."""
     cdef int i
-    if context.c.released:
+    cdef thread_state_t *state = thread_state()
+    if context.c.released or state.modes or state.anomaly or state.inference:
         return True
     for i in range(context.c.n_saved):
         if version_of(&context.c.saved[i].value) != context.c.saved[i].version:

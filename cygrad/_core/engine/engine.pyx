@@ -22,7 +22,7 @@ from cygrad._core.engine.plan cimport (
 from cygrad._core.graph.boxing cimport is_entry
 from cygrad._core.graph.edges cimport (
     Place, call_accumulated, call_posthooks, call_prehooks, call_tensor_hooks, edge_of, fit_gradients, retain_gradients,
-    root_gradient,
+    root_gradient, separated,
 )
 from cygrad._core.graph.mode_stack cimport Mode, abort_trace, active_modes, mode_at, set_modes
 from cygrad._core.graph.modes cimport (
@@ -486,6 +486,9 @@ cdef int _abort_trace_if_unsupported(plan_t *plan) except -1:
 cdef object _run_backward(str operation, object outputs, object grads, bint keep, bint create, object inputs,
                           bint accumulate, bint allow_unused, bint direct=False):
     cdef GraphTask task = GraphTask()
+    for place in () if inputs is None else inputs:     # before the graph is walked
+        if isinstance(place, Tensor):
+            separated(<Tensor>place)
     cdef list roots = [edge_of(output, operation, "output", i, False) for i, output in enumerate(outputs)]
     cdef list targets
     cdef Place edge

@@ -3,6 +3,7 @@
 from libc.stdint cimport int64_t
 from cygrad._core.arrays.array cimport array_t
 from cygrad._core.graph.node cimport Hooks, Node
+from cygrad._core.graph.tensor cimport Tensor
 
 # ---------------------------------------------------------------------------------------------------------------- edges
 
@@ -13,6 +14,8 @@ cdef class Place:
 
 # Return the edge of a Tensor or GradientEdge; `role` and `position` are for the message.
 cdef Place edge_of(object place, str operation, str role, int position, bint may_be_unused)
+# Give a result of a compiled function from which it has computed another one a node of its own; return the tensor.
+cdef Tensor separated(Tensor tensor)
 # Return the array of a root's gradient, owned: the argument, checked and cast; or a one for a scalar.
 cdef array_t *root_gradient(object output, object grad, str operation, int position) except NULL
 

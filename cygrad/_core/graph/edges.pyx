@@ -79,6 +79,14 @@ class GradientEdge(namedtuple("GradientEdge", ["node", "output_nr", "ownership_t
         return f"GradientEdge(node={self.node!r}, output_nr={self.output_nr})"
 
 
+cdef Tensor separated(Tensor tensor):
+    if tensor.node is not None:
+        separate = getattr(getattr(tensor.node, "_forward_cls", None), "_separate_result", None)
+        if separate is not None:
+            separate(tensor.node, tensor)
+    return tensor
+
+
 def get_gradient_edge(tensor):
     """
     Return the edge of the graph to which the gradient of `tensor` flows.
@@ -107,7 +115,7 @@ def get_gradient_edge(tensor):
     cdef Place place
     if not isinstance(tensor, Tensor):
         raise TypeError(f"get_gradient_edge: expected a Tensor (got {type(tensor).__name__}).")
-    node = gradient_edge(<Tensor>tensor, &input_nr)
+    node = gradient_edge(separated(<Tensor>tensor), &input_nr)
     if node is None:
         raise RuntimeError(f"get_gradient_edge: the tensor does not require grad (got a {describe(tensor)}).")
     place = _place(node, input_nr)
@@ -391,7 +399,7 @@ def retain_grad(Tensor self not None):
     cdef Node node
     if self.node is None and self.view_kind in (NO_GRAD_VIEW, INFERENCE_VIEW) and self.requires_grad:
         return                      # a leaf, also if its base was modified since
-    node = grad_fn_of(self)
+    node = grad_fn_of(separated(self))
     if not self.requires_grad:
         raise RuntimeError("retain_grad: the tensor does not require grad "
                            f"(got a {describe(self)}). Set requires_grad=True on its inputs.")
@@ -430,7 +438,7 @@ def register_hook(Tensor self not None, hook):
     if not self.requires_grad:
         raise RuntimeError("register_hook: the tensor does not require grad "
                            f"(got a {describe(self)}), so it has no gradient.")
-    return RemovableHandle(hooks_of(self).tensor.setdefault(self.output_nr, {}), hook)
+    return RemovableHandle(hooks_of(separated(self)).tensor.setdefault(self.output_nr, {}), hook)
 
 
 def register_post_accumulate_grad_hook(Tensor self not None, hook):
