@@ -22,7 +22,7 @@ from cygrad._core.compiler.executable cimport LONG_WORK, Executable, acquire_gil
 from cygrad._core.compiler.tracer cimport Buffer, TracedArray, array_of, copy_with_layout, number_of_array, read_rule
 from cygrad._core.elementwise.elementwise cimport copy_into
 from cygrad._core.graph.modes cimport is_tracing, thread_state, thread_state_t
-from cygrad._core.graph.native cimport NativeNode, set_meta, version_of
+from cygrad._core.graph.native cimport NativeNode, has_memory, set_meta, version_of
 from cygrad._core.graph.node cimport Node, gradient_t, kept_t, next_sequence_nr, node_new, node_t, set_edge
 from cygrad._core.graph.saved cimport attach
 from cygrad._core.graph.tensor cimport (
@@ -227,10 +227,8 @@ cdef class GraphTemplate:
         cdef int64_t nr
         cdef int i, number
         for skeleton, entries in zip(self.nodes, self.saved, strict=True):
-            node = _like(skeleton)
+            node = _copy_of(skeleton)
             node.c.sequence_nr = first + len(nodes)
-            for i in range(skeleton.c.n_saved):
-                check(copy_value(&node.c.saved[i].value, &skeleton.c.saved[i].value))
             if context.c.released and entries and not node.c.released:
                 node.c.released, node.c.released_by = True, context.c.released_by
             for position, entry, base, offset in entries if not node.c.released else ():
@@ -444,7 +442,8 @@ cdef class Variant:
             result.base = -1 if base is None else base
             self.has_views = self.has_views or slot is None or result.base >= self.n_tensors
             if slot is None:
-                self.nodes[i] = (model.shape, model.stride(), model.storage_offset()), requires_grad(model)
+                self.nodes[i] = ((model.shape, model.stride(), model.storage_offset()), requires_grad(model),
+                                 _view_nodes(model) if requires_grad(model) else None)
             result.view_kind, result.untracked = model.view_kind, model.untracked
             result.requires_grad = model.leaf_requires_grad
             result.output_nr, result.standard = model.output_nr, is_array_api(model.array)
@@ -824,26 +823,51 @@ cdef int _restore(list saved) except -1:
     return 0
 
 
+cdef list _view_nodes(Tensor view):
+    """Return the nodes from a view to its base as (template, output_nr), without edges; None if there are others."""
+    cdef int64_t nr = view.output_nr, end_nr = 0
+    cdef Node node = view.node, end = gradient_edge(view.base, &end_nr)
+    cdef list found = []
+    cdef int i
+    while node is not None and node is not end:
+        if not isinstance(node, NativeNode) or (node.c.n_edges, node.c.n_outputs) != (1, 1) or node.c.released or (
+                node.hooks is not None or node.packed is not None or node.payload is not None):
+            return None
+        for i in range(node.c.n_saved):
+            if has_memory(&node.c.saved[i].value):
+                return None
+        found.append((_copy_of(node), nr))
+        nr = node.c.edges[0].input_nr
+        node = None if node.c.edges[0].node == NULL else <Node>node.c.edges[0].node.object
+    return None if node is None or nr != end_nr else found
+
+
+cdef Node _copy_of(Node original):
+    """Return a node with the same formulas, shapes and saved values, without edges."""
+    cdef Node node = _like(original)
+    cdef int i
+    for i in range(node.c.n_saved):
+        check(copy_value(&node.c.saved[i].value, &original.c.saved[i].value))
+    return node
+
+
 cdef Tensor _recorded_view(tuple model, int view_kind, Tensor base):
-    """Return the view of `base` that the traced view is of its own base."""
+    """Return the view of `base` that the traced view is of its own base, with a like history."""
     cdef Tensor view
-    layout, recorded = model
-    shape, strides, offset = layout
-    dims = _permutation(base, shape, strides, offset)
-    with set_grad_enabled(recorded):
-        # The gradient of a permuted view is permuted, that of as_strided is not.
-        view = <Tensor>(operators.as_strided(base, *layout) if dims is None else operators.permute(base, dims))
+    cdef Node node, target
+    cdef int64_t nr = 0
+    layout, recorded, nodes = model
+    with set_grad_enabled(recorded and nodes is None):
+        view = <Tensor>operators.as_strided(base, *layout)
     view.view_kind = view_kind
+    if nodes is not None:
+        target = gradient_edge(base, &nr)
+        for template, output_nr in reversed(nodes):
+            node = _copy_of(template)
+            set_edge(node.c, 0, target.c, nr)
+            target, nr = node, output_nr
+        attach(view, target, nr)
     return view
-
-
-cdef list _permutation(object base, shape, strides, offset):
-    """Return the dimensions of the base in the order of a view that permutes them; None for other views."""
-    cdef list given = list(zip(base.shape, base.stride())), wanted = list(zip(shape, strides))
-    if given == wanted or offset != base.storage_offset() or len(set(given)) < len(given) or (
-            sorted(given) != sorted(wanted)):
-        return None
-    return [given.index(entry) for entry in wanted]
 
 
 cdef inline bint _has_accumulator_hooks(Tensor tensor) noexcept:
