@@ -19,7 +19,7 @@ def fuse_expressions(program):
         sources = {}
         for number in operation.reads():
             source = maker.get(number)
-            if source is not None and source not in removed and len(uses[program.arrays[number].buffer]) == 1 and (
+            if source is not None and len(uses[program.arrays[number].buffer]) == 1 and source not in removed and (
                     program.is_sole_array(number) and is_fusable(program, operation, number, source, position)):
                 sources[number] = source
         if meta is not None:
@@ -28,7 +28,9 @@ def fuse_expressions(program):
                 operation.expression = program.operations[source].expression
             removed.update(sources.values())
             continue
-        found = inlined(program, operation, sources) if sources else operation.expression
+        if not sources:
+            continue
+        found = inlined(program, operation, sources)
         for number in list(sources) if found is None else ():            # too large: those that fit, one by one
             if inlined(program, operation, {number: sources[number]}) is None:
                 del sources[number]
@@ -48,8 +50,9 @@ def inlined(program, operation, sources):
 def is_fusable(program, operation, number, source, position):
     """Return whether the expression of an input can be evaluated in its reader, an element-wise operation or a sum."""
     inputs = program.operations[source].expression.inputs
-    if not all(program.unchanged_between(read, source, position) for read in inputs):
-        return False
+    for read in inputs:
+        if not program.unchanged_between(read, source, position):
+            return False
     if operation.expression is None:
         return True
     target = operation.target
