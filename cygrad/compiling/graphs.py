@@ -94,6 +94,8 @@ class Graph:
         self.template.resolve(tracer, positions)
         positions |= {number: len(order) + position for number, position in own.items()}
         self.rewrites = program.rewrites
+        self.is_row_major = all(program.arrays[number].contiguous for operation in program.operations
+                                if operation.expressions() for number in operation.reads())
         self.backward, slots = assemble(program, positions, make_constant)
         self.slots = [None if number is None else slots[number] for number in self.numbers]
         self.ones = []
@@ -108,6 +110,16 @@ class Graph:
         for position, result in zip(self.fresh, made if isinstance(made, tuple) else (made,), strict=True):
             found[position] = result
         return found
+
+    def takes(self, gradient):
+        """
+        Return whether the program of the backward gives the bits of eager for this gradient.
+
+        Sums add in the order of memory, which follows the layout of the gradient. The program was traced for a
+        row-major one; one that is expanded from a number has no order of its own.
+        """
+        return type(gradient) is cygrad.Tensor and (
+            gradient.is_contiguous() or (self.is_row_major and not any(gradient.stride())))
 
     def through_nodes(self, ctx, gradients, create_graph):
         """
@@ -147,8 +159,8 @@ class CompiledFunction(Function):
                   if position in graph.differentiable]
         if ctx.is_separated:
             found = needed
-        elif graph.backward is None or ctx.nodes is not None or cygrad.is_grad_enabled() or needs_nodes(ctx) or any(
-                type(gradient) is not cygrad.Tensor for gradient in needed):       # None, or of `vmap`
+        elif graph.backward is None or ctx.nodes is not None or cygrad.is_grad_enabled() or needs_nodes(ctx) or not all(
+                map(graph.takes, needed)):
             found = graph.through_nodes(ctx, needed, cygrad.is_grad_enabled())
             mark_unreached(ctx, found)
         else:

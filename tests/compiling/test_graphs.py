@@ -413,3 +413,19 @@ def test_backward_in_inference_mode_gives_ordinary_gradients():
         with cygrad.inference_mode():
             gradient, = cygrad.autograd.grad(loss, x)
         assert not gradient.is_inference()
+
+
+@pytest.mark.parametrize("function", [lambda x, w: x * w, lambda x, w: x.t() * w, lambda x, w: (x.t() * w).sin() * w])
+@pytest.mark.parametrize("gradient", [
+    lambda made: cygrad.randn(40, 40).t(), lambda made: cygrad.ones(()).expand(40, 40),
+    lambda made: cygrad.randn(40).expand(40, 40), lambda made: made.detach().square()])
+def test_layout_of_the_incoming_gradient_decides_the_order_of_sums(function, gradient):
+    compiled = cygrad.compile(function)
+    for seed in range(4):
+        cygrad.manual_seed(seed)
+        x, weight = cygrad.randn(40, 40), cygrad.randn(40).requires_grad_()
+        given = gradient(function(x, weight))
+        expected, found = (cygrad.autograd.grad(called(x, weight), weight, given)[0]
+                           for called in (function, compiled))
+        assert cygrad.equal(expected, found)
+    assert explain(compiled).executions == 3
