@@ -9,12 +9,14 @@ with ``create_graph``) run through eager nodes, rebuilt over the saved tensors o
 import cygrad
 from cygrad._core.compiler.assembly import assemble
 from cygrad._core.compiler.lowering import lower
-from cygrad._core.compiler.variant import GraphTemplate, is_changed
+from cygrad._core.compiler.variant import GraphTemplate, connect, needs_nodes
 from cygrad._core.engine.engine import run_backward
 from cygrad._core.engine.plan import mark_unreached
 from cygrad.autograd import Function
 
 __all__ = ["Graph", "graph_reason"]
+
+EMPTY = cygrad.empty(0)
 
 
 class Graph:
@@ -54,6 +56,14 @@ class Graph:
         if reached != [*range(len(self.inputs))]:
             self.inputs = [self.inputs[number] for number in reached]
             self.template = GraphTemplate(tracer, roots, [trace.tensors[position] for position in self.inputs])
+        # Results from which others are computed get nodes of their own when a hook or `grad` needs them.
+        self.linked = any(map(self.template.contains, roots))
+        self.padding = [EMPTY] * (len(roots) - len(self.inputs)) if self.linked else []      # an edge for each of them
+        if any(self.template.contains(tensor) for tensor in outputs
+               if tensor.requires_grad and not tensor.is_leaf and not any(tensor is other for other in (
+                   *mine, *trace.tensors))):
+            tracer.abort("it returns a view and a result that is computed from it")
+            return
         self.backward, self.ones, self.numbers = None, [], []
         if trace.ended is not None:                # a backward inside the function has released the graph
             return
@@ -84,6 +94,8 @@ class Graph:
         self.template.resolve(tracer, positions)
         positions |= {number: len(order) + position for number, position in own.items()}
         self.rewrites = program.rewrites
+        self.is_row_major = all(program.arrays[number].contiguous for operation in program.operations
+                                if operation.expressions() for number in operation.reads())
         self.backward, slots = assemble(program, positions, make_constant)
         self.slots = [None if number is None else slots[number] for number in self.numbers]
         self.ones = []
@@ -92,11 +104,22 @@ class Graph:
     def __call__(self, results, tensors):
         """Connect outputs to the graph; the trailing results are saved tensors."""
         count = len(results) - self.n_from_forward
-        made = CompiledFunction.apply(self, results, tensors, *[tensors[position] for position in self.inputs])
+        made = CompiledFunction.apply(self, results, tensors, *[tensors[position] for position in self.inputs],
+                                      *self.padding)
         found = results[:count]
         for position, result in zip(self.fresh, made if isinstance(made, tuple) else (made,), strict=True):
             found[position] = result
         return found
+
+    def takes(self, gradient):
+        """
+        Return whether the program of the backward gives the bits of eager for this gradient.
+
+        Sums add in the order of memory, which follows the layout of the gradient. The program was traced for a
+        row-major one; one that is expanded from a number has no order of its own.
+        """
+        return type(gradient) is cygrad.Tensor and (
+            gradient.is_contiguous() or (self.is_row_major and not any(gradient.stride())))
 
     def through_nodes(self, ctx, gradients, create_graph):
         """
@@ -121,7 +144,7 @@ class CompiledFunction(Function):
     @staticmethod
     def forward(ctx, graph, results, tensors, *inputs):
         ctx.set_materialize_grads(False)
-        ctx.graph, ctx.first, ctx.nodes = graph, graph.template.reserve(), None
+        ctx.graph, ctx.first, ctx.nodes, ctx.is_separated = graph, graph.template.reserve(ctx), None, False
         count = len(results) - graph.n_from_forward
         ctx.save_for_backward(*[tensors[position] for position in graph.from_outside], *results[count:])
         fresh = [results[position] for position in graph.fresh]
@@ -134,14 +157,28 @@ class CompiledFunction(Function):
         graph = ctx.graph
         needed = [gradient for position, gradient in zip(graph.fresh, gradients, strict=True)
                   if position in graph.differentiable]
-        if graph.backward is None or ctx.nodes is not None or cygrad.is_grad_enabled() or is_changed(ctx) or any(
-                gradient is None for gradient in needed):
+        if ctx.is_separated:
+            found = needed
+        elif graph.backward is None or ctx.nodes is not None or cygrad.is_grad_enabled() or needs_nodes(ctx) or not all(
+                map(graph.takes, needed)):
             found = graph.through_nodes(ctx, needed, cygrad.is_grad_enabled())
             mark_unreached(ctx, found)
         else:
             found = graph.backward.call([*ctx.saved_tensors, *[gradient.contiguous() for gradient in needed]],
                                         graph.slots)
-        return (None, None, None, *found)
+        return (None, None, None, *found, *[None] * (len(graph.inputs) + len(graph.padding) - len(found)))
+
+    @staticmethod
+    def _separate_result(node, tensor):
+        """Give a result a node of its own, through which gradients of results computed from it flow."""
+        graph = node.graph
+        if not graph.linked:
+            return
+        node.nodes = node.nodes or graph.template.rebuild(node, node.first)
+        if not node.is_separated:
+            node.is_separated = True
+            graph.template.redirect(node, node.nodes[0])
+        connect(tensor, node.nodes[0][graph.differentiable.index(graph.fresh[tensor.output_nr])])
 
 
 def graph_reason(trace):

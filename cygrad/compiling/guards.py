@@ -7,6 +7,7 @@ containers that can be reached. Values that cannot be compared, or that may diff
 `Observer` aborts the trace if other code runs.
 """
 
+import abc
 import builtins
 import dis
 import functools
@@ -65,6 +66,8 @@ NO_READERS = {"zero_grad", "no_grad", "enable_grad", "set_grad_enabled", "is_gra
 # Attribute that a step sets on its optimizer; it is compared with its value after the traced step.
 STEP_MARK = "_opt_called"
 MAX_VALUES = 100_000
+# Number of classes that were registered with abstract base classes.
+REGISTRATIONS = property(lambda cls: abc.get_cache_token())
 
 
 class Code:
@@ -72,6 +75,7 @@ class Code:
 
     def __init__(self, code):
         self.codes, self.globals, self.imports, self.names, self.reason = {code}, {}, set(), set(code.co_names), None
+        self.matches = False                    # patterns of sequences or mappings
         self.values: set[Any] = set()           # global names and attributes that are loaded for more than a call
         line = code.co_firstlineno
         for instruction in dis.get_instructions(code):
@@ -96,6 +100,8 @@ class Code:
                 self.abort(f"it imports all names of a module ({position})")
             if kind in ("LOAD_ATTR", "LOAD_METHOD", "LOAD_CONST") and isinstance(name, str) and name in UNGUARDED:
                 self.abort(f"it reads {name!r} ({position}), which is not compared before a program runs")
+            elif kind in ("MATCH_SEQUENCE", "MATCH_MAPPING"):
+                self.matches = True
             elif kind in ("GET_AWAITABLE", "GET_AITER", "GET_ANEXT"):
                 self.abort(f"it is asynchronous ({position})")
         for constant in code.co_consts:
@@ -109,6 +115,7 @@ class Code:
                 self.imports |= inner.imports
                 self.names |= inner.names
                 self.values |= inner.values
+                self.matches |= inner.matches
                 if inner.reason is not None and "outer function" not in inner.reason:
                     self.abort(inner.reason)
 
@@ -167,6 +174,12 @@ class GuardCollector:
                 elif not is_library(module):
                     self.guards.append((ITEM, module.__dict__, name, self.guards))
             self.visit_pending()
+
+    def guard_registrations(self):
+        """Guard which classes are registered with abstract base classes."""
+        if id(REGISTRATIONS) not in self.seen:
+            self.seen[id(REGISTRATIONS)] = REGISTRATIONS
+            self.guards.append((ATTRIBUTE, REGISTRATIONS, REGISTRATIONS, abc.get_cache_token()))
 
     def visit_pending(self):
         """Visit everything that can be reached from the stack."""
@@ -318,6 +331,8 @@ class GuardCollector:
         self.reason = code.reason
         self.codes |= code.codes
         self.names |= code.names
+        if code.matches:
+            self.guard_registrations()
         if not is_library_file(function.__code__.co_filename):
             self.values |= code.values
         self.guards.append((FUNCTION, function, None, function_state(function)))
@@ -367,6 +382,8 @@ class GuardCollector:
                     self.stack.append((member, f"{path}.{name}"))
         if type(cls) is not type:
             self.stack.append((type(cls), path))
+        if isinstance(cls, abc.ABCMeta):
+            self.guard_registrations()
 
     def visit_object(self, value, path):
         """Guard the attributes, slots and class of an object."""

@@ -184,12 +184,14 @@ KINDS = ["product", "elementwise", "options", "class", "helper", "slots", "items
          "second order", "gradient", "sorted", "product", "elementwise", "weight", "module", "where", "masked", "mask",
          "complex", "rsample", "log_prob", "gathered", "looked up", "divided"]
 RARE = ["train", "accumulate", "append", "count", "train", "assigned", "bfloat16", "float16", "sample"]
-RESULTS = ["last", "pair", "twice", "detached", "dict", "argument", "loss", "three", "view", "number", "views"]
+RESULTS = ["last", "pair", "twice", "detached", "dict", "argument", "loss", "three", "view", "number", "views",
+           "linked"]
 CHANGES = ["nothing", "nothing", "nothing", "options", "class", "gain", "slots", "items", "tag", "mode", "lr",
            "momentum", "grad none", "grad alias", "freeze", "default", "parameter", "maximize", "order", "index"]
 CALLS = ["plain", "plain", "plain", "same", "buffer", "weight data", "overlapping", "strided", "gradient", "leaf",
          "history", "no grad"]
-BACKWARDS = ["none", "all", "all", "first", "last", "twice", "create graph", "changed between", "hook"]
+BACKWARDS = ["none", "all", "all", "first", "last", "twice", "create graph", "changed between", "hook",
+             "by results", "hooks of results"]
 
 
 def result_of(kind, made):
@@ -211,6 +213,8 @@ def result_of(kind, made):
         return last.sum(), other.tanh(), last.sin()
     if kind == "view":
         return last[1:]
+    if kind == "linked":
+        return last, last.exp(), (last * other).sum()
     if kind == "views":
         return last.t(), last, [last[1:], other[0]]
     return (last, 4.5) if kind == "number" else last
@@ -381,10 +385,17 @@ def outside(world, kind, tensors, given):
         again = [gradient.square().sum() for gradient in first if gradient is not None and gradient.requires_grad]
         second = cygrad.autograd.grad(again, inputs, allow_unused=True) if again else ()
         return [*[seen(gradient)[:4] if gradient is not None else None for gradient in first], Rounded(second)]
+    if kind == "by results":
+        found = cygrad.autograd.grad([root.square().sum() for root in roots], [*roots, *inputs], allow_unused=True)
+        return [gradient if gradient is None else seen(gradient)[:4] for gradient in found]
+    if kind == "hooks of results":
+        for number, root in enumerate(roots):
+            root.register_hook(lambda gradient, number=number: gradient * (number + 0.5))
+            root.retain_grad()
     if kind == "twice":
         cygrad.autograd.backward([root.sum() for root in roots], retain_graph=True)
     cygrad.autograd.backward([root.square().sum() for root in roots])
-    return [type(roots[0])]
+    return [seen(root.grad) if root.retains_grad else None for root in roots] + [type(roots[0])]
 
 
 def difference(seed, executions=None):

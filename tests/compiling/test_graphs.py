@@ -331,3 +331,101 @@ def test_hooks_of_parameters_without_a_path_are_not_called(used, scale):
         return sorted(calls), [leaf.grad for leaf in leaves if leaf.grad is not None]
 
     assert repr(run(True)) == repr(run(False))
+
+
+def linked(compiled, weight):
+    """Results from which others are computed."""
+    def function(x):
+        hidden = (x * weight).sin()
+        return hidden, hidden.exp(), (hidden * 2).sum()
+
+    return cygrad.compile(function) if compiled else function
+
+
+@pytest.mark.parametrize("use", ["grad", "hook", "retain_grad", "inputs", "second order", "edge", "changed parameter"])
+def test_gradients_flow_through_results_from_which_others_are_computed(use):
+    def run(compiled):
+        weight, found = cygrad.tensor([0.5, 1.5, 2.5], requires_grad=True), []
+        function = linked(compiled, weight)
+        for turn in range(3):
+            hidden, made, total = function(cygrad.ones(2, 3) + turn)
+            loss = (hidden * made).sum() + total
+            if use == "grad":
+                found += cygrad.autograd.grad(loss, [hidden, made, total, weight], retain_graph=True)
+                found += cygrad.autograd.grad(total, hidden)
+            elif use == "hook":
+                hidden.register_hook(lambda gradient: gradient * 3)
+                made.register_hook(lambda gradient: gradient + 1)
+            elif use == "retain_grad":
+                hidden.retain_grad()
+            elif use == "inputs":
+                total.backward(inputs=[hidden])
+                found.append(hidden.grad)
+            elif use == "second order":
+                gradient, = cygrad.autograd.grad(loss, hidden, create_graph=True)
+                found += [gradient, *cygrad.autograd.grad(gradient.sum(), [weight, hidden])]
+            elif use == "edge":
+                edge = cygrad.autograd.graph.get_gradient_edge(hidden)
+                found += cygrad.autograd.grad(made.sum(), edge)
+            else:
+                with cygrad.no_grad():
+                    weight.add_(1)
+                found += cygrad.autograd.grad(total, [hidden, weight])
+            if use in ("hook", "retain_grad"):
+                loss.backward()
+                found += [weight.grad.clone(), hidden.grad if use == "retain_grad" else None]
+        assert not compiled or explain(function).executions == 2
+        return found
+
+    eager, found = run(False), run(True)
+    assert len(eager) == len(found)
+    assert all(a is b or cygrad.equal(a, b) for a, b in zip(eager, found, strict=True))
+
+
+def test_a_view_from_which_a_result_is_computed_stays_eager():
+    weight = cygrad.ones(3, requires_grad=True)
+
+    @cygrad.compile
+    def function(x):
+        row = (x * weight)[0]
+        return row, row.exp()
+
+    for _ in range(3):
+        row, made = function(cygrad.ones(2, 3))
+        assert cygrad.autograd.grad(made.sum(), row)[0].tolist() == made.tolist()
+    assert "a view" in explain(function).reasons[-1]
+
+
+def test_batches_of_gradients():
+    compiled = cygrad.compile(lambda x: (x * x).sin())
+    for number in range(3):
+        x = (cygrad.arange(3.0) + number).requires_grad_()
+        gradient, = cygrad.autograd.grad(compiled(x), x, grad_outputs=cygrad.eye(3), is_grads_batched=True)
+        assert cygrad.equal(gradient, cygrad.diag(2 * x * (x * x).cos()).detach())
+    assert explain(compiled).executions == 2
+
+
+def test_backward_in_inference_mode_gives_ordinary_gradients():
+    compiled = cygrad.compile(lambda x: x.sin().sum())
+    for _ in range(3):
+        x = cygrad.ones(2, requires_grad=True)
+        loss = compiled(x)
+        with cygrad.inference_mode():
+            gradient, = cygrad.autograd.grad(loss, x)
+        assert not gradient.is_inference()
+
+
+@pytest.mark.parametrize("function", [lambda x, w: x * w, lambda x, w: x.t() * w, lambda x, w: (x.t() * w).sin() * w])
+@pytest.mark.parametrize("gradient", [
+    lambda made: cygrad.randn(40, 40).t(), lambda made: cygrad.ones(()).expand(40, 40),
+    lambda made: cygrad.randn(40).expand(40, 40), lambda made: made.detach().square()])
+def test_layout_of_the_incoming_gradient_decides_the_order_of_sums(function, gradient):
+    compiled = cygrad.compile(function)
+    for seed in range(4):
+        cygrad.manual_seed(seed)
+        x, weight = cygrad.randn(40, 40), cygrad.randn(40).requires_grad_()
+        given = gradient(function(x, weight))
+        expected, found = (cygrad.autograd.grad(called(x, weight), weight, given)[0]
+                           for called in (function, compiled))
+        assert cygrad.equal(expected, found)
+    assert explain(compiled).executions == 3

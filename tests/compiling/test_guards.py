@@ -1,6 +1,8 @@
 """Guards on variables that a function reads, or an eager fallback."""
 
+import abc
 import collections
+import collections.abc
 import dataclasses
 import enum
 import functools
@@ -331,3 +333,42 @@ def test_training_with_options_that_change(name):
             found.append([parameter.tolist() for parameter in model.parameters()])
         outcomes.append(found)
     assert outcomes[0] == outcomes[1]
+
+
+@pytest.mark.parametrize("use", ["isinstance", "issubclass", "pattern"])
+def test_registrations_with_abstract_base_classes(use):
+    class Base(abc.ABC):
+        @abc.abstractmethod
+        def method(self):
+            """Return nothing."""
+
+    class Entry:
+        """Registered later."""
+
+    entry = Entry()
+
+    def function(x):
+        if use == "isinstance":
+            return x * (2.0 if isinstance(entry, Base) else 3.0)
+        if use == "issubclass":
+            return x * (2.0 if issubclass(Entry, Base) else 3.0)
+        match entry:
+            case [*_]:
+                return x * 2.0
+        return x * 3.0
+
+    check(function, lambda: (collections.abc.Sequence if use == "pattern" else Base).register(Entry))
+
+
+def test_shared_memory_with_another_version_counter():
+    def function(x, y):
+        x.add_(1)
+        return y * 2
+
+    compiled, versions = cygrad.compile(function), []
+    for called in (function, compiled):
+        x = cygrad.ones(2)
+        for y in (x.detach(), x.detach(), x.data, x.detach(), x.data):
+            called(x, y)
+            versions.append((x._version, y._version))
+    assert versions[:5] == versions[5:]

@@ -62,3 +62,16 @@ def test_broadcast_operands_whose_rows_follow_each_other(shapes):
     strided = cygrad.zeros(*total.shape, 2)[..., 0]               # a strided result
     cygrad.sub(operands[0], operands[1], out=strided) if len(operands) == 2 else strided.copy_(total)
     assert cygrad.equal(strided, expected)
+
+
+@pytest.mark.parametrize("size", [4, 8, 80])
+@pytest.mark.parametrize("function", [
+    lambda x, y: (x * (y.t() * 1.5 + x)).sum(), lambda x, y: (x * (y.t() * 1.5)).sum(),
+    lambda x, y: (x * (y.t().sin() * y)).sum(0), lambda x, y: (x * (y.t() * x[0])).sum()])
+def test_sum_over_operands_of_several_layouts_adds_in_the_order_of_eager(function, size):
+    compiled = cygrad.compile(function)
+    for seed in range(10):
+        cygrad.manual_seed(seed)
+        x, y = cygrad.randn(size, size), cygrad.randn(size, size)
+        assert cygrad.equal(compiled(x, y), function(x, y))
+    assert explain(compiled).executions == 9

@@ -245,3 +245,19 @@ def test_positions_that_are_not_read_are_not_computed(name, dtype):
             assert is_bit_identical(a, b)
     lines = "".join(explain(compiled).programs[0])
     assert lines.count(f"{name}_dim") == 1 and lines.count(f"a{name}(") == 2
+
+
+def test_views_among_results_have_the_history_and_gradient_layout_of_eager():
+    def function(x):
+        made = x.t().sin()
+        return made, made.t(), made[1:], made[None], made.view_as(made), made.unsqueeze(1), made[:, ::2]
+
+    compiled = cygrad.compile(function)
+    for _ in range(3):
+        found = []
+        for called in (function, compiled):
+            made, *views = called(cygrad.ones(4, 4, requires_grad=True))
+            found.append([(view.grad_fn.name(), cygrad.autograd.grad(view.sum(), made, retain_graph=True)[0].stride())
+                          for view in views])
+        assert found[0] == found[1]
+    assert explain(compiled).executions == 2

@@ -19,14 +19,20 @@ def assemble(program, positions, make_constant):
         Number of an input buffer -> (kind, number of its tensor).
     """
     slots, traced, inputs, views, last = {}, [], [], [], {}     # base array -> position of its last reader
-    operations = []
+    operations, roots = [], {}
+
+    def root(number):
+        found = roots.get(number)
+        if found is None:
+            found = roots[number] = program.memory_of(number)[0]
+        return found
 
     def new_slot(layout):
         traced.append(layout)
         return len(traced) - 1
 
     def base(number):
-        first = program.memory_of(number)[0]
+        first = root(number)
         if first not in slots:
             buffer = program.buffers[program.arrays[first].buffer]
             slots[first] = new_slot(program.arrays[first])
@@ -41,11 +47,14 @@ def assemble(program, positions, make_constant):
         return first
 
     def slot(number):
-        first = base(number)
-        if number not in slots:
-            slots[number] = new_slot(program.arrays[number])
-            views.append((slots[number], slots[first], program.memory_of(number)[1]))
-        return slots[number]
+        found = slots.get(number)
+        if found is None:
+            first = base(number)
+            if number not in slots:
+                slots[number] = new_slot(program.arrays[number])
+                views.append((slots[number], slots[first], program.memory_of(number)[1]))
+            found = slots[number]
+        return found
 
     def argument(value):
         if isinstance(value, tuple):           # copy of a constant
@@ -76,9 +85,10 @@ def assemble(program, positions, make_constant):
             made["target"] = slot(operation.target)
             touched.append(operation.target)
         made["results"] = [-1 if number < 0 else slot(number) for number in operation.results]
-        made["touched"] = {program.memory_of(number)[0] for number in touched}
+        made["touched"] = set(map(root, touched))
         made["text"] = partial(operation.line, lambda number: f"%{slots[number]}")
-        last.update(dict.fromkeys(made["touched"], position))
+        for first in made["touched"]:
+            last[first] = position
         operations.append(made)
     outgoing = {number: slot(number) for number in sorted(program.outgoing)}
     for first, position in last.items():
@@ -115,8 +125,8 @@ def mark_reuse(program, operations, slots):
     """Let a result reuse the memory of an operand at its last use, unless its version matters."""
     for operation, own in zip(program.operations, operations, strict=True):
         if operation.kind in ("evaluate", "sum"):
-            buffers = [program.arrays[number].buffer for number in operation.expression.inputs]
-            for i, number in enumerate(operation.expression.inputs):
+            buffers = [program.arrays[number].buffer for number in operation.expression.inputs] if own["dead"] else ()
+            for i, number in enumerate(operation.expression.inputs if own["dead"] else ()):
                 if slots[number] in own["dead"] and buffers.count(buffers[i]) == 1 and (
                         program.is_never_written(number)):
                     own["reuse"] |= 1 << i

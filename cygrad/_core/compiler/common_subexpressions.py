@@ -16,10 +16,11 @@ def merge_equal(program):
     known, names, writes, kept = {}, equal_arrays(program), Counter(), []
     for operation in program.operations:
         operation.rename(names)
-        writes.update([program.arrays[number].buffer for number in operation.writes()])
+        for number in operation.writes():
+            writes[program.arrays[number].buffer] += 1
         if operation.kind in ("evaluate", "kernel") and not is_cheap(program, operation):
             key = key_of(program, operation), tuple(
-                [writes[program.arrays[number].buffer] for number in operation.reads()])
+                [writes[program.arrays[number].buffer] for number in operation.reads()]) if writes else ()
             found = equal_results(program, operation, known.get(key))
             if found is not None:
                 names.update(found)

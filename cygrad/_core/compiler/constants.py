@@ -20,12 +20,12 @@ def fold_constants(program):
     """Replace computations on constants by their traced results."""
     kept = []
     for operation in program.operations:
-        made = [program.arrays[number].buffer for number in operation.results if number >= 0]
-        if operation.kind in ("evaluate", "kernel") and made and all(
+        foldable = operation.kind in ("evaluate", "kernel") and all(map(program.is_constant, operation.reads()))
+        made = [program.arrays[number].buffer for number in operation.results if number >= 0] if foldable else []
+        if made and all(
                 program.is_local(program.buffers[buffer]) and not program.buffers[buffer].writes
                 and buffer not in program.output_buffers
-                and program.arrays[program.buffers[buffer].first].numel <= LARGE for buffer in made) and all(
-                map(program.is_constant, operation.reads())):
+                and program.arrays[program.buffers[buffer].first].numel <= LARGE for buffer in made):
             program.folded.update(made)
         else:
             kept.append(operation)

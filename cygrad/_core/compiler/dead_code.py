@@ -11,24 +11,28 @@ __all__ = ["remove_dead", "remove_positions"]
 
 def remove_dead(program):
     """Remove operations without effect, which an error is, too."""
-    live = set(program.output_buffers)
+    live, arrays = set(program.output_buffers), program.arrays
     live |= {position for position, buffer in enumerate(program.buffers)
              if buffer.writes and buffer.kind in ("tensor", "gradient")}
     kept = []
     for operation in reversed(program.operations):
-        touched = {program.arrays[number].buffer for number in (*operation.results, *operation.writes())
-                   if number >= 0}
-        if touched & live or program.can_fail(operation):
-            kept.append(operation)
-            live |= {program.arrays[number].buffer for number in operation.uses()}
+        for number in (*operation.results, *operation.writes()):
+            if number >= 0 and arrays[number].buffer in live:
+                break
+        else:
+            if not program.can_fail(operation):
+                continue
+        kept.append(operation)
+        live.update([arrays[number].buffer for number in operation.uses()])
     program.operations = kept[::-1]
 
 
 def remove_positions(program):
     """Compute extrema without positions that are not read."""
-    uses = program.uses()
+    uses = None
     for operation in program.operations:
         if operation.kind == "kernel" and operation.operator.name in VALUES_ONLY:
+            uses = program.uses() if uses is None else uses
             values, positions = operation.results
             buffer = program.arrays[positions].buffer
             if buffer not in uses and buffer not in program.output_buffers and program.is_never_written(positions):

@@ -9,7 +9,7 @@ __all__ = ["fuse_expressions"]
 def fuse_expressions(program):
     """Fuse element-wise operations into their only reader, an element-wise operation or a sum."""
     uses, maker = program.uses(), {}
-    removed = set()
+    removed, composed = set(), set()
     for position, operation in enumerate(program.operations):
         if operation.kind == "evaluate":
             maker[operation.results[0]] = position
@@ -19,22 +19,28 @@ def fuse_expressions(program):
         sources = {}
         for number in operation.reads():
             source = maker.get(number)
-            if source is not None and source not in removed and len(uses[program.arrays[number].buffer]) == 1 and (
+            if source is not None and len(uses[program.arrays[number].buffer]) == 1 and source not in removed and (
                     program.is_sole_array(number) and is_fusable(program, operation, number, source, position)):
                 sources[number] = source
         if meta is not None:
+            if any(source in composed and not has_one_layout(program, number, program.operations[source])
+                   for number, source in sources.items()):
+                continue
             for source in sources.values():
                 operation.kind, operation.meta = "sum", meta
                 operation.expression = program.operations[source].expression
             removed.update(sources.values())
             continue
-        found = inlined(program, operation, sources) if sources else operation.expression
+        if not sources:
+            continue
+        found = inlined(program, operation, sources)
         for number in list(sources) if found is None else ():            # too large: those that fit, one by one
             if inlined(program, operation, {number: sources[number]}) is None:
                 del sources[number]
             else:
                 operation.expression = inlined(program, operation, {number: sources[number]})
         operation.expression = found or operation.expression
+        composed.add(position)
         removed.update(sources.values())
     program.operations = [operation for position, operation in enumerate(program.operations) if position not in removed]
 
@@ -48,14 +54,26 @@ def inlined(program, operation, sources):
 def is_fusable(program, operation, number, source, position):
     """Return whether the expression of an input can be evaluated in its reader, an element-wise operation or a sum."""
     inputs = program.operations[source].expression.inputs
-    if not all(program.unchanged_between(read, source, position) for read in inputs):
-        return False
+    for read in inputs:
+        if not program.unchanged_between(read, source, position):
+            return False
     if operation.expression is None:
         return True
     target = operation.target
     if program.arrays[number].shape != program.arrays[operation.results[0] if target is None else target].shape:
         return False
     return target is None or all(program.arrays[read].buffer != program.arrays[target].buffer for read in inputs)
+
+
+def has_one_layout(program, number, source):
+    """
+    Return whether a summed array and all operands of its expression are row-major, or have the same strides.
+
+    A sum adds in the order of memory. Of several layouts, the whole expression may give another one than its steps.
+    """
+    summed = program.arrays[number]
+    return all(traced.contiguous if summed.contiguous else (traced.shape, traced.strides) == (
+        summed.shape, summed.strides) for traced in map(program.arrays.__getitem__, source.expression.inputs))
 
 
 def summed_layout(program, operation):

@@ -454,7 +454,8 @@ cdef bint same_aliases(const aliases_t *aliases, run_frame_t *frame, bint sees_g
             return False
         if found < 0:
             continue
-        if _array(frame, i).data - _array(frame, found).data != layout.offset:
+        if _array(frame, i).data - _array(frame, found).data != layout.offset or (
+                _array(frame, i).version != _array(frame, found).version):
             return False
         for k in range(aliases.n_tensors):
             if (frame.tensors[k] == frame.tensors[i]) != (
@@ -483,7 +484,8 @@ cdef bint _same_gradients(const aliases_t *aliases, run_frame_t *frame) noexcept
                     frame.gradients[k].storage == array.storage):
                 found, other = aliases.n_tensors + k, frame.gradients[k]
                 break
-        if found != layout.gradient_same_as or (found >= 0 and array.data - other.data != layout.gradient_offset):
+        if found != layout.gradient_same_as or array.version != other.version or (
+                found >= 0 and array.data - other.data != layout.gradient_offset):
             return False
     return True
 

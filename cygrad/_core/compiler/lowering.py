@@ -11,13 +11,13 @@ from cygrad._core.compiler.common_subexpressions import merge_equal
 from cygrad._core.compiler.constants import copy_constants, fold_constants, remove_unit_factors
 from cygrad._core.compiler.copy_removal import remove_copies
 from cygrad._core.compiler.dead_code import remove_dead, remove_positions
-from cygrad._core.compiler.executable import debug_build, forward_program
+from cygrad._core.compiler.executable import debug_build
 from cygrad._core.compiler.expression_fusion import fuse_expressions
 from cygrad._core.compiler.layout_assignment import assign_layouts
 from cygrad._core.compiler.loop_fusion import fuse_loops
 from cygrad._core.compiler.product_accumulation import accumulate_products
 from cygrad._core.compiler.product_merging import merge_products
-from cygrad._core.compiler.program import Operation, Program, expression_of
+from cygrad._core.compiler.program import Operation, Program, expression_of, forward_of
 
 # Functions that rewrite a Program, in the order in which they run.
 PASSES = (copy_constants, remove_dead, fold_constants, remove_unit_factors, merge_equal, remove_copies, remove_dead,
@@ -63,7 +63,7 @@ def operation_of(step):
         return Operation("copy", step.arguments, step.results)
     if step.kind == "draw":
         return Operation("draw", (), step.results, step=step)
-    elementwise = step.operator.forward is not None or forward_program(step.operator) is not None
+    elementwise = step.operator.forward is not None or forward_of(step.operator) is not None
     expression = expression_of(step.operator, step.arguments) if elementwise else None
     if step.kind == "call":
         if expression is not None:

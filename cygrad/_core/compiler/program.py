@@ -5,6 +5,7 @@ The representation of a compiled function: operations on numbered arrays over bu
 it; the tests read that back.
 """
 
+import functools
 import re
 from bisect import bisect_left
 from itertools import count
@@ -20,12 +21,15 @@ DIVISIONS = ("trunc_divide", "floor_divide", "remainder", "fmod")
 INTEGERS = {int8, int16, int32, int64, uint8, uint16, uint32, uint64}
 PRODUCTS = ("mm", "matmul", "linear")          # operators that multiply by one matrix or its transpose
 
-__all__ = ["LARGE", "PRODUCTS", "Buffer", "FusedLoop", "Operation", "Program", "expression_of", "plain"]
+__all__ = ["LARGE", "PRODUCTS", "Buffer", "FusedLoop", "Operation", "Program", "expression_of", "forward_of", "plain"]
+
+
+forward_of = functools.cache(forward_program)
 
 
 def expression_of(operator, arguments):
     """Return the forward of an element-wise operator; None if these arguments are not element-wise."""
-    n_inputs, numbers, code, result = forward_program(operator)
+    n_inputs, numbers, code, result = forward_of(operator)
     inputs, constants, pattern = [], [], []
     for argument in arguments[:n_inputs]:
         if isinstance(argument, int):
@@ -65,6 +69,8 @@ def renamed(value, names):
 
 class Operation:
     """Operation on array numbers."""
+
+    __slots__ = ("arguments", "expression", "is_list", "kind", "meta", "operator", "results", "step", "target")
 
     def __init__(self, kind, arguments=(), results=(), target=None, expression=None, operator=None, step=None,
                  meta=None, is_list=False):
@@ -239,9 +245,10 @@ class Program:
 
     def is_private(self, number):
         """Return whether it is the first array of a result that is neither written in place nor returned."""
-        buffer = self.arrays[number].buffer
-        return (self.is_local(self.buffers[buffer]) and not self.buffers[buffer].writes
-                and buffer not in self.output_buffers and self.buffers[buffer].first == number)
+        position = self.arrays[number].buffer
+        buffer = self.buffers[position]
+        return (buffer.first == number and not buffer.writes and self.is_local(buffer)
+                and position not in self.output_buffers)
 
     def is_sole_array(self, number):
         """Return whether it is the only array of a result that is neither written in place nor returned."""
@@ -270,22 +277,29 @@ class Program:
 
     def uses(self):
         """Return buffer -> positions of its readers, once per read."""
-        uses = {}
+        uses, arrays = {}, self.arrays
         for position, operation in enumerate(self.operations):
             for number in operation.uses():
-                uses.setdefault(self.arrays[number].buffer, []).append(position)
+                buffer = arrays[number].buffer
+                if buffer in uses:
+                    uses[buffer].append(position)
+                else:
+                    uses[buffer] = [position]
         return uses
 
     def can_fail(self, operation):
         """Return whether it can fail: on integers, for an index out of bounds or a zero divisor."""
-        if not any(self.arrays[number].dtype in INTEGERS for number in operation.reads() if number >= 0):
+        for number in operation.reads():
+            if self.arrays[number].dtype in INTEGERS:
+                break
+        else:
             return False
         return operation.kind.startswith("kernel") or any(
             primitive in DIVISIONS for expression in operation.expressions() for primitive, _ in expression.code)
 
     def unchanged_between(self, number, first, last):
         """Return whether the memory of the array is unmodified between two operations."""
-        if self.is_never_written(number):
+        if not self.buffers[self.arrays[number].buffer].writes:
             return True
         if self.writers is None or self.writers[0] is not self.operations:
             self.writers = self.operations, {}

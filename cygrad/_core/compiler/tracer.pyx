@@ -296,6 +296,8 @@ cdef class Tracer:
             buffer = <Buffer>self.buffers[position]
             first = array if buffer.first == number else (<TracedArray>self.arrays[buffer.first]).array
             traced.offset = array.data - first.data
+            if kind in ("tensor", "gradient") and array.version != buffer.version:
+                self.abort("two tensors share memory and count in-place operations separately (.data)")
         traced.buffer = position
         self.arrays.append(traced)
         self.by_array[<size_t>array] = number

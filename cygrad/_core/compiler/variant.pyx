@@ -7,6 +7,7 @@ Python values, modes, and the variables, modules and containers that the functio
 
 cimport cython
 from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF
 from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
@@ -21,8 +22,9 @@ from cygrad._core.compiler.executable cimport LONG_WORK, Executable, acquire_gil
 from cygrad._core.compiler.tracer cimport Buffer, TracedArray, array_of, copy_with_layout, number_of_array, read_rule
 from cygrad._core.elementwise.elementwise cimport copy_into
 from cygrad._core.graph.modes cimport is_tracing, thread_state, thread_state_t
-from cygrad._core.graph.native cimport NativeNode, version_of
+from cygrad._core.graph.native cimport NativeNode, has_memory, set_meta, version_of
 from cygrad._core.graph.node cimport Node, gradient_t, kept_t, next_sequence_nr, node_new, node_t, set_edge
+from cygrad._core.graph.saved cimport attach
 from cygrad._core.graph.tensor cimport (
     Tensor, gradient_edge, is_array_api, is_meta, mark_array_api, requires_grad, slot_of, wrap, wrap_view,
 )
@@ -67,6 +69,8 @@ cdef class GraphTemplate:
     cdef list edges               # per node: (number of a node or -1 - number of an input, input_nr), or None
     cdef list saved               # per node: (index, entry or -1, number of the base, offset in bytes or None)
     cdef list roots               # (number of a node, output_nr)
+    cdef list metas               # per root, shape and dtype
+    cdef dict numbers             # address of a traced node -> its number
     cdef readonly object reason
     cdef public dict sources
 
@@ -76,6 +80,7 @@ cdef class GraphTemplate:
         cdef int64_t nr = 0
         cdef dict ends = {}, numbers = {}
         cdef list kept = []
+        self.numbers, self.metas = numbers, []
         self.nodes, self.edges, self.saved, self.roots, self.sources = [], [], [], [], {}
         for position, tensor in enumerate(inputs):
             node = gradient_edge(tensor, &nr)
@@ -93,6 +98,7 @@ cdef class GraphTemplate:
         for tensor in outputs:
             node = gradient_edge(tensor, &nr)
             self.roots.append((numbers[<size_t>node.c], nr))
+            self.metas.append(wrap(array_meta(tensor.array)))
 
     def reachable(self, list stack not None, dict ends not None):
         """Return the nodes between outputs and inputs, by sequence number."""
@@ -123,6 +129,13 @@ cdef class GraphTemplate:
                     last.pop(-1 - edge[0], None)
                     last[-1 - edge[0]] = True
         return [*last]
+
+    def contains(self, Tensor tensor not None):
+        """Return whether another output is computed from this tensor."""
+        cdef int64_t nr = 0
+        cdef Node node = gradient_edge(tensor, &nr)
+        cdef tuple edge = (self.numbers.get(<size_t>node.c), nr)
+        return any([edge in edges for edges in self.edges])
 
     cdef int add(self, object tracer, Node original, dict numbers, dict ends) except -1:
         """Add the template of a node."""
@@ -185,11 +198,11 @@ cdef class GraphTemplate:
             found = positions.get(number)
             self.sources[number] = wrap(retain(array_of(tracer.arrays[number]))) if found is None else found
 
-    def reserve(self):
-        """Reserve sequence numbers for the nodes of the current call and return the first."""
+    def reserve(self, Node context not None):
+        """Reserve sequence numbers for the nodes of the current call, before that of `context`; return the first."""
         cdef int64_t first = next_sequence_nr()
-        for _ in range(1, len(self.nodes)):
-            next_sequence_nr()
+        for _ in range(len(self.nodes)):
+            context.c.sequence_nr = next_sequence_nr()
         return first
 
     def rebuild(self, Node context not None, int64_t first):
@@ -214,10 +227,8 @@ cdef class GraphTemplate:
         cdef int64_t nr
         cdef int i, number
         for skeleton, entries in zip(self.nodes, self.saved, strict=True):
-            node = _like(skeleton)
+            node = _copy_of(skeleton)
             node.c.sequence_nr = first + len(nodes)
-            for i in range(skeleton.c.n_saved):
-                check(copy_value(&node.c.saved[i].value, &skeleton.c.saved[i].value))
             if context.c.released and entries and not node.c.released:
                 node.c.released, node.c.released_by = True, context.c.released_by
             for position, entry, base, offset in entries if not node.c.released else ():
@@ -236,6 +247,22 @@ cdef class GraphTemplate:
                   GradientEdge(<object>context.c.edges[i].node.object, context.c.edges[i].input_nr)
                   for i in range(context.c.n_edges)]
         return [GradientEdge(nodes[number], nr) for number, nr in self.roots], inputs
+
+    def redirect(self, Node context not None, list outputs not None):
+        """Let the edges of the node of a call lead to its rebuilt outputs instead of its inputs."""
+        cdef node_t *former
+        cdef array_t *shape
+        cdef Tensor meta
+        cdef int i
+        for i in range(context.c.n_edges):
+            former, context.c.edges[i].node = context.c.edges[i].node, NULL
+            if i < len(outputs):
+                set_edge(context.c, i, (<Node>outputs[i].node).c, outputs[i].output_nr)
+                shape, meta = NULL if context.c.metas == NULL else context.c.metas[i], self.metas[i]
+                set_meta(context.c, i, meta.array)
+                release(shape)
+            if former != NULL:
+                Py_DECREF(<object>former.object)
 
     cdef int fill(self, kept_t *kept, int entry, object source, object offset, Node context) except -1:
         """Replace the metadata by an array, with the version at which the call saved it."""
@@ -276,10 +303,16 @@ cdef Node _like(Node original):
     return node
 
 
-def is_changed(Node context not None):
-    """Return True if a saved tensor was modified in place, or released."""
+def connect(Tensor tensor not None, edge):
+    """Connect a result to another node."""
+    attach(tensor, edge.node, edge.output_nr)
+
+
+def needs_nodes(Node context not None):
+    """Return True if a saved tensor was modified in place or released, or in a mode that nodes know."""
     cdef int i
-    if context.c.released:
+    cdef thread_state_t *state = thread_state()
+    if context.c.released or state.modes or state.anomaly or state.inference:
         return True
     for i in range(context.c.n_saved):
         if version_of(&context.c.saved[i].value) != context.c.saved[i].version:
@@ -409,7 +442,8 @@ cdef class Variant:
             result.base = -1 if base is None else base
             self.has_views = self.has_views or slot is None or result.base >= self.n_tensors
             if slot is None:
-                self.nodes[i] = (model.shape, model.stride(), model.storage_offset()), requires_grad(model)
+                self.nodes[i] = ((model.shape, model.stride(), model.storage_offset()), requires_grad(model),
+                                 _view_nodes(model) if requires_grad(model) else None)
             result.view_kind, result.untracked = model.view_kind, model.untracked
             result.requires_grad = model.leaf_requires_grad
             result.output_nr, result.standard = model.output_nr, is_array_api(model.array)
@@ -789,26 +823,51 @@ cdef int _restore(list saved) except -1:
     return 0
 
 
+cdef list _view_nodes(Tensor view):
+    """Return the nodes from a view to its base as (template, output_nr), without edges; None if there are others."""
+    cdef int64_t nr = view.output_nr, end_nr = 0
+    cdef Node node = view.node, end = gradient_edge(view.base, &end_nr)
+    cdef list found = []
+    cdef int i
+    while node is not None and node is not end:
+        if not isinstance(node, NativeNode) or (node.c.n_edges, node.c.n_outputs) != (1, 1) or node.c.released or (
+                node.hooks is not None or node.packed is not None or node.payload is not None):
+            return None
+        for i in range(node.c.n_saved):
+            if has_memory(&node.c.saved[i].value):
+                return None
+        found.append((_copy_of(node), nr))
+        nr = node.c.edges[0].input_nr
+        node = None if node.c.edges[0].node == NULL else <Node>node.c.edges[0].node.object
+    return None if node is None or nr != end_nr else found
+
+
+cdef Node _copy_of(Node original):
+    """Return a node with the same formulas, shapes and saved values, without edges."""
+    cdef Node node = _like(original)
+    cdef int i
+    for i in range(node.c.n_saved):
+        check(copy_value(&node.c.saved[i].value, &original.c.saved[i].value))
+    return node
+
+
 cdef Tensor _recorded_view(tuple model, int view_kind, Tensor base):
-    """Return the view of `base` that the traced view is of its own base."""
+    """Return the view of `base` that the traced view is of its own base, with a like history."""
     cdef Tensor view
-    layout, recorded = model
-    shape, strides, offset = layout
-    dims = _permutation(base, shape, strides, offset)
-    with set_grad_enabled(recorded):
-        # The gradient of a permuted view is permuted, that of as_strided is not.
-        view = <Tensor>(operators.as_strided(base, *layout) if dims is None else operators.permute(base, dims))
+    cdef Node node, target
+    cdef int64_t nr = 0
+    layout, recorded, nodes = model
+    with set_grad_enabled(recorded and nodes is None):
+        view = <Tensor>operators.as_strided(base, *layout)
     view.view_kind = view_kind
+    if nodes is not None:
+        target = gradient_edge(base, &nr)
+        for template, output_nr in reversed(nodes):
+            node = _copy_of(template)
+            set_edge(node.c, 0, target.c, nr)
+            target, nr = node, output_nr
+        attach(view, target, nr)
     return view
-
-
-cdef list _permutation(object base, shape, strides, offset):
-    """Return the dimensions of the base in the order of a view that permutes them; None for other views."""
-    cdef list given = list(zip(base.shape, base.stride())), wanted = list(zip(shape, strides))
-    if given == wanted or offset != base.storage_offset() or len(set(given)) < len(given) or (
-            sorted(given) != sorted(wanted)):
-        return None
-    return [given.index(entry) for entry in wanted]
 
 
 cdef inline bint _has_accumulator_hooks(Tensor tensor) noexcept:

@@ -20,12 +20,12 @@ from cygrad._core.engine.node_run cimport (
     run_with_team, should_use_team, wanted_arguments,
 )
 from cygrad._core.engine.plan cimport (
-    UNREACHED, run_callbacks, callbacks, item_t, plan_build, plan_capture, plan_capturing, plan_find, plan_free,
-    plan_restrict, plan_restrict_direct, plan_t,
+    UNREACHED, callbacks, item_t, plan_build, plan_capture, plan_capturing, plan_find, plan_free, plan_restrict,
+    plan_restrict_direct, plan_t, run_callbacks,
 )
 from cygrad._core.graph.boxing cimport is_entry
 from cygrad._core.graph.hooks cimport (
-    call_accumulated, call_posthooks, call_prehooks, call_tensor_hooks, fit_gradients, retain_gradients,
+    call_accumulated, call_posthooks, call_prehooks, call_tensor_hooks, fit_gradients, retain_gradients, separated,
 )
 from cygrad._core.graph.mode_stack cimport Mode, abort_trace, active_modes, mode_at, set_modes
 from cygrad._core.graph.modes cimport (
@@ -149,7 +149,7 @@ def get_gradient_edge(tensor):
     cdef Edge edge
     if not isinstance(tensor, Tensor):
         raise TypeError(f"get_gradient_edge: expected a Tensor (got {type(tensor).__name__}).")
-    node = gradient_edge(<Tensor>tensor, &input_nr)
+    node = gradient_edge(separated(<Tensor>tensor), &input_nr)
     if node is None:
         raise RuntimeError(f"get_gradient_edge: the tensor does not require grad (got a {describe(tensor)}).")
     edge = _edge(node, input_nr)
@@ -697,6 +697,9 @@ cdef int _abort_trace_if_unsupported(plan_t *plan) except -1:
 cdef object _run_backward(str operation, object outputs, object grads, bint keep, bint create, object inputs,
                           bint accumulate, bint allow_unused, bint direct=False):
     cdef GraphTask task = GraphTask()
+    for source in () if inputs is None else inputs:     # before the graph is walked
+        if isinstance(source, Tensor):
+            separated(<Tensor>source)
     cdef list roots = [_edge_of(output, operation, "output", i, False) for i, output in enumerate(outputs)]
     cdef list targets
     cdef Edge edge

@@ -1,7 +1,10 @@
 """Hooks of tensors and nodes, and retained gradients: the calls in backward."""
 
 from cygrad._core.graph.node cimport Hooks, Node
+from cygrad._core.graph.tensor cimport Tensor
 
+# Give a result of a compiled function from which it has computed another one a node of its own; return the tensor.
+cdef Tensor separated(Tensor tensor)
 # Cast gradients of results whose memory was replaced by `.data =` to the original shape and dtype.
 cdef object fit_gradients(Node node, Hooks hooks, list grads)
 # Tensor hooks: replace entries of `grads`, the gradients of the node's outputs.

@@ -14,6 +14,14 @@ from collections import OrderedDict
 from cygrad._core.graph.node import RemovableHandle
 
 
+cdef Tensor separated(Tensor tensor):
+    if tensor.node is not None:
+        separate = getattr(getattr(tensor.node, "_forward_cls", None), "_separate_result", None)
+        if separate is not None:
+            separate(tensor.node, tensor)
+    return tensor
+
+
 # ----------------------------------------------------------------------------------------------------------- hook calls
 
 # Calls of the hooks of a node.
@@ -168,7 +176,7 @@ def retain_grad(Tensor self not None):
     cdef Node node
     if self.node is None and self.view_kind in (NO_GRAD_VIEW, INFERENCE_VIEW) and self.requires_grad:
         return                      # a leaf, also if its base was modified since
-    node = grad_fn_of(self)
+    node = grad_fn_of(separated(self))
     if not self.requires_grad:
         raise RuntimeError("retain_grad: the tensor does not require grad "
                            f"(got a {describe(self)}). Set requires_grad=True on its inputs.")
@@ -207,7 +215,7 @@ def register_hook(Tensor self not None, hook):
     if not self.requires_grad:
         raise RuntimeError("register_hook: the tensor does not require grad "
                            f"(got a {describe(self)}), so it has no gradient.")
-    return RemovableHandle(hooks_of(self).tensor.setdefault(self.output_nr, {}), hook)
+    return RemovableHandle(hooks_of(separated(self)).tensor.setdefault(self.output_nr, {}), hook)
 
 
 def register_post_accumulate_grad_hook(Tensor self not None, hook):
