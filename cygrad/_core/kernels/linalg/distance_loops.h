@@ -6,7 +6,7 @@
 #define CYGRAD_DISTANCE_PARTS
 #include <float.h>
 #include <math.h>
-enum { AT_ONCE = 256, PART = 64, MIRRORED = 32 };
+enum { AT_ONCE = 256, SUMMED_AT_ONCE = 1024, PART = 64, MIRRORED = 32 };
 enum { FIRST = 1, SECOND, HIGHEST };              /* order: p = 1, p = 2 and p = inf */
 #endif
 
@@ -150,13 +150,13 @@ INLINE double NAME(sum_of_slopes)(const REAL *shares, const REAL *y, REAL own, i
 /* out[c] = the sum over j of weights[j] * d distance[j] / d x[c]; 0 where vectors coincide. */
 static void NAME(distance_gradient)(const REAL *x, const REAL *turned, const REAL *weights, const REAL *distances,
                                     REAL *out, int64_t k, int64_t m, int order) {
-    REAL shares[AT_ONCE], terms[AT_ONCE], highest[AT_ONCE];
+    REAL shares[SUMMED_AT_ONCE], terms[SUMMED_AT_ONCE], highest[SUMMED_AT_ONCE];
     memset(out, 0, m * sizeof(REAL));
-    for (int64_t start = 0; start < k; start += AT_ONCE) {
-        const int64_t n = k - start < AT_ONCE ? k - start : AT_ONCE;
+    for (int64_t start = 0; start < k; start += SUMMED_AT_ONCE) {
+        const int64_t n = k - start < SUMMED_AT_ONCE ? k - start : SUMMED_AT_ONCE;
         const REAL *w = weights + start, *whole = distances + start;
         if (order == HIGHEST) {                        /* the given distances may have been rounded */
-            memset(highest, 0, sizeof highest);
+            memset(highest, 0, n * sizeof *highest);
             NAME(enlarge_parts)(x, turned + start, highest, n, k, 0, m, HIGHEST);
             whole = highest;
             NAME(count_farthest)(x, turned + start, whole, shares, n, k, m);
