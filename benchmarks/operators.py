@@ -183,6 +183,8 @@ SPECIAL = {
     "erfinv": ("erfinv", -0.99, 0.99),
     "lgamma": ("loggamma", 0.1, 30),
     "digamma": ("digamma", 0.1, 30),
+    "igamma": (lambda mp, x: mp.gammainc(2.5, 0, x, regularized=True), 0.1, 20),
+    "igammac": (lambda mp, x: mp.gammainc(2.5, x, regularized=True), 0.1, 20),
     "polygamma": (lambda mp, x: mp.polygamma(1, x), 0.1, 30),
     "i0": (lambda mp, x: mp.besseli(0, x), -8, 8),
     "special.i1": (lambda mp, x: mp.besseli(1, x), -8, 8),
@@ -310,7 +312,9 @@ def accuracy(points=400):
         found[name] = []
         for lib in libraries:
             operand, call = lib.from_numpy(x), attribute(lib, name)
-            operands = {"polygamma": (1, operand), "special.zeta": (operand, lib.full((points,), 2.0))}
+            order = lib.full((points,), 2.5)
+            operands = {"polygamma": (1, operand), "special.zeta": (operand, lib.full((points,), 2.0)),
+                        "igamma": (order, operand), "igammac": (order, operand)}
             got = call(*operands.get(name, (operand,))).numpy() if call else np.full(points, nan)
             errors = np.abs(got.astype(np.float64) - true) / np.spacing(np.abs(true).astype(np.float32))
             found[name].append(float(np.max(errors)))

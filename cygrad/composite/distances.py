@@ -1,7 +1,10 @@
 """Distances between vectors, and renormalization."""
 
+from functools import lru_cache
+
 from cygrad._core.creation.factories import arange
 from cygrad._core.graph.argument_errors import as_number
+from cygrad._core.graph.tensor import Tensor
 from cygrad._core.table.operator import operators
 from cygrad.composite.mixed_precision import rounded_once
 from cygrad.composite.out_forms import as_tensor_argument, inplace, into
@@ -48,6 +51,18 @@ def _check_norm(operation, p, **tensors):
             raise RuntimeError(f"{operation}: {name} must be floating point (got {tensor.dtype}).")
 
 
+@lru_cache(maxsize=256)
+def _paired_shapes(first, second):
+    """Return the batch dimensions of two sets of vectors, and the shapes to expand them to; None for their own."""
+    for name, shape in (("x1", first), ("x2", second)):
+        if len(shape) < 2:
+            raise RuntimeError(f"cdist: {name} must have at least two dimensions (got shape {tuple(shape)}).")
+    if first[-1] != second[-1]:
+        raise RuntimeError(f"cdist: vectors must have the same size (got shapes {tuple(first)} and {tuple(second)}).")
+    batch = broadcast_shapes(tuple(first[:-2]), tuple(second[:-2]))
+    return batch, *(None if shape[:-2] == batch else (*batch, *shape[-2:]) for shape in (first, second))
+
+
 @rounded_once
 def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
     """Return the pairwise distances of the vectors of two sets.
@@ -76,17 +91,13 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
     >>> cygrad.cdist(cygrad.tensor([[0., 0.]]), cygrad.tensor([[3., 4.], [0., 1.]]))
     tensor([[5., 1.]])
     """
-    _check_norm("cdist", p, x1=x1, x2=x2)
-    for name, tensor in (("x1", x1), ("x2", x2)):
-        if tensor.ndim < 2:
-            raise RuntimeError(f"cdist: {name} must have at least two dimensions (got shape {tuple(tensor.shape)}).")
-    if x1.shape[-1] != x2.shape[-1]:
-        raise RuntimeError(f"cdist: vectors must have the same size (got shapes {tuple(x1.shape)} and "
-                           f"{tuple(x2.shape)}).")
-    batch = broadcast_shapes(tuple(x1.shape[:-2]), tuple(x2.shape[:-2]))
+    if p not in FUSED or type(x1) is not Tensor or type(x2) is not Tensor:
+        _check_norm("cdist", p, x1=x1, x2=x2)
+    batch, first, second = _paired_shapes(x1.shape, x2.shape)
     if p in FUSED and x1.dtype == x2.dtype:
-        x1, x2 = (operators.expand(x, (*batch, *x.shape[-2:])) for x in (x1, x2))
-        return operators.distances(x1, x2, p)
+        return operators.distances(x1 if first is None else operators.expand(x1, first),
+                                   x2 if second is None else operators.expand(x2, second), p)
+    _check_norm("cdist", p, x1=x1, x2=x2)
     columns = operators.unsqueeze(x2, -3)
     size = max(1, x2.shape[-2] * x1.shape[-1])
     for count in batch:

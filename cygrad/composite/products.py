@@ -11,7 +11,7 @@ from cygrad.composite.mixed_precision import SHORT, computes_in, in_float32
 from cygrad.composite.out_forms import as_tensor_argument, inplace, into
 from cygrad.composite.shapes import broadcast_shapes
 
-__all__ = ["addbmm", "addmv", "addr", "baddbmm", "chain_matmul", "cross", "inner", "kron", "tensordot"]
+__all__ = ["addbmm", "addmv", "addr", "baddbmm", "chain_matmul", "inner", "kron", "tensordot"]
 
 # Shared parameter descriptions.
 _PARAMETERS = {
@@ -357,49 +357,8 @@ def _kron_shapes(first, second):
             tuple(a * b for a, b in zip(first, second, strict=True)))
 
 
-@documented(_PARAMETERS)
-def cross(input, other, dim=None, *, out=None):
-    """Return the cross product of vectors with three elements.
-
-    Parameters
-    ----------
-    input, other : Tensor
-        Broadcast against each other.
-    dim : int, optional
-        Dimension of the vectors, of size 3; the first such dimension by default.
-
-    Raises
-    ------
-    RuntimeError
-        If there is no dimension of size 3.
-
-    Examples
-    --------
-    >>> cygrad.cross(cygrad.tensor([1., 0., 0.]), cygrad.tensor([0., 1., 0.]))
-    tensor([0., 0., 1.])
-    """
-    as_tensor_argument("cross", "input", input)
-    as_tensor_argument("cross", "other", other)
-    shape, others = tuple(input.shape), tuple(other.shape)
-    if len(shape) != len(others):
-        raise RuntimeError(f"cross: inputs must have the same number of dimensions (got shapes {shape} and {others}).")
-    whole = shape if shape == others else broadcast_shapes(shape, others)
-    if dim is None:
-        fitting = [k for k, size in enumerate(whole) if size == 3]
-        if not fitting:
-            raise RuntimeError(f"cross: no dimension of size 3 in input (got shape {whole}).")
-        dim = fitting[0]
-    dim = as_dim("cross", dim, len(whole))
-    if shape[dim] != 3 or others[dim] != 3:
-        raise RuntimeError(f"cross: dimension {dim} must have size 3 (got shapes {shape} and {others}).")
-    # Compute elements 2, 0, 1 of the result.
-    result = operators.sub(operators.mul(input, operators.roll(other, (-1,), (dim,))),
-                           operators.mul(operators.roll(input, (-1,), (dim,)), other))
-    return into("cross", operators.roll(result, (-1,), (dim,)), out)
-
-
 METHODS = {
-    **{function.__name__: function for function in (addbmm, addmv, addr, baddbmm, cross, inner, kron)},
+    **{function.__name__: function for function in (addbmm, addmv, addr, baddbmm, inner, kron)},
     **{f"{function.__name__}_": inplace(function) for function in (addmv, addr, baddbmm)},
     "addbmm_": inplace(addbmm, grows=True),
 }

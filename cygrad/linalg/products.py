@@ -231,7 +231,7 @@ def cross(input, other, *, dim=-1, out=None):
     >>> cygrad.linalg.cross(cygrad.tensor([1., 0., 0.]), cygrad.tensor([0., 1., 0.]))
     tensor([0., 0., 1.])
     """
-    return products.cross(input, other, dim, out=out)
+    return operators.cross(input, other, dim, out=out)
 
 
 def diagonal(A, *, offset=0, dim1=-2, dim2=-1):

@@ -42,7 +42,7 @@ def _by_algorithm(draw):
     def drawn(generator, *arguments):
         if noting.draws is not None:
             return noting.draws.draw(drawn, generator, arguments)
-        return plain(generator, *arguments)
+        return (draw if generator.algorithm == "pcg64" else plain)(generator, *arguments)
 
     drawn.plain = plain  # type: ignore[attr-defined]
     return drawn
@@ -50,13 +50,12 @@ def _by_algorithm(draw):
 
 def tensor_over(array):
     """Return the tensor of drawn numbers, which may be those of all entries of a batch."""
-    if noting.draws is not None:
-        made = noting.draws.tensor(array)
-        if made is not None:
-            return made
-    if type(array) is np.ndarray or not hasattr(array, "tensor"):
-        return from_numpy(np.asarray(array))
-    return array.tensor()
+    made = noting.draws.tensor(array) if noting.draws is not None else None
+    if made is not None:
+        return made
+    if type(array) is np.ndarray:
+        return from_numpy(array)
+    return array.tensor() if hasattr(array, "tensor") else from_numpy(np.asarray(array))
 
 
 def _parts(array):
@@ -143,7 +142,7 @@ def bernoulli(generator, probabilities, shape, dtype):
 def permutation(generator, n, dtype):
     """Return the integers below n in random order."""
     numbers = generator.permutation(n)
-    return numbers if numbers.dtype == dtype else numbers.astype(dtype)
+    return numbers if numbers.dtype is dtype else numbers.astype(dtype, copy=False)
 
 
 @_by_algorithm

@@ -247,9 +247,10 @@ def randperm(n, *, generator=None, out=None, dtype=None, layout=None, device=Non
     tensor([0, 1, 2, 3])
     """
     meta = _check_place(device, layout, pin_memory)
-    (n,) = _sizes((n,), None, "randperm")
+    if type(n) is not int or n < 0 or n >> 63:
+        (n,) = _sizes((n,), None, "randperm")
     dtype = _dtype(dtype, out, int64)
-    if not dtype.is_complex and n - 1 > draws.limits(dtype)[1]:
+    if dtype is not int64 and not dtype.is_complex and n - 1 > draws.limits(dtype)[1]:
         raise RuntimeError(f"randperm: n is too large for {dtype.name} (got {n}).")
     if meta:
         return empty(n, dtype=dtype, device="meta")

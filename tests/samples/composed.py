@@ -173,13 +173,6 @@ SAMPLES = {
     ],
     "inner": [call((3,), (3,)), call((2, 3), (4, 3)), call((2,), ()), fails(RuntimeError, "match", (3,), (4,))],
     "kron": [call((2,), (3,)), call((2, 2), (1, 3)), call((2,), (2, 2)), call((), (2,))],
-    "cross": [
-        call((3,), (3,)),
-        call((2, 3), (2, 3)),
-        call((3, 2), (3, 1), 0),
-        fails(RuntimeError, "size 3", (2,), (2,)),
-        fails(IndexError, "dim", (3,), (3,), 1),
-    ],
     "dist": only_floating([call((2, 3), (3,)), call((3,), (3,), 1), call((3,), (3,), 3)]),
     "cdist": [
         *only_real(only_floating([call((3, 2), (4, 2)), call((2, 3, 2), (1, 2), 1.0), call((3, 2), (2, 2), 3.0),

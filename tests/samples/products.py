@@ -29,6 +29,18 @@ SAMPLES = {
     "dot": [call((3,), (3,)), call((0,), (0,)), fails(RuntimeError, "dot", (2,), (3,))],
     "vdot": [call((3,), (3,)), call((0,), (0,)), fails(RuntimeError, "vdot", (2,), (3,))],
     "outer": [call((2,), (3,)), call((0,), (3,)), fails(RuntimeError, "outer|ger", (2, 2), (3,))],
+    "cross": [
+        call((3,), (3,)),
+        call((2, 3), (2, 3)),
+        call((3, 1, 2), (3, 4, 1), 0),
+        call((2, 3, 3), (2, 3, 3)),
+        call((3, 0), (3, 0)),
+        transposed((2, 3), (2, 3)),
+        fails(RuntimeError, "size 3", (2,), (2,)),
+        fails(RuntimeError, "size 3", (3, 1), (3, 3), 1),
+        fails(RuntimeError, "number of dimensions", (3,), (2, 3)),
+        fails(IndexError, "dim", (3,), (3,), 1),
+    ],
     "matmul": [
         *(
             call(first, second)

@@ -61,6 +61,7 @@ HELPERS = {
     "cumsum_reverse": "cumsum",
     "linear_recurrence": "cumprod",
     "product_before": "cumprod",
+    "exclusive_product": "prod",
     "softmax_backward": "softmax",
     "log_softmax_backward": "log_softmax",
 }

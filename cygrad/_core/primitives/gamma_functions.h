@@ -165,33 +165,46 @@ static double large_gamma(double a, double x, int upper) {
     return value < 0 ? 0 : value;
 }
 
-/* The lower tail by its power series (Abramowitz and Stegun 6.5.29) */
+/* The lower tail by its power series (Abramowitz and Stegun 6.5.29), four terms for each division */
 static double gamma_series(double a, double x, double tolerance) {
     double term = 1, sum = 1;
     int k;
-    for (k = 1; k < 200000; k++) {
-        term *= x / (a + k);
-        sum += term;
+    for (k = 1; k < 200000; k += 4) {
+        double first = a + k, second = first + 1, third = first + 2, fourth = first + 3;
+        double part = term / (first * second * (third * fourth));
+        sum += part * (x * (second * third * fourth + x * (third * fourth + x * (fourth + x))));
+        term = part * (x * x * (x * x));
         if (term <= tolerance * sum) break;
     }
     return gamma_density(a, x, tolerance) * sum;
 }
 
-/* The upper tail by its continued fraction (6.5.31), from the front (Lentz) */
+/* The upper tail by its continued fraction (6.5.31): recurrences of numerators and denominators, scaled every four
+ * steps. */
 static double gamma_fraction(double a, double x, double tolerance) {
-    double b = x + 1 - a, c = 1e300, d = 1 / b, value = d, step, n;
-    int k;
-    for (k = 1; k < 200000; k++) {
-        n = -k * (k - a);
-        b += 2;
-        d = n * d + b;
-        d = 1 / (fabs(d) < 1e-300 ? 1e-300 : d);
-        c = b + n / c;
-        c = fabs(c) < 1e-300 ? 1e-300 : c;
-        step = c * d;
-        value *= step;
-        if (fabs(step - 1) <= 10 * tolerance) break;
-    }
+    double b = x + 1 - a, numerator = 1, denominator = b, numerator_before = 0, denominator_before = 1;
+    double value = 0, before, scale;
+    int k = 0, j;
+    do {
+        for (j = 0; j < 4; j++) {
+            double n, next;
+            k++;
+            n = -k * (k - a);
+            b += 2;
+            next = b * numerator + n * numerator_before;
+            numerator_before = numerator;
+            numerator = next;
+            next = b * denominator + n * denominator_before;
+            denominator_before = denominator;
+            denominator = next;
+        }
+        before = value;
+        scale = 1 / (denominator == 0 ? 1e-300 : denominator);
+        value = numerator *= scale;
+        numerator_before *= scale;
+        denominator_before *= scale;
+        denominator *= scale;
+    } while (fabs(value - before) > 10 * tolerance * fabs(value) && k < 200000);
     return gamma_density(a, x, tolerance) * a * value;
 }
 

@@ -69,11 +69,13 @@ def cosine_similarity(x1, x2, dim=1, eps=1e-8):
     """
     as_tensor_argument("cosine_similarity", "x1", x1)
     as_tensor_argument("cosine_similarity", "x2", x2)
-    if not cygrad.promote_types(x1.dtype, x2.dtype).is_floating_point:
+    dtype = x1.dtype if x1.dtype is x2.dtype else cygrad.promote_types(x1.dtype, x2.dtype)
+    if not dtype.is_floating_point:
         raise RuntimeError(f"cosine_similarity: expected real floating point tensors (got {x1.dtype} and {x2.dtype}). "
                            "Convert with to() first.")
-    x1, x2 = cygrad.broadcast_tensors(x1, x2)
-    dtype = cygrad.promote_types(x1.dtype, x2.dtype)
-    x1, x2 = x1.to(dtype), x2.to(dtype)
+    if x1.shape != x2.shape:
+        x1, x2 = cygrad.broadcast_tensors(x1, x2)
+    if x1.dtype is not x2.dtype:
+        x1, x2 = x1.to(dtype), x2.to(dtype)
     first, second = (cygrad.clamp_min(cygrad.norm(x, 2, dim, keepdim=True), eps) for x in (x1, x2))
     return (x1 / first * (x2 / second)).sum(dim)

@@ -1,6 +1,7 @@
 """Sampling of images at given positions: `grid_sample` and `affine_grid`."""
 
 import math
+from functools import lru_cache
 
 import cygrad
 from cygrad._core.graph.argument_errors import as_sizes
@@ -22,6 +23,21 @@ def _aligned(operation, align_corners):
         warn_user(f"{operation}: align_corners defaults to False, which was True in early versions of PyTorch. Pass "
                   "align_corners=True or False.")
     return bool(align_corners)
+
+
+@lru_cache(maxsize=256)
+def _sampled_shapes(images, grid):
+    """Return the shape of the result, and the sizes of an image."""
+    shape, points = tuple(images), tuple(grid)
+    n = len(shape) - 2
+    if n not in (2, 3) or len(points) != len(shape):
+        raise RuntimeError(f"grid_sample: input and grid must both be 4D or both 5D (got shapes {shape} and {points}).")
+    if shape[0] != points[0] or points[-1] != n:
+        raise RuntimeError(f"grid_sample: expected a grid of the same batch size, and size {n} in the last dimension "
+                           f"(got input with shape {shape} and grid with shape {points}).")
+    if 0 in shape[2:]:
+        raise RuntimeError(f"grid_sample: expected non-empty images (got shape {shape}).")
+    return shape[:2] + points[1:-1], shape[2:]
 
 
 @computes_in("float32")
@@ -73,24 +89,17 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
     if padding_mode not in PADDINGS:
         raise ValueError(f"grid_sample: unknown padding_mode (got {padding_mode!r}, expected 'zeros', 'border' or "
                          "'reflection').")
-    shape, points = tuple(input.shape), tuple(as_tensor_argument("grid_sample", "grid", grid).shape)
-    n = len(shape) - 2
-    if n not in (2, 3) or len(points) != len(shape):
-        raise RuntimeError(f"grid_sample: input and grid must both be 4D or both 5D (got shapes {shape} and {points}).")
-    if shape[0] != points[0] or points[-1] != n:
-        raise RuntimeError(f"grid_sample: expected a grid of the same batch size, and size {n} in the last dimension "
-                           f"(got input with shape {shape} and grid with shape {points}).")
+    shape, sizes = _sampled_shapes(input.shape, as_tensor_argument("grid_sample", "grid", grid).shape)
     if input.dtype is not grid.dtype or not input.dtype.is_floating_point:
         raise RuntimeError("grid_sample: expected input and grid to have the same floating point dtype (got "
                            f"{input.dtype} and {grid.dtype}). Convert one of them.")
-    if 0 in shape[2:]:
-        raise RuntimeError(f"grid_sample: expected non-empty images (got shape {shape}).")
-    if mode == "bicubic" and n != 2:
+    if mode == "bicubic" and len(sizes) != 2:
         raise RuntimeError("grid_sample: bicubic interpolation only supports 4D input.")
-    align_corners = _aligned("grid_sample", align_corners)
-    places, weights = operators.grid_taps(grid.flatten(1, -2), shape[2:], MODES.index(mode),
-                                          PADDINGS.index(padding_mode), align_corners, (0, 0, 0))
-    return operators.gather_weighted(input.flatten(2), places, weights).reshape(shape[:2] + points[1:-1])
+    if align_corners is None:
+        align_corners = _aligned("grid_sample", None)
+    places, weights = operators.grid_taps(operators.flatten(grid, 1, -2), sizes, MODES.index(mode),
+                                          PADDINGS.index(padding_mode), bool(align_corners), (0, 0, 0))
+    return operators.reshape(operators.gather_weighted(operators.flatten(input, 2), places, weights), shape)
 
 
 def affine_grid(theta, size, align_corners=None):

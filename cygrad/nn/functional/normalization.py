@@ -256,11 +256,13 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
         raise RuntimeError(f"group_norm: num_groups must divide the channels (got input of shape {input.shape} and "
                            f"num_groups={num_groups}).")
     for name, values in (("weight", weight), ("bias", bias)):
-        if values is not None and tuple(values.shape) != (channels,):
+        if values is not None and values.shape != (channels,):
             raise RuntimeError(f"group_norm: {name} must be a vector with one element for each channel "
                                f"(got {values.shape} and input of shape {input.shape}).")
-    rows = input.reshape(batch, num_groups, channels // num_groups, input[0, 0].numel() if batch and channels else 0)
-    if input.numel() and batch * rows[0, 0].numel() == 1:
+    numel = input.numel()
+    rows = operators.reshape(input, (batch, num_groups, channels // num_groups,
+                                     numel // (batch * channels) if batch and channels else 0))
+    if numel == num_groups:                # a batch of one value for each group
         raise ValueError(f"group_norm: Expected more than 1 value per channel when training (got input size "
                          f"{input.shape}).")
     return in_order_of(input, _normalize_groups(rows, weight, bias, eps)[0].reshape(input.shape))

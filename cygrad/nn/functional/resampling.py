@@ -18,6 +18,7 @@ _resample = operators.resample
 # Mode -> input dimensions (None for any) and name of the kernel.
 _MODES = {"nearest": (None, "nearest"), "nearest-exact": (None, "nearest-exact"), "linear": (3, "linear"),
           "bilinear": (4, "linear"), "trilinear": (5, "linear"), "bicubic": (4, "cubic"), "area": (None, None)}
+_SCALES = ("scale_depth", "scale_height", "scale_width")
 _WITH_CORNERS = ("linear", "bilinear", "bicubic", "trilinear")
 
 
@@ -29,6 +30,16 @@ def _each(value, n, name):
                              f"for {n}). Pass a number or one for each dimension.")
         return tuple(value)
     return (value,) * n
+
+
+@lru_cache(maxsize=256)
+def _scaled(shape, scale_factor):
+    """Return scaled sizes, and the scales as arguments of the kernel."""
+    scales = _each(scale_factor, len(shape), "scale_factor")
+    if not all(math.isfinite(scale) for scale in scales):
+        raise RuntimeError(f"interpolate: scale_factor must be finite (got {scale_factor}).")
+    return (tuple(math.floor(float(old) * scale) for old, scale in zip(shape, scales, strict=True)),
+            {name: float(scale) for name, scale in zip(_SCALES[3 - len(shape):], scales, strict=True)})
 
 
 @documented()
@@ -91,28 +102,23 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corne
     if antialias and not (mode in ("bilinear", "bicubic") and input.ndim == 4):
         raise ValueError("interpolate: antialias is only supported for 4D input and the modes bilinear and bicubic "
                          f"(got mode {mode!r} and shape {input.shape}).")
-    scales = None
     if size is not None:
         if recompute_scale_factor:
             raise ValueError("interpolate: recompute_scale_factor requires scale_factor (got size).")
-        sizes = _each(size, n, "size")
+        sizes, scales = _each(size, n, "size"), {}
     else:
-        scales = _each(scale_factor, n, "scale_factor")
-        if not all(math.isfinite(scale) for scale in scales):
-            raise RuntimeError(f"interpolate: scale_factor must be finite (got {scale_factor}).")
-        sizes = tuple(math.floor(float(old) * scale) for old, scale in zip(input.shape[2:], scales, strict=True))
+        scaled = _scaled if type(scale_factor) in (int, float) else _scaled.__wrapped__
+        sizes, scales = scaled(tuple(input.shape[2:]), scale_factor)
         if recompute_scale_factor:
-            scales = None
+            scales = {}
     if kernel_mode is None:
         return (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d)[n - 1](input, sizes)
-    names = ("scale_depth", "scale_height", "scale_width")[3 - n:]
-    given = {} if scales is None else {name: float(scale) for name, scale in zip(names, scales, strict=True)}
     if input.dtype is not cygrad.uint8:
-        return _resample(input, sizes, kernel_mode, bool(align_corners), bool(antialias), **given)
+        return _resample(input, sizes, kernel_mode, bool(align_corners), bool(antialias), **scales)
     found, reached = input.float(), list(input.shape[2:])
     for dim in reversed(range(n)):              # PyTorch rounds after each dimension, the last one first
         reached[dim] = sizes[dim]
-        scale = {name: factor for name, factor in given.items() if name == names[dim]}
+        scale = {name: factor for name, factor in scales.items() if name == _SCALES[3 - n + dim]}
         found = _resample(found, tuple(reached), kernel_mode, bool(align_corners), bool(antialias), **scale)
         found = (found + 0.5).floor().clamp(0, 255)
     return found.to(cygrad.uint8)

@@ -62,6 +62,22 @@ def test_rows_scanned_together_equal_rows_scanned_alone(dtype):
                 assert call_kernel("linear_recurrence", x, x, 1, reverse)[0].tobytes() == alone.tobytes()
 
 
+@pytest.mark.parametrize("dtype", ["int64", "float32", "float64", "complex64"])
+def test_exclusive_products_are_those_of_all_others(dtype):
+    for shape in ((1,), (6,), (3, 5), (4, 3)):
+        x = numbers(shape, dtype)
+        x.flat[-1] = 0
+        for dim in range(x.ndim):
+            others = [np.prod(np.delete(x, k, dim), dim) for k in range(shape[dim])]
+            close(call_kernel("exclusive_product", x, dim)[0], torch.from_numpy(np.stack(others, dim)))
+
+
+def test_exclusive_products_are_zero_next_to_overflow():
+    x = np.array([1e30, 1e30, 0, 2, np.nan], "float32")
+    assert call_kernel("exclusive_product", x[:4], 0)[0].tolist() == [0, 0, np.inf, 0]
+    assert np.isnan(call_kernel("exclusive_product", x, 0)[0][:4]).all()
+
+
 def test_dtype_and_errors():
     x = np.full(300, 100, "uint8")
     for name in ALL[1:]:

@@ -6,7 +6,7 @@
 #define CYGRAD_DISTANCE_PARTS
 #include <float.h>
 #include <math.h>
-enum { AT_ONCE = 256, PART = 64, MIRRORED = 32 };
+enum { AT_ONCE = 256, SUMMED_AT_ONCE = 1024, PART = 64, MIRRORED = 32 };
 enum { FIRST = 1, SECOND, HIGHEST };              /* order: p = 1, p = 2 and p = inf */
 #endif
 
@@ -86,10 +86,10 @@ static void NAME(distances_of)(const REAL *x, const REAL *turned, REAL *out, int
     REAL sums[AT_ONCE], part[AT_ONCE];
     for (int64_t start = from; start < k; start += AT_ONCE) {
         const int64_t n = k - start < AT_ONCE ? k - start : AT_ONCE;
-        memset(sums, 0, sizeof sums);
+        memset(sums, 0, n * sizeof *sums);
         for (int64_t first = 0; first < m; first += PART) {
             const int64_t last = m - first < PART ? m : first + PART;
-            memset(part, 0, sizeof part);
+            memset(part, 0, n * sizeof *part);
             if (order == FIRST)
                 NAME(enlarge_parts)(x, turned + start, part, n, k, first, last, FIRST);
             else if (order == SECOND)
@@ -128,16 +128,35 @@ static void NAME(count_farthest)(const REAL *x, const REAL *turned, const REAL *
             counts[j] += ABSOLUTE(x[c] - turned[c * k + j]) == distances[j];
 }
 
+/* Sum shares * (own - y) in the order of sum_of; 0 where the share is 0. */
+INLINE double NAME(sum_of_slopes)(const REAL *shares, const REAL *y, REAL own, int64_t n) {
+    typedef UNSIGNED mask_t __attribute__((vector_size(64 / PARTS)));
+    NAME(part_t) sums[2 * PARTS] = {{0}};
+    double rest = 0;
+    int64_t i = 0;
+    for (; i + 2 * LANES <= n; i += 2 * LANES)
+        for (int k = 0; k < 2 * PARTS; k++) {
+            const NAME(part_t) share = *(const NAME(unaligned_t) *)(shares + i + k * PART_LANES);
+            const NAME(part_t) slope = share * (own - *(const NAME(unaligned_t) *)(y + i + k * PART_LANES));
+            sums[k] += (NAME(part_t))((mask_t)slope & (mask_t)(share != 0));
+        }
+    for (; i < n; i++)
+        rest += shares[i] == 0 ? 0 : shares[i] * (own - y[i]);
+    for (int k = 0; k < PARTS; k++)
+        sums[k] += sums[PARTS + k];
+    return NAME(joined)(sums) + rest;
+}
+
 /* out[c] = the sum over j of weights[j] * d distance[j] / d x[c]; 0 where vectors coincide. */
 static void NAME(distance_gradient)(const REAL *x, const REAL *turned, const REAL *weights, const REAL *distances,
                                     REAL *out, int64_t k, int64_t m, int order) {
-    REAL shares[AT_ONCE], terms[AT_ONCE], highest[AT_ONCE];
+    REAL shares[SUMMED_AT_ONCE], terms[SUMMED_AT_ONCE], highest[SUMMED_AT_ONCE];
     memset(out, 0, m * sizeof(REAL));
-    for (int64_t start = 0; start < k; start += AT_ONCE) {
-        const int64_t n = k - start < AT_ONCE ? k - start : AT_ONCE;
+    for (int64_t start = 0; start < k; start += SUMMED_AT_ONCE) {
+        const int64_t n = k - start < SUMMED_AT_ONCE ? k - start : SUMMED_AT_ONCE;
         const REAL *w = weights + start, *whole = distances + start;
         if (order == HIGHEST) {                        /* the given distances may have been rounded */
-            memset(highest, 0, sizeof highest);
+            memset(highest, 0, n * sizeof *highest);
             NAME(enlarge_parts)(x, turned + start, highest, n, k, 0, m, HIGHEST);
             whole = highest;
             NAME(count_farthest)(x, turned + start, whole, shares, n, k, m);
@@ -149,14 +168,15 @@ static void NAME(distance_gradient)(const REAL *x, const REAL *turned, const REA
         }
         for (int64_t c = 0; c < m; c++) {
             const REAL *y = turned + c * k + start, own = x[c];
+            if (order == SECOND) {
+                out[c] += (REAL)NAME(sum_of_slopes)(shares, y, own, n);
+                continue;
+            }
             if (order == FIRST)
                 for (int64_t j = 0; j < n; j++) {
                     const REAL difference = own - y[j];
                     terms[j] = difference > 0 ? shares[j] : difference < 0 ? -shares[j] : difference;
                 }
-            else if (order == SECOND)
-                for (int64_t j = 0; j < n; j++)
-                    terms[j] = shares[j] == 0 ? 0 : shares[j] * (own - y[j]);
             else
                 for (int64_t j = 0; j < n; j++) {
                     const REAL difference = own - y[j];

@@ -1,4 +1,4 @@
-"""Matrix products: mm, bmm, mv, matmul, dot, outer, addmm, linear, and linear with prepacked weights.
+"""Matrix products: mm, bmm, mv, matmul, dot, outer, cross, addmm, linear, and linear with prepacked weights.
 
 Integers wrap around, so alpha may multiply the operands instead of the sum.
 """
@@ -14,8 +14,13 @@ from cygrad._core.arrays.dtype cimport (
     BOOL, COMPLEX128, COMPLEX64, FLOAT32, FLOAT64, INT16, INT32, INT64, INT8, UINT8, dtype_name, is_complex,
     is_differentiable, is_floating, itemsize, promote,
 )
-from cygrad._core.elementwise.copying cimport as_contiguous
-from cygrad._core.kernels.arguments cimport array_argument, array_result, new_array
+from cygrad._core.elementwise.copying cimport (
+    array_for_operands, as_contiguous, as_dtype, broadcast_shape, nest_add, nest_begin, nest_finish, nest_pointer,
+    nest_t,
+)
+from cygrad._core.kernels.arguments cimport (
+    array_argument, array_result, new_array, optional_integer, wrap_dim,
+)
 from cygrad._core.kernels.linalg.blas cimport (
     BLAS_MAX, blas_scalar_t, column_of, dot, fold_rows, gemm, gemv, lay_out, matrix_of, matrix_t, reads_in_place,
     release_matrix, row_of, transpose_matrix,
@@ -643,9 +648,134 @@ cdef int outer_kernel(const value_t *arguments, value_t *results) noexcept nogil
     return status
 
 
+ctypedef fused number_t:
+    int64_t
+    float
+    double
+    float complex
+    double complex
+
+ctypedef struct cross_t:
+    int dtype
+    nest_t nest                   # result and operands, without the dimension of the vectors
+    int64_t[3] parts              # bytes between the elements of a vector of each
+
+
+cdef void _cross(const cross_t *work, number_t *tag, int64_t begin, int64_t end) noexcept nogil:
+    """Compute vectors begin..end-1, along the innermost dimension of the nest."""
+    cdef const nest_t *nest = &work.nest
+    cdef number_t *out[3]
+    cdef const number_t *a[3]
+    cdef const number_t *b[3]
+    cdef int64_t i, k, stop, size = sizeof(number_t)
+    cdef int64_t step = nest.strides[0][0] // size, a_step = nest.strides[1][0] // size
+    cdef int64_t b_step = nest.strides[2][0] // size
+    while begin < end:
+        stop = min(end - begin, nest.shape[0] - begin % nest.shape[0])
+        for k in range(3):
+            out[k] = <number_t *>(nest_pointer(nest, 0, begin) + k * work.parts[0])
+            a[k] = <const number_t *>(nest_pointer(nest, 1, begin) + k * work.parts[1])
+            b[k] = <const number_t *>(nest_pointer(nest, 2, begin) + k * work.parts[2])
+        for i in range(stop):
+            out[0][i * step] = a[1][i * a_step] * b[2][i * b_step] - a[2][i * a_step] * b[1][i * b_step]
+            out[1][i * step] = a[2][i * a_step] * b[0][i * b_step] - a[0][i * a_step] * b[2][i * b_step]
+            out[2][i * step] = a[0][i * a_step] * b[1][i * b_step] - a[1][i * a_step] * b[0][i * b_step]
+        begin += stop
+
+
+cdef void _cross_piece(void *context, int64_t begin, int64_t end) noexcept nogil:
+    cdef cross_t *work = <cross_t *>context
+    if work.dtype == INT64:
+        _cross(work, <int64_t *>NULL, begin, end)
+    elif work.dtype == FLOAT32:
+        _cross(work, <float *>NULL, begin, end)
+    elif work.dtype == FLOAT64:
+        _cross(work, <double *>NULL, begin, end)
+    elif work.dtype == COMPLEX64:
+        _cross(work, <float complex *>NULL, begin, end)
+    else:
+        _cross(work, <double complex *>NULL, begin, end)
+
+
+cdef int _cross_dim(const value_t *arguments, int ndim, const int64_t *shape, int *dim) noexcept nogil:
+    """Read the dimension of the vectors: by default the first one of size 3 in the broadcast shape."""
+    cdef const array_t *a = arguments[0].of.array
+    cdef const array_t *b = arguments[1].of.array
+    cdef int64_t first = 0, given
+    cdef int status
+    while first < ndim and shape[first] != 3:
+        first += 1
+    status = optional_integer(b"cross", b"dim", &arguments[2], first, &given)
+    if status == OK and arguments[2].kind == NOTHING and first == ndim:
+        snprintf(message(), MESSAGE, b"cross: no dimension of size 3 (got shapes %s and %s).", shape_text(a),
+                 shape_text(b))
+        return RUNTIME_ERROR
+    if status == OK:
+        status = wrap_dim(b"cross", given, ndim, dim)
+    if status == OK and (ndim == 0 or a.shape[dim[0]] != 3 or b.shape[dim[0]] != 3):
+        snprintf(message(), MESSAGE, b"cross: dimension %d must have size 3 (got shapes %s and %s).", dim[0],
+                 shape_text(a), shape_text(b))
+        return RUNTIME_ERROR
+    return status
+
+
+cdef int cross_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """cross(a, b, dim): vectors of three elements each."""
+    cdef cross_t work
+    cdef value_t[2] operands
+    cdef int64_t[MAX_DIMS] shape
+    cdef array_t *array = NULL
+    cdef array_t *result
+    cdef array_t vector
+    cdef int dtype, ndim, dim, k, status = array_argument(b"cross", b"input", &arguments[0], &array)
+    if status == OK:
+        status = array_argument(b"cross", b"other", &arguments[1], &array)
+    if status != OK:
+        return status
+    if arguments[0].of.array.ndim != array.ndim:
+        snprintf(message(), MESSAGE, b"cross: inputs must have the same number of dimensions (got shapes %s and %s).",
+                 shape_text(arguments[0].of.array), shape_text(array))
+        return RUNTIME_ERROR
+    ndim = broadcast_shape(arguments, 2, shape)
+    status = _cross_dim(arguments, ndim, shape, &dim) if ndim >= 0 else RUNTIME_ERROR
+    if status != OK:
+        return status
+    dtype = promote(arguments[0].of.array.dtype, array.dtype)
+    if dtype == BOOL:
+        snprintf(message(), MESSAGE, b"cross: not implemented for bool. Convert to an integer or floating dtype first.")
+        return NOT_IMPLEMENTED
+    work.dtype = dtype if is_differentiable(dtype) else INT64
+    for k in range(2):
+        set_array(&operands[k], as_dtype(arguments[k].of.array, work.dtype))
+    result = NULL
+    if operands[0].of.array != NULL and operands[1].of.array != NULL:
+        result = array_for_operands(work.dtype, ndim, shape, operands, 2)
+    if result != NULL and result.size:
+        shape[dim] = 1
+        nest_begin(&work.nest, ndim, shape)
+        for k in range(3):
+            array = operands[k - 1].of.array if k else result
+            work.parts[k] = array.strides[dim] * itemsize(work.dtype)
+            vector = array[0]
+            if k == 0:
+                vector.shape = shape
+            nest_add(&work.nest, &vector)
+        # Dimensions of size 1 are dropped, whatever the strides of operands.
+        nest_finish(&work.nest)
+        parallel_for(_cross_piece, &work, work.nest.size, OUTER_PIECE // 8)
+    for k in range(2):
+        release(operands[k].of.array)
+    if result != NULL and work.dtype != dtype:
+        array = as_dtype(result, dtype)
+        release(result)
+        result = array
+    return array_result(result, &results[0])
+
+
 register_kernel("dot", dot_kernel)
 register_kernel("vdot", vdot_kernel)
 register_kernel("outer", outer_kernel)
+register_kernel("cross", cross_kernel)
 
 
 # ---------------------------------------------------------------------------------------------------------------- addmm

@@ -1,7 +1,7 @@
 """Cumulative sums, products, extrema and logsumexp, and linear recurrences, along a dimension."""
 
 cimport cygrad._core.primitives.complex_parts
-from libc.math cimport INFINITY, exp, log1p
+from libc.math cimport INFINITY, exp, isinf, log1p
 from libc.stdint cimport int16_t, int32_t, int64_t, int8_t, uint8_t
 from libc.stdio cimport snprintf
 from cygrad._core.arrays.array cimport (
@@ -257,10 +257,65 @@ cdef int product_before_kernel(const value_t *arguments, value_t *results) noexc
                     results)
 
 
+ctypedef struct sides_t:
+    int dtype
+    char *before           # becomes the result
+    char *after
+
+
+cdef void _join_sides(element *before, element *after, int64_t begin, int64_t end) noexcept nogil:
+    """Multiply the products on both sides: 0 if one is 0, even where the other has overflowed."""
+    cdef element x, y, product
+    cdef int64_t i
+    for i in range(begin, end):
+        x, y = before[i], after[i]
+        product = x * y
+        if element is float or element is double:
+            # Only 0 * inf makes a new nan; no branch, so that the loop is vectorized.
+            product = 0 if (product != product) & (x == x) & (y == y) else product
+        elif element is not int64_t:
+            if product != product and (x == 0 and (isinf(y.real) or isinf(y.imag))
+                                       or y == 0 and (isinf(x.real) or isinf(x.imag))):
+                product = 0
+        before[i] = product
+
+
+cdef void _sides_body(void *context, int64_t begin, int64_t end) noexcept nogil:
+    cdef sides_t *work = <sides_t *>context
+    if work.dtype == INT64:
+        _join_sides(<int64_t *>work.before, <int64_t *>work.after, begin, end)
+    elif work.dtype == FLOAT32:
+        _join_sides(<float *>work.before, <float *>work.after, begin, end)
+    elif work.dtype == FLOAT64:
+        _join_sides(<double *>work.before, <double *>work.after, begin, end)
+    elif work.dtype == COMPLEX64:
+        _join_sides(<complex64_t *>work.before, <complex64_t *>work.after, begin, end)
+    else:
+        _join_sides(<complex128_t *>work.before, <complex128_t *>work.after, begin, end)
+
+
+cdef int exclusive_product_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """exclusive_product(self, dim): products of all elements but each one."""
+    cdef value_t after
+    cdef sides_t work
+    cdef int status = _scanned(b"prod", PRODUCT_BEFORE, arguments, -1, results)
+    if status != OK:
+        return status
+    status = _scanned(b"prod", PRODUCT_AFTER, arguments, -1, &after)
+    if status != OK:
+        release(results[0].of.array)
+        return status
+    work.dtype, work.before, work.after = after.of.array.dtype, results[0].of.array.data, after.of.array.data
+    parallel_for(_sides_body, &work, after.of.array.size, PIECE)
+    release(after.of.array)
+    return OK
+
+
 register_kernel("cumsum", cumsum_kernel)
 register_kernel("cumprod", cumprod_kernel)
 register_kernel("cumsum_reverse", cumsum_reverse_kernel)
 register_kernel("product_before", product_before_kernel)
+register_kernel("exclusive_product", exclusive_product_kernel)
 
 
 # ----------------------------------------------------------------------------------------------------------- scan order

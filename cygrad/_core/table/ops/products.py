@@ -47,6 +47,18 @@ def outer(call):
     return operators.mul(operators.unsqueeze(call.args[0], -1), operators.unsqueeze(call.args[1], -2))
 
 
+def cross(call):
+    """Multiply vectors with three elements, aligned at the last dimension."""
+    rank, dim = call.rank(0), call.args[2]
+    if rank != call.rank(1):
+        return NotImplemented
+    if dim is None:
+        dim = next((k - rank for k in range(rank) if 3 in (call.shape(0)[k], call.shape(1)[k])), 0)
+    if not -rank <= dim < rank:
+        return NotImplemented
+    return operators.cross(call.spread(0), call.spread(1), dim - rank if dim >= 0 else dim)
+
+
 def addmm(call):
     """Add a batch of products to a batch of matrices."""
     _, _, _, beta, alpha = call.args
