@@ -73,7 +73,7 @@ def trimmed(library: Path, users: list[Path]) -> bytes:
         # Without binutils, or for another processor, the file is only larger.
         with suppress(OSError, subprocess.CalledProcessError):
             subprocess.run([os.environ.get("STRIP", "strip"), found], check=True, capture_output=True)
-        return found.read_bytes()
+        return unused_code.cut(found.read_bytes())
 
 
 def _write_renamed(upstream: Path, target: Path) -> None:

@@ -224,7 +224,8 @@ def main(directory: Path) -> None:
     from build_tools.files import write_if_changed
 
     package = Path(cygrad.__file__).parent
-    write_if_changed(package / STUB, stub_text(cygrad, *table_documents.types(package / "_core" / "table" / "ops")))
+    ops = root / "cygrad" / "_core" / "table" / "ops"         # a package to be installed has no rows
+    write_if_changed(package / STUB, stub_text(cygrad, *table_documents.types(ops)))
     for name in module_stubs.MODULES:
         module = importlib.import_module(f"cygrad.{name}")
         write_if_changed(Path(module.__file__).with_suffix(".pyi"), module_stubs.stub_text(module))

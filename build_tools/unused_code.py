@@ -1,7 +1,7 @@
-"""Functions of a shared library that its users cannot reach, filled with one byte, which compresses to nothing.
+"""Functions of a shared library that its users cannot reach, filled with one byte and cut out of the file.
 
-Four tenths of OpenBLAS are LAPACK routines and their C interface that the package never calls. The file keeps its
-size and addresses, so nothing is linked again.
+Four tenths of OpenBLAS are LAPACK routines and their C interface that the package never calls. What stays keeps its
+address, so nothing is linked again.
 """
 
 import struct
@@ -14,6 +14,14 @@ SYMBOL = np.dtype([("name", "<u4"), ("info", "u1"), ("other", "u1"), ("section",
 RELOCATION = np.dtype([("offset", "<i8"), ("info", "<i8"), ("addend", "<i8")])
 FUNCTIONS = (0, 2, 10)          # STT_NOTYPE (of assembler files), STT_FUNC and STT_GNU_IFUNC
 PLT_ENTRY = 16
+SEGMENT = np.dtype([("type", "<u4"), ("flags", "<u4"), ("offset", "<i8"), ("address", "<i8"), ("physical", "<i8"),
+                    ("size", "<i8"), ("memory", "<i8"), ("align", "<i8")])
+SECTION = np.dtype([("name", "<u4"), ("type", "<u4"), ("flags", "<i8"), ("address", "<i8"), ("offset", "<i8"),
+                    ("size", "<i8"), ("link", "<u4"), ("info", "<u4"), ("align", "<i8"), ("entry", "<i8")])
+PLACES = "offset", "address", "physical"
+ELF_HEADER, PT_LOAD, PF_X = 64, 1, 1
+TABLES = (4, 5, 6, 7, 23, 0x6FFFFEF5, 0x6FFFFFF0, 0x6FFFFFFC, 0x6FFFFFFE)       # dynamic tags of tables of sections
+PAGE, HOLE = 4096, 1 << 18      # a run of filled bytes of this length is worth a segment, which takes 4 us to load
 
 
 class Library:
@@ -22,10 +30,12 @@ class Library:
     def __init__(self, data: bytes):
         self.data = data
         self.machine, = struct.unpack_from("<H", data, 0x12)
-        start, = struct.unpack_from("<Q", data, 0x28)
-        entry, count, names = struct.unpack_from("<HHH", data, 0x3A)
-        headers = [struct.unpack_from("<IIQQQQ", data, start + i * entry) for i in range(count)]
-        self.sections = {self.text(headers[names][4] + header[0]): header[3:] for header in headers}
+        segments, sections = struct.unpack_from("<QQ", data, 0x20)
+        _, segment_count, _, count, names = struct.unpack_from("<5H", data, 0x36)
+        self.segments = np.frombuffer(data, SEGMENT, segment_count, segments)
+        self.headers = np.frombuffer(data, SECTION, count, sections)
+        self.sections = {self.text(int(self.headers["offset"][names]) + header[0]): header[3:6]
+                         for header in self.headers.tolist()}
 
     def text(self, offset: int) -> str:
         return self.data[offset:self.data.index(0, offset)].decode()
@@ -33,6 +43,14 @@ class Library:
     def table(self, section: str, dtype: np.dtype) -> np.ndarray:
         _, offset, size = self.sections.get(section, (0, 0, 0))
         return np.frombuffer(self.data, dtype, size // dtype.itemsize, offset)
+
+    def code(self, address: int, nbytes: int) -> bytes:
+        """Return bytes at an address, as many as the file has there."""
+        segments = self.segments[self.segments["type"] == PT_LOAD]
+        for start, offset, size in segments[["address", "offset", "size"]].tolist():
+            if start <= address < start + size:
+                return self.data[offset + address - start:offset + min(address - start + nbytes, size)]
+        return b""
 
     def names(self, symbols: np.ndarray, strings: str) -> list[str]:
         return [self.text(self.sections[strings][1] + int(name)) for name in symbols["name"]]
@@ -121,3 +139,67 @@ def filled(data: bytes, called: set[str]) -> bytes:
         first, last = int(starts[function]) - begin + offset, int(ends[function]) - begin + offset
         result[first:last] = FILL * (last - first)
     return bytes(result)
+
+
+def cut(data: bytes) -> bytes:
+    """
+    Return a stripped library without long runs of filled pages; a jump to such an address is a segmentation fault.
+
+    The segment of code becomes one segment for each remaining part. The sections after the table of segments, such as
+    the hash table of the symbols, move to the beginning of the longest run; strip and others expect the table there.
+    """
+    library = Library(data)
+    segments, sections = library.segments.copy(), library.headers.copy()
+    (code,) = np.flatnonzero((segments["type"] == PT_LOAD) & (segments["flags"] & PF_X != 0))
+    begin, size, address = segments[["offset", "size", "address"]][code].tolist()
+    pages = np.frombuffer(data, np.uint8, size // PAGE * PAGE, begin).reshape(-1, PAGE)
+    edges = np.diff((pages == FILL[0]).all(1), prepend=False, append=False)
+    runs = np.flatnonzero(edges).reshape(-1, 2) * PAGE + begin
+    runs = runs[runs[:, 1] - runs[:, 0] >= HOLE]
+    first = ELF_HEADER + segments.nbytes
+    within = (sections["offset"] >= first) & (sections["offset"] < first + len(runs) * SEGMENT.itemsize)
+    last = int((sections["offset"] + sections["size"])[within].max(initial=first))
+    if library.machine != X86_64 or not len(runs) or begin != address or last - first > HOLE:
+        return data
+
+    longest = np.argmax(runs[:, 1] - runs[:, 0])
+    shift = int(runs[longest, 0]) - first
+    result = bytearray(data)
+    result[first + shift:last + shift] = data[first:last]
+    for table in (segments, sections):
+        moves = (table["offset"] >= first) & (table["offset"] < last)
+        for field in {*PLACES} & {*table.dtype.names}:
+            table[field][moves] += shift
+    _, offset, size = library.sections[".dynamic"]
+    dynamic = np.frombuffer(result, "<i8", size // 8, offset).reshape(-1, 2)
+    tag, value = dynamic.T
+    value[np.isin(tag, TABLES) & (value >= first) & (value < last)] += shift
+
+    holes = runs.copy()                     # what leaves the file
+    holes[longest, 0] += -((first - last) // PAGE) * PAGE
+
+    def parts(entry, ends):
+        starts = np.append(entry["offset"], holes[:, 1])
+        found = np.repeat(entry, len(starts))
+        for field in {*PLACES} & {*entry.dtype.names}:
+            found[field] += starts - entry["offset"]
+        found["size"] = np.append(ends, entry["offset"] + entry["size"]) - starts
+        return found
+
+    loaded = parts(segments[code], holes[:, 0])
+    loaded["memory"] = loaded["size"]
+    segments = np.concatenate([segments[:code], loaded, segments[code + 1:]])
+    (text,) = np.flatnonzero((sections["offset"] <= runs[0, 0])
+                             & (sections["offset"] + sections["size"] >= runs[-1, 1]))
+    sections[text], *added = parts(sections[text], runs[:, 0])
+    sections = np.append(sections, np.array(added))
+    removed = np.append(0, np.cumsum(holes[:, 1] - holes[:, 0]))
+    for table in (segments, sections):
+        table["offset"] -= removed[np.searchsorted(holes[:, 1], table["offset"], "right")]
+    result[ELF_HEADER:ELF_HEADER + segments.nbytes] = segments.tobytes()
+    end, = struct.unpack_from("<Q", data, 0x28)         # the table of sections comes last
+    struct.pack_into("<Q", result, 0x28, end - int(removed[-1]))
+    struct.pack_into("<H", result, 0x38, len(segments))
+    struct.pack_into("<H", result, 0x3C, len(sections))
+    kept = zip([0, *holes[:, 1].tolist()], [*holes[:, 0].tolist(), end], strict=True)
+    return b"".join([*(result[start:stop] for start, stop in kept), sections.tobytes()])
