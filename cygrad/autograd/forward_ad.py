@@ -201,3 +201,10 @@ def _check_level(operation, level):
                            "forward_ad.dual_level():'.")
     if level is not None and level != current:
         raise RuntimeError(f"{operation}: wrong level (got {level}, expected {current}).")
+
+
+def __getattr__(name):
+    if name == "_current_level":
+        level = tangents.current_level()
+        return -1 if level is None else level
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

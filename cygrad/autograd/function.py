@@ -48,6 +48,8 @@ class Function(metaclass=FunctionMeta):
     """
 
     generate_vmap_rule = False
+    # Whether the first access of ctx.saved_tensors in backward frees them for the node.
+    clear_saved_tensors_on_access = False
 
     def __init__(self, *arguments, **options):
         warn_user(f"{type(self)} should not be instantiated, because the methods of a custom Function are static. "

@@ -109,24 +109,23 @@ def gradcheck(func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=T
             _check_constant(func, inputs, checked, eps)
             return True
         check = _Check(func, inputs, checked, recorded, eps, atol, rtol)
+        if check_backward_ad:
+            check.gradients_of_zero(outputs, check_grad_dtypes)
+            rng = np.random.default_rng(SEED)
+            vectors = {number: _direction(outputs[number], rng) for number in recorded}
+            if fast_mode:
+                check.projections(outputs, vectors, rng)
+                check.determinism(outputs, [(number, vectors[number]) for number in recorded], nondet_tol)
+            else:
+                check.jacobians(outputs)
+                check.determinism(outputs, [(number, vector) for number in recorded
+                                            for _, vector in _unit_vectors(outputs[number])], nondet_tol)
+            if check_batched_grad:
+                check.batches(outputs, rng)
+            if check_undefined_grad:
+                check.undefined(outputs, vectors)
         if check_forward_ad:
             check.forward_mode(outputs, fast_mode, check_batched_forward_grad, check_undefined_grad)
-        if not check_backward_ad:
-            return True
-        check.gradients_of_zero(outputs, check_grad_dtypes)
-        rng = np.random.default_rng(SEED)
-        vectors = {number: _direction(outputs[number], rng) for number in recorded}
-        if fast_mode:
-            check.projections(outputs, vectors, rng)
-            check.determinism(outputs, [(number, vectors[number]) for number in recorded], nondet_tol)
-        else:
-            check.jacobians(outputs)
-            check.determinism(outputs, [(number, vector) for number in recorded
-                                        for _, vector in _unit_vectors(outputs[number])], nondet_tol)
-        if check_batched_grad:
-            check.batches(outputs, rng)
-        if check_undefined_grad:
-            check.undefined(outputs, vectors)
     except GradcheckError:
         if raise_exception:
             raise

@@ -16,13 +16,12 @@ __all__ = ["gather", "look_up"]
 _lock = renewed_at_fork(threading.Lock())      # several backwards may add to one gradient
 
 
-def _arrived(ctx, gradient):
+def as_gradient(gradient, target):
     """
-    What a backward passes on of a sparse gradient.
+    Return what a node passes on of a sparse gradient for the node `target`.
 
-    It is accumulated into a leaf here, as the engine accumulates arrays; other nodes get it dense.
+    A leaf accumulates it here, as the engine accumulates arrays; other nodes get it dense.
     """
-    target = ctx.next_functions[0][0]
     if cygrad.is_grad_enabled() or not accumulates(target):
         return gradient.to_dense()
     sparse_gradients[:] = [True]
@@ -31,7 +30,7 @@ def _arrived(ctx, gradient):
         if leaf.grad is None:
             leaf.grad = gradient
         elif isinstance(leaf.grad, SparseTensor):
-            leaf.grad = leaf.grad + gradient
+            leaf.grad += gradient
         else:
             leaf.grad.add_(gradient)
     return None
@@ -55,7 +54,7 @@ class LookUp(Function):
         if ctx.padding >= 0:
             kept = index != ctx.padding
             index, values = index[kept], values[kept]
-        return _arrived(ctx, made(index.to(cygrad.int64).unsqueeze(0), values, ctx.shape)), None, None
+        return made(index.to(cygrad.int64).unsqueeze(0), values, ctx.shape), None, None
 
 
 def look_up(weight, index, padding):
@@ -77,9 +76,9 @@ class Gather(Function):
     def backward(ctx, grad):
         """Return the incoming gradient with the indices that were read."""
         (index,) = ctx.saved_tensors
-        places = cygrad.stack(cygrad.meshgrid(*map(cygrad.arange, index.shape), indexing="ij"))
+        places = cygrad.stack(cygrad.meshgrid(*map(cygrad.arange, index.shape or (1,)), indexing="ij"))
         places[ctx.dim] = index
-        return _arrived(ctx, made(places.flatten(1), grad.flatten(), ctx.shape)), None, None
+        return made(places.flatten(1), grad.flatten(), ctx.shape), None, None
 
 
 def gather(input, dim, index, sparse_grad=True, out=None):

@@ -442,3 +442,23 @@ def test_missing_tangents_count_as_zeros():
         gradcheck(NeedsBoth.apply, (x, y), check_forward_ad=True)
     assert gradcheck(NeedsBoth.apply, (x, y), check_forward_ad=True, check_undefined_grad=False)
     assert gradcheck(lambda x, y: x * y.sin(), (x, y), check_forward_ad=True)
+
+
+def test_errors_of_backward_come_before_those_of_forward_mode():
+    class Wrong(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return 2 * x
+
+        @staticmethod
+        def backward(ctx, grad):
+            raise ValueError("backward")
+
+        @staticmethod
+        def jvp(ctx, tangent):
+            raise ValueError("jvp")
+
+    x = cygrad.ones(2, dtype=cygrad.float64, requires_grad=True)
+    for order in ({"check_backward_ad": False}, {}):
+        with pytest.raises(ValueError, match="backward" if not order else "jvp"):
+            gradcheck(Wrong.apply, x, check_forward_ad=True, **order)

@@ -533,3 +533,40 @@ def test_registered_while_another_thread_runs_the_node():
         sys.setswitchinterval(interval)
     for answer in answers - {None, (50,)}:
         assert re.search("has released|already freed|hooks were registered on a saved tensor while another", answer)
+
+
+def test_hooks_that_backward_enters_end_with_it():
+    def unpack(tensor):
+        manager.__enter__()
+        return tensor
+
+    manager = cygrad.autograd.graph.saved_tensors_hooks(identity, unpack)
+    x = leaf(1.0)
+    with manager:
+        y = x.sin()
+    y.backward()
+    packed = []
+    x.exp().grad_fn._raw_saved_result.register_hooks(packed.append, identity)      # no hooks of the thread are set
+    assert len(packed) == 1
+
+
+def test_a_saved_tensor_shows_what_is_stored():
+    x = leaf(2.0)
+    y = x * x
+    saved = y.grad_fn._raw_saved_self
+    assert saved.data is x and saved.unpack_hook is None
+    saved.register_hooks(lambda tensor: tensor.item(), cygrad.tensor)
+    assert saved.data == 2.0 and saved.unpack_hook is cygrad.tensor
+
+
+def test_a_node_hook_that_unpack_registers_is_called():
+    def unpack(tensor):
+        node.register_hook(lambda inputs, outputs: (3 * inputs[0],))
+        return tensor
+
+    x = leaf(2.0)
+    with cygrad.autograd.graph.saved_tensors_hooks(identity, unpack):
+        y = x.sin()
+    node = y.grad_fn
+    y.backward()
+    assert x.grad == 3 * cygrad.cos(x.detach())

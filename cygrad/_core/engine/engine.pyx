@@ -7,6 +7,8 @@ as Tensors and formulas as recorded operations.
 """
 
 from cpython.exc cimport PyErr_CheckSignals
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_XDECREF, Py_XINCREF
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
 from cygrad._core.arrays.array cimport array_t, release, retain
@@ -35,8 +37,8 @@ from cygrad._core.graph.node cimport (
 )
 from cygrad._core.graph.saved cimport SavedHooks, saved_hooks
 from cygrad._core.graph.tensor cimport (
-    SLOT_ADD, Tensor, any_unusual, grad_fn_of, known_tensor, propagate_array_api, protocol, provided, replace_gradient,
-    tensor_of, version_of_gradient, wrap,
+    SLOT_ADD, Tensor, any_unusual, grad_fn_of, is_meta, known_tensor, propagate_array_api, protocol, provided,
+    replace_gradient, tensor_of, version_of_gradient, wrap,
 )
 from cygrad._core.graph.untracked_reason cimport GRADIENT
 from cygrad._core.memory.errors cimport check
@@ -271,6 +273,7 @@ cdef class GraphTask:
         cdef list grads = self.take(item)
         cdef list results
         cdef int i
+        cdef bint sparse
         self.plan.current = c
         if item.python & UNREACHED and not any([grad is not None for grad in grads]):
             return 0
@@ -288,9 +291,10 @@ cdef class GraphTask:
             return 0
         if hooks is not None and hooks.before:
             grads = call_prehooks(node, hooks, grads)
-        if c.python & HAS_SPARSE_GRADIENT or c.gradient != NULL and c.gradient.sparse:
+        sparse = c.gradient != NULL and is_entry(grads[0])
+        if not sparse and (c.python & HAS_SPARSE_GRADIENT or c.gradient != NULL and c.gradient.sparse):
             _make_dense(<Tensor>node.payload, c, grads[0])
-        if c.gradient != NULL and self.recorded and not _adds_natively(grads[0]):
+        if sparse or c.gradient != NULL and self.recorded and not _adds_natively(grads[0]):
             _accumulate(<Tensor>node.payload, grads[0])
             results = []
         elif c.gradient != NULL and _hand_over(c, grads):
@@ -302,6 +306,7 @@ cdef class GraphTask:
                 if c.backward != NULL and type(error) is RuntimeError and node.name() not in str(error):
                     error.args = (f"{node.name()}: {error}",)          # as _name_node() does for a native backward
                 raise
+            hooks = node.hooks               # an unpack hook may have registered the first ones
         else:
             results = self.run_native(item, grads)
         if hooks is not None and hooks.accumulated and c.gradient != NULL:
@@ -386,7 +391,8 @@ cdef int _accumulate(Tensor leaf, Tensor gradient) except -1:
             break
         # A copy, because shared or expanded memory must not become .grad.
         total = (protocol.binary(SLOT_ADD, former, gradient) if former is not None else
-                 gradient.clone() if leaf.array.contiguous and gradient.array.contiguous else
+                 gradient.clone() if leaf.array.contiguous and (
+                     gradient.array.contiguous or is_meta(gradient.array)) else
                  gradient.contiguous() if leaf.array.contiguous else
                  leaf.detach().clone().copy_(gradient))
         # Another thread may have accumulated meanwhile: into another array, or in place.
@@ -457,6 +463,8 @@ cdef object _enter(str operation, object outputs, object grads, bint keep, bint 
         return _in_new_thread(operation, outputs, grads, keep, create, inputs, accumulate, allow_unused, direct)
     cdef int disabled = state.grad_disabled
     cdef int64_t outer = working_for(), call
+    cdef void *hooks = state.saved_hooks          # own reference: hooks that backward enters end with it
+    Py_XINCREF(<PyObject *>hooks)
     state.depth += 1
     state.grad_disabled = not create
     try:
@@ -467,6 +475,8 @@ cdef object _enter(str operation, object outputs, object grads, bint keep, bint 
             callbacks.pop(call, None)
         state.depth -= 1
         state.grad_disabled = disabled
+        hooks, state.saved_hooks = state.saved_hooks, hooks
+        Py_XDECREF(<PyObject *>hooks)
         if has_pending():
             release_pending()
 

@@ -11,7 +11,7 @@ from cygrad._core.graph.native cimport fit_recorded
 from cygrad._core.graph.node cimport ALL_ARGUMENTS, Hooks, Node, accumulator_of, add_gradient
 from cygrad._core.graph.tensor cimport (
     INFERENCE_VIEW, NO_GRAD_VIEW, SLOT_ADD, Tensor, data_escapes, describe, grad_fn_of, gradient_edge, hooks_of,
-    is_bare, is_inference, protocol, requires_grad, set_gradient, slot_of,
+    is_bare, is_inference, is_meta, protocol, requires_grad, set_gradient, slot_of,
 )
 from cygrad._core.graph.untracked_reason cimport CONSTANT_OUTPUT, DATA, DETACHED, DETACHED_IN_PLACE, GRADIENT, UNTRACKED
 from cygrad._core.memory.errors cimport MEMORY_ERROR, check
@@ -319,6 +319,11 @@ cdef Tensor _replacement(Node node, str kind, object result, object former):
     if not (tensor.array.dtype == (<Tensor>former).array.dtype and same_shape(tensor.array, (<Tensor>former).array)):
         raise RuntimeError(f"{kind}: a hook of {node.name()} changed the shape or dtype of a gradient (got a "
                            f"{describe(tensor)}, expected a {describe(former)}).")
+    if is_meta(tensor.array) and not is_meta((<Tensor>former).array):
+        if not hasattr(tensor, "as_gradient"):
+            raise RuntimeError(f"{kind}: a hook of {node.name()} returned a gradient on another device (got meta, "
+                               "expected cpu).")
+        return tensor.to_dense()                 # sparse
     return tensor
 
 

@@ -581,6 +581,10 @@ cdef class NativeNode(Node):
         """Return the saved object at `position`."""
         return self.unpack(_checked(self, position))
 
+    def _packed(self, int position):
+        """Return the `PackedTensor` at `position`, or None."""
+        return None if self.packed is None else self.packed[position]
+
     def _pack(self, int position, pack, unpack):
         """Replace the saved object at `position` by what the pack hook returns."""
         cdef value_t own
