@@ -20,7 +20,7 @@ def as_gradient(gradient, target):
     """
     Return what a node passes on of a sparse gradient for the node `target`.
 
-    A leaf accumulates it here, as the engine accumulates arrays; other nodes get it dense.
+    A leaf accumulates it here, as the engine accumulates arrays, and may keep its memory; other nodes get it dense.
     """
     if cygrad.is_grad_enabled() or not accumulates(target):
         return gradient.to_dense()
@@ -54,7 +54,8 @@ class LookUp(Function):
         if ctx.padding >= 0:
             kept = index != ctx.padding
             index, values = index[kept], values[kept]
-        return made(index.to(cygrad.int64).unsqueeze(0), values, ctx.shape), None, None
+        gradient = made(index.to(cygrad.int64).unsqueeze(0), values, ctx.shape)
+        return as_gradient(gradient, ctx.next_functions[0][0]), None, None
 
 
 def look_up(weight, index, padding):
@@ -78,7 +79,8 @@ class Gather(Function):
         (index,) = ctx.saved_tensors
         places = cygrad.stack(cygrad.meshgrid(*map(cygrad.arange, index.shape or (1,)), indexing="ij"))
         places[ctx.dim] = index
-        return made(places.flatten(1), grad.flatten(), ctx.shape), None, None
+        gradient = made(places.flatten(1), grad.flatten(), ctx.shape)
+        return as_gradient(gradient, ctx.next_functions[0][0]), None, None
 
 
 def gather(input, dim, index, sparse_grad=True, out=None):

@@ -200,7 +200,7 @@ class SparseTensor(Tensor):
     def as_gradient(self, target):
         """Return what is passed to the node `target` if a backward has this result: None if a leaf has added it."""
         from cygrad.sparse.gradients import as_gradient
-        return as_gradient(self, target)
+        return as_gradient(self.clone(), target)           # the caller may have other references
 
     def retain_grad(self):
         """Keep the gradient though an operation has made the tensor."""

@@ -56,6 +56,19 @@ def test_sparse_result_of_a_custom_function():
     inner = cygrad.ones(2, requires_grad=True)
     ReturnsSparse.apply(3 * inner).sum().backward()
     assert inner.grad.tolist() == [6.0, 6.0]
+    fixed = cygrad.tensor([0.0, 3.0]).to_sparse()
+
+    class Fixed(ReturnsSparse):
+        @staticmethod
+        def backward(ctx, grad):
+            return fixed
+
+    for _ in range(2):
+        Fixed.apply(leaf).sum().backward()
+    assert leaf.grad.to_dense().tolist() == [4.0, 10.0] and fixed.to_dense().tolist() == [0.0, 3.0]
+    leaf.grad = None
+    (Fixed.apply(leaf) + Fixed.apply(leaf)).sum().backward()
+    assert leaf.grad.to_dense().tolist() == [0.0, 6.0] and fixed.to_dense().tolist() == [0.0, 3.0]
     mixed = cygrad.ones(2, requires_grad=True)
     (ReturnsSparse.apply(mixed) + 5 * mixed).sum().backward()
     assert mixed.grad.to_dense().tolist() == [7.0, 7.0]
