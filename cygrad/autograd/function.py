@@ -82,7 +82,7 @@ class Function(metaclass=FunctionMeta):
         -------
         Tensor, or a tuple of Tensors and other values
         """
-        raise NotImplementedError("Function: the subclass must define forward (got none). Define it as a static "
+        raise NotImplementedError("Function: the subclass must implement the forward (got none). Define it as a static "
                                   "method.")
 
     @staticmethod
@@ -117,8 +117,8 @@ class Function(metaclass=FunctionMeta):
         Tensor or None, or a tuple of them
             One for each argument of forward.
         """
-        raise NotImplementedError("Function: the subclass must define backward or vjp to be differentiated (got "
-                                  "neither). Define it as a static method.")
+        raise NotImplementedError("Function: the subclass must implement either the backward or vjp method to be "
+                                  "differentiated (got neither). Define it as a static method.")
 
     vjp = backward
 
@@ -138,8 +138,8 @@ class Function(metaclass=FunctionMeta):
         Tensor or None, or a tuple of them
             One for each output.
         """
-        raise NotImplementedError("Function: the subclass must define jvp for forward mode (got none). Define it as a "
-                                  "static method.")
+        raise NotImplementedError("Function: the subclass must implement the jvp function for forward mode (got none). "
+                                  "Define it as a static method.")
 
     @staticmethod
     def vmap(info, in_dims, *arguments):

@@ -484,7 +484,7 @@ class Frame:
         finally:
             if self.random_state is not None:
                 set_rng_state(present)
-        if position < len(self.holders) or self.complete and position > len(self.holders):
+        if position < len(self.holders) or (self.complete and position > len(self.holders)):
             raise CheckpointError("checkpoint: a different number of tensors was saved in recomputation (got "
                                   f"{position}, expected {len(self.holders)}). The function must be "
                                   "deterministic." + self.listed(found))

@@ -268,14 +268,15 @@ cdef class FunctionNode(Node):
         """Replace the saved object at `position` by what the pack hook returns."""
         cdef array_t *array
         if self.packed is not None and self.packed[position] is not None:
-            raise RuntimeError("register_hooks: hooks are already registered (got a second pair for a value saved by "
-                               f"{self.name()}, expected one).")
+            raise RuntimeError(f"register_hooks: hooks have already been set for a value saved by {self.name()} (got a "
+                               "second pair).")
         if self.c.released:
-            raise RuntimeError(f"register_hooks: {self.name()} has released its saved tensors. Register the hooks "
-                               "before backward, or call backward with retain_graph=True.")
+            raise RuntimeError(f"register_hooks: {self.name()} has released its saved tensors. Register hooks on a "
+                               "saved tensor before it has been freed, or call backward with retain_graph=True.")
         array = _borrow_saved(self, position)
         if array == NULL:
-            raise RuntimeError(f"register_hooks: {self.name()} has saved no tensor at position {position} (got None).")
+            raise RuntimeError(f"register_hooks: {self.name()} has saved no tensor at position {position}: registering "
+                               "hooks on None is forbidden.")
         try:
             self.set_packed(position, pack_tensor(self, str(position), alias(array), pack, unpack))
         finally:
@@ -366,8 +367,8 @@ cdef object _backward_of(cls):
     if vjp is default:
         return backward
     if backward is not default:
-        raise RuntimeError(f"{cls.__name__}: both 'backward' and 'vjp' are implemented for a custom Function (got two, "
-                           "expected one). Define one of them.")
+        raise RuntimeError(f"{cls.__name__}: Implementing both 'backward' and 'vjp' for a custom Function is not "
+                           "allowed. Define one of them.")
     return vjp
 
 
@@ -471,7 +472,7 @@ cdef object _fitted(FunctionNode self, Py_ssize_t position, const array_t *meta,
         fits = fits and (meta.shape[i] == 1 or meta.shape[i] == array.shape[i + extra])
     if not fits:
         raise RuntimeError(f"{self.name()}: backward returned an invalid gradient (got shape "
-                           f"{shape_text(array).decode()} at position {position}, expected one compatible with "
+                           f"{shape_text(array).decode()} at position {position}, expected shape compatible with "
                            f"{shape_text(meta).decode()}).")
     if not is_floating(array.dtype) and is_complex(array.dtype) != is_complex(meta.dtype):
         raise RuntimeError(f"{self.name()}: backward returned a gradient of the wrong dtype (got "

@@ -609,9 +609,9 @@ cdef list _captured(GraphTask task, str operation, object inputs, list targets, 
                     if fresh:
                         (<Tensor>result).untracked = GRADIENT
         if result is None and not allow_unused:
-            raise RuntimeError(f"{operation}: input {position} was not used to compute the outputs, so it has no "
-                               "gradient. Pass allow_unused=True for None in its place, or materialize_grads=True for "
-                               "zeros.")
+            raise RuntimeError(f"{operation}: input {position} appears to not have been used in the graph, so it has "
+                               "no gradient. Set allow_unused=True for None in its place, or materialize_grads=True "
+                               "for zeros.")
         results.append(result)
     return results
 

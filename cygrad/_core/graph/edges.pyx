@@ -182,7 +182,7 @@ cdef array_t *root_gradient(object output, object grad, str operation, int posit
     given = (<Tensor>grad).array
     if root != NULL:
         if not same_shape(given, root):
-            raise RuntimeError(f"{operation}: the gradient of output {position} has the wrong shape (got "
+            raise RuntimeError(f"{operation}: Mismatch in shape of the gradient of output {position} (got "
                                f"{shape_text(given).decode()}, expected {shape_text(root).decode()}).")
         if is_complex(given.dtype) != is_complex(root.dtype):
             raise RuntimeError(f"{operation}: the gradient of output {position} has the wrong dtype (got "
@@ -203,11 +203,11 @@ cdef array_t *_implicit_gradient(const array_t *root, str operation, int positio
                            "(got None as its gradient). Pass a gradient, or use "
                            "get_gradient_edge(tensor).")
     if root.size != 1:
-        raise RuntimeError(f"{operation}: a gradient can be made implicitly only for scalars (got output {position} of "
-                           f"shape {shape_text(root).decode()}). Reduce it, for example with sum(), or pass a gradient "
-                           "of its shape.")
+        raise RuntimeError(f"{operation}: grad can be implicitly created only for scalar outputs (got output "
+                           f"{position} of shape {shape_text(root).decode()}). Reduce it, for example with sum(), or "
+                           "pass a gradient of its shape.")
     if is_complex(root.dtype):
-        raise RuntimeError(f"{operation}: a gradient can be made implicitly only for real scalars (got output "
+        raise RuntimeError(f"{operation}: grad can be implicitly created only for real scalar outputs (got output "
                            f"{position} of dtype {dtype_name(root.dtype).decode()}). Pass a gradient, or take the real "
                            "part or abs() first.")
     array = array_empty_like(root, -1)

@@ -59,8 +59,8 @@ cdef class PackedTensor:
     cdef Tensor unpack_raw(self):
         result = self.hook(self.value)
         if not isinstance(result, Tensor):
-            raise TypeError(f"saved tensor hooks: unpack must return a Tensor (got {type(result).__name__} for "
-                            f"{self.place}).")
+            raise TypeError(f"saved tensor hooks: Output of saved tensor unpack_hook expected to be a Tensor (got "
+                            f"{type(result).__name__} for {self.place}).")
         cdef array_t *array = (<Tensor>result).array
         if array.dtype != self.meta.dtype or not same_shape(array, self.meta):
             raise RuntimeError("saved tensor hooks: unpack must return a tensor of the packed shape and dtype (got a "
@@ -87,7 +87,7 @@ cdef PackedTensor pack_tensor(Node node, str name, Tensor tensor, object pack, o
     finally:
         state.grad_disabled = disabled
     if array.version != NULL and atomic_load(&array.version.value) != version:
-        raise RuntimeError(f"saved tensor hooks: pack modified its input in place (got version "
+        raise RuntimeError(f"saved tensor hooks: A saved tensor pack hook is modifying its input in place (got version "
                            f"{atomic_load(&array.version.value)} for {packed.place}, expected {version}). "
                            "Modify a clone() in the hook.")
     return packed
