@@ -136,13 +136,13 @@ def make_dual(tensor, tangent, *, level=None):
         if not isinstance(value, Tensor):
             raise TypeError(f"make_dual: the {role} must be a Tensor (got {type(value).__name__}).")
         if not (value.is_floating_point() or value.is_complex()):
-            raise ValueError(f"make_dual: the {role} must be floating point or complex (got {value.dtype}). Convert "
-                             "it with to().")
+            raise ValueError(f"make_dual: Expected {role} to be floating point or complex (got {value.dtype}). "
+                             "Convert it with to().")
     if tangents.enabled():
         _check_level("make_dual", level)
     if tuple(tangent.shape) != tuple(tensor.shape):
-        raise RuntimeError(f"make_dual: the tangent must have the shape of the tensor (got {tuple(tangent.shape)}, "
-                           f"expected {tuple(tensor.shape)}).")
+        raise RuntimeError(f"make_dual: Trying to set a forward gradient that has a different size (got "
+                           f"{tuple(tangent.shape)}, expected {tuple(tensor.shape)}).")
     if tangents.tangent(tangent) is not None:
         raise RuntimeError("make_dual: the tangent must not be a dual tensor of this level (got one). Unpack it with "
                            "unpack_dual first.")
@@ -203,3 +203,10 @@ def _check_level(operation, level):
                            "forward_ad.dual_level():'.")
     if level is not None and level != current:
         raise RuntimeError(f"{operation}: wrong level (got {level}, expected {current}).")
+
+
+def __getattr__(name):
+    if name == "_current_level":
+        level = tangents.current_level()
+        return -1 if level is None else level
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -50,6 +50,8 @@ class Function(metaclass=FunctionMeta):
     """
 
     generate_vmap_rule = False
+    # Whether the first access of ctx.saved_tensors in backward frees them for the node.
+    clear_saved_tensors_on_access = False
 
     def __init__(self, *arguments, **options):
         warn_user(f"{type(self)} should not be instantiated, because the methods of a custom Function are static. "
@@ -82,7 +84,7 @@ class Function(metaclass=FunctionMeta):
         -------
         Tensor, or a tuple of Tensors and other values
         """
-        raise NotImplementedError("Function: the subclass must define forward (got none). Define it as a static "
+        raise NotImplementedError("Function: the subclass must implement the forward (got none). Define it as a static "
                                   "method.")
 
     @staticmethod
@@ -117,8 +119,8 @@ class Function(metaclass=FunctionMeta):
         Tensor or None, or a tuple of them
             One for each argument of forward.
         """
-        raise NotImplementedError("Function: the subclass must define backward or vjp to be differentiated (got "
-                                  "neither). Define it as a static method.")
+        raise NotImplementedError("Function: the subclass must implement either the backward or vjp method to be "
+                                  "differentiated (got neither). Define it as a static method.")
 
     vjp = backward
 
@@ -138,8 +140,8 @@ class Function(metaclass=FunctionMeta):
         Tensor or None, or a tuple of them
             One for each output.
         """
-        raise NotImplementedError("Function: the subclass must define jvp for forward mode (got none). Define it as a "
-                                  "static method.")
+        raise NotImplementedError("Function: the subclass must implement the jvp function for forward mode (got none). "
+                                  "Define it as a static method.")
 
     @staticmethod
     def vmap(info, in_dims, *arguments):

@@ -109,24 +109,24 @@ def gradcheck(func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=T
             _check_constant(func, inputs, checked, eps)
             return True
         check = _Check(func, inputs, checked, recorded, eps, atol, rtol)
+        if check_backward_ad:
+            of_zeros = check.gradients_of_zeros(outputs, check_grad_dtypes)
+            rng = np.random.default_rng(SEED)
+            vectors = {number: _direction(outputs[number], rng) for number in recorded}
+            if fast_mode:
+                check.projections(outputs, vectors, rng)
+                check.determinism(outputs, [(number, vectors[number]) for number in recorded], nondet_tol)
+            else:
+                check.jacobians(outputs)
+                check.determinism(outputs, [(number, vector) for number in recorded
+                                            for _, vector in _unit_vectors(outputs[number])], nondet_tol)
+            check.linearity(of_zeros)
+            if check_batched_grad:
+                check.batches(outputs, rng)
+            if check_undefined_grad:
+                check.undefined(outputs, vectors)
         if check_forward_ad:
             check.forward_mode(outputs, fast_mode, check_batched_forward_grad, check_undefined_grad)
-        if not check_backward_ad:
-            return True
-        check.gradients_of_zero(outputs, check_grad_dtypes)
-        rng = np.random.default_rng(SEED)
-        vectors = {number: _direction(outputs[number], rng) for number in recorded}
-        if fast_mode:
-            check.projections(outputs, vectors, rng)
-            check.determinism(outputs, [(number, vectors[number]) for number in recorded], nondet_tol)
-        else:
-            check.jacobians(outputs)
-            check.determinism(outputs, [(number, vector) for number in recorded
-                                        for _, vector in _unit_vectors(outputs[number])], nondet_tol)
-        if check_batched_grad:
-            check.batches(outputs, rng)
-        if check_undefined_grad:
-            check.undefined(outputs, vectors)
     except GradcheckError:
         if raise_exception:
             raise
@@ -231,14 +231,15 @@ def _checked_inputs(inputs):
         if not isinstance(value, Tensor) or not value.requires_grad:
             continue
         if str(value.dtype).rpartition(".")[2] not in ("float64", "complex128"):
-            warn_user(f"gradcheck: input {number} is not of double precision (got {value.dtype}). Differences are "
+            warn_user(f"gradcheck: Input #{number} requires gradient and is not a double precision floating point or "
+                      f"complex (got {value.dtype}). Differences are "
                       "inaccurate; use float64 or complex128.")
         if any(step == 0 and size > 1 for step, size in zip(value.stride(), value.shape, strict=True)):
-            raise RuntimeError(f"gradcheck: elements of input {number} share memory (got strides {value.stride()} for "
-                             f"shape {tuple(value.shape)}). Call contiguous() on it first.")
+            raise RuntimeError(f"gradcheck: The {number}th input has a dimension with stride 0 (got strides "
+                             f"{value.stride()} for shape {tuple(value.shape)}). Call contiguous() on it first.")
         checked.append(number)
     if not checked:
-        raise ValueError("gradcheck: no input requires grad. Set requires_grad on at least one Tensor.")
+        raise ValueError("gradcheck: expected at least one input tensor to require gradient (got none).")
     return checked
 
 
@@ -247,8 +248,8 @@ def _outputs(result):
     results = (result,) if isinstance(result, Tensor) else tuple(result)
     for number, value in enumerate(results):
         if isinstance(value, Tensor) and value.layout is not STRIDED:
-            raise ValueError(f"gradcheck: sparse outputs cannot be compared (got layout {value.layout} for output "
-                             f"{number}). Return value.to_dense().")
+            raise ValueError(f"gradcheck: Sparse output is not supported at gradcheck yet (got layout {value.layout} "
+                             f"for output {number}). Return value.to_dense().")
     return [value for value in results
             if isinstance(value, Tensor) and (value.dtype.is_floating_point or value.dtype.is_complex)]
 
@@ -319,8 +320,8 @@ def _differences(func, inputs, memory, step, eps, numbers):
     for number, (_, shape, dtype), (_, other, kind) in zip(numbers, after, before, strict=True):
         for what, found, expected in (("shape", shape, other), ("dtype", dtype, kind)):
             if found != expected:
-                raise AssertionError(f"gradcheck: the {what} of output {number} depends on the values of the inputs "
-                                     f"(got {found} and {expected}). Return outputs of constant {what}.")
+                raise AssertionError(f"gradcheck: expected func to return outputs with the same {what} when inputs are "
+                                     f"perturbed slightly (got {found} and {expected} for output {number}).")
     after, before = ([values for values, _, _ in part] for part in (after, before))
     return [(late - early) / (2 * eps) for late, early in zip(after, before, strict=True)]
 
@@ -347,9 +348,9 @@ def _check_constant(func, inputs, checked, eps):
     for number in checked:
         for output, jacobian in enumerate(_numerical(func, inputs, number, eps, numbers)):
             if jacobian.any():
-                raise GradcheckError(f"gradcheck: output {output} depends on input {number}, but does not require "
-                                     f"grad (got numerical:\n{jacobian}\nexpected zeros). Compute it by recorded "
-                                     "operations.")
+                raise GradcheckError(f"gradcheck: Numerical gradient for function expected to be zero, as output "
+                                     f"{output} does not require grad (got, for input {number},\n{jacobian}\n). "
+                                     "Compute it by recorded operations.")
 
 
 class _Undefined(Function):
@@ -399,8 +400,8 @@ class _Check:
         if with_undefined:
             forward.undefined(np.random.default_rng(SEED), _draw)
 
-    def gradients_of_zero(self, outputs, check_dtypes):
-        """Check that gradients have the shape and dtype of their inputs, and are zeros for zeros."""
+    def gradients_of_zeros(self, outputs, check_dtypes):
+        """Check that gradients have the shape and dtype of their inputs; return them for gradients of zeros."""
         vectors = [from_numpy(np.zeros_like(_array(outputs[number]))) for number in self.recorded]
         found: Any = grad([outputs[number] for number in self.recorded],
                           [self.inputs[number] for number in self.checked], vectors, retain_graph=True,
@@ -415,9 +416,15 @@ class _Check:
                                      f"{tuple(place.shape)}).")
             if gradient.dtype != place.dtype and (check_dtypes or gradient.dtype.is_complex != place.dtype.is_complex):
                 raise GradcheckError(f"{what} has the wrong dtype (got {gradient.dtype}, expected {place.dtype}).")
-            if _array(gradient).any():
-                raise GradcheckError(f"{what} is not linear in the gradients of the outputs (got\n{gradient}\nfor "
-                                     "zeros, expected zeros). Make backward linear in them.")
+        return found
+
+    def linearity(self, of_zeros):
+        """Check that gradients for zeros are zeros."""
+        for number, gradient in zip(self.checked, of_zeros, strict=True):
+            if gradient is not None and _array(gradient).any():
+                raise GradcheckError(f"gradcheck: backward not multiplied by grad_output: the gradient of input "
+                                     f"{number} is not linear in those of the outputs (got\n{gradient}\nfor zeros, "
+                                     "expected zeros).")
 
     def jacobians(self, outputs):
         """Compare every entry of every Jacobian."""
@@ -453,10 +460,11 @@ class _Check:
             return
         row, column = np.argwhere(wrong)[0]
         raise GradcheckError(
-            f"gradcheck: the derivative of output {output} with respect to input {number} is wrong in {wrong.sum()} of "
-            f"{wrong.size} entries (got analytical:\n{analytical}\nexpected numerical:\n{numerical}\nfirst at element "
-            f"{row} of the input, component {column} of the output: {analytical[row, column]} and "
-            f"{numerical[row, column]}). Jacobian mismatch: correct {what}.")
+            f"gradcheck: Jacobian {'' if what == 'the backward formula' else 'computed with forward mode '}mismatch "
+            f"for output {output} with respect to input {number} in {wrong.sum()} of {wrong.size} entries (got "
+            f"analytical:\n{analytical}\nexpected numerical:\n{numerical}\nfirst at element {row} of the input, "
+            f"component {column} of the output: {analytical[row, column]} and {numerical[row, column]}). "
+            f"Correct {what}.")
 
     def determinism(self, outputs, pairs, tolerance):
         """Check that a second backward returns equal gradients."""
@@ -466,7 +474,7 @@ class _Check:
             for number, before, after in zip(self.checked, first, second, strict=True):
                 if not np.allclose(before, after, rtol=0, atol=tolerance, equal_nan=True):
                     raise GradcheckError(
-                        f"gradcheck: backward is not deterministic: the gradient of input {number} for output {output} "
+                        f"gradcheck: Backward is not reentrant: the gradient of input {number} for output {output} "
                         f"differs between two runs (got\n{before}\nand\n{after}\nexpected a difference of at most "
                         f"{tolerance}). Let backward depend on its arguments only, or increase nondet_tol.")
 
@@ -479,8 +487,8 @@ class _Check:
                 batched = grad(outputs[output], places, from_numpy(np.stack(vectors)), retain_graph=True,
                                is_grads_batched=True, allow_unused=True)
             except RuntimeError as error:
-                raise GradcheckError(f"gradcheck: while computing batched gradients for output {output}, backward "
-                                     f"raised: {error}") from error
+                raise GradcheckError(f"gradcheck or gradgradcheck failed while testing batched gradient of output "
+                                     f"{output}, backward raised: {error}") from error
             single = [self.backward(outputs, {output: from_numpy(vector)}) for vector in vectors]
             for position, (number, found) in enumerate(zip(self.checked, batched, strict=True)):
                 expected = np.stack([gradients[position] for gradients in single])
@@ -508,8 +516,9 @@ class _Check:
             found = self.backward(outputs, vectors)
         except Exception as error:
             warn_user(advice)
-            raise GradcheckError(f"gradcheck: backward fails if {which} a gradient (got {error!r}). Treat missing "
-                                 "gradients as zeros in backward.") from error
+            raise GradcheckError(f"gradcheck: Expected backward function to handle undefined output grads (got "
+                                 f"{error!r} if {which} a gradient). Treat missing gradients as zeros in "
+                                 "backward.") from error
         for number, gradient, wanted in zip(self.checked, found, expected, strict=True):
             if not np.allclose(gradient, wanted, self.rtol, self.atol, equal_nan=True):
                 warn_user(advice)

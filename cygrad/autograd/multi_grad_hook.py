@@ -126,7 +126,7 @@ def register_multi_grad_hook(tensors, fn, *, mode="all"):
     [True, False, True, False]
     """
     if mode not in ("all", "any"):
-        raise ValueError(f"register_multi_grad_hook: unknown mode (got {mode!r}, expected 'all' or 'any').")
+        raise ValueError(f"register_multi_grad_hook: Expects mode to be one of ('all', 'any') but got {mode}.")
     if not callable(fn):
         raise TypeError(f"register_multi_grad_hook: the hook must be callable (got {type(fn).__name__}).")
     tensors = tuple(tensors)

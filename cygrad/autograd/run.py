@@ -76,8 +76,7 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
     if inputs is not None:
         inputs = list(_sequence("backward", inputs))
         if not inputs:
-            raise RuntimeError("backward: inputs is empty (got an empty sequence, expected Tensors). "
-                               "Pass None for all leaves.")
+            raise RuntimeError("backward: inputs cannot be empty. Pass None for all leaves.")
     keep = create_graph if retain_graph is None else retain_graph
     run_backward("backward", outputs, gradients, bool(keep), bool(create_graph), inputs, True, True)
 
@@ -137,7 +136,7 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
     outputs = _sequence("grad", outputs)
     inputs = list(_sequence("grad", inputs) if keys is None else inputs.values())
     if not inputs:
-        raise RuntimeError("grad: inputs is empty (got an empty sequence, expected Tensors).")
+        raise RuntimeError("grad: inputs cannot be empty (got an empty sequence, expected Tensors).")
     if allow_unused is None:
         allow_unused = materialize_grads
     elif materialize_grads and not allow_unused:

@@ -111,7 +111,7 @@ class Mutations:
 
     def __init__(self):
         self.keepers = {}            # id of a memory -> metadata of a tensor in it -> its keeper
-        self.cloned = weakref.WeakSet()
+        self.cloned = weakref.WeakKeyDictionary()
         self.open = True
 
     def pack(self, tensor):
@@ -140,7 +140,12 @@ class Mutations:
         for keeper in list(self.keepers.pop(memory, {}).values()):
             keeper.tensor = keeper.tensor.clone()
             keeper.version = memory_of(keeper.tensor)[1]
-            self.cloned.add(keeper)
+            self.cloned[keeper] = True
+
+    @property
+    def tid_to_weakhandle(self):
+        """The saved tensors, by memory, version and layout."""
+        return {looks: keeper for keepers in self.keepers.values() for looks, keeper in keepers.items()}
 
     def clear(self):
         """Free all tensors and copies."""

@@ -170,7 +170,8 @@ class DelayedError:
         self.message = message
 
     def __call__(self, *tensors):
-        outputs = Delayed.apply(self.message, *[tensor.detach().requires_grad_() for tensor in tensors])
+        outputs = Delayed.apply(self.message, *[tensor if tensor.requires_grad else tensor.detach().requires_grad_()
+                                                for tensor in tensors])
         return outputs[0] if len(outputs) == 1 else outputs
 
 

@@ -137,6 +137,7 @@ def lobpcg(A, k=None, B=None, X=None, n=None, iK=None, niter=None, tol=None, lar
            ortho_iparams=None, ortho_fparams=None, ortho_bparams=None):
     """Return the largest or smallest eigenvalues of a symmetric matrix and their vectors, from a full decomposition."""
     k = k or (1 if X is None else X.shape[-1])
+    A = (A + A.mT) / 2                                     # so that gradients are symmetric, too
     if X is None:                                          # PyTorch draws random vectors: keep the stream equal
         for _ in range(A.shape[:-2].numel()):
             cygrad.randn(A.shape[-1], k if n is None else n, dtype=A.dtype)

@@ -16,13 +16,13 @@ __all__ = ["gather", "look_up"]
 _lock = renewed_at_fork(threading.Lock())      # for concurrent backwards that accumulate into one leaf
 
 
-def _arrived(ctx, gradient):
+def as_gradient(gradient, target):
     """
-    Deliver a sparse gradient.
+    Return the gradient that a node passes on to the node `target` for a sparse one.
 
-    Accumulate it into a leaf, because the engine accumulates only arrays; convert it to dense for other nodes.
+    Accumulate it into a leaf, which may keep its memory, because the engine accumulates only arrays; convert it to
+    dense for other nodes.
     """
-    target = ctx.next_functions[0][0]
     if cygrad.is_grad_enabled() or not accumulates(target):
         return gradient.to_dense()
     sparse_gradients[:] = [True]
@@ -31,7 +31,7 @@ def _arrived(ctx, gradient):
         if leaf.grad is None:
             leaf.grad = gradient
         elif isinstance(leaf.grad, SparseTensor):
-            leaf.grad = leaf.grad + gradient
+            leaf.grad += gradient
         else:
             leaf.grad.add_(gradient)
     return None
@@ -55,7 +55,8 @@ class LookUp(Function):
         if ctx.padding >= 0:
             kept = index != ctx.padding
             index, values = index[kept], values[kept]
-        return _arrived(ctx, made(index.to(cygrad.int64).unsqueeze(0), values, ctx.shape)), None, None
+        gradient = made(index.to(cygrad.int64).unsqueeze(0), values, ctx.shape)
+        return as_gradient(gradient, ctx.next_functions[0][0]), None, None
 
 
 def look_up(weight, index, padding):
@@ -77,9 +78,10 @@ class Gather(Function):
     def backward(ctx, grad):
         """Return the incoming gradient with the indices that were read."""
         (index,) = ctx.saved_tensors
-        places = cygrad.stack(cygrad.meshgrid(*map(cygrad.arange, index.shape), indexing="ij"))
+        places = cygrad.stack(cygrad.meshgrid(*map(cygrad.arange, index.shape or (1,)), indexing="ij"))
         places[ctx.dim] = index
-        return _arrived(ctx, made(places.flatten(1), grad.flatten(), ctx.shape)), None, None
+        gradient = made(places.flatten(1), grad.flatten(), ctx.shape)
+        return as_gradient(gradient, ctx.next_functions[0][0]), None, None
 
 
 def gather(input, dim, index, sparse_grad=True, out=None):

@@ -197,6 +197,11 @@ class SparseTensor(Tensor):
         self._elements.requires_grad_(requires_grad)
         return self
 
+    def as_gradient(self, target):
+        """Return what is passed to the node `target` if a backward has this result: None if a leaf has added it."""
+        from cygrad.sparse.gradients import as_gradient
+        return as_gradient(self.clone(), target)           # the caller may have other references
+
     def retain_grad(self):
         """Retain the gradient of a non-leaf."""
         self._elements.retain_grad()

@@ -288,7 +288,9 @@ def checkpoint(function, *args, use_reentrant=None, context_fn=None, determinism
     frame = Frame(function, args, kwargs, second, early_stop, preserve_rng_state, determinism_check != "none",
                   first if debug else None)
     with saved_tensors_hooks(frame.pack, frame.unpack), first:
-        return function(*args, **kwargs)
+        result = function(*args, **kwargs)
+    frame.complete = True
+    return result
 
 
 def checkpoint_sequential(functions, segments, input, use_reentrant=None, preserve_rng_state=True):
@@ -421,6 +423,7 @@ class Frame:
         self.node = kept.grad_fn
         self.values = [None if isinstance(value, Tensor) else value for value in values]
         self.holders, self.saved = [], []
+        self.complete = False                             # a backward inside of the function needs the tensors so far
 
     def pack(self, tensor):
         """Return the placeholder of a tensor (pack hook)."""
@@ -483,7 +486,7 @@ class Frame:
         finally:
             if self.random_state is not None:
                 set_rng_state(present)
-        if position != len(self.holders):
+        if position < len(self.holders) or (self.complete and position > len(self.holders)):
             raise CheckpointError("checkpoint: a different number of tensors was saved in recomputation (got "
                                   f"{position}, expected {len(self.holders)}). The function must be "
                                   "deterministic." + self.listed(found))

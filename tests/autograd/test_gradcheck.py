@@ -116,7 +116,7 @@ def test_the_message_names_input_and_output(fast_mode):
 @FAST
 def test_a_hook_that_changes_the_gradient_is_found(fast_mode):
     assert gradcheck(scaled_gradient(lambda grad: None), real(2), fast_mode=fast_mode)
-    with pytest.raises(GradcheckError, match="wrong in"):
+    with pytest.raises(GradcheckError, match="Jacobian mismatch"):
         gradcheck(scaled_gradient(lambda grad: grad * 1.01), real(2), fast_mode=fast_mode)
 
 
@@ -151,14 +151,14 @@ def test_an_output_cut_off_from_the_graph_is_found(fast_mode):
 def test_nondeterministic_backward_is_found(fast_mode):
     rng = np.random.default_rng(4)
     function = scaled_gradient(lambda grad: grad * (1 + 1e-7 * rng.uniform()))
-    with pytest.raises(GradcheckError, match="not deterministic"):
+    with pytest.raises(GradcheckError, match="Backward is not reentrant"):
         gradcheck(function, real(2), fast_mode=fast_mode)
     assert gradcheck(function, real(2), fast_mode=fast_mode, nondet_tol=1e-6)
 
 
 @FAST
 def test_gradients_that_ignore_their_argument_are_found(fast_mode):
-    with pytest.raises(GradcheckError, match="not linear"):
+    with pytest.raises(GradcheckError, match="Jacobian mismatch"):
         gradcheck(scaled_gradient(lambda grad: grad * 0 + 1), real(2), fast_mode=fast_mode)
 
 
@@ -200,7 +200,7 @@ def test_a_backward_that_mistakes_missing_gradients_is_found():
     with pytest.raises(GradcheckError, match=r"is wrong if only the outputs \[1, 2\] have a gradient"), \
             pytest.warns(UserWarning, match=advice):
         gradcheck(three_parts(wrong), real(2))
-    with pytest.raises(GradcheckError, match="backward fails if only the outputs"), \
+    with pytest.raises(GradcheckError, match=r"handle undefined output grads .* only the outputs"), \
             pytest.warns(UserWarning, match=advice):
         gradcheck(three_parts(lambda first, second, third: first + second + third), real(2))
 
@@ -224,7 +224,7 @@ def test_a_gradient_that_needs_all_outputs_is_found():
 
 def test_dtypes():
     x = real(2).detach().to(cygrad.float32).requires_grad_()
-    with pytest.warns(UserWarning, match="input 0 is not of double precision"):
+    with pytest.warns(UserWarning, match="Input #0 requires gradient and is not a double precision"):
         assert gradcheck(lambda x: x * 2, x, eps=1e-2, atol=1e-3)
     assert gradcheck(lambda x: x.to(cygrad.complex128) * 1j, real(2), check_grad_dtypes=True)
 
@@ -259,7 +259,7 @@ def test_a_backward_that_fails_for_batches_is_found():
         def backward(ctx, g):
             return cygrad.tensor((2 * g).tolist(), dtype=g.dtype)
     assert gradcheck(Listed.apply, real(2))
-    with pytest.raises(GradcheckError, match="while computing batched gradients"):
+    with pytest.raises(GradcheckError, match="failed while testing batched gradient"):
         gradcheck(Listed.apply, real(2), check_batched_grad=True)
     assert not gradcheck(Listed.apply, real(2), check_batched_grad=True, raise_exception=False)
 
@@ -316,16 +316,16 @@ def test_wrong_tangents_are_found(make, fast_mode):
     for wrong in (lambda x, tangent: x * tangent, lambda x, tangent: 2 * x * tangent.flip(0),
                   lambda x, tangent: (2 * x * tangent).detach() + 0.1):
         assert gradcheck(jvp_of(wrong), make(3), fast_mode=fast_mode)
-        with pytest.raises(GradcheckError, match=r"(?s)analytical.*numerical.*correct the jvp rule"):
+        with pytest.raises(GradcheckError, match=r"(?s)analytical.*numerical.*Correct the jvp rule"):
             gradcheck(jvp_of(wrong), make(3), check_forward_ad=True, fast_mode=fast_mode)
         assert not gradcheck(jvp_of(wrong), make(3), check_forward_ad=True, fast_mode=fast_mode, raise_exception=False)
 
 
 def test_refusals():
     x = real(2)
-    with pytest.raises(ValueError, match="no input requires grad"):
+    with pytest.raises(ValueError, match="at least one input tensor to require gradient"):
         gradcheck(lambda x: x, x.detach())
-    with pytest.raises(RuntimeError, match="share memory"):
+    with pytest.raises(RuntimeError, match="has a dimension with stride 0"):
         gradcheck(lambda x: x * 2, real(1).detach().expand(3).requires_grad_())
     with pytest.raises(AssertionError, match="check_batched_forward_grad"):
         gradcheck(lambda x: x, x, check_batched_forward_grad=True)
@@ -362,7 +362,7 @@ def test_values_of_sparse_inputs(fast_mode):
     assert gradcheck(lambda x, y: cygrad.sparse.mm(x, y), (sparse, real(3, 2)), **options)
     assert gradcheck(lambda x: x.to_dense() ** 2, sparse, check_forward_ad=True, **options)
     assert gradgradcheck(lambda x: x.to_dense() ** 3, sparse, **options)
-    with pytest.raises(GradcheckError, match="the derivative of output 0 with respect to input 0 is wrong"):
+    with pytest.raises(GradcheckError, match="Jacobian mismatch for output 0 with respect to input 0"):
         gradcheck(lambda x: WrongSum.apply(x.coalesce().values()), sparse, check_undefined_grad=False, **options)
 
 
@@ -410,7 +410,7 @@ def test_the_error_is_a_runtime_error():
                                               ("dtype", lambda x: x.to(x.dtype if x[0] > 0.5 else cygrad.float32))])
 def test_outputs_that_depend_on_values(what, change):
     x = cygrad.tensor([0.5, 0.7], dtype=cygrad.float64, requires_grad=True)
-    with pytest.raises(AssertionError, match=f"the {what} of output 0 depends on the values"):
+    with pytest.raises(AssertionError, match=f"outputs with the same {what} when inputs are perturbed"):
         gradcheck(change, x)
 
 
@@ -442,3 +442,29 @@ def test_missing_tangents_count_as_zeros():
         gradcheck(NeedsBoth.apply, (x, y), check_forward_ad=True)
     assert gradcheck(NeedsBoth.apply, (x, y), check_forward_ad=True, check_undefined_grad=False)
     assert gradcheck(lambda x, y: x * y.sin(), (x, y), check_forward_ad=True)
+
+
+def test_errors_of_backward_come_before_those_of_forward_mode():
+    class Wrong(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return 2 * x
+
+        @staticmethod
+        def backward(ctx, grad):
+            raise ValueError("backward")
+
+        @staticmethod
+        def jvp(ctx, tangent):
+            raise ValueError("jvp")
+
+    x = cygrad.ones(2, dtype=cygrad.float64, requires_grad=True)
+    for order in ({"check_backward_ad": False}, {}):
+        with pytest.raises(ValueError, match="backward" if not order else "jvp"):
+            gradcheck(Wrong.apply, x, check_forward_ad=True, **order)
+
+
+@FAST
+def test_small_offsets_of_the_gradient_are_found(fast_mode):
+    with pytest.raises(GradcheckError, match="backward not multiplied by grad_output"):
+        gradcheck(scaled_gradient(lambda grad: grad + 1e-2), real(2), atol=1e-1, fast_mode=fast_mode)

@@ -27,11 +27,11 @@ def test_scalars_need_no_gradient():
 @pytest.mark.guarantee("B1")
 def test_others_need_one():
     x = leaf(1.0, 2.0)
-    with pytest.raises(RuntimeError, match=r"only for scalars \(got output 0 of shape \(2,\)\).*pass a gradient"):
+    with pytest.raises(RuntimeError, match=r"only for scalar outputs \(got output 0 of shape .2,..*pass a gradient"):
         (x * 2).backward()
-    with pytest.raises(RuntimeError, match=r"implicitly only for scalars \(got output 1"):
+    with pytest.raises(RuntimeError, match=r"implicitly created only for scalar outputs \(got output 1"):
         backward([x.sum(), x * 2])
-    with pytest.raises(RuntimeError, match="implicitly only for scalars"):
+    with pytest.raises(RuntimeError, match="implicitly created only for scalar"):
         x[:0].backward()
     (x * 2).backward(cygrad.tensor([1.0, 10.0], dtype=FLOAT))
     assert x.grad.tolist() == [2.0, 20.0]
@@ -40,7 +40,7 @@ def test_others_need_one():
 @pytest.mark.guarantee("B1")
 def test_complex_scalars_need_one():
     z = leaf(1 + 2j, dtype=cygrad.complex128)
-    with pytest.raises(RuntimeError, match=r"implicitly only for real scalars.*complex128"):
+    with pytest.raises(RuntimeError, match=r"only for real scalar outputs.*complex128"):
         (z * z).backward()
     (z * z.conj()).real.backward()
     assert z.grad.item() == 2 + 4j
@@ -49,9 +49,9 @@ def test_complex_scalars_need_one():
 @pytest.mark.guarantee("B1")
 def test_shapes_and_dtypes_are_checked():
     x = leaf(1.0, 2.0)
-    with pytest.raises(RuntimeError, match=r"wrong shape \(got \(3,\), expected \(2,\)\)"):
+    with pytest.raises(RuntimeError, match=r"Mismatch in shape .* \(got \(3,\), expected \(2,\)\)"):
         (x * 2).backward(ones(3))
-    with pytest.raises(RuntimeError, match=r"wrong shape \(got \(\), expected \(2,\)\)"):
+    with pytest.raises(RuntimeError, match=r"Mismatch in shape .* \(got \(\), expected \(2,\)\)"):
         grad(x * 2, x, ones())
     with pytest.raises(RuntimeError, match=r"wrong dtype \(got complex128, expected float64\)"):
         (x * 2).backward(ones(2, dtype=cygrad.complex128))
@@ -130,7 +130,7 @@ def test_grad_of_the_output_itself():
 @pytest.mark.guarantee("B1")
 def test_grad_options():
     x, unused = leaf(2.0), leaf([1.0, 2.0])
-    with pytest.raises(RuntimeError, match=r"input 1 was not used.*allow_unused=True"):
+    with pytest.raises(RuntimeError, match=r"input 1 appears to not have been used.*allow_unused=True"):
         grad(x * 2, [x, unused])
     assert grad(x * 2, [x, unused], allow_unused=True)[1] is None
     zeros = grad(x * 2, [x, unused], materialize_grads=True)[1]
@@ -138,7 +138,7 @@ def test_grad_options():
     assert zeros.dtype is FLOAT
     with pytest.raises(ValueError, match="materialize_grads=True requires that unused inputs are allowed"):
         grad(x * 2, [x, unused], allow_unused=False, materialize_grads=True)
-    with pytest.raises(RuntimeError, match="inputs is empty"):
+    with pytest.raises(RuntimeError, match="inputs cannot be empty"):
         grad(x * 2, [])
     with pytest.raises(RuntimeError, match="input 0 does not require grad"):
         grad(x * 2, [ones()], allow_unused=True)
@@ -391,7 +391,7 @@ def test_unused_and_empty_inputs():
     (x * 2).backward(inputs=[unused])
     assert x.grad is None
     assert unused.grad is None
-    with pytest.raises(RuntimeError, match="inputs is empty"):
+    with pytest.raises(RuntimeError, match="inputs cannot be empty"):
         (x * 2).backward(inputs=[])
     with pytest.raises(RuntimeError, match="input 0 does not require grad"):
         (x * 2).backward(inputs=[ones()])

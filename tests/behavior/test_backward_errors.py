@@ -99,9 +99,9 @@ def test_a_tensor_that_was_cut_off_is_as_good_as_another():
 def test_unused_input_is_named_by_its_position():
     x, unused = leaf(1.0), leaf(1.0)
     y = x * 2
-    with pytest.raises(RuntimeError, match=r"grad: input 2 was not used.*allow_unused=True"):
+    with pytest.raises(RuntimeError, match=r"grad: input 2 appears to not have been used.*allow_unused=True"):
         grad(y, [x, y, unused], retain_graph=True)
-    with pytest.raises(RuntimeError, match=r"grad: input 0 was not used"):
+    with pytest.raises(RuntimeError, match=r"grad: input 0 appears to not have been used"):
         grad(y, [get_gradient_edge(unused), x], retain_graph=True)
     with pytest.raises(RuntimeError, match=r"GradientEdge that is not used"):
         grad(y, [get_gradient_edge(unused), x], materialize_grads=True)
@@ -150,11 +150,11 @@ def test_edges_know_the_shape_of_their_tensor():
     y = x.exp().sum()
     edge = get_gradient_edge(y)
     assert grad(edge, x, retain_graph=True)[0].tolist() == grad(y, x, retain_graph=True)[0].tolist()
-    with pytest.raises(RuntimeError, match=r"gradient of output 0 has the wrong shape \(got \(3,\), expected \(\)\)"):
+    with pytest.raises(RuntimeError, match=r"Mismatch in shape .* output 0 \(got \(3,\), expected \(\)\)"):
         grad(edge, x, cygrad.ones(3), retain_graph=True)
     with pytest.raises(RuntimeError, match=r"wrong dtype \(got complex64, expected float32\)"):
         grad(edge, x, cygrad.ones((), dtype=cygrad.complex64), retain_graph=True)
-    with pytest.raises(RuntimeError, match=r"only for scalars \(got output 0 of shape \(2,\)\)"):
+    with pytest.raises(RuntimeError, match=r"only for scalar outputs \(got output 0 of shape \(2,\)\)"):
         grad(get_gradient_edge(x * 1), x)
     with pytest.raises(RuntimeError, match=r"of a node, so its shape is not known"):
         grad(GradientEdge(y.grad_fn, 0), x)

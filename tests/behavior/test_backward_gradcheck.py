@@ -45,8 +45,8 @@ def test_gradcheck_dtypes_and_layouts(dtype, fast_mode):
 @FAST
 def test_gradcheck_shows_numerical_against_analytical(fast_mode):
     wrong = with_backward(lambda ctx, g: g * ctx.saved_tensors[0])
-    with pytest.raises(RuntimeError, match=r"output 0 with respect to input 0.*analytical:\n(.*\n)*expected numerical:"
-                                           r"\n(.*\n)*.*Jacobian mismatch"):
+    with pytest.raises(RuntimeError, match=r"Jacobian mismatch for output 0 with respect to input "
+                                           r"0.*analytical:\n(.*\n)*expected numerical:\n"):
         gradcheck(wrong, draw(2), fast_mode=fast_mode)
     assert gradcheck(wrong, draw(2), fast_mode=fast_mode, raise_exception=False) is False
 
@@ -55,7 +55,7 @@ def test_gradcheck_shows_numerical_against_analytical(fast_mode):
 def test_gradcheck_finds_gradients_that_change_between_runs(fast_mode):
     rng = np.random.default_rng(3)
     random = with_backward(lambda ctx, g: 2 * g * ctx.saved_tensors[0] * (1 + 1e-9 * rng.uniform()))
-    with pytest.raises(RuntimeError, match="not deterministic"):
+    with pytest.raises(RuntimeError, match="Backward is not reentrant"):
         gradcheck(random, draw(2), fast_mode=fast_mode)
     assert gradcheck(random, draw(2), fast_mode=fast_mode, nondet_tol=1e-6)
 
@@ -72,7 +72,7 @@ def test_gradcheck_of_undefined_gradients():
             parts = [factor * g for factor, g in ((2, a), (3, b)) if g is not None]
             return parts[0] if len(parts) == 1 else parts[0] + parts[1]
 
-    with pytest.raises(RuntimeError, match="backward fails if none of the outputs has"), \
+    with pytest.raises(RuntimeError, match="Expected backward function to handle undefined output grads"), \
             pytest.warns(UserWarning, match="check_undefined_grad=False"):
         gradcheck(Sum.apply, draw(2))
     assert gradcheck(Sum.apply, draw(2), check_undefined_grad=False)
@@ -93,9 +93,9 @@ def test_gradgradcheck_finds_a_backward_that_cannot_be_differentiated():
 
 
 def test_gradcheck_refuses_what_it_cannot_check():
-    with pytest.raises(ValueError, match="no input requires grad"):
+    with pytest.raises(ValueError, match="at least one input tensor to require gradient"):
         gradcheck(cygrad.sin, cygrad.ones(2, dtype=cygrad.float64))
-    with pytest.raises(RuntimeError, match="share memory"):
+    with pytest.raises(RuntimeError, match="has a dimension with stride 0"):
         gradcheck(cygrad.sin, cygrad.ones(1, dtype=cygrad.float64).expand(3).requires_grad_())
     with pytest.warns(UserWarning, match="double precision"):
         gradcheck(cygrad.sin, draw(2, dtype=cygrad.float32), eps=1e-2, atol=1e-2, rtol=1e-2)

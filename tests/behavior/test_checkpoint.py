@@ -51,7 +51,7 @@ def test_same_gradients(use_reentrant):
     assert cygrad.allclose(x.grad, expected[0]) and cygrad.allclose(w.grad, expected[1])
     (out + other).sum().backward()
     assert function.calls == 3 and cygrad.allclose(x.grad, 2 * expected[0])
-    with pytest.raises(RuntimeError, match="already freed"):
+    with pytest.raises(RuntimeError, match="already been freed"):
         (out + other).sum().backward()
 
 
@@ -286,3 +286,24 @@ def test_saved_tensors_are_to_be_asked_for_once():
     y.backward(retain_graph=True)
     y.backward()                             # another backward may ask again
     assert x.grad.tolist() == [4, 4]
+
+
+@pytest.mark.parametrize("early_stop", [False, True])
+def test_backward_inside_of_nested_checkpoints(early_stop):
+    def derivative(function):
+        return lambda x: grad(function(x), x, create_graph=True)[0]
+
+    def checkpointed(function):
+        return lambda x: checkpoint(function, x, use_reentrant=False)
+
+    def function(x):
+        return x.sin().exp().sin()
+
+    x = leaf(0.3)
+    second = derivative(derivative(function))(x)
+    with set_checkpoint_early_stop(early_stop):
+        for form in (derivative(checkpointed(derivative(function))),
+                     checkpointed(derivative(derivative(checkpointed(function)))),
+                     derivative(checkpointed(derivative(checkpointed(function))))):
+            assert cygrad.allclose(form(x), second, rtol=1e-12)
+            assert cygrad.allclose(derivative(form)(x), derivative(derivative(derivative(function)))(x), rtol=1e-12)

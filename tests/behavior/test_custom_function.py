@@ -169,7 +169,7 @@ def test_vjp_is_backward():
     both = type("Both", (Function,), {"forward": staticmethod(lambda ctx, x: x * 2),
                                       "backward": staticmethod(lambda ctx, g: g),
                                       "vjp": staticmethod(lambda ctx, g: g)})
-    with pytest.raises(RuntimeError, match="both 'backward' and 'vjp'"):
+    with pytest.raises(RuntimeError, match="Implementing both"):
         both.apply(x).backward()
 
 
@@ -271,10 +271,10 @@ def test_views_cannot_be_changed_in_place():
     for function in (Alias, make(lambda ctx, t: t.view(2, 1), lambda ctx, g: g.view(2))):
         y = function.apply(x)
         assert y._is_view()
-        with pytest.raises(RuntimeError, match="a custom Function returned it"):
+        with pytest.raises(RuntimeError, match="created inside a custom Function"):
             y.add_(1)
     parts = make(lambda ctx, t: (t[:1], t[1:]), lambda ctx, a, b: cygrad.cat([a, b]))
-    with pytest.raises(RuntimeError, match="one of several outputs"):
+    with pytest.raises(RuntimeError, match="function that returns multiple views"):
         parts.apply(x)[0].add_(1)
 
 
@@ -311,7 +311,7 @@ def test_mark_dirty_of_a_view():
 @pytest.mark.guarantee("F1")
 def test_mark_dirty_errors():
     x = leaf(1.0, 2.0)
-    with pytest.raises(RuntimeError, match="leaf that requires grad"):
+    with pytest.raises(RuntimeError, match="leaf Variable that requires grad"):
         dirty().apply(x)
     with pytest.raises(RuntimeError, match="not returned as output"):
         dirty(lambda ctx, t: (ctx.mark_dirty(t), t * 2)[1]).apply(x * 1)
@@ -357,9 +357,9 @@ def test_saved_tensors():
     y.sum().backward(retain_graph=True)
     y.sum().backward()
     assert x.grad.tolist() == [6, 8]
-    with pytest.raises(RuntimeError, match=r"already freed.*retain_graph=True"):
+    with pytest.raises(RuntimeError, match=r"already been freed.*retain_graph=True"):
         y.sum().backward()
-    with pytest.raises(RuntimeError, match="already freed"):
+    with pytest.raises(RuntimeError, match="already been freed"):
         _ = y.grad_fn.saved_tensors
 
 
@@ -474,10 +474,10 @@ def test_gradients_are_fitted():
 @pytest.mark.guarantee("F1")
 def test_missing_methods():
     x = leaf(1.0)
-    with pytest.raises(NotImplementedError, match="the subclass must define forward"):
+    with pytest.raises(NotImplementedError, match="must implement the forward"):
         Function.apply(x)
     only_forward = type("OnlyForward", (Function,), {"forward": staticmethod(lambda ctx, t: t * 1)})
-    with pytest.raises(NotImplementedError, match="the subclass must define backward"):
+    with pytest.raises(NotImplementedError, match="the subclass must implement either the backward"):
         only_forward.apply(x).backward()
     with pytest.raises(TypeError, match="positional argument"):
         Cube.apply(x, x)

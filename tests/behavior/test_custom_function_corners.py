@@ -1,5 +1,8 @@
 """Corner cases of custom Functions: instances, constant gradients, packed constants."""
 
+import gc
+import weakref
+
 import pytest
 
 import cygrad
@@ -75,3 +78,61 @@ def test_a_constant_that_hooks_pack_is_itself_in_backward():
         y.backward()
     assert [tensor is factor for tensor in seen] == [False, True] * 2
     assert [tensor.requires_grad for tensor in seen] == [True, False] * 2
+
+
+def test_saved_tensors_are_freed_at_their_first_access_if_asked():
+    class Square(Function):
+        clear_saved_tensors_on_access = True
+
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        def backward(ctx, g):
+            x, = ctx.saved_tensors
+            alive = weakref.ref(x)
+            result = 2 * x * g
+            del x
+            seen.append(alive())
+            if again:
+                seen.append(ctx.saved_tensors)
+            return result
+
+    seen, again, x = [], False, leaf(3.0)
+    Square.apply(x.clone()).backward()
+    assert seen == [None] and x.grad == 6.0
+    again = True
+    with pytest.raises(RuntimeError, match="SquareBackward: saved_tensors can only be accessed once"):
+        Square.apply(x.clone()).backward()
+    y = Square.apply(x)
+    y.backward(retain_graph=True)            # keeps them
+    again = False
+    y.backward()
+
+
+def test_a_failing_pack_hook_leaves_no_cycle():
+    class Save(Function):
+        @staticmethod
+        def forward(ctx, x):
+            y = x.clone()
+            ctx.save_for_backward(y)
+            outputs.append(weakref.ref(y))
+            return y
+
+        @staticmethod
+        def backward(ctx, g):
+            return g
+
+    def fail(tensor):
+        raise ValueError("full")
+
+    outputs = []
+    gc.disable()
+    try:
+        with saved_tensors_hooks(fail, lambda t: t), pytest.raises(ValueError, match="full"):
+            Save.apply(leaf(2.0))
+        assert outputs[0]() is None
+    finally:
+        gc.enable()

@@ -105,7 +105,7 @@ def test_undefined_gradients_of_several_outputs(create_graph):
 def test_undefined_gradients_of_inputs():
     x = cygrad.ones(2, requires_grad=True)
     y = Stop.apply(x * 2).sum()
-    with pytest.raises(RuntimeError, match=r"input 0 was not used"):
+    with pytest.raises(RuntimeError, match=r"input 0 appears to not have been used"):
         grad(y, x, retain_graph=True)
     assert grad(y, x, allow_unused=True, retain_graph=True) == (None,)
     assert grad(y, x, materialize_grads=True)[0].tolist() == [0.0, 0.0]
@@ -141,9 +141,9 @@ def test_undefined_gradients_free_what_was_saved(create_graph, custom):
     y = doubling(cygrad, [], True).apply(x) if custom else x.exp()
     Stop.apply(y).sum().backward(create_graph=create_graph, retain_graph=True)
     Stop.apply(y).sum().backward(create_graph=create_graph, retain_graph=False)
-    with pytest.raises(RuntimeError, match="already freed"):
+    with pytest.raises(RuntimeError, match="already been freed"):
         Stop.apply(y).sum().backward()
-    with pytest.raises(RuntimeError, match="already freed"):
+    with pytest.raises(RuntimeError, match="already been freed"):
         y.sum().backward()
 
 

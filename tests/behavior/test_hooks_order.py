@@ -187,7 +187,7 @@ def test_a_node_can_be_called():
         assert not node(cygrad.ones(2))[0].requires_grad
     assert node(None) == (None, None)
     y.sum().backward()
-    with pytest.raises(RuntimeError, match="already freed"):
+    with pytest.raises(RuntimeError, match="already been freed"):
         node(cygrad.ones(2))
 
 

@@ -50,7 +50,7 @@ def test_classes_have_their_constructor_wrapped(name):
         def mode(self):
             return cygrad.is_grad_enabled()
 
-    with pytest.warns(FutureWarning, match="decorating classes is deprecated"):
+    with pytest.warns(FutureWarning, match="Decorating classes is deprecated"):
         make = decorator(Layer)
     assert cygrad.is_grad_enabled()
     made = make(3, scale=2)
@@ -77,7 +77,7 @@ def test_modules_changed_in_place_count_versions():
     version = module.weight._version
     module._apply(lambda tensor: tensor.add_(1))
     assert module.weight._version == version + 1
-    with pytest.raises(RuntimeError, match="modified in place"):
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         y.backward()
     norm = cygrad.nn.BatchNorm1d(2)
     mean = norm.running_mean

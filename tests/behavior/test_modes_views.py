@@ -83,7 +83,7 @@ def test_it_becomes_invalid_by_a_recorded_change(name, mode, who):
                 lambda: view.sum().backward(), lambda: cygrad.stack([view, view])):
         with pytest.raises(RuntimeError, match=f"(?s)modified in place.*{why}.*create the view again"):
             use()
-    with pytest.raises(RuntimeError, match="cannot be modified in place"):
+    with pytest.raises(RuntimeError, match="is being modified inplace"):
         view.add_(1)
     assert "grad_fn=<Invalid>" in repr(view)
     view.retain_grad()                             # of a leaf: nothing to do
@@ -143,7 +143,7 @@ def test_a_view_made_again_is_valid(mode):
     with MODES[mode]():
         view = base.view(-1)
         view.add_(1)
-    with pytest.raises(RuntimeError, match="modified in place"):
+    with pytest.raises(RuntimeError, match="base was modified in place"):
         _ = view.grad_fn
     assert grad(base.view(-1).sum(), x)[0].tolist() == [[2, 2], [2, 2]]
 
@@ -230,7 +230,7 @@ def test_what_was_saved_notices_a_change_after_data():
     x.data = cygrad.zeros(2)
     with cygrad.no_grad():
         x.add_(1)
-    with pytest.raises(RuntimeError, match="modified in place"):
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         y.backward()
 
 
@@ -256,7 +256,7 @@ def test_set_gives_a_leaf_another_node():
     with cygrad.no_grad():
         x.set_(cygrad.zeros(2))
     z = (x * 3).sum()
-    with pytest.raises(RuntimeError, match="not used"):
+    with pytest.raises(RuntimeError, match="appears to not have been used"):
         grad(y, x, retain_graph=True)
     assert grad(y, edge, retain_graph=True)[0].tolist() == [2, 2]
     assert cygrad.autograd.graph.get_gradient_edge(x).node is not edge.node

@@ -136,7 +136,7 @@ def test_detach_protects_nothing_saved():
     y = x.exp()
     z = y.sin()
     y.detach().zero_()
-    with pytest.raises(RuntimeError, match=r"SinBackward0.*modified in place"):
+    with pytest.raises(RuntimeError, match=r"SinBackward0.*modified by an inplace operation"):
         z.sum().backward()
 
 

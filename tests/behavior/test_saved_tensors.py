@@ -210,7 +210,7 @@ def test_changes_of_what_is_not_saved_are_allowed():
     assert x.grad.tolist() == [5.0, 6.0]
     y = x * c
     c.add_(1)
-    with pytest.raises(RuntimeError, match=r"MulBackward0.*modified in place"):
+    with pytest.raises(RuntimeError, match=r"MulBackward0.*modified by an inplace operation"):
         y.sum().backward()
 
 

@@ -93,11 +93,11 @@ def test_errors():
         with pytest.raises(TypeError, match="hook must be callable"):
             raw.register_hooks(*wrong)
     raw.register_hooks(identity, lambda t: 3)
-    with pytest.raises(RuntimeError, match="hooks are already registered"):
+    with pytest.raises(RuntimeError, match="hooks have already been set"):
         raw.register_hooks(identity, identity)
-    with pytest.raises(TypeError, match=r"unpack must return a Tensor .got int"):
+    with pytest.raises(TypeError, match=r"unpack_hook expected to be a Tensor .got int"):
         _ = y.grad_fn._saved_self
-    with pytest.raises(TypeError, match="unpack must return a Tensor"):
+    with pytest.raises(TypeError, match="unpack_hook expected to be a Tensor"):
         y.sum().backward()
     for value in (cygrad.ones(3, dtype=FLOAT), cygrad.ones(2, dtype=cygrad.float32)):
         y, raw = squared(x)
@@ -112,7 +112,7 @@ def test_errors():
     with pytest.raises(RuntimeError, match="saved no tensor"):
         y.grad_fn._raw_saved_self.register_hooks(identity, identity)
     y, raw = squared(x * 1)
-    with pytest.raises(RuntimeError, match="pack modified its input in place"):
+    with pytest.raises(RuntimeError, match="pack hook is modifying its input in place"):
         raw.register_hooks(lambda t: t.add_(1), identity)
 
 
@@ -151,7 +151,7 @@ def test_hooks_of_one_saved_tensor_of_a_custom_function():
     z = Times.apply(x, y)
     raw = z.grad_fn._raw_saved_tensors
     raw[0].register_hooks(lambda t: t.tolist(), lambda v: cygrad.tensor(v, dtype=FLOAT) * 10)
-    with pytest.raises(RuntimeError, match="hooks are already registered"):
+    with pytest.raises(RuntimeError, match="hooks have already been set"):
         raw[0].register_hooks(identity, identity)
     with pytest.raises(RuntimeError, match="saved no tensor at position 1"):
         raw[1].register_hooks(identity, identity)
@@ -283,7 +283,7 @@ def test_raising_pack_makes_no_graph():
                 operation()
     assert y._version == version and y.grad_fn.name() == "MulBackward0"
     assert grad(y.sum(), x)[0].tolist() == [1, 1]
-    with hooks(lambda t: t.add_(1), identity), pytest.raises(RuntimeError, match="pack modified its input in place"):
+    with hooks(lambda t: t.add_(1), identity), pytest.raises(RuntimeError, match="pack hook is modifying its input"):
         (x * 1).exp()
 
 
@@ -426,7 +426,7 @@ def test_allow_mutation_on_saved_tensors():
     y = x * 1
     z = y * y
     y.add_(1)
-    with pytest.raises(RuntimeError, match="was modified in place"):
+    with pytest.raises(RuntimeError, match="has been modified by an inplace operation"):
         z.sum().backward()
 
 
@@ -532,4 +532,41 @@ def test_registered_while_another_thread_runs_the_node():
     finally:
         sys.setswitchinterval(interval)
     for answer in answers - {None, (50,)}:
-        assert re.search("has released|already freed|hooks were registered on a saved tensor while another", answer)
+        assert re.search("has released|been freed|hooks were registered on a saved tensor while another", answer)
+
+
+def test_hooks_that_backward_enters_end_with_it():
+    def unpack(tensor):
+        manager.__enter__()
+        return tensor
+
+    manager = cygrad.autograd.graph.saved_tensors_hooks(identity, unpack)
+    x = leaf(1.0)
+    with manager:
+        y = x.sin()
+    y.backward()
+    packed = []
+    x.exp().grad_fn._raw_saved_result.register_hooks(packed.append, identity)      # no hooks of the thread are set
+    assert len(packed) == 1
+
+
+def test_a_saved_tensor_shows_what_is_stored():
+    x = leaf(2.0)
+    y = x * x
+    saved = y.grad_fn._raw_saved_self
+    assert saved.data is x and saved.unpack_hook is None
+    saved.register_hooks(lambda tensor: tensor.item(), cygrad.tensor)
+    assert saved.data == 2.0 and saved.unpack_hook is cygrad.tensor
+
+
+def test_a_node_hook_that_unpack_registers_is_called():
+    def unpack(tensor):
+        node.register_hook(lambda inputs, outputs: (3 * inputs[0],))
+        return tensor
+
+    x = leaf(2.0)
+    with cygrad.autograd.graph.saved_tensors_hooks(identity, unpack):
+        y = x.sin()
+    node = y.grad_fn
+    y.backward()
+    assert x.grad == 3 * cygrad.cos(x.detach())

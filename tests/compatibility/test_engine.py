@@ -38,6 +38,25 @@ with torch.autograd.set_multithreading_enabled(False):
 with torch.autograd._force_original_view_tracking(True):
     out.append(torch.autograd.is_view_replay_enabled())
 out.append([torch.is_anomaly_check_nan_enabled(), torch.autograd.is_view_replay_enabled()])
+with torch.autograd.forward_ad.dual_level():
+    out.append(torch.autograd.forward_ad._current_level)
+out.append(torch.autograd.forward_ad._current_level)
+a = torch.ones(2, requires_grad=True)
+b = (a * 3).sin()
+b.register_hook(lambda g: out.append([node.name() for node in torch._C._current_graph_task_execution_order()]))
+with torch.autograd.set_multithreading_enabled(False):
+    torch.autograd.grad(b, a, torch.ones(2))
+failing = torch._C._functions.DelayedError("stop", 1)(a)
+for target in (failing, a):
+    try:
+        out.append(torch.autograd.grad(failing.sum(), target)[0].tolist())
+    except RuntimeError as error:
+        out.append("stop" in str(error))
+asymmetric = torch.tensor([[2.0, 0.3, 0.0], [0.1, 1.0, 0.2], [0.4, 0.0, 0.5]], dtype=torch.double, requires_grad=True)
+largest = torch.lobpcg(asymmetric, k=1, X=torch.eye(3, 1, dtype=torch.double))[0]
+out.append([round(number, 5) for row in torch.autograd.grad(largest.sum(), asymmetric)[0].tolist() for number in row])
+table = torch.ones(4, 2)
+out.append(torch.nn.functional.embedding_bag(table, torch.tensor([0, 1, 2]), torch.tensor([0, 2]), mode="sum").tolist())
 with torch.inference_mode():
     with torch.enable_grad():
         out.append([torch.is_grad_enabled(), torch.is_inference_mode_enabled(), (x * 2).requires_grad])

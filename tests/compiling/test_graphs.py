@@ -139,7 +139,7 @@ def test_graph_that_the_function_itself_frees():
         expected, found = loss_and_gradients(x, w), compiled(x, w)
         assert all(map(cygrad.equal, expected, found))
         assert [tensor.requires_grad for tensor in found] == [True, False, False]
-        with pytest.raises(RuntimeError, match="SinBackward0: its saved tensors were already freed"):
+        with pytest.raises(RuntimeError, match="SinBackward0: Trying to backward through the graph a second time"):
             found[0].backward()
         assert x.grad is None
         assert w.grad is None
@@ -153,7 +153,7 @@ def test_change_in_place_between_forward_and_backward():
         result = compiled(cygrad.ones(3))
         with cygrad.no_grad():
             w.mul_(1)
-        with pytest.raises(RuntimeError, match="in place"):
+        with pytest.raises(RuntimeError, match="inplace operation"):
             result.sum().backward()
 
 

@@ -181,5 +181,5 @@ def test_each_change_is_counted_once():
     work = dist.all_reduce(y, async_op=True)
     work.wait()
     assert y._version == before + 2
-    with pytest.raises(RuntimeError, match="modified in place"):
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         z.sum().backward()

@@ -55,7 +55,7 @@ def test_states_may_be_read_from_the_array_that_the_next_is_written_to():
     def last(parameters):
         return equation.solve_by_euler(parameters, np.array([1.0, 2.0]), equation.TIMES)[-1]
 
-    with pytest.raises(RuntimeError, match="modified in place"):
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         last(leaf(equation.PARAMETERS)).sum().backward()
     with cygrad.autograd.graph.allow_mutation_on_saved_tensors():
         assert gradcheck(last, [leaf(equation.PARAMETERS)])

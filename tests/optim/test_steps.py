@@ -175,7 +175,7 @@ def test_a_step_counts_as_an_in_place_change():
     before = w._version
     optimizer.step()
     assert w._version == before + 1
-    with pytest.raises(RuntimeError, match="modified in place"):
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         loss.backward()
 
 

@@ -71,7 +71,7 @@ AFTER = (
     ("exchanged", "sum_to: the shape does not broadcast", "", "memory of another shape was put under the tensor"),
     ("exchanged", "dimension out of range", "", "memory of another shape was put under the tensor"),
     ("resized", "dimension out of range", "", "memory of another shape was put under the tensor"),
-    ("failed", "its saved tensors were already freed", "", "how far a pass got before it failed is its own affair"),
+    ("failed", "after they have already been freed", "", "how far a pass got before it failed is its own affair"),
     ("forced", "", "requires grad has been used in an in-place", "nothing is recorded in inference mode"),
     ("forced", "", "requires grad is being used in an in-place", "nothing is recorded in inference mode"),
 )
@@ -141,7 +141,7 @@ def refusal_text(outcome):
 # Mistakes that messages report, for lines with several mistakes: the first match.
 BLAMED = (
     ("its history",),
-    ("a leaf Variable that requires grad", "a leaf that requires grad"),
+    ("a leaf Variable that requires grad",),
     ("shape mismatch", "number of dimensions", "shape of the mask"),
     ("is out of bounds",),
     ("imension", "reduction dim"),

@@ -50,7 +50,7 @@ def test_another_shape_in_the_same_memory(size, shape):
     assert out.is_contiguous()
     assert view.tolist() == [7.0] * out.numel() + [2.0] * (size - out.numel())
     assert view._version == out._version > 0
-    with pytest.raises(RuntimeError, match="modified in place"):
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         product.sum().backward()
 
 

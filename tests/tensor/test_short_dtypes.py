@@ -260,7 +260,7 @@ def test_in_place_views_and_out(name):
         cygrad.ones(2, dtype=cygrad.int64).add_(x)
     y = x.clone().requires_grad_().exp()
     y.add_(1)
-    with pytest.raises(RuntimeError, match="modified in place"):
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         y.sum().backward()
 
 

@@ -22,6 +22,7 @@ cdef class FunctionNode(Node):
     cdef tuple constants          # arguments of mark_non_differentiable
     cdef readonly tuple saved_for_forward
     cdef readonly bint keeps      # retain_graph of the backward that runs
+    cdef bint clears              # the first access of saved_tensors in backward releases them
     cdef bint materialize         # undefined gradients of outputs are materialized as zeros
     cdef int32_t n_arguments
     cdef int32_t *edges_of        # n_arguments: the edge of an argument, or -1 if it is no Tensor

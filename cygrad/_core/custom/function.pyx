@@ -24,10 +24,12 @@ from cygrad._core.graph.node cimport (
     HAS_PACKED_TENSORS, HAS_PYTHON_BACKWARD, Node, freed_error, kept_t, node_new, node_t, note_release, release_saved,
     set_edge, version_error,
 )
-from cygrad._core.graph.saved cimport PackedTensor, SavedHooks, alias, attach, attach_edge, pack_tensor, saved_hooks
+from cygrad._core.graph.saved cimport (
+    PackedTensor, SavedHooks, alias, attach, attach_edge, pack_tensor, saved_hooks, with_elements,
+)
 from cygrad._core.graph.tensor cimport (
     CUSTOM_VIEW, DIFFERENTIABLE_VIEW, MULTI_OUTPUT_VIEW, Tensor, any_meta, describe, grad_fn_of, gradient_edge,
-    known_tensor, protocol, provided, requires_grad, set_node, wrap, wrap_view,
+    is_meta, known_tensor, protocol, provided, requires_grad, set_node, wrap, wrap_view,
 )
 from cygrad._core.graph.untracked_reason cimport CONSTANT_OUTPUT
 from cygrad._core.graph.view_requirement cimport takes_part
@@ -177,8 +179,14 @@ cdef class FunctionNode(Node):
         if self.saved_for_forward is not None:
             return self.saved_for_forward
         if self.c.released:
+            if self.clears:
+                raise RuntimeError(f"{self.name()}: saved_tensors can only be accessed once if "
+                                   "clear_saved_tensors_on_access is set. Store them in variables.")
             check(freed_error(self.c))
-        return tuple([self.unpack(i) for i in range(self.c.n_saved)])
+        tensors = tuple([self.unpack(i) for i in range(self.c.n_saved)])
+        if self.clears:
+            _release(self)
+        return tensors
 
     @property
     def saved_variables(self):
@@ -213,7 +221,7 @@ cdef class FunctionNode(Node):
             if not requires_grad(tensor) and (
                     origin == CONSTANT or 0 <= origin < OUTPUT and self.c.edges[origin].node == NULL):
                 return tensor                # the saved tensor was outside the graph, too
-            return self.placed(alias(tensor.array), position)
+            return self.placed(alias(with_elements(tensor).array), position)
         array = _borrow_saved(self, position)
         if array == NULL:
             return None
@@ -252,18 +260,23 @@ cdef class FunctionNode(Node):
             return self.saved_tensors        # raises
         return self.unpack(position)
 
+    def _packed(self, int position):
+        """Return the `PackedTensor` at `position`, or None."""
+        return None if self.packed is None else self.packed[position]
+
     def _pack(self, int position, pack, unpack):
         """Replace the saved object at `position` by what the pack hook returns."""
         cdef array_t *array
         if self.packed is not None and self.packed[position] is not None:
-            raise RuntimeError("register_hooks: hooks are already registered (got a second pair for a value saved by "
-                               f"{self.name()}, expected one).")
+            raise RuntimeError(f"register_hooks: hooks have already been set for a value saved by {self.name()} (got a "
+                               "second pair).")
         if self.c.released:
-            raise RuntimeError(f"register_hooks: {self.name()} has released its saved tensors. Register the hooks "
-                               "before backward, or call backward with retain_graph=True.")
+            raise RuntimeError(f"register_hooks: {self.name()} has released its saved tensors. Register hooks on a "
+                               "saved tensor before it has been freed, or call backward with retain_graph=True.")
         array = _borrow_saved(self, position)
         if array == NULL:
-            raise RuntimeError(f"register_hooks: {self.name()} has saved no tensor at position {position} (got None).")
+            raise RuntimeError(f"register_hooks: {self.name()} has saved no tensor at position {position}: registering "
+                               "hooks on None is forbidden.")
         try:
             self.set_packed(position, pack_tensor(self, str(position), alias(array), pack, unpack))
         finally:
@@ -289,12 +302,11 @@ cdef class FunctionNode(Node):
                 if grads[i] is None and self.outputs[i] != NULL:
                     grads[i] = _zeros(self.outputs[i])
         self.keeps = keep
-        cdef list gradients = _checked(self, _backward_of(type(self)._forward_cls)(self, *grads))
+        function = type(self)._forward_cls
+        self.clears = not keep and function.clear_saved_tensors_on_access
+        cdef list gradients = _checked(self, _backward_of(function)(self, *grads), grads)
         if not keep and self.c.n_saved:
-            release_saved(self.c)
-            note_release(self.c)
-            self.packed = None
-            self.objects = None
+            _release(self)
         return gradients
 
 
@@ -326,6 +338,14 @@ def function_node_type(function):
     return made
 
 
+cdef int _release(FunctionNode node) except -1:
+    release_saved(node.c)
+    note_release(node.c)
+    node.packed = None
+    node.objects = None
+    return 0
+
+
 cdef int _forget_saved(FunctionNode node) noexcept:
     cdef node_t *c = node.c
     cdef int64_t nbytes = c.n_saved * (sizeof(kept_t) + sizeof(int32_t))
@@ -347,8 +367,8 @@ cdef object _backward_of(cls):
     if vjp is default:
         return backward
     if backward is not default:
-        raise RuntimeError(f"{cls.__name__}: both 'backward' and 'vjp' are implemented for a custom Function (got two, "
-                           "expected one). Define one of them.")
+        raise RuntimeError(f"{cls.__name__}: Implementing both 'backward' and 'vjp' for a custom Function is not "
+                           "allowed. Define one of them.")
     return vjp
 
 
@@ -406,7 +426,7 @@ cdef Tensor _zeros(array_t *meta):
     return wrap(array)
 
 
-cdef list _checked(FunctionNode self, object results):
+cdef list _checked(FunctionNode self, object results, list grads):
     """Check the result of backward; return a gradient or None per edge, with the shape and dtype of its argument."""
     cdef node_t *c = self.c
     cdef list gradients = [None] * c.n_edges
@@ -430,7 +450,13 @@ cdef list _checked(FunctionNode self, object results):
             raise RuntimeError(f"{self.name()}: backward must return Tensors and None (got {type(result).__name__} at "
                                f"position {i}, expected Tensor or None).")
         if c.edges[edge].node != NULL:
-            gradients[edge] = _fitted(self, i, c.metas[edge], <Tensor>result)
+            if is_meta((<Tensor>result).array) and any([grad is not None and not is_meta((<Tensor>grad).array)
+                                                        for grad in grads]):
+                if not hasattr(result, "as_gradient"):
+                    raise RuntimeError(f"{self.name()}: backward returned a gradient on another device (got meta at "
+                                       f"position {i}, expected cpu).")
+                result = result.as_gradient(<object>c.edges[edge].node.object)       # sparse
+            gradients[edge] = None if result is None else _fitted(self, i, c.metas[edge], <Tensor>result)
     return gradients
 
 
@@ -446,7 +472,7 @@ cdef object _fitted(FunctionNode self, Py_ssize_t position, const array_t *meta,
         fits = fits and (meta.shape[i] == 1 or meta.shape[i] == array.shape[i + extra])
     if not fits:
         raise RuntimeError(f"{self.name()}: backward returned an invalid gradient (got shape "
-                           f"{shape_text(array).decode()} at position {position}, expected one compatible with "
+                           f"{shape_text(array).decode()} at position {position}, expected shape compatible with "
                            f"{shape_text(meta).decode()}).")
     if not is_floating(array.dtype) and is_complex(array.dtype) != is_complex(meta.dtype):
         raise RuntimeError(f"{self.name()}: backward returned a gradient of the wrong dtype (got "
@@ -599,7 +625,10 @@ def apply(cls, arguments):
         state.grad_disabled = disabled
         set_dual_level(dual_level)
     saved = node.to_save
-    outputs = _finish(node, <tuple>arguments, results, recorded)
+    try:
+        outputs = _finish(node, <tuple>arguments, results, recorded)
+    finally:                                 # else outputs and node would be a reference cycle
+        node.to_save = node.dirty = node.constants = None
     if dual_level:
         push_custom(node, cls, <tuple>arguments, results, outputs, saved)
     node.saved_for_forward = None
@@ -696,9 +725,6 @@ cdef object _finish(FunctionNode node, tuple arguments, object results, bint rec
                 node, "_materialize_non_diff_grads", True) else _nothing)
         if node.to_save:
             _save(node, arguments, outputs)
-    node.to_save = None
-    node.dirty = None
-    node.constants = None
     return outputs[0] if single else tuple(outputs)
 
 

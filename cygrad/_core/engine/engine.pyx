@@ -7,6 +7,8 @@ as Tensors and formulas as recorded operations.
 """
 
 from cpython.exc cimport PyErr_CheckSignals
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_XDECREF, Py_XINCREF
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
 from cygrad._core.arrays.array cimport (
@@ -39,8 +41,8 @@ from cygrad._core.graph.node cimport (
 from cygrad._core.graph.saved cimport SavedHooks, saved_hooks
 from cygrad._core.graph.tensor cimport (
     INFERENCE_VIEW, NO_GRAD_VIEW, SLOT_ADD, Tensor, any_unusual, describe, grad_fn_of, gradient_edge, is_bare,
-    is_inference, known_tensor, propagate_array_api, protocol, provided, replace_gradient, requires_grad, slot_of,
-    tensor_of, version_of_gradient, wrap,
+    is_inference, is_meta, known_tensor, propagate_array_api, protocol, provided, replace_gradient, requires_grad,
+    slot_of, tensor_of, version_of_gradient, wrap,
 )
 from cygrad._core.graph.untracked_reason cimport CONSTANT_OUTPUT, DATA, DETACHED, DETACHED_IN_PLACE, GRADIENT, UNTRACKED
 from cygrad._core.memory.errors cimport MEMORY_ERROR, check
@@ -226,7 +228,7 @@ cdef array_t *_root_gradient(object output, object grad, str operation, int posi
     given = (<Tensor>grad).array
     if root != NULL:
         if not same_shape(given, root):
-            raise RuntimeError(f"{operation}: the gradient of output {position} has the wrong shape (got "
+            raise RuntimeError(f"{operation}: Mismatch in shape of the gradient of output {position} (got "
                                f"{shape_text(given).decode()}, expected {shape_text(root).decode()}).")
         if is_complex(given.dtype) != is_complex(root.dtype):
             raise RuntimeError(f"{operation}: the gradient of output {position} has the wrong dtype (got "
@@ -247,11 +249,11 @@ cdef array_t *_implicit_gradient(const array_t *root, str operation, int positio
                            "(got None as its gradient). Pass a gradient, or use "
                            "get_gradient_edge(tensor).")
     if root.size != 1:
-        raise RuntimeError(f"{operation}: a gradient can be made implicitly only for scalars (got output {position} of "
-                           f"shape {shape_text(root).decode()}). Reduce it, for example with sum(), or pass a gradient "
-                           "of its shape.")
+        raise RuntimeError(f"{operation}: grad can be implicitly created only for scalar outputs (got output "
+                           f"{position} of shape {shape_text(root).decode()}). Reduce it, for example with sum(), or "
+                           "pass a gradient of its shape.")
     if is_complex(root.dtype):
-        raise RuntimeError(f"{operation}: a gradient can be made implicitly only for real scalars (got output "
+        raise RuntimeError(f"{operation}: grad can be implicitly created only for real scalar outputs (got output "
                            f"{position} of dtype {dtype_name(root.dtype).decode()}). Pass a gradient, or take the real "
                            "part or abs() first.")
     array = array_empty_like(root, -1)
@@ -482,6 +484,7 @@ cdef class GraphTask:
         cdef list grads = self.take(item)
         cdef list results
         cdef int i
+        cdef bint sparse
         self.plan.current = c
         if item.python & UNREACHED and not any([grad is not None for grad in grads]):
             return 0
@@ -499,9 +502,10 @@ cdef class GraphTask:
             return 0
         if hooks is not None and hooks.before:
             grads = call_prehooks(node, hooks, grads)
-        if c.python & HAS_SPARSE_GRADIENT or c.gradient != NULL and c.gradient.sparse:
+        sparse = c.gradient != NULL and is_entry(grads[0])
+        if not sparse and (c.python & HAS_SPARSE_GRADIENT or c.gradient != NULL and c.gradient.sparse):
             _make_dense(<Tensor>node.payload, c, grads[0])
-        if c.gradient != NULL and self.recorded and not _adds_natively(grads[0]):
+        if sparse or c.gradient != NULL and self.recorded and not _adds_natively(grads[0]):
             _accumulate(<Tensor>node.payload, grads[0])
             results = []
         elif c.gradient != NULL and _hand_over(c, grads):
@@ -513,6 +517,7 @@ cdef class GraphTask:
                 if c.backward != NULL and type(error) is RuntimeError and node.name() not in str(error):
                     error.args = (f"{node.name()}: {error}",)          # as _name_node() does for a native backward
                 raise
+            hooks = node.hooks               # an unpack hook may have registered the first ones
         else:
             results = self.run_native(item, grads)
         if hooks is not None and hooks.accumulated and c.gradient != NULL:
@@ -597,7 +602,8 @@ cdef int _accumulate(Tensor leaf, Tensor gradient) except -1:
             break
         # A copy, because shared or expanded memory must not become .grad.
         total = (protocol.binary(SLOT_ADD, former, gradient) if former is not None else
-                 gradient.clone() if leaf.array.contiguous and gradient.array.contiguous else
+                 gradient.clone() if leaf.array.contiguous and (
+                     gradient.array.contiguous or is_meta(gradient.array)) else
                  gradient.contiguous() if leaf.array.contiguous else
                  leaf.detach().clone().copy_(gradient))
         # Another thread may have accumulated meanwhile: into another array, or in place.
@@ -668,6 +674,8 @@ cdef object _enter(str operation, object outputs, object grads, bint keep, bint 
         return _in_new_thread(operation, outputs, grads, keep, create, inputs, accumulate, allow_unused, direct)
     cdef int disabled = state.grad_disabled
     cdef int64_t outer = working_for(), call
+    cdef void *hooks = state.saved_hooks          # own reference: hooks that backward enters end with it
+    Py_XINCREF(<PyObject *>hooks)
     state.depth += 1
     state.grad_disabled = not create
     try:
@@ -678,6 +686,8 @@ cdef object _enter(str operation, object outputs, object grads, bint keep, bint 
             callbacks.pop(call, None)
         state.depth -= 1
         state.grad_disabled = disabled
+        hooks, state.saved_hooks = state.saved_hooks, hooks
+        Py_XDECREF(<PyObject *>hooks)
         if has_pending():
             release_pending()
 
@@ -813,9 +823,9 @@ cdef list _captured(GraphTask task, str operation, object inputs, list targets, 
                     if fresh:
                         (<Tensor>result).untracked = GRADIENT
         if result is None and not allow_unused:
-            raise RuntimeError(f"{operation}: input {position} was not used to compute the outputs, so it has no "
-                               "gradient. Pass allow_unused=True for None in its place, or materialize_grads=True for "
-                               "zeros.")
+            raise RuntimeError(f"{operation}: input {position} appears to not have been used in the graph, so it has "
+                               "no gradient. Set allow_unused=True for None in its place, or materialize_grads=True "
+                               "for zeros.")
         results.append(result)
     return results
 

@@ -478,7 +478,8 @@ def current_order():
     if plans_of_thread(&plan, 1) == 0:
         return None
     return [<Node>plan.items[plan.order[i]].node.object for i in range(plan.n_items)
-            if plan.items[plan.order[i]].needed and plan.items[plan.order[i]].executed]
+            if plan.items[plan.order[i]].needed
+            and (plan.items[plan.order[i]].executed or plan.items[plan.order[i]].captured)]
 
 
 def captures():

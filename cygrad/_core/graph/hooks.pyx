@@ -5,7 +5,7 @@ from cygrad._core.arrays.dtype cimport is_complex
 from cygrad._core.graph.native cimport fit_recorded
 from cygrad._core.graph.node cimport Hooks, Node
 from cygrad._core.graph.tensor cimport (
-    INFERENCE_VIEW, NO_GRAD_VIEW, SLOT_ADD, Tensor, data_escapes, describe, grad_fn_of, hooks_of, protocol,
+    INFERENCE_VIEW, NO_GRAD_VIEW, SLOT_ADD, Tensor, data_escapes, describe, grad_fn_of, hooks_of, is_meta, protocol,
     set_gradient,
 )
 
@@ -104,6 +104,11 @@ cdef Tensor _replacement(Node node, str kind, object result, object former):
     if not (tensor.array.dtype == (<Tensor>former).array.dtype and same_shape(tensor.array, (<Tensor>former).array)):
         raise RuntimeError(f"{kind}: a hook of {node.name()} changed the shape or dtype of a gradient (got a "
                            f"{describe(tensor)}, expected a {describe(former)}).")
+    if is_meta(tensor.array) and not is_meta((<Tensor>former).array):
+        if not hasattr(tensor, "as_gradient"):
+            raise RuntimeError(f"{kind}: a hook of {node.name()} returned a gradient on another device (got meta, "
+                               "expected cpu).")
+        return tensor.to_dense()                 # sparse
     return tensor
 
 

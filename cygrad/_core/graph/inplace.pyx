@@ -37,11 +37,13 @@ from cygrad._core.table.operator import operators
 import numpy as np
 
 cdef dict _restricted = {
-    NO_GRAD_VIEW: "it was created in no-grad mode. Create the view outside, or modify its base",
-    MULTI_OUTPUT_VIEW: "it is one of several outputs of one operation (split, unbind, ...). Use an operation that "
-                       "returns one view, or clone() it",
-    CUSTOM_VIEW: "a custom Function returned it. Return a clone() from the Function, or call mark_dirty on its input",
-    INFERENCE_VIEW: "it was created in inference mode. Create the view outside",
+    NO_GRAD_VIEW: "a view was created in no_grad mode and is being modified inplace. Create it outside, or modify its "
+                  "base",
+    MULTI_OUTPUT_VIEW: "This view is the output of a function that returns multiple views (split, unbind, ...). Use "
+                       "one that returns one view, or clone() it",
+    CUSTOM_VIEW: "This view was created inside a custom Function. Return a clone() from the Function, or call "
+                 "mark_dirty on its input",
+    INFERENCE_VIEW: "a view was created in inference mode and is being modified inplace. Create it outside",
 }
 
 
@@ -52,26 +54,27 @@ cdef int check_inplace(Tensor tensor, str operation, bint recorded) except -1:
         before_change(tensor)
     if is_inference(tensor):
         if not thread_state().inference:
-            raise _refusal(operation, f"an inference tensor cannot be modified in place outside inference mode (got a "
+            raise _refusal(operation, f"Inplace update to inference tensor outside InferenceMode is not allowed (got a "
                                       f"{describe(tensor)}). Create a normal one with clone().")
         return 0
     if tensor.array.storage != NULL and not tensor.array.storage.writable:
         raise _refusal(operation, f"the memory is read-only (got a {describe(tensor)} over a read-only buffer). Use "
                                   "clone() first.")
     if grad_enabled() and tensor.leaf_requires_grad and tensor.node is None:
-        raise _refusal(operation, f"a leaf that requires grad cannot be modified in place (got a {describe(tensor)}). "
-                                  "Modify it under no_grad(), or modify a clone().")
+        raise _refusal(operation, f"a leaf Variable that requires grad is being used in an in-place operation (got a "
+                                  f"{describe(tensor)}). Modify it under no_grad(), or modify a clone().")
     if base is not None and grad_enabled() and (recorded or requires_grad(base) or requires_grad(tensor)):
         if requires_grad(tensor) and not requires_grad(base) and base.untracked == DETACHED_IN_PLACE:
             raise _refusal(operation, f"this view cannot be modified in place, because detach_() has detached its "
                                       f"base from the graph (got a {describe(tensor)}). Create the view again.")
         if base.node is None and (base.leaf_requires_grad or tensor.node is not None):
-            raise _refusal(operation, f"a view of a leaf that requires grad cannot be modified in place (got a "
-                                      f"{describe(tensor)}, view of a {describe(base)}). Modify it under no_grad(), "
-                                      "or modify a clone().")
+            raise _refusal(operation, f"a view of a leaf Variable that requires grad is being used in an in-place "
+                                      f"operation (got a {describe(tensor)}, view of a {describe(base)}). Modify it "
+                                      "under no_grad(), or modify a clone().")
         if tensor.view_kind > DIFFERENTIABLE_VIEW:
-            raise _refusal(operation, f"this view cannot be modified in place, because "
-                                      f"{_restricted[tensor.view_kind]} (got a {describe(tensor)}).")
+            maker = "" if tensor.view_kind in (NO_GRAD_VIEW, INFERENCE_VIEW) or tensor.node is None else (
+                f"Output {tensor.output_nr} of {tensor.node.name()} is a view and is being modified inplace. ")
+            raise _refusal(operation, f"{maker}{_restricted[tensor.view_kind]} (got a {describe(tensor)}).")
         if tensor.view_kind == DIFFERENTIABLE_VIEW:
             _place_in(base.array, tensor.array, operation)   # raises an error before anything is modified
     if overlaps_itself(tensor.array) and operation not in ("fill_", "zero_"):          # writes equal elements

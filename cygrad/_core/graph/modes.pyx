@@ -125,7 +125,7 @@ cdef class Restoring:
 
 def _decorate(manager, function):
     if inspect.isclass(function):
-        warn_user(f"{type(manager).__name__}: decorating classes is deprecated (got {function!r}): the mode holds "
+        warn_user(f"{type(manager).__name__}: Decorating classes is deprecated (got {function!r}): the mode holds "
                   "while objects are made, not in their methods, and the result is no class. Decorate __init__ or "
                   "the methods instead.", FutureWarning)
     if inspect.isgeneratorfunction(function):

@@ -222,12 +222,11 @@ cdef int _check_version(const node_t *node, int position) noexcept nogil:
         return OK
     if kept.value.kind == ARRAYS:
         snprintf(message(), MESSAGE,
-                 b"%s: a tensor that backward needs was modified in place (got one of the %d tensors saved as '%s' "
-                 b"with "
-                 b"versions that add up to %lld, expected %lld). Use an operation that returns a new tensor, or "
-                 b"clone() "
-                 b"before modifying it.", node.op.node_name, <int>kept.value.count, node.op.saved[position].name,
-                 <long long>found, <long long>kept.version)
+                 b"%s: one of the variables needed for gradient computation has been modified by an inplace operation "
+                 b"(got one of the %d tensors saved as '%s' with versions that add up to %lld, expected %lld). Use an "
+                 b"operation that returns a new tensor, or clone() before modifying it.",
+                 node.op.node_name, <int>kept.value.count, node.op.saved[position].name, <long long>found,
+                 <long long>kept.version)
         return RUNTIME_ERROR
     if layout.from_result:
         return version_error(node.op.node_name, layout.name, array, kept.version, node, layout.index)
@@ -581,20 +580,24 @@ cdef class NativeNode(Node):
         """Return the saved object at `position`."""
         return self.unpack(_checked(self, position))
 
+    def _packed(self, int position):
+        """Return the `PackedTensor` at `position`, or None."""
+        return None if self.packed is None else self.packed[position]
+
     def _pack(self, int position, pack, unpack):
         """Replace the saved object at `position` by what the pack hook returns."""
         cdef value_t own
         if self.packed is not None and self.packed[position] is not None:
-            raise RuntimeError(f"register_hooks: hooks are already registered for a value saved by {self.name()} (got "
-                               "a second pair).")
+            raise RuntimeError(f"register_hooks: hooks have already been set for a value saved by {self.name()} (got a "
+                               "second pair).")
         if self.c.released:
-            raise RuntimeError(f"register_hooks: {self.name()} has released its saved tensors. Register the hooks "
-                               "before backward, or call backward with retain_graph=True.")
+            raise RuntimeError(f"register_hooks: {self.name()} has released its saved tensors. Register hooks on a "
+                               "saved tensor before it has been freed, or call backward with retain_graph=True.")
         _borrow_saved(self.c, position, &own)
         try:
             if not has_memory(&own):
-                raise RuntimeError(f"register_hooks: {self.name()} has saved no tensor there (got "
-                                   f"{plain_object(&own)!r}). Its formula does not need one.")
+                raise RuntimeError(f"register_hooks: {self.name()} has saved no tensor there, and registering hooks on "
+                                   f"None is forbidden (got {plain_object(&own)!r}).")
             pack_saved(self, position, &own, True, pack, unpack)
         finally:
             clear(&own)

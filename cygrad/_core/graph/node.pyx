@@ -795,8 +795,9 @@ cdef int version_error(const char *operation, const char *name, const array_t *a
                        const node_t *maker, int64_t output_nr) noexcept nogil:
     cdef version_t *version = array.version
     cdef int length = snprintf(
-        message(), MESSAGE, b"%s: a tensor that backward needs was modified in place (got the %s tensor of shape %s "
-        b"saved as '%s'", operation, dtype_name(array.dtype), shape_text(array), name)
+        message(), MESSAGE, b"%s: one of the variables needed for gradient computation has been modified by an inplace "
+        b"operation (got the %s tensor of shape %s saved as '%s'",
+        operation, dtype_name(array.dtype), shape_text(array), name)
     if maker != NULL and maker.gradient != NULL:
         length += snprintf(message() + length, MESSAGE - length, b", a leaf,")
     elif maker != NULL:
@@ -909,7 +910,8 @@ cdef int freed_error(const node_t *node) noexcept nogil:
     cdef int32_t number = atomic_load32(<int32_t *>&node.released_by)
     cdef const backward_call_t *entry = &calls[number % REMEMBERED if number > 0 else 0]
     cdef const backward_call_t *failing = &calls[own_call % REMEMBERED if own_call > 0 else 0]
-    cdef int length = snprintf(message(), MESSAGE, b"%s: its saved tensors were already freed by an earlier backward",
+    cdef int length = snprintf(message(), MESSAGE, b"%s: Trying to backward through the graph a second time, or "
+                               b"directly access saved tensors after they have already been freed by backward",
                                node_name(node))
     lock_inner(&_calls_lock)
     if number > 0 and <int32_t>entry.number == number:
@@ -920,7 +922,7 @@ cdef int freed_error(const node_t *node) noexcept nogil:
             length += snprintf(message() + length, MESSAGE - length, b", in the thread '%s'", entry.name)
     unlock(&_calls_lock)
     snprintf(message() + length, MESSAGE - length,
-             b". Pass retain_graph=True to that call to run backward through the graph a second time or to read them.")
+             b". Specify retain_graph=True in that call.")
     return RUNTIME_ERROR
 
 

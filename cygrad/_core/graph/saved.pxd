@@ -11,6 +11,9 @@ cdef class SavedHooks:
     cdef readonly object unpack
     cdef SavedHooks outer         # the pair outside of this one, or None
 
+# Return a sparse tensor as a dense one, other tensors as they are.
+cdef Tensor with_elements(Tensor tensor)
+
 cdef class PackedTensor:
     """Result of a pack hook."""
     cdef object value

@@ -13,7 +13,7 @@ from cygrad._core.arrays.array cimport array_meta, array_t, array_view, release,
 from cygrad._core.arrays.dtype cimport dtype_name
 from cygrad._core.graph.node cimport Node, count_up
 from cygrad._core.graph.modes cimport thread_state, thread_state_t
-from cygrad._core.graph.tensor cimport Tensor, describe, tensor_of
+from cygrad._core.graph.tensor cimport Tensor, describe, is_meta, tensor_of
 from cygrad._core.memory.atomic cimport atomic_load
 from cygrad._core.memory.errors cimport MEMORY_ERROR, check
 
@@ -40,6 +40,10 @@ cdef int attach(Tensor tensor, Node node, int64_t output_nr) except -1:
     return 0
 
 
+cdef Tensor with_elements(Tensor tensor):
+    return tensor.to_dense() if is_meta(tensor.array) and hasattr(tensor, "as_gradient") else tensor
+
+
 # ------------------------------------------------------------------------------------------------------------- packing
 
 cdef class PackedTensor:
@@ -50,13 +54,13 @@ cdef class PackedTensor:
         self.meta = NULL
 
     cdef Tensor unpack(self):
-        return alias(self.unpack_raw().array)
+        return alias(with_elements(self.unpack_raw()).array)
 
     cdef Tensor unpack_raw(self):
         result = self.hook(self.value)
         if not isinstance(result, Tensor):
-            raise TypeError(f"saved tensor hooks: unpack must return a Tensor (got {type(result).__name__} for "
-                            f"{self.place}).")
+            raise TypeError(f"saved tensor hooks: Output of saved tensor unpack_hook expected to be a Tensor (got "
+                            f"{type(result).__name__} for {self.place}).")
         cdef array_t *array = (<Tensor>result).array
         if array.dtype != self.meta.dtype or not same_shape(array, self.meta):
             raise RuntimeError("saved tensor hooks: unpack must return a tensor of the packed shape and dtype (got a "
@@ -83,7 +87,7 @@ cdef PackedTensor pack_tensor(Node node, str name, Tensor tensor, object pack, o
     finally:
         state.grad_disabled = disabled
     if array.version != NULL and atomic_load(&array.version.value) != version:
-        raise RuntimeError(f"saved tensor hooks: pack modified its input in place (got version "
+        raise RuntimeError(f"saved tensor hooks: A saved tensor pack hook is modifying its input in place (got version "
                            f"{atomic_load(&array.version.value)} for {packed.place}, expected {version}). "
                            "Modify a clone() in the hook.")
     return packed
@@ -223,6 +227,18 @@ class SavedTensor:
         Tensor or None
         """
         return self._node._unpack(self._position)
+
+    @property
+    def data(self):
+        """The packed object if there are hooks, otherwise the saved tensor."""
+        packed = self._node._packed(self._position)
+        return (<PackedTensor>packed).value if isinstance(packed, PackedTensor) else self.unpack()
+
+    @property
+    def unpack_hook(self):
+        """The unpack hook, or None."""
+        packed = self._node._packed(self._position)
+        return (<PackedTensor>packed).hook if isinstance(packed, PackedTensor) else None
 
     def register_hooks(self, pack_hook, unpack_hook):
         """

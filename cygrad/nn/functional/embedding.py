@@ -5,6 +5,7 @@ from itertools import pairwise
 import cygrad
 from cygrad._core.dispatch.tangents import paused
 from cygrad._core.graph.argument_errors import as_integer
+from cygrad._core.graph.user_warnings import warn_user
 from cygrad._core.table.operator import operators
 from cygrad.composite.out_forms import as_tensor_argument
 
@@ -141,6 +142,9 @@ def embedding_bag(input, weight, offsets=None, max_norm=None, norm_type=2, scale
             [2.]])
     """
     as_tensor_argument("embedding_bag", "input", input)
+    if isinstance(weight, cygrad.Tensor) and weight.dtype is cygrad.int64 and input.is_floating_point():
+        warn_user("embedding_bag: the order (weight, input) is deprecated (got the indices second). Pass input first.")
+        input, weight = weight, input
     if as_tensor_argument("embedding_bag", "weight", weight).ndim != 2:
         raise ValueError(f"embedding_bag: weight must be a matrix (got {weight.ndim} dimensions).")
     if mode not in ("sum", "mean", "max"):

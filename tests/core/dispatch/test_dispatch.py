@@ -176,7 +176,7 @@ def test_in_place_forms_see_what_they_must_not_change(name, arguments):
     x = rows().requires_grad_() * 1
     y = x * x
     getattr(x, f"{name}_")(*arguments(b))
-    with pytest.raises(RuntimeError, match="was modified in place"):
+    with pytest.raises(RuntimeError, match="has been modified by an inplace operation"):
         y.sum().backward()
 
 

@@ -174,7 +174,7 @@ def test_a_saved_tensor_changed_in_place_is_an_error_of_its_node():
     loss = ((c * b).exp() + c).sum()
     with cygrad.no_grad():
         c.add_(1)
-    with fused_from(1), pytest.raises(RuntimeError, match=r"inplace operation|modified in place"):
+    with fused_from(1), pytest.raises(RuntimeError, match=r"inplace operation"):
         loss.backward()
 
 
@@ -183,7 +183,7 @@ def test_a_second_backward_is_refused():
     loss = chain(a, b)
     with fused_from(1):
         loss.backward()
-        with pytest.raises(RuntimeError, match="already freed"):
+        with pytest.raises(RuntimeError, match="already been freed"):
             loss.backward()
 
 

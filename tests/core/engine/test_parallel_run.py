@@ -74,7 +74,7 @@ def test_errors_of_hooks(team):
 def test_errors_of_nodes(team):
     _, branches, total = wide(8)
     branches[4].detach().zero_()                 # tanh needs its result
-    with pytest.raises(RuntimeError, match=r"TanhBackward0.*modified in place"):
+    with pytest.raises(RuntimeError, match=r"TanhBackward0.*modified by an inplace operation"):
         total.backward(retain_graph=True)
     _x, branches, total = wide(8)
     total.backward()
