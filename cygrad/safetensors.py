@@ -22,7 +22,7 @@ from cygrad.serialization.files import read_fully, replacing
 
 __all__ = ["SafetensorError", "load", "load_file", "safe_open", "save", "save_file"]
 
-MOST_HEADER = 100_000_000              # bytes
+MAX_HEADER = 100_000_000              # bytes
 METADATA = "__metadata__"
 
 
@@ -199,8 +199,8 @@ def _header_size(first, total):
     if len(first) < 8:
         raise SafetensorError(f"the file is too short (got {len(first)} bytes)")
     size = int.from_bytes(first, "little")
-    if size > MOST_HEADER:
-        raise SafetensorError(f"the header is too large (got {size} bytes, at most {MOST_HEADER})")
+    if size > MAX_HEADER:
+        raise SafetensorError(f"the header is too large (got {size} bytes, at most {MAX_HEADER})")
     if size > total - 8:
         raise SafetensorError(f"the header is truncated (got {total - 8} bytes of {size})")
     return size

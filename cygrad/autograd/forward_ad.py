@@ -153,7 +153,7 @@ def make_dual(tensor, tangent, *, level=None):
     if not tangents.enabled():
         return dual
     with tangents.paused():
-        if not tangents.lies_alike(tangent, tensor):
+        if not tangents.has_same_layout(tangent, tensor):
             tangent = tangents.laid_out(tangent, tensor)
     tangents.attach(dual, tangent)
     return dual

@@ -15,7 +15,7 @@ import cygrad
 from cygrad import Tensor
 from cygrad._core.arrays.dtype import library_name
 from cygrad._core.dispatch.binding import StaticFunction
-from cygrad._core.graph.boxing import asked_in_turn, call_override
+from cygrad._core.graph.boxing import overriding_arguments, call_override
 from cygrad.operators import METHODS
 
 __all__ = ["dispatch_functions", "dispatch_methods", "dispatching"]
@@ -45,10 +45,10 @@ def dispatching(function, public=None):
             mode, types = modes()[-1], {type(value): None for value in args if isinstance(value, Tensor)}
             with mode._suspended():
                 return mode.__torch_function__(public, tuple(types), args, options)
-        asked = asked_in_turn([part for value in (*args, *options.values())
+        overriding = overriding_arguments([part for value in (*args, *options.values())
                                for part in (value if type(value) in (list, tuple) else (value,))])
-        if asked:
-            return call_override(public or function, asked, args, options)
+        if overriding:
+            return call_override(public or function, overriding, args, options)
         return function(*args, **options)
     return functools.update_wrapper(call, function)
 

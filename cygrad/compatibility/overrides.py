@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import cygrad
 from cygrad import Tensor
 from cygrad._core.arrays.dtype import library_name
-from cygrad._core.graph.boxing import asked_in_turn, call_override
+from cygrad._core.graph.boxing import overriding_arguments, call_override
 from cygrad.compatibility import function_overrides
 from cygrad.utils.operator_modes import OperatorMode as TorchDispatchMode
 from cygrad.utils.operator_modes import Overload as OpOverload
@@ -23,7 +23,7 @@ __all__ = [
 
 def has_torch_function(relevant_args):
     """Return whether an argument overrides functions by ``__torch_function__``."""
-    return bool(asked_in_turn(relevant_args))
+    return bool(overriding_arguments(relevant_args))
 
 
 def has_torch_function_unary(arg):

@@ -8,10 +8,10 @@ from cygrad._core.graph.modes import is_grad_enabled, no_grad
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.table.operator import operators
 
-__all__ = ["MOST_PARTS", "all_spelled", "as_tensor_argument", "category", "copy_for", "inplace", "into",
+__all__ = ["MAX_PARTS", "all_spelled", "as_tensor_argument", "category", "copy_for", "inplace", "into",
            "refuse_shared_memory", "spelled"]
 
-MOST_PARTS = 1 << 24          # parts of one tensor; more exceed the memory of most machines
+MAX_PARTS = 1 << 24          # parts of one tensor; more exceed the memory of most machines
 
 
 def as_tensor_argument(operation, name, value):

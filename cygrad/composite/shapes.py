@@ -12,7 +12,7 @@ from cygrad._core.graph.tensor import Tensor
 from cygrad._core.graph.user_warnings import warn_user
 from cygrad._core.table.docstrings import documented
 from cygrad._core.table.operator import operators
-from cygrad.composite.out_forms import MOST_PARTS, as_tensor_argument
+from cygrad.composite.out_forms import MAX_PARTS, as_tensor_argument
 
 __all__ = ["PROPERTIES", "broadcast_shapes", "broadcast_tensors", "chunk", "complex", "conj", "expand_as", "imag",
            "real", "reshape_as", "split", "split_with_sizes", "tile", "unique", "unsafe_chunk", "unsafe_split",
@@ -177,13 +177,13 @@ def _size_of(input, dim, operation):
     return input.shape[as_dim(operation, dim, input.ndim)]
 
 
-def _in_pieces(input, piece, dim):
+def _in_chunks(input, chunk, dim):
     """Return chunks of equal size; the last one may be smaller."""
     size = _size_of(input, dim, "split")
-    whole, rest = divmod(size, piece) if piece else (1, 0)
-    if whole > MOST_PARTS:
-        raise RuntimeError(f"split: too many parts (got {whole}, expected at most {MOST_PARTS}).")
-    sizes = [piece] * whole + [rest] * (rest > 0)
+    whole, rest = divmod(size, chunk) if chunk else (1, 0)
+    if whole > MAX_PARTS:
+        raise RuntimeError(f"split: too many parts (got {whole}, expected at most {MAX_PARTS}).")
+    sizes = [chunk] * whole + [rest] * (rest > 0)
     return operators.split(input, tuple(sizes) or (0,), dim)
 
 
@@ -226,11 +226,11 @@ def split(input, split_size_or_sections=None, dim=0, *, axis=None, split_size=No
     if isinstance(split_size_or_sections, bool) or not hasattr(split_size_or_sections, "__index__"):
         raise TypeError("split: split_size_or_sections must be an integer or a sequence of integers (got "
                         f"{split_size_or_sections!r}).")
-    piece = as_integer("split", "split_size_or_sections", split_size_or_sections)
+    chunk = as_integer("split", "split_size_or_sections", split_size_or_sections)
     size = _size_of(input, dim, "split")
-    if piece < 0 or (piece == 0 and size):
-        raise RuntimeError(f"split: the size of parts must be positive (got {piece} for a dimension of size {size}).")
-    return _in_pieces(input, piece, dim)
+    if chunk < 0 or (chunk == 0 and size):
+        raise RuntimeError(f"split: the size of parts must be positive (got {chunk} for a dimension of size {size}).")
+    return _in_chunks(input, chunk, dim)
 
 
 def split_with_sizes(input, split_sizes, dim=0):
@@ -289,7 +289,7 @@ def chunk(input, chunks, dim=0, *, axis=None):
     size = _size_of(input, dim, "chunk")
     if size == 0:                      # `chunks` empty chunks
         return operators.split(input, (0,) * chunks, dim)
-    return _in_pieces(input, -(-size // chunks), dim)
+    return _in_chunks(input, -(-size // chunks), dim)
 
 
 def _unsafe(function):

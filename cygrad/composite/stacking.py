@@ -5,7 +5,7 @@ from cygrad._core.graph.argument_errors import as_dim, as_sizes
 from cygrad._core.graph.tensor import Tensor
 from cygrad._core.table.docstrings import documented
 from cygrad._core.table.operator import operators
-from cygrad.composite.out_forms import MOST_PARTS, as_tensor_argument
+from cygrad.composite.out_forms import MAX_PARTS, as_tensor_argument
 
 __all__ = ["atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "column_stack", "dsplit", "dstack", "hsplit",
            "hstack", "row_stack", "tensor_split", "vsplit", "vstack"]
@@ -275,8 +275,8 @@ def _split(operation, input, where, dim):
         count = where.__index__()
         if count <= 0:
             raise RuntimeError(f"{operation}: the number of parts must be positive (got {count}).")
-        if count > MOST_PARTS:
-            raise RuntimeError(f"{operation}: too many parts (got {count}, expected at most {MOST_PARTS}).")
+        if count > MAX_PARTS:
+            raise RuntimeError(f"{operation}: too many parts (got {count}, expected at most {MAX_PARTS}).")
         whole, larger = divmod(size, count)
         bounds = [part * whole + min(part, larger) for part in range(1, count)]
     else:

@@ -21,7 +21,7 @@ from cygrad.distributed.work import Work
 __all__ = ["compared", "debugging", "same_everywhere"]
 
 LONGEST = 400              # bytes of the description of a call
-MOST_DIGESTS = 1000
+MAX_DIGESTS = 1000
 _digests = {}              # name and facts -> digest of their description
 
 
@@ -76,7 +76,7 @@ def compared(group, name, facts, steps, first):
     except (KeyError, TypeError):              # TypeError: unhashable, reported by the collective
         text = f"{name}({', '.join(map(_told, facts))})"
         digest = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=7).digest(), "little")
-        if len(_digests) >= MOST_DIGESTS:
+        if len(_digests) >= MAX_DIGESTS:
             _digests.clear()
         with contextlib.suppress(TypeError):
             _digests[key] = digest

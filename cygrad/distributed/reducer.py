@@ -54,7 +54,7 @@ class Reducer:
         self.waits = list(self.times)          # number of these runs left
         self.expecting = False                 # whether the backward averages
         self.learning = static                 # whether to count `times`
-        self.started, self.under_way = 0, []   # number of buckets
+        self.started, self.in_progress = 0, []   # number of buckets
         self.came = []                         # the order of readiness in the first backward
         self.last_backward = None              # the last averaging backward, including nested ones
         self.rebuild_due = self.rebuilt = False
@@ -183,8 +183,8 @@ class Reducer:
             self.start()
             if self.started == len(self.buckets):
                 queue_callback(self.finish)
-        elif self.under_way:                               # make progress on communication
-            self.under_way = [future for future in self.under_way if not future.done()]
+        elif self.in_progress:                               # make progress on communication
+            self.in_progress = [future for future in self.in_progress if not future.done()]
 
     def start(self):
         """Send full buckets, up to the first that is not full."""
@@ -194,7 +194,7 @@ class Reducer:
                 bucket.future = self.sum(bucket.flat, group=self.group, async_op=True, detail=bucket.told)
             else:
                 bucket.future = self.hook[1](self.hook[0], bucket)
-            self.under_way.append(bucket.future)
+            self.in_progress.append(bucket.future)
             self.started += 1
 
     def learned(self):
@@ -210,7 +210,7 @@ class Reducer:
 
     def finish(self):
         """Wait for all buckets, and write the averages to ``.grad``."""
-        self.expecting, self.under_way = False, []
+        self.expecting, self.in_progress = False, []
         self.last_backward = running()[-1] if running() else None
         self.find_used()
         for bucket in self.buckets:

@@ -10,12 +10,12 @@ import socket
 import sys
 import threading
 
-__all__ = ["Meeting", "serve"]
+__all__ = ["Rendezvous", "serve"]
 
 LIMITS = "kvsname_max=256 keylen_max=64 vallen_max=4096"
 
 
-class Meeting:
+class Rendezvous:
     """
     Values published by ranks, and the number of ranks that wait.
 
@@ -73,7 +73,7 @@ class Meeting:
 
 def serve(listener, size):
     """Serve the ranks until all have disconnected."""
-    meeting = Meeting(size)
+    meeting = Rendezvous(size)
     threads = []
     for _ in range(size):
         threads.append(threading.Thread(target=meeting.talk, args=(listener.accept()[0],), daemon=True))

@@ -1,6 +1,6 @@
 """Communicator of a single process, without MPI."""
 
-__all__ = ["PROGRESS", "Alone"]
+__all__ = ["PROGRESS", "SingleProcess"]
 
 
 class _Done:
@@ -26,7 +26,7 @@ class _Progress:
 PROGRESS = _Progress()
 
 
-class Alone:
+class SingleProcess:
     """Communicator of one rank; callers raise errors for messages to the own rank."""
 
     rank, size = 0, 1

@@ -14,7 +14,7 @@ IMPATIENT = 2e-2          # seconds to wait for a turn, which is not an MPI requ
 SHORTEST, LONGEST = 20e-6, 1e-3
 ROLL_CALL = 0.25          # seconds between two checks of waiting ranks
 # Pending operations, kept alive: MPI can write to their memory until they complete.
-_under_way = set()
+_in_progress = set()
 
 
 class Work(Future):
@@ -62,7 +62,7 @@ class Work(Future):
         self._queued = several and not stage.later
         if self._queued:
             group.queue[self] = None
-        _under_way.add(self)
+        _in_progress.add(self)
         if request is None:
             self._go_on()
 
@@ -76,7 +76,7 @@ class Work(Future):
             self._error, self._finished = error, True
         if self._finished:
             self._request = self._steps = None
-            _under_way.discard(self)
+            _in_progress.discard(self)
             if self._queued:
                 self.group.queue.pop(self, None)
             if isinstance(self._error, (TypeError, ValueError)):
@@ -228,5 +228,5 @@ def written(*tensors):
 
 def finish_all(timeout):
     """Wait for all pending work."""
-    for work in list(_under_way):
+    for work in list(_in_progress):
         work.wait(timeout)

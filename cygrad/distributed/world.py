@@ -11,7 +11,7 @@ from cygrad.distributed import faults, library, rendezvous, single_process
 from cygrad.distributed.debug import compared, debugging, same_everywhere
 from cygrad.distributed.errors import DistError
 from cygrad.distributed.future import stage
-from cygrad.distributed.single_process import Alone
+from cygrad.distributed.single_process import SingleProcess
 from cygrad.distributed.straggler_report import RollCall
 from cygrad.distributed.work import Work, failing, finish_all, seconds_of
 
@@ -32,7 +32,7 @@ class ProcessGroup:
 
     Parameters
     ----------
-    comm : MPI.Comm or Alone
+    comm : MPI.Comm or SingleProcess
     ranks : tuple of int
         Ranks of the members in the world.
     number : int
@@ -62,7 +62,7 @@ class ProcessGroup:
         self.comparisons = comm.Dup() if len(ranks) > 1 else None
         self.debug = debugging()
         self.interrupted = []                      # works that possibly have not started after their comparison
-        self.mpi = None if isinstance(comm, Alone) else importlib.import_module("mpi4py.MPI")
+        self.mpi = None if isinstance(comm, SingleProcess) else importlib.import_module("mpi4py.MPI")
         self.in_place = self.mpi and self.mpi.IN_PLACE
         self.progress = library.progress_for(crowded) if self.mpi else single_process.PROGRESS
         self.handles = [self.mpi and library.handle(comm) for comm in self.comms]
@@ -331,7 +331,7 @@ def _world_communicator(init_method, world_size, rank, seconds):
         if launched > 1:
             raise RuntimeError(f"init_process_group: mpi4py is required for {launched} ranks (got {error}). Install "
                                "it: pip install 'cygrad[mpi]'.") from error
-        return Alone()
+        return SingleProcess()
     if launched > 1 and MPI.COMM_WORLD.size == 1:
         library = MPI.Get_library_version().split(",")[0].split("\n")[0].strip()
         raise RuntimeError(f"init_process_group: mpiexec has started {launched} ranks, but MPI sees only this one "

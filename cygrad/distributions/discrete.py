@@ -24,7 +24,7 @@ from cygrad.nn.functional import binary_cross_entropy_with_logits, one_hot
 __all__ = ["Bernoulli", "Binomial", "Categorical", "ContinuousBernoulli", "Geometric", "Multinomial",
            "NegativeBinomial", "OneHotCategorical", "OneHotCategoricalStraightThrough", "Poisson"]
 
-MOST_ODDS = 50             # exp() of it is finite in every dtype except float16
+MAX_ODDS = 50             # exp() of it is finite in every dtype except float16
 
 
 class _Odds(Parametric):
@@ -341,8 +341,8 @@ class ContinuousBernoulli(_Odds):
 
     def icdf(self, value):
         t, near = self._away_from_zero()
-        low, high = t.clamp(max=MOST_ODDS), t.clamp(min=MOST_ODDS)
-        found = cygrad.where(t <= MOST_ODDS, (value * cygrad.expm1(low)).log1p() / low,
+        low, high = t.clamp(max=MAX_ODDS), t.clamp(min=MAX_ODDS)
+        found = cygrad.where(t <= MAX_ODDS, (value * cygrad.expm1(low)).log1p() / low,
                              1 + ((1 - value) * cygrad.expm1(-high)).log1p() / high)
         return cygrad.where(near, value + self.logits * value * (1 - value) / 2, found)
 

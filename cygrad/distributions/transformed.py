@@ -153,7 +153,7 @@ class TransformedDistribution(Distribution):
             y = x
         return total + sum_last(self.base_dist.log_prob(y), n - len(self.base_dist.event_shape))
 
-    def _turned(self, probability):
+    def _transposed(self, probability):
         sign = math.prod(transform.sign for transform in self.transforms) if self.transforms else 1
         if isinstance(sign, int):
             return probability if sign == 1 else 1 - probability
@@ -163,10 +163,10 @@ class TransformedDistribution(Distribution):
         self._checked(value)
         for transform in reversed(self.transforms):
             value = transform.inv(value)
-        return self._turned(self.base_dist.cdf(value))
+        return self._transposed(self.base_dist.cdf(value))
 
     def icdf(self, value):
-        return self._image(self.base_dist.icdf(self._turned(value)))
+        return self._image(self.base_dist.icdf(self._transposed(value)))
 
     def __repr__(self):
         if type(self) is TransformedDistribution:

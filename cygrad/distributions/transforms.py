@@ -413,7 +413,7 @@ class ComposeTransform(Transform):
     __hash__ = object.__hash__
 
 
-class _Pieces(Transform):
+class _Segments(Transform):
     """Transforms of parts of a value along a dimension."""
 
     _cut: Any                                      # list of parts of a value, and back
@@ -441,7 +441,7 @@ class _Pieces(Transform):
         return self._join(found)
 
 
-class CatTransform(_Pieces):
+class CatTransform(_Segments):
     """
     Concatenated pieces of these lengths.
 
@@ -462,7 +462,7 @@ class CatTransform(_Pieces):
         return cygrad.cat(values, self.dim)
 
 
-class StackTransform(_Pieces):
+class StackTransform(_Segments):
     """
     Pieces side by side.
 

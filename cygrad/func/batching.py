@@ -383,14 +383,14 @@ def operation_of(function):
     return _operation(function) if is_row else None
 
 
-MOST_NESTED = 64          # nested sequences, as in other functions
+MAX_NESTED = 64          # nested sequences, as in other functions
 
 
 def top_level(arguments, depth=0):
     """Return the innermost level of the arguments."""
     found = None
-    if depth > MOST_NESTED:
-        raise ValueError(f"vmap: sequences are nested more than {MOST_NESTED} deep. Check that none contains itself.")
+    if depth > MAX_NESTED:
+        raise ValueError(f"vmap: sequences are nested more than {MAX_NESTED} deep. Check that none contains itself.")
     for value in arguments:
         if type(value) is Batched:
             if found is None or value._level.number > found.number:

@@ -78,7 +78,7 @@ class EntryGenerator:
         outer = self.outer.different() if isinstance(self.outer, EntryGenerator) else ()
         return (*outer, self.level) if self.level.randomness == "different" else outer
 
-    def room(self, memory):
+    def per_entry(self, memory):
         """Return uninitialized memory for the entries of these levels."""
         levels = list(self.different())
         return restore(empty_like(strip(memory, levels)), levels)

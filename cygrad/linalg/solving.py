@@ -292,8 +292,8 @@ def lu_solve(LU, pivots, B, *, left=True, adjoint=False, out=None):
         B, adjoint = operators.adjoint(B), not adjoint
     triangle = operators.linalg_solve_triangular
     if adjoint:
-        turned = operators.adjoint(wide)
-        found = triangle(turned, triangle(turned, B, False), True, unitriangular=True)
+        transposed = operators.adjoint(wide)
+        found = triangle(transposed, triangle(transposed, B, False), True, unitriangular=True)
         found = operators.linalg_permute_rows(found, pivots, True)
     else:
         found = operators.linalg_permute_rows(B, pivots, False)
@@ -339,8 +339,8 @@ def cholesky_solve(B, L, upper=False, *, out=None):
     matrices("cholesky_solve", B, "B")
     same_dtype("cholesky_solve", B, L)
     B, L = broadcast_batches(B, L)
-    turned = operators.adjoint(L)
-    first, second = (turned, L) if upper else (L, turned)
+    transposed = operators.adjoint(L)
+    first, second = (transposed, L) if upper else (L, transposed)
     half = operators.linalg_solve_triangular(first, B, False)
     return into("cholesky_solve", operators.linalg_solve_triangular(second, half, True), out)
 

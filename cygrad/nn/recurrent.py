@@ -19,13 +19,13 @@ __all__ = ["GRU", "LSTM", "RNN", "RNNBase"]
 GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
 
 
-MOST_LAYERS = 1 << 16         # more than any practical model
+MAX_LAYERS = 1 << 16         # more than any practical model
 
 
 def check_layers(operation, count):
     """Check the number of layers."""
-    if (count if type(count) is int else as_integer(operation, "num_layers", count)) > MOST_LAYERS:
-        raise ValueError(f"{operation}: too many layers (got {count}, expected at most {MOST_LAYERS}).")
+    if (count if type(count) is int else as_integer(operation, "num_layers", count)) > MAX_LAYERS:
+        raise ValueError(f"{operation}: too many layers (got {count}, expected at most {MAX_LAYERS}).")
 
 
 def check_integer(operation, **arguments):

@@ -9,7 +9,7 @@ import numpy as np
 __all__ = ["line", "pixels"]
 
 WIDTH, HEIGHT = 240, 60
-MOST_POINTS = 480          # of a line: twice as many as there are pixels
+MAX_POINTS = 480          # of a line: twice as many as there are pixels
 
 
 def line(values):
@@ -26,8 +26,8 @@ def line(values):
     str
     """
     finite = np.where(np.isfinite(values), values, np.nan).astype(float)
-    if len(finite) > MOST_POINTS:
-        parts = np.array_split(finite, MOST_POINTS // 2)
+    if len(finite) > MAX_POINTS:
+        parts = np.array_split(finite, MAX_POINTS // 2)
         finite = np.array([bound for part in parts for bound in _bounds(part)])
     low, high = _bounds(finite)
     span = high - low if high > low else 1.0

@@ -7,7 +7,7 @@ from cygrad.notebook.pictures import line, pixels
 
 __all__ = ["tensor_html"]
 
-MOST_NODES = 100           # of a graph that is drawn
+MAX_NODES = 100           # of a graph that is drawn
 SMALLEST, LARGEST = 8, 1024  # sizes of matrices that are shown as pixels
 TABLE = '<table style="border-collapse:collapse;text-align:left">{}</table>'
 
@@ -61,9 +61,9 @@ def picture(tensor):
 def few_nodes(root):
     """Return whether a graph is small enough to be drawn."""
     seen, stack = set(), [root]
-    while stack and len(seen) <= MOST_NODES:
+    while stack and len(seen) <= MAX_NODES:
         node = stack.pop()
         if node not in seen:
             seen.add(node)
             stack.extend(child for child, _ in node.next_functions if child is not None)
-    return len(seen) <= MOST_NODES
+    return len(seen) <= MAX_NODES

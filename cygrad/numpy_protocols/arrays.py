@@ -15,7 +15,7 @@ __all__ = ["NUMBERS", "NotNumeric", "Rows", "as_tensor", "axes", "by_bits", "cas
            "promoted", "ranked", "unranked", "widened"]
 
 NUMBERS = (bool, int, float, complex)          # types that NumPy promotes weakly
-MOST_DIMENSIONS = 64                           # of NumPy's arrays
+MAX_DIMENSIONS = 64                           # of NumPy's arrays
 # Represents dtypes that Tensors lack.
 INSTEAD = {"longdouble": "float64", "clongdouble": "complex128", "float128": "float64", "complex256": "complex128"}
 
@@ -131,8 +131,8 @@ def holds_tensors(value, depth=0):
     """Return whether a value is a Tensor, or a list or tuple that contains one at any depth."""
     if not isinstance(value, (list, tuple)):
         return isinstance(value, Tensor)
-    if depth > MOST_DIMENSIONS:
-        raise TypeError(f"asarray: A nested list has at most {MOST_DIMENSIONS} levels (got more, or a list that "
+    if depth > MAX_DIMENSIONS:
+        raise TypeError(f"asarray: A nested list has at most {MAX_DIMENSIONS} levels (got more, or a list that "
                         "holds itself).")
     return any(holds_tensors(part, depth + 1) for part in value)
 

@@ -9,8 +9,8 @@ from cygrad.optim.parameter_checks import check_not_negative
 
 __all__ = ["LBFGS"]
 
-LEAST_CURVATURE = 1e-10                # smaller curvatures do not update the Hessian
-LEAST_INTERVAL = 1e-9                  # minimum change of parameters in a line search
+MIN_CURVATURE = 1e-10                # smaller curvatures do not update the Hessian
+MIN_INTERVAL = 1e-9                  # minimum change of parameters in a line search
 
 
 class LBFGS(Optimizer):
@@ -151,7 +151,7 @@ class _Step:
         change = gradient - state["prev_flat_grad"]
         step = state["d"] * state["t"]
         curvature = float(change.dot(step))
-        if curvature > LEAST_CURVATURE:
+        if curvature > MIN_CURVATURE:
             if len(changes) == self.options["history_size"]:
                 for memory in changes, steps, weights:
                     memory.pop(0)
@@ -182,7 +182,7 @@ class _Step:
                 parameter.copy_(former)
             return Point(length, value, gradient, float(gradient.dot(direction)))
 
-        return strong_wolfe(at, start, length, float(direction.abs().max()), LEAST_INTERVAL, most_evaluations)
+        return strong_wolfe(at, start, length, float(direction.abs().max()), MIN_INTERVAL, most_evaluations)
 
     def evaluate(self):
         """Return the result of the closure, its value as a float, and all gradients as one vector."""

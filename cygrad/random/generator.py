@@ -95,7 +95,7 @@ class Generator:
             raise RuntimeError(f"manual_seed: the seed must be an integer (got {seed!r} of type "
                                f"{type(seed).__name__}).")
         seed = seed.__index__()
-        _tell()
+        _notify()
         if not -(1 << 63) <= seed <= WORD:
             raise ValueError(f"manual_seed: the seed does not fit into 64 bits (got {seed}).")
         with self.lock:
@@ -106,7 +106,7 @@ class Generator:
     @property
     def numbers(self):
         """NumPy's generator or a `Mersenne`, created on first use: `numpy.random` is slow to import."""
-        _tell()
+        _notify()
         with self.lock:
             if self._numbers is None and self.algorithm == "mt19937":
                 from cygrad.random.mersenne import Mersenne
@@ -153,7 +153,7 @@ class Generator:
         -------
         int
         """
-        _tell()
+        _notify()
         return self._initial_seed
 
     def _packed(self):
@@ -281,7 +281,7 @@ class Noting(threading.local):
 noting = Noting()
 
 
-def _tell():
+def _notify():
     """Notify the observer that generators are used other than for a draw."""
     if noting.draws is not None:
         noting.draws.used()
@@ -296,10 +296,10 @@ def current():
     return _own.generator or default_generator
 
 
-def room(memory):
+def per_entry(memory):
     """Return memory to draw into: under `vmap` for those of each entry, if they differ."""
     generator = current()
-    return generator.room(memory) if generator.algorithm == "vmap" else memory
+    return generator.per_entry(memory) if generator.algorithm == "vmap" else memory
 
 
 @contextmanager

@@ -453,7 +453,7 @@ def dropout_mask(input, p, *, generator=None):
 
 # ---- like another tensor
 
-def _as_lies(drawn, input, memory_format):
+def _in_memory_order(drawn, input, memory_format):
     """Return the numbers in the layout of another tensor, or in a memory format, and of its class."""
     if (memory_format is None and input.is_contiguous() and type(input) is Tensor) or drawn.is_meta:
         return drawn
@@ -483,7 +483,7 @@ def rand_like(input, *, generator=None, dtype=None, layout=None, device=None, re
     as_tensor_argument("rand_like", "input", input)
     drawn = rand(tuple(input.shape), generator=generator, dtype=dtype or input.dtype, layout=layout,
                  device=input.device if device is None else device, requires_grad=requires_grad, pin_memory=pin_memory)
-    return _as_lies(drawn, input, memory_format)
+    return _in_memory_order(drawn, input, memory_format)
 
 
 @documented()
@@ -509,7 +509,7 @@ def randn_like(input, *, generator=None, dtype=None, layout=None, device=None, r
     drawn = randn(tuple(input.shape), generator=generator, dtype=dtype or input.dtype, layout=layout,
                   device=input.device if device is None else device, requires_grad=requires_grad,
                   pin_memory=pin_memory)
-    return _as_lies(drawn, input, memory_format)
+    return _in_memory_order(drawn, input, memory_format)
 
 
 @documented()
@@ -538,4 +538,4 @@ def randint_like(input, *args, low=None, high=None, generator=None, dtype=None, 
     drawn = randint(*args, low=low, high=high, size=tuple(input.shape), generator=generator,
                     dtype=dtype or input.dtype, layout=layout, device=input.device if device is None else device,
                     requires_grad=requires_grad, pin_memory=pin_memory)
-    return _as_lies(drawn, input, memory_format)
+    return _in_memory_order(drawn, input, memory_format)

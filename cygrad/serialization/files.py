@@ -94,13 +94,13 @@ class _SeekableStream(_Stream):
         self.seek, self.tell, self.flush = file.seek, file.tell, file.flush  # type: ignore[method-assign]
 
 
-def add_member(archive, name, pieces, size):
+def add_member(archive, name, chunks, size):
     """Store chunks of bytes, `size` in total, under a name in a zip archive; equal contents make equal files."""
     info = zipfile.ZipInfo(name)
     info.file_size = size                                # decides whether zip64 is needed
     with archive.open(info, "w") as member:
-        for piece in pieces:
-            member.write(piece)
+        for chunk in chunks:
+            member.write(chunk)
 
 
 # ------------------------------------------------------------------------------------------------------------- reading

@@ -40,17 +40,17 @@ def prepared(obj):
     """
     writer = Writer()
     value = writer.encode(obj, "obj")
-    pieces, tensors = writer.memory()
+    chunks, tensors = writer.memory()
     structure = {"format": FORMAT, "version": VERSION, "value": value, "tensors": tensors}
     text = json.dumps(structure, allow_nan=False).encode()
 
     def write(archive):
         add_member(archive, STRUCTURE, [text], len(text))
-        for number, piece in enumerate(pieces):
-            if isinstance(piece, Tensor):
-                kind, content = npy_kind(piece.dtype), elements.memory(piece)
+        for number, chunk in enumerate(chunks):
+            if isinstance(chunk, Tensor):
+                kind, content = npy_kind(chunk.dtype), elements.memory(chunk)
             else:
-                kind, content = piece.dtype, piece.view(np.uint8)
+                kind, content = chunk.dtype, chunk.view(np.uint8)
             count = content.nbytes // kind.itemsize
             header = f"{{'descr': '{kind.str}', 'fortran_order': False, 'shape': ({count},), }}".encode()
             header += b" " * (-(len(header) + 11) % 64) + b"\n"
@@ -140,14 +140,14 @@ class Writer:
             start = tensor.data_ptr() - tensor.storage_offset() * tensor.itemsize
             key = (start, tensor.dtype) if tensor.numel() else id(tensor)
             groups.setdefault(key, []).append(tensor)
-        pieces, facts = [], {}
+        chunks, facts = [], {}
         with no_grad():
             for group in groups.values():
-                pieces.append(piece_of(group, len(pieces), facts))
+                chunks.append(chunk_of(group, len(chunks), facts))
         tensors = [facts[id(tensor)] for tensor in self.tensors]
         for array in self.arrays:
-            pieces.append(array.reshape(-1))
-        return pieces, tensors
+            chunks.append(array.reshape(-1))
+        return chunks, tensors
 
 
 CONTAINERS = {list: Writer.sequence, tuple: Writer.tagged, set: Writer.tagged, frozenset: Writer.tagged,
@@ -162,7 +162,7 @@ def kind_of(tensor):
     return {Tensor: "Tensor", Parameter: "Parameter"}.get(type(tensor))
 
 
-def piece_of(group, number, facts):
+def chunk_of(group, number, facts):
     """Return the memory shared by the tensors of a group; store the view of each in `facts`."""
     first = group[0].detach()
     alike = all(extent(tensor) == extent(first) and tensor.shape == first.shape and tensor.stride() == first.stride()
@@ -217,7 +217,7 @@ class Reader:
                              f"{structure['version']!r}, expected {FORMAT!r} version {VERSION})")
         self.structure = structure
         self.facts = structure["tensors"]
-        self.pieces = {}
+        self.chunks = {}
         self.tensors = {}
 
     def value(self):
@@ -255,9 +255,9 @@ class Reader:
         if kind == "ndarray":
             first = 1 + max((facts["memory"] for facts in self.facts), default=-1)
             number = first + node["number"]
-            if number in self.pieces:
+            if number in self.chunks:
                 raise ValueError("duplicate array")
-            array = self.pieces[number] = self.array(number)
+            array = self.chunks[number] = self.array(number)
             return array.reshape(sizes(node["shape"]))
         raise ValueError(f"unknown kind {kind!r}")
 
@@ -288,31 +288,31 @@ class Reader:
             return array.view(np.uint8) != 0                  # other bytes than 1 are True as well
         return array.astype(kind.newbyteorder("="), copy=False)
 
-    def piece(self, number, kind):
+    def chunk(self, number, kind):
         """Return a storage as a flat tensor; `kind` of its elements, if NumPy lacks it."""
-        if number not in self.pieces:
+        if number not in self.chunks:
             with self.member(number) as (file, found, count):
                 swapped = found.newbyteorder("=") != found
                 kind = kind or next((kind for kind, (code, name) in elements.KINDS.items()
                                      if hasattr(np, name) and np.dtype(name) == found.newbyteorder("=")), None)
                 if kind is None or elements.element_size(kind) != found.itemsize:
                     raise ValueError(f"unsupported elements (got {found})")
-                piece = empty((count,), dtype=elements.dtype_of(kind))
-                self.pieces[number] = elements.fill(piece, kind, lambda buffer: read_fully(file, buffer),
+                chunk = empty((count,), dtype=elements.dtype_of(kind))
+                self.chunks[number] = elements.fill(chunk, kind, lambda buffer: read_fully(file, buffer),
                                                     swapped != (sys.byteorder == "big"))
-        return self.pieces[number]
+        return self.chunks[number]
 
     def tensor(self, number):
         """Return a saved tensor; the same object each time."""
         if number not in self.tensors:
             facts = self.facts[number]
-            piece = self.piece(facts["memory"], facts.get("elements"))
-            tensor = laid(piece, facts["shape"], facts["strides"], facts["offset"])
+            chunk = self.chunk(facts["memory"], facts.get("elements"))
+            tensor = laid(chunk, facts["shape"], facts["strides"], facts["offset"])
             self.tensors[number] = finished(tensor, facts["class"], bool(facts["requires_grad"]))
         return self.tensors[number]
 
 
-def laid(piece, shape, strides, offset):
+def laid(chunk, shape, strides, offset):
     """Return a tensor in a storage, after checking bounds."""
     shape = sizes(shape)
     if len(strides) != len(shape) or any(type(number) is not int for number in (*strides, offset)):
@@ -322,10 +322,10 @@ def laid(piece, shape, strides, offset):
     high = offset + sum(max(step, 0) for step in steps)
     if 0 in shape:
         offset = 0
-    elif not (low >= 0 and high < piece.numel()):
-        raise ValueError(f"a tensor is outside of its storage (got offsets {low} to {high} of {piece.numel()})")
+    elif not (low >= 0 and high < chunk.numel()):
+        raise ValueError(f"a tensor is outside of its storage (got offsets {low} to {high} of {chunk.numel()})")
     with no_grad():
-        return piece.as_strided(shape, strides, piece.storage_offset() + offset).detach()
+        return chunk.as_strided(shape, strides, chunk.storage_offset() + offset).detach()
 
 
 SEQUENCES = {"tuple": tuple, "set": set, "frozenset": frozenset, "Size": Size}

@@ -14,7 +14,7 @@ __all__ = ["SAFE", "Skimmer", "Unpickler", "check_key"]
 SAFE = {}
 MAPPINGS = (dict, OrderedDict, Counter)
 SMALL = 1 << 16                        # bytes that are requested before they are known to exist
-MOST_KEY = 1000                        # items of a dict key; its hash is recursive
+MAX_KEY = 1000                        # items of a dict key; its hash is recursive
 _MARK = object()
 
 
@@ -28,7 +28,7 @@ def check_key(key):
         parts += 1
         if type(part) in (tuple, frozenset):
             stack.extend(part)
-        if parts + len(stack) > MOST_KEY:
+        if parts + len(stack) > MAX_KEY:
             raise ValueError("a key of a dict has too many parts")
 
 

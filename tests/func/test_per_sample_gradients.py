@@ -112,7 +112,7 @@ def test_batch_norm_in_evaluation():
     model = nn.Sequential(nn.BatchNorm1d(2), nn.Flatten(), nn.Linear(10, 4)).to(DTYPE).eval()
     x, y = cygrad.randn(3, 2, 5, dtype=DTYPE), cygrad.randint(4, (3,))
     check(model, x, y, nn.functional.cross_entropy)
-    model.train()                    # running statistics have no room for those of each sample
+    model.train()                    # running statistics have no capacity for those of each sample
     with pytest.raises(RuntimeError, match="inplace"):
         check(model, x, y, nn.functional.cross_entropy)
     replaced = cygrad.func.replace_all_batch_norm_modules_(model)      # separate statistics for each sample

@@ -78,7 +78,7 @@ def test_more_threads_than_slots(count):
 
     def body():
         start.wait()
-        probes.loop_pieces(100, 10)
+        probes.loop_chunks(100, 10)
         work()
 
     threads = [threading.Thread(target=body) for _ in range(count)]
@@ -86,8 +86,8 @@ def test_more_threads_than_slots(count):
         thread.start()
     for thread in threads:
         thread.join()
-    noted = probes.loop_pieces(100, 1, sleep=True)
-    assert len(noted["pieces"]) == 100
+    noted = probes.loop_chunks(100, 1, sleep=True)
+    assert len(noted["chunks"]) == 100
 
 
 def test_threads_that_record_leave_nothing_with_malloc():

@@ -145,7 +145,7 @@ cdef int dtype_of(const value_t *operand) noexcept nogil
 # Return the dtype of the operation; each of the three is the promoted dtype of that rank, or -1 for none.
 cdef int common_dtype(int dimensioned, int zero_dim, int weak) noexcept nogil
 # Return the dtype of an array made from a number of this wide dtype.
-cdef int settled(int weak) noexcept nogil
+cdef int resolve_weak(int weak) noexcept nogil
 # Return the result dtype of n operands.
 cdef int result_type(const value_t *operands, int n) noexcept nogil
 

@@ -20,7 +20,7 @@ from cygrad._core.arrays.dtype cimport (
 )
 from cygrad._core.memory.atomic cimport atomic_increment, atomic_is_last
 from cygrad._core.memory.errors cimport (
-    MEMORY_ERROR, MESSAGE, MOST_ELEMENTS, OK, check, elements_of_huge, message, product_overflows, sizes_text,
+    MEMORY_ERROR, MESSAGE, MAX_ELEMENTS, OK, check, elements_of_huge, message, product_overflows, sizes_text,
 )
 from cygrad._core.memory.storage cimport (
     NO_ELEMENTS, allocate, deallocate, storage_foreign, storage_new, storage_release, storage_t, version_release,
@@ -65,7 +65,7 @@ cdef inline array_t *_new_array(int dtype, int ndim, const int64_t *shape, const
     if array == NULL:
         return NULL
     fits = _set_contiguous(array, shape, &size) if strides == NULL else _set_strided(array, shape, strides, &size)
-    if not fits or size > MOST_ELEMENTS:
+    if not fits or size > MAX_ELEMENTS:
         size = elements_of_huge(ndim, shape)
         if size < 0:
             deallocate(array, _block_bytes(ndim))
@@ -486,7 +486,7 @@ cdef int dtype_of(const value_t *operand) noexcept nogil:
             else FLOAT64 if operand.kind == REAL else COMPLEX128)
 
 
-cdef int settled(int weak) noexcept nogil:
+cdef int resolve_weak(int weak) noexcept nogil:
     return default_float() if weak == FLOAT64 else default_complex() if weak == COMPLEX128 else weak
 
 
@@ -513,7 +513,7 @@ cdef int _outranked(int higher, int lower) noexcept nogil:
 cdef int common_dtype(int dimensioned, int zero_dim, int weak) noexcept nogil:
     if dimensioned < 0 and zero_dim < 0:
         return weak
-    return _outranked(dimensioned, _outranked(zero_dim, settled(weak)))
+    return _outranked(dimensioned, _outranked(zero_dim, resolve_weak(weak)))
 
 
 cdef int result_type(const value_t *operands, int n) noexcept nogil:
@@ -524,7 +524,7 @@ cdef int result_type(const value_t *operands, int n) noexcept nogil:
         rank = rank_of(&operands[i])
         code = dtype_of(&operands[i])
         ranks[rank] = code if ranks[rank] < 0 else promote(ranks[rank], code)
-    return settled(ranks[WEAK]) if ranks[DIMENSIONED] < 0 and ranks[ZERO_DIM] < 0 else common_dtype(
+    return resolve_weak(ranks[WEAK]) if ranks[DIMENSIONED] < 0 and ranks[ZERO_DIM] < 0 else common_dtype(
         ranks[DIMENSIONED], ranks[ZERO_DIM], ranks[WEAK])
 
 

@@ -33,7 +33,7 @@ from cygrad._core.graph.tensor cimport (
 from cygrad._core.kernels.arguments cimport check_sizes
 from cygrad._core.memory.errors cimport MEMORY_ERROR, check
 from cygrad._core.primitives.primitive_table cimport number_to_cell
-from cygrad._core.threads.parallel cimport parallel_for
+from cygrad._core.threads.parallel cimport CHUNK_WORK, parallel_for
 
 import numpy as np
 from numpy import (
@@ -405,7 +405,6 @@ cdef enum:
     INTEGER_TYPE = 0          # the codes of DLPack
     BFLOAT_TYPE = 4
     COMPLEX_TYPE = 5
-    MOST_DIMS = 64            # codes of NumPy, which refuses more
 
 cdef struct element_type_t:
     uint8_t code
@@ -456,7 +455,7 @@ def checked_capsule(capsule):
         raise BufferError(f"from_dlpack: the capsule has no valid shape (got {contents.ndim} dimensions and "
                           f"{'a NULL pointer' if contents.shape == NULL else 'a pointer'}). Report this to the "
                           "library that created it.")
-    for i in range(min(contents.ndim, MOST_DIMS)):
+    for i in range(min(contents.ndim, MAX_DIMS)):
         if contents.shape[i] < 0:
             raise BufferError(f"from_dlpack: the capsule has a negative size (got {contents.shape[i]} in dimension "
                               f"{i}). Report this to the library that created it.")
@@ -514,7 +513,7 @@ cdef extern from "Python.h":
     const char *PyUnicode_AsUTF8(object) except NULL
 
 cdef enum:
-    FILL_GRAIN = 1 << 18      # elements per chunk of a parallel fill
+    FILL_CHUNK = 4 * CHUNK_WORK     # elements per chunk of a parallel fill
 
 cdef object _numpy_scalar = np.generic
 
@@ -564,7 +563,7 @@ cdef struct fill_t:
     char[16] element
 
 
-cdef void _fill_piece(void *context, int64_t begin, int64_t end) noexcept nogil:
+cdef void _fill_chunk(void *context, int64_t begin, int64_t end) noexcept nogil:
     """Fill begin..end by doubling the written part."""
     cdef fill_t *fill = <fill_t *>context
     cdef char *data = fill.data + begin * fill.size
@@ -581,7 +580,7 @@ cdef void _fill_piece(void *context, int64_t begin, int64_t end) noexcept nogil:
         done += part
 
 
-cdef void _zero_piece(void *context, int64_t begin, int64_t end) noexcept nogil:
+cdef void _zero_chunk(void *context, int64_t begin, int64_t end) noexcept nogil:
     memset(<char *>context + begin, 0, end - begin)
 
 
@@ -594,16 +593,16 @@ cdef void fill_array(array_t *array, const char *element) noexcept nogil:
         return
     for i in range(size):
         zero = zero and element[i] == 0
-    if zero and array.size <= FILL_GRAIN:
+    if zero and array.size <= FILL_CHUNK:
         memset(array.data, 0, array.size * size)
         return
     if zero:
-        parallel_for(_zero_piece, array.data, array.size * size, FILL_GRAIN * 4)
+        parallel_for(_zero_chunk, array.data, array.size * size, FILL_CHUNK * 4)
         return
     fill.data = array.data
     fill.size = size
     memcpy(fill.element, element, size)
-    parallel_for(_fill_piece, &fill, array.size, FILL_GRAIN)
+    parallel_for(_fill_chunk, &fill, array.size, FILL_CHUNK)
 
 
 cdef Tensor empty_tensor(object size, int dtype, bint meta, str operation):

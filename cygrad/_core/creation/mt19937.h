@@ -242,10 +242,10 @@ static void mt_normal_16_vector(float *data, float mean, float std) {
         /* Sine and cosine, with the argument reduced by multiples of pi / 4 in three steps. */
         float angle = 6.2831853071795864769f * data[j + 8];
         int32_t octant = ((int32_t)(angle * 1.27323954473516f) + 1) & ~1;
-        float turns = (float)octant;
-        float a = fmaf(turns, -0.78515625f, angle);
-        a = fmaf(turns, -2.4187564849853515625E-4f, a);
-        a = fmaf(turns, -3.77489497744594108E-8f, a);
+        float octants = (float)octant;
+        float a = fmaf(octants, -0.78515625f, angle);
+        a = fmaf(octants, -2.4187564849853515625E-4f, a);
+        a = fmaf(octants, -3.77489497744594108E-8f, a);
         z = a * a;
         float even = fmaf(2.443315711809948E-5f, z, -1.388731625493765E-3f);
         even = fmaf(even, z, 4.166664568298827E-2f) * z;

@@ -30,8 +30,8 @@ static const uint128_t PCG_FACTOR = (uint128_t)2549297995355413924ull << 64 | 48
 
 static inline uint64_t pcg_output(uint128_t state) {
     const uint64_t mixed = (uint64_t)(state >> 64) ^ (uint64_t)state;
-    const int turn = (int)(state >> 122);
-    return mixed >> turn | mixed << (-turn & 63);
+    const int rotation = (int)(state >> 122);
+    return mixed >> rotation | mixed << (-rotation & 63);
 }
 
 static uint128_t pcg_advanced(uint128_t state, uint128_t increment, int64_t steps) {

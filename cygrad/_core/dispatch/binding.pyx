@@ -75,7 +75,7 @@ def equal_parts(input, number, dim, bint parts):
     global _split
     cdef frame_t frame
     cdef array_t *array
-    cdef int64_t size, piece, place
+    cdef int64_t size, chunk, place
     if type(number) is not int or type(dim) is not int or not is_usual(<PyObject *>input):
         return None
     array = (<Tensor>input).array
@@ -83,18 +83,18 @@ def equal_parts(input, number, dim, bint parts):
         return None
     place = dim
     place += array.ndim if place < 0 else 0
-    size, piece = array.shape[place], number
+    size, chunk = array.shape[place], number
     if parts:
-        piece = (size + piece - 1) // piece
-    if size == 0 or (size - 1) // piece >= <int>INTEGER_CAPACITY:
+        chunk = (size + chunk - 1) // chunk
+    if size == 0 or (size - 1) // chunk >= <int>INTEGER_CAPACITY:
         return None
     if _split is None:
         _split = table["split"]
     begin_frame(&frame, <Tensor>input, 2)
     while size > 0:
-        frame.integers[frame.used] = min(size, piece)
+        frame.integers[frame.used] = min(size, chunk)
         frame.used += 1
-        size -= piece
+        size -= chunk
     frame.values[1].kind = INTEGERS
     frame.values[1].count = frame.used
     frame.values[1].of.integers = frame.integers

@@ -41,7 +41,7 @@ cdef int check_operation(int status, str operation, bint inplace) except -1
 cdef enum:
     LARGE = 16384               # elements from which all kernels run without the GIL
 
-cdef inline bint wants_gradient(Tensor tensor) except -1:
+cdef inline bint needs_gradient(Tensor tensor) except -1:
     if tensor.base is not None:        # an in-place operation on its base may have changed its history
         grad_fn_of(tensor)
         return takes_part(tensor)

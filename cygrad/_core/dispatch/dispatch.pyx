@@ -25,7 +25,7 @@ from cygrad._core.dispatch.work cimport size_of
 from cygrad._core.elementwise.elementwise cimport copy_into, entries, entry_t, evaluate, program_t, result_dtype
 from cygrad._core.graph.boxing cimport begin_frame, box, box_number, frame_t, override, overrides, plain_object, unbox
 from cygrad._core.graph.inplace cimport bump_version, check_inplace, rebase_history
-from cygrad._core.graph.mode_stack cimport InplaceStep, begin_inplace, handle_call, tell_executed
+from cygrad._core.graph.mode_stack cimport InplaceStep, begin_inplace, handle_call, notify_executed
 from cygrad._core.graph.modes cimport (
     CALL_MODES, EXCEPT_AUTOCAST, RESULT_MODES, grad_enabled, thread_state, thread_state_t,
 )
@@ -163,13 +163,13 @@ cdef uint32_t needed_by(const operator_t *op, frame_t *frame) except? 0xffffffff
             continue
         if op.arguments[i].kind == TENSORS:
             for item in <list>frame.objects[i]:
-                if item is not None and wants_gradient(<Tensor>item):
+                if item is not None and needs_gradient(<Tensor>item):
                     needed |= 1u << i
                     break
         elif (<Tensor>frame.objects[i]).base is None:
             if requires_grad(<Tensor>frame.objects[i]):
                 needed |= 1u << i
-        elif wants_gradient(<Tensor>frame.objects[i]):
+        elif needs_gradient(<Tensor>frame.objects[i]):
             needed |= 1u << i
     return needed
 
@@ -379,7 +379,7 @@ cdef object call_boxed(Operator operator, frame_t *frame, object out, value_t *c
         else:
             wrapped = wrap_results(operator, frame, results, node)
         if unlikely(state.modes & RESULT_MODES):
-            tell_executed(operator, frame, wrapped, node)
+            notify_executed(operator, frame, wrapped, node)
         return wrapped
     finally:
         for i in range(n_results):
@@ -675,9 +675,9 @@ cdef Tensor _short_result(Operator operator, array_t *result, Tensor x, Tensor y
     cdef int i, edge = 0
     if state.grad_disabled or op.flags & NO_GRADIENT:
         return tensor
-    if op.arguments[0].differentiable and wants_gradient(x):
+    if op.arguments[0].differentiable and needs_gradient(x):
         needed = 1
-    if y is not None and op.arguments[1].differentiable and wants_gradient(y):
+    if y is not None and op.arguments[1].differentiable and needs_gradient(y):
         needed |= 2
     if not needed:
         return tensor

@@ -284,7 +284,7 @@ def laid_out(Tensor tangent not None, Tensor tensor not None):
     return _zeros_over(tensor, tangent.dtype).copy_(tangent)
 
 
-def lies_alike(Tensor tangent not None, Tensor tensor not None):
+def has_same_layout(Tensor tangent not None, Tensor tensor not None):
     """Return whether both have the same strides, in memory of the same extent."""
     cdef array_t *a = tangent.array
     cdef array_t *b = tensor.array
@@ -359,7 +359,7 @@ cdef int _push_forward(Operator operator, frame_t *frame, object results, Native
                 and not _holds(arguments, outcomes[i])):
             set_tangent(<Tensor>outcomes[i], <Tensor>pushed[i])
     if node is not None:
-        _tell(node, tangents, pushed)
+        _notify(node, tangents, pushed)
     return 0
 
 
@@ -376,7 +376,7 @@ cdef bint has_tangents(Operator operator, frame_t *frame) except -1:
     return any_tangent(tangents)
 
 
-cdef int _tell(NativeNode node, list tangents, tuple pushed) except -1:
+cdef int _notify(NativeNode node, list tangents, tuple pushed) except -1:
     """Give a node the tangents of its saved tensors: a backward in this level uses them."""
     cdef const operator_t *op = node.c.op
     cdef int i
@@ -414,7 +414,7 @@ cdef class TangentStep(InplaceStep):
             with paused():
                 own.copy_(self.tangent)
         if node is not None:
-            _tell(node, self.tangents, (self.tangent,))
+            _notify(node, self.tangents, (self.tangent,))
         return 0
 
 

@@ -16,7 +16,7 @@ from cygrad._core.elementwise.program cimport MAX_INPUTS
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, elements_of, message
 from cygrad._core.memory.storage cimport NO_ELEMENTS
 from cygrad._core.primitives.primitive_table cimport cast_loops, loop_t, number_to_cell
-from cygrad._core.threads.parallel cimport parallel_for
+from cygrad._core.threads.parallel cimport CHUNK_WORK, grain, parallel_for
 
 
 # ------------------------------------------------------------------------------------------------------------ iteration
@@ -184,16 +184,17 @@ cdef bint same_place(const array_t *a, const array_t *b) noexcept nogil:
 
 cdef extern from "simd/word_moves.h" nogil:
     void copy_rows(const char *source, int64_t source_step, char *out, int64_t out_step, int64_t nbytes, int64_t rows)
-    void turn_words(const char *source, int64_t source_step, char *out, int64_t out_step, int64_t rows, int64_t columns)
-    void turn_doubles(const char *source, int64_t source_step, char *out, int64_t out_step, int64_t rows,
-                      int64_t columns)
+    void transpose_words(const char *source, int64_t source_step, char *out, int64_t out_step, int64_t rows,
+                         int64_t columns)
+    void transpose_doubles(const char *source, int64_t source_step, char *out, int64_t out_step, int64_t rows,
+                           int64_t columns)
 
 cdef enum:
-    PIECE = 32768         # elements per chunk
+    CHUNK = CHUNK_WORK // 2     # elements per chunk
     BLOCK = 32            # side of the square tiles of a transposed copy: both sides stay in cache
     SHORT_ROW = 16
 
-ctypedef void (*turn_t)(const char *source, int64_t source_step, char *out, int64_t out_step, int64_t rows,
+ctypedef void (*transpose_t)(const char *source, int64_t source_step, char *out, int64_t out_step, int64_t rows,
                         int64_t columns) noexcept nogil
 
 ctypedef struct copy_t:
@@ -203,7 +204,7 @@ ctypedef struct copy_t:
     int64_t size          # bytes of an element
     int32_t other         # second dimension of the loop, besides dimension 0
     int32_t transposed    # the source is contiguous along `other`
-    turn_t turn           # SIMD code for that, or NULL
+    transpose_t transpose           # SIMD code for that, or NULL
     int64_t rows          # items along `other` in one chunk
     int64_t groups        # items along `other`
 
@@ -241,7 +242,7 @@ cdef void _copy_block(copy_t *copy, char *to, char *source, int64_t rows, int64_
         copy.loop(pointers, &count, steps, NULL)
 
 
-cdef void _turn_block(copy_t *copy, char *to, char *source, int64_t rows, int64_t columns) noexcept nogil:
+cdef void _transpose_block(copy_t *copy, char *to, char *source, int64_t rows, int64_t columns) noexcept nogil:
     """
     Copy a square of at most BLOCK x BLOCK through a buffer.
 
@@ -290,24 +291,24 @@ cdef void _copy_items(void *context, int64_t begin, int64_t end) noexcept nogil:
         if not copy.transposed:
             _copy_block(copy, to, source, rows, nest.shape[0])
             continue
-        if copy.turn != NULL:
-            copy.turn(source, nest.strides[1][0], to, nest.strides[0][copy.other], rows, nest.shape[0])
+        if copy.transpose != NULL:
+            copy.transpose(source, nest.strides[1][0], to, nest.strides[0][copy.other], rows, nest.shape[0])
             continue
         column = 0
         while column < nest.shape[0]:
             columns = nest.shape[0] - column if nest.shape[0] - column < BLOCK else BLOCK
-            _turn_block(copy, to + column * nest.strides[0][0], source + column * nest.strides[1][0],
+            _transpose_block(copy, to + column * nest.strides[0][0], source + column * nest.strides[1][0],
                         rows, columns)
             column += BLOCK
 
 
-cdef turn_t _turn_of(const copy_t *copy) noexcept nogil:
+cdef transpose_t _transpose_loop(const copy_t *copy) noexcept nogil:
     """Return the SIMD code for a transposed copy of words that are contiguous in their rows, or NULL."""
     if copy.loop == copy.move and copy.nest.strides[0][0] == copy.size == copy.nest.strides[1][copy.other]:
         if copy.size == 4:
-            return turn_words
+            return transpose_words
         if copy.size == 8:
-            return turn_doubles
+            return transpose_doubles
     return NULL
 
 
@@ -319,7 +320,7 @@ cdef void _run_copy(copy_t *copy) noexcept nogil:
     if nest.size == 0:
         return
     if nest.ndim == 1:
-        parallel_for(_copy_flat, copy, nest.size, PIECE)
+        parallel_for(_copy_flat, copy, nest.size, CHUNK)
         return
     # The dimension with the smallest source stride; stride 0 does not count.
     copy.other = 1
@@ -333,9 +334,9 @@ cdef void _run_copy(copy_t *copy) noexcept nogil:
             least = size
     if copy.transposed:
         copy.rows = BLOCK
-        copy.turn = _turn_of(copy)
+        copy.transpose = _transpose_loop(copy)
     else:
-        copy.rows = PIECE // nest.shape[0]
+        copy.rows = CHUNK // nest.shape[0]
         if copy.rows < 1:
             copy.rows = 1
     if copy.rows > nest.shape[copy.other]:
@@ -345,7 +346,7 @@ cdef void _run_copy(copy_t *copy) noexcept nogil:
     for d in range(1, nest.ndim):
         if d != copy.other:
             items *= nest.shape[d]
-    size = PIECE // (copy.rows * nest.shape[0])
+    size = CHUNK // (copy.rows * nest.shape[0])
     parallel_for(_copy_items, copy, items, size if size > 1 else 1)
 
 
@@ -379,11 +380,11 @@ cdef int copy_into(array_t *to, array_t *source) noexcept nogil:
         status = copy_into(to, aside)
         release(aside)
         return status
-    _copy_apart(to, source)
+    _copy_disjoint(to, source)
     return OK
 
 
-cdef void _copy_apart(array_t *to, array_t *source) noexcept nogil:
+cdef void _copy_disjoint(array_t *to, array_t *source) noexcept nogil:
     """Implement copy_into() for arrays of matching shape that do not overlap."""
     cdef copy_t copy
     cdef int64_t size
@@ -392,7 +393,7 @@ cdef void _copy_apart(array_t *to, array_t *source) noexcept nogil:
     copy.loop = cast_loops[source.dtype][to.dtype]
     copy.move = cast_loops[to.dtype][to.dtype]
     copy.size = itemsize(to.dtype)
-    if to.contiguous and source.contiguous and to.size == source.size and to.size <= PIECE:
+    if to.contiguous and source.contiguous and to.size == source.size and to.size <= CHUNK:
         size = to.size
         steps[0] = itemsize(source.dtype)
         steps[1] = itemsize(to.dtype)
@@ -410,7 +411,7 @@ cdef void _copy_apart(array_t *to, array_t *source) noexcept nogil:
 cdef array_t *as_copy(array_t *array, int dtype) noexcept nogil:
     cdef array_t *result = array_empty(dtype, array.ndim, array.shape)
     if result != NULL and array.size:
-        _copy_apart(result, array)
+        _copy_disjoint(result, array)
     return result
 
 
@@ -508,21 +509,21 @@ cdef int _compared(const array_t *array, int ndim, const int64_t *shape, int inn
 
 cdef void _find_order(int ndim, const int64_t *shape, const array_t **arrays, int n, int *order) noexcept nogil:
     """Sort the dimensions by ascending stride."""
-    cdef int i, k, at, told, operand
+    cdef int i, k, at, order_found, operand
     for i in range(ndim):
         order[i] = ndim - 1 - i
     for i in range(1, ndim):
         at = i
         for k in range(i - 1, -1, -1):
-            told = 0
+            order_found = 0
             for operand in range(n):
-                told = _compared(arrays[operand], ndim, shape, order[k], order[at])
-                if told:
+                order_found = _compared(arrays[operand], ndim, shape, order[k], order[at])
+                if order_found:
                     break
-            if told > 0:
+            if order_found > 0:
                 order[k], order[at] = order[at], order[k]
                 at = k
-            elif told < 0:
+            elif order_found < 0:
                 break
 
 
@@ -660,7 +661,7 @@ cdef array_t *with_layout_of_images(array_t *result, const array_t *images) noex
 # Gather, scatter and scatter-add by a list of offsets, to and from a contiguous array.
 
 cdef enum:
-    GRAIN = 16384          # elements in one chunk of a parallel loop
+    COST = 4              # additions that an element costs
     COLUMNS = 512          # columns per chunk of a sum
 
 
@@ -906,7 +907,7 @@ cdef void _write_columns(void *context, int64_t begin, int64_t end) noexcept nog
     """Move chunks begin..end, counted over (before, all but the last of after, groups of columns of the last)."""
     cdef nest_of_offsets_t *nest = <nest_of_offsets_t *>context
     cdef int outer = nest.n_after - 1
-    cdef int64_t width = itemsize(nest.dtype), piece, b, i, a, column, groups, inner, length, n
+    cdef int64_t width = itemsize(nest.dtype), chunk, b, i, a, column, groups, inner, length, n
     cdef int64_t dense_step
     cdef char *sparse
     cdef char *dense
@@ -922,10 +923,10 @@ cdef void _write_columns(void *context, int64_t begin, int64_t end) noexcept nog
     groups = (length - 1) // COLUMNS + 1
     inner = _product(outer, nest.after_shape)
     dense_step = inner * length * width
-    for piece in range(begin, end):
-        column = piece % groups * COLUMNS
-        a = piece // groups % inner
-        b = piece // groups // inner
+    for chunk in range(begin, end):
+        column = chunk % groups * COLUMNS
+        a = chunk // groups % inner
+        b = chunk // groups // inner
         n = min(COLUMNS, length - column)
         sparse = (nest.sparse + _place(nest.n_before, nest.before_shape, nest.before_strides, b)
                   + _place(outer, nest.after_shape, nest.after_strides, a) + column * nest.after_strides[outer])
@@ -947,11 +948,11 @@ cdef void move_by_offsets(nest_of_offsets_t *nest) noexcept nogil:
     length = nest.after_shape[nest.n_after - 1] if nest.n_after else 1
     if nest.move == READ:
         rows = before * nest.n * (after // length)
-        parallel_for(_read_rows, nest, rows, max(1, GRAIN // length))
+        parallel_for(_read_rows, nest, rows, grain(COST * length))
     else:
         row_size = nest.n * min(length, COLUMNS)
         rows = before * (after // length) * ((length - 1) // COLUMNS + 1)
-        parallel_for(_write_columns, nest, rows, max(1, GRAIN // row_size))
+        parallel_for(_write_columns, nest, rows, grain(COST * row_size))
 
 
 cdef void _append(int *n, int64_t *shape, int64_t *strides, int64_t size, int64_t stride) noexcept nogil:

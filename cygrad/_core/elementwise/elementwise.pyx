@@ -13,12 +13,13 @@ from cygrad._core.elementwise.copying cimport (
     same_place,
 )
 from cygrad._core.elementwise.tiles cimport (
-    LISTEN, MAX_CELLS, WORK, clear_invalid, discard, how_to_watch, may_hold_nan, nan_watchers, place_cells, run_steps,
+    LISTEN, MAX_CELLS, clear_invalid, discard, how_to_watch, may_hold_nan, nan_watchers, place_cells, run_steps,
     run_task, slots_t, specialize, specialized_t, task_t, watch,
 )
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, message, sizes_text
 from cygrad._core.memory.storage cimport NO_ELEMENTS
 from cygrad._core.primitives.primitive_table cimport cast_loops, loop_status, set_loop_status
+from cygrad._core.threads.parallel cimport CHUNK_WORK
 from libc.stdint cimport uintptr_t
 from libc.stdio cimport snprintf
 # Importing these modules fills the table of primitives.
@@ -92,7 +93,7 @@ cdef int _run_short(const specialized_t *program, const value_t *inputs, uint32_
     if first == NULL or first.size == 0:
         return -1
     n = first.size
-    if n * program.cost > WORK:
+    if n * program.cost > CHUNK_WORK:
         return -1
     capacity = (n + 15) & ~15
     if program.n_buffers and program.n_buffers * program.width * capacity > SMALL:
@@ -226,8 +227,7 @@ cdef bint should_copy_transposed(const array_t *array, const array_t *out) noexc
 
 cdef int _check_into(const specialized_t *program, array_t *into, int ndim,
                      const int64_t *shape) noexcept nogil:
-    """Return whether the result can be written to `into`. The error message omits the operation, as "
-      "`check_operation` expects."""
+    """Check that the result can be written to `into`. The message omits the operation, as `check_operation` expects."""
     cdef int d
     cdef bint fits = into.ndim == ndim
     if fits:
@@ -267,8 +267,8 @@ cdef int accumulate(array_t *a, array_t *b) noexcept nogil:
     cdef int64_t n = a.size
     cdef int watched, status
     cdef const entry_t *entry = &entries[_addition.primitive][a.dtype]
-    if a.contiguous and b.contiguous and a.dtype == b.dtype and n <= WORK and entry.loop != NULL and same_shape(a, b) \
-            and (a.data == b.data or not share_memory(a, b)):
+    if (a.contiguous and b.contiguous and a.dtype == b.dtype and n <= CHUNK_WORK and entry.loop != NULL
+            and same_shape(a, b) and (a.data == b.data or not share_memory(a, b))):
         pointers[0] = pointers[2] = a.data
         pointers[1] = b.data
         steps[0] = steps[1] = steps[2] = itemsize(a.dtype)

@@ -32,7 +32,7 @@ enum { CYGRAD_INVALID = 0, has_status_flags = 0 };
         for (; i < n; i++) found |= x[i] != x[i]; \
         return found != 0; \
     } \
-    static int name##_apart(const char *x, int64_t n, int64_t step) { \
+    static int name##_strided(const char *x, int64_t n, int64_t step) { \
         int found = 0; \
         for (int64_t i = 0; i < n; i++, x += step) { \
             type value = *(const type *)x; \

@@ -95,7 +95,6 @@ cdef enum:
     TARGET = 8192         # bytes of temporaries per tile: they fit into the L1 cache
     SMALLEST = 64         # elements of a tile, at least and as a multiple
     WORKSPACE = (MAX_BUFFERS + MAX_OPERANDS) * 16 * SMALLEST
-    WORK = 65536          # additions per chunk of a parallel loop
 
 # Addresses of the operands of the steps during one tile.
 ctypedef struct slots_t:
@@ -114,8 +113,8 @@ ctypedef struct task_t:
     int32_t even[MAX_OPERANDS]    # the operand has one stride throughout
     int32_t ready[MAX_OPERANDS]   # read or written directly, without a buffer
     int32_t same[MAX_OPERANDS]    # gathered once, because all tiles have the same elements of it
-    int64_t piece                 # elements of a tile
-    int64_t pieces                # tiles in a row
+    int64_t tile                  # elements of a tile
+    int64_t tiles_per_row         #
     int64_t rows                  # rows in a tile that holds several, else 0
     int64_t capacity              # elements of a buffer
     int32_t watched               # how to watch for nan (nan_watch.how_to_watch)

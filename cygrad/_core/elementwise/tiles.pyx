@@ -11,7 +11,7 @@ from libc.stdio cimport snprintf
 from libc.stdlib cimport free, llabs, malloc
 from libc.string cimport memset
 from cygrad._core.arrays.array cimport (
-    ARRAY, DIMENSIONED, MAX_DIMS, WEAK, array_t, common_dtype, dtype_of, rank_of, settled,
+    ARRAY, DIMENSIONED, MAX_DIMS, WEAK, array_t, common_dtype, dtype_of, rank_of, resolve_weak,
 )
 from cygrad._core.arrays.dtype cimport (
     BOOL, DTYPES, FLOAT16, FLOAT32, FLOAT64, INT64, complex_of, computed_in, default_float, dtype_name, is_complex,
@@ -26,7 +26,7 @@ from cygrad._core.primitives.primitive_table cimport (
     loop_status, number_to_cell, primitive as primitive_of, primitives, run_chain, set_loop_status,
 )
 from cygrad._core.primitives.typed_loops cimport chain_operation, short_operation
-from cygrad._core.threads.parallel cimport parallel_for
+from cygrad._core.threads.parallel cimport CHUNK_WORK, grain, parallel_for
 
 
 # ------------------------------------------------------------------------------------------------------------ nan watch
@@ -40,9 +40,9 @@ from cygrad._core.threads.parallel cimport parallel_for
 
 cdef extern from "elementwise/nan_scan.h" nogil:
     bint nan_in_floats(const float *x, int64_t n)
-    bint nan_in_floats_apart(const char *x, int64_t n, int64_t step)
+    bint nan_in_floats_strided(const char *x, int64_t n, int64_t step)
     bint nan_in_doubles(const double *x, int64_t n)
-    bint nan_in_doubles_apart(const char *x, int64_t n, int64_t step)
+    bint nan_in_doubles_strided(const char *x, int64_t n, int64_t step)
     bint nan_in_shorts(const char *x, int64_t n, int64_t step, int infinity)
     int has_status_flags, invalid "CYGRAD_INVALID"
     int feclearexcept(int)
@@ -54,9 +54,6 @@ cdef extern from * nogil:
     THREAD_VARIABLE struct { int on, nan, plain, kernels; } own;
     """
     watch_t own
-
-cdef enum:
-    PIECE = 65536         # elements per chunk of a scan
 
 
 cdef watch_t *watch() noexcept nogil:
@@ -107,10 +104,10 @@ cdef bint row_holds_nan(const char *data, int dtype, int64_t n, int64_t step) no
     if dtype == FLOAT32:
         if step == size or n <= 1:
             return nan_in_floats(<const float *>data, n)
-        return nan_in_floats_apart(data, n, step)
+        return nan_in_floats_strided(data, n, step)
     if step == size or n <= 1:
         return nan_in_doubles(<const double *>data, n)
-    return nan_in_doubles_apart(data, n, step)
+    return nan_in_doubles_strided(data, n, step)
 
 
 ctypedef struct scan_t:
@@ -135,7 +132,7 @@ cdef bint holds_nan(const array_t *array) noexcept nogil:
     if array.size == 0 or not is_differentiable(array.dtype):
         return False
     if array.contiguous:
-        parallel_for(_scan, &scan, array.size, PIECE)
+        parallel_for(_scan, &scan, array.size, CHUNK_WORK)
         return scan.found != 0
     # Row by row along the dimension with the smallest stride; dimensions with stride 0 are scanned once.
     for d in range(array.ndim):
@@ -336,7 +333,7 @@ cdef int _add_instruction(builder_t *builder, program_t *program,
     if primitives[primitive].rule == FLOAT and not is_differentiable(code):
         code = FLOAT64 if rank == WEAK else default_float()
     elif by_rank[0] < 0 and by_rank[1] < 0 and rank != WEAK:
-        code = settled(code)      # where(array, number, number)
+        code = resolve_weak(code)      # where(array, number, number)
     computed = code
     if is_short(code) and (entries[primitive][code].loop == NULL or program.n_instructions > 1):
         computed = computed_in(code)
@@ -452,7 +449,7 @@ cdef int _slot_of(builder_t *builder, program_t *program, int index, int dtype) 
 cdef int _add_result(builder_t *builder, program_t *program) noexcept nogil:
     """Make the last step write the result."""
     cdef register_t *register = &builder.registers[program.result]
-    cdef int dtype = settled(register.dtype) if register.rank == WEAK else register.dtype
+    cdef int dtype = resolve_weak(register.dtype) if register.rank == WEAK else register.dtype
     cdef int slot = _slot_of(builder, program, program.result, dtype)
     cdef int[1] slots
     if slot < 0:
@@ -552,7 +549,7 @@ cdef enum:
 cdef int64_t tile_size(int64_t bytes) noexcept nogil:
     cdef int64_t n
     if bytes == 0:
-        return WORK           # no buffers to keep in cache: as much as a thread takes at a time
+        return CHUNK_WORK           # no buffers to keep in cache: as much as a thread takes at a time
     n = TARGET // bytes // SMALLEST * SMALLEST
     return SMALLEST if n < SMALLEST else LARGEST if n > LARGEST else n
 
@@ -831,9 +828,9 @@ cdef void produce(void *context, int64_t start, int64_t n, char *to) noexcept no
     cdef int64_t count
     _copy_cells(task, &slots)
     while n > 0:
-        count = min(n, task.piece)
+        count = min(n, task.tile)
         # Some operands have a uniform stride only in tiles of whole blocks.
-        count = min(count, task.piece - start % task.piece if task.rows
+        count = min(count, task.tile - start % task.tile if task.rows
                     else task.nest.shape[0] - start % task.nest.shape[0])
         _run_tile(task, &slots, workspace, start, count, to, True)
         start += count
@@ -859,9 +856,9 @@ cdef void _run_tiles(void *context, int64_t begin, int64_t end) noexcept nogil:
             if n > task.nest.size - start:
                 n = task.nest.size - start
         else:
-            start = (tile % task.pieces) * task.piece
-            n = length - start if length - start < task.piece else task.piece
-            start += (tile // task.pieces) * length
+            start = (tile % task.tiles_per_row) * task.tile
+            n = length - start if length - start < task.tile else task.tile
+            start += (tile // task.tiles_per_row) * length
         if far and tile + 1 < end:
             _fetch_tile(task, start + n, n)
         _run_tile(task, &slots, workspace, start, n, NULL, n_run == 0 or n > n_run)
@@ -929,9 +926,9 @@ cdef void prepare_task(task_t *task) noexcept nogil:
             bytes += size
     size = tile_size(bytes)
     if nest.ndim == 1 or length >= size or length >= LONG_ROW:
-        task.pieces = (length + size - 1) // size
-        task.piece = ((length + task.pieces - 1) // task.pieces + 15) // 16 * 16
-        task.pieces = (length + task.piece - 1) // task.piece
+        task.tiles_per_row = (length + size - 1) // size
+        task.tile = ((length + task.tiles_per_row - 1) // task.tiles_per_row + 15) // 16 * 16
+        task.tiles_per_row = (length + task.tile - 1) // task.tile
     else:
         task.rows = size // length
         dims = _collapsible_dims(task, size)
@@ -939,8 +936,8 @@ cdef void prepare_task(task_t *task) noexcept nogil:
             task.rows = 1
             for k in range(1, dims):
                 task.rows *= nest.shape[k]
-        task.piece = task.rows * length
-    task.capacity = SHORTEST_CHAIN if chained else task.piece
+        task.tile = task.rows * length
+    task.capacity = SHORTEST_CHAIN if chained else task.tile
     for k in range(1, nest.n):
         # numbers are in cells
         task.ready[k] = nest.data[k] != NULL and _is_directly_addressable(task, k, task.itemsize[k], dims)
@@ -953,14 +950,13 @@ cdef void prepare_task(task_t *task) noexcept nogil:
 
 
 cdef int run_task(task_t *task) noexcept nogil:
-    cdef int64_t tiles, grain, length = task.nest.shape[0]
+    cdef int64_t tiles, length = task.nest.shape[0]
     prepare_task(task)
     if task.rows:
         tiles = (task.nest.size // length + task.rows - 1) // task.rows
     else:
-        tiles = task.nest.size // length * task.pieces
-    grain = WORK // (task.program.cost * task.piece)
-    parallel_for(_run_tiles, task, tiles, grain if grain > 1 else 1)
+        tiles = task.nest.size // length * task.tiles_per_row
+    parallel_for(_run_tiles, task, tiles, grain(task.program.cost * task.tile))
     if task.nan:
         watch().nan = 1
     if task.error != OK:
@@ -984,7 +980,7 @@ cdef enum:
     LARGEST_FUSED = 2048
     UNCACHED = 1 << 18        # elements from which the next tile is prefetched
     FUSED_WORK = 1 << 19      # additions per chunk of a thread, each of which sets up a workspace
-    APART = 320               # bytes between the places of the workspace, which are not multiples of a page apart
+    PLACE_OFFSET = 320        # bytes between places of the workspace, so that they are not multiples of a page apart
 
 cdef int _add = primitive_of("add")
 
@@ -1018,7 +1014,7 @@ cdef int run_fused_loop(const fused_loop_t *loop) noexcept nogil:
     cdef fused_run_t run
     cdef const specialized_t *program
     cdef char *memory
-    cdef int64_t cost = 0, bytes = 0, grain
+    cdef int64_t cost = 0, bytes = 0
     cdef int i, n_calls = 0, n_buffers = 0
     run.loop, run.error, run.width = loop, OK, 1
     for i in range(loop.n_stages):
@@ -1044,8 +1040,8 @@ cdef int run_fused_loop(const fused_loop_t *loop) noexcept nogil:
         bytes *= 2            # the next tile is prefetched
     run.tile = FUSED_BYTES // (bytes + run.n_places * run.width) // SMALLEST_FUSED * SMALLEST_FUSED
     run.tile = min(max(run.tile, <int64_t>SMALLEST_FUSED), <int64_t>LARGEST_FUSED)
-    grain = FUSED_WORK // (max(cost, <int64_t>1) * run.tile)
-    parallel_for(_run_fused_tiles, &run, (loop.size + run.tile - 1) // run.tile, max(grain, <int64_t>1))
+    parallel_for(_run_fused_tiles, &run, (loop.size + run.tile - 1) // run.tile,
+                 max(<int64_t>1, FUSED_WORK // (max(cost, <int64_t>1) * run.tile)))
     free(memory)
     if run.error == MEMORY_ERROR:
         return _no_memory_to_fuse(loop)
@@ -1242,7 +1238,7 @@ cdef void _run_fused_tiles(void *context, int64_t begin, int64_t end) noexcept n
     cdef char *data[2 * <int>MAX_FUSED + <int>MAX_BUFFERS]
     cdef int32_t[<int>MAX_FUSED] held                 # operands that advance with the tiles
     cdef int32_t[<int>MAX_FUSED] spreading
-    cdef int64_t position, n, done, next, place = run.tile * run.width + APART
+    cdef int64_t position, n, done, next, place = run.tile * run.width + PLACE_OFFSET
     cdef int i, k, n_moving, n_held = 0, n_spreading = 0
     cdef char *memory = <char *>malloc(64 + run.n_places * place + run.n_calls * (
         sizeof(chain_step_t) + 3 * (sizeof(char **) + sizeof(int64_t))))

@@ -109,7 +109,7 @@ cdef class Disabled:
         overrides_disabled = self.before
 
 
-def asked_in_turn(values, bint dispatched=False):
+def overriding_arguments(values, bint dispatched=False):
     """Return one value of each class that has a ``__torch_function__`` (or `dispatched`), subclasses first."""
     cdef list found = []
     cdef list classes = []
@@ -129,9 +129,9 @@ def asked_in_turn(values, bint dispatched=False):
 
 def call_override(function, values, args, kwargs):
     """Return the result of the first class of `values` that does not return NotImplemented."""
-    asked = asked_in_turn(values, True)
-    types = tuple([type(value) for value in asked])
-    for value in asked:
+    overriding = overriding_arguments(values, True)
+    types = tuple([type(value) for value in overriding])
+    for value in overriding:
         if _has_function(value):
             result = type(value).__torch_function__(function, types, args, kwargs)
         else:

@@ -46,7 +46,7 @@ cdef int set_modes(list modes) except -1
 
 # Call an operator in a thread with CALL_MODES: the first mode handles it.
 cdef object handle_call(Operator operator, PyObject **arguments, object out, bint inplace)
-cdef int tell_executed(Operator operator, frame_t *frame, object results, NativeNode node) except -1
+cdef int notify_executed(Operator operator, frame_t *frame, object results, NativeNode node) except -1
 cdef InplaceStep begin_inplace(Operator operator, frame_t *frame)
 # Abort the trace of this thread, if there is one.
 cdef int abort_trace(str reason) except -1

@@ -92,7 +92,7 @@ cdef object handle_call(Operator operator, PyObject **arguments, object out, bin
         exchange_mode(position, mode)
 
 
-cdef int tell_executed(Operator operator, frame_t *frame, object results, NativeNode node) except -1:
+cdef int notify_executed(Operator operator, frame_t *frame, object results, NativeNode node) except -1:
     if thread_state().modes & 1 << FORWARD_MODE:
         mode_at(FORWARD_MODE).executed(operator, frame, results, node)
     if is_tracing():

@@ -21,7 +21,7 @@ from cygrad._core.graph.node cimport (
     gradient_t, has_weak_references, known_accumulator, lock_lending, make_lendable, node_t, take_if_alive,
     unlock_lending,
 )
-from cygrad._core.graph.untracked_reason cimport DATA, DETACHED, DETACHED_IN_PLACE, GRADIENT, NOTHING_TO_TELL, UNTRACKED
+from cygrad._core.graph.untracked_reason cimport DATA, DETACHED, DETACHED_IN_PLACE, GRADIENT, NO_REASON, UNTRACKED
 from cygrad._core.memory.atomic cimport atomic_claim, atomic_increment, atomic_load, lock, lock_patiently, unlock
 from cygrad._core.memory.errors cimport MEMORY_ERROR, OK, check, unlikely
 from cygrad._core.memory.storage cimport (
@@ -49,10 +49,10 @@ cdef extern from "Python.h":
     void PyObject_GC_UnTrack(PyObject *)
 
 cdef enum:
-    SPARE_TENSORS = 512
+    MAX_FREE_TENSORS = 512
 
-cdef PyObject *_spare[SPARE_TENSORS]
-cdef int _n_spare = 0
+cdef PyObject *_free_tensors[MAX_FREE_TENSORS]
+cdef int _n_free = 0
 cdef tuple _nothing = ()
 
 # What Cython generated for the type, before other modules replaced slots.
@@ -63,19 +63,19 @@ _cython_dealloc = (<_Type *>Tensor).tp_dealloc
 
 
 cdef Tensor bare_tensor():
-    global _n_spare
-    if unlikely(_n_spare == 0):
+    global _n_free
+    if unlikely(_n_free == 0):
         return <Tensor>_cython_new(<_Type *>Tensor, _nothing, NULL)
-    _n_spare -= 1
-    PyObject_GC_Track(_spare[_n_spare])
-    return <Tensor>_spare[_n_spare]              # its first reference
+    _n_free -= 1
+    PyObject_GC_Track(_free_tensors[_n_free])
+    return <Tensor>_free_tensors[_n_free]              # its first reference
 
 
 cdef void _dealloc(PyObject *self) noexcept:
-    global _n_spare
+    global _n_free
     cdef array_t *array = (<Tensor>self).array
     cdef gradient_t *gradient = (<Tensor>self).gradient
-    if unlikely(type_of(self) != <PyObject *>Tensor or _n_spare == SPARE_TENSORS or (<Tensor>self).attributes != NULL
+    if unlikely(type_of(self) != <PyObject *>Tensor or _n_free == MAX_FREE_TENSORS or (<Tensor>self).attributes != NULL
                 or (<Tensor>self).leaf_hooks is not None or (<Tensor>self).dual_level or has_weak_references(self)):
         _cython_dealloc(self)
         return
@@ -97,8 +97,8 @@ cdef void _dealloc(PyObject *self) noexcept:
     (<Tensor>self).output_nr = (<Tensor>self).leaf_requires_grad = 0
     (<Tensor>self).view_kind = (<Tensor>self).untracked = 0
     (<Tensor>self).view_version = 0
-    _spare[_n_spare] = self
-    _n_spare += 1
+    _free_tensors[_n_free] = self
+    _n_free += 1
     release(array)
     if gradient != NULL:
         gradient_release(gradient)
@@ -301,7 +301,7 @@ cdef Tensor _known_gradient(Tensor leaf):
         leaf.grad_tensor = tensor_of(value)
         if not is_bare(leaf):
             gc_track_all()
-        if leaf.grad_tensor.untracked in (NOTHING_TO_TELL, UNTRACKED):
+        if leaf.grad_tensor.untracked in (NO_REASON, UNTRACKED):
             leaf.grad_tensor.untracked = GRADIENT
     else:
         release(value)
@@ -350,7 +350,7 @@ cdef bint _replace(Tensor leaf, Tensor value, bint always, array_t *former, int6
             slot.accumulator.python |= HAS_SPARSE_GRADIENT
         unlock(&slot.lock)
         leaf.grad_tensor = value
-        if value is not None and value.node is not None and value.untracked == NOTHING_TO_TELL:
+        if value is not None and value.node is not None and value.untracked == NO_REASON:
             value.untracked = GRADIENT
         if value is not None and not is_bare(leaf):
             gc_track_all()
@@ -741,7 +741,7 @@ cdef class Tensor:
         cdef array_t *own = self.array
         cdef Tensor tensor = wrap_view(array_view(own, own.dtype, own.ndim, own.shape, own.strides, 0), self)
         tensor.view_kind = NOT_A_VIEW
-        tensor.untracked = DETACHED if requires_grad(self) else NOTHING_TO_TELL
+        tensor.untracked = DETACHED if requires_grad(self) else NO_REASON
         tensor.base = None
         return tensor
 

@@ -2,7 +2,7 @@
 
 # Values of Tensor.untracked, for error messages.
 cdef enum:
-    NOTHING_TO_TELL = 0
+    NO_REASON = 0
     UNTRACKED                 # created without recording: thread_state_t.grad_disabled
     DETACHED                  # by detach()
     DETACHED_IN_PLACE         # by detach_()

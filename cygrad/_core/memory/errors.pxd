@@ -42,13 +42,13 @@ cdef inline int check(int status) except -1:
 
 cdef extern from * nogil:
     """
-    #define MOST_ELEMENTS (INT64_MAX / 16)
+    #define MAX_ELEMENTS (INT64_MAX / 16)
     """
-    const int64_t MOST_ELEMENTS
+    const int64_t MAX_ELEMENTS
     bint product_overflows "__builtin_mul_overflow" (int64_t a, int64_t b, int64_t *product)
 
 
-# Return the number of elements of a shape; -1 and a message if it exceeds MOST_ELEMENTS, so that bytes can be counted
+# Return the number of elements of a shape; -1 and a message if it exceeds MAX_ELEMENTS, so that bytes can be counted
 # as well. With a size of 0 the number is 0, however large the other sizes. Call it for every shape before allocating.
 # Sizes must not be negative.
 cdef inline int64_t elements_of(int ndim, const int64_t *shape) noexcept nogil:
@@ -57,7 +57,7 @@ cdef inline int64_t elements_of(int ndim, const int64_t *shape) noexcept nogil:
     for i in range(ndim):
         if product_overflows(size, shape[i], &size):
             return elements_of_huge(ndim, shape)
-    return size if size <= MOST_ELEMENTS else elements_of_huge(ndim, shape)
+    return size if size <= MAX_ELEMENTS else elements_of_huge(ndim, shape)
 
 
 # The same, where an intermediate product is too large: 0 or -1.

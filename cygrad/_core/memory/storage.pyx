@@ -649,13 +649,13 @@ cdef extern from * nogil:
     /* Debug and sanitizer builds call malloc for each small block, with its exact size, so that overruns are detected.
        */
     #if defined(CYGRAD_DEBUG) || defined(__SANITIZE_ADDRESS__)
-    enum { EACH_APART = 1 };
+    enum { SEPARATE_BLOCKS = 1 };
     #else
-    enum { EACH_APART = 0 };
+    enum { SEPARATE_BLOCKS = 0 };
     #endif
     static long long until_failure;
     static int fails_now(void) {
-        return EACH_APART && __atomic_load_n(&until_failure, __ATOMIC_RELAXED) > 0
+        return SEPARATE_BLOCKS && __atomic_load_n(&until_failure, __ATOMIC_RELAXED) > 0
                && __atomic_sub_fetch(&until_failure, 1, __ATOMIC_RELAXED) == 0;
     }
 
@@ -671,7 +671,7 @@ cdef extern from * nogil:
     """
     void *thread_cache
     int generation
-    bint EACH_APART
+    bint SEPARATE_BLOCKS
     long long until_failure
     bint fails_now()
     void *take_aligned(size_t nbytes)
@@ -796,7 +796,7 @@ cdef void _spill(cache_t *cache, int size_class) noexcept nogil:
     cache.free_slots[size_class] = _capacity(size_class) - keep
 
 
-cdef void *_allocate_apart(int size_class, int64_t nbytes) noexcept nogil:
+cdef void *_allocate_separately(int size_class, int64_t nbytes) noexcept nogil:
     """Allocate exactly `nbytes` with malloc, counted as a block of its class."""
     cdef cache_t *cache = <cache_t *>thread_cache if thread_cache != NULL else _new_cache()
     cdef void *block = take_aligned(nbytes) if cache != NULL and not fails_now() else NULL
@@ -809,8 +809,8 @@ cdef inline void *_allocate_class(int size_class, int64_t nbytes) noexcept nogil
     """Allocate a small block of class 1 ... CLASSES - 1."""
     cdef cache_t *cache = <cache_t *>thread_cache
     cdef block_t *block
-    if EACH_APART:
-        return _allocate_apart(size_class, nbytes)
+    if SEPARATE_BLOCKS:
+        return _allocate_separately(size_class, nbytes)
     if unlikely(cache == NULL) or unlikely(cache.first[size_class] == NULL):
         return _refill(size_class)
     block = cache.first[size_class]
@@ -823,7 +823,7 @@ cdef inline void _deallocate_class(void *pointer, int size_class) noexcept nogil
     """Return a block to the cache of this thread, whichever thread allocated it."""
     cdef cache_t *cache = <cache_t *>thread_cache
     cdef block_t *block = <block_t *>pointer
-    if EACH_APART or unlikely(cache == NULL) or unlikely(cache.free_slots[size_class] == 0):
+    if SEPARATE_BLOCKS or unlikely(cache == NULL) or unlikely(cache.free_slots[size_class] == 0):
         deallocate_slowly(pointer, size_class)
         return
     block.next = cache.first[size_class]
@@ -843,13 +843,13 @@ cdef void _deallocate_slowly(void *pointer, int size_class) noexcept nogil:
     if cache == NULL:
         cache = _new_cache()
         if cache == NULL:
-            if EACH_APART:
+            if SEPARATE_BLOCKS:
                 free(pointer)
                 return
             block.next = NULL
             give_blocks(block)
             return
-    if EACH_APART:
+    if SEPARATE_BLOCKS:
         free(pointer)
         cache.taken -= size_class * UNIT
         return
@@ -932,7 +932,7 @@ cdef storage_t *storage_new(int64_t nbytes) noexcept nogil:
         if data == NULL:
             return _no_memory(nbytes)
         storage = <storage_t *>(data + size_class * UNIT - sizeof(storage_t))
-        if EACH_APART:
+        if SEPARATE_BLOCKS:
             storage = <storage_t *>take_aligned(sizeof(storage_t))
             if storage == NULL:
                 _deallocate_class(data, size_class)
@@ -971,7 +971,7 @@ cdef inline void _free_storage(storage_t *storage) noexcept nogil:
         deallocate(storage, sizeof(storage_t))
     else:
         _deallocate_class(storage.data, storage.size_class)
-        if EACH_APART:
+        if SEPARATE_BLOCKS:
             free(storage)
 
 
@@ -1100,7 +1100,7 @@ def fail_allocation(number):
         In other builds.
     """
     global until_failure
-    if not EACH_APART:
+    if not SEPARATE_BLOCKS:
         raise RuntimeError("fail_allocation: this build cannot (got a release build, expected one with CYGRAD_DEBUG=1 "
                            "or CYGRAD_SANITIZE=address). Build it so.")
     left, until_failure = until_failure, number

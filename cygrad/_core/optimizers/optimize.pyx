@@ -27,7 +27,7 @@ from cygrad._core.memory.atomic cimport atomic_increment, lock_patiently, unlock
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, check, message
 from cygrad._core.memory.storage cimport drop_reference
 from cygrad._core.primitives.primitive_table cimport number_to_cell
-from cygrad._core.threads.parallel cimport parallel_for
+from cygrad._core.threads.parallel cimport CHUNK_WORK, parallel_for
 
 
 # --------------------------------------------------------------------------------------------------------- update batch
@@ -45,7 +45,7 @@ cdef extern from "optimizers/optimize_rules.h" nogil:
     void apply_rule(const update_range_t *range, const rule_t *rule)
 
 cdef enum:
-    STEP_GRAIN = 1 << 18      # elements per chunk of a parallel step; smaller ones end before a helper arrives
+    STEP_CHUNK = 4 * CHUNK_WORK     # elements per chunk of a parallel step
     LARGE = 1 << 14           # elements from which the GIL is released
 
 
@@ -146,7 +146,7 @@ cdef int run_updates(update_t *updates, int n, const rule_t *rule) noexcept nogi
         total += updates[i].range.n
         updates[i].end = total
     run.updates, run.n, run.rule = updates, n, rule
-    parallel_for(_run_piece, &run, total, STEP_GRAIN)
+    parallel_for(_run_chunk, &run, total, STEP_CHUNK)
     for i in range(n):
         for role in range(ROLES):
             if role != 1 and updates[i].work[role] != updates[i].given[role]:
@@ -189,7 +189,7 @@ cdef int _prepare(update_t *update) noexcept nogil:
     return OK
 
 
-cdef void _run_piece(void *context, int64_t begin, int64_t end) noexcept nogil:
+cdef void _run_chunk(void *context, int64_t begin, int64_t end) noexcept nogil:
     """Run the rule on elements begin..end of all parameters concatenated."""
     cdef update_run_t *run = <update_run_t *>context
     cdef int low = 0, high = run.n - 1, middle, role

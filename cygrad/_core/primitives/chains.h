@@ -35,7 +35,7 @@
         IN_ORDER(name, x, GET_##other(second, k));                                                \
         held_##k = x;                                                                             \
     }
-#define COMPUTE_TURNED(k, name, one, other) {                                                     \
+#define COMPUTE_SWAPPED(k, name, one, other) {                                                     \
         NAME(chained_t) x = GET_##other(second, k);                                               \
         IN_ORDER(name, x, GET_##one(first, k));                                                   \
         held_##k = x;                                                                             \
@@ -74,7 +74,7 @@
     STEP(operation, name, compute, NUMBER, ELEMENTS)
 #define BINARY_STEPS(operation, name) ALL_STEPS(operation, name, COMPUTE, COMPUTE)
 /* The number is the first one, as compilers have it in the loops of short_loops.h. */
-#define ORDERED_STEPS(operation, name) ALL_STEPS(operation, name, COMPUTE_IN_ORDER, COMPUTE_TURNED)
+#define ORDERED_STEPS(operation, name) ALL_STEPS(operation, name, COMPUTE_IN_ORDER, COMPUTE_SWAPPED)
 #define UNARY_STEPS(operation, name)                                                              \
     STEP(operation, name, COMPUTE_ONE, HELD, HELD)                                                \
     STEP(operation, name, COMPUTE_ONE, ELEMENTS, HELD)

@@ -19,7 +19,7 @@ static const double erfcx_table[] = {
     -2.2370566594359995e-18, -2.187342944303018e-18};
 
 /* The inverse of erf divided by its argument, over w = -log(1 - x^2) or its root s: the idea of Giles, "Approximating
- * the erfinv function" (2010). The pieces are w in [0, 6.25], s in [2.5, 5], [5, 12], [12, 28]. */
+ * the erfinv function" (2010). The segments are w in [0, 6.25], s in [2.5, 5], [5, 12], [12, 28]. */
 static const double erfinv_center[] = {
     1.6304220989459326, 0.7315674456742257, -0.021235032142504585, -0.0065808875424494635,
     0.0019488711426908524, -0.00014158343386374536, -4.9292864636180004e-05, 1.4752887929042498e-05,
@@ -71,12 +71,12 @@ static int reduce_erfcx(double x, double *t, double *rest) {
     return 0;
 }
 
-static double finish_erfcx(double x, double sum, double t, double rest, int piece) {
+static double finish_erfcx(double x, double sum, double t, double rest, int segment) {
     double value = sum / (1 + 2 * fabs(x));
     return x < 0 ? 2 * exp_of_square(x) - value : value;
 }
 
-/* The piece of erfinv(x) / x for w = -log((1 - x)(1 + x)) */
+/* The segment of erfinv(x) / x for w = -log((1 - x)(1 + x)) */
 static int reduce_inverse(double w, double *t) {
     double s;
     if (w <= 6.25) {
@@ -96,7 +96,7 @@ static int reduce_ndtri(double p, double *t, double *rest) {
     return reduce_inverse(fabs(x) < 0.5 ? -log1p(-x * x) : -log(p) - log(4 * (1 - p)), t);
 }
 
-static double finish_ndtri(double p, double sum, double t, double rest, int piece) {
+static double finish_ndtri(double p, double sum, double t, double rest, int segment) {
     return 1.4142135623730950488 * (2 * p - 1) * sum;
 }
 

@@ -6,28 +6,28 @@ static void NAME(table_loop)(float_table_t *table, const char *x_of, int64_t x_s
     const int last = TABLE_OCTAVES << table->bits;
     for (int64_t i = 0; i < n; i++) {
         const float x = *(const float *)(x_of + i * x_step);
-        table_piece_t own;
-        const table_piece_t *piece = NULL;
+        table_segment_t own;
+        const table_segment_t *segment = NULL;
         uint32_t bits;
         memcpy(&bits, &x, sizeof bits);
         int place = (int)((bits & 0x7fffffff) >> bits_left) - lowest;
         if (place <= last) {
             double center;
             place = 2 * (place > 0 ? place : 0) + (int)(bits >> 31);
-            piece = &table->pieces[place];
-            __atomic_load(&piece->center, &center, __ATOMIC_ACQUIRE);
+            segment = &table->segments[place];
+            __atomic_load(&segment->center, &center, __ATOMIC_ACQUIRE);
             if (center == 0)
-                piece = find_piece(table, place, &own);
+                segment = find_segment(table, place, &own);
         }
-        if (piece == NULL) {
+        if (segment == NULL) {
             *(float *)(out + i * out_step) = (float)table_exact(table, x);
             continue;
         }
-        const double t = x - piece->center;
+        const double t = x - segment->center;
 #if FUSED
-        const double value = TABLE_VALUE(__builtin_fma, piece->c, t);
+        const double value = TABLE_VALUE(__builtin_fma, segment->c, t);
 #else
-        const double value = TABLE_VALUE(ROUNDED_TWICE, piece->c, t);
+        const double value = TABLE_VALUE(ROUNDED_TWICE, segment->c, t);
 #endif
         *(float *)(out + i * out_step) = (float)value;
     }

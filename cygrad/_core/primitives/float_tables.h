@@ -1,9 +1,9 @@
 /* Functions of one float32, interpolated in double precision by polynomials of degree 6.
  *
- * Each octave of |x| has 16 or 64 pieces of each sign, and what is smaller one piece. A piece is fitted to the function
+ * Each octave of |x| has 16 or 64 segments of each sign, and what is smaller one segment. A segment is fitted to the function
  * of doubles when its first element is computed, and compared with that function between the nodes: where the relative
  * error exceeds 2^-32 (poles, fast oscillation) its elements are computed by the function itself, as are those beyond
- * the octaves. A piece with a zero of the function is fitted around the zero, so that its error is relative too. Results
+ * the octaves. A segment with a zero of the function is fitted around the zero, so that its error is relative too. Results
  * are the function of doubles rounded to within 0.6 units in the last place, whatever was computed before and by
  * whichever thread.
  */
@@ -16,33 +16,33 @@
 #include "primitives/piecewise.h"
 
 enum { TABLE_OCTAVES = 20, TABLE_LOWEST = 127 - 12, TABLE_TERMS = 7, TABLE_SAMPLES = 17 };
-enum { PIECE_EMPTY, PIECE_CLAIMED, PIECE_REFUSED };
+enum { SEGMENT_EMPTY, SEGMENT_CLAIMED, SEGMENT_REFUSED };
 
 typedef struct {
     double c[TABLE_TERMS];                  /* coefficients of the powers of x - center */
-    double center;                          /* 0 until the piece is fitted */
-} table_piece_t;
+    double center;                          /* 0 until the segment is fitted */
+} table_segment_t;
 
 typedef struct {
     double (*function)(double);             /* or, if NULL, */
     const piecewise_t *piecewise;
-    int bits;                               /* 4 or 6: of the mantissa, which number the pieces of an octave */
+    int bits;                               /* 4 or 6: of the mantissa, which number the segments of an octave */
     unsigned char states[2 * (64 * TABLE_OCTAVES + 1)];
-    table_piece_t pieces[2 * (64 * TABLE_OCTAVES + 1)];
+    table_segment_t segments[2 * (64 * TABLE_OCTAVES + 1)];
 } float_table_t;
 
 static double table_exact(const float_table_t *table, double x) {
     return table->function ? table->function(x) : piecewise_value(table->piecewise, x);
 }
 
-/* Evaluate a piece; `multiply_add` rounds once or twice. */
+/* Evaluate a segment; `multiply_add` rounds once or twice. */
 #define TABLE_VALUE(multiply_add, c, t)                                                                               \
     multiply_add(multiply_add(multiply_add(multiply_add(multiply_add(multiply_add(                                    \
         c[6], t, c[5]), t, c[4]), t, c[3]), t, c[2]), t, c[1]), t, c[0])
 #define ROUNDED_TWICE(a, b, c) ((a) * (b) + (c))
 
-/* Interpolate between `low` and `high`; -> whether the piece is accurate. */
-static int fit_piece(const float_table_t *table, double low, double high, table_piece_t *piece) {
+/* Interpolate between `low` and `high`; -> whether the segment is accurate. */
+static int fit_segment(const float_table_t *table, double low, double high, table_segment_t *segment) {
     const double middle = (low + high) / 2, half = (high - low) / 2;
     double f_low = table_exact(table, low), f_high = table_exact(table, high), center = middle;
     double t[TABLE_TERMS], d[TABLE_TERMS];
@@ -51,9 +51,9 @@ static int fit_piece(const float_table_t *table, double low, double high, table_
     for (int i = 0; i < TABLE_SAMPLES; i++)
         undefined += isnan(table_exact(table, low + (high - low) * i / (TABLE_SAMPLES - 1)));
     if (undefined == TABLE_SAMPLES) {
-        piece->center = middle;
+        segment->center = middle;
         for (int i = 0; i < TABLE_TERMS; i++)
-            piece->c[i] = NAN;
+            segment->c[i] = NAN;
         return 1;
     }
     if (!isfinite(f_low) || !isfinite(f_high))
@@ -74,39 +74,39 @@ static int fit_piece(const float_table_t *table, double low, double high, table_
     for (int k = 1; k < terms; k++)
         for (int i = terms - 1; i >= k; i--)
             d[i] = (d[i] - d[i - 1]) / (t[i] - t[i - k]);
-    memset(piece->c, 0, sizeof piece->c);
+    memset(segment->c, 0, sizeof segment->c);
     for (int i = terms - 1; i >= 0; i--) {                  /* their polynomial, multiplied by t if there is a zero */
-        double *c = piece->c + zero;
+        double *c = segment->c + zero;
         for (int k = terms - 1; k > 0; k--)
             c[k] = c[k - 1] - t[i] * c[k];
         c[0] = d[i] - t[i] * c[0];
     }
-    piece->center = center;
+    segment->center = center;
     if (center == 0)
         return 0;
     for (int i = 0; i < TABLE_SAMPLES; i++) {
         const double x = low + (high - low) * i / (TABLE_SAMPLES - 1), value = table_exact(table, x);
-        if (!(fabs(TABLE_VALUE(ROUNDED_TWICE, piece->c, (x - center)) - value) <= 0x1p-32 * fabs(value)))
+        if (!(fabs(TABLE_VALUE(ROUNDED_TWICE, segment->c, (x - center)) - value) <= 0x1p-32 * fabs(value)))
             return 0;
     }
     return 1;
 }
 
-/* Return the piece of this index, fitted if it was not, maybe into `own`; NULL if it is refused. */
-static const table_piece_t *find_piece(float_table_t *table, int index, table_piece_t *own) {
-    const int sign = index & 1 ? -1 : 1, place = (index >> 1) - 1, pieces = 1 << table->bits;
-    const double scale = ldexp(sign, place / pieces + TABLE_LOWEST - 127), low = 1 + (double)(place % pieces) / pieces;
-    const double start = place < 0 ? 0 : scale * low, stop = place < 0 ? scale : scale * (low + 1.0 / pieces);
-    unsigned char state = PIECE_EMPTY;
-    if (__atomic_load_n(&table->states[index], __ATOMIC_RELAXED) == PIECE_REFUSED)
+/* Return the segment of this index, fitted if it was not, maybe into `own`; NULL if it is refused. */
+static const table_segment_t *find_segment(float_table_t *table, int index, table_segment_t *own) {
+    const int sign = index & 1 ? -1 : 1, place = (index >> 1) - 1, segments = 1 << table->bits;
+    const double scale = ldexp(sign, place / segments + TABLE_LOWEST - 127), low = 1 + (double)(place % segments) / segments;
+    const double start = place < 0 ? 0 : scale * low, stop = place < 0 ? scale : scale * (low + 1.0 / segments);
+    unsigned char state = SEGMENT_EMPTY;
+    if (__atomic_load_n(&table->states[index], __ATOMIC_RELAXED) == SEGMENT_REFUSED)
         return NULL;
-    if (!fit_piece(table, start, stop, own)) {
-        __atomic_store_n(&table->states[index], PIECE_REFUSED, __ATOMIC_RELAXED);
+    if (!fit_segment(table, start, stop, own)) {
+        __atomic_store_n(&table->states[index], SEGMENT_REFUSED, __ATOMIC_RELAXED);
         return NULL;
     }
-    if (__atomic_compare_exchange_n(&table->states[index], &state, PIECE_CLAIMED, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
-        memcpy(table->pieces[index].c, own->c, sizeof own->c);
-        __atomic_store(&table->pieces[index].center, &own->center, __ATOMIC_RELEASE);
+    if (__atomic_compare_exchange_n(&table->states[index], &state, SEGMENT_CLAIMED, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+        memcpy(table->segments[index].c, own->c, sizeof own->c);
+        __atomic_store(&table->segments[index].center, &own->center, __ATOMIC_RELEASE);
     }
     return own;
 }

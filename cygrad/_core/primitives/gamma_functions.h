@@ -45,7 +45,7 @@ static int reduce_digamma(double x, double *t, double *rest) {
     return 0;
 }
 
-static double finish_digamma(double x, double sum, double t, double rest, int piece) {
+static double finish_digamma(double x, double sum, double t, double rest, int segment) {
     return rest + (((t + 3) / 2 - DIGAMMA_ROOT) - DIGAMMA_ROOT_REST) * sum;
 }
 

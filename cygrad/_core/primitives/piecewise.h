@@ -1,6 +1,6 @@
-/* Functions interpolated by Chebyshev polynomials, piece by piece. Such a function reduces its argument to a
- * position t in one of its pieces, evaluates the polynomial of that piece, and undoes the reduction. Elements are
- * processed in blocks: where all are in one piece they are evaluated together in SIMD registers, with the same
+/* Functions interpolated by Chebyshev polynomials, segment by segment. Such a function reduces its argument to a
+ * position t in one of its segments, evaluates the polynomial of that segment, and undoes the reduction. Elements are
+ * processed in blocks: where all are in one segment they are evaluated together in SIMD registers, with the same
  * operations in the same order as a single element, so that no element depends on its neighbors. All tables are
  * interpolations at Chebyshev nodes, computed with 45 digits. */
 #ifndef CYGRAD_PIECEWISE_H
@@ -18,9 +18,9 @@ typedef struct {
 } table_t;
 
 typedef struct {
-    /* -> the piece and -1 <= t <= 1 in it; or -1, and the value itself in rest */
+    /* -> the segment and -1 <= t <= 1 in it; or -1, and the value itself in rest */
     int (*reduce)(double x, double *t, double *rest);
-    double (*finish)(double x, double sum, double t, double rest, int piece);
+    double (*finish)(double x, double sum, double t, double rest, int segment);
     table_t tables[4];
 } piecewise_t;
 
@@ -43,23 +43,23 @@ static void chebyshev_sums(const double *c, int n, const double *t, double *sums
 /* At most a block of elements; `out` may be `x`. */
 static inline void piecewise_block(const piecewise_t *f, const double *x, double *out, int count) {
     double t[PIECEWISE_BLOCK], rest[PIECEWISE_BLOCK], sums[PIECEWISE_BLOCK];
-    int piece[PIECEWISE_BLOCK], i, common = -1, mixed = 0;
+    int segment[PIECEWISE_BLOCK], i, common = -1, mixed = 0;
     for (i = 0; i < count; i++) {
         t[i] = 0;
-        piece[i] = f->reduce(x[i], &t[i], &rest[i]);
-        if (piece[i] >= 0) {
-            mixed |= common >= 0 && piece[i] != common;
-            common = piece[i];
+        segment[i] = f->reduce(x[i], &t[i], &rest[i]);
+        if (segment[i] >= 0) {
+            mixed |= common >= 0 && segment[i] != common;
+            common = segment[i];
         }
     }
     if (mixed) {
         for (i = 0; i < count; i++)
-            if (piece[i] >= 0)
-                chebyshev_sums(f->tables[piece[i]].coefficients, f->tables[piece[i]].n, &t[i], &sums[i], 1);
+            if (segment[i] >= 0)
+                chebyshev_sums(f->tables[segment[i]].coefficients, f->tables[segment[i]].n, &t[i], &sums[i], 1);
     } else if (common >= 0) {
         chebyshev_sums(f->tables[common].coefficients, f->tables[common].n, t, sums, count);
     }
-    for (i = 0; i < count; i++) out[i] = piece[i] < 0 ? rest[i] : f->finish(x[i], sums[i], t[i], rest[i], piece[i]);
+    for (i = 0; i < count; i++) out[i] = segment[i] < 0 ? rest[i] : f->finish(x[i], sums[i], t[i], rest[i], segment[i]);
 }
 
 static inline double piecewise_value(const piecewise_t *f, double x) {

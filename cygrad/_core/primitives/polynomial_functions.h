@@ -1,14 +1,14 @@
 /* Classical orthogonal polynomials by their recurrences (Abramowitz and Stegun, chapter 22), vectorized over
- * elements of one degree; Chebyshev polynomials from degree MOST_RECURSIONS on by trigonometric formulas. The degree
- * is truncated to an integer, and polynomials of negative degree are 0. Above MOST_TERMS, where a recurrence would
+ * elements of one degree; Chebyshev polynomials from degree MAX_RECURSIONS on by trigonometric formulas. The degree
+ * is truncated to an integer, and polynomials of negative degree are 0. Above MAX_TERMS, where a recurrence would
  * take too long, the others are nan. */
 #ifndef CYGRAD_POLYNOMIAL_FUNCTIONS_H
 #define CYGRAD_POLYNOMIAL_FUNCTIONS_H
 
 #include <float.h>
 #include <math.h>
-#define MOST_TERMS 1e7
-enum { MOST_RECURSIONS = 8, POLYNOMIAL_BLOCK = 256 };
+#define MAX_TERMS 1e7
+enum { MAX_RECURSIONS = 8, POLYNOMIAL_BLOCK = 256 };
 
 static inline double alternating(double n) {
     return fmod(n, 2) == 0 ? 1 : -1;

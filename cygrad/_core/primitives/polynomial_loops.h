@@ -27,7 +27,7 @@ static void NAME(polynomial)(const polynomial_t *f, double n, const REAL *given,
         before[i] = 0;
         last[i] = x[i] == x[i] ? 1 : x[i];
     }
-    if (n <= -1 || !(n < (is_chebyshev ? MOST_RECURSIONS : MOST_TERMS))) {
+    if (n <= -1 || !(n < (is_chebyshev ? MAX_RECURSIONS : MAX_TERMS))) {
         for (int64_t i = 0; i < count; i++) out[i] = (REAL)(n <= -1 ? 0 : is_chebyshev ? f->function(x[i], n) : NAN);
         return;
     }

@@ -74,7 +74,7 @@ ctypedef fused real_t:
 cdef enum:
     BLOCK = 64             # as PIECEWISE_BLOCK
     POLYNOMIAL_BLOCK = 256
-    MOST_TABLES = 24
+    MAX_TABLES = 24
 
 
 cdef void piecewise_loop(char **arguments, const int64_t *n, const int64_t *steps, void *data) noexcept nogil:
@@ -170,7 +170,7 @@ cdef void polynomial_loop(char **arguments, const int64_t *n, const int64_t *ste
         done += count
 
 
-cdef float_table_t[MOST_TABLES] _tables
+cdef float_table_t[MAX_TABLES] _tables
 cdef float_table_t[4] polygamma_tables
 cdef int _n_tables = 0
 
@@ -180,8 +180,8 @@ cdef int _enter_one(str name, loop_t loop, function_t function, const piecewise_
     """Enter a function of one argument, or an interpolated one where `function` is NULL."""
     global _n_tables
     cdef int index = define(name, 1, FLOAT, cost, True, -1)
-    if _n_tables == MOST_TABLES:
-        raise RuntimeError(f"define: no room for the table of {name!r}; raise MOST_TABLES")
+    if _n_tables == MAX_TABLES:
+        raise RuntimeError(f"define: no room for the table of {name!r}; raise MAX_TABLES")
     _tables[_n_tables].function, _tables[_n_tables].piecewise, _tables[_n_tables].bits = function, piecewise, bits
     set_entry(index, FLOAT32, unary_float_loop, &_tables[_n_tables], FLOAT32)
     set_entry(index, FLOAT64, loop, <void *>function if piecewise == NULL else <void *>piecewise, FLOAT64)

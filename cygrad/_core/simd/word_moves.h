@@ -55,7 +55,7 @@ typedef uint32_t words_t __attribute__((vector_size(32)));
 typedef uint64_t doubles_t __attribute__((vector_size(32)));
 
 /* Transpose 8 x 8 words; rows of the source are `step` bytes apart, those of `out` 16 words. */
-static inline __attribute__((always_inline)) void turn_8(const char *source, int64_t step, uint32_t *out) {
+static inline __attribute__((always_inline)) void transpose_8(const char *source, int64_t step, uint32_t *out) {
     words_t a[8], b[8];
     for (int i = 0; i < 8; i++)
         memcpy(&a[i], source + i * step, sizeof(words_t));
@@ -77,7 +77,7 @@ static inline __attribute__((always_inline)) void turn_8(const char *source, int
 }
 
 /* Transpose 4 x 4 words of 8 bytes; rows of `out` are 8 words apart. */
-static inline __attribute__((always_inline)) void turn_4(const char *source, int64_t step, uint64_t *out) {
+static inline __attribute__((always_inline)) void transpose_4(const char *source, int64_t step, uint64_t *out) {
     doubles_t a[4], b[4];
     for (int i = 0; i < 4; i++)
         memcpy(&a[i], source + i * step, sizeof(doubles_t));
@@ -97,7 +97,7 @@ static inline __attribute__((always_inline)) void turn_4(const char *source, int
 /* out[i][k] = source[k][i] for i < rows and k < columns, with contiguous rows in both; rows are n bytes apart. A
  * tile of 64 bytes squared is assembled in a buffer, so that each cache line of both is accessed once: lines a power
  * of two apart would evict each other from the L1 cache. */
-#define TURN(name, word, side, part, turn_part)                                                                      \
+#define TRANSPOSE(name, word, side, part, transpose_part)                                                                      \
     TARGET_CLONES static void name(const char *source, int64_t source_step, char *out, int64_t out_step,              \
                                   int64_t rows, int64_t columns) {                                                   \
         word buffer[side * side];                                                                                    \
@@ -108,7 +108,7 @@ static inline __attribute__((always_inline)) void turn_4(const char *source, int
                 char *to = out + row * out_step + column * (int64_t)sizeof(word);                                    \
                 for (int i = 0; i < side; i += part)                                                                 \
                     for (int k = 0; k < side; k += part)                                                             \
-                        turn_part(from + i * source_step + k * sizeof(word), source_step, buffer + k * side + i);    \
+                        transpose_part(from + i * source_step + k * sizeof(word), source_step, buffer + k * side + i);    \
                 for (int k = 0; k < side; k++)                                                                       \
                     memcpy(to + k * out_step, buffer + k * side, side * sizeof(word));                               \
             }                                                                                                        \
@@ -118,13 +118,13 @@ static inline __attribute__((always_inline)) void turn_4(const char *source, int
     }
 
 #ifdef SHUFFLE
-TURN(turn_words, uint32_t, 16, 8, turn_8)
-TURN(turn_doubles, uint64_t, 8, 4, turn_4)
+TRANSPOSE(transpose_words, uint32_t, 16, 8, transpose_8)
+TRANSPOSE(transpose_doubles, uint64_t, 8, 4, transpose_4)
 #else
-#define TURN_WORD(from, step, to) (*(to) = *(const uint32_t *)(from))
-#define TURN_DOUBLE(from, step, to) (*(to) = *(const uint64_t *)(from))
-TURN(turn_words, uint32_t, 16, 1, TURN_WORD)
-TURN(turn_doubles, uint64_t, 8, 1, TURN_DOUBLE)
+#define TRANSPOSE_WORD(from, step, to) (*(to) = *(const uint32_t *)(from))
+#define TRANSPOSE_DOUBLE(from, step, to) (*(to) = *(const uint64_t *)(from))
+TRANSPOSE(transpose_words, uint32_t, 16, 1, TRANSPOSE_WORD)
+TRANSPOSE(transpose_doubles, uint64_t, 8, 1, TRANSPOSE_DOUBLE)
 #endif
 
 #endif

@@ -6,7 +6,7 @@ Derivative formulas and compiled programs have the same ones.
 
 # As in elementwise/program.pxd.
 MAX_INPUTS, MAX_REGISTERS = 12, 48
-MOST_FORMS = 20000                # kept at a time, with the codes
+MAX_FORMS = 20000                # kept at a time, with the codes
 
 
 class Expression:
@@ -126,7 +126,7 @@ forms, codes = {}, {}
 
 def shared(code):
     """Return the one list of these instructions."""
-    if len(codes) + len(forms) > MOST_FORMS:
+    if len(codes) + len(forms) > MAX_FORMS:
         forms.clear()
         codes.clear()
     return codes.setdefault(repr(code), code)

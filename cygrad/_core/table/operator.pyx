@@ -476,14 +476,14 @@ cdef int _own_grads(const operator_t *op, value_t *grads, int n_grads, uint32_t 
 # programs do not use this, because they cast tile by tile; nor do reductions, which cast block by block, and kernels
 # that only move elements.
 
-ctypedef struct meeting_t:
+ctypedef struct promotion_t:
     int common                # promoted dtype of the floating arguments; -1: there are none
     int integer               # the first storage-only integer dtype, or -1
-    int asked                 # the argument dtype=, or one of the two below
+    int requested                 # the argument dtype=, or one of the two below
     bint mixed                # arguments have several floating dtypes, one of them of 16 bits
 
 cdef enum:
-    NOT_ASKED = -1
+    NOT_REQUESTED = -1
     NO_DTYPE_ARGUMENT = -2
 
 
@@ -594,55 +594,55 @@ cdef int cast_to_compute_dtypes(value_t *values, int n) noexcept nogil:
     return OK
 
 
-cdef void _meet(meeting_t *meeting, int *ranks, const array_t *array) noexcept nogil:
+cdef void _promote_with(promotion_t *promotion, int *ranks, const array_t *array) noexcept nogil:
     """Take one argument into account; tensors with dimensions decide, as they do for element-wise operators."""
     cdef int *met
     if array == NULL:
         return
     if not is_differentiable(array.dtype):
-        if _is_storage_only(array.dtype) and meeting.integer < 0:
-            meeting.integer = array.dtype
+        if _is_storage_only(array.dtype) and promotion.integer < 0:
+            promotion.integer = array.dtype
         return
     met = &ranks[DIMENSIONED if array.ndim else ZERO_DIM]
     if met[0] >= 0 and met[0] != array.dtype and array.ndim and (is_short(met[0]) or is_short(array.dtype)):
-        meeting.mixed = True
+        promotion.mixed = True
     met[0] = array.dtype if met[0] < 0 else promote(met[0], array.dtype)
 
 
-cdef meeting_t _meeting(const operator_t *op, const value_t *arguments) noexcept nogil:
-    cdef meeting_t meeting = meeting_t(-1, -1, NO_DTYPE_ARGUMENT, False)
+cdef promotion_t _promotion_of(const operator_t *op, const value_t *arguments) noexcept nogil:
+    cdef promotion_t promotion = promotion_t(-1, -1, NO_DTYPE_ARGUMENT, False)
     cdef int[2] ranks
     cdef int i, k
     ranks[0] = ranks[1] = -1
     for i in range(op.n_arguments):
         if op.arguments[i].kind == DTYPE_:
-            meeting.asked = <int>arguments[i].of.integer if arguments[i].kind == DTYPE else NOT_ASKED
+            promotion.requested = <int>arguments[i].of.integer if arguments[i].kind == DTYPE else NOT_REQUESTED
         elif arguments[i].kind == ARRAY:
-            _meet(&meeting, ranks, arguments[i].of.array)
+            _promote_with(&promotion, ranks, arguments[i].of.array)
         elif arguments[i].kind == ARRAYS:
             for k in range(arguments[i].count):
-                _meet(&meeting, ranks, arguments[i].of.arrays[k])
+                _promote_with(&promotion, ranks, arguments[i].of.arrays[k])
         if op.flags & MIXED and i == 0:
             break                                # the first one decides
-    meeting.common = common_dtype(ranks[0], ranks[1], -1)
-    return meeting
+    promotion.common = common_dtype(ranks[0], ranks[1], -1)
+    return promotion
 
 
-cdef int _rounded(const operator_t *op, const meeting_t *meeting, int result, int dtype) noexcept nogil:
+cdef int _rounded(const operator_t *op, const promotion_t *promotion, int result, int dtype) noexcept nogil:
     """Return the dtype that a result is rounded to."""
-    if meeting.asked >= 0:
-        return meeting.asked if dtype == _target(meeting.asked, False) else dtype
+    if promotion.requested >= 0:
+        return promotion.requested if dtype == _target(promotion.requested, False) else dtype
     if not is_differentiable(dtype):
         # Sums stay in int64, and further results are positions.
-        return (meeting.integer if meeting.integer >= 0 and dtype == INT64 and result == 0
-                and meeting.asked == NO_DTYPE_ARGUMENT and op.differentiable_results & 1 else dtype)
+        return (promotion.integer if promotion.integer >= 0 and dtype == INT64 and result == 0
+                and promotion.requested == NO_DTYPE_ARGUMENT and op.differentiable_results & 1 else dtype)
     if op.flags & MIXED and result:
         return dtype
-    if meeting.mixed:
-        return meeting.common if dtype == FLOAT64 else dtype
-    if meeting.common < 0 or not is_short(meeting.common):
+    if promotion.mixed:
+        return promotion.common if dtype == FLOAT64 else dtype
+    if promotion.common < 0 or not is_short(promotion.common):
         return dtype
-    return (real_of(meeting.common) if dtype == FLOAT32 else complex_of(meeting.common) if dtype == COMPLEX64
+    return (real_of(promotion.common) if dtype == FLOAT32 else complex_of(promotion.common) if dtype == COMPLEX64
             else dtype)
 
 
@@ -681,28 +681,28 @@ cdef int _check_range(const operator_t *op, const value_t *arguments, const valu
 cdef int run_in_compute_dtypes(const operator_t *op, kernel_t kernel, const value_t *arguments,
                                value_t *results) noexcept nogil:
     cdef value_t[MAX_ARGUMENTS] made
-    cdef meeting_t meeting
+    cdef promotion_t promotion
     cdef int i, k, status
     if op.flags & (MOVES | VIEW):
         return kernel(arguments, results)
-    meeting = _meeting(op, arguments)
-    status = _computed(arguments, op.n_arguments, meeting.mixed, casts_itself(kernel), made)
+    promotion = _promotion_of(op, arguments)
+    status = _computed(arguments, op.n_arguments, promotion.mixed, casts_itself(kernel), made)
     if status != OK:
         return status
     status = _check_range(op, arguments, made) or kernel(made, results)
     for i in range(op.n_arguments):
         clear(&made[i])
-    if status != OK and meeting.mixed:
+    if status != OK and promotion.mixed:
         snprintf(message(), MESSAGE, b"%s: expected tensors of the same dtype (got %s and others). Convert with to() "
                  b"first.", op.name, dtype_name(_first_short(arguments, op.n_arguments)))
     for i in range(op.n_results):
         if status == OK and results[i].kind == ARRAY:
-            status = _round(&results[i].of.array, _rounded(op, &meeting, i, results[i].of.array.dtype))
+            status = _round(&results[i].of.array, _rounded(op, &promotion, i, results[i].of.array.dtype))
         elif status == OK and results[i].kind == ARRAYS:
             for k in range(results[i].count):
                 if status == OK and results[i].of.arrays[k] != NULL:
                     status = _round(&results[i].of.arrays[k],
-                                    _rounded(op, &meeting, 0, results[i].of.arrays[k].dtype))
+                                    _rounded(op, &promotion, 0, results[i].of.arrays[k].dtype))
     if status != OK:
         for i in range(op.n_results):
             clear(&results[i])

@@ -182,7 +182,7 @@ def exclusiveness(int dtype, shape):
 
 # ---- threads
 
-ctypedef struct pieces_t:
+ctypedef struct chunks_t:
     int64_t n                 # chunks so far
     int64_t inner             # chunks of inner loops
     int64_t inner_limit       # the largest thread limit seen inside
@@ -196,43 +196,43 @@ ctypedef struct pieces_t:
 
 cdef void _note_inner(void *context, int64_t begin, int64_t end) noexcept nogil:
     """A chunk of an inner loop."""
-    atomic_increment(&(<pieces_t *>context).inner)
+    atomic_increment(&(<chunks_t *>context).inner)
 
 
-cdef void _note_piece(void *context, int64_t begin, int64_t end) noexcept nogil:
+cdef void _note_chunk(void *context, int64_t begin, int64_t end) noexcept nogil:
     """Record which chunk this is and its thread; open an inner loop."""
-    cdef pieces_t *pieces = <pieces_t *>context
-    cdef int64_t i = atomic_increment(&pieces.n) - 1
-    cdef int64_t limit = thread_limit(), seen = atomic_load(&pieces.inner_limit)
-    pieces.begins[i], pieces.ends[i] = begin, end
-    pieces.threads[i] = this_thread()
-    while limit > seen and not atomic_claim(&pieces.inner_limit, seen, limit):
-        seen = atomic_load(&pieces.inner_limit)
-    if pieces.sleep:
+    cdef chunks_t *chunks = <chunks_t *>context
+    cdef int64_t i = atomic_increment(&chunks.n) - 1
+    cdef int64_t limit = thread_limit(), seen = atomic_load(&chunks.inner_limit)
+    chunks.begins[i], chunks.ends[i] = begin, end
+    chunks.threads[i] = this_thread()
+    while limit > seen and not atomic_claim(&chunks.inner_limit, seen, limit):
+        seen = atomic_load(&chunks.inner_limit)
+    if chunks.sleep:
         sleep_briefly()
     parallel_for(_note_inner, context, 10, 3)
 
 
 cdef void _member(void *context, int rank, int size) noexcept nogil:
     """Rank 0 runs a loop; the others help until it is done."""
-    cdef pieces_t *pieces = <pieces_t *>context
-    atomic_store(&pieces.members, size)
+    cdef chunks_t *chunks = <chunks_t *>context
+    atomic_store(&chunks.members, size)
     if rank == 0:
-        parallel_for(_note_piece, context, 1000, 10)
-        atomic_add(&pieces.left, -1)
+        parallel_for(_note_chunk, context, 1000, 10)
+        atomic_add(&chunks.left, -1)
     else:
-        while atomic_load(&pieces.left) > 0:
+        while atomic_load(&chunks.left) > 0:
             help_team()
 
 
-def loop_pieces(int64_t n, int64_t grain, team=0, sleep=False):
+def loop_chunks(int64_t n, int64_t grain, team=0, sleep=False):
     """
-    Run a loop, in a team of `team` members unless that is 0; return what its pieces recorded.
+    Run a loop, in a team of `team` members unless that is 0; return what its chunks recorded.
 
-    A dict with the sorted ``pieces``, the ``threads`` that ran them, the number ``inner`` of pieces of the
+    A dict with the sorted ``chunks``, the ``threads`` that ran them, the number ``inner`` of chunks of the
     loops inside, the ``inner_limit`` that those saw, and the ``members`` of the team.
     """
-    cdef pieces_t noted
+    cdef chunks_t noted
     cdef int64_t most = 100 if team else n // max(grain, 1) + 2
     cdef int size = team
     noted.n = noted.inner = noted.inner_limit = noted.members = 0
@@ -245,9 +245,9 @@ def loop_pieces(int64_t n, int64_t grain, team=0, sleep=False):
         if size:
             run_team(_member, &noted, size)
         else:
-            parallel_for(_note_piece, &noted, n, grain)
+            parallel_for(_note_chunk, &noted, n, grain)
     answer = {
-        "pieces": sorted([(noted.begins[i], noted.ends[i]) for i in range(noted.n)]),
+        "chunks": sorted([(noted.begins[i], noted.ends[i]) for i in range(noted.n)]),
         "threads": {noted.threads[i] for i in range(noted.n)},
         "inner": noted.inner,
         "inner_limit": noted.inner_limit,

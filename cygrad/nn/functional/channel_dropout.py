@@ -5,7 +5,7 @@ from cygrad._core.graph.user_warnings import warn_user
 from cygrad._core.table.docstrings import documented
 from cygrad.composite.out_forms import as_tensor_argument
 from cygrad.nn.functional.layers import check_probability
-from cygrad.random.generator import room
+from cygrad.random.generator import per_entry
 
 __all__ = ["alpha_dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout"]
 
@@ -20,7 +20,7 @@ def _channels(input, p, training, inplace, operation):
         return input
     with cygrad.no_grad():
         shape = tuple(input.shape[:2]) + (1,) * (input.ndim - 2)
-        noise = room(cygrad.empty(shape, dtype=input.dtype)).bernoulli_(1 - p)
+        noise = per_entry(cygrad.empty(shape, dtype=input.dtype)).bernoulli_(1 - p)
         if p < 1:
             noise.div_(1 - p)
     return input.mul_(noise) if inplace else input * noise
@@ -104,7 +104,7 @@ def _alpha(input, p, training, inplace, noise_shape, operation):
         return input.mul_(0) if inplace else input * 0
     scale = ((_SATURATION ** 2 * p + 1) * (1 - p)) ** -0.5
     with cygrad.no_grad():
-        kept = room(cygrad.empty(noise_shape, dtype=input.dtype)).bernoulli_(1 - p)
+        kept = per_entry(cygrad.empty(noise_shape, dtype=input.dtype)).bernoulli_(1 - p)
         shift = (1 - kept) * (scale * _SATURATION) - scale * _SATURATION * p
         factor = kept * scale
     return input.mul_(factor).add_(shift) if inplace else input * factor + shift

@@ -94,10 +94,10 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reducti
     input_lengths = [input_lengths] if isinstance(input_lengths, int) else input_lengths
     target_lengths = [target_lengths] if isinstance(target_lengths, int) else target_lengths
     input_lengths = _lengths("ctc_loss", "input_lengths", input_lengths, count, steps)
-    room = targets.shape[-1]
-    target_lengths = _lengths("ctc_loss", "target_lengths", target_lengths, count, room)
-    if targets.ndim == 1 and sum(target_lengths) != room:
-        raise RuntimeError(f"ctc_loss: Expected as many targets as target_lengths add up to (got {room} and "
+    length = targets.shape[-1]
+    target_lengths = _lengths("ctc_loss", "target_lengths", target_lengths, count, length)
+    if targets.ndim == 1 and sum(target_lengths) != length:
+        raise RuntimeError(f"ctc_loss: Expected as many targets as target_lengths add up to (got {length} and "
                            f"{sum(target_lengths)}).")
     losses = -_log_likelihood(log_probs, targets, input_lengths, target_lengths, blank)
     losses = cygrad.where(losses > -_LOG_ZERO / 2, 0.0 if zero_infinity else math.inf, losses)

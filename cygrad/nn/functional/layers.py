@@ -8,7 +8,7 @@ from cygrad._core.table.docstrings import documented
 from cygrad._core.table.operator import operators
 from cygrad.composite.mixed_precision import SHORT, computes_in, in_float32, rounded_once
 from cygrad.composite.out_forms import as_tensor_argument
-from cygrad.random.generator import room
+from cygrad.random.generator import per_entry
 
 __all__ = ["bilinear", "dropout", "linear", "normalize", "one_hot", "pad"]
 
@@ -54,7 +54,7 @@ def dropout(input, p=0.5, training=True, inplace=False):
         return input
     with cygrad.no_grad():
         noise = (cygrad.zeros_like(input) if p == 1 else
-                 operators.div_(room(cygrad.empty_like(input)).bernoulli_(1 - p), 1 - p))
+                 operators.div_(per_entry(cygrad.empty_like(input)).bernoulli_(1 - p), 1 - p))
     return input.mul_(noise) if inplace else input * noise
 
 

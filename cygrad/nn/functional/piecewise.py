@@ -6,7 +6,7 @@ from cygrad._core.table.operator import operators
 from cygrad.composite.mixed_precision import computes_in
 from cygrad.composite.out_forms import as_tensor_argument
 from cygrad.nn.functional.activation import celu, hardtanh, leaky_relu, with_inplace, write_into
-from cygrad.random.generator import room
+from cygrad.random.generator import per_entry
 
 __all__ = ["celu_", "hardshrink", "hardsigmoid", "hardswish", "hardtanh_", "prelu", "rrelu", "rrelu_", "softshrink",
            "threshold", "threshold_"]
@@ -182,7 +182,7 @@ def rrelu(input, lower=1 / 8, upper=1 / 3, training=False, inplace=False):
     if not training:
         return leaky_relu(input, (lower + upper) / 2, inplace)
     with cygrad.no_grad():
-        slopes = (room(cygrad.empty_like(input)).uniform_(lower, upper) if upper > lower
+        slopes = (per_entry(cygrad.empty_like(input)).uniform_(lower, upper) if upper > lower
                   else cygrad.full_like(input, lower))
     return write_into(input, _prelu, slopes) if inplace else _prelu(input, slopes)
 

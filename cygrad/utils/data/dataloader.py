@@ -20,7 +20,7 @@ from cygrad.utils.data.workers import Failure, Task, ThreadPool, seeded
 
 __all__ = ["DataLoader"]
 
-MOST_WORKERS = 65536
+MAX_WORKERS = 65536
 
 
 class DataLoader:
@@ -176,8 +176,8 @@ class DataLoader:
 def _check(num_workers, timeout, prefetch_factor, persistent_workers):
     if num_workers < 0:
         raise ValueError(f"DataLoader: num_workers must not be negative; use 0 to disable workers (got {num_workers}).")
-    if num_workers > MOST_WORKERS:
-        raise ValueError(f"DataLoader: too many workers (got {num_workers}, expected at most {MOST_WORKERS}).")
+    if num_workers > MAX_WORKERS:
+        raise ValueError(f"DataLoader: too many workers (got {num_workers}, expected at most {MAX_WORKERS}).")
     if timeout < 0:
         raise ValueError(f"DataLoader: timeout must not be negative (got {timeout}).")
     if num_workers == 0 and prefetch_factor is not None:

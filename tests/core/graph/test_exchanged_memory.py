@@ -81,7 +81,7 @@ def test_a_base_of_another_shape_since_the_change_is_refused():
 
 
 def test_a_region_outside_of_a_base_that_is_a_part_is_refused():
-    """The base is two of ten elements; CopySlices has room for those."""
+    """The base is two of ten elements; CopySlices has capacity for those."""
     base = cygrad.ones(10)[2:4].detach()
     outside = base.as_strided((2,), (1,), 6)
     with pytest.raises(RuntimeError, match="no longer refers to the memory of its base"):

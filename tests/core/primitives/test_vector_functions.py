@@ -179,11 +179,11 @@ def test_sums_below_logarithms(name, dtype):
         -20, 20, 2000).astype(dtype)])
     expected = getattr(np, name)(x.astype(np.longdouble), y.astype(np.longdouble))
     # Relative to the larger operand, because the result may be small.
-    room = 4 * np.finfo(dtype).eps * np.maximum(1, np.maximum(np.abs(x), np.abs(y)))
+    tolerance = 4 * np.finfo(dtype).eps * np.maximum(1, np.maximum(np.abs(x), np.abs(y)))
     found = apply(name, x, y)
     np.testing.assert_array_equal(np.isfinite(found), np.isfinite(expected.astype(dtype)))
     finite = np.isfinite(found)
-    assert (np.abs(found - expected)[finite] <= room[finite]).all()
+    assert (np.abs(found - expected)[finite] <= tolerance[finite]).all()
     np.testing.assert_array_equal(found[~finite], expected[~finite].astype(dtype))
 
 

@@ -20,7 +20,7 @@ from tests.tools import needs_openmp
 pytestmark = pytest.mark.usefixtures("keep_number_of_threads")
 
 
-def pieces_of(n, grain):
+def chunks_of(n, grain):
     return [(begin, min(begin + grain, n)) for begin in range(0, n, grain)]
 
 
@@ -29,19 +29,19 @@ def pieces_of(n, grain):
 @pytest.mark.parametrize("number", [1, 2, 3, 8])
 def test_pieces_depend_on_the_problem_alone(n, grain, number):
     set_num_threads(number)
-    noted = probes.loop_pieces(n, grain)
-    assert noted["pieces"] == pieces_of(n, grain)
+    noted = probes.loop_chunks(n, grain)
+    assert noted["chunks"] == chunks_of(n, grain)
     assert len(noted["threads"]) <= number
-    assert noted["inner"] == len(noted["pieces"]) * 4
+    assert noted["inner"] == len(noted["chunks"]) * 4
 
 
 def test_a_grain_that_is_not_positive_counts_as_one():
-    assert probes.loop_pieces(3, 0)["pieces"] == [(0, 1), (1, 2), (2, 3)]
+    assert probes.loop_chunks(3, 0)["chunks"] == [(0, 1), (1, 2), (2, 3)]
 
 
 def test_pieces_are_shared_and_loops_inside_are_serial():
     set_num_threads(3)
-    noted = probes.loop_pieces(60, 1, sleep=True)
+    noted = probes.loop_chunks(60, 1, sleep=True)
     assert 2 <= len(noted["threads"]) <= 3
     assert noted["inner_limit"] == 1
     assert noted["inner"] == 60 * 4
@@ -50,8 +50,8 @@ def test_pieces_are_shared_and_loops_inside_are_serial():
 @pytest.mark.parametrize("size", [1, 2, 3, 8])
 def test_idle_members_of_a_team_take_pieces(size):
     set_num_threads(8)
-    noted = probes.loop_pieces(0, 1, team=size, sleep=True)
-    assert noted["pieces"] == pieces_of(1000, 10)
+    noted = probes.loop_chunks(0, 1, team=size, sleep=True)
+    assert noted["chunks"] == chunks_of(1000, 10)
     assert 1 <= noted["members"] <= size
     if noted["members"] > 1:
         assert len(noted["threads"]) > 1
@@ -73,8 +73,8 @@ def test_teams_from_several_threads():
 
     def work():
         for _ in range(20):
-            results.append(probes.loop_pieces(0, 1, team=3)["pieces"] == pieces_of(1000, 10))
-            results.append(probes.loop_pieces(1000, 3)["pieces"] == pieces_of(1000, 3))
+            results.append(probes.loop_chunks(0, 1, team=3)["chunks"] == chunks_of(1000, 10))
+            results.append(probes.loop_chunks(1000, 3)["chunks"] == chunks_of(1000, 3))
 
     workers = [threading.Thread(target=work) for _ in range(6)]
     for worker in workers:
@@ -88,9 +88,9 @@ def test_teams_from_several_threads():
 
 def test_threads_share_one_budget():
     set_num_threads(4)
-    probes.loop_pieces(60, 1, sleep=True)          # the workers are there
+    probes.loop_chunks(60, 1, sleep=True)          # the workers are there
     assert settled_limit(4) == 4
-    team = threading.Thread(target=lambda: probes.loop_pieces(0, 1, team=4, sleep=True))
+    team = threading.Thread(target=lambda: probes.loop_chunks(0, 1, team=4, sleep=True))
     team.start()
     limits = []
     while team.is_alive():
@@ -155,7 +155,7 @@ def test_threadpoolctl_is_obeyed():
     set_num_threads(4)
     with threadpoolctl.threadpool_limits(2, user_api="openmp"):
         assert get_num_threads() == 2
-        assert len(probes.loop_pieces(60, 1, sleep=True)["threads"]) <= 2
+        assert len(probes.loop_chunks(60, 1, sleep=True)["threads"]) <= 2
     assert get_num_threads() == 4
     with threadpoolctl.threadpool_limits(1):
         assert get_num_threads() == 1
@@ -205,11 +205,11 @@ from cygrad._core.threads.parallel import get_num_threads, set_num_threads
 set_num_threads(4)
 a = np.ones((700, 700))
 assert (call_kernel("mm", a, a)[0] == 700).all()
-probes.loop_pieces(0, 1, team=4)
+probes.loop_chunks(0, 1, team=4)
 child = os.fork()
 if child == 0:
     ok = get_num_threads() == 1 and (call_kernel("mm", a, a)[0] == 700).all()
-    ok = ok and probes.loop_pieces(0, 1, team=4)["members"] == 1
+    ok = ok and probes.loop_chunks(0, 1, team=4)["members"] == 1
     os._exit(11 if ok else 12)
 print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 assert (call_kernel("mm", a, a)[0] == 700).all()

@@ -26,7 +26,7 @@ import ctypes, os, sys, threading, time
 import cygrad
 from cygrad._core.testing import probes
 def tasks(): return sorted(map(int, os.listdir("/proc/self/task")))
-def used(pieces=60): return probes.loop_pieces(pieces, 1, sleep=True)["threads"]
+def used(pieces=60): return probes.loop_chunks(pieces, 1, sleep=True)["threads"]
 def workers(): return probes.workers()["threads"]
 def settled(expected):
     end = time.monotonic() + 10
@@ -108,13 +108,13 @@ def test_workers_come_back_to_a_long_loop_after_a_new_number():
     """A team opened before continues with the workers of the next region."""
     cygrad.set_num_threads(2)
     noted = []
-    thread = threading.Thread(target=lambda: noted.append(probes.loop_pieces(2000, 1, sleep=True)))
+    thread = threading.Thread(target=lambda: noted.append(probes.loop_chunks(2000, 1, sleep=True)))
     thread.start()
     time.sleep(0.05)
     cygrad.set_num_threads(3)
-    probes.loop_pieces(20, 1, sleep=True)
+    probes.loop_chunks(20, 1, sleep=True)
     thread.join()
-    assert noted[0]["pieces"] == [(i, i + 1) for i in range(2000)]
+    assert noted[0]["chunks"] == [(i, i + 1) for i in range(2000)]
     assert len(noted[0]["threads"]) >= 2
 
 

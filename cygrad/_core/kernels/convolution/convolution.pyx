@@ -53,13 +53,13 @@ from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, 
 
 cdef enum:
     NEAR_BYTES = 1 << 24       # buffers that fit into the last-level cache
-    MOST_BYTES = 1 << 26       # limit of the buffers of one thread
+    MAX_BYTES = 1 << 26       # limit of the buffers of one thread
     FEW = 16                   # output channels for which matrix products are slow
     TASKS = 4                  # images from which threads have enough tasks
     SMALL_WORK = 1 << 19       # multiplications that are not worth threads
     LARGE_KERNEL = 120000      # elements of a kernel that is too expensive to reorder
     LONG = 1024                # elements of a line that is worth reducing
-    MOST_PAIRS = 4096          # pairs of channels for lines of that length
+    MAX_PAIRS = 4096          # pairs of channels for lines of that length
 
 cdef int forced = -1               # algorithm to take wherever it applies, for tests and measurements; -1: none
 
@@ -74,8 +74,8 @@ cdef bint _fits(const geometry_t *g, int dtype, form_t form) noexcept nogil:
     if (dtype != FLOAT32 and dtype != FLOAT64) or g.in_channels == 0:
         return False
     if form == DIRECT:
-        return max(direct_bytes(g, itemsize(dtype), False), direct_bytes(g, itemsize(dtype), True)) <= MOST_BYTES
-    return winograd_fits(g) and winograd_bytes(g, itemsize(dtype)) <= 2 * MOST_BYTES
+        return max(direct_bytes(g, itemsize(dtype), False), direct_bytes(g, itemsize(dtype), True)) <= MAX_BYTES
+    return winograd_fits(g) and winograd_bytes(g, itemsize(dtype)) <= 2 * MAX_BYTES
 
 
 cdef bint _winograd_pays(const geometry_t *g) noexcept nogil:
@@ -106,7 +106,7 @@ cdef bint _direct_pays(const geometry_t *g, direction_t direction, int64_t bytes
                 or (many and g.in_channels >= 8 and pairs * g.taps <= LARGE_KERNEL and dense))
     if g.out_channels < FEW or (g.in_channels <= 8 and elements >= LONG // 2):
         return True
-    return many and elements >= LONG and pairs <= MOST_PAIRS
+    return many and elements >= LONG and pairs <= MAX_PAIRS
 
 
 cdef form_t choose_form(const geometry_t *g, int dtype, direction_t direction) noexcept nogil:

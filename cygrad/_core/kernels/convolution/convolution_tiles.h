@@ -68,7 +68,7 @@ typedef REAL NAME(four) __attribute__((vector_size(4 * sizeof(REAL)), aligned(4)
     (void)a; (void)b; (void)a2; (void)b2; (void)share_0; (void)share_a; (void)share_b
 
 /* Transpose 4 x 4 numbers. */
-static inline __attribute__((always_inline)) void NAME(turn_four)(
+static inline __attribute__((always_inline)) void NAME(transpose_four)(
         const REAL *source, int64_t source_step, REAL *target, int64_t target_step) {
     const NAME(four) r0 = *(const NAME(four) *)source, r1 = *(const NAME(four) *)(source + source_step);
     const NAME(four) r2 = *(const NAME(four) *)(source + 2 * source_step);
@@ -84,7 +84,7 @@ static inline __attribute__((always_inline)) void NAME(turn_four)(
 }
 
 /* Transpose `count` numbers of `rows` rows: a column becomes a vector whose other lanes are zero. */
-static inline __attribute__((always_inline)) void NAME(turn)(
+static inline __attribute__((always_inline)) void NAME(transpose)(
         const REAL *source, int64_t row_step, int64_t step, int64_t rows, int64_t count, REAL *target) {
     enum { LANES = 64 / sizeof(REAL) };
     const int64_t fours = step == 1 && count >= 4 ? rows / 4 * 4 : 0, whole = fours ? count : 0;
@@ -92,7 +92,7 @@ static inline __attribute__((always_inline)) void NAME(turn)(
         for (int64_t row = 0; row < fours; row += 4)
             for (int64_t k = block; k < block + 16 && k < whole; k += 4) {
                 const int64_t place = k + 4 <= count ? k : count - 4;      /* the last four may overlap */
-                NAME(turn_four)(source + row * row_step + place, row_step, target + place * LANES + row, LANES);
+                NAME(transpose_four)(source + row * row_step + place, row_step, target + place * LANES + row, LANES);
             }
     if (fours == LANES)
         return;
@@ -105,7 +105,7 @@ static inline __attribute__((always_inline)) void NAME(turn)(
 }
 
 /* Transpose back into contiguous rows. */
-static inline __attribute__((always_inline)) void NAME(turn_back)(
+static inline __attribute__((always_inline)) void NAME(transpose_back)(
         const REAL *source, int64_t rows, int64_t count, REAL *target, int64_t row_step) {
     enum { LANES = 64 / sizeof(REAL) };
     const int64_t fours = count >= 4 ? rows / 4 * 4 : 0, whole = fours ? count : 0;
@@ -113,7 +113,7 @@ static inline __attribute__((always_inline)) void NAME(turn_back)(
         for (int64_t row = 0; row < fours; row += 4)
             for (int64_t k = block; k < block + 16 && k < whole; k += 4) {
                 const int64_t place = k + 4 <= count ? k : count - 4;
-                NAME(turn_four)(source + place * LANES + row, LANES, target + row * row_step + place, row_step);
+                NAME(transpose_four)(source + place * LANES + row, LANES, target + row * row_step + place, row_step);
             }
     for (int64_t k = 0; k < count && fours < rows; k++)
         for (int64_t row = k < whole ? fours : 0; row < rows; row++)
@@ -122,7 +122,7 @@ static inline __attribute__((always_inline)) void NAME(turn_back)(
 
 /* Transpose `count` lines of `width` vectors, from line `top` and column `left` of some channels; zeros outside of the
    plane. */
-static inline __attribute__((always_inline)) void NAME(turn_lines)(
+static inline __attribute__((always_inline)) void NAME(transpose_lines)(
         const planes_t *p, int64_t image, int64_t channel, int64_t channels, int64_t top, int64_t left,
         int64_t count, int64_t width, REAL *target) {
     enum { LANES = 64 / sizeof(REAL) };
@@ -134,28 +134,29 @@ static inline __attribute__((always_inline)) void NAME(turn_lines)(
         }
         for (int64_t k = 0; k < -left; k++)
             ((NAME(lanes) *)target)[k] = (NAME(lanes)){0};
-        NAME(turn)(plane + line * p->line_step, p->channel_step, p->step, channels, p->columns, target - left * LANES);
+        NAME(transpose)
+        (plane + line * p->line_step, p->channel_step, p->step, channels, p->columns, target - left * LANES);
         for (int64_t k = p->columns - left; k < width; k++)
             ((NAME(lanes) *)target)[k] = (NAME(lanes)){0};
     }
 }
 
 /* Evaluate `count` tiles from `first` on, of at most LANES channels; `size` is SOURCES for sources, RESULTS for
-   gradients of results. `room` holds transposed lines. */
+   gradients of results. `workspace` holds transposed lines. */
 static inline __attribute__((always_inline)) void NAME(cut_values)(
         const planes_t *p, int64_t channel, int64_t channels, int64_t first, int64_t count, const int size,
-        REAL *target, const values_t *values, REAL *room) {
+        REAL *target, const values_t *values, REAL *workspace) {
     CONSTANTS;
     while (count > 0) {
         const int64_t image = first / p->tiles, start = first % p->tiles;
         const int64_t left = p->tiles - start, n = count < left ? count : left;
         const int64_t line0 = start / p->tile_columns, lines = (start + n - 1) / p->tile_columns - line0 + 1;
         const int64_t width = p->tile_columns * RESULTS + size - RESULTS;
-        NAME(turn_lines)(p, image, channel, channels, line0 * RESULTS - p->top, -p->left,
-                         lines * RESULTS + size - RESULTS, width, room);
+        NAME(transpose_lines)(p, image, channel, channels, line0 * RESULTS - p->top, -p->left,
+                         lines * RESULTS + size - RESULTS, width, workspace);
         for (int64_t tile = start; tile < start + n; tile++) {
             NAME(lanes) half[POINTS], found[POINTS];
-            const NAME(lanes) *cut = (const NAME(lanes) *)room + (tile / p->tile_columns - line0) * RESULTS * width
+            const NAME(lanes) *cut = (const NAME(lanes) *)workspace + (tile / p->tile_columns - line0) * RESULTS * width
                 + tile % p->tile_columns * RESULTS;
             if (size == SOURCES) {
                 for (int column = 0; column < SOURCES; column++)
@@ -179,14 +180,14 @@ static inline __attribute__((always_inline)) void NAME(cut_values)(
 
 TARGET_CLONES
 static void NAME(source_values)(const planes_t *planes, int64_t channel, int64_t channels, int64_t first,
-                                int64_t count, REAL *target, const values_t *values, REAL *room) {
-    NAME(cut_values)(planes, channel, channels, first, count, SOURCES, target, values, room);
+                                int64_t count, REAL *target, const values_t *values, REAL *workspace) {
+    NAME(cut_values)(planes, channel, channels, first, count, SOURCES, target, values, workspace);
 }
 
 TARGET_CLONES
 static void NAME(result_values)(const planes_t *planes, int64_t channel, int64_t channels, int64_t first,
-                                int64_t count, REAL *target, const values_t *values, REAL *room) {
-    NAME(cut_values)(planes, channel, channels, first, count, RESULTS, target, values, room);
+                                int64_t count, REAL *target, const values_t *values, REAL *workspace) {
+    NAME(cut_values)(planes, channel, channels, first, count, RESULTS, target, values, workspace);
 }
 
 /* Are the first `channels` sums of x * 0 zero? They are nan if an x was inf or nan. Other lanes are undefined. */
@@ -201,7 +202,7 @@ static inline __attribute__((always_inline)) int NAME(all_zero)(const NAME(lanes
    finite? Tiles are those of whole lines, or of one line. */
 TARGET_CLONES
 static int NAME(put_results)(const planes_t *p, int64_t channel, int64_t channels, int64_t first, int64_t count,
-                             const REAL *source, const values_t *values, const REAL *bias, REAL *room) {
+                             const REAL *source, const values_t *values, const REAL *bias, REAL *workspace) {
     enum { LANES = 64 / sizeof(REAL) };
     CONSTANTS;
     NAME(lanes) finite = {0}, start = {0};
@@ -227,7 +228,7 @@ static int NAME(put_results)(const planes_t *p, int64_t channel, int64_t channel
                 RESULTS_OF((half + row * SOURCES), 1, (results + row * RESULTS), 1);
             const int64_t line = (tile / p->tile_columns - line0) * RESULTS;
             const int64_t column = tile % p->tile_columns * RESULTS;
-            REAL *corner = room + (line * p->columns + column) * LANES;
+            REAL *corner = workspace + (line * p->columns + column) * LANES;
             for (int i = 0; i < RESULTS; i++)
                 for (int j = 0; j < RESULTS; j++) {
                     const NAME(lanes) result = results[i * RESULTS + j] + start;
@@ -241,10 +242,10 @@ static int NAME(put_results)(const planes_t *p, int64_t channel, int64_t channel
             + line0 * RESULTS * p->columns;
         const int64_t stop = column0 + n * RESULTS < p->columns ? column0 + n * RESULTS : p->columns;
         if (column0 == 0 && stop == p->columns)
-            NAME(turn_back)(room, channels, lines * p->columns, plane, p->channel_step);
+            NAME(transpose_back)(workspace, channels, lines * p->columns, plane, p->channel_step);
         else
             for (int64_t line = 0; line < lines; line++)
-                NAME(turn_back)(room + (line * p->columns + column0) * LANES, channels, stop - column0,
+                NAME(transpose_back)(workspace + (line * p->columns + column0) * LANES, channels, stop - column0,
                                 plane + line * p->columns + column0, p->channel_step);
         first += n;
         count -= n;
@@ -257,17 +258,17 @@ static int NAME(put_results)(const planes_t *p, int64_t channel, int64_t channel
 TARGET_CLONES
 static void NAME(kernel_values)(const REAL *kernels, int64_t channel_step, int64_t channels, int64_t step,
                                 int64_t count, int back, REAL *target, const values_t *values) {
-    enum { LANES = 64 / sizeof(REAL), TOGETHER = 16 };
+    enum { LANES = 64 / sizeof(REAL), GROUP = 16 };
     CONSTANTS;
-    NAME(lanes) turned[9 * TOGETHER], half[18], found[POINTS];
+    NAME(lanes) transposed[9 * GROUP], half[18], found[POINTS];
     for (int64_t k = 0; k < count; k++) {
         /* Adjacent kernels are transposed together. */
         if (step != 9)
-            NAME(turn)(kernels + k * step, channel_step, 1, channels, 9, (REAL *)turned);
-        else if (k % TOGETHER == 0)
-            NAME(turn)(kernels + k * step, channel_step, 1, channels,
-                       9 * (count - k < TOGETHER ? count - k : TOGETHER), (REAL *)turned);
-        const NAME(lanes) *taps = turned + (step == 9 ? 9 * (k % TOGETHER) : 0);
+            NAME(transpose)(kernels + k * step, channel_step, 1, channels, 9, (REAL *)transposed);
+        else if (k % GROUP == 0)
+            NAME(transpose)(kernels + k * step, channel_step, 1, channels,
+                       9 * (count - k < GROUP ? count - k : GROUP), (REAL *)transposed);
+        const NAME(lanes) *taps = transposed + (step == 9 ? 9 * (k % GROUP) : 0);
         if (back) {
             for (int column = 0; column < 3; column++)
                 KERNEL_VALUES((taps + 8 - column), -3, (half + column), 3);
@@ -298,7 +299,7 @@ static int NAME(put_kernels)(const REAL *source, const values_t *values, int64_t
             KERNEL_OF((half + row * SOURCES), 1, (taps + row * 3), 1);
         for (int tap = 0; tap < 9; tap++)
             finite += 0 * taps[tap];
-        NAME(turn_back)((const REAL *)taps, channels, 9, kernels + k * 9, channel_step);
+        NAME(transpose_back)((const REAL *)taps, channels, 9, kernels + k * 9, channel_step);
     }
     return NAME(all_zero)(&finite, channels);
 }

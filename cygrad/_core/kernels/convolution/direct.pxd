@@ -63,15 +63,9 @@ ctypedef struct problem_t:
 
 cdef enum:
     NOT_APPLICABLE = -1                # no error: the algorithm cannot compute these values, use another one
-    PIECE_WORK = 1 << 18       # multiplications worth a chunk of a parallel loop
     PARTS = 16                 # partial sums of the weight gradient, at most
     PART_WORK = 1 << 20        # ... multiplications of each
     PART_BYTES = 1 << 26       # ... and memory of all partial sums
-
-
-cdef inline int64_t grain(int64_t work) noexcept nogil:
-    """Return how many tasks of `work` multiplications form a chunk."""
-    return max(1, PIECE_WORK // max(work, 1))
 
 # --------------------------------------------------------------------------------------------------- convolution direct
 

@@ -11,7 +11,7 @@ from cygrad._core.kernels.linalg.product_blocks cimport correlate, dots
 from cygrad._core.memory.atomic cimport atomic_store
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, message
 from cygrad._core.memory.storage cimport storage_new, storage_release, storage_t
-from cygrad._core.threads.parallel cimport parallel_for
+from cygrad._core.threads.parallel cimport parallel_for, product_grain
 
 
 # ------------------------------------------------------------------------------------------------- convolution geometry
@@ -192,7 +192,7 @@ ctypedef struct direct_form_t:
     int64_t failed             # atomic: a thread had no memory
 
 # Buffers of a task.
-ctypedef struct room_t:
+ctypedef struct workspace_t:
     storage_t *memory
     char *images               # padded with zeros
     char *outputs
@@ -214,7 +214,7 @@ cdef inline int64_t _rows(int64_t channels) noexcept nogil:
     return min(<int64_t>ROWS, channels)
 
 
-cdef int64_t _room_bytes(const geometry_t *g, const lines_t *lines, int64_t bytes, int64_t images,
+cdef int64_t _workspace_bytes(const geometry_t *g, const lines_t *lines, int64_t bytes, int64_t images,
                          int64_t outputs) noexcept nogil:
     cdef int64_t numbers = images * lines.image + outputs * lines.output + max(g.in_channels, g.out_channels)
     return numbers * bytes + (2 * _sources(g) + direct_phases(g) + 1) * 8
@@ -224,8 +224,8 @@ cdef int64_t direct_bytes(const geometry_t *geometry, int64_t bytes, bint back) 
     cdef lines_t lines
     plan_lines(geometry, &lines)
     if back:
-        return _room_bytes(geometry, &lines, bytes, _rows(geometry.in_channels), geometry.out_channels)
-    return _room_bytes(geometry, &lines, bytes, geometry.in_channels, _rows(geometry.out_channels))
+        return _workspace_bytes(geometry, &lines, bytes, _rows(geometry.in_channels), geometry.out_channels)
+    return _workspace_bytes(geometry, &lines, bytes, geometry.in_channels, _rows(geometry.out_channels))
 
 
 cdef int64_t direct_elements(const geometry_t *geometry, bint back) noexcept nogil:
@@ -234,26 +234,26 @@ cdef int64_t direct_elements(const geometry_t *geometry, bint back) noexcept nog
     return direct_phases(geometry) * lines.phase if back else lines.flat
 
 
-cdef bint _open(direct_form_t *work, int64_t images, int64_t outputs, room_t *room) noexcept nogil:
+cdef bint _open(direct_form_t *work, int64_t images, int64_t outputs, workspace_t *workspace) noexcept nogil:
     """Allocate zeroed memory for `images` and outputs; False and a message on failure."""
     cdef geometry_t *g = &work.problem.geometry
     cdef int64_t bytes = work.problem.bytes
-    cdef int64_t total = _room_bytes(g, &work.lines, bytes, images, outputs)
-    room.memory = storage_new(total)
-    if room.memory == NULL:
+    cdef int64_t total = _workspace_bytes(g, &work.lines, bytes, images, outputs)
+    workspace.memory = storage_new(total)
+    if workspace.memory == NULL:
         atomic_store(&work.failed, 1)
         return False
-    memset(room.memory.data, 0, total)
-    room.sources = <char **>room.memory.data
-    room.places = <int64_t *>(room.sources + _sources(g))
-    room.first = room.places + _sources(g)
-    room.images = <char *>(room.first + direct_phases(g) + 1)
-    room.outputs = room.images + images * work.lines.image * bytes
-    room.start = room.outputs + outputs * work.lines.output * bytes
+    memset(workspace.memory.data, 0, total)
+    workspace.sources = <char **>workspace.memory.data
+    workspace.places = <int64_t *>(workspace.sources + _sources(g))
+    workspace.first = workspace.places + _sources(g)
+    workspace.images = <char *>(workspace.first + direct_phases(g) + 1)
+    workspace.outputs = workspace.images + images * work.lines.image * bytes
+    workspace.start = workspace.outputs + outputs * work.lines.output * bytes
     return True
 
 
-cdef void _point_at_images(direct_form_t *work, room_t *room) noexcept nogil:
+cdef void _point_at_images(direct_form_t *work, workspace_t *workspace) noexcept nogil:
     """List the sources of an output: the phases of each channel, shifted by each tap."""
     cdef geometry_t *g = &work.problem.geometry
     cdef int64_t channel, a, b, c, source = 0
@@ -261,7 +261,7 @@ cdef void _point_at_images(direct_form_t *work, room_t *room) noexcept nogil:
         for a in range(g.kernel[0]):
             for b in range(g.kernel[1]):
                 for c in range(g.kernel[2]):
-                    room.sources[source] = room.images + (
+                    workspace.sources[source] = workspace.images + (
                         channel * work.lines.image + tap_phase(g, a, b, c) * work.lines.phase
                         + tap_shift(g, &work.lines, a, b, c)) * work.problem.bytes
                     source += 1
@@ -289,13 +289,13 @@ cdef void _spread(direct_form_t *work, int64_t image, int64_t channel, real *buf
 
 # ---------------------------------------------------------------- forward
 
-cdef void _forward_task(direct_form_t *work, int64_t task, room_t *room, real *images) noexcept nogil:
+cdef void _forward_task(direct_form_t *work, int64_t task, workspace_t *workspace, real *images) noexcept nogil:
     """All channels of one group of one image."""
     cdef geometry_t *g = &work.problem.geometry
     cdef int64_t image = task // g.groups, group = task % g.groups, channel = 0, i, rows
     cdef int64_t taps = g.in_channels * g.taps
-    cdef real *outputs = <real *>room.outputs
-    cdef real *start = <real *>room.start
+    cdef real *outputs = <real *>workspace.outputs
+    cdef real *start = <real *>workspace.start
     for i in range(g.in_channels):
         _deal(work, image, group * g.in_channels + i, images + i * work.lines.image, False)
     if work.problem.bias != NULL:
@@ -303,7 +303,7 @@ cdef void _forward_task(direct_form_t *work, int64_t task, room_t *room, real *i
             start[i] = (<real *>work.problem.bias)[group * g.out_channels + i]
     while channel < g.out_channels:
         rows = _rows(g.out_channels - channel)
-        correlate(real is double, rows, work.lines.flat, taps, room.sources,
+        correlate(real is double, rows, work.lines.flat, taps, workspace.sources,
                   <real *>work.problem.weight + (group * g.out_channels + channel) * taps, taps, start + channel,
                   outputs, work.lines.output)
         for i in range(rows):
@@ -313,17 +313,17 @@ cdef void _forward_task(direct_form_t *work, int64_t task, room_t *room, real *i
 
 cdef void _forward_body(void *context, int64_t begin, int64_t end) noexcept nogil:
     cdef direct_form_t *work = <direct_form_t *>context
-    cdef room_t room
+    cdef workspace_t workspace
     cdef int64_t task
-    if not _open(work, work.problem.geometry.in_channels, _rows(work.problem.geometry.out_channels), &room):
+    if not _open(work, work.problem.geometry.in_channels, _rows(work.problem.geometry.out_channels), &workspace):
         return
-    _point_at_images(work, &room)
+    _point_at_images(work, &workspace)
     for task in range(begin, end):
         if work.problem.dtype == FLOAT32:
-            _forward_task(work, task, &room, <float *>room.images)
+            _forward_task(work, task, &workspace, <float *>workspace.images)
         else:
-            _forward_task(work, task, &room, <double *>room.images)
-    storage_release(room.memory)
+            _forward_task(work, task, &workspace, <double *>workspace.images)
+    storage_release(workspace.memory)
 
 
 cdef int64_t _task_work(const geometry_t *g) noexcept nogil:
@@ -336,40 +336,40 @@ cdef int direct_forward(problem_t *problem) noexcept nogil:
     cdef geometry_t *g = &problem.geometry
     work.problem, work.failed = problem, 0
     plan_lines(g, &work.lines)
-    parallel_for(_forward_body, &work, g.batch * g.groups, grain(_task_work(g)))
+    parallel_for(_forward_body, &work, g.batch * g.groups, product_grain(_task_work(g)))
     return MEMORY_ERROR if work.failed else OK
 
 
 # ---------------------------------------------------------------- gradient of the input
 
-cdef void _point_at_outputs(direct_form_t *work, room_t *room) noexcept nogil:
+cdef void _point_at_outputs(direct_form_t *work, workspace_t *workspace) noexcept nogil:
     """List the sources of each phase of the input: output channels, shifted back by each tap of the phase."""
     cdef geometry_t *g = &work.problem.geometry
     cdef int64_t phase, channel, a, b, c, tap, source = 0
     for phase in range(direct_phases(g)):
-        room.first[phase] = source
+        workspace.first[phase] = source
         for channel in range(g.out_channels):
             tap = 0
             for a in range(g.kernel[0]):
                 for b in range(g.kernel[1]):
                     for c in range(g.kernel[2]):
                         if tap_phase(g, a, b, c) == phase:
-                            room.sources[source] = room.outputs + (
+                            workspace.sources[source] = workspace.outputs + (
                                 channel * work.lines.output + work.lines.guard
                                 - tap_shift(g, &work.lines, a, b, c)) * work.problem.bytes
-                            room.places[source] = channel * g.in_channels * g.taps + tap
+                            workspace.places[source] = channel * g.in_channels * g.taps + tap
                             source += 1
                         tap += 1
-    room.first[direct_phases(g)] = source
+    workspace.first[direct_phases(g)] = source
 
 
-cdef void _input_task(direct_form_t *work, int64_t task, room_t *room, real *outputs) noexcept nogil:
+cdef void _input_task(direct_form_t *work, int64_t task, workspace_t *workspace, real *outputs) noexcept nogil:
     """All channels of one group of one image."""
     cdef geometry_t *g = &work.problem.geometry
     cdef int64_t image = task // g.groups, group = task % g.groups, channel = 0, i, rows, phase, source
     cdef int64_t taps = g.out_channels * g.taps
-    cdef real *images = <real *>room.images
-    cdef real *start = <real *>room.start
+    cdef real *images = <real *>workspace.images
+    cdef real *start = <real *>workspace.start
     cdef real *weights = <real *>work.weights + group * g.in_channels * taps
     for i in range(g.out_channels):
         _spread(work, image, group * g.out_channels + i, outputs + i * work.lines.output + work.lines.guard, False)
@@ -379,9 +379,9 @@ cdef void _input_task(direct_form_t *work, int64_t task, room_t *room, real *out
     while channel < g.in_channels:
         rows = _rows(g.in_channels - channel)
         for phase in range(direct_phases(g)):
-            source = room.first[phase]
-            correlate(real is double, rows, work.lines.phase, room.first[phase + 1] - source, room.sources + source,
-                      weights + channel * taps + source, taps, start + channel, images + phase * work.lines.phase,
+            source = workspace.first[phase]
+            correlate(real is double, rows, work.lines.phase, workspace.first[phase + 1] - source,
+                      workspace.sources + source, weights + channel * taps + source, taps, start + channel, images + phase * work.lines.phase,
                       work.lines.image)
         for i in range(rows):
             _deal(work, image, group * g.in_channels + channel + i, images + i * work.lines.image, True)
@@ -390,20 +390,20 @@ cdef void _input_task(direct_form_t *work, int64_t task, room_t *room, real *out
 
 cdef void _input_body(void *context, int64_t begin, int64_t end) noexcept nogil:
     cdef direct_form_t *work = <direct_form_t *>context
-    cdef room_t room
+    cdef workspace_t workspace
     cdef int64_t task
-    if not _open(work, _rows(work.problem.geometry.in_channels), work.problem.geometry.out_channels, &room):
+    if not _open(work, _rows(work.problem.geometry.in_channels), work.problem.geometry.out_channels, &workspace):
         return
-    _point_at_outputs(work, &room)
+    _point_at_outputs(work, &workspace)
     for task in range(begin, end):
         if work.problem.dtype == FLOAT32:
-            _input_task(work, task, &room, <float *>room.outputs)
+            _input_task(work, task, &workspace, <float *>workspace.outputs)
         else:
-            _input_task(work, task, &room, <double *>room.outputs)
-    storage_release(room.memory)
+            _input_task(work, task, &workspace, <double *>workspace.outputs)
+    storage_release(workspace.memory)
 
 
-cdef void _order_weights(direct_form_t *work, room_t *room, real *weight) noexcept nogil:
+cdef void _order_weights(direct_form_t *work, workspace_t *workspace, real *weight) noexcept nogil:
     """Copy the weights of each input channel in the order of the sources of its gradient."""
     cdef geometry_t *g = &work.problem.geometry
     cdef int64_t taps = g.out_channels * g.taps, group, i, source
@@ -411,7 +411,7 @@ cdef void _order_weights(direct_form_t *work, room_t *room, real *weight) noexce
     for group in range(g.groups):
         for i in range(g.in_channels):
             for source in range(taps):
-                weights[source] = weight[room.places[source] + i * g.taps]
+                weights[source] = weight[workspace.places[source] + i * g.taps]
             weights += taps
         weight += g.in_channels * taps
 
@@ -428,7 +428,7 @@ cdef int direct_input(problem_t *problem) noexcept nogil:
     cdef direct_form_t work
     cdef geometry_t *g = &problem.geometry
     cdef int64_t n = g.groups * g.out_channels * g.in_channels * g.taps
-    cdef room_t room
+    cdef workspace_t workspace
     cdef storage_t *weights
     # The kernel also multiplies the zeros between lines of outputs.
     if not (_all_finite(<float *>problem.weight, n) if problem.dtype == FLOAT32
@@ -440,22 +440,22 @@ cdef int direct_input(problem_t *problem) noexcept nogil:
     if weights == NULL:
         return MEMORY_ERROR
     work.weights = weights.data
-    if _open(&work, 0, 0, &room):
-        _point_at_outputs(&work, &room)
+    if _open(&work, 0, 0, &workspace):
+        _point_at_outputs(&work, &workspace)
         if problem.dtype == FLOAT32:
-            _order_weights(&work, &room, <float *>problem.weight)
+            _order_weights(&work, &workspace, <float *>problem.weight)
         else:
-            _order_weights(&work, &room, <double *>problem.weight)
-        storage_release(room.memory)
-        parallel_for(_input_body, &work, g.batch * g.groups, grain(_task_work(g)))
+            _order_weights(&work, &workspace, <double *>problem.weight)
+        storage_release(workspace.memory)
+        parallel_for(_input_body, &work, g.batch * g.groups, product_grain(_task_work(g)))
     storage_release(weights)
     return MEMORY_ERROR if work.failed else OK
 
 
 # ---------------------------------------------------------------- gradient of the kernel
 
-cdef void _add_dots(direct_form_t *work, int64_t image, int64_t group, int64_t channel, int64_t rows, room_t *room,
-                    real *outputs, double *found, double *sums) noexcept nogil:
+cdef void _add_dots(direct_form_t *work, int64_t image, int64_t group, int64_t channel, int64_t rows,
+                    workspace_t *workspace, real *outputs, double *found, double *sums) noexcept nogil:
     """Add products of some output channels with all sources to `sums`."""
     cdef geometry_t *g = &work.problem.geometry
     cdef int64_t taps = g.in_channels * g.taps, i, row, source, tap
@@ -463,7 +463,7 @@ cdef void _add_dots(direct_form_t *work, int64_t image, int64_t group, int64_t c
     cdef const real *grad
     cdef const real *plane
     memset(found, 0, rows * taps * sizeof(double))
-    dots(real is double, rows, work.lines.flat, taps, RUN, outputs, work.lines.output, room.sources, found)
+    dots(real is double, rows, work.lines.flat, taps, RUN, outputs, work.lines.output, workspace.sources, found)
     for row in range(rows):
         for source in range(g.in_channels):
             finite = True
@@ -485,12 +485,12 @@ cdef void _add_dots(direct_form_t *work, int64_t image, int64_t group, int64_t c
         sums[i] += found[i]
 
 
-cdef void _weight_task(direct_form_t *work, int64_t part, int64_t begin, int64_t end, room_t *room, real *images,
-                       double *found) noexcept nogil:
+cdef void _weight_task(direct_form_t *work, int64_t part, int64_t begin, int64_t end, workspace_t *workspace,
+                       real *images, double *found) noexcept nogil:
     """Sum groups [begin, end) over a part of the batch, image by image in memory order."""
     cdef geometry_t *g = &work.problem.geometry
     cdef int64_t image, group, channel, i, rows, taps = g.in_channels * g.taps
-    cdef real *outputs = <real *>room.outputs
+    cdef real *outputs = <real *>workspace.outputs
     cdef double *sums = work.sums + part * g.groups * g.out_channels * taps
     for image in range(part * work.part_images, min((part + 1) * work.part_images, g.batch)):
         for group in range(begin, end):
@@ -501,7 +501,7 @@ cdef void _weight_task(direct_form_t *work, int64_t part, int64_t begin, int64_t
                 rows = _rows(g.out_channels - channel)
                 for i in range(rows):
                     _spread(work, image, group * g.out_channels + channel + i, outputs + i * work.lines.output, False)
-                _add_dots(work, image, group, channel, rows, room, outputs, found,
+                _add_dots(work, image, group, channel, rows, workspace, outputs, found,
                           sums + (group * g.out_channels + channel) * taps)
                 channel += rows
 
@@ -510,25 +510,25 @@ cdef void _weight_body(void *context, int64_t begin, int64_t end) noexcept nogil
     """Run tasks, numbered by group within a part."""
     cdef direct_form_t *work = <direct_form_t *>context
     cdef geometry_t *g = &work.problem.geometry
-    cdef room_t room
+    cdef workspace_t workspace
     cdef int64_t part, stop
     cdef storage_t *found = storage_new(_rows(g.out_channels) * g.in_channels * g.taps * sizeof(double))
     if found == NULL:
         atomic_store(&work.failed, 1)
         return
-    if _open(work, g.in_channels, _rows(g.out_channels), &room):
-        _point_at_images(work, &room)
+    if _open(work, g.in_channels, _rows(g.out_channels), &workspace):
+        _point_at_images(work, &workspace)
         while begin < end:
             part = begin // g.groups
             stop = min(end, (part + 1) * g.groups)
             if work.problem.dtype == FLOAT32:
-                _weight_task(work, part, begin - part * g.groups, stop - part * g.groups, &room,
-                             <float *>room.images, <double *>found.data)
+                _weight_task(work, part, begin - part * g.groups, stop - part * g.groups, &workspace,
+                             <float *>workspace.images, <double *>found.data)
             else:
-                _weight_task(work, part, begin - part * g.groups, stop - part * g.groups, &room,
-                             <double *>room.images, <double *>found.data)
+                _weight_task(work, part, begin - part * g.groups, stop - part * g.groups, &workspace,
+                             <double *>workspace.images, <double *>found.data)
             begin = stop
-        storage_release(room.memory)
+        storage_release(workspace.memory)
     storage_release(found)
 
 
@@ -559,7 +559,7 @@ cdef int direct_weight(problem_t *problem) noexcept nogil:
         return MEMORY_ERROR
     memset(sums.data, 0, work.parts * size * sizeof(double))
     work.sums = <double *>sums.data
-    parallel_for(_weight_body, &work, work.parts * g.groups, grain(_task_work(g) * work.part_images))
+    parallel_for(_weight_body, &work, work.parts * g.groups, product_grain(_task_work(g) * work.part_images))
     if problem.dtype == FLOAT32:
         _add_parts(&work, <float *>problem.weight, size)
     else:

@@ -8,22 +8,22 @@ from cygrad._core.arrays.dtype cimport COMPLEX64, FLOAT32, FLOAT64, dtype_name, 
 from cygrad._core.elementwise.copying cimport as_contiguous
 from cygrad._core.kernels.arguments cimport array_argument, array_result, new_array
 from cygrad._core.kernels.convolution.direct cimport (
-    PARTS, PART_BYTES, PART_WORK, fit_output, follow, gather_columns, geometry_t, grain, problem_t, read_movement,
+    PARTS, PART_BYTES, PART_WORK, fit_output, follow, gather_columns, geometry_t, problem_t, read_movement,
     read_sizes, scatter_columns, scatter_kind,
 )
 from cygrad._core.kernels.linalg.blas cimport BLAS_MAX, blas_scalar_t, gemm
 from cygrad._core.kernels.linalg.matmul cimport multiply_integers
-from cygrad._core.kernels.linalg.product_blocks cimport ROOM_BYTES, multiply
+from cygrad._core.kernels.linalg.product_blocks cimport WORKSPACE_BYTES, multiply
 from cygrad._core.memory.atomic cimport atomic_store
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, OK, RUNTIME_ERROR, message
 from cygrad._core.memory.storage cimport storage_new, storage_release, storage_t
-from cygrad._core.threads.parallel cimport parallel_for
+from cygrad._core.threads.parallel cimport grain, parallel_for, product_grain
 
 
 # -------------------------------------------------------------------------------------------------- convolution patches
 
 cdef enum:
-    PIECE = 1 << 15            # elements of columns worth a chunk
+    COST = 2              # additions that an element of the columns costs
 
 ctypedef struct patches_t:
     geometry_t geometry
@@ -57,7 +57,7 @@ cdef void _run(patches_t *work, array_t *images, array_t *columns, bint back) no
     work.dtype, work.back = images.dtype, back
     work.images, work.columns = images.data, columns.data
     follow(g, images)
-    parallel_for(_body, work, g.batch * g.in_channels, max(1, PIECE // (g.taps * g.positions)))
+    parallel_for(_body, work, g.batch * g.in_channels, grain(COST * g.taps * g.positions))
 
 
 cdef int _read(const char *name, const value_t *sizes, geometry_t *geometry) noexcept nogil:
@@ -156,23 +156,24 @@ register_kernel("col2im", col2im_kernel)
 # gradients are summed over parts of the batch in order, so results are bit-identical for any number of threads.
 
 cdef extern from "simd/word_moves.h" nogil:
-    void turn_words(const char *source, int64_t source_step, char *out, int64_t out_step, int64_t rows, int64_t columns)
-    void turn_doubles(const char *source, int64_t source_step, char *out, int64_t out_step, int64_t rows,
-                      int64_t columns)
+    void transpose_words(const char *source, int64_t source_step, char *out, int64_t out_step, int64_t rows,
+                         int64_t columns)
+    void transpose_doubles(const char *source, int64_t source_step, char *out, int64_t out_step, int64_t rows,
+                           int64_t columns)
 
 cdef enum:
     WIDTH = 256                # positions of a tile, at most
     COLUMNS = 1 << 19          # bytes for the columns of a tile
     LARGEST_COLUMNS = 1 << 22  # ... if those of one channel are more
     TASKS = 8                  # tasks for threads, if images or chunks suffice
-    LEAST_CHUNK = 64           # channels
+    MIN_CHUNK = 64           # channels
     FAR = 1 << 12              # bytes between rows of kernels
-    LEAST_ROWS = 32            # of columns: from there on outputs are worth transposing,
-    LEAST_CHANNELS = 16        # ... as many channels as a vector has lanes,
-    LEAST_POSITIONS = 256      # ... and sums of at least that many products
+    MIN_ROWS = 32            # of columns: from there on outputs are worth transposing,
+    MIN_CHANNELS = 16        # ... as many channels as a vector has lanes,
+    MIN_POSITIONS = 256      # ... and sums of at least that many products
 
 # Run one task, with memory for columns, for moved results, and for products in blocks.
-ctypedef void (*tile_task_t)(tiling_t *work, int64_t task, char *columns, char *buffer, char *room) noexcept nogil
+ctypedef void (*tile_task_t)(tiling_t *work, int64_t task, char *columns, char *buffer, char *workspace) noexcept nogil
 
 ctypedef struct tiling_t:
     problem_t *problem
@@ -188,7 +189,7 @@ ctypedef struct tiling_t:
     int64_t part_images
     char *sums                 # of the parts
     bint in_blocks             # float32 and float64: products without packing
-    bint turned                # ... and sums of the weight gradient have contiguous output channels
+    bint transposed                # ... and sums of the weight gradient have contiguous output channels
     bint plain                 # one tap, no stride or padding: images are columns already
     int64_t failed             # atomic: a thread had no memory
     tile_task_t task           # the function to run
@@ -197,20 +198,20 @@ ctypedef struct tiling_t:
 cdef void _plan(tiling_t *work, problem_t *problem, tile_task_t task, bint back) noexcept nogil:
     """Choose tiles of positions and chunks of channels, which are separate tasks for the direction `back`."""
     cdef geometry_t *g = &problem.geometry
-    cdef int64_t room, wide, dense = 1
+    cdef int64_t workspace, wide, dense = 1
     cdef int i
     work.problem, work.bytes = problem, problem.bytes
     work.rows = g.in_channels * g.taps
     work.failed = 0
     work.task = task
     work.in_blocks = problem.dtype == FLOAT32 or problem.dtype == FLOAT64
-    work.turned = False
+    work.transposed = False
     if task == _input_task:
         # Kernels are read across their rows, which must not evict each other from the L1 cache.
-        work.in_blocks = work.in_blocks and work.rows >= LEAST_ROWS and work.rows * work.bytes < FAR
+        work.in_blocks = work.in_blocks and work.rows >= MIN_ROWS and work.rows * work.bytes < FAR
     elif task == _weight_task:
-        work.turned = (work.in_blocks and work.rows >= LEAST_ROWS and g.out_channels >= LEAST_CHANNELS
-                       and g.batch * g.positions >= LEAST_POSITIONS)
+        work.transposed = (work.in_blocks and work.rows >= MIN_ROWS and g.out_channels >= MIN_CHANNELS
+                       and g.batch * g.positions >= MIN_POSITIONS)
     work.images = 1
     # Very large kernels have narrow tiles of at least one channel.
     wide = max(1, min(<int64_t>WIDTH, LARGEST_COLUMNS // (work.bytes * g.taps)))
@@ -223,10 +224,10 @@ cdef void _plan(tiling_t *work, problem_t *problem, tile_task_t task, bint back)
         work.width = (work.width + g.out[2] - 1) // g.out[2] * g.out[2]       # whole lines
     work.tiles = (g.positions + work.width - 1) // work.width
     work.blocks = (g.batch + work.images - 1) // work.images
-    room = COLUMNS // (work.bytes * work.width * work.images * g.taps)
-    work.chunks = (g.in_channels + max(room, 1) - 1) // max(room, 1)
+    workspace = COLUMNS // (work.bytes * work.width * work.images * g.taps)
+    work.chunks = (g.in_channels + max(workspace, 1) - 1) // max(workspace, 1)
     if back and work.images > 1:
-        work.chunks = max(work.chunks, min(TASKS // (work.blocks * g.groups), g.in_channels // LEAST_CHUNK))
+        work.chunks = max(work.chunks, min(TASKS // (work.blocks * g.groups), g.in_channels // MIN_CHUNK))
     work.channels = (g.in_channels + max(work.chunks, 1) - 1) // max(work.chunks, 1)
     work.plain = g.taps == 1 and work.images == 1
     for i in range(2, -1, -1):
@@ -239,13 +240,13 @@ cdef void _plan(tiling_t *work, problem_t *problem, tile_task_t task, bint back)
 
 
 cdef void _multiply(tiling_t *work, bint transpose_a, int64_t m, int64_t n, int64_t k, const char *a, int64_t lda,
-                    const char *b, int64_t ldb, bint add, char *c, int64_t ldc, char *room) noexcept nogil:
+                    const char *b, int64_t ldb, bint add, char *c, int64_t ldc, char *workspace) noexcept nogil:
     """c = op(a) @ b, accumulated or not."""
     cdef blas_scalar_t one, beta
     one.real, one.imag, beta.real, beta.imag = 1, 0, add, 0
     if work.in_blocks:
         multiply(work.problem.dtype == FLOAT64, m, n, k, a, 1 if transpose_a else lda, lda if transpose_a else 1, b,
-                 ldb, 1, c if add else NULL, ldc, c, ldc, room)
+                 ldb, 1, c if add else NULL, ldc, c, ldc, workspace)
     elif is_differentiable(work.problem.dtype):
         gemm(work.problem.dtype, transpose_a, False, m, n, k, one, a, lda, b, ldb, beta, c, ldc)
     else:
@@ -257,9 +258,9 @@ cdef void _turn(int64_t bytes, const char *source, int64_t source_step, char *ou
                 int64_t columns) noexcept nogil:
     """Transpose a matrix of real numbers; strides in elements."""
     if bytes == 4:
-        turn_words(source, source_step * bytes, out, out_step * bytes, rows, columns)
+        transpose_words(source, source_step * bytes, out, out_step * bytes, rows, columns)
     else:
-        turn_doubles(source, source_step * bytes, out, out_step * bytes, rows, columns)
+        transpose_doubles(source, source_step * bytes, out, out_step * bytes, rows, columns)
 
 
 cdef void _fill(tiling_t *work, char *target, int64_t channel, int64_t channels, int64_t count,
@@ -324,7 +325,7 @@ cdef int64_t _column_bytes(tiling_t *work) noexcept nogil:
 
 cdef int64_t _output_bytes(tiling_t *work) noexcept nogil:
     """Return the bytes for a tile of the output of several images, or transposed."""
-    if work.images == 1 and not work.turned:
+    if work.images == 1 and not work.transposed:
         return 0
     return work.problem.geometry.out_channels * work.width * work.images * work.bytes
 
@@ -334,7 +335,7 @@ cdef int64_t _output_bytes(tiling_t *work) noexcept nogil:
 cdef void _run_tasks(void *context, int64_t begin, int64_t end) noexcept nogil:
     cdef tiling_t *work = <tiling_t *>context
     cdef int64_t number, columns = _column_bytes(work), outputs = _output_bytes(work)
-    cdef storage_t *memory = storage_new(columns + outputs + (ROOM_BYTES if work.in_blocks else 0))
+    cdef storage_t *memory = storage_new(columns + outputs + (WORKSPACE_BYTES if work.in_blocks else 0))
     if memory == NULL:
         atomic_store(&work.failed, 1)
         return
@@ -343,7 +344,7 @@ cdef void _run_tasks(void *context, int64_t begin, int64_t end) noexcept nogil:
     storage_release(memory)
 
 
-cdef void _forward_tile(tiling_t *work, int64_t task, char *columns, char *buffer, char *room) noexcept nogil:
+cdef void _forward_tile(tiling_t *work, int64_t task, char *columns, char *buffer, char *workspace) noexcept nogil:
     cdef geometry_t *g = &work.problem.geometry
     cdef int64_t group = task // work.tiles % g.groups, image = task // work.tiles // g.groups * work.images
     cdef int64_t p0 = task % work.tiles * work.width, p1 = min(p0 + work.width, g.positions)
@@ -360,7 +361,7 @@ cdef void _forward_tile(tiling_t *work, int64_t task, char *columns, char *buffe
         patches = _columns(work, image, count, group, c0, c1, p0, p1, columns, &leading)
         _multiply(work, False, g.out_channels, width, (c1 - c0) * g.taps,
                   work.problem.weight + (group * g.out_channels * work.rows + c0 * g.taps) * bytes, work.rows,
-                  patches, leading, c0 > 0 or work.problem.bias != NULL, target, step, room)
+                  patches, leading, c0 > 0 or work.problem.bias != NULL, target, step, workspace)
         c0 = c1
     if work.images > 1:
         _move_output(work, False, image, count, group, p0, p1 - p0, buffer)
@@ -371,13 +372,13 @@ cdef int columns_forward(problem_t *problem) noexcept nogil:
     cdef geometry_t *g = &problem.geometry
     _plan(&work, problem, _forward_tile, False)
     parallel_for(_run_tasks, &work, work.blocks * g.groups * work.tiles,
-                 grain(work.rows * g.out_channels * work.width * work.images))
+                 product_grain(work.rows * g.out_channels * work.width * work.images))
     return MEMORY_ERROR if work.failed else OK
 
 
 # ---------------------------------------------------------------- gradient of the input
 
-cdef void _input_task(tiling_t *work, int64_t task, char *columns, char *buffer, char *room) noexcept nogil:
+cdef void _input_task(tiling_t *work, int64_t task, char *columns, char *buffer, char *workspace) noexcept nogil:
     """Compute a chunk of channels of one block of images, tile by tile."""
     cdef geometry_t *g = &work.problem.geometry
     cdef int64_t chunk = task % work.chunks, group = task // work.chunks % g.groups
@@ -401,10 +402,10 @@ cdef void _input_task(tiling_t *work, int64_t task, char *columns, char *buffer,
             grad, leading = buffer, width
         if work.plain:
             _multiply(work, True, rows, width, g.out_channels, weight, work.rows, grad, leading,
-                      work.problem.bias != NULL, target + (c0 * g.channel_step + p0) * bytes, g.channel_step, room)
+                      work.problem.bias != NULL, target + (c0 * g.channel_step + p0) * bytes, g.channel_step, workspace)
         else:
             _multiply(work, True, rows, width, g.out_channels, weight, work.rows, grad, leading, False,
-                      columns, width, room)
+                      columns, width, workspace)
             for i in range(count):
                 scatter_columns(g, scatter_kind(work.problem.dtype), target + i * g.batch_step * bytes, c0, c1, p0, p1,
                                 columns + i * (p1 - p0) * bytes, width)
@@ -416,7 +417,7 @@ cdef int columns_input(problem_t *problem) noexcept nogil:
     cdef geometry_t *g = &problem.geometry
     _plan(&work, problem, _input_task, True)
     parallel_for(_run_tasks, &work, work.blocks * g.groups * work.chunks,
-                 grain(work.channels * g.taps * g.out_channels * g.positions * work.images))
+                 product_grain(work.channels * g.taps * g.out_channels * g.positions * work.images))
     return MEMORY_ERROR if work.failed else OK
 
 
@@ -424,19 +425,19 @@ cdef int columns_input(problem_t *problem) noexcept nogil:
 
 cdef void _add_product(tiling_t *work, int64_t image, int64_t count, int64_t group, int64_t p0, int64_t p1,
                        int64_t rows, const char *patches, int64_t leading, bint add, char *target, char *buffer,
-                       char *room) noexcept nogil:
+                       char *workspace) noexcept nogil:
     """Add the product of a tile's columns and outputs to the sums."""
     cdef geometry_t *g = &work.problem.geometry
     cdef int64_t i, width = count * (p1 - p0), step = g.positions
     cdef const char *grad = work.problem.output + ((image * g.groups + group) * g.out_channels * g.positions
                                                    + p0) * work.bytes
     cdef blas_scalar_t one, beta
-    if work.turned:
+    if work.transposed:
         for i in range(count):
             _turn(work.bytes, grad + i * g.groups * g.out_channels * g.positions * work.bytes, g.positions,
                   buffer + i * (p1 - p0) * g.out_channels * work.bytes, g.out_channels, p1 - p0, g.out_channels)
         multiply(work.problem.dtype == FLOAT64, rows, g.out_channels, width, patches, leading, 1, buffer,
-                 g.out_channels, 1, target if add else NULL, g.out_channels, target, g.out_channels, room)
+                 g.out_channels, 1, target if add else NULL, g.out_channels, target, g.out_channels, workspace)
         return
     if work.images > 1:
         _move_output(work, True, image, count, group, p0, p1 - p0, buffer)
@@ -446,7 +447,7 @@ cdef void _add_product(tiling_t *work, int64_t image, int64_t count, int64_t gro
          work.rows)
 
 
-cdef void _weight_task(tiling_t *work, int64_t task, char *columns, char *buffer, char *room) noexcept nogil:
+cdef void _weight_task(tiling_t *work, int64_t task, char *columns, char *buffer, char *workspace) noexcept nogil:
     """Sum a chunk of channels of the gradient over a part of the batch."""
     cdef geometry_t *g = &work.problem.geometry
     cdef int64_t chunk = task % work.chunks, group = task // work.chunks % g.groups
@@ -455,7 +456,7 @@ cdef void _weight_task(tiling_t *work, int64_t task, char *columns, char *buffer
     cdef int64_t image = part * work.part_images, last = min(image + work.part_images, g.batch)
     cdef int64_t p0, p1, count, leading
     cdef char *target = work.sums + ((part * g.groups + group) * g.out_channels * work.rows
-                                     + c0 * g.taps * (g.out_channels if work.turned else 1)) * work.bytes
+                                     + c0 * g.taps * (g.out_channels if work.transposed else 1)) * work.bytes
     cdef const char *patches
     cdef bint add = False
     while image < last:
@@ -465,7 +466,7 @@ cdef void _weight_task(tiling_t *work, int64_t task, char *columns, char *buffer
             p1 = min(p0 + work.width, g.positions)
             patches = _columns(work, image, count, group, c0, c1, p0, p1, columns, &leading)
             _add_product(work, image, count, group, p0, p1, (c1 - c0) * g.taps, patches, leading, add, target, buffer,
-                         room)
+                         workspace)
             add = True
             p0 = p1
         image += count
@@ -475,7 +476,7 @@ cdef void _put_sums(tiling_t *work) noexcept nogil:
     """Copy the first part, which holds the sum of all parts, to the result."""
     cdef geometry_t *g = &work.problem.geometry
     cdef int64_t group, size = g.out_channels * work.rows * work.bytes
-    if not work.turned:
+    if not work.transposed:
         memcpy(work.problem.weight, work.sums, g.groups * size)
         return
     for group in range(g.groups):
@@ -518,13 +519,13 @@ cdef int columns_weight(problem_t *problem) noexcept nogil:
     _plan_parts(&work)
     size = g.groups * g.out_channels * work.rows
     work.sums = problem.weight
-    if work.parts > 1 or work.turned:
+    if work.parts > 1 or work.transposed:
         memory = storage_new(work.parts * size * problem.bytes)
         if memory == NULL:
             return MEMORY_ERROR
         work.sums = memory.data
     parallel_for(_run_tasks, &work, work.parts * g.groups * work.chunks,
-                 grain(work.channels * g.taps * g.out_channels * g.positions * work.part_images))
+                 product_grain(work.channels * g.taps * g.out_channels * g.positions * work.part_images))
     if memory != NULL:
         parallel_for(_sum_parts, &work, size * (2 if is_complex(problem.dtype) else 1), 1 << 15)
         _put_sums(&work)

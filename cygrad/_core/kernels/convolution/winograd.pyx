@@ -38,21 +38,21 @@ cdef extern from "kernels/convolution/convolution_winograd.h" nogil:
         int64_t tile_step
         int64_t point_step
     void source_values_float(const planes_t *planes, int64_t channel, int64_t channels, int64_t first, int64_t count,
-                             float *target, const values_t *values, float *room)
+                             float *target, const values_t *values, float *workspace)
     void result_values_float(const planes_t *planes, int64_t channel, int64_t channels, int64_t first, int64_t count,
-                           float *target, const values_t *values, float *room)
+                           float *target, const values_t *values, float *workspace)
     int put_results_float(const planes_t *planes, int64_t channel, int64_t channels, int64_t first, int64_t count,
-                        const float *source, const values_t *values, const float *bias, float *room)
+                        const float *source, const values_t *values, const float *bias, float *workspace)
     void kernel_values_float(const float *kernels, int64_t channel_step, int64_t channels, int64_t step,
                            int64_t count, int back, float *target, const values_t *values)
     int put_kernels_float(const float *source, const values_t *values, int64_t channels, int64_t count,
                         float *kernels, int64_t channel_step)
     void source_values_double(const planes_t *planes, int64_t channel, int64_t channels, int64_t first, int64_t count,
-                           double *target, const values_t *values, double *room)
+                           double *target, const values_t *values, double *workspace)
     void result_values_double(const planes_t *planes, int64_t channel, int64_t channels, int64_t first, int64_t count,
-                           double *target, const values_t *values, double *room)
+                           double *target, const values_t *values, double *workspace)
     int put_results_double(const planes_t *planes, int64_t channel, int64_t channels, int64_t first, int64_t count,
-                        const double *source, const values_t *values, const double *bias, double *room)
+                        const double *source, const values_t *values, const double *bias, double *workspace)
     void kernel_values_double(const double *kernels, int64_t channel_step, int64_t channels, int64_t step,
                            int64_t count, int back, double *target, const values_t *values)
     int put_kernels_double(const double *source, const values_t *values, int64_t channels, int64_t count,
@@ -66,7 +66,7 @@ cdef enum:
     LARGE_BLOCK_BYTES = 1 << 24     # ... then for the values of a block
     SOURCE_BYTES = 12 << 20    # else for those of the sources of a block
     CHUNK_BYTES = 2 << 20      # ... and of the kernels of a chunk of channels
-    LEAST_BLOCK = 64           # tiles of a block, if there are as many
+    MIN_BLOCK = 64           # tiles of a block, if there are as many
 
 ctypedef enum winograd_step_t:
     CUT_SOURCES
@@ -90,7 +90,7 @@ ctypedef struct winograd_t:
     int64_t blocks
     int64_t chunk              # output channels computed together
     int64_t chunks
-    int64_t room               # bytes for transposed lines
+    int64_t workspace               # bytes for transposed lines
     int64_t group
     int64_t failed             # atomic: a thread had no memory
     int64_t is_not_finite      # atomic: a result is not finite
@@ -142,14 +142,14 @@ cdef int64_t _block(const geometry_t *g, int64_t bytes, int64_t columns, int64_t
     if kernels <= SMALL_BYTES or (kernels <= KERNEL_BYTES and tiles > MANY_TILES):
         chunk[0] = max(sources, results)
         most = BLOCK_BYTES if kernels <= SMALL_BYTES else LARGE_BLOCK_BYTES
-        most = max(<int64_t>LEAST_BLOCK, most // (POINTS * (sources + results) * bytes))
+        most = max(<int64_t>MIN_BLOCK, most // (POINTS * (sources + results) * bytes))
     else:
         chunk[0] = max(lanes, CHUNK_BYTES // row // lanes * lanes)
-        most = max(<int64_t>LEAST_BLOCK, SOURCE_BYTES // row)
+        most = max(<int64_t>MIN_BLOCK, SOURCE_BYTES // row)
     return min(most // columns * columns if columns <= most else most, tiles)
 
 
-cdef int64_t _room(int64_t lines, int64_t columns, int64_t block) noexcept nogil:
+cdef int64_t _workspace_bytes(int64_t lines, int64_t columns, int64_t block) noexcept nogil:
     """Return the bytes for transposed lines of a block of tiles of an image."""
     return (min(lines, block // columns + 2) + 1) * RESULTS * (columns + 1) * RESULTS * 64
 
@@ -161,7 +161,7 @@ cdef int64_t winograd_bytes(const geometry_t *geometry, int64_t bytes) noexcept 
     cdef int64_t columns = (max(g.size[2], g.out[2]) + RESULTS - 1) // RESULTS
     cdef int64_t block = _block(g, bytes, columns, lines * columns * g.batch, &chunk)
     cdef values_t values
-    return (_values(&values, lanes, most, most) + 2 * _values(&values, lanes, most, block)) * bytes + _room(
+    return (_values(&values, lanes, most, most) + 2 * _values(&values, lanes, most, block)) * bytes + _workspace_bytes(
         lines, columns, block)
 
 
@@ -192,7 +192,7 @@ cdef void _plan(winograd_t *work, problem_t *problem, bint back) noexcept nogil:
     work.blocks = (work.tiles + work.block - 1) // work.block
     work.chunk = min(work.chunk, work.result_channels)
     work.chunks = (work.result_channels + work.chunk - 1) // work.chunk
-    work.room = _room(lines, columns, work.block)
+    work.workspace = _workspace_bytes(lines, columns, work.block)
 
 
 cdef storage_t *_allocate(winograd_t *work, values_t *values, int64_t channels, int64_t rows) noexcept nogil:
@@ -229,7 +229,7 @@ cdef void _choose_chunk(winograd_block_t *block, int64_t number) noexcept nogil:
 
 # ---------------------------------------------------------------- steps of a block
 
-cdef void _cut(winograd_block_t *block, bint gradients, int64_t begin, int64_t end, real *room) noexcept nogil:
+cdef void _cut(winograd_block_t *block, bint gradients, int64_t begin, int64_t end, real *workspace) noexcept nogil:
     """Evaluate some vectors of channels of the sources, or of the gradients of the results."""
     cdef winograd_t *work = block.work
     cdef values_t *values = &block.results if gradients else &block.sources
@@ -241,17 +241,17 @@ cdef void _cut(winograd_block_t *block, bint gradients, int64_t begin, int64_t e
         first += work.group * work.result_channels + block.channel if gradients else work.group * channels
         if real is float:
             if gradients:
-                result_values_float(&work.results, first, count, block.first, block.count, target, values, room)
+                result_values_float(&work.results, first, count, block.first, block.count, target, values, workspace)
             else:
-                source_values_float(&work.sources, first, count, block.first, block.count, target, values, room)
+                source_values_float(&work.sources, first, count, block.first, block.count, target, values, workspace)
         else:
             if gradients:
-                result_values_double(&work.results, first, count, block.first, block.count, target, values, room)
+                result_values_double(&work.results, first, count, block.first, block.count, target, values, workspace)
             else:
-                source_values_double(&work.sources, first, count, block.first, block.count, target, values, room)
+                source_values_double(&work.sources, first, count, block.first, block.count, target, values, workspace)
 
 
-cdef void _put(winograd_block_t *block, int64_t begin, int64_t end, real *room) noexcept nogil:
+cdef void _put(winograd_block_t *block, int64_t begin, int64_t end, real *workspace) noexcept nogil:
     """Interpolate some vectors of channels of the results."""
     cdef winograd_t *work = block.work
     cdef int64_t number, first, channel, count
@@ -266,10 +266,10 @@ cdef void _put(winograd_block_t *block, int64_t begin, int64_t end, real *room) 
             bias = <real *>work.problem.bias + channel
         if real is float:
             finite &= put_results_float(&work.results, channel, count, block.first, block.count, source,
-                                        &block.results, bias, room)
+                                        &block.results, bias, workspace)
         else:
             finite &= put_results_double(&work.results, channel, count, block.first, block.count, source,
-                                         &block.results, bias, room)
+                                         &block.results, bias, workspace)
     if not finite:
         atomic_store(&work.is_not_finite, 1)
 
@@ -312,20 +312,20 @@ cdef void _put_kernels(winograd_block_t *block, int64_t begin, int64_t end, real
 
 cdef void _lines_step(winograd_block_t *block, winograd_step_t step, int64_t begin, int64_t end) noexcept nogil:
     cdef winograd_t *work = block.work
-    cdef storage_t *room = storage_new(work.room)
-    if room == NULL:
+    cdef storage_t *workspace = storage_new(work.workspace)
+    if workspace == NULL:
         atomic_store(&work.failed, 1)
         return
     if step == PUT_RESULTS:
         if work.problem.dtype == FLOAT32:
-            _put(block, begin, end, <float *>room.data)
+            _put(block, begin, end, <float *>workspace.data)
         else:
-            _put(block, begin, end, <double *>room.data)
+            _put(block, begin, end, <double *>workspace.data)
     elif work.problem.dtype == FLOAT32:
-        _cut(block, step == CUT_GRADIENTS, begin, end, <float *>room.data)
+        _cut(block, step == CUT_GRADIENTS, begin, end, <float *>workspace.data)
     else:
-        _cut(block, step == CUT_GRADIENTS, begin, end, <double *>room.data)
-    storage_release(room)
+        _cut(block, step == CUT_GRADIENTS, begin, end, <double *>workspace.data)
+    storage_release(workspace)
 
 
 cdef void _cut_sources(void *block, int64_t begin, int64_t end) noexcept nogil:

@@ -34,8 +34,8 @@ from cygrad._core.threads.parallel cimport parallel_for
 # Convert indices to byte offsets, and masks to positions; each index is checked as it is read.
 
 cdef enum:
-    GRAIN = 32768      # elements in a chunk of a parallel loop
-    BLOCK = 512        # elements whose positions are listed at a time: a divisor of GRAIN
+    CHUNK = 32768      # elements in a chunk of a parallel loop
+    BLOCK = 512        # elements whose positions are listed at a time: a divisor of CHUNK
 
 
 cdef int check_index_dtype(const char *operation, const array_t *indices, int error) noexcept nogil:
@@ -108,7 +108,7 @@ cdef int offsets_of(array_t *indices, const index_rule_t *rule, array_t **offset
     else:
         job.rule, job.failed = rule, 0
         job.indices, job.offsets = <const int64_t *>values.data, <int64_t *>offsets[0].data
-        parallel_for(_fill_offsets, &job, values.size, GRAIN)
+        parallel_for(_fill_offsets, &job, values.size, CHUNK)
         if atomic_load(&job.failed):
             status = _report(values, rule)
             release(offsets[0])
@@ -126,38 +126,38 @@ ctypedef struct mask_positions_t:
     int64_t size
 
 
-cdef void _count_pieces(void *context, int64_t begin, int64_t end) noexcept nogil:
+cdef void _count_chunks(void *context, int64_t begin, int64_t end) noexcept nogil:
     """Count the true elements of each chunk."""
     cdef mask_positions_t *job = <mask_positions_t *>context
-    cdef int64_t piece, i, count
-    for piece in range(begin, end):
+    cdef int64_t chunk, i, count
+    for chunk in range(begin, end):
         count = 0
-        for i in range(piece * GRAIN, min(job.size, (piece + 1) * GRAIN)):
+        for i in range(chunk * CHUNK, min(job.size, (chunk + 1) * CHUNK)):
             count += job.mask[i] != 0
-        job.starts[piece] = count
+        job.starts[chunk] = count
 
 
-cdef void _list_pieces(void *context, int64_t begin, int64_t end) noexcept nogil:
+cdef void _list_chunks(void *context, int64_t begin, int64_t end) noexcept nogil:
     """Write the positions of each chunk."""
     cdef mask_positions_t *job = <mask_positions_t *>context
     cdef int64_t[BLOCK] block
-    cdef int64_t piece, start, i, k, found, room
-    for piece in range(begin, end):
-        k = job.starts[piece]
-        start = piece * GRAIN
-        while start < min(job.size, (piece + 1) * GRAIN):
+    cdef int64_t chunk, start, i, k, found, capacity
+    for chunk in range(begin, end):
+        k = job.starts[chunk]
+        start = chunk * CHUNK
+        while start < min(job.size, (chunk + 1) * CHUNK):
             # Write every index and advance only for true ones: a branch would be mispredicted.
             found = 0
             for i in range(start, min(job.size, start + BLOCK)):
                 block[found] = i
                 found += job.mask[i] != 0
             # Another thread may have changed the mask since it was counted: stay within the chunk.
-            room = job.starts[piece + 1] - k
-            found = min(found, room)
+            capacity = job.starts[chunk + 1] - k
+            found = min(found, capacity)
             memcpy(job.positions + k, block, found * sizeof(int64_t))
             k += found
             start += BLOCK
-        while k < job.starts[piece + 1]:
+        while k < job.starts[chunk + 1]:
             job.positions[k] = 0
             k += 1
 
@@ -166,23 +166,23 @@ cdef int true_positions(array_t *array, array_t **positions) noexcept nogil:
     cdef mask_positions_t job
     cdef array_t *mask = as_contiguous(array, BOOL)
     cdef array_t *starts = NULL
-    cdef int64_t piece, count, total = 0, pieces = (array.size + GRAIN - 1) // GRAIN, slots = pieces + 1
+    cdef int64_t chunk, count, total = 0, chunks = (array.size + CHUNK - 1) // CHUNK, slots = chunks + 1
     positions[0] = NULL
     if mask != NULL:
         starts = array_empty(INT64, 1, &slots)
     if starts != NULL:
         job.mask, job.size = <const uint8_t *>mask.data, mask.size
         job.starts = <int64_t *>starts.data
-        parallel_for(_count_pieces, &job, pieces, 1)
-        for piece in range(pieces):
-            count = job.starts[piece]
-            job.starts[piece] = total
+        parallel_for(_count_chunks, &job, chunks, 1)
+        for chunk in range(chunks):
+            count = job.starts[chunk]
+            job.starts[chunk] = total
             total += count
-        job.starts[pieces] = total
+        job.starts[chunks] = total
         positions[0] = array_empty(INT64, 1, &total)
     if positions[0] != NULL:
         job.positions = <int64_t *>positions[0].data
-        parallel_for(_list_pieces, &job, pieces, 1)
+        parallel_for(_list_chunks, &job, chunks, 1)
     release(starts)
     release(mask)
     return OK if positions[0] != NULL else MEMORY_ERROR
@@ -228,7 +228,7 @@ cdef void positions_to_offsets(array_t *positions, const array_t *array, int fir
     for k in range(first, first + count - 1):
         one_run = one_run and array.strides[k] == array.shape[k + 1] * array.strides[k + 1]
     job.positions, job.array, job.first, job.count = <int64_t *>positions.data, array, first, count
-    parallel_for(_scale if one_run else _convert, &job, positions.size, GRAIN)
+    parallel_for(_scale if one_run else _convert, &job, positions.size, CHUNK)
 
 
 # ---------------------------------------------------------------------------------------------------------------- index
@@ -863,7 +863,7 @@ cdef void _fill_words(const uint8_t *mask, word_t *words, word_t value, int64_t 
         words[i] = value if mask[i] else words[i]
 
 
-cdef void _fill_piece(void *context, int64_t begin, int64_t end) noexcept nogil:
+cdef void _fill_chunk(void *context, int64_t begin, int64_t end) noexcept nogil:
     """Fill elements begin..end by item size."""
     cdef masked_t *job = <masked_t *>context
     cdef const uint8_t *mask = job.mask + begin
@@ -932,7 +932,7 @@ cdef int _filled(const char *operation, const value_t *value, array_t *dense, ar
         status = _dense(operation, mask, ndim, shape, share_memory(mask, dense), &wide)
     if status == OK:
         job.mask, job.data, job.value, job.width = <uint8_t *>wide.data, dense.data, scalar.data, itemsize(dense.dtype)
-        parallel_for(_fill_piece, &job, dense.size, GRAIN)
+        parallel_for(_fill_chunk, &job, dense.size, CHUNK)
     release(wide)
     release(scalar)
     return status
@@ -1047,7 +1047,7 @@ cdef int nonzero_kernel(const value_t *arguments, value_t *results) noexcept nog
     status = new_array(b"nonzero", INT64, 2, shape, &coordinates)
     if status == OK and self.ndim:
         job.positions, job.coordinates, job.array = <const int64_t *>positions.data, <int64_t *>coordinates.data, self
-        parallel_for(_fill_coordinates, &job, positions.size, max(1, GRAIN // self.ndim))
+        parallel_for(_fill_coordinates, &job, positions.size, max(1, CHUNK // self.ndim))
     release(positions)
     return array_result(coordinates, &results[0]) if status == OK else status
 

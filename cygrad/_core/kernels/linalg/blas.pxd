@@ -111,11 +111,11 @@ cdef int new_batch(const array_t *like, int drop, int dtype, int64_t rows, int64
 # Copy each matrix in column-major order; the shape is (..., columns, rows).
 cdef int in_columns(array_t *array, array_t **copy) noexcept nogil
 # A view with the last two dimensions exchanged; NULL if memory is exhausted.
-cdef array_t *turned(array_t *array) noexcept nogil
+cdef array_t *transposed(array_t *array) noexcept nogil
 # Replace an array by that view; NULL if memory is exhausted.
-cdef int turn(array_t **columns) noexcept nogil
+cdef int exchange_axes(array_t **columns) noexcept nogil
 # Store that view as a result and take over the reference.
-cdef int turned_result(array_t *columns, value_t *result) noexcept nogil
+cdef int transposed_result(array_t *columns, value_t *result) noexcept nogil
 # Call task.each for all matrices; `work` is the number of operations for one.
 cdef int run_batch(matrix_batch_t *task, int64_t count, double work) noexcept nogil
 # Release the arrays that are not NULL.

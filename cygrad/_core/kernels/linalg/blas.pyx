@@ -21,7 +21,7 @@ from cygrad._core.elementwise.copying cimport as_contiguous, as_copy
 from cygrad._core.kernels.arguments cimport array_argument, array_result
 from cygrad._core.memory.atomic cimport atomic_claim, atomic_decrement, atomic_increment, atomic_load, atomic_store
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, message
-from cygrad._core.threads.parallel cimport parallel_for
+from cygrad._core.threads.parallel cimport CHUNK_WORK, grain, parallel_for
 
 import os
 
@@ -306,10 +306,6 @@ lapack_before, lapack_after = enter_blas, leave_blas
 # LAPACK works in-place on column-major matrices. So an operand is copied once, transposed by its strides, and a result
 # is a view of LAPACK's output with the last two dimensions exchanged, without a second copy.
 
-# Operations in a chunk of a parallel loop.
-cdef double PIECE = 60000.0
-
-
 cdef int matrix_argument(const char *operation, const char *name, const value_t *value, array_t **array) noexcept nogil:
     cdef array_t *found
     cdef int status = array_argument(operation, name, value, &found)
@@ -388,7 +384,7 @@ cdef int new_batch(const array_t *like, int drop, int dtype, int64_t rows, int64
     return OK if array[0] != NULL else MEMORY_ERROR
 
 
-cdef array_t *turned(array_t *array) noexcept nogil:
+cdef array_t *transposed(array_t *array) noexcept nogil:
     cdef int64_t[MAX_DIMS] shape
     cdef int64_t[MAX_DIMS] strides
     cdef int i, n = array.ndim
@@ -403,7 +399,7 @@ cdef array_t *turned(array_t *array) noexcept nogil:
 
 cdef int in_columns(array_t *array, array_t **copy) noexcept nogil:
     """Copy in column-major order."""
-    cdef array_t *view = turned(array)
+    cdef array_t *view = transposed(array)
     copy[0] = NULL
     if view == NULL:
         return MEMORY_ERROR
@@ -412,22 +408,22 @@ cdef int in_columns(array_t *array, array_t **copy) noexcept nogil:
     return OK if copy[0] != NULL else MEMORY_ERROR
 
 
-cdef int turn(array_t **columns) noexcept nogil:
+cdef int exchange_axes(array_t **columns) noexcept nogil:
     """Replace LAPACK's output by its view in row-major order."""
-    cdef array_t *view = turned(columns[0])
+    cdef array_t *view = transposed(columns[0])
     release(columns[0])
     columns[0] = view
     return OK if view != NULL else MEMORY_ERROR
 
 
-cdef int turned_result(array_t *columns, value_t *result) noexcept nogil:
+cdef int transposed_result(array_t *columns, value_t *result) noexcept nogil:
     """Store that view as a result."""
-    cdef array_t *view = turned(columns)
+    cdef array_t *view = transposed(columns)
     release(columns)
     return array_result(view, result)
 
 
-cdef void _run_piece(void *context, int64_t begin, int64_t end) noexcept nogil:
+cdef void _run_chunk(void *context, int64_t begin, int64_t end) noexcept nogil:
     """Process matrices begin..end with one scratch memory."""
     cdef matrix_batch_t *task = <matrix_batch_t *>context
     cdef char *scratch = NULL
@@ -448,15 +444,12 @@ cdef void _run_piece(void *context, int64_t begin, int64_t end) noexcept nogil:
 
 cdef int run_batch(matrix_batch_t *task, int64_t count, double work) noexcept nogil:
     """Process all matrices, in chunks that depend only on their size."""
-    cdef int64_t grain = 1
+    cdef int64_t chunk = grain(<int64_t>min(max(work, 100.0), <double>CHUNK_WORK))
     task.failed = 0
     task.count = count
     if task.width == 0:
         task.width = 1
-    if work < PIECE:
-        grain = <int64_t>(PIECE / (work if work > 100 else 100)) + 1
-    grain = (grain + task.width - 1) // task.width * task.width
-    parallel_for(_run_piece, task, count, grain)
+    parallel_for(_run_chunk, task, count, (chunk + task.width - 1) // task.width * task.width)
     if task.failed:
         snprintf(message(), MESSAGE, b"out of memory for a scratch of %lld bytes", <long long>task.scratch)
         return MEMORY_ERROR

@@ -1,7 +1,7 @@
 /* Distances of one vector from several, and their gradient; see distances.pyx. `order` is that of the norm.
 
-   Sums are split into short parts, which keeps rounding errors small. Row c of `turned` has component c of all k other
-   vectors. */
+   Sums are split into short parts, which keeps rounding errors small. Row c of `transposed` has component c of all k
+   other vectors. */
 #ifndef CYGRAD_DISTANCE_PARTS
 #define CYGRAD_DISTANCE_PARTS
 #include <float.h>
@@ -81,7 +81,7 @@ static REAL NAME(scaled_distance)(const REAL *x, const REAL *y, int64_t k, int64
 }
 
 /* out[j] = the distance of x from vector j, for j from `from` on. */
-static void NAME(distances_of)(const REAL *x, const REAL *turned, REAL *out, int64_t from, int64_t k, int64_t m,
+static void NAME(distances_of)(const REAL *x, const REAL *transposed, REAL *out, int64_t from, int64_t k, int64_t m,
                                int order) {
     REAL sums[AT_ONCE], part[AT_ONCE];
     for (int64_t start = from; start < k; start += AT_ONCE) {
@@ -91,11 +91,11 @@ static void NAME(distances_of)(const REAL *x, const REAL *turned, REAL *out, int
             const int64_t last = m - first < PART ? m : first + PART;
             memset(part, 0, n * sizeof *part);
             if (order == FIRST)
-                NAME(enlarge_parts)(x, turned + start, part, n, k, first, last, FIRST);
+                NAME(enlarge_parts)(x, transposed + start, part, n, k, first, last, FIRST);
             else if (order == SECOND)
-                NAME(enlarge_parts)(x, turned + start, part, n, k, first, last, SECOND);
+                NAME(enlarge_parts)(x, transposed + start, part, n, k, first, last, SECOND);
             else
-                NAME(enlarge_parts)(x, turned + start, part, n, k, first, last, HIGHEST);
+                NAME(enlarge_parts)(x, transposed + start, part, n, k, first, last, HIGHEST);
             for (int64_t j = 0; j < n; j++)
                 sums[j] = order == HIGHEST ? NAME(larger)(sums[j], part[j]) : sums[j] + part[j];
         }
@@ -107,7 +107,7 @@ static void NAME(distances_of)(const REAL *x, const REAL *turned, REAL *out, int
             out[start + j] = order == SECOND ? ROOT(sums[j]) : sums[j];
         for (int64_t j = 0; extreme && j < n; j++)
             if (!(sums[j] >= LEAST && sums[j] <= MOST))
-                out[start + j] = NAME(scaled_distance)(x, turned + start + j, k, m);
+                out[start + j] = NAME(scaled_distance)(x, transposed + start + j, k, m);
     }
 }
 
@@ -120,12 +120,12 @@ static void NAME(mirror)(REAL *square, int64_t n, int64_t begin, int64_t end) {
 }
 
 /* Count the components of n vectors whose distance from x is that of the vector. */
-static void NAME(count_farthest)(const REAL *x, const REAL *turned, const REAL *distances, REAL *counts, int64_t n,
+static void NAME(count_farthest)(const REAL *x, const REAL *transposed, const REAL *distances, REAL *counts, int64_t n,
                                  int64_t k, int64_t m) {
     memset(counts, 0, n * sizeof(REAL));
     for (int64_t c = 0; c < m; c++)
         for (int64_t j = 0; j < n; j++)
-            counts[j] += ABSOLUTE(x[c] - turned[c * k + j]) == distances[j];
+            counts[j] += ABSOLUTE(x[c] - transposed[c * k + j]) == distances[j];
 }
 
 /* Sum shares * (own - y) in the order of sum_of; 0 where the share is 0. */
@@ -148,7 +148,7 @@ INLINE double NAME(sum_of_slopes)(const REAL *shares, const REAL *y, REAL own, i
 }
 
 /* out[c] = the sum over j of weights[j] * d distance[j] / d x[c]; 0 where vectors coincide. */
-static void NAME(distance_gradient)(const REAL *x, const REAL *turned, const REAL *weights, const REAL *distances,
+static void NAME(distance_gradient)(const REAL *x, const REAL *transposed, const REAL *weights, const REAL *distances,
                                     REAL *out, int64_t k, int64_t m, int order) {
     REAL shares[SUMMED_AT_ONCE], terms[SUMMED_AT_ONCE], highest[SUMMED_AT_ONCE];
     memset(out, 0, m * sizeof(REAL));
@@ -157,9 +157,9 @@ static void NAME(distance_gradient)(const REAL *x, const REAL *turned, const REA
         const REAL *w = weights + start, *whole = distances + start;
         if (order == HIGHEST) {                        /* the given distances may have been rounded */
             memset(highest, 0, n * sizeof *highest);
-            NAME(enlarge_parts)(x, turned + start, highest, n, k, 0, m, HIGHEST);
+            NAME(enlarge_parts)(x, transposed + start, highest, n, k, 0, m, HIGHEST);
             whole = highest;
-            NAME(count_farthest)(x, turned + start, whole, shares, n, k, m);
+            NAME(count_farthest)(x, transposed + start, whole, shares, n, k, m);
             for (int64_t j = 0; j < n; j++)
                 shares[j] = w[j] / shares[j];
         } else {
@@ -167,7 +167,7 @@ static void NAME(distance_gradient)(const REAL *x, const REAL *turned, const REA
                 shares[j] = order == FIRST ? w[j] : whole[j] == 0 ? 0 : w[j] / whole[j];
         }
         for (int64_t c = 0; c < m; c++) {
-            const REAL *y = turned + c * k + start, own = x[c];
+            const REAL *y = transposed + c * k + start, own = x[c];
             if (order == SECOND) {
                 out[c] += (REAL)NAME(sum_of_slopes)(shares, y, own, n);
                 continue;

@@ -15,17 +15,17 @@ from cygrad._core.arrays.dtype cimport FLOAT64, dtype_name, is_floating, itemsiz
 from cygrad._core.elementwise.copying cimport as_contiguous
 from cygrad._core.kernels.arguments cimport array_argument, array_result, integer_argument, new_array, new_zeros
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, OK, RUNTIME_ERROR, message
-from cygrad._core.threads.parallel cimport parallel_for
+from cygrad._core.threads.parallel cimport grain, parallel_for
 
 cdef extern from *:
     """
     #define LOOPS "kernels/linalg/distance_loops.h"
     #include "simd/simd_targets.h"
     #undef LOOPS
-    typedef void (*distances_t)(const void *x, const void *turned, void *out, int64_t from, int64_t k, int64_t m,
+    typedef void (*distances_t)(const void *x, const void *transposed, void *out, int64_t from, int64_t k, int64_t m,
                                 int order);
     typedef void (*mirror_t)(void *square, int64_t n, int64_t begin, int64_t end);
-    typedef void (*gradient_t)(const void *x, const void *turned, const void *weights, const void *distances,
+    typedef void (*gradient_t)(const void *x, const void *transposed, const void *weights, const void *distances,
                                void *out, int64_t k, int64_t m, int order);
     static const distances_t distances_loops[SIMD_TARGETS][2] = SIMD_VARIANTS(distances_of);
     static const gradient_t gradient_loops[SIMD_TARGETS][2] = SIMD_VARIANTS(distance_gradient);
@@ -36,22 +36,19 @@ cdef extern from *:
         FIRST
         SECOND
         HIGHEST
-    ctypedef void (*distances_t)(const void *x, const void *turned, void *out, int64_t start, int64_t k, int64_t m,
+    ctypedef void (*distances_t)(const void *x, const void *transposed, void *out, int64_t start, int64_t k, int64_t m,
                                  bint order) noexcept nogil
     ctypedef void (*mirror_t)(void *square, int64_t n, int64_t begin, int64_t end) noexcept nogil
-    ctypedef void (*gradient_t)(const void *x, const void *turned, const void *weights, const void *distances,
+    ctypedef void (*gradient_t)(const void *x, const void *transposed, const void *weights, const void *distances,
                                 void *out, int64_t k, int64_t m, bint order) noexcept nogil
     distances_t[3][2] distances_loops
     gradient_t[3][2] gradient_loops
     mirror_t[3][2] mirror_loops
     int simd_target() nogil
 
-cdef enum:
-    PIECE = 1 << 16       # differences in a chunk of a parallel loop
-
 ctypedef struct distance_arguments_t:
     array_t *x            # (..., n, m), contiguous as all of them
-    array_t *turned       # (..., m, k): the other vectors
+    array_t *transposed       # (..., m, k): the other vectors
     array_t *weights      # (..., n, k); NULL for distances
     array_t *distances    # (..., n, k)
     array_t *gradient     # (..., n, m); NULL for distances
@@ -68,15 +65,15 @@ cdef void _rows(void *context, int64_t begin, int64_t end) noexcept nogil:
     cdef int64_t size = itemsize(work.x.dtype), row, n = work.n, k = work.k, m = work.m
     cdef int set_ = simd_target(), double_precision = work.x.dtype == FLOAT64
     cdef char *x
-    cdef char *turned
+    cdef char *transposed
     for row in range(begin, end):
         x = work.x.data + row * m * size
-        turned = work.turned.data + row // n * k * m * size
+        transposed = work.transposed.data + row // n * k * m * size
         if work.gradient == NULL:
-            distances_loops[set_][double_precision](x, turned, work.distances.data + row * k * size,
+            distances_loops[set_][double_precision](x, transposed, work.distances.data + row * k * size,
                                                     row % n if work.within else 0, k, m, work.order)
         else:
-            gradient_loops[set_][double_precision](x, turned, work.weights.data + row * k * size,
+            gradient_loops[set_][double_precision](x, transposed, work.weights.data + row * k * size,
                                                    work.distances.data + row * k * size,
                                                    work.gradient.data + row * m * size, k, m, work.order)
 
@@ -121,20 +118,20 @@ cdef int _read(distance_arguments_t *work, const value_t *x_value, const value_t
 cdef int _finish(distance_arguments_t *work, int status, const array_t *result) noexcept nogil:
     """Compute unless `status` is an error, and release the operands."""
     cdef int64_t vectors, each = work.k * work.m
-    if status == OK and (work.x == NULL or work.turned == NULL):
+    if status == OK and (work.x == NULL or work.transposed == NULL):
         status = MEMORY_ERROR
     if status == OK and result.size:
         vectors = result.size // result.shape[result.ndim - 1]
-        parallel_for(_rows, work, vectors, PIECE // each if each and PIECE > each else 1)
+        parallel_for(_rows, work, vectors, grain(each))
         if work.within:
             parallel_for(_mirror, work, vectors // work.n * ((work.n + MIRRORED - 1) // MIRRORED),
-                         max(<int64_t>1, PIECE // (MIRRORED * work.n)))
+                         grain(MIRRORED * work.n))
     release(work.x)
-    release(work.turned)
+    release(work.transposed)
     return status
 
 
-cdef array_t *_turned(array_t *array) noexcept nogil:
+cdef array_t *_transposed(array_t *array) noexcept nogil:
     """Copy contiguously with the last two dimensions exchanged."""
     cdef int64_t[MAX_DIMS] shape
     cdef int64_t[MAX_DIMS] strides
@@ -169,7 +166,7 @@ cdef int _distances(const value_t *arguments, value_t *results, bint within) noe
     if status != OK:
         return status
     work.within = within
-    work.x, work.turned = as_contiguous(x, -1), _turned(y)
+    work.x, work.transposed = as_contiguous(x, -1), _transposed(y)
     status = _finish(&work, status, work.distances)
     if status != OK:
         release(work.distances)
@@ -218,7 +215,7 @@ cdef int distances_backward_kernel(const value_t *arguments, value_t *results) n
     status = _weights(&arguments[0], x, work.k, &work.weights)
     status = status or _weights(&arguments[3], x, work.k, &work.distances)
     status = status or new_array(b"cdist", x.dtype, x.ndim, x.shape, &work.gradient)
-    work.x, work.turned = as_contiguous(x, -1), _turned(y)
+    work.x, work.transposed = as_contiguous(x, -1), _transposed(y)
     status = _finish(&work, status, work.gradient)
     release(work.weights)
     release(work.distances)

@@ -10,7 +10,7 @@ from cygrad._core.elementwise.copying cimport as_copy
 from cygrad._core.kernels.arguments cimport array_result, new_zeros, text_argument
 from cygrad._core.kernels.linalg.blas cimport (
     all_finite, batch_count, blas_scalar_t, geev, gemm, geqrf, gesdd, getrf, getrs, heevd, in_columns, matrix_argument,
-    matrix_batch_t, new_batch, orgqr, potrf, release_all, run_batch, square_argument, turn,
+    matrix_batch_t, new_batch, orgqr, potrf, release_all, run_batch, square_argument, exchange_axes,
 )
 from cygrad._core.kernels.linalg.matrix_elements cimport fill_nan, number_at, set_identity
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, message
@@ -61,7 +61,7 @@ cdef int linalg_cholesky_ex_kernel(const value_t *arguments, value_t *results) n
         task.uplo = b"U" if is_true(&arguments[1]) else b"L"
         task.a, task.info = made[0].data, <int32_t *>made[1].data
         status = run_batch(&task, batch_count(input), <double>n * n * n / 3)
-    status = status or turn(&made[0])
+    status = status or exchange_axes(&made[0])
     if status != OK:
         release_all(2, made)
         return status
@@ -100,7 +100,7 @@ cdef int linalg_geqrf_kernel(const value_t *arguments, value_t *results) noexcep
         task.a, task.b = made[0].data, made[1].data
         task.scratch = geqrf(task.dtype, task.m, task.n, NULL, NULL, NULL, 0, &info)
         status = run_batch(&task, batch_count(input), 2.0 * m * n * min(m, n))
-    status = status or turn(&made[0])
+    status = status or exchange_axes(&made[0])
     if status != OK:
         release_all(2, made)
         return status
@@ -177,9 +177,9 @@ cdef int linalg_qr_kernel(const value_t *arguments, value_t *results) noexcept n
         status = run_batch(&task, batch_count(input), 2.0 * m * max(n, k) * min(m, n))
     release(made[0])
     made[0] = NULL
-    status = status or turn(&made[2])
+    status = status or exchange_axes(&made[2])
     if task.flag:
-        status = status or turn(&made[1])
+        status = status or exchange_axes(&made[1])
     if status != OK:
         release_all(3, made)
         return status
@@ -448,7 +448,7 @@ cdef int linalg_svd_kernel(const value_t *arguments, value_t *results) noexcept 
     memset(made, 0, sizeof(made))
     status = _svd_arrays(input, b"A" if is_true(&arguments[1]) else b"S", made)
     _drop(&made[0])
-    return _give(status or turn(&made[1]) or turn(&made[3]), made, 4, given, results)
+    return _give(status or exchange_axes(&made[1]) or exchange_axes(&made[3]), made, 4, given, results)
 
 
 cdef int linalg_svdvals_kernel(const value_t *arguments, value_t *results) noexcept nogil:
@@ -512,7 +512,7 @@ cdef int linalg_eigh_kernel(const value_t *arguments, value_t *results) noexcept
     cdef array_t *made[MADE]
     cdef int[3] given = [1, 0, 2]
     memset(made, 0, sizeof(made))
-    return _give(_eigh_arrays(arguments, b"V", made) or turn(&made[0]), made, 3, given, results)
+    return _give(_eigh_arrays(arguments, b"V", made) or exchange_axes(&made[0]), made, 3, given, results)
 
 
 cdef int linalg_eigvalsh_kernel(const value_t *arguments, value_t *results) noexcept nogil:
@@ -608,7 +608,7 @@ cdef int linalg_eig_kernel(const value_t *arguments, value_t *results) noexcept 
     memset(made, 0, sizeof(made))
     status = _eig_arrays(arguments, b"V", made)
     _drop(&made[0])
-    return _give(status or turn(&made[2]), made, 3, given, results)
+    return _give(status or exchange_axes(&made[2]), made, 3, given, results)
 
 
 cdef int linalg_eigvals_kernel(const value_t *arguments, value_t *results) noexcept nogil:

@@ -26,13 +26,13 @@ from cygrad._core.kernels.linalg.blas cimport (
     release_matrix, row_of, transpose_matrix,
 )
 from cygrad._core.kernels.linalg.product_blocks cimport (
-    ROOM_BYTES, fits_blocks, multiply as multiply_in_blocks, needs_room,
+    WORKSPACE_BYTES, fits_blocks, multiply as multiply_in_blocks, needs_workspace,
 )
 from cygrad._core.memory.atomic cimport atomic_store
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, OK, RUNTIME_ERROR, TYPE_ERROR, message
 from cygrad._core.memory.storage cimport allocate, deallocate, storage_new, storage_release, storage_t
 from cygrad._core.primitives.primitive_table cimport entries, entry_t, primitive
-from cygrad._core.threads.parallel cimport parallel_for
+from cygrad._core.threads.parallel cimport grain, parallel_for, product_grain
 
 
 # ------------------------------------------------------------------------------------------------------- integer matmul
@@ -241,7 +241,6 @@ cdef extern from "kernels/linalg/small_products.h" nogil:
                        int64_t m, int64_t n)
 
 cdef enum:
-    PIECE_WORK = 1 << 18      # multiplications worth a chunk of a batch
     VECTOR_WORK = 1 << 18     # ... or a tile that uses each element of a matrix once
     MANY_TILES = 16
     SHORT_SIDE = 64           # minimum side of a tile
@@ -345,14 +344,14 @@ cdef bint _multiply_in_blocks(product_t *product, const char *a, const char *b, 
     cdef const char *addend = product.addend
     cdef int64_t addend_row = product.addend_row_step
     cdef int64_t a_row = product.a.leading, a_step = 1, b_row = product.b.leading, b_column = 1
-    cdef storage_t *room = NULL
+    cdef storage_t *workspace = NULL
     if product.a.transposed:
         a_row, a_step = a_step, a_row
     if product.b.transposed:
         b_row, b_column = b_column, b_row
-    if needs_room(product.dtype == FLOAT64, columns, b_row, b_column):
-        room = storage_new(ROOM_BYTES)
-        if room == NULL:
+    if needs_workspace(product.dtype == FLOAT64, columns, b_row, b_column):
+        workspace = storage_new(WORKSPACE_BYTES)
+        if workspace == NULL:
             return False
     if addend != NULL and product.addend_column_step == 1:
         addend += (row * addend_row + column) * itemsize(product.dtype)
@@ -360,9 +359,9 @@ cdef bint _multiply_in_blocks(product_t *product, const char *a, const char *b, 
         _set_addend(product, c, row, rows, column, columns)
         addend, addend_row = c, product.n
     multiply_in_blocks(product.dtype == FLOAT64, rows, columns, product.k, a, a_row, a_step, b, b_row, b_column, addend,
-                       addend_row, c, product.n, NULL if room == NULL else room.data)
-    if room != NULL:
-        storage_release(room)
+                       addend_row, c, product.n, NULL if workspace == NULL else workspace.data)
+    if workspace != NULL:
+        storage_release(workspace)
     return True
 
 
@@ -414,11 +413,11 @@ cdef void _run_tiles(void *context, int64_t begin, int64_t end) noexcept nogil:
     cdef product_t *product = <product_t *>context
     cdef int64_t size = itemsize(product.dtype)
     cdef int64_t tiles = product.row_tiles * product.column_tiles
-    cdef int64_t piece, tile, rest, place, a_offset = 0, b_offset = 0, matrix, last = -1
+    cdef int64_t chunk, tile, rest, place, a_offset = 0, b_offset = 0, matrix, last = -1
     cdef int i
-    for piece in range(begin, end):
-        matrix = piece // tiles
-        tile = piece % tiles
+    for chunk in range(begin, end):
+        matrix = chunk // tiles
+        tile = chunk % tiles
         if matrix != last:
             last = rest = matrix
             a_offset = b_offset = 0
@@ -439,7 +438,7 @@ cdef void _run_tiles(void *context, int64_t begin, int64_t end) noexcept nogil:
 
 cdef void multiply(product_t *product) noexcept nogil:
     """Compute the product."""
-    cdef int64_t matrices = 1, tiles, grain, work
+    cdef int64_t matrices = 1, tiles
     cdef int i
     for i in range(product.batch_ndim):
         matrices *= product.batch_shape[i]
@@ -458,9 +457,8 @@ cdef void multiply(product_t *product) noexcept nogil:
         _choose_tiles(product)
         product.in_blocks = _fits_blocks(product)
     tiles = product.row_tiles * product.column_tiles
-    work = product.tile_rows * product.tile_columns * (product.k if product.k > 0 else 1)
-    grain = PIECE_WORK // work
-    parallel_for(_run_tiles, product, matrices * tiles, grain if grain > 1 else 1)
+    parallel_for(_run_tiles, product, matrices * tiles,
+                 product_grain(product.tile_rows * product.tile_columns * max(<int64_t>1, product.k)))
 
 
 def same_bits_by_rows(int size, int64_t m, int64_t n, int64_t k):
@@ -479,8 +477,7 @@ def same_bits_by_rows(int size, int64_t m, int64_t n, int64_t k):
 cdef int _mul = primitive("mul")
 
 cdef enum:
-    DOT_PIECE = 1 << 16       # elements of one call of BLAS; the sums are added in order
-    OUTER_PIECE = 1 << 16     # elements of an outer product in a chunk
+    DOT_CHUNK = 1 << 16       # elements of one call of BLAS; the sums are added in order
     CELL = 16                 # bytes of a sum of any dtype
 
 ctypedef struct dot_t:
@@ -498,13 +495,13 @@ ctypedef struct outer_t:
     array_t *result
 
 
-cdef void _dot_piece(void *context, int64_t begin, int64_t end) noexcept nogil:
+cdef void _dot_chunk(void *context, int64_t begin, int64_t end) noexcept nogil:
     """Compute the sum over one chunk."""
     cdef dot_t *work = <dot_t *>context
     cdef int64_t size = itemsize(work.dtype)
     cdef const char *a = work.a + begin * work.a_step * size
     cdef const char *b = work.b + begin * work.b_step * size
-    cdef char *total = work.sums + begin // DOT_PIECE * CELL
+    cdef char *total = work.sums + begin // DOT_CHUNK * CELL
     if is_differentiable(work.dtype):
         dot(work.dtype, work.conjugate, end - begin, a, work.a_step, b, work.b_step, total)
     else:
@@ -538,21 +535,21 @@ cdef array_t *_steady(array_t *vector) noexcept nogil:
 
 cdef int _sum_of_products(dot_t *work, int64_t n, char *result) noexcept nogil:
     """Compute the chunks and add their sums in order."""
-    cdef int64_t pieces = (n + DOT_PIECE - 1) // DOT_PIECE, i
+    cdef int64_t chunks = (n + DOT_CHUNK - 1) // DOT_CHUNK, i
     cdef char[CELL] one
     memset(one, 0, CELL)
     work.sums = one
-    if pieces == 1:
-        _dot_piece(work, 0, n)
-    elif pieces > 1:
-        work.sums = <char *>allocate(pieces * CELL)
+    if chunks == 1:
+        _dot_chunk(work, 0, n)
+    elif chunks > 1:
+        work.sums = <char *>allocate(chunks * CELL)
         if work.sums == NULL:
             return MEMORY_ERROR
-        memset(work.sums, 0, pieces * CELL)
-        parallel_for(_dot_piece, work, n, DOT_PIECE)
-        for i in range(pieces):
+        memset(work.sums, 0, chunks * CELL)
+        parallel_for(_dot_chunk, work, n, DOT_CHUNK)
+        for i in range(chunks):
             _add_cells(work.dtype, one, work.sums + i * CELL)
-        deallocate(work.sums, pieces * CELL)
+        deallocate(work.sums, chunks * CELL)
     memcpy(result, one, itemsize(work.dtype))
     return OK
 
@@ -600,7 +597,7 @@ cdef int vdot_kernel(const value_t *arguments, value_t *results) noexcept nogil:
     return status or dot_arrays(b"vdot", True, arguments[0].of.array, arguments[1].of.array, results)
 
 
-cdef void _outer_piece(void *context, int64_t begin, int64_t end) noexcept nogil:
+cdef void _outer_chunk(void *context, int64_t begin, int64_t end) noexcept nogil:
     """Compute some rows."""
     cdef outer_t *work = <outer_t *>context
     cdef const entry_t *product = &entries[_mul][work.result.dtype]
@@ -618,7 +615,6 @@ cdef int outer_kernel(const value_t *arguments, value_t *results) noexcept nogil
     """outer(a, b): the products of all pairs of elements, in the promoted dtype."""
     cdef outer_t work
     cdef int64_t[2] shape
-    cdef int64_t grain
     cdef int dtype, i, status = MEMORY_ERROR
     for i in range(2):
         if arguments[i].kind != ARRAY:
@@ -637,8 +633,7 @@ cdef int outer_kernel(const value_t *arguments, value_t *results) noexcept nogil
     work.b = as_contiguous(arguments[1].of.array, dtype)
     if work.a != NULL and work.b != NULL:
         if work.result.size > 0:
-            grain = OUTER_PIECE // shape[1]
-            parallel_for(_outer_piece, &work, shape[0], grain if grain > 1 else 1)
+            parallel_for(_outer_chunk, &work, shape[0], grain(shape[1]))
         set_array(results, work.result)
         status = OK
     else:
@@ -1177,8 +1172,8 @@ cdef void _body(void *context, int64_t begin, int64_t end) noexcept nogil:
     cdef int64_t bias_step = n if work.bias != NULL and work.bias.ndim > 1 else 0
     cdef const char *bias
     cdef char *target
-    cdef storage_t *room = storage_new(ROOM_BYTES)
-    if room == NULL:
+    cdef storage_t *workspace = storage_new(WORKSPACE_BYTES)
+    if workspace == NULL:
         atomic_store(&work.failed, 1)
         return
     for panel in range(begin, end):
@@ -1186,8 +1181,8 @@ cdef void _body(void *context, int64_t begin, int64_t end) noexcept nogil:
         target = work.result.data + panel * PANEL * unit
         bias = NULL if work.bias == NULL else work.bias.data + panel * PANEL * unit
         multiply_in_blocks(work.result.dtype == FLOAT64, m, width, k, work.self.data, k, 1,
-                 work.panels.data + panel * k * PANEL * unit, PANEL, 1, bias, bias_step, target, n, room.data)
-    storage_release(room)
+                 work.panels.data + panel * k * PANEL * unit, PANEL, 1, bias, bias_step, target, n, workspace.data)
+    storage_release(workspace)
 
 
 cdef int _check(const array_t *self, const array_t *weight, const array_t *panels, const array_t *bias) noexcept nogil:
@@ -1251,7 +1246,7 @@ cdef int linear_in_panels_kernel(const value_t *arguments, value_t *results) noe
         work.self, work.panels, work.bias, work.failed = self, panels, bias, 0
         work.n, work.k = weight.shape[0], weight.shape[1]
         work.m = work.result.size // work.n
-        parallel_for(_body, &work, panels.shape[0], max(1, PIECE_WORK // max(work.m * work.k * PANEL, 1)))
+        parallel_for(_body, &work, panels.shape[0], product_grain(work.m * work.k * PANEL))
         status = MEMORY_ERROR if work.failed else OK
     release(self)
     release(panels)

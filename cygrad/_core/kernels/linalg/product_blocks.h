@@ -12,10 +12,10 @@
 
 enum {
     INNER = 512,               /* inner dimension of a block, so that b stays in a cache */
-    MOST_ROWS = 64,            /* of results in the workspace at a time */
-    ROOM_BYTES = (INNER + 2 * MOST_ROWS) * 3 * 64,  /* size of the workspace: three of the widest vectors for each */
+    MAX_ROWS = 64,             /* of results in the workspace at a time */
+    WORKSPACE_BYTES = (INNER + 2 * MAX_ROWS) * 3 * 64,  /* three of the widest vectors for each */
     WORTH_COPYING = 16,        /* rows from which copying a line pays off */
-    APART = 2048,              /* lines this many bytes apart evict each other from the L1 cache */
+    CONFLICT_STRIDE = 2048,    /* lines this many bytes apart evict each other from the L1 cache */
     CACHED_BYTES = 2 << 20     /* operands that are read repeatedly without packing */
 };
 
@@ -46,32 +46,33 @@ static inline void dots(int double_precision, int64_t rows, int64_t flat, int64_
 }
 
 /* c = a @ b (+ addend, which may be c): a is m x k with any strides, b is k x n with one stride of 1. Columns of b that
-   are not whole vectors are packed into `room`, of ROOM_BYTES. */
+   are not whole vectors are packed into `workspace`, of WORKSPACE_BYTES. */
 static inline void multiply(int double_precision, int64_t m, int64_t n, int64_t k, const void *a, int64_t a_row,
                             int64_t a_step, const void *b, int64_t b_row, int64_t b_column, const void *addend,
-                            int64_t addend_row, void *c, int64_t c_row, void *room) {
+                            int64_t addend_row, void *c, int64_t c_row, void *workspace) {
     typedef void (*loop_t)(int64_t m, int64_t n, int64_t k, const void *a, int64_t a_row, int64_t a_step, const void *b,
                            int64_t b_row, int64_t b_column, const void *addend, int64_t addend_row, void *c,
-                           int64_t c_row, void *room);
+                           int64_t c_row, void *workspace);
     static const loop_t loops[SIMD_TARGETS][2] = SIMD_VARIANTS(multiply);
     loops[simd_target()][double_precision](m, n, k, a, a_row, a_step, b, b_row, b_column, addend, addend_row, c,
-                                               c_row, room);
+                                               c_row, workspace);
 }
 
-/* Must `room` not be NULL, because lines are packed or padded? */
-static inline int needs_room(int double_precision, int64_t n, int64_t b_row, int64_t b_column) {
-    return b_column != 1 || n % 16 || b_row * (double_precision ? 8 : 4) % APART == 0;
+/* Must `workspace` not be NULL, because lines are packed or padded? */
+static inline int needs_workspace(int double_precision, int64_t n, int64_t b_row, int64_t b_column) {
+    return b_column != 1 || n % 16 || b_row * (double_precision ? 8 : 4) % CONFLICT_STRIDE == 0;
 }
 
 /* Is this faster than BLAS, which packs both operands? `in_place`: BLAS reads small operands without packing and masks
-   remainders. `turned_b`: b_row is 1; if a_row is 1, `turned_a` is the other stride in bytes. */
-static inline int fits_blocks(int double_precision, int in_place, int64_t m, int64_t n, int64_t k, int64_t turned_a,
-                              int turned_b) {
+   remainders. `transposed_b`: b_row is 1; if a_row is 1, `transposed_a` is the other stride in bytes. */
+static inline int fits_blocks(int double_precision, int in_place, int64_t m, int64_t n, int64_t k, int64_t transposed_a,
+                              int transposed_b) {
     const int set = simd_target(), size = double_precision ? 8 : 4, lanes = (set == 2 ? 64 : 32) / size;
-    if (set == 0 || m < (turned_b ? 16 : in_place ? 8 : 4) || k < (in_place ? 24 : 8) || n < 2 * lanes
+    if (set == 0 || m < (transposed_b ? 16 : in_place ? 8 : 4) || k < (in_place ? 24 : 8) || n < 2 * lanes
             || (n % lanes && n < (in_place ? 6 : 4) * lanes))
         return 0;
-    if (turned_a && (turned_a % (set == 2 ? 4096 : 2048) == 0 || (in_place && turned_b && m * n * k <= 1000000)))
+    if (transposed_a
+            && (transposed_a % (set == 2 ? 4096 : 2048) == 0 || (in_place && transposed_b && m * n * k <= 1000000)))
         return 0;
     return (m + n) * k * size <= CACHED_BYTES;
 }

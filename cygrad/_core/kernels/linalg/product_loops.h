@@ -108,8 +108,8 @@ static void NAME(correlate)(int64_t rows, int64_t flat, int64_t taps, REAL **sou
 }
 
 /* out[step * out_row + column] = b[column * b_column + step], for all steps and `width` columns. */
-INLINE void NAME(turn)(const REAL *b, int64_t b_column, int64_t steps, int64_t width, REAL *out, int64_t out_row) {
-    (DOUBLE ? turn_doubles : turn_words)((const char *)b, b_column * (int64_t)sizeof(REAL), (char *)out,
+INLINE void NAME(transpose)(const REAL *b, int64_t b_column, int64_t steps, int64_t width, REAL *out, int64_t out_row) {
+    (DOUBLE ? transpose_doubles : transpose_words)((const char *)b, b_column * (int64_t)sizeof(REAL), (char *)out,
                                          out_row * (int64_t)sizeof(REAL), steps, width);
 }
 
@@ -139,7 +139,7 @@ static void NAME(gather)(const REAL *b, int64_t b_row, int64_t b_column, int64_t
     if (width < out_row)
         memset(out, 0, steps * out_row * sizeof(REAL));
     if (b_column != 1) {
-        NAME(turn)(b, b_column, steps, width, out, out_row);
+        NAME(transpose)(b, b_column, steps, width, out, out_row);
         return;
     }
     for (int64_t step = 0; step < steps; step++)
@@ -149,7 +149,7 @@ static void NAME(gather)(const REAL *b, int64_t b_row, int64_t b_column, int64_t
 /* c = a @ b. */
 static void NAME(multiply_by_lines)(int64_t m, int64_t n, int64_t steps, const REAL *a, int64_t a_row, int64_t a_step,
                                     const REAL *b, int64_t b_row, int64_t b_column, const REAL *addend,
-                                    int64_t addend_row, REAL *c, int64_t c_row, REAL *room) {
+                                    int64_t addend_row, REAL *c, int64_t c_row, REAL *workspace) {
     for (int64_t at = 0, width; at < n; at += width) {
         const int64_t across = NAME(next_vectors)(n - at);
         const REAL *source = b + at * b_column;
@@ -162,20 +162,20 @@ static void NAME(multiply_by_lines)(int64_t m, int64_t n, int64_t steps, const R
         }
         const int partial = n - at < width;
         width = partial ? n - at : width;
-        if (partial || b_column != 1 || (m >= WORTH_COPYING && b_row * sizeof(REAL) % APART == 0)) {
+        if (partial || b_column != 1 || (m >= WORTH_COPYING && b_row * sizeof(REAL) % CONFLICT_STRIDE == 0)) {
             source_row = across * LANES;
-            NAME(gather)(source, b_row, b_column, steps, width, room, source_row);
-            source = room;
+            NAME(gather)(source, b_row, b_column, steps, width, workspace, source_row);
+            source = workspace;
         }
         if (!partial) {
             NAME(columns)(across, m, steps, a, a_row, a_step, source, source_row, addend ? addend + at : NULL,
                           addend_row, c + at, c_row);
             continue;
         }
-        REAL *results = room + steps * source_row;
+        REAL *results = workspace + steps * source_row;
         for (int64_t first = 0, rows; first < m; first += rows) {
             REAL *target = c + first * c_row + at;
-            rows = m - first < MOST_ROWS ? m - first : MOST_ROWS;
+            rows = m - first < MAX_ROWS ? m - first : MAX_ROWS;
             for (int64_t row = 0; addend && row < rows; row++)
                 memcpy(results + row * source_row, addend + (first + row) * addend_row + at, width * sizeof(REAL));
             NAME(columns)(across, rows, steps, a + first * a_row, a_row, a_step, source, source_row,
@@ -187,29 +187,30 @@ static void NAME(multiply_by_lines)(int64_t m, int64_t n, int64_t steps, const R
 }
 
 /* c = a @ b for contiguous columns of b, as the transpose of b^T @ a^T, which reads lines of a. */
-static void NAME(multiply_turned)(int64_t m, int64_t n, int64_t steps, const REAL *a, int64_t a_row, int64_t a_step,
+static void NAME(multiply_transposed)(int64_t m, int64_t n, int64_t steps, const REAL *a, int64_t a_row, int64_t a_step,
                                   const REAL *b, int64_t b_column, const REAL *addend, int64_t addend_row, REAL *c,
-                                  int64_t c_row, REAL *room) {
+                                  int64_t c_row, REAL *workspace) {
     for (int64_t at = 0, width; at < m; at += width) {
         const int64_t across = NAME(next_vectors)(m - at), result_row = across * LANES;
-        REAL *results = room + steps * result_row, *turned = results + MOST_ROWS * result_row;
+        REAL *results = workspace + steps * result_row, *transposed = results + MAX_ROWS * result_row;
         const REAL *source = a + at * a_row;
         int64_t source_row = a_step;
         width = m - at < result_row ? m - at : result_row;
-        if (a_row != 1 || width < result_row || a_step * sizeof(REAL) % APART == 0) {
+        if (a_row != 1 || width < result_row || a_step * sizeof(REAL) % CONFLICT_STRIDE == 0) {
             source_row = result_row;
-            NAME(gather)(source, a_step, a_row, steps, width, room, source_row);
-            source = room;
+            NAME(gather)(source, a_step, a_row, steps, width, workspace, source_row);
+            source = workspace;
         }
         for (int64_t first = 0, rows; first < n; first += rows) {
             REAL *target = c + at * c_row + first;
-            rows = n - first < MOST_ROWS ? n - first : MOST_ROWS;
+            rows = n - first < MAX_ROWS ? n - first : MAX_ROWS;
             NAME(columns)(across, rows, steps, b + first * b_column, b_column, 1, source, source_row, NULL, 0, results,
                           result_row);
-            NAME(turn)(results, result_row, width, rows, addend ? turned : target, addend ? MOST_ROWS : c_row);
+            NAME(transpose)(results, result_row, width, rows, addend ? transposed : target, addend ? MAX_ROWS : c_row);
             for (int64_t row = 0; addend && row < width; row++)
                 for (int64_t i = 0; i < rows; i++)
-                    target[row * c_row + i] = addend[(at + row) * addend_row + first + i] + turned[row * MOST_ROWS + i];
+                    target[row * c_row + i] =
+                        addend[(at + row) * addend_row + first + i] + transposed[row * MAX_ROWS + i];
         }
     }
 }
@@ -217,18 +218,19 @@ static void NAME(multiply_turned)(int64_t m, int64_t n, int64_t steps, const REA
 /* c = a @ b (+ addend); see `multiply` in product_blocks.h. */
 static void NAME(multiply)(int64_t m, int64_t n, int64_t k, const REAL *a, int64_t a_row, int64_t a_step, const REAL *b,
                            int64_t b_row, int64_t b_column, const REAL *addend, int64_t addend_row, REAL *c,
-                           int64_t c_row, REAL *room) {
+                           int64_t c_row, REAL *workspace) {
     const int64_t idle = (m + LANES - 1) / LANES * LANES - m;
     /* Transposing an element takes about as long as ten multiplications. */
-    const int turned = (b_column != 1 && (a_step == 1 || a_row == 1)
+    const int transposed = (b_column != 1 && (a_step == 1 || a_row == 1)
                         && idle * n * k + 10 * m * (a_step == 1 ? n + k : n) < 10 * n * k);
     do {
         const int64_t steps = k < INNER ? k : INNER;
-        if (turned)
-            NAME(multiply_turned)(m, n, steps, a, a_row, a_step, b, b_column, addend, addend_row, c, c_row, room);
+        if (transposed)
+            NAME(multiply_transposed)(m, n, steps, a, a_row, a_step, b, b_column, addend, addend_row, c, c_row,
+                                      workspace);
         else
             NAME(multiply_by_lines)(m, n, steps, a, a_row, a_step, b, b_row, b_column, addend, addend_row, c, c_row,
-                                    room);
+                                    workspace);
         a += steps * a_step;
         b += steps * b_row;
         k -= steps;

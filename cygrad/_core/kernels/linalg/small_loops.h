@@ -71,7 +71,7 @@ INLINE void NAME(small_rows)(const int rows, const REAL *a, int64_t a_row, int64
 static void NAME(small_product)(const REAL *a, int64_t a_row, int64_t a_column, const REAL *b, int64_t b_row,
                                 int64_t b_column, const REAL *addend, int64_t addend_row, REAL *c, int64_t c_row,
                                 int64_t m, int64_t n, int64_t k, double alpha, double beta) {
-    REAL room[SMALL_INNER * LANES];         /* packed b, if its rows are not contiguous */
+    REAL workspace[SMALL_INNER * LANES];         /* packed b, if its rows are not contiguous */
     for (int64_t at = 0; at < n; at += LANES) {
         const int64_t count = n - at < LANES ? n - at : LANES;
         const MASK_OF(mask) = MASK((int)count);
@@ -81,8 +81,8 @@ static void NAME(small_product)(const REAL *a, int64_t a_row, int64_t a_column, 
         if (b_column != 1) {
             for (int64_t j = 0; j < count; j++)
                 for (int64_t p = 0; p < k; p++)
-                    room[p * LANES + j] = y[p * b_row + j * b_column];
-            y = room;
+                    workspace[p * LANES + j] = y[p * b_row + j * b_column];
+            y = workspace;
             step = LANES;
         }
 #define ROWS_OF(number) { \

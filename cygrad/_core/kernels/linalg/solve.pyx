@@ -14,7 +14,7 @@ from cygrad._core.kernels.arguments cimport array_argument, array_result, new_ze
 from cygrad._core.kernels.linalg.blas cimport (
     all_finite, batch_count, blas_scalar_t, check_pair, gemm, gesdd, getrf, getrs, heevd, in_columns, lstsq,
     lu_width, matrix_argument, matrix_batch_t, new_batch, release_all, run_batch, square_argument, sytrf, sytrs, trsm,
-    turn, turned, turned_result,
+    exchange_axes, transposed, transposed_result,
 )
 from cygrad._core.kernels.linalg.matrix_elements cimport (
     conjugate, fill_nan, number_at, put_number, scale, set_identity, times,
@@ -52,7 +52,7 @@ cdef int linalg_lu_factor_ex_kernel(const value_t *arguments, value_t *results) 
         task.width = lu_width(task.dtype, task.m, task.n)
         task.a, task.pivots, task.info = made[0].data, <int32_t *>made[1].data, <int32_t *>made[2].data
         status = run_batch(&task, batch_count(input), <double>m * n * min(m, n))
-    status = status or turn(&made[0])
+    status = status or exchange_axes(&made[0])
     if status != OK:
         release_all(3, made)
         return status
@@ -160,7 +160,7 @@ cdef int linalg_solve_with_kernel(const value_t *arguments, value_t *results) no
         snprintf(message(), MESSAGE, b"linalg.lu_solve: Incompatible shapes of the system: each matrix B must have as "
                  b"many rows as A (got shapes %s and %s).", shape_text(factors), shape_text(other))
         return RUNTIME_ERROR
-    made[0] = turned(factors)
+    made[0] = transposed(factors)
     if made[0] != NULL:
         made[1] = as_contiguous(made[0], -1)
         release(made[0])
@@ -184,7 +184,7 @@ cdef int linalg_solve_with_kernel(const value_t *arguments, value_t *results) no
     if status != OK:
         release(made[2])
         return status
-    return turned_result(made[2], &results[0])
+    return transposed_result(made[2], &results[0])
 
 
 cdef int _invert(matrix_batch_t *task, int64_t i, char *scratch) noexcept nogil:
@@ -217,7 +217,7 @@ cdef int linalg_inv_ex_kernel(const value_t *arguments, value_t *results) noexce
         task.scratch = task.width * n * sizeof(int)
         task.a, task.b, task.info = made[0].data, made[1].data, <int32_t *>made[2].data
         status = run_batch(&task, batch_count(input), 3.0 * n * n * n)
-    status = status or turn(&made[1])
+    status = status or exchange_axes(&made[1])
     release(made[0])
     if status != OK:
         release(made[1])
@@ -261,7 +261,7 @@ cdef int linalg_solve_triangular_kernel(const value_t *arguments, value_t *resul
                  b"(got shapes %s and %s).", b"AX = B" if left else b"XA = B", shape_text(input), shape_text(other))
         return RUNTIME_ERROR
     # BLAS reads the triangle in either layout.
-    columns = turned(input)
+    columns = transposed(input)
     flipped = columns == NULL or not columns.contiguous
     triangle = as_contiguous(input, -1) if flipped else retain(columns)
     release(columns)
@@ -280,7 +280,7 @@ cdef int linalg_solve_triangular_kernel(const value_t *arguments, value_t *resul
     if status != OK:
         release(copy)
         return status
-    return turned_result(copy, &results[0])
+    return transposed_result(copy, &results[0])
 
 
 cdef int identity_like_kernel(const value_t *arguments, value_t *results) noexcept nogil:
@@ -999,7 +999,7 @@ cdef int linalg_ldl_factor_ex_kernel(const value_t *arguments, value_t *results)
         task.a, task.pivots, task.info = made[0].data, <int32_t *>made[1].data, <int32_t *>made[2].data
         task.scratch = sytrf(task.dtype, task.flag, task.n, NULL, NULL, NULL, 0, &info)
         status = run_batch(&task, batch_count(input), <double>task.n * task.n * task.n / 3)
-    status = status or turn(&made[0])
+    status = status or exchange_axes(&made[0])
     if status != OK:
         release_all(3, made)
         return status
@@ -1052,7 +1052,7 @@ cdef int linalg_ldl_solve_kernel(const value_t *arguments, value_t *results) noe
         snprintf(message(), MESSAGE, b"linalg.ldl_solve: shapes do not match (got %s for LD, %s for pivots which must "
                  b"be int32, and %s for B).", shape_text(factors), shape_text(pivots), shape_text(other))
         return RUNTIME_ERROR
-    made[0] = turned(factors)
+    made[0] = transposed(factors)
     if made[0] != NULL:
         made[1] = as_contiguous(made[0], -1)
         release(made[0])
@@ -1074,7 +1074,7 @@ cdef int linalg_ldl_solve_kernel(const value_t *arguments, value_t *results) noe
     if status != OK:
         release(made[2])
         return status
-    return turned_result(made[2], &results[0])
+    return transposed_result(made[2], &results[0])
 
 
 register_kernel("linalg_ldl_factor_ex", linalg_ldl_factor_ex_kernel)

@@ -17,10 +17,10 @@ from cygrad._core.kernels.arguments cimport array_argument, array_result
 from cygrad._core.kernels.reduction.reduce_engine cimport row_maximum, row_sum
 from cygrad._core.kernels.reduction.softmax cimport exponentiate
 from cygrad._core.memory.errors cimport MESSAGE, NOT_IMPLEMENTED, OK, RUNTIME_ERROR, message
-from cygrad._core.threads.parallel cimport parallel_for
+from cygrad._core.threads.parallel cimport grain, parallel_for
 
 cdef enum:
-    PIECE = 16384         # elements in a chunk of a parallel loop
+    COST = 4              # additions that an element costs
 
 ctypedef fused floating:
     float
@@ -146,7 +146,7 @@ cdef int attention_weights_kernel(const value_t *arguments, value_t *results) no
         work.out = array_empty_like(held, -1)
     if work.out != NULL and held.size:
         n = held.shape[held.ndim - 1]
-        parallel_for(_body, &work, held.size // n, max(1, PIECE // n))
+        parallel_for(_body, &work, held.size // n, grain(COST * n))
     release(held)
     return array_result(work.out, &results[0])
 

@@ -10,9 +10,9 @@ INLINE void NAME(grid_inside)(REAL *restrict at, REAL *restrict slope, int64_t c
     if (padding == GRID_REFLECTION)
         for (int64_t i = 0; i < count; i++) {
             const REAL x = at[i] - low, distance = x < 0 ? -x : x;
-            const REAL turns = span > 0 ? ROUND_DOWN(distance / span) : 0;
-            const REAL rest = span > 0 ? distance - turns * span : 0;
-            const int odd = turns != 2 * ROUND_DOWN(turns / 2);
+            const REAL periods = span > 0 ? ROUND_DOWN(distance / span) : 0;
+            const REAL rest = span > 0 ? distance - periods * span : 0;
+            const int odd = periods != 2 * ROUND_DOWN(periods / 2);
             at[i] = odd ? low + span - rest : low + rest;
             slope[i] = span > 0 ? (odd != (x < 0) ? -slope[i] : slope[i]) : 0;
         }
@@ -109,14 +109,15 @@ static void NAME(grid_taps)(const grid_t *g, const REAL *grid, int64_t begin, in
 
 static void NAME(grid_slopes)(const grid_t *g, const REAL *grid, int64_t begin, int64_t count, int along,
                               const REAL *in, REAL *out) {
-    REAL weight[3][GRID_TAPS][GRID_BLOCK], slope[3][GRID_TAPS][GRID_BLOCK], sums[3][GRID_BLOCK], turn[3][GRID_BLOCK];
+    REAL weight[3][GRID_TAPS][GRID_BLOCK], slope[3][GRID_TAPS][GRID_BLOCK];
+    REAL sums[3][GRID_BLOCK], rotation[3][GRID_BLOCK];
     const int taps = g->taps, n = g->n, all = n == 3 ? taps * taps * taps : taps * taps;
     for (int axis = 0; axis < n; axis++) {
         NAME(grid_axis)(g, axis, g->order[axis], grid + begin * n, count, NULL, weight[axis]);
         NAME(grid_axis)(g, axis, g->order[axis] + 1, grid + begin * n, count, NULL, slope[axis]);
         for (int64_t i = 0; i < count; i++) {
             sums[axis][i] = 0;
-            turn[axis][i] = along ? in[(begin + i) * n + axis] : 0;
+            rotation[axis][i] = along ? in[(begin + i) * n + axis] : 0;
         }
     }
     for (int k = 0; k < all; k++) {
@@ -132,7 +133,7 @@ static void NAME(grid_slopes)(const grid_t *g, const REAL *grid, int64_t begin, 
                 product[i] = n == 3 ? a[i] * b[i] * c[i] : a[i] * b[i];
             if (along)
                 for (int64_t i = 0; i < count; i++)
-                    made[i] = (axis ? made[i] : 0) + turn[axis][i] * product[i];
+                    made[i] = (axis ? made[i] : 0) + rotation[axis][i] * product[i];
             else
                 for (int64_t i = 0; i < count; i++)
                     sums[axis][i] += given[i] * product[i];

@@ -25,13 +25,13 @@ from cygrad._core.kernels.reduction.softmax cimport log_softmax_into, scaled_exp
 from cygrad._core.memory.errors cimport (
     INDEX_ERROR, MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, OK, RUNTIME_ERROR, VALUE_ERROR, message,
 )
-from cygrad._core.threads.parallel cimport parallel_for
+from cygrad._core.threads.parallel cimport grain, parallel_for
 
 
 # --------------------------------------------------------------------------------------------------------------- losses
 
 cdef enum:
-    PIECE = 16384          # elements in a chunk of a parallel loop
+    COST = 4              # additions that an element costs
     TILE = 256             # contiguous samples processed together
 
 ctypedef fused floating:
@@ -254,7 +254,7 @@ cdef int _losses(loss_t *loss, array_t **result, array_t **total_weight) noexcep
     loss.weights = array_empty_like(loss.target, loss.dtype)
     if loss.losses == NULL or loss.weights == NULL:
         return MEMORY_ERROR
-    parallel_for(_losses_body, loss, loss.target.size, max(1, PIECE // max(work, 1)))
+    parallel_for(_losses_body, loss, loss.target.size, grain(COST * work))
     status = _total(loss.weights, total_weight)
     if status != OK:
         return status
@@ -435,8 +435,8 @@ cdef int _gradients(loss_t *loss, const value_t *grad_value, const value_t *tota
         loss.scale = 1 / total_weight if total_weight != 0 else NAN
     if loss.out.size:
         tiles = loss.rows.outer * ((loss.rows.inner + TILE - 1) // TILE)
-        parallel_for(_gradients_body, loss, tiles, max(1, PIECE // (loss.rows.n * min(<int64_t>TILE,
-                                                                                      loss.rows.inner))))
+        parallel_for(_gradients_body, loss, tiles,
+                     grain(COST * loss.rows.n * min(<int64_t>TILE, loss.rows.inner)))
     set_array(results, retain(loss.out))
     return OK
 
@@ -520,7 +520,7 @@ cdef extern from *:
     int simd_target() nogil
 
 cdef enum:
-    SCORES_PIECE = 1 << 13       # scores in a chunk of a parallel loop
+    SCORES_COST = 8       # additions that a score costs
 
 
 # ---- states
@@ -672,7 +672,7 @@ cdef int _align(const value_t *values, const value_t *scores, const value_t *res
         status = OK if work.shares != NULL and work.skip != NULL else MEMORY_ERROR
     if status == OK and shares.size:
         size = shares.shape[0] * shares.shape[2]
-        parallel_for(_samples, &work, count, max(<int64_t>1, SCORES_PIECE // size))
+        parallel_for(_samples, &work, count, grain(SCORES_COST * size))
     release(work.values)
     release(work.scores)
     release(work.shares)

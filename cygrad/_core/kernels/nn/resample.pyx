@@ -18,7 +18,7 @@ from cygrad._core.kernels.arguments cimport (
 from cygrad._core.memory.atomic cimport atomic_store
 from cygrad._core.memory.errors cimport INDEX_ERROR, MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, OK, RUNTIME_ERROR, message
 from cygrad._core.memory.storage cimport storage_new, storage_release, storage_t
-from cygrad._core.threads.parallel cimport parallel_for
+from cygrad._core.threads.parallel cimport grain, parallel_for
 
 
 # ------------------------------------------------------------------------------------------------------------- resample
@@ -46,7 +46,7 @@ cdef extern from "kernels/nn/resample.h" nogil:
     void resample_back_double(const resampling_t *r, const double *grad, double *result, double *buffer)
 
 cdef enum:
-    PIECE = 1 << 14            # elements of the result in a chunk of a parallel loop
+    COST = 4              # additions that an element of the result costs
 
 ctypedef struct resample_arguments_t:
     const char *name
@@ -183,7 +183,7 @@ cdef int _run(resample_arguments_t *work, array_t *source, int ndim, const int64
     work.dtype, work.back, work.failed = source.dtype, back, 0
     work.input, work.result = (made.data, values.data) if back else (values.data, made.data)
     if work.planes:
-        parallel_for(_body, work, work.planes, max(1, PIECE // work.small))
+        parallel_for(_body, work, work.planes, grain(COST * work.small))
     release(values)
     if work.failed:
         release(made)
@@ -275,7 +275,7 @@ cdef extern from "kernels/nn/grid_sample.h" nogil:
                          void *out)
 
 cdef enum:
-    MOST_ORDER = 3             # all weights of higher derivatives are zero
+    MAX_ORDER = 3             # all weights of higher derivatives are zero
 
 # Operands of a kernel; missing arrays are NULL.
 ctypedef struct reading_t:
@@ -393,7 +393,7 @@ cdef int _open_grid(const char *name, const value_t *positions, const value_t *o
     grid.points = reading.positions.shape[1]
     for i in range(n):
         grid.sizes[i] = sizes[n - 1 - i]
-        grid.order[i] = <int>max(<int64_t>0, min(order[i], <int64_t>MOST_ORDER + 1))
+        grid.order[i] = <int>max(<int64_t>0, min(order[i], <int64_t>MAX_ORDER + 1))
         reading.taps *= grid.taps
         if not 0 < grid.sizes[i] < (<int64_t>1 << 31) or reading.size * grid.sizes[i] >= (<int64_t>1 << 31):
             snprintf(message(), MESSAGE, b"%s: the images must have between 1 and 2147483647 elements in a channel "
@@ -407,10 +407,10 @@ cdef int _open_grid(const char *name, const value_t *positions, const value_t *o
 
 cdef void _taps_body(void *context, int64_t begin, int64_t end) noexcept nogil:
     cdef reading_t *r = <reading_t *>context
-    cdef int64_t piece, image, first, bytes = itemsize(r.positions.dtype), points = r.grid.points
+    cdef int64_t chunk, image, first, bytes = itemsize(r.positions.dtype), points = r.grid.points
     cdef const char *positions
-    for piece in range(begin, end):
-        image, first = piece // r.blocks, piece % r.blocks * GRID_BLOCK
+    for chunk in range(begin, end):
+        image, first = chunk // r.blocks, chunk % r.blocks * GRID_BLOCK
         positions = r.positions.data + image * points * r.grid.n * bytes
         if r.grad == NULL:
             grid_taps(r.double_precision, &r.grid, positions, first, min(<int64_t>GRID_BLOCK, points - first),
@@ -423,9 +423,9 @@ cdef void _taps_body(void *context, int64_t begin, int64_t end) noexcept nogil:
 
 
 cdef void _run_taps(reading_t *reading) noexcept nogil:
-    cdef int64_t pieces = reading.positions.shape[0] * reading.blocks
-    if pieces:
-        parallel_for(_taps_body, reading, pieces, max(<int64_t>1, PIECE // (GRID_BLOCK * reading.taps)))
+    cdef int64_t chunks = reading.positions.shape[0] * reading.blocks
+    if chunks:
+        parallel_for(_taps_body, reading, chunks, grain(COST * GRID_BLOCK * reading.taps))
 
 
 cdef int grid_taps_kernel(const value_t *arguments, value_t *results) noexcept nogil:
@@ -504,9 +504,9 @@ cdef void _sums_body(void *context, int64_t begin, int64_t end) noexcept nogil:
 
 cdef void _products_body(void *context, int64_t begin, int64_t end) noexcept nogil:
     cdef reading_t *r = <reading_t *>context
-    cdef int64_t piece, image, first, bytes = itemsize(r.images.dtype), points = r.grid.points
-    for piece in range(begin, end):
-        image, first = piece // r.blocks, piece % r.blocks * GRID_BLOCK
+    cdef int64_t chunk, image, first, bytes = itemsize(r.images.dtype), points = r.grid.points
+    for chunk in range(begin, end):
+        image, first = chunk // r.blocks, chunk % r.blocks * GRID_BLOCK
         gather_products(r.double_precision, r.grad.data + image * r.channels * points * bytes,
                         r.images.data + image * r.channels * r.size * bytes,
                         <const int32_t *>r.places.data + image * r.taps * points, r.channels, r.size, r.taps, points,
@@ -538,7 +538,7 @@ cdef int _open_sums(const char *name, const value_t *arguments, bint weighted, i
 cdef void _run_sums(reading_t *reading, array_t *source) noexcept nogil:
     cdef int64_t planes = source.shape[0] * source.shape[1], work = max(<int64_t>1, reading.grid.points * reading.taps)
     if planes:
-        parallel_for(_sums_body, reading, planes, max(<int64_t>1, PIECE // work))
+        parallel_for(_sums_body, reading, planes, grain(COST * work))
 
 
 cdef int gather_weighted_kernel(const value_t *arguments, value_t *results) noexcept nogil:
@@ -581,7 +581,7 @@ cdef int gather_products_kernel(const value_t *arguments, value_t *results) noex
     """gather_products(self, places, images)."""
     cdef reading_t reading = nothing
     cdef int64_t[3] shape
-    cdef int64_t pieces
+    cdef int64_t chunks
     cdef int status = _floats(b"gather_products", &arguments[2], 3, b"images", &reading.images)
     if status == OK:
         status = _open_sums(b"gather_products", arguments, False, reading.images.shape[2], &reading.grad, &reading)
@@ -593,10 +593,10 @@ cdef int gather_products_kernel(const value_t *arguments, value_t *results) noex
     if status == OK:
         status = new_array(b"gather_products", reading.images.dtype, 3, reading.places.shape, &reading.out)
     if status == OK:
-        pieces = reading.images.shape[0] * reading.blocks
-        if pieces:
-            parallel_for(_products_body, &reading, pieces,
-                         max(<int64_t>1, PIECE // max(<int64_t>1, GRID_BLOCK * reading.taps * reading.channels)))
+        chunks = reading.images.shape[0] * reading.blocks
+        if chunks:
+            parallel_for(_products_body, &reading, chunks,
+                         grain(COST * GRID_BLOCK * reading.taps * reading.channels))
     return _close(&reading, status, &results[0])
 
 

@@ -13,7 +13,7 @@ from cygrad._core.arrays.dtype cimport FLOAT64, itemsize
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, message
 from cygrad._core.memory.storage cimport NO_ELEMENTS, allocate, deallocate
 from cygrad._core.primitives.primitive_table cimport entries, primitive
-from cygrad._core.threads.parallel cimport parallel_for
+from cygrad._core.threads.parallel cimport CHUNK_WORK, grain, parallel_for
 
 cdef extern from "kernels/reduction/reduce_types.h" nogil:
     ctypedef void (*vector_loop_t)(char **arguments, const int64_t *n, const int64_t *steps,
@@ -47,8 +47,7 @@ cdef enum:
     RUN = 2048                # elements of a leaf along the reduced dimension
     ROWS = 64                 # rows of a leaf along the kept dimension ...
     ROW_ELEMENTS = 8192       # ... unless they are short
-    PIECE = 65536             # elements in a chunk of a parallel loop
-    MOST_PIECES = 256
+    MAX_CHUNKS = 256
     LEVELS = 64               # of the tree of leaves
     SMALL = 256               # doubles of accumulators that fit on the stack
     BLOCK = 16384             # bytes of elements computed at a time
@@ -78,8 +77,8 @@ ctypedef struct reduction_plan_t:
     int64_t length            # of a leaf
     int64_t leaves_per_run    # along the innermost reduced dimension
     int64_t leaves            # of one result
-    int64_t leaves_per_piece
-    int64_t pieces            # of one result
+    int64_t leaves_per_chunk
+    int64_t chunks            # of one result
     int64_t slot              # bytes of a tile of accumulators
     const element_source_t *source     # computes the elements; NULL: they are in memory
     char *partial             # accumulators of all chunks, if there are several
@@ -153,20 +152,20 @@ cdef void _split(reduction_plan_t *plan) noexcept nogil:
         plan.length = max(ROWS, ROW_ELEMENTS // plan.width)
     else:
         plan.length = RUN
-        plan.width = min(neighbors, max(1, min(256, PIECE // max(n, 1))))
+        plan.width = min(neighbors, max(1, min(256, CHUNK_WORK // max(n, 1))))
     plan.tiles = (neighbors + plan.width - 1) // plan.width
     plan.leaves_per_run = max(1, (n + plan.length - 1) // plan.length)
     plan.leaves = max(1, plan.leaves_per_run * plan.reduced.count)
     plan.slot = (plan.width * plan.loops.accumulator + 63) // 64 * 64
     all_tiles = plan.tiles * plan.kept.count
-    most = max(1, MOST_PIECES // all_tiles)
-    plan.leaves_per_piece = 1
-    while (plan.leaves_per_piece * min(plan.length, max(n, 1)) * plan.width < PIECE
-           or (plan.leaves + plan.leaves_per_piece - 1) // plan.leaves_per_piece > most):
-        plan.leaves_per_piece *= 2
-        if plan.leaves_per_piece >= plan.leaves:
+    most = max(1, MAX_CHUNKS // all_tiles)
+    plan.leaves_per_chunk = 1
+    while (plan.leaves_per_chunk * min(plan.length, max(n, 1)) * plan.width < CHUNK_WORK
+           or (plan.leaves + plan.leaves_per_chunk - 1) // plan.leaves_per_chunk > most):
+        plan.leaves_per_chunk *= 2
+        if plan.leaves_per_chunk >= plan.leaves:
             break
-    plan.pieces = (plan.leaves + plan.leaves_per_piece - 1) // plan.leaves_per_piece
+    plan.chunks = (plan.leaves + plan.leaves_per_chunk - 1) // plan.leaves_per_chunk
 
 
 cdef inline int64_t _width_of(const reduction_plan_t *plan, int64_t tile) noexcept nogil:
@@ -246,15 +245,15 @@ cdef void _computed_leaf(const reduction_plan_t *plan, int64_t start, int64_t n,
             return
 
 
-cdef void _piece(const reduction_plan_t *plan, int64_t tile, int64_t piece, char *stack, char *space,
+cdef void _chunk(const reduction_plan_t *plan, int64_t tile, int64_t chunk, char *stack, char *space,
                  int64_t *counts) noexcept nogil:
     """Combine all leaves of a chunk in the first entry of the stack. `space`: memory for computed elements."""
     cdef int inner = plan.reduced.ndim - 1, depth = 0
     cdef int64_t n = plan.reduced.shape[inner], stride = plan.reduced.strides[inner]
     cdef int64_t column_stride = plan.kept.strides[plan.kept.ndim - 1]
     cdef int64_t width = _width_of(plan, tile), leaf, i, begin, run
-    cdef int64_t first = piece * plan.leaves_per_piece
-    cdef int64_t last = min(first + plan.leaves_per_piece, plan.leaves)
+    cdef int64_t first = chunk * plan.leaves_per_chunk
+    cdef int64_t last = min(first + plan.leaves_per_chunk, plan.leaves)
     cdef const char *base = plan.data + plan.item * (
         _offset(&plan.kept, tile // plan.tiles, plan.kept.strides)
         + tile % plan.tiles * plan.width * column_stride)
@@ -311,24 +310,24 @@ cdef void _tiles_body(void *context, int64_t begin, int64_t end) noexcept nogil:
     if stack == NULL:
         return
     for tile in range(begin, end):
-        _piece(plan, tile, 0, stack, space, counts)
+        _chunk(plan, tile, 0, stack, space, counts)
         _finish(plan, tile, stack)
     if nbytes > 8 * SMALL:
         deallocate(stack, nbytes)
 
 
-cdef void _pieces_body(void *context, int64_t begin, int64_t end) noexcept nogil:
+cdef void _chunks_body(void *context, int64_t begin, int64_t end) noexcept nogil:
     """Reduce chunks begin..end-1 of few long reductions, combined later."""
     cdef reduction_plan_t *plan = <reduction_plan_t *>context
     cdef double[SMALL] small
     cdef int64_t[LEVELS] counts
     cdef int64_t index, i, nbytes
     cdef char *space
-    cdef char *stack = _new_stack(plan, plan.leaves_per_piece, <char *>small, &nbytes, &space)
+    cdef char *stack = _new_stack(plan, plan.leaves_per_chunk, <char *>small, &nbytes, &space)
     if stack == NULL:
         return
     for index in range(begin, end):
-        _piece(plan, index // plan.pieces, index % plan.pieces, stack, space, counts)
+        _chunk(plan, index // plan.chunks, index % plan.chunks, stack, space, counts)
         for i in range(plan.slot):
             plan.partial[index * plan.slot + i] = stack[i]
         plan.counts[index] = counts[0]
@@ -336,14 +335,14 @@ cdef void _pieces_body(void *context, int64_t begin, int64_t end) noexcept nogil
         deallocate(stack, nbytes)
 
 
-cdef void _join_pieces(reduction_plan_t *plan, int64_t tile) noexcept nogil:
+cdef void _join_chunks(reduction_plan_t *plan, int64_t tile) noexcept nogil:
     """Combine the chunks of a tile pairwise, in place."""
-    cdef char *parts = plan.partial + tile * plan.pieces * plan.slot
-    cdef int64_t *counts = plan.counts + tile * plan.pieces
+    cdef char *parts = plan.partial + tile * plan.chunks * plan.slot
+    cdef int64_t *counts = plan.counts + tile * plan.chunks
     cdef int64_t step = 1, i, width = _width_of(plan, tile)
-    while step < plan.pieces:
+    while step < plan.chunks:
         i = 0
-        while i + step < plan.pieces:
+        while i + step < plan.chunks:
             plan.loops.combine(parts + i * plan.slot, parts + (i + step) * plan.slot, width, counts[i],
                                counts[i + step])
             counts[i] += counts[i + step]
@@ -352,18 +351,18 @@ cdef void _join_pieces(reduction_plan_t *plan, int64_t tile) noexcept nogil:
     _finish(plan, tile, parts)
 
 
-cdef int _run_pieces(reduction_plan_t *plan, int64_t tiles) noexcept nogil:
-    cdef int64_t tile, n = tiles * plan.pieces
+cdef int _run_chunks(reduction_plan_t *plan, int64_t tiles) noexcept nogil:
+    cdef int64_t tile, n = tiles * plan.chunks
     cdef int64_t nbytes = n * plan.slot, counts_bytes = n * <int64_t>sizeof(int64_t)
     plan.partial = <char *>allocate(nbytes)
     plan.counts = <int64_t *>allocate(counts_bytes)
     if plan.partial == NULL or plan.counts == NULL:
         plan.status = MEMORY_ERROR
     else:
-        parallel_for(_pieces_body, plan, n, 1)
+        parallel_for(_chunks_body, plan, n, 1)
         if plan.status == OK:
             for tile in range(tiles):
-                _join_pieces(plan, tile)
+                _join_chunks(plan, tile)
     if plan.partial != NULL:
         deallocate(plan.partial, nbytes)
     if plan.counts != NULL:
@@ -451,11 +450,11 @@ cdef int _reduce(int operation, double parameter, const array_t *self, const bin
         _one_leaf(&plan, plan.reduced.shape[i], plan.reduced.strides[i], plan.width,
                   plan.kept.strides[plan.kept.ndim - 1], plan.kept.out_strides[plan.kept.ndim - 1])
         return OK
-    if plan.pieces > 1:
-        status = _run_pieces(&plan, tiles)
+    if plan.chunks > 1:
+        status = _run_chunks(&plan, tiles)
     else:
         work = max(1, plan.width * count)
-        parallel_for(_tiles_body, &plan, tiles, max(1, PIECE // work))
+        parallel_for(_tiles_body, &plan, tiles, grain(work))
         status = plan.status
     if status != OK:
         snprintf(message(), MESSAGE, b"out of memory for the partial results of a reduction")

@@ -38,7 +38,7 @@ from cygrad._core.memory.errors cimport (
 )
 from cygrad._core.memory.storage cimport NO_ELEMENTS
 from cygrad._core.primitives.primitive_table cimport cast_loops, loop_t
-from cygrad._core.threads.parallel cimport parallel_for
+from cygrad._core.threads.parallel cimport CHUNK_WORK, parallel_for
 
 
 # ------------------------------------------------------------------------------------------------------- reduce kernels
@@ -95,7 +95,7 @@ cdef inline bint _inside(const array_t *array, int a, int b) noexcept nogil:
     return array.strides[a] != 0 and (array.strides[b] == 0 or llabs(array.strides[a]) < llabs(array.strides[b]))
 
 
-cdef void _read_as_it_lies(const array_t *self, int dtype, cast_t *cast, array_t *like) noexcept nogil:
+cdef void _read_in_memory_order(const array_t *self, int dtype, cast_t *cast, array_t *like) noexcept nogil:
     """Set up a cast in memory order; `like` describes the cast array, without gaps."""
     cdef int[MAX_DIMS] order       # innermost first
     cdef int i, d, n = 0
@@ -167,7 +167,7 @@ cdef int _reduce_as(int operation, double parameter, int dtype, reduction_t *red
     cdef int status
     if self.dtype == dtype:
         return reduce_array(operation, parameter, self, reduction.reduced, out, NULL)
-    _read_as_it_lies(self, dtype, &cast, &like)
+    _read_in_memory_order(self, dtype, &cast, &like)
     if can_reduce_computed(operation, dtype) and (self.contiguous or cast.shape[cast.ndim - 1] >= SHORTEST):
         blocks.produce, blocks.context = _cast_block, &cast
         return reduce_computed(operation, parameter, &like, reduction.reduced, out, &blocks)
@@ -766,7 +766,6 @@ def set_summed_from(int64_t elements):
 
 cdef enum:
     BLOCK = 4096           # numbers compared between checks for a difference
-    PIECE = 65536          # numbers in a chunk of a parallel loop
 
 ctypedef fused real:
     float
@@ -879,7 +878,7 @@ cdef bint _differ(const real *a, const real *b, int64_t begin, int64_t end) noex
     return different
 
 
-cdef void _compare_piece(void *context, int64_t begin, int64_t end) noexcept nogil:
+cdef void _compare_chunk(void *context, int64_t begin, int64_t end) noexcept nogil:
     """Compare numbers begin..end-1, block by block up to the first difference of any thread."""
     cdef comparison_t *job = <comparison_t *>context
     cdef int64_t until
@@ -920,7 +919,7 @@ cdef int equal_kernel(const value_t *arguments, value_t *results) noexcept nogil
         parts = 2 if dtype >= COMPLEX64 else 1
         job.a, job.b, job.width, job.real = a.data, b.data, itemsize(dtype) // parts, is_differentiable(dtype)
         job.different = 0
-        parallel_for(_compare_piece, &job, parts * a.size, PIECE)
+        parallel_for(_compare_chunk, &job, parts * a.size, CHUNK_WORK)
         results[0].of.integer = not job.different
     release(a)
     release(b)

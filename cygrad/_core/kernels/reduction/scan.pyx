@@ -15,7 +15,7 @@ from cygrad._core.elementwise.copying cimport as_contiguous, as_dtype
 from cygrad._core.elementwise.rows cimport rows_along, rows_t
 from cygrad._core.kernels.arguments cimport array_argument, array_result, integer_argument, wrap_dim
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, OK, RUNTIME_ERROR, message
-from cygrad._core.threads.parallel cimport parallel_for
+from cygrad._core.threads.parallel cimport grain, parallel_for
 
 cdef extern from "simd/fetch.h" nogil:
     void fetch(const char *memory, int64_t nbytes, bint written)
@@ -24,7 +24,7 @@ cdef extern from "simd/fetch.h" nogil:
 # ----------------------------------------------------------------------------------------------------------------- scan
 
 cdef enum:
-    PIECE = 32768          # elements in a chunk of a parallel loop
+    COST = 2              # additions that an element costs
     COLUMNS = 256          # adjacent columns processed together
     LINES = 4              # adjacent rows processed together
     SHORT_ROW = 1024       # elements up to which the rows that follow are prefetched
@@ -222,7 +222,7 @@ cdef int _scanned(const char *name, scan_operation_t operation, const value_t *a
     work.out = out.data
     if out.size:
         parallel_for(_scan_body, &work, work.rows.outer * work.tiles,
-                     max(1, PIECE // (work.rows.n * work.width)))
+                     grain(COST * work.rows.n * work.width))
     release(source)
     if wanted != work.dtype:
         cast = as_dtype(out, wanted)
@@ -321,7 +321,7 @@ register_kernel("exclusive_product", exclusive_product_kernel)
 # ----------------------------------------------------------------------------------------------------------- scan order
 
 cdef enum:
-    ORDERED_PIECE = 16384          # elements in a chunk of a parallel loop
+    ORDERED_COST = 4      # additions that an element costs
 
 ctypedef fused element_t:
     uint8_t
@@ -474,7 +474,7 @@ cdef int _running(const char *name, bint exponentials, bint largest, const value
     rows_along(self, dim, &work.rows)
     if out.size:
         parallel_for(_exponentials_body if exponentials else _extrema_body, &work, work.rows.outer * work.rows.inner,
-                     max(1, ORDERED_PIECE // work.rows.n))
+                     grain(ORDERED_COST * work.rows.n))
     release(source)
     set_array(&results[0], out)
     if not exponentials:
@@ -507,7 +507,7 @@ register_kernel("logcumsumexp", logcumsumexp_kernel)
 # Linear recurrences along a dimension, for the gradients of cumprod.
 
 cdef enum:
-    RECURRENCE_PIECE = 16384          # elements in a chunk of a parallel loop
+    RECURRENCE_COST = 4   # additions that an element costs
     STEPS = 8                         # rows processed together
 
 ctypedef fused number_t:
@@ -614,7 +614,7 @@ cdef int linear_recurrence_kernel(const value_t *arguments, value_t *results) no
     work.input, work.coefficient, work.result = x.data, c.data, result.data
     if result.size:
         parallel_for(_run_body, &work, work.rows.outer * work.rows.inner,
-                     max(<int64_t>STEPS, RECURRENCE_PIECE // work.rows.n))
+                     max(<int64_t>STEPS, grain(RECURRENCE_COST * work.rows.n)))
     release(x)
     release(c)
     return array_result(result, &results[0])

@@ -13,7 +13,7 @@ from cygrad._core.elementwise.copying cimport as_contiguous
 from cygrad._core.elementwise.rows cimport rows_along, rows_t
 from cygrad._core.kernels.arguments cimport array_argument, check_same_shape, integer_argument, wrap_dim
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, OK, RUNTIME_ERROR, message
-from cygrad._core.threads.parallel cimport parallel_for
+from cygrad._core.threads.parallel cimport grain, parallel_for
 
 cdef extern from "kernels/reduction/softmax_rows.h" nogil:
     enum:
@@ -34,7 +34,7 @@ cdef extern from "kernels/reduction/softmax_rows.h" nogil:
     scaled_exponentials_t scaled_exponentials_for(bint double_precision)
 
 cdef enum:
-    PIECE = 16384         # elements in a chunk of a parallel loop
+    COST = 4              # additions that an element costs
 
 ctypedef struct softmax_t:
     softmax_rows_t along  # for contiguous rows
@@ -85,7 +85,7 @@ cdef void _run(softmax_operation_t operation, array_t *self, array_t *result, in
     work.self = self.data
     work.result = result.data if result != NULL else self.data    # not read by operations without it
     work.out = out.data
-    parallel_for(_body, &work, work.rows.outer * work.tiles, max(1, PIECE // (work.rows.n * work.width)))
+    parallel_for(_body, &work, work.rows.outer * work.tiles, grain(COST * work.rows.n * work.width))
 
 
 cdef void log_softmax_into(array_t *self, int dim, array_t *out) noexcept nogil:

@@ -28,7 +28,7 @@ template <class T> uint64_t key_of(T x) {
 }
 
 // Reverses the order of keys.
-template <class T> uint64_t turn_of(int descending) {
+template <class T> uint64_t flip_mask(int descending) {
     const uint64_t all = sizeof(T) == 8 ? ~uint64_t(0) : (uint64_t(1) << (8 * sizeof(T) % 64)) - 1;
     return descending ? all : 0;
 }
@@ -36,8 +36,8 @@ template <class T> uint64_t turn_of(int descending) {
 template <class T> void entries_of(const char *data, int64_t stride, int64_t n, int descending,
                                    sort_entry_t *entries) {
     const T *p = (const T *)data;
-    const uint64_t turn = turn_of<T>(descending);
-    for (int64_t i = 0; i < n; i++) entries[i] = sort_entry_t{key_of(p[i * stride]) ^ turn, i};
+    const uint64_t flip = flip_mask<T>(descending);
+    for (int64_t i = 0; i < n; i++) entries[i] = sort_entry_t{key_of(p[i * stride]) ^ flip, i};
 }
 
 // Does the insertion point come after the element? As in PyTorch, comparisons with nan are false.
@@ -48,16 +48,16 @@ template <class T, bool RIGHT> inline int64_t is_after(T element, T x) {
 // Several searches at a time, without branches: the processor overlaps them and predicts nothing.
 template <class T, bool RIGHT>
 void search(const char *row, int64_t n, const char *values, int64_t count, int64_t *out) {
-    enum { TOGETHER = 8 };
+    enum { GROUP = 8 };
     const T *p = (const T *)row, *x = (const T *)values;
     int64_t i = 0;
-    for (; n && p[n - 1] == p[n - 1] && i + TOGETHER <= count; i += TOGETHER, x += TOGETHER) {
-        int64_t low[TOGETHER] = {0};
+    for (; n && p[n - 1] == p[n - 1] && i + GROUP <= count; i += GROUP, x += GROUP) {
+        int64_t low[GROUP] = {0};
         for (int64_t length = n, half; length > 1; length -= half) {
             half = length / 2;
-            for (int k = 0; k < TOGETHER; k++) low[k] += half & -is_after<T, RIGHT>(p[low[k] + half - 1], x[k]);
+            for (int k = 0; k < GROUP; k++) low[k] += half & -is_after<T, RIGHT>(p[low[k] + half - 1], x[k]);
         }
-        for (int k = 0; k < TOGETHER; k++) out[i + k] = low[k] + is_after<T, RIGHT>(p[low[k]], x[k]);
+        for (int k = 0; k < GROUP; k++) out[i + k] = low[k] + is_after<T, RIGHT>(p[low[k]], x[k]);
     }
     for (; i < count; i++, x++) {           // where nan is in the row, its position depends on the elements compared
         int64_t low = 0, high = n;
@@ -73,16 +73,16 @@ void search(const char *row, int64_t n, const char *values, int64_t count, int64
 // Add 1 to the count of each place but negative ones. Equal neighbors would wait for each other's store: four counts.
 template <class F> void count_places(int64_t n, int64_t bins, int64_t *counts, F place) {
     enum { FEW = 1024 };
-    int64_t apart[4][FEW], i = 0;
+    int64_t partial[4][FEW], i = 0;
     if (bins <= FEW && n >= 4 * bins) {
-        for (auto &part : apart) memset(part, 0, bins * sizeof *part);
+        for (auto &part : partial) memset(part, 0, bins * sizeof *part);
         for (; i + 4 <= n; i += 4)
             for (int k = 0; k < 4; k++) {
                 const int64_t at = place(i + k);
-                if (at >= 0) apart[k][at]++;
+                if (at >= 0) partial[k][at]++;
             }
         for (int64_t bin = 0; bin < bins; bin++)
-            counts[bin] += (apart[0][bin] + apart[1][bin]) + (apart[2][bin] + apart[3][bin]);
+            counts[bin] += (partial[0][bin] + partial[1][bin]) + (partial[2][bin] + partial[3][bin]);
     }
     for (; i < n; i++) {
         const int64_t at = place(i);
@@ -107,12 +107,12 @@ template <class T> void smallest(const char *data, int64_t stride, int64_t n, in
     }
     // Few of many: most elements are only compared with the worst that was kept.
     const T *p = (const T *)data;
-    const uint64_t turn = turn_of<T>(descending);
+    const uint64_t flip = flip_mask<T>(descending);
     entries_of<T>(data, stride, k, descending, entries);
     std::sort(entries, entries + k, before);
     uint64_t worst = entries[k - 1].key;
     for (int64_t i = k; i < n; i++) {
-        uint64_t key = key_of(p[i * stride]) ^ turn;
+        uint64_t key = key_of(p[i * stride]) ^ flip;
         if (key >= worst) continue;
         int64_t place = k - 1;
         for (; place > 0 && entries[place - 1].key > key; place--) entries[place] = entries[place - 1];
@@ -122,10 +122,10 @@ template <class T> void smallest(const char *data, int64_t stride, int64_t n, in
 }
 
 // Least significant digit first; digits that are the same everywhere are skipped.
-void sort_by_digits(sort_entry_t *entries, sort_entry_t *spare, int64_t n) {
+void sort_by_digits(sort_entry_t *entries, sort_entry_t *scratch, int64_t n) {
     enum { BITS = 8, DIGITS = 64 / BITS, VALUES = 1 << BITS };
     static thread_local int64_t counts[DIGITS][VALUES];
-    sort_entry_t *from = entries, *to = spare;
+    sort_entry_t *from = entries, *to = scratch;
     memset(counts, 0, sizeof counts);
     for (int64_t i = 0; i < n; i++)
         for (int d = 0; d < DIGITS; d++) counts[d][(entries[i].key >> (BITS * d)) & (VALUES - 1)]++;
@@ -188,9 +188,9 @@ void count_in_bins(int dtype, const void *values, int64_t n, double low, double 
     else count_places(n, bins, counts, [=](int64_t i) { return place(((const double *)values)[i]); });
 }
 
-void sort_entries(sort_entry_t *entries, sort_entry_t *spare, int64_t n) {
+void sort_entries(sort_entry_t *entries, sort_entry_t *scratch, int64_t n) {
     if (n <= 256) std::sort(entries, entries + n, before);
-    else sort_by_digits(entries, spare, n);
+    else sort_by_digits(entries, scratch, n);
 }
 
 void select_entries(int dtype, const char *data, int64_t stride, int64_t n, int descending, int64_t k,

@@ -15,8 +15,8 @@ typedef struct {
 
 // Order-preserving keys of n elements at `stride` (in elements); `dtype` is real.
 void make_entries(int dtype, const char *data, int64_t stride, int64_t n, int descending, sort_entry_t *entries);
-// Sort stably by key. `spare` is scratch memory for n entries.
-void sort_entries(sort_entry_t *entries, sort_entry_t *spare, int64_t n);
+// Sort stably by key. `scratch` is scratch memory for n entries.
+void sort_entries(sort_entry_t *entries, sort_entry_t *scratch, int64_t n);
 // Select the `k` <= n smallest of n elements in order, ties by index; `entries` has capacity n.
 void select_entries(int dtype, const char *data, int64_t stride, int64_t n, int descending, int64_t k,
                     sort_entry_t *entries);
