@@ -78,7 +78,7 @@ html_theme_options = {
     "pygments_light_style": "tango",
     "pygments_dark_style": "github-dark",
 }
-html_sidebars = {**dict.fromkeys(("index", "gallery", "installation", "quick-start", "faq"), []),
+html_sidebars = {**{page: [] for page in ("index", "gallery", "installation", "quick-start", "faq")},
                  "generated/reference/**": ["reference-modules"]}
 copyright = author
 # Formulas, as everything else, are shown without a network: MathJax and its fonts come from a package.

@@ -15,7 +15,7 @@ import cygrad
 from cygrad import Tensor
 from cygrad._core.arrays.dtype import library_name
 from cygrad._core.dispatch.binding import StaticFunction
-from cygrad._core.graph.boxing import overriding_arguments, call_override
+from cygrad._core.graph.boxing import call_override, overriding_arguments
 from cygrad.operators import METHODS
 
 __all__ = ["dispatch_functions", "dispatch_methods", "dispatching"]

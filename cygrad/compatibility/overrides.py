@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import cygrad
 from cygrad import Tensor
 from cygrad._core.arrays.dtype import library_name
-from cygrad._core.graph.boxing import overriding_arguments, call_override
+from cygrad._core.graph.boxing import call_override, overriding_arguments
 from cygrad.compatibility import function_overrides
 from cygrad.utils.operator_modes import OperatorMode as TorchDispatchMode
 from cygrad.utils.operator_modes import Overload as OpOverload

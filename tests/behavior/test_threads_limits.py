@@ -47,7 +47,7 @@ def threads_used():
     x = cygrad.ones(900, 900, requires_grad=True)
     for _ in range(3):
         ((x @ x).sin() @ x).sum().backward()
-    probes.loop_pieces(60, 1, sleep=True)
+    probes.loop_chunks(60, 1, sleep=True)
     return len(os.listdir("/proc/self/task")) - before
 """
 
@@ -67,16 +67,16 @@ def test_set_and_get():
     assert in_new_thread(cygrad.get_num_threads) == 4
     in_new_thread(lambda: cygrad.set_num_threads(3))
     assert cygrad.get_num_threads() == 3
-    assert len(probes.loop_pieces(60, 1, sleep=True)["threads"]) <= 3
+    assert len(probes.loop_chunks(60, 1, sleep=True)["threads"]) <= 3
 
 
 def test_context_of_one_thread():
     with cygrad.threads(2):
         assert cygrad.get_num_threads() == 2
-        assert len(probes.loop_pieces(60, 1, sleep=True)["threads"]) <= 2
+        assert len(probes.loop_chunks(60, 1, sleep=True)["threads"]) <= 2
         assert in_new_thread(cygrad.get_num_threads) == 4
         with cygrad.threads(1):
-            noted = probes.loop_pieces(60, 1, sleep=True)
+            noted = probes.loop_chunks(60, 1, sleep=True)
             assert noted["threads"] == {threading.get_ident()}
 
 
@@ -92,7 +92,7 @@ def test_threadpool_limits(api, place):
             found.append(cygrad.get_num_threads())
             with threadpoolctl.threadpool_limits(n, user_api=api):
                 found += [cygrad.get_num_threads(), in_new_thread(cygrad.get_num_threads)]
-                assert len(probes.loop_pieces(40, 1, sleep=True)["threads"]) <= n
+                assert len(probes.loop_chunks(40, 1, sleep=True)["threads"]) <= n
         return [*found, cygrad.get_num_threads()]
 
     assert place(body) == [seen for n in numbers for seen in (4, n, 4)] + [4]
@@ -214,12 +214,12 @@ def test_no_helper_where_callers_fill_the_budget():
     noted, inside = [None] * callers, threading.Barrier(callers)
 
     def body(i):
-        probes.loop_pieces(4, 1, sleep=True)         # from here on this thread counts as a caller
+        probes.loop_chunks(4, 1, sleep=True)         # from here on this thread counts as a caller
         inside.wait()
         probes.enter()
         try:
             inside.wait()
-            noted[i] = probes.loop_pieces(200, 1, sleep=True)["threads"], threading.get_ident()
+            noted[i] = probes.loop_chunks(200, 1, sleep=True)["threads"], threading.get_ident()
             inside.wait()
         finally:
             probes.leave()
@@ -233,6 +233,6 @@ def test_no_helper_where_callers_fill_the_budget():
 
 
 def test_helpers_come_where_there_is_room():
-    noted = probes.loop_pieces(400, 1, sleep=True)
+    noted = probes.loop_chunks(400, 1, sleep=True)
     assert len(noted["threads"]) > 1
-    assert np.array_equal(np.array(noted["pieces"])[:, 0], np.arange(400))
+    assert np.array_equal(np.array(noted["chunks"])[:, 0], np.arange(400))

@@ -11,7 +11,7 @@ NAME = re.compile(rf"\b((?:{'|'.join(FOLDERS)})/[\w/.-]*\w\.(?:py|pyx|pxd|h|toml
 MADE = ("docs/generated/", "cygrad/_core/build_config.py")       # by the build
 PLACEHOLDER = re.compile(r"NAME\.|/test_[XY]\.py$")
 # Programs of users, and files of other software.
-FOREIGN = {"NAME.py", "NAME.pyx", "hubconf.py", "program.py", "stdatomic.h", "train.py", "your_pytorch_program.py"}
+FOREIGN = {"NAME.py", "NAME.pyx", "Python.h", "hubconf.py", "program.py", "stdatomic.h", "train.py", "your_pytorch_program.py"}
 TEXTS = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "Makefile", "pyproject.toml")] + [
     path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*"))
     if path.suffix in {".py", ".pyx", ".pxd", ".h", ".toml", ".md"} and "generated" not in path.parts]

@@ -24,7 +24,7 @@ cdef int text_argument(const char *operation, const char *name, const value_t *v
 
 # Wrap a dimension that may be negative: 0 <= wrapped < ndim; a 0-dim array counts as 1-dim.
 cdef int wrap_dim(const char *operation, int64_t dim, int ndim, int *wrapped) noexcept nogil
-# Wrap a list of dimensions and refuse repetitions; value_t has room for MAX_DIMS.
+# Wrap a list of dimensions and refuse repetitions; value_t has space for MAX_DIMS.
 cdef int wrap_dims(const char *operation, int count, const int64_t *dims, int ndim, int *wrapped) noexcept nogil
 # Refuse negative sizes, more than MAX_DIMS dimensions and overflowing products; store the number of elements.
 cdef int check_sizes(const char *operation, int64_t ndim, const int64_t *shape, int64_t *size) noexcept nogil

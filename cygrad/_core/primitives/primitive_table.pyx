@@ -75,7 +75,7 @@ cdef int define(str name, int arity, type_rule_t rule, int cost, bint exact, int
         return _indices[name]
     cdef int index = len(_names)
     if index >= MAX_PRIMITIVES:
-        raise RuntimeError(f"define: no room for primitive {name!r}; raise MAX_PRIMITIVES")
+        raise RuntimeError(f"define: too many primitives for {name!r}. Increase MAX_PRIMITIVES")
     _names.append(name.encode())
     _indices[name] = index
     primitives[index].name = _names[index]

@@ -181,7 +181,7 @@ cdef int _enter_one(str name, loop_t loop, function_t function, const piecewise_
     global _n_tables
     cdef int index = define(name, 1, FLOAT, cost, True, -1)
     if _n_tables == MAX_TABLES:
-        raise RuntimeError(f"define: no room for the table of {name!r}; raise MAX_TABLES")
+        raise RuntimeError(f"define: too many tables for {name!r}. Increase MAX_TABLES")
     _tables[_n_tables].function, _tables[_n_tables].piecewise, _tables[_n_tables].bits = function, piecewise, bits
     set_entry(index, FLOAT32, unary_float_loop, &_tables[_n_tables], FLOAT32)
     set_entry(index, FLOAT64, loop, <void *>function if piecewise == NULL else <void *>piecewise, FLOAT64)

@@ -381,8 +381,8 @@ cdef void _input_task(direct_form_t *work, int64_t task, workspace_t *workspace,
         for phase in range(direct_phases(g)):
             source = workspace.first[phase]
             correlate(real is double, rows, work.lines.phase, workspace.first[phase + 1] - source,
-                      workspace.sources + source, weights + channel * taps + source, taps, start + channel, images + phase * work.lines.phase,
-                      work.lines.image)
+                      workspace.sources + source, weights + channel * taps + source, taps, start + channel,
+                      images + phase * work.lines.phase, work.lines.image)
         for i in range(rows):
             _deal(work, image, group * g.in_channels + channel + i, images + i * work.lines.image, True)
         channel += rows

@@ -678,7 +678,7 @@ cdef void _cross(const cross_t *work, number_t *tag, int64_t begin, int64_t end)
         begin += stop
 
 
-cdef void _cross_piece(void *context, int64_t begin, int64_t end) noexcept nogil:
+cdef void _cross_chunk(void *context, int64_t begin, int64_t end) noexcept nogil:
     cdef cross_t *work = <cross_t *>context
     if work.dtype == INT64:
         _cross(work, <int64_t *>NULL, begin, end)
@@ -757,7 +757,7 @@ cdef int cross_kernel(const value_t *arguments, value_t *results) noexcept nogil
             nest_add(&work.nest, &vector)
         # Dimensions of size 1 are dropped, whatever the strides of operands.
         nest_finish(&work.nest)
-        parallel_for(_cross_piece, &work, work.nest.size, OUTER_PIECE // 8)
+        parallel_for(_cross_chunk, &work, work.nest.size, grain(8))
     for k in range(2):
         release(operands[k].of.array)
     if result != NULL and work.dtype != dtype:

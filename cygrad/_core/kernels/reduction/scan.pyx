@@ -306,7 +306,7 @@ cdef int exclusive_product_kernel(const value_t *arguments, value_t *results) no
         release(results[0].of.array)
         return status
     work.dtype, work.before, work.after = after.of.array.dtype, results[0].of.array.data, after.of.array.data
-    parallel_for(_sides_body, &work, after.of.array.size, PIECE)
+    parallel_for(_sides_body, &work, after.of.array.size, grain(COST))
     release(after.of.array)
     return OK
 

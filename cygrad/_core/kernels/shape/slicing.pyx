@@ -225,7 +225,7 @@ cdef int unfold_kernel(const value_t *arguments, value_t *results) noexcept nogi
 
 cdef int check_geometry(const char *operation, int n_sizes, const int64_t *sizes, int n_strides, const int64_t *strides,
                         int64_t offset, int64_t elements, int64_t *first, int64_t *last) noexcept nogil:
-    cdef int64_t size = 0, low = 0, high = 0, room = INT64_MAX // 4, step, span
+    cdef int64_t size = 0, low = 0, high = 0, limit = INT64_MAX // 4, step, span
     cdef bint outside = False
     cdef int i, status
     if n_sizes != n_strides:
@@ -246,7 +246,7 @@ cdef int check_geometry(const char *operation, int n_sizes, const int64_t *sizes
                     outside = True
                     break
                 step = strides[i] if strides[i] > 0 else -strides[i]
-                span = (sizes[i] - 1) * step if sizes[i] - 1 <= room // step else room
+                span = (sizes[i] - 1) * step if sizes[i] - 1 <= limit // step else limit
                 if strides[i] < 0:
                     low -= span
                 else:
