@@ -452,10 +452,11 @@ cdef list _checked(FunctionNode self, object results, list grads):
         if c.edges[edge].node != NULL:
             if is_meta((<Tensor>result).array) and any([grad is not None and not is_meta((<Tensor>grad).array)
                                                         for grad in grads]):
-                if not hasattr(result, "as_gradient"):
+                if hasattr(result, "as_gradient"):
+                    result = result.as_gradient(<object>c.edges[edge].node.object)       # sparse
+                elif not is_entry(result):
                     raise RuntimeError(f"{self.name()}: backward returned a gradient on another device (got meta at "
                                        f"position {i}, expected cpu).")
-                result = result.as_gradient(<object>c.edges[edge].node.object)       # sparse
             gradients[edge] = None if result is None else _fitted(self, i, c.metas[edge], <Tensor>result)
     return gradients
 

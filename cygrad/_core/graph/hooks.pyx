@@ -2,6 +2,7 @@
 
 from cygrad._core.arrays.array cimport array_t, same_shape
 from cygrad._core.arrays.dtype cimport is_complex
+from cygrad._core.graph.boxing cimport is_entry
 from cygrad._core.graph.native cimport fit_recorded
 from cygrad._core.graph.node cimport Hooks, Node
 from cygrad._core.graph.tensor cimport (
@@ -105,10 +106,11 @@ cdef Tensor _replacement(Node node, str kind, object result, object former):
         raise RuntimeError(f"{kind}: a hook of {node.name()} changed the shape or dtype of a gradient (got a "
                            f"{describe(tensor)}, expected a {describe(former)}).")
     if is_meta(tensor.array) and not is_meta((<Tensor>former).array):
-        if not hasattr(tensor, "as_gradient"):
+        if hasattr(tensor, "as_gradient"):
+            return tensor.to_dense()             # sparse
+        if not is_entry(tensor):
             raise RuntimeError(f"{kind}: a hook of {node.name()} returned a gradient on another device (got meta, "
                                "expected cpu).")
-        return tensor.to_dense()                 # sparse
     return tensor
 
 
