@@ -30,8 +30,9 @@ class BasicBlock(nn.Module):
         self.bn2 = nn.BatchNorm2d(out_channels)
         self.downsample = None
         if stride != 1 or in_channels != out_channels:
-            self.downsample = nn.Sequential(nn.Conv2d(in_channels, out_channels, 1, stride, bias=False),
-                                            nn.BatchNorm2d(out_channels))
+            self.downsample = nn.Sequential(
+                nn.Conv2d(in_channels, out_channels, 1, stride, bias=False), nn.BatchNorm2d(out_channels)
+            )
 
     def forward(self, input):
         """Shape (batch, in_channels, height, width) -> (batch, out_channels, height / stride, width / stride)."""
@@ -64,8 +65,10 @@ class ResNet(nn.Module):
         channels = width
         for number, blocks in enumerate(layers):
             out_channels = width << number
-            stage = [BasicBlock(channels if block == 0 else out_channels, out_channels,
-                                2 if number and block == 0 else 1) for block in range(blocks)]
+            stage = [
+                BasicBlock(channels if block == 0 else out_channels, out_channels, 2 if number and block == 0 else 1)
+                for block in range(blocks)
+            ]
             setattr(self, f"layer{number + 1}", nn.Sequential(*stage))
             channels = out_channels
         self.avgpool = nn.AdaptiveAvgPool2d((1, 1))
