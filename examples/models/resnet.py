@@ -35,7 +35,7 @@ class BasicBlock(nn.Module):
             )
 
     def forward(self, input):
-        """Shape (batch, in_channels, height, width) -> (batch, out_channels, height / stride, width / stride)."""
+        """Map shape (batch, in_channels, height, width) to (batch, out_channels, height / stride, width / stride)."""
         shortcut = input if self.downsample is None else self.downsample(input)
         inner = self.relu(self.bn1(self.conv1(input)))
         return self.relu(self.bn2(self.conv2(inner)) + shortcut)
@@ -82,7 +82,7 @@ class ResNet(nn.Module):
                 nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
 
     def forward(self, images):
-        """Shape (batch, in_channels, height, width) -> (batch, num_classes)."""
+        """Map shape (batch, in_channels, height, width) to (batch, num_classes)."""
         x = self.maxpool(self.relu(self.bn1(self.conv1(images))))
         x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
         return self.fc(self.avgpool(x).flatten(1))

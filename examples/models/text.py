@@ -89,7 +89,7 @@ class CharacterLSTM(nn.Module):
         self.head = nn.Linear(size, characters)
 
     def forward(self, numbers):
-        """Shape (batch, length) -> scores (batch, length, characters)."""
+        """Map shape (batch, length) to scores (batch, length, characters)."""
         return self.head(self.lstm(self.embedding(numbers))[0])
 
 
@@ -120,7 +120,7 @@ class CharacterTransformer(nn.Module):
         self.register_buffer("mask", nn.Transformer.generate_square_subsequent_mask(length))
 
     def forward(self, numbers):
-        """Shape (batch, length) -> scores (batch, length, characters)."""
+        """Map shape (batch, length) to scores (batch, length, characters)."""
         length = numbers.shape[1]
         features = self.embedding(numbers) + self.position[:length]
         return self.head(self.encoder(features, mask=self.mask[:length, :length], is_causal=True))
