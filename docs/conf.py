@@ -94,8 +94,10 @@ html_theme_options = {
     "pygments_light_style": "tango",
     "pygments_dark_style": "github-dark",
 }
-html_sidebars = {**{page: [] for page in ("index", "gallery", "installation", "quick-start", "faq")},
-                 "generated/reference/**": ["reference-modules"]}
+html_sidebars = {
+    **{page: [] for page in ("index", "gallery", "installation", "quick-start", "faq")},
+    "generated/reference/**": ["reference-modules"],
+}
 copyright = author
 # Formulas, as everything else, are shown without a network: MathJax and its fonts come from a package.
 mathjax_path = "mathjax/tex-chtml.js"
