@@ -10,8 +10,8 @@ FOLDERS = ("cygrad", "tests", "build_tools", "benchmarks", "docs", "examples")
 NAME = re.compile(rf"\b((?:{'|'.join(FOLDERS)})/[\w/.-]*\w\.(?:py|pyx|pxd|h|toml|md|txt|svg))\b")
 MADE = ("docs/generated/", "cygrad/_core/build_config.py")       # by the build
 PLACEHOLDER = re.compile(r"NAME\.|/test_[XY]\.py$")
-# Programs of users, files of other software, and one that the build generates.
-FOREIGN = {"NAME.py", "NAME.pyx", "Python.h", "float_tables.h", "hubconf.py", "program.py", "stdatomic.h", "train.py",
+# Programs of users, and files of other software.
+FOREIGN = {"NAME.py", "NAME.pyx", "Python.h", "hubconf.py", "program.py", "stdatomic.h", "train.py",
            "your_pytorch_program.py"}
 TEXTS = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "Makefile", "pyproject.toml")] + [
     path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*"))
