@@ -10,7 +10,7 @@ BUILD_REQUIRES := import tomllib; \
 	print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")
 
 .PHONY: build train test test-quick test-debug test-address test-clang programs fuzz stress bench bench-compare \
-	bench-publish lint stubtest docs clean
+	bench-publish lint format coverage stubtest docs clean
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -77,10 +77,27 @@ bench-compare: $(VENV)/.bench
 bench-publish: $(VENV)/.bench
 	$(BIN)/asv publish $(ARGS)
 
+# Files in the layout of the formatters; the lists only grow.
+FORMATTED := setup.py docs examples $(addprefix tests/, conftest.py operator_cases.py reference.py tools.py twins.py) \
+	$(addprefix cygrad/, __main__.py _system.py config.py operators.py printing.py numpy signal)
+FORMATTED_C := $(addprefix cygrad/_core/, graph/thread_state.h kernels/convolution/convolution_winograd.h \
+	kernels/reduction/reduce_operations.h kernels/sorting/*.h kernels/sorting/selection.cpp memory/thread_variable.h \
+	primitives/chain_steps.h primitives/power_table.h primitives/vector_error.h simd/target_clones.h)
+
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check $(FORMATTED)
+	$(BIN)/clang-format --dry-run --Werror $(FORMATTED_C)
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/cython-lint cygrad  # it calls pycodestyle
 	$(BIN)/codespell
+
+format: $(VENV)/.lint
+	$(BIN)/ruff format $(FORMATTED)
+	$(BIN)/clang-format -i $(FORMATTED_C)
+
+# Coverage of the Python layers by all tests, branches included; ARGS select tests.
+coverage: $(VENV)/.extra-test build
+	$(BIN)/python -m pytest --cov --cov-report=html:build/coverage --cov-report=term $(ARGS)
 
 # The type stub against the package that it describes.
 stubtest: $(VENV)/.stubtest build

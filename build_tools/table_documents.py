@@ -3,14 +3,7 @@
 from pathlib import Path
 
 from build_tools.mathematics import gradient_of, latex
-from build_tools.operator_table import (
-    is_function,
-    is_method,
-    parameter_names,
-    raw_rows,
-    read_table,
-    table_module,
-)
+from build_tools.operator_table import is_function, is_method, parameter_names, raw_rows, read_table, table_module
 
 # Types as the stub names them, because `int` and `float` of the package are dtypes.
 HINTS = {

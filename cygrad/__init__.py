@@ -27,14 +27,48 @@ finally:
 
 from cygrad._core import COMPANIONS as _COMPANIONS
 from cygrad._core.arrays.dtype import (
-    bfloat16, bool, complex32, complex64, complex128, dtype, float8_e4m3fn, float8_e4m3fnuz, float8_e5m2,
-    float8_e5m2fnuz, float8_e8m0fnu, float16, float32, float64, get_default_dtype, int8, int16, int32, int64,
-    promote_types, qint8, qint32, quint2x4, quint4x2, quint8, set_default_dtype, uint8, uint16, uint32, uint64,
+    bfloat16,
+    bool,
+    complex32,
+    complex64,
+    complex128,
+    dtype,
+    float8_e4m3fn,
+    float8_e4m3fnuz,
+    float8_e5m2,
+    float8_e5m2fnuz,
+    float8_e8m0fnu,
+    float16,
+    float32,
+    float64,
+    get_default_dtype,
+    int8,
+    int16,
+    int32,
+    int64,
+    promote_types,
+    qint8,
+    qint32,
+    quint2x4,
+    quint4x2,
+    quint8,
+    set_default_dtype,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
 )
 from cygrad._core.creation.factories import empty, empty_like, eye, full, full_like, ones, ones_like, zeros, zeros_like
 from cygrad._core.creation.creation import as_tensor, asarray, from_dlpack, from_numpy, scalar_tensor, tensor
 from cygrad._core.arrays.array import (
-    LAYOUTS, MEMORY_FORMATS, device, get_default_device, layout, memory_format, set_default_device)
+    LAYOUTS,
+    MEMORY_FORMATS,
+    device,
+    get_default_device,
+    layout,
+    memory_format,
+    set_default_device,
+)
 from cygrad._core.arrays.array import Size
 from cygrad._core.threads.parallel import get_num_threads, set_num_threads, threads
 from cygrad._core.creation.factories import arange, linspace, logspace
@@ -42,7 +76,12 @@ from cygrad._core.memory.storage import empty_cache, memory_stats
 from cygrad._core.graph.tensor import Tensor
 from cygrad import autograd, composite, linalg, operators, printing, random, tensor_methods
 from cygrad.autograd import (
-    enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad, set_grad_enabled,
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    no_grad,
+    set_grad_enabled,
 )
 from cygrad.printing import get_printoptions, printoptions, set_printoptions
 from cygrad.random import *  # noqa: F403
@@ -58,14 +97,39 @@ from math import e, inf, nan, pi
 
 # Imported on first access, because most programs need only some of them. They use the functions above, under the name
 # of the package.
-_LATE = {**{name: (f"cygrad.{name}", None) for name in (
-    "array_api", "compiling", "config", "distributed", "distributions", "fft", "func", "multiprocessing", "nn", "numpy",
-    "optim", "profiler", "safetensors", "serialization", "signal", "sparse", "special", "utils")},
-         "compile": ("cygrad.compiling", "compile"),
-         "istft": ("cygrad.fft", "istft"), "stft": ("cygrad.fft", "stft"),
-         "load": ("cygrad.serialization", "load"), "save": ("cygrad.serialization", "save"),
-         "show_config": ("cygrad.config", "show_config"), "stand_in": ("cygrad.compatibility", "stand_in"),
-         "vmap": ("cygrad.func", "vmap")}
+_LATE = {
+    **{
+        name: (f"cygrad.{name}", None)
+        for name in (
+            "array_api",
+            "compiling",
+            "config",
+            "distributed",
+            "distributions",
+            "fft",
+            "func",
+            "multiprocessing",
+            "nn",
+            "numpy",
+            "optim",
+            "profiler",
+            "safetensors",
+            "serialization",
+            "signal",
+            "sparse",
+            "special",
+            "utils",
+        )
+    },
+    "compile": ("cygrad.compiling", "compile"),
+    "istft": ("cygrad.fft", "istft"),
+    "stft": ("cygrad.fft", "stft"),
+    "load": ("cygrad.serialization", "load"),
+    "save": ("cygrad.serialization", "save"),
+    "show_config": ("cygrad.config", "show_config"),
+    "stand_in": ("cygrad.compatibility", "stand_in"),
+    "vmap": ("cygrad.func", "vmap"),
+}
 
 
 def __getattr__(name):
@@ -77,20 +141,29 @@ def __getattr__(name):
         found = found if part is None else getattr(found, part)
     else:
         found = _importlib.import_module("cygrad.compatibility.names").find(name)
-        _INTERNAL.add(name)                 # for programs for PyTorch, not for completion
+        _INTERNAL.add(name)  # for programs for PyTorch, not for completion
     globals()[name] = found
     return found
 
 
-_INTERNAL = {"LAYOUTS", "MEMORY_FORMATS", "composite", "conversion", "operators", "printing",
-             "tensor_metadata", "tensor_methods", "tensor_type"}
+_INTERNAL = {
+    "LAYOUTS",
+    "MEMORY_FORMATS",
+    "composite",
+    "conversion",
+    "operators",
+    "printing",
+    "tensor_metadata",
+    "tensor_methods",
+    "tensor_type",
+}
 
 
 def __dir__():
     return sorted(name for name in {*globals(), *_LATE} - _INTERNAL if not name.startswith("_"))
 
 
-for _name in _COMPANIONS.keys() & _sys.modules.keys():      # which would have imported them later
+for _name in _COMPANIONS.keys() & _sys.modules.keys():  # which would have imported them later
     _importlib.import_module(_COMPANIONS[_name])
 if "IPython" in _sys.modules:
     printing.show_state_dicts(_sys.modules["IPython"].get_ipython())

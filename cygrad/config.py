@@ -66,6 +66,7 @@ def _facts() -> dict:
 
 def _own_version() -> str:
     from importlib.metadata import PackageNotFoundError, version
+
     try:
         return version("cygrad")
     except PackageNotFoundError:
@@ -74,9 +75,7 @@ def _own_version() -> str:
 
 def _openblas_config(openblas: dict) -> str:
     """Ask the library itself: the kernels it picked depend on the CPU it runs on."""
-    get_config = getattr(
-        ctypes.CDLL(CORE / openblas["library"]), openblas["symbol_prefix"] + "openblas_get_config"
-    )
+    get_config = getattr(ctypes.CDLL(CORE / openblas["library"]), openblas["symbol_prefix"] + "openblas_get_config")
     get_config.restype = ctypes.c_char_p
     return get_config().decode()
 
@@ -98,7 +97,4 @@ def _text(facts: dict) -> str:
         "sanitizer": facts["sanitizer"] or "none",
     }
     rows |= facts["compiler_environment"]
-    return "\n".join([
-        f"cygrad {running['cygrad']}",
-        *(f"  {name:<14} {value}" for name, value in rows.items()),
-    ])
+    return "\n".join([f"cygrad {running['cygrad']}", *(f"  {name:<14} {value}" for name, value in rows.items())])

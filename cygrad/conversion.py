@@ -128,7 +128,7 @@ def interface(input):
     return _for_numpy(input).__array_interface__
 
 
-# What NumPy has no dtype for, and integers of the same size.
+# Dtypes that NumPy lacks -> integers of the same size.
 WITHOUT_NUMPY = {dtypes.bfloat16: dtypes.int16, dtypes.complex32: dtypes.int32}
 
 

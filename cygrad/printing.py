@@ -21,7 +21,7 @@ from cygrad._core.table.operator import operators
 __all__ = ["get_printoptions", "printoptions", "set_printoptions", "show_state_dicts", "tensor_format", "tensor_repr"]
 
 
-_CONVERTED = (bfloat16, complex32)       # which NumPy does not have
+_CONVERTED = (bfloat16, complex32)  # which NumPy does not have
 
 
 class PrintOptions(NamedTuple):
@@ -82,9 +82,7 @@ def set_printoptions(
     """
     global _options
     if profile is not None and profile not in PROFILES:
-        raise ValueError(
-            f"set_printoptions: unknown profile (got {profile!r}, expected one of {', '.join(PROFILES)})."
-        )
+        raise ValueError(f"set_printoptions: unknown profile (got {profile!r}, expected one of {', '.join(PROFILES)}).")
     given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
     chosen = PROFILES[profile] if profile is not None else {}
     chosen = chosen | {name: value for name, value in given.items() if value is not None}
@@ -198,7 +196,7 @@ def _edges(values: np.ndarray) -> np.ndarray:
     for axis, size in enumerate(values.shape):
         if size > 2 * edge:
             shown = np.r_[0:edge, size - edge : size]
-            values = values[(slice(None),) * axis + (shown,)]        # take() would copy all of a strided array first
+            values = values[(slice(None),) * axis + (shown,)]  # take() would copy all of a strided array first
     return values
 
 
@@ -240,7 +238,7 @@ def _shortened(tensor):
     Keep one element in each gap, so that only few elements have to be converted for NumPy.
     """
     edge = _options.edgeitems
-    with Disabled():                     # of subclasses, too, only the elements are wanted
+    with Disabled():  # of subclasses, too, only the elements are wanted
         for dim in sorted(range(tensor.ndim), key=tensor.size, reverse=True):
             size = tensor.size(dim)
             if size > 2 * edge + 1:
@@ -284,7 +282,7 @@ def history_remarks(tensor) -> list[str]:
     """Return the node of a result, or whether a leaf requires grad."""
     try:
         maker = tensor.grad_fn and tensor.grad_fn.name().removesuffix("()")
-    except RuntimeError:               # a view that lost its history by a change of its base
+    except RuntimeError:  # a view that lost its history by a change of its base
         maker = "Invalid"
     if maker is not None:
         return [f"grad_fn=<{maker}>"]
@@ -366,9 +364,11 @@ def tensor_format(self, spec: str) -> str:
 
 def show_state_dicts(shell):
     """Let an IPython shell show an OrderedDict of tensors as a table; Python's class has no method for it."""
+
     def html(entries):
         if any(isinstance(value, Tensor) for value in entries.values()):
             return import_module("cygrad.notebook.objects").object_html(entries)
-        return None                     # shown as text
+        return None  # shown as text
+
     if shell is not None:
         shell.display_formatter.formatters["text/html"].for_type(OrderedDict, html)

@@ -29,8 +29,16 @@ make_pictures(ROOT, GENERATED / "gallery")
 project = "cygrad"
 author = "The cygrad developers"
 version = release = cygrad.__version__
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.viewcode", "sphinx.ext.mathjax", "numpydoc", "sphinx_design",
-              "sphinx_copybutton", "build_tools.name_links"]
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.viewcode",
+    "sphinx.ext.mathjax",
+    "numpydoc",
+    "sphinx_design",
+    "sphinx_copybutton",
+    "build_tools.name_links",
+]
 templates_path = ["_templates"]
 default_role = "py:obj"
 toc_object_entries_show_parents = "hide"
@@ -57,9 +65,12 @@ html_favicon = "_static/logo.svg"
 html_search_scorer = str(ROOT / "docs" / "_static" / "scorer.js")
 # The address is a placeholder in pyproject.toml, the only place that names it.
 URLS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]
-html_context = {"reference_modules": [
-    (module.removeprefix("cygrad."), f"generated/reference/{module}" + ".members" * (module == "cygrad.Tensor"))
-    for module in sections()]}
+html_context = {
+    "reference_modules": [
+        (module.removeprefix("cygrad."), f"generated/reference/{module}" + ".members" * (module == "cygrad.Tensor"))
+        for module in sections()
+    ]
+}
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 html_theme_options = {
@@ -71,15 +82,22 @@ html_theme_options = {
     "show_nav_level": 1,
     "collapse_navigation": True,
     "show_prev_next": True,
-    "secondary_sidebar_items": {"**": ["page-toc"], "generated/operators": [], "generated/derivatives": [],
-                                "generated/kinks": [], "compatibility_names": []},
+    "secondary_sidebar_items": {
+        "**": ["page-toc"],
+        "generated/operators": [],
+        "generated/derivatives": [],
+        "generated/kinks": [],
+        "compatibility_names": [],
+    },
     "footer_start": ["copyright"],
     "footer_end": [],
     "pygments_light_style": "tango",
     "pygments_dark_style": "github-dark",
 }
-html_sidebars = {**{page: [] for page in ("index", "gallery", "installation", "quick-start", "faq")},
-                 "generated/reference/**": ["reference-modules"]}
+html_sidebars = {
+    **{page: [] for page in ("index", "gallery", "installation", "quick-start", "faq")},
+    "generated/reference/**": ["reference-modules"],
+}
 copyright = author
 # Formulas, as everything else, are shown without a network: MathJax and its fonts come from a package.
 mathjax_path = "mathjax/tex-chtml.js"

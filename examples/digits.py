@@ -60,7 +60,8 @@ def load(seed):
     images, classes = load_digits(return_X_y=True)
     images = (images / 16).astype(np.float32)
     train_images, test_images, train_classes, test_classes = train_test_split(
-        images, classes, test_size=0.25, stratify=classes, random_state=seed)
+        images, classes, test_size=0.25, stratify=classes, random_state=seed
+    )
     # Augmentation: a digit shifted by a pixel is the same digit.
     train_images = np.concatenate([shifted(train_images, *by) for by in SHIFTS])
     parts = train_images, test_images, np.tile(train_classes, len(SHIFTS)), test_classes
@@ -70,7 +71,7 @@ def load(seed):
 def shifted(images, down, right):
     """Return the images shifted by some pixels, padded with zeros."""
     framed = np.pad(images.reshape(-1, 8, 8), ((0, 0), (1, 1), (1, 1)))
-    return framed[:, 1 - down:9 - down, 1 - right:9 - right].reshape(-1, 64)
+    return framed[:, 1 - down : 9 - down, 1 - right : 9 - right].reshape(-1, 64)
 
 
 def network():
@@ -83,8 +84,7 @@ class Training:
 
     def __init__(self, model, images, classes, options, n_threads):
         self.images, self.classes, self.options = images, classes, options
-        self.replicas = [model] if n_threads == 1 else [
-            nn.parallel.share_weights(model) for _ in range(n_threads)]
+        self.replicas = [model] if n_threads == 1 else [nn.parallel.share_weights(model) for _ in range(n_threads)]
         self.total = options.epochs * len(images)
         self.losses, self.done, self.seconds, self.error = [], 0, 0.0, None
         self.stop = threading.Event()
@@ -95,7 +95,7 @@ class Training:
         for _ in range(self.options.epochs):
             order = random.permutation(len(self.images))
             for start in range(0, len(order), self.options.batch):
-                yield cygrad.from_numpy(order[start:start + self.options.batch])
+                yield cygrad.from_numpy(order[start : start + self.options.batch])
 
     def _work(self, model):
         """Train on batches of the queue; the main function of each thread."""
@@ -111,7 +111,7 @@ class Training:
 
             if self.options.compile:
                 step = cygrad.compile(step)
-            with cygrad.threads(1):            # operations use no further threads
+            with cygrad.threads(1):  # operations use no further threads
                 while not self.stop.is_set():
                     with self._lock:
                         batch = next(self._supply, None)
@@ -121,7 +121,7 @@ class Training:
                     with self._lock:
                         self.losses.append(loss.item())
                         self.done += len(batch)
-        except BaseException as error:         # reported by the main thread
+        except BaseException as error:  # reported by the main thread
             self.error = error
             self.stop.set()
 
@@ -194,15 +194,14 @@ def main():
     options.out.mkdir(parents=True, exist_ok=True)
     runs, results = {}, []
     for title, n_threads, n_parts in ways(options.threads):
-        cygrad.manual_seed(options.seed)       # the same initial weights in all runs
+        cygrad.manual_seed(options.seed)  # the same initial weights in all runs
         model = network()
         if not runs:
             first = slice(0, options.batch)
             draw_graph(model, train_images[first], train_classes[first], options.out / "graph.svg")
         whole = nn.DataParallel(model, n_parts) if n_parts > 1 else model
         runs[title] = Training(whole, train_images, train_classes, options, n_threads).run(title)
-        results.append((title, runs[title].total / runs[title].seconds,
-                        accuracy(model, test_images, test_classes)))
+        results.append((title, runs[title].total / runs[title].seconds, accuracy(model, test_images, test_classes)))
     print(f"\n{'':26}{'images/s':>12}{'test accuracy':>16}")
     for title, speed, share in results:
         print(f"{title:26}{speed:12,.0f}{share:15.1%}")

@@ -45,8 +45,9 @@ def arguments():
 def load(seed):
     """Return images as rows of 64 numbers in [0, 1] and their classes, for training and (a quarter) for the test."""
     images, classes = load_digits(return_X_y=True)
-    parts = train_test_split((images / 16).astype(np.float32), classes, test_size=0.25, stratify=classes,
-                             random_state=seed)
+    parts = train_test_split(
+        (images / 16).astype(np.float32), classes, test_size=0.25, stratify=classes, random_state=seed
+    )
     return [cygrad.from_numpy(np.ascontiguousarray(part)) for part in parts]
 
 
@@ -58,8 +59,9 @@ def train(options, rank, n_ranks):
     model = nn.parallel.DistributedDataParallel(layers, deterministic=options.deterministic)
     optimizer = optim.SGD(model.parameters(), lr=options.lr, momentum=0.9, nesterov=True)
     sampler = DistributedSampler(train_images, seed=options.seed)
-    loader = DataLoader(TensorDataset(train_images, train_classes), batch_size=max(1, options.batch // n_ranks),
-                        sampler=sampler)
+    loader = DataLoader(
+        TensorDataset(train_images, train_classes), batch_size=max(1, options.batch // n_ranks), sampler=sampler
+    )
     history, first = [], 0
     if options.checkpoint and options.checkpoint.exists():
         found = checkpoint.load(checkpoint_id=options.checkpoint)
@@ -67,8 +69,14 @@ def train(options, rank, n_ranks):
         optimizer.load_state_dict(found["optimizer"])
         history, first = found["history"], len(found["history"])
     begin, done = time.perf_counter(), 0
-    with tqdm(total=(options.epochs - first) * sampler.total_size, unit=" images", unit_scale=True, file=sys.stderr,
-              disable=rank > 0, desc=f"{n_ranks} rank{'s' if n_ranks > 1 else ''}") as bar:
+    with tqdm(
+        total=(options.epochs - first) * sampler.total_size,
+        unit=" images",
+        unit_scale=True,
+        file=sys.stderr,
+        disable=rank > 0,
+        desc=f"{n_ranks} rank{'s' if n_ranks > 1 else ''}",
+    ) as bar:
         for epoch in range(first, options.epochs):
             sampler.set_epoch(epoch)
             total = cygrad.zeros(2)
@@ -85,8 +93,10 @@ def train(options, rank, n_ranks):
                 share = (layers(test_images).argmax(1) == test_classes).float().mean().item()
             history.append([(total[0] / total[1]).item(), share])
             if options.checkpoint:
-                checkpoint.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "history": history},
-                                checkpoint_id=options.checkpoint)
+                checkpoint.save(
+                    {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "history": history},
+                    checkpoint_id=options.checkpoint,
+                )
     return history, done / (time.perf_counter() - begin)
 
 
@@ -114,8 +124,10 @@ def main():
     if rank == 0:
         options.out.mkdir(parents=True, exist_ok=True)
         draw(history, n_ranks, options.out / "digits_mpi.png")
-        print(f"{n_ranks} ranks, {speed:,.0f} images/s, loss {history[-1][0]:.4f}, test accuracy {history[-1][1]:.1%}\n"
-              f"curves: {options.out / 'digits_mpi.png'}")
+        print(
+            f"{n_ranks} ranks, {speed:,.0f} images/s, loss {history[-1][0]:.4f}, test accuracy {history[-1][1]:.1%}\n"
+            f"curves: {options.out / 'digits_mpi.png'}"
+        )
     distributed.destroy_process_group()
 
 

@@ -29,7 +29,7 @@ from tqdm.auto import tqdm  # noqa: E402
 import cygrad  # noqa: E402
 from cygrad import nn, optim  # noqa: E402
 
-KNOWN = 5                  # digits below are learned first, the others with the new head
+KNOWN = 5  # digits below are learned first, the others with the new head
 
 
 def arguments():
@@ -62,8 +62,8 @@ def train(model, optimizer, images, classes, options, title):
     with tqdm(total=options.epochs * len(images), desc=title, unit=" images", file=sys.stderr) as bar:
         for _ in range(options.epochs):
             order = random.permutation(len(images))
-            for start in range(0, len(order) - 1, options.batch):      # no batch of one, which has no variance
-                batch = order[start:start + options.batch]
+            for start in range(0, len(order) - 1, options.batch):  # no batch of one, which has no variance
+                batch = order[start : start + options.batch]
                 optimizer.zero_grad()
                 loss = nn.functional.cross_entropy(model(cygrad.tensor(images[batch])), cygrad.tensor(classes[batch]))
                 loss.backward()
@@ -114,8 +114,8 @@ def main():
     curves, rows = {}, []
     for title, chosen in (("all layers, digits 0-4", classes < KNOWN), ("new head, digits 5-9", classes >= KNOWN)):
         train_images, test_images, train_classes, test_classes = train_test_split(
-            images[chosen], classes[chosen] % KNOWN, test_size=0.25, stratify=classes[chosen],
-            random_state=options.seed)
+            images[chosen], classes[chosen] % KNOWN, test_size=0.25, stratify=classes[chosen], random_state=options.seed
+        )
         if curves:
             freeze(model, 10 - KNOWN)
             optimizer = optim.SGD(model.fc.parameters(), lr=0.05, momentum=0.9)

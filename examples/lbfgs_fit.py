@@ -46,11 +46,14 @@ def arguments():
 def load(seed):
     """Return standardized features and classes, for training and (a quarter) for the test."""
     features, classes = load_breast_cancer(return_X_y=True)
-    train, test, train_classes, test_classes = train_test_split(features, classes.astype(float), test_size=0.25,
-                                                                stratify=classes, random_state=seed)
+    train, test, train_classes, test_classes = train_test_split(
+        features, classes.astype(float), test_size=0.25, stratify=classes, random_state=seed
+    )
     mean, deviation = train.mean(0), train.std(0)
-    return [cygrad.from_numpy(np.ascontiguousarray(part)) for part in
-            ((train - mean) / deviation, (test - mean) / deviation, train_classes, test_classes)]
+    return [
+        cygrad.from_numpy(np.ascontiguousarray(part))
+        for part in ((train - mean) / deviation, (test - mean) / deviation, train_classes, test_classes)
+    ]
 
 
 class Problem:
@@ -73,7 +76,7 @@ class Problem:
         self.model.zero_grad()
         scores = self.model(self.features).squeeze(1)
         loss = nn.functional.binary_cross_entropy_with_logits(scores, self.classes)
-        loss = loss + self.penalty * (self.model.weight ** 2).sum()
+        loss = loss + self.penalty * (self.model.weight**2).sum()
         loss.backward()
         self.losses.append(loss.item())
         return loss
@@ -101,23 +104,39 @@ class Problem:
 
 def by_cygrad(problem, iterations):
     """Minimize with cygrad's L-BFGS; the bar counts evaluations, because one call runs all iterations."""
-    optimizer = optim.LBFGS(problem.model.parameters(), max_iter=iterations, max_eval=20 * iterations,
-                            tolerance_grad=1e-8, tolerance_change=0, history_size=10, line_search_fn="strong_wolfe")
+    optimizer = optim.LBFGS(
+        problem.model.parameters(),
+        max_iter=iterations,
+        max_eval=20 * iterations,
+        tolerance_grad=1e-8,
+        tolerance_change=0,
+        history_size=10,
+        line_search_fn="strong_wolfe",
+    )
     with tqdm(unit=" evaluations", desc="cygrad", file=sys.stderr) as bar:
+
         def closure():
             bar.update()
             return problem.loss()
+
         optimizer.step(closure)
 
 
 def by_scipy(problem, iterations):
     """Minimize with SciPy's L-BFGS and cygrad's gradients."""
     with tqdm(unit=" evaluations", desc="scipy", file=sys.stderr) as bar:
+
         def function(vector):
             bar.update()
             return problem.at(vector)
-        minimize(function, problem.vector(), jac=True, method="L-BFGS-B",
-                 options={"maxiter": iterations, "gtol": 1e-8, "ftol": 0, "maxcor": 10})
+
+        minimize(
+            function,
+            problem.vector(),
+            jac=True,
+            method="L-BFGS-B",
+            options={"maxiter": iterations, "gtol": 1e-8, "ftol": 0, "maxcor": 10},
+        )
 
 
 def draw(ways, path):
@@ -148,8 +167,16 @@ def main():
         seconds = time.perf_counter() - begin
         ways[title] = list(problem.losses)
         vectors.append(problem.vector())
-        rows.append((title, len(problem.losses), seconds, problem.loss().item(), problem.gradient_norm(),
-                     problem.accuracy(test, test_classes)))
+        rows.append(
+            (
+                title,
+                len(problem.losses),
+                seconds,
+                problem.loss().item(),
+                problem.gradient_norm(),
+                problem.accuracy(test, test_classes),
+            )
+        )
     print(f"\n{'':16}{'evaluations':>12}{'seconds':>9}{'loss':>16}{'|gradient|':>12}{'test accuracy':>15}")
     for title, evaluations, seconds, loss, gradient, share in rows:
         print(f"{title:16}{evaluations:12}{seconds:9.3f}{loss:16.12f}{gradient:12.1e}{share:14.1%}")

@@ -55,7 +55,7 @@ def moved(images, random):
     """Shift each image by up to three pixels, padded with zeros (augmentation)."""
     framed = np.pad(images, ((0, 0), (0, 0), (3, 3), (3, 3)))
     down, right = random.integers(0, 7, (2, len(images)))
-    return np.stack([image[:, y:y + 28, x:x + 28] for image, y, x in zip(framed, down, right, strict=True)])
+    return np.stack([image[:, y : y + 28, x : x + 28] for image, y, x in zip(framed, down, right, strict=True)])
 
 
 def train(model, images, classes, options):
@@ -64,12 +64,13 @@ def train(model, images, classes, options):
     optimizer = optim.SGD(model.parameters(), lr=options.lr, momentum=0.9, nesterov=True)
     schedule = optim.lr_scheduler.CosineAnnealingLR(optimizer, options.epochs)
     losses, begin = [], time.perf_counter()
-    with tqdm(total=options.epochs * len(images), desc="LeNet", unit=" images", unit_scale=True,
-              file=sys.stderr) as bar:
+    with tqdm(
+        total=options.epochs * len(images), desc="LeNet", unit=" images", unit_scale=True, file=sys.stderr
+    ) as bar:
         for _ in range(options.epochs):
             order = random.permutation(len(images))
             for start in range(0, len(order), options.batch):
-                batch = order[start:start + options.batch]
+                batch = order[start : start + options.batch]
                 optimizer.zero_grad()
                 scores = model(cygrad.tensor(moved(images[batch], random)))
                 loss = nn.functional.cross_entropy(scores, cygrad.tensor(classes[batch]))
@@ -115,8 +116,10 @@ def main():
     losses, seconds = train(model, train_images, train_classes, options)
     found = predictions(model, test_images)
     draw(losses, test_images, test_classes, found, options.out / "lenet.png")
-    print(f"{options.epochs * len(train_images) / seconds:,.0f} images per second, accuracy on images never seen: "
-          f"{(found == test_classes).mean():.1%}")
+    print(
+        f"{options.epochs * len(train_images) / seconds:,.0f} images per second, accuracy on images never seen: "
+        f"{(found == test_classes).mean():.1%}"
+    )
     print(f"picture: {options.out / 'lenet.png'}")
 
 

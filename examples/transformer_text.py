@@ -17,5 +17,9 @@ from models.text_training import run  # noqa: E402
 DEFAULTS = {"steps": 800, "batch": 16, "length": 64, "size": 64, "lr": 5e-3}
 
 if __name__ == "__main__":
-    run(__doc__, DEFAULTS, lambda characters, options: CharacterTransformer(characters, options.length, options.size),
-        "transformer_text.png")
+    run(
+        __doc__,
+        DEFAULTS,
+        lambda characters, options: CharacterTransformer(characters, options.length, options.size),
+        "transformer_text.png",
+    )

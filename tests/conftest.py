@@ -23,6 +23,7 @@ def interrupts_ignored():
 @pytest.fixture
 def keep_number_of_threads():
     import cygrad
+
     before = cygrad.get_num_threads()
     yield
     cygrad.set_num_threads(before)

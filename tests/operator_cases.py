@@ -49,7 +49,7 @@ def build(name, number, dtype):
     try:
         return SAMPLES[name][number](make, dtype)
     except RuntimeError:
-        if dtype in INTEGERS:             # fractions, nans and negative numbers are no integers
+        if dtype in INTEGERS:  # fractions, nans and negative numbers are no integers
             return None
         raise
 
@@ -111,8 +111,9 @@ def with_gradients(sample):
         leaves.append(tensor)
         return tensor
 
-    args = tuple(value if position in sample.fixed else convert(value, leaf)
-                 for position, value in enumerate(sample.args))
+    args = tuple(
+        value if position in sample.fixed else convert(value, leaf) for position, value in enumerate(sample.args)
+    )
     kwargs = {key: value if key in sample.fixed else convert(value, leaf) for key, value in sample.kwargs.items()}
     return args, kwargs, leaves
 
@@ -169,6 +170,7 @@ def array(tensor):
 
 # ---- layouts: equal elements with other strides
 
+
 def plain(values):
     """Row-major."""
     return values.copy()
@@ -195,6 +197,7 @@ LAYOUTS = (transposed, with_gaps, backwards)
 
 def in_layout(sample, layout):
     """A copy of the sample's arguments with all tensors in that layout."""
+
     def leaf(tensor):
         return cygrad.from_numpy(np.asarray(layout(array(tensor))))
 

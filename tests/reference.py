@@ -11,7 +11,7 @@ class _Missing:
     """Placeholder of a missing PyTorch."""
 
     def __getattr__(self, name):
-        if name.startswith("_") or name.startswith("pytest"):       # pytest looks for its marks in every module
+        if name.startswith("_") or name.startswith("pytest"):  # pytest looks for its marks in every module
             raise AttributeError(name)
         pytest.skip(f"torch.{name}: torch is not installed")
 

@@ -35,8 +35,14 @@ def in_threads(count, function):
 
 def run_program(text, *options, timeout=300, **environment):
     """Run a program in a process, which must succeed without output on stderr; return its output."""
-    result = subprocess.run([sys.executable, *options, "-c", text], timeout=timeout, capture_output=True, text=True,
-                            env={**os.environ, **environment}, check=False)
+    result = subprocess.run(
+        [sys.executable, *options, "-c", text],
+        timeout=timeout,
+        capture_output=True,
+        text=True,
+        env={**os.environ, **environment},
+        check=False,
+    )
     assert (result.returncode, result.stderr) == (0, ""), f"exit code {result.returncode}: {result.stderr}"
     return result.stdout.split()
 

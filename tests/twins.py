@@ -13,7 +13,8 @@ def twins(name, *args, **kwargs):
     theirs = getattr(torch.nn, name)(*args, **kwargs).double()
     ours = getattr(cygrad.nn, name)(*args, **kwargs).double()
     assert [(key, tuple(value.shape)) for key, value in ours.state_dict().items()] == [
-        (key, tuple(value.shape)) for key, value in theirs.state_dict().items()]
+        (key, tuple(value.shape)) for key, value in theirs.state_dict().items()
+    ]
     ours.load_state_dict({key: cygrad.from_numpy(value.numpy().copy()) for key, value in theirs.state_dict().items()})
     return ours, theirs
 

@@ -146,7 +146,7 @@ class FunctionCall:
                                "one). Differentiate its real and imaginary parts, or its view_as_real().")
         units = eye(count, dtype=output.dtype).reshape((count, *shape))
         if vectorize and count:
-            return self.rows_at_once(output, units)
+            return self.batched_rows(output, units)
         with enable_grad():
             rows = [self.row(output, number, units[unit]) for unit in range(count)]
             found = [stack([row[place] for row in rows]).reshape(shape + tuple(self.places[place].shape)) if rows
@@ -154,7 +154,7 @@ class FunctionCall:
                      for place in range(len(self.places))]
         return tuple(entry if self.create_graph else entry.detach() for entry in found)
 
-    def rows_at_once(self, output, units):
+    def batched_rows(self, output, units):
         """Return the Jacobians of all outputs by one backward for all unit vectors."""
         with enable_grad():
             found = _pull((output,), self.places, (units,), self.create_graph, True, True)
@@ -163,7 +163,7 @@ class FunctionCall:
                      for block, place in zip(found, self.places, strict=True)]
         return tuple(entry if self.create_graph else entry.detach() for entry in found)
 
-    def columns_at_once(self, func, number):
+    def batched_columns(self, func, number):
         """Return the derivatives of all outputs along all unit vectors of an input, as last dimension."""
         import cygrad
         place = self.places[number]
@@ -187,7 +187,7 @@ class FunctionCall:
         """Compute the Jacobian in forward mode, one column per unit vector."""
         from cygrad import stack
         if vectorize and all(place.numel() and not place.dtype.is_complex for place in self.places):
-            return tuple(zip(*[self.columns_at_once(func, place) for place in range(len(self.places))], strict=True))
+            return tuple(zip(*[self.batched_columns(func, place) for place in range(len(self.places))], strict=True))
         columns = [self.columns(func, place) for place in range(len(self.places))]
         rows = []
         for number, output in enumerate(self.outputs):

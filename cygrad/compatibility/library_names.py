@@ -137,14 +137,14 @@ def is_legacy_batchedtensor(tensor):
     return False
 
 
-def _no_word(*args, **options):
+def _always_false(*args, **options):
     """Return False."""
     return False
 
 
 is_functorch_wrapped_tensor = is_batchedtensor
-is_gradtrackingtensor = is_functionaltensor = _is_torch_function_mode_enabled = _is_tracing = _has_xpu = _no_word
-_get_cudnn_enabled = _profiler_enabled = _no_word
+is_gradtrackingtensor = is_functionaltensor = _is_torch_function_mode_enabled = _is_tracing = _has_xpu = _always_false
+_get_cudnn_enabled = _profiler_enabled = _always_false
 
 
 def _is_alias_of(first, second):

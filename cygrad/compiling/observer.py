@@ -3,14 +3,7 @@
 import os
 import sys
 
-from cygrad.compiling.purity import (
-    IMPURE_BUILTINS,
-    is_library_file,
-    is_package_file,
-    is_pure,
-    module_of,
-    of_package,
-)
+from cygrad.compiling.purity import IMPURE_BUILTINS, is_library_file, is_package_file, is_pure, module_of, of_package
 
 __all__ = ["Observer", "location"]
 

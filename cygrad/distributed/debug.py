@@ -47,7 +47,7 @@ def same_everywhere(group, name, facts):
     DistError
         On all ranks, if calls differ; the message lists them.
     """
-    text = f"{name}({', '.join(map(_told, facts))})"
+    text = f"{name}({', '.join(map(_fact_text, facts))})"
     calls = []
     Work(group, "comparison of calls before " + text,
          _gathered(group, text.encode(), calls)).wait()
@@ -74,7 +74,7 @@ def compared(group, name, facts, steps, first):
     try:
         digest = _digests[key]
     except (KeyError, TypeError):              # TypeError: unhashable, reported by the collective
-        text = f"{name}({', '.join(map(_told, facts))})"
+        text = f"{name}({', '.join(map(_fact_text, facts))})"
         digest = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=7).digest(), "little")
         if len(_digests) >= MAX_DIGESTS:
             _digests.clear()
@@ -96,11 +96,11 @@ def _key(fact):
     return tuple(map(_key, fact)) if isinstance(fact, (list, tuple)) else fact
 
 
-def _told(fact):
+def _fact_text(fact):
     if isinstance(fact, Tensor):
         return f"{fact.dtype.name}{list(fact.shape)}"
     if isinstance(fact, (list, tuple)):
-        return f"[{', '.join(map(_told, fact))}]"
+        return f"[{', '.join(map(_fact_text, fact))}]"
     return str(getattr(fact, "name", fact))
 
 

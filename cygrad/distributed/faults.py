@@ -30,8 +30,8 @@ def install(comm, world):
             sys.stdout.flush()
             if interrupted:
                 place = traceback.extract_tb(where)[-1] if where else None
-                told = f" in {place.filename}, line {place.lineno}" if place else ""
-                print(f"rank {comm.rank} of {comm.size} was interrupted{told}", file=sys.stderr)
+                position = f" in {place.filename}, line {place.lineno}" if place else ""
+                print(f"rank {comm.rank} of {comm.size} was interrupted{position}", file=sys.stderr)
             else:
                 print(f"rank {comm.rank} of {comm.size} failed; the job is aborted:", file=sys.stderr, flush=True)
                 before(kind, error, where)

@@ -73,7 +73,7 @@ class GradBucket:
                              f"{tuple(buffer.shape)}, expected {tuple(self.flat.shape)}).")
         self.array[...] = array_of("set_buffer", buffer.to(self.flat.dtype))
 
-    def told(self):
+    def describe(self):
         """Return a description for error messages."""
         names = [name for _, name, _ in self.members]
         return f"bucket {self.number} ({names[0]}{' ... ' + names[-1] if len(names) > 1 else ''})"

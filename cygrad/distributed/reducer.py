@@ -191,7 +191,7 @@ class Reducer:
         while self.started < len(self.buckets) and self.buckets[self.started].pending == 0:
             bucket = self.buckets[self.started]
             if self.hook is None:
-                bucket.future = self.sum(bucket.flat, group=self.group, async_op=True, detail=bucket.told)
+                bucket.future = self.sum(bucket.flat, group=self.group, async_op=True, detail=bucket.describe)
             else:
                 bucket.future = self.hook[1](self.hook[0], bucket)
             self.in_progress.append(bucket.future)

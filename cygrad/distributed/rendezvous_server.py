@@ -26,19 +26,19 @@ class Rendezvous:
     """
 
     def __init__(self, size):
-        self.size, self.told, self.waiting, self.round = size, {}, 0, 0
+        self.size, self.published, self.waiting, self.round = size, {}, 0, 0
         self.changed = threading.Condition()
 
     def answer(self, line):
         """Return the answer to a line of the form ``cmd=put key=name value=text``."""
         head, _, value = line.rstrip("\n").partition(" value=")
-        said = dict(part.split("=", 1) for part in head.split() if "=" in part)
-        command = said.get("cmd")
+        fields = dict(part.split("=", 1) for part in head.split() if "=" in part)
+        command = fields.get("cmd")
         if command == "put":
-            self.told[said.get("key")] = value
+            self.published[fields.get("key")] = value
             return "cmd=put_result rc=0 msg=success"
         if command == "get":
-            found = self.told.get(said.get("key"))
+            found = self.published.get(fields.get("key"))
             return ("cmd=get_result rc=-1 msg=key_not_found value=unknown" if found is None else
                     f"cmd=get_result rc=0 msg=success value={found}")
         if command == "barrier_in":

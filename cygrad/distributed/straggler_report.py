@@ -22,7 +22,7 @@ class RollCall:
         self.comm = comm
         self.waiting = {}         # rank -> (channel, index of the collective, its name, its description)
         self.left = {}            # rank -> channel -> number of called collectives
-        self.told = None          # the last announcement
+        self.last_announced = None  # the collective of the last message
         self.sent = []
 
     def send(self, message, ranks):
@@ -42,11 +42,11 @@ class RollCall:
         from mpi4py import MPI
         return MPI.Status()
 
-    def look(self, work):
+    def announce_and_check(self, work):
         """Notify the others of the collective that this rank waits in, and raise an error if one of them has exited."""
-        if self.told is not work:
-            self.told = work
-            self.send(("waiting", (work.channel, work.number, work.name, work.told())), partners(work))
+        if self.last_announced is not work:
+            self.last_announced = work
+            self.send(("waiting", (work.channel, work.number, work.name, work.describe())), partners(work))
         self.receive()
         gone = [rank for rank in partners(work)
                 if rank in self.left and (work.partners is not None
@@ -54,10 +54,10 @@ class RollCall:
         if gone:
             from cygrad.distributed.errors import DistBackendError
             raise DistBackendError(f"{work.name}: {ranks_text(gone)} left the job (got a wait of rank "
-                                   f"{self.comm.rank} in {work.told()}). All ranks must call the same collectives "
+                                   f"{self.comm.rank} in {work.describe()}). All ranks must call the same collectives "
                                    "before they exit.")
 
-    def who_is_missing(self, work):
+    def missing_ranks_text(self, work):
         """Describe the ranks that have not arrived."""
         self.receive()
         missing, elsewhere = [], []

@@ -175,7 +175,7 @@ class Work(Future):
         if self._error is not None:
             if isinstance(self._error, Exception) and type(self._error).__module__.startswith("mpi4py"):
                 raise DistBackendError(f"{self.name}: MPI reports {self._error} on rank {self.group.own_global_rank} "
-                                       f"(got it from {self.told()}). All ranks must pass tensors of one size and "
+                                       f"(got it from {self.describe()}). All ranks must pass tensors of one size and "
                                        "dtype; CYGRAD_DISTRIBUTED_DEBUG=1 lists the others.") from self._error
             raise self._error
         return self._value
@@ -190,14 +190,14 @@ class Work(Future):
                 pause = min(1.5 * pause, LONGEST)
             if now > next_look and roll is not None:
                 next_look = now + ROLL_CALL
-                roll.look(self)
+                roll.announce_and_check(self)
             if now - begin > timeout + (2 * ROLL_CALL if roll else 0):      # so that all ranks have sent their messages
                 raise DistBackendError(f"{self.name}: timeout (got {timeout:g} seconds on rank "
-                                       f"{self.group.own_global_rank} in {self.told()}). "
-                                       f"{roll.who_is_missing(self) if roll else ''}")
+                                       f"{self.group.own_global_rank} in {self.describe()}). "
+                                       f"{roll.missing_ranks_text(self) if roll else ''}")
 
-    def told(self):
-        """Describe it, for messages."""
+    def describe(self):
+        """Return a description for error messages."""
         detail = self.detail() if callable(self.detail) else self.detail
         number = f"number {self.number}{' of those that follow others' if self.channel[1] else ''}"
         return (f"{self.name}, {number if self.partners is None else 'a message'} of "

@@ -13,7 +13,7 @@ from cygrad.composite.out_forms import into
 
 __all__ = ["fftfreq", "fftshift", "ifftshift", "rfftfreq"]
 
-# What parameters of these functions mean.
+# Meaning of the parameters.
 _PARAMETERS = {
     "n": "int\n    Length of the transform.",
     "d": "float, default 1.0\n    Distance of two samples.",

@@ -122,7 +122,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         return _ASMoutput(output.squeeze(0) if single else output, loss)
 
     def log_prob(self, input):
-        """Return log-probabilities of all classes: shape (N, in_features) -> (N, n_classes)."""
+        """Return the log-probabilities (N, n_classes) of all classes for an input (N, in_features)."""
         head = F.log_softmax(self.head(input), 1)
         parts = [head[:, :self.shortlist_size]]
         for number, cluster in enumerate(self.tail):
@@ -131,5 +131,5 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         return cygrad.cat(parts, 1)
 
     def predict(self, input):
-        """Return the most likely class: shape (N, in_features) -> (N,)."""
+        """Return the most likely classes (N,) for an input (N, in_features)."""
         return self.log_prob(input).argmax(1)

@@ -102,7 +102,7 @@ class _Conv(_Convolution):
                          padding_mode, device, dtype)
 
     def forward(self, input):
-        """Shape (batch, in_channels, ...) or (in_channels, ...) -> the same with `out_channels` and new sizes."""
+        """Map shape (batch, in_channels, ...) or (in_channels, ...) to `out_channels` and new sizes."""
         return self._conv_forward(input, self.weight, self.bias)
 
     def _conv_forward(self, input, weight, bias):
@@ -224,7 +224,7 @@ class _ConvTranspose(_Convolution):
                          bias, padding_mode, device, dtype)
 
     def forward(self, input, output_size=None):
-        """Shape (batch, in_channels, ...) or (in_channels, ...) -> the same with `out_channels` and larger sizes."""
+        """Map shape (batch, in_channels, ...) or (in_channels, ...) to `out_channels` and larger sizes."""
         function = getattr(F, f"conv_transpose{self.dimensions}d")
         output_padding = self._output_padding(input, output_size)
         return function(input, self.weight, self.bias, self.stride, self.padding, output_padding, self.groups,
@@ -331,7 +331,7 @@ class Unfold(Module):
         self.kernel_size, self.dilation, self.padding, self.stride = kernel_size, dilation, padding, stride
 
     def forward(self, input):
-        """Shape (batch, channels, height, width) -> (batch, channels * elements of a patch, patches)."""
+        """Map shape (batch, channels, height, width) to (batch, channels * elements of a patch, patches)."""
         return F.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
 
     def extra_repr(self):
@@ -366,7 +366,7 @@ class Fold(Module):
         self.dilation, self.padding, self.stride = dilation, padding, stride
 
     def forward(self, input):
-        """Shape (batch, channels * elements of a patch, patches) -> (batch, channels, height, width)."""
+        """Map shape (batch, channels * elements of a patch, patches) to (batch, channels, height, width)."""
         return F.fold(input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride)
 
     def extra_repr(self):

@@ -28,7 +28,7 @@ class CosineSimilarity(Module):
         self.eps = eps
 
     def forward(self, x1, x2):
-        """Two tensors that broadcast -> the cosines, without `dim`."""
+        """Map two tensors that broadcast to the cosines, without `dim`."""
         return F.cosine_similarity(x1, x2, self.dim, self.eps)
 
 
@@ -56,5 +56,5 @@ class PairwiseDistance(Module):
         self.keepdim = keepdim
 
     def forward(self, x1, x2):
-        """Two tensors (..., n) that broadcast -> the distances (...)."""
+        """Map two tensors (..., n) that broadcast to the distances (...)."""
         return F.pairwise_distance(x1, x2, self.norm, self.eps, self.keepdim)

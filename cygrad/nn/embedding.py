@@ -125,7 +125,7 @@ class Embedding(_Table):
                          _weight, _freeze, device, dtype)
 
     def forward(self, input):
-        """Indices of any shape -> (..., embedding_dim)."""
+        """Map indices of any shape to (..., embedding_dim)."""
         return F.embedding(input, self.weight, self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq,
                            self.sparse)
 
@@ -167,7 +167,7 @@ class EmbeddingBag(_Table):
         self.include_last_offset = include_last_offset
 
     def forward(self, input, offsets=None, per_sample_weights=None):
-        """Indices (bags, size), or (n,) with `offsets` -> (bags, embedding_dim)."""
+        """Map indices (bags, size), or (n,) with `offsets`, to (bags, embedding_dim)."""
         return F.embedding_bag(input, self.weight, offsets, self.max_norm, self.norm_type, self.scale_grad_by_freq,
                                self.mode, self.sparse, per_sample_weights, self.include_last_offset, self.padding_idx)
 

@@ -70,7 +70,7 @@ class Linear(Module):
             init.uniform_(self.bias, -bound, bound)
 
     def forward(self, input):
-        """Shape (..., in_features) -> (..., out_features)."""
+        """Map shape (..., in_features) to (..., out_features)."""
         return F.linear(input, self.weight, self.bias)
 
     def extra_repr(self):
@@ -122,7 +122,7 @@ class Bilinear(Module):
             init.uniform_(self.bias, -bound, bound)
 
     def forward(self, input1, input2):
-        """Shapes (..., in1_features) and (..., in2_features) -> (..., out_features)."""
+        """Map shape (..., in1_features) and (..., in2_features) to (..., out_features)."""
         return F.bilinear(input1, input2, self.weight, self.bias)
 
     def extra_repr(self):

@@ -32,7 +32,7 @@ class PoissonNLLLoss(Loss):
         self.eps = eps
 
     def forward(self, log_input, target):
-        """Logarithms of expected counts, and counts -> the loss."""
+        """Return the loss of logarithms of expected counts, and counts."""
         return F.poisson_nll_loss(log_input, target, log_input=self.log_input, full=self.full, eps=self.eps,
                                   reduction=self.reduction)
 
@@ -58,7 +58,7 @@ class GaussianNLLLoss(Loss):
         self.eps = eps
 
     def forward(self, input, target, var):
-        """Expected values, values and variances -> the loss."""
+        """Return the loss of expected values, values and variances."""
         return F.gaussian_nll_loss(input, target, var, full=self.full, eps=self.eps, reduction=self.reduction)
 
 
@@ -86,6 +86,6 @@ class CTCLoss(Module):
         self.zero_infinity = zero_infinity
 
     def forward(self, log_probs, targets, input_lengths, target_lengths):
-        """Log-probabilities (T, N, C), labels (N, S) and lengths (N,) -> the loss."""
+        """Return the loss of log-probabilities (T, N, C), labels (N, S) and lengths (N,)."""
         return F.ctc_loss(log_probs, targets, input_lengths, target_lengths, self.blank, self.reduction,
                           self.zero_infinity)

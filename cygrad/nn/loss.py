@@ -47,7 +47,7 @@ class MSELoss(Loss):
     """
 
     def forward(self, input, target):
-        """Two tensors of the same shape -> the loss."""
+        """Return the loss of two tensors of the same shape."""
         return F.mse_loss(input, target, reduction=self.reduction)
 
 
@@ -62,7 +62,7 @@ class L1Loss(Loss):
     """
 
     def forward(self, input, target):
-        """Two tensors of the same shape -> the loss."""
+        """Return the loss of two tensors of the same shape."""
         return F.l1_loss(input, target, reduction=self.reduction)
 
 
@@ -88,7 +88,7 @@ class SmoothL1Loss(Loss):
         self.beta = beta
 
     def forward(self, input, target):
-        """Two tensors of the same shape -> the loss."""
+        """Return the loss of two tensors of the same shape."""
         return F.smooth_l1_loss(input, target, reduction=self.reduction, beta=self.beta)
 
 
@@ -112,7 +112,7 @@ class HuberLoss(Loss):
         self.delta = delta
 
     def forward(self, input, target):
-        """Two tensors of the same shape -> the loss."""
+        """Return the loss of two tensors of the same shape."""
         return F.huber_loss(input, target, reduction=self.reduction, delta=self.delta)
 
 
@@ -141,7 +141,7 @@ class KLDivLoss(Loss):
         self.log_target = log_target
 
     def forward(self, input, target):
-        """Log-probabilities and target of the same shape -> the loss."""
+        """Return the loss of log-probabilities and target of the same shape."""
         return F.kl_div(input, target, reduction=self.reduction, log_target=self.log_target)
 
 
@@ -173,7 +173,7 @@ class NLLLoss(WeightedLoss):
         self.ignore_index = ignore_index
 
     def forward(self, input, target):
-        """Log-probabilities (N, C, ...) and classes (N, ...) -> the loss."""
+        """Return the loss of log-probabilities (N, C, ...) and classes (N, ...)."""
         return F.nll_loss(input, target, self.weight, ignore_index=self.ignore_index, reduction=self.reduction)
 
 
@@ -212,7 +212,7 @@ class CrossEntropyLoss(WeightedLoss):
         self.label_smoothing = label_smoothing
 
     def forward(self, input, target):
-        """Scores (N, C, ...), and classes (N, ...) or probabilities (N, C, ...) -> the loss."""
+        """Return the loss of scores (N, C, ...), and classes (N, ...) or probabilities (N, C, ...)."""
         return F.cross_entropy(input, target, self.weight, ignore_index=self.ignore_index, reduction=self.reduction,
                                label_smoothing=self.label_smoothing)
 
@@ -237,7 +237,7 @@ class BCELoss(WeightedLoss):
     """
 
     def forward(self, input, target):
-        """Probabilities and targets in [0, 1] of the same shape -> the loss."""
+        """Return the loss of probabilities and targets in [0, 1] of the same shape."""
         return F.binary_cross_entropy(input, target, self.weight, reduction=self.reduction)
 
 
@@ -267,6 +267,6 @@ class BCEWithLogitsLoss(WeightedLoss):
         self.register_buffer("pos_weight", pos_weight)
 
     def forward(self, input, target):
-        """Logits and targets in [0, 1] of the same shape -> the loss."""
+        """Return the loss of logits and targets in [0, 1] of the same shape."""
         return F.binary_cross_entropy_with_logits(input, target, self.weight, reduction=self.reduction,
                                                   pos_weight=self.pos_weight)

@@ -23,7 +23,7 @@ class _WithMargin(Loss):
         self.margin = self.default if margin is None else margin
 
     def forward(self, *inputs):
-        """The tensors of the function -> the loss."""
+        """Apply the function to its tensors."""
         return type(self).function(*inputs, margin=self.margin, reduction=self.reduction)
 
 
@@ -80,7 +80,7 @@ class SoftMarginLoss(Loss):
     """
 
     def forward(self, input, target):
-        """Scores and targets 1 or -1 -> the loss."""
+        """Return the loss of scores and targets 1 or -1."""
         return F.soft_margin_loss(input, target, reduction=self.reduction)
 
 
@@ -96,7 +96,7 @@ class MultiLabelMarginLoss(Loss):
     """
 
     def forward(self, input, target):
-        """Scores (N, C) and classes (N, C) up to a -1 -> the loss."""
+        """Return the loss of scores (N, C) and classes (N, C) up to a -1."""
         return F.multilabel_margin_loss(input, target, reduction=self.reduction)
 
 
@@ -118,7 +118,7 @@ class MultiLabelSoftMarginLoss(WeightedLoss):
     """
 
     def forward(self, input, target):
-        """Scores and targets (N, C) -> the loss."""
+        """Return the loss of scores and targets (N, C)."""
         return F.multilabel_soft_margin_loss(input, target, self.weight, reduction=self.reduction)
 
 
@@ -151,7 +151,7 @@ class MultiMarginLoss(WeightedLoss):
         self.margin = margin
 
     def forward(self, input, target):
-        """Scores (N, C) and classes (N,) -> the loss."""
+        """Return the loss of scores (N, C) and classes (N,)."""
         return F.multi_margin_loss(input, target, p=self.p, margin=self.margin, weight=self.weight,
                                    reduction=self.reduction)
 
@@ -185,7 +185,7 @@ class TripletMarginLoss(Loss):
         self.swap = swap
 
     def forward(self, anchor, positive, negative):
-        """Three tensors (N, D) -> the loss."""
+        """Return the loss of three tensors (N, D)."""
         return F.triplet_margin_loss(anchor, positive, negative, margin=self.margin, p=self.p, eps=self.eps,
                                      swap=self.swap, reduction=self.reduction)
 
@@ -216,6 +216,6 @@ class TripletMarginWithDistanceLoss(Loss):
         self.swap = swap
 
     def forward(self, anchor, positive, negative):
-        """Three tensors -> the loss."""
+        """Return the loss of three tensors."""
         return F.triplet_margin_with_distance_loss(anchor, positive, negative, distance_function=self.distance_function,
                                                    margin=self.margin, swap=self.swap, reduction=self.reduction)

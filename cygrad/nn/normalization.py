@@ -75,7 +75,7 @@ class _BatchNorm(_Statistics):
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias)
 
     def forward(self, input):
-        """Shape (batch, channels, ...) -> the same; training updates the running statistics."""
+        """Map shape (batch, channels, ...) to the same; training updates the running statistics."""
         self._check_input_dim(input)
         factor = 0.0 if self.momentum is None else self.momentum
         if self.training and self.track_running_stats and self.num_batches_tracked is not None:
@@ -160,7 +160,7 @@ class _InstanceNorm(_Statistics):
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias)
 
     def forward(self, input):
-        """Shape (batch, channels, ...), or without the batch -> the same."""
+        """Apply the layer to an input of shape (batch, channels, ...), or without the batch."""
         self._check_input_dim(input)
         single = input.ndim == self.ndims[0]
         if input.shape[0 if single else 1] != self.num_features and self.affine:
@@ -270,7 +270,7 @@ class LayerNorm(Module):
             init.zeros_(self.bias)
 
     def forward(self, input):
-        """Shape ``(..., *normalized_shape)`` -> the same."""
+        """Apply the layer to an input of shape ``(..., *normalized_shape)``."""
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
     def extra_repr(self):
@@ -314,7 +314,7 @@ class RMSNorm(Module):
             init.ones_(self.weight)
 
     def forward(self, input):
-        """Shape ``(..., *normalized_shape)`` -> the same."""
+        """Apply the layer to an input of shape ``(..., *normalized_shape)``."""
         return F.rms_norm(input, self.normalized_shape, self.weight, self.eps)
 
     def extra_repr(self):
@@ -370,7 +370,7 @@ class GroupNorm(Module):
             init.zeros_(self.bias)
 
     def forward(self, input):
-        """Shape (batch, num_channels, ...) -> the same."""
+        """Apply the layer to an input of shape (batch, num_channels, ...)."""
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
     def extra_repr(self):
@@ -400,7 +400,7 @@ class LocalResponseNorm(Module):
         self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
 
     def forward(self, input):
-        """Shape (batch, channels, ...) -> the same."""
+        """Apply the layer to an input of shape (batch, channels, ...)."""
         return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
 
     def extra_repr(self):

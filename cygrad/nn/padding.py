@@ -50,7 +50,7 @@ class _Pad(Module):
         self.padding = spread(padding, 2 * self.dimensions, type(self).__name__, "padding")
 
     def forward(self, input):
-        """Shape (..., sizes) -> the same with larger sizes; negative numbers crop."""
+        """Map shape (..., sizes) to the same with larger sizes; negative numbers crop."""
         return F.pad(input, self.padding, mode=self.mode)
 
     def extra_repr(self):

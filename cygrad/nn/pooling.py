@@ -23,7 +23,7 @@ class _MaxPool(Module):
         self.ceil_mode = ceil_mode
 
     def forward(self, input):
-        """Shape (batch, channels, ...), or without the batch -> one element for each window."""
+        """Map shape (batch, channels, ...), or the same without the batch, to one element for each window."""
         function = getattr(F, f"max_pool{self.dimensions}d")
         return function(input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode,
                         self.return_indices)
@@ -47,7 +47,7 @@ class _MaxUnpool(Module):
         self.padding = spread(padding, n, name, "padding")
 
     def forward(self, input, indices, output_size=None):
-        """Values and indices of max pooling -> the larger tensor."""
+        """Map values and indices of max pooling to the larger tensor."""
         function = getattr(F, f"max_unpool{self.dimensions}d")
         return function(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
@@ -72,7 +72,7 @@ class _AvgPool(Module):
         self.divisor_override = divisor_override
 
     def forward(self, input):
-        """Shape (batch, channels, ...), or without the batch -> one element for each window."""
+        """Map shape (batch, channels, ...), or the same without the batch, to one element for each window."""
         function = getattr(F, f"avg_pool{self.dimensions}d")
         return function(input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad,
                         self.divisor_override)
@@ -95,7 +95,7 @@ class _LPPool(Module):
         self.ceil_mode = ceil_mode
 
     def forward(self, input):
-        """Shape (batch, channels, ...), or without the batch -> one element for each window."""
+        """Map shape (batch, channels, ...), or the same without the batch, to one element for each window."""
         function = getattr(F, f"lp_pool{self.dimensions}d")
         return function(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
 
@@ -116,7 +116,7 @@ class _AdaptiveMaxPool(Module):
         self.return_indices = return_indices
 
     def forward(self, input):
-        """Shape (batch, channels, ...), or without the batch -> the given sizes."""
+        """Map shape (batch, channels, ...), or the same without the batch, to the given sizes."""
         return getattr(F, f"adaptive_max_pool{self.dimensions}d")(input, self.output_size, self.return_indices)
 
     def extra_repr(self):
@@ -134,7 +134,7 @@ class _AdaptiveAvgPool(Module):
         self.output_size = output_size
 
     def forward(self, input):
-        """Shape (batch, channels, ...), or without the batch -> the given sizes."""
+        """Map shape (batch, channels, ...), or the same without the batch, to the given sizes."""
         return getattr(F, f"adaptive_avg_pool{self.dimensions}d")(input, self.output_size)
 
     def extra_repr(self):
@@ -272,7 +272,7 @@ class AvgPool1d(_AvgPool):
                          spread(padding, 1, "AvgPool1d", "padding"), ceil_mode, count_include_pad)
 
     def forward(self, input):
-        """Shape (batch, channels, length), or without the batch -> one element for each window."""
+        """Map shape (batch, channels, length), or the same without the batch, to one element for each window."""
         return F.avg_pool1d(input, self.kernel_size, self.stride, self.padding, self.ceil_mode,
                             self.count_include_pad)
 

@@ -28,7 +28,7 @@ class _FractionalMaxPool(Module):
         self.output_ratio = ratios
 
     def forward(self, input):
-        """Shape (batch, channels, ...), or without the batch -> one element for each window."""
+        """Map shape (batch, channels, ...), or the same without the batch, to one element for each window."""
         function = getattr(fractional_pooling, f"fractional_max_pool{self.dimensions}d")
         return function(input, self.kernel_size, self.output_size, self.output_ratio, self.return_indices,
                         self._random_samples)
@@ -89,7 +89,7 @@ class CrossMapLRN2d(Module):
         self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
 
     def forward(self, input):
-        """Shape (batch, channels, height, width) -> the same."""
+        """Apply the layer to an input of shape (batch, channels, height, width)."""
         return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
 
     def extra_repr(self):

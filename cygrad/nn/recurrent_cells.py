@@ -114,7 +114,7 @@ class RNNCell(RNNCellBase):
         self.nonlinearity = nonlinearity
 
     def forward(self, input, hx=None):
-        """Input (batch, features) and state (batch, units), or both without the batch -> the new state."""
+        """Map input (batch, features) and state (batch, units), or both without the batch, to the new state."""
         if self.nonlinearity not in ("tanh", "relu"):
             raise RuntimeError(f"RNNCell: Unknown nonlinearity: {self.nonlinearity}")
         hx = self._zeros(input) if hx is None else hx
@@ -148,7 +148,7 @@ class LSTMCell(RNNCellBase):
         super().__init__(input_size, hidden_size, bias, 4, device, dtype)
 
     def forward(self, input, hx=None):
-        """Input (batch, features) and a pair of states (batch, units), or all without the batch -> the new pair."""
+        """Map input (batch, features) and a pair of states (batch, units), or all unbatched, to the new pair."""
         hx = (self._zeros(input),) * 2 if hx is None else hx
         self._check(input, hx)
         return cygrad.lstm_cell(input, hx, *self._weights())
@@ -179,7 +179,7 @@ class GRUCell(RNNCellBase):
         super().__init__(input_size, hidden_size, bias, 3, device, dtype)
 
     def forward(self, input, hx=None):
-        """Input (batch, features) and state (batch, units), or both without the batch -> the new state."""
+        """Map input (batch, features) and state (batch, units), or both without the batch, to the new state."""
         hx = self._zeros(input) if hx is None else hx
         self._check(input, (hx,))
         return cygrad.gru_cell(input, hx, *self._weights())

@@ -45,7 +45,7 @@ class Upsample(Module):
         self.recompute_scale_factor = recompute_scale_factor
 
     def forward(self, input):
-        """Shape (batch, channels, ...) -> the new sizes."""
+        """Map shape (batch, channels, ...) to the new sizes."""
         return F.interpolate(input, self.size, self.scale_factor, self.mode, self.align_corners,
                              self.recompute_scale_factor)
 
@@ -104,7 +104,7 @@ class PixelShuffle(Module):
         self.upscale_factor = upscale_factor
 
     def forward(self, input):
-        """Shape (..., channels * r**2, height, width) -> (..., channels, height * r, width * r)."""
+        """Map shape (..., channels * r**2, height, width) to (..., channels, height * r, width * r)."""
         return F.pixel_shuffle(input, self.upscale_factor)
 
     def extra_repr(self):
@@ -132,7 +132,7 @@ class PixelUnshuffle(Module):
         self.downscale_factor = downscale_factor
 
     def forward(self, input):
-        """Shape (..., channels, height * r, width * r) -> (..., channels * r**2, height, width)."""
+        """Map shape (..., channels, height * r, width * r) to (..., channels * r**2, height, width)."""
         return F.pixel_unshuffle(input, self.downscale_factor)
 
     def extra_repr(self):
@@ -160,7 +160,7 @@ class ChannelShuffle(Module):
         self.groups = groups
 
     def forward(self, input):
-        """Shape (batch, channels, ...) -> the same."""
+        """Apply the layer to an input of shape (batch, channels, ...)."""
         return F.channel_shuffle(input, self.groups)
 
     def extra_repr(self):

@@ -29,5 +29,6 @@ __getattr__, __dir__ = _namespace(__name__, _numpy)
 
 for _name in ("linalg", "fft", "random"):
     _module = globals()[_name] = _sys.modules[f"{__name__}.{_name}"] = _ModuleType(
-        f"{__name__}.{_name}", f"The names of `numpy.{_name}`; functions take Tensors where `cygrad.numpy` says so.")
+        f"{__name__}.{_name}", f"The names of `numpy.{_name}`; functions take Tensors where `cygrad.numpy` says so."
+    )
     _module.__getattr__, _module.__dir__ = _namespace(_module.__name__, getattr(_numpy, _name))

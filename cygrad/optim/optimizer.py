@@ -81,8 +81,9 @@ class Optimizer:
             raise TypeError(f"{type(self).__name__}: params argument given to the optimizer should be an iterable of "
                             "Tensors or dicts (got a Tensor). Pass a list.")
         if not isinstance(params, Iterable):
+            hint = "Call it." if callable(params) and not hasattr(params, "parameters") else "Pass its parameters()."
             raise TypeError(f"{type(self).__name__}: params argument given to the optimizer should be an iterable of "
-                            f"Tensors or dicts (got a {type(params).__name__}). Pass its parameters().")
+                            f"Tensors or dicts (got a {type(params).__name__}). {hint}")
         self._check_defaults()
         groups = list(params)
         if not groups:

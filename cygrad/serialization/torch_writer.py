@@ -21,7 +21,7 @@ from cygrad.serialization.torch_reader import STORAGES
 __all__ = ["prepared"]
 
 FOLDER = "archive/"
-# What torch.load(weights_only=True) accepts, and how it is pickled.
+# Types that torch.load(weights_only=True) accepts.
 PLAIN = {type(None), bool, int, float, complex, str, bytes, bytearray, list, tuple, dict, set, OrderedDict, Counter,
          dtypes.dtype, dtypes.dtype_without_elements, type, type(codecs.encode)}
 

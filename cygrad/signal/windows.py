@@ -8,8 +8,19 @@ import cygrad
 from cygrad._core.graph.argument_errors import as_integer
 from cygrad.composite.dtypes import on_device
 
-__all__ = ["bartlett", "blackman", "cosine", "exponential", "gaussian", "general_cosine", "general_hamming", "hamming",
-           "hann", "kaiser", "nuttall"]
+__all__ = [
+    "bartlett",
+    "blackman",
+    "cosine",
+    "exponential",
+    "gaussian",
+    "general_cosine",
+    "general_hamming",
+    "hamming",
+    "hann",
+    "kaiser",
+    "nuttall",
+]
 
 _PARAMETERS = """
 
@@ -35,12 +46,14 @@ _PARAMETERS = """
 
 def _window(function, own="", **defaults):
     """Create a window function from ``function(positions, last position of the symmetric window, sym, **options)``."""
+
     def window(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=False, **options):
         name = function.__name__
         dtype = cygrad.get_default_dtype() if dtype is None else dtype
         if (M := as_integer(name, "M", M)) < 0 or dtype not in (cygrad.float32, cygrad.float64):
-            raise ValueError(f"{name}: the length must not be negative and the dtype float32 or float64 (got {M} and "
-                             f"{dtype}).")
+            raise ValueError(
+                f"{name}: the length must not be negative and the dtype float32 or float64 (got {M} and {dtype})."
+            )
         if layout is not None and layout is not cygrad.strided:
             raise ValueError(f"{name}: expected the layout strided (got {layout}).")
         unknown = set(options) - set(defaults)
@@ -168,8 +181,10 @@ def exponential(k, last, sym, center=None, tau=1.0):
     tensor([0.3679, 1.0000, 0.3679])
     """
     if tau <= 0 or (sym and center is not None):
-        raise ValueError("exponential: tau must be positive, and center must be None for a symmetric window (got tau="
-                         f"{tau}, center={center}).")
+        raise ValueError(
+            "exponential: tau must be positive, and center must be None for a symmetric window (got tau="
+            f"{tau}, center={center})."
+        )
     center = (len(k) - 1 if sym or len(k) == 1 else len(k)) / 2 if center is None else center
     return (-(k - center).abs() / tau).exp()
 
@@ -200,12 +215,14 @@ def kaiser(k, last, sym, beta=12.0):
     if beta < 0:
         raise ValueError(f"kaiser: beta must not be negative (got {beta}).")
     inside = (1 - (2 * k / last - 1) ** 2).clamp(min=0).sqrt()
-    return cygrad.special.i0e(beta * inside) * (beta * (inside - 1)).exp() / cygrad.special.i0e(
-        cygrad.tensor(beta, dtype=cygrad.float64))
+    return (
+        cygrad.special.i0e(beta * inside)
+        * (beta * (inside - 1)).exp()
+        / cygrad.special.i0e(cygrad.tensor(beta, dtype=cygrad.float64))
+    )
 
 
-bartlett, hamming, hann, blackman, nuttall, cosine = map(
-    _window, (bartlett, hamming, hann, blackman, nuttall, cosine))
+bartlett, hamming, hann, blackman, nuttall, cosine = map(_window, (bartlett, hamming, hann, blackman, nuttall, cosine))
 general_cosine = _window(general_cosine, "    a : sequence of float\n        Coefficients.\n", a=())
 general_hamming = _window(general_hamming, "    alpha : float, default 0.54\n", alpha=0.54)
 exponential = _window(exponential, "    center : float, optional\n    tau : float, default 1.0\n", center=None, tau=1.0)

@@ -23,7 +23,7 @@ class LeNet(nn.Module):
         self.fc3 = nn.Linear(84, num_classes)
 
     def forward(self, images):
-        """Shape (batch, 1, 28, 28) -> (batch, num_classes)."""
+        """Map shape (batch, 1, 28, 28) to (batch, num_classes)."""
         functional = nn.functional
         x = functional.max_pool2d(functional.relu(self.conv1(images)), 2)
         x = functional.max_pool2d(functional.relu(self.conv2(x)), 2)

@@ -30,11 +30,12 @@ class BasicBlock(nn.Module):
         self.bn2 = nn.BatchNorm2d(out_channels)
         self.downsample = None
         if stride != 1 or in_channels != out_channels:
-            self.downsample = nn.Sequential(nn.Conv2d(in_channels, out_channels, 1, stride, bias=False),
-                                            nn.BatchNorm2d(out_channels))
+            self.downsample = nn.Sequential(
+                nn.Conv2d(in_channels, out_channels, 1, stride, bias=False), nn.BatchNorm2d(out_channels)
+            )
 
     def forward(self, input):
-        """Shape (batch, in_channels, height, width) -> (batch, out_channels, height / stride, width / stride)."""
+        """Map shape (batch, in_channels, height, width) to (batch, out_channels, height / stride, width / stride)."""
         shortcut = input if self.downsample is None else self.downsample(input)
         inner = self.relu(self.bn1(self.conv1(input)))
         return self.relu(self.bn2(self.conv2(inner)) + shortcut)
@@ -64,8 +65,10 @@ class ResNet(nn.Module):
         channels = width
         for number, blocks in enumerate(layers):
             out_channels = width << number
-            stage = [BasicBlock(channels if block == 0 else out_channels, out_channels,
-                                2 if number and block == 0 else 1) for block in range(blocks)]
+            stage = [
+                BasicBlock(channels if block == 0 else out_channels, out_channels, 2 if number and block == 0 else 1)
+                for block in range(blocks)
+            ]
             setattr(self, f"layer{number + 1}", nn.Sequential(*stage))
             channels = out_channels
         self.avgpool = nn.AdaptiveAvgPool2d((1, 1))
@@ -79,7 +82,7 @@ class ResNet(nn.Module):
                 nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
 
     def forward(self, images):
-        """Shape (batch, in_channels, height, width) -> (batch, num_classes)."""
+        """Map shape (batch, in_channels, height, width) to (batch, num_classes)."""
         x = self.maxpool(self.relu(self.bn1(self.conv1(images))))
         x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
         return self.fc(self.avgpool(x).flatten(1))

@@ -28,6 +28,7 @@ def license():
             if (place / name).is_file():
                 return (place / name).read_text(encoding="utf-8")
     import pydoc_data.topics
+
     return str(builtins.copyright) + "\n" + "\n".join(pydoc_data.topics.topics.values())[:14000]
 
 
@@ -64,7 +65,7 @@ class Text:
         return self._pieces(self.test, range(0, len(self.test) - self.length, self.length))
 
     def _pieces(self, numbers, starts):
-        pieces = np.stack([numbers[start:start + self.length + 1] for start in starts])
+        pieces = np.stack([numbers[start : start + self.length + 1] for start in starts])
         return cygrad.from_numpy(pieces[:, :-1].copy()), cygrad.from_numpy(pieces[:, 1:].copy())
 
 
@@ -88,7 +89,7 @@ class CharacterLSTM(nn.Module):
         self.head = nn.Linear(size, characters)
 
     def forward(self, numbers):
-        """Shape (batch, length) -> scores (batch, length, characters)."""
+        """Map shape (batch, length) to scores (batch, length, characters)."""
         return self.head(self.lstm(self.embedding(numbers))[0])
 
 
@@ -111,14 +112,15 @@ class CharacterTransformer(nn.Module):
         super().__init__()
         self.embedding = nn.Embedding(characters, size)
         self.position = nn.Parameter(cygrad.randn(length, size) * 0.1)
-        layer = nn.TransformerEncoderLayer(size, heads, 4 * size, dropout=0.0, activation="gelu", batch_first=True,
-                                           norm_first=True)
+        layer = nn.TransformerEncoderLayer(
+            size, heads, 4 * size, dropout=0.0, activation="gelu", batch_first=True, norm_first=True
+        )
         self.encoder = nn.TransformerEncoder(layer, layers, nn.LayerNorm(size), enable_nested_tensor=False)
         self.head = nn.Linear(size, characters)
         self.register_buffer("mask", nn.Transformer.generate_square_subsequent_mask(length))
 
     def forward(self, numbers):
-        """Shape (batch, length) -> scores (batch, length, characters)."""
+        """Map shape (batch, length) to scores (batch, length, characters)."""
         length = numbers.shape[1]
         features = self.embedding(numbers) + self.position[:length]
         return self.head(self.encoder(features, mask=self.mask[:length, :length], is_causal=True))
@@ -146,7 +148,7 @@ def generate(model, text, beginning, count, temperature, random):
     numbers = [text.characters.index(character) for character in beginning if character in text.characters]
     with cygrad.no_grad():
         for _ in range(count):
-            scores = model(cygrad.tensor([numbers[-text.length:]]))[0, -1].tolist()
+            scores = model(cygrad.tensor([numbers[-text.length :]]))[0, -1].tolist()
             highest = max(scores)
             weights = np.array([math.exp((score - highest) / temperature) for score in scores])
             numbers.append(int(random.choice(len(weights), p=weights / weights.sum())))

@@ -23,12 +23,18 @@ __all__ = ["run"]
 def arguments(description, defaults):
     """Parse the command line."""
     parser = argparse.ArgumentParser(description=description.strip().partition("\n")[0])
-    for name, help_text in (("steps", "training steps"), ("batch", "pieces of text per step"),
-                            ("length", "characters of a piece"), ("size", "features of the model")):
-        parser.add_argument(f"--{name}", type=int, default=defaults[name],
-                            help=f"{help_text} (default: {defaults[name]})")
-    parser.add_argument("--lr", type=float, default=defaults["lr"],
-                        help=f"largest learning rate (default: {defaults['lr']})")
+    for name, help_text in (
+        ("steps", "training steps"),
+        ("batch", "pieces of text per step"),
+        ("length", "characters of a piece"),
+        ("size", "features of the model"),
+    ):
+        parser.add_argument(
+            f"--{name}", type=int, default=defaults[name], help=f"{help_text} (default: {defaults[name]})"
+        )
+    parser.add_argument(
+        "--lr", type=float, default=defaults["lr"], help=f"largest learning rate (default: {defaults['lr']})"
+    )
     parser.add_argument("--text", type=Path, help="a text file (default: Python's license)")
     parser.add_argument("--seed", type=int, default=0, help="random seed (default: 0)")
     parser.add_argument("--out", type=Path, default=Path("out"), help="folder for the picture (default: out)")
@@ -51,8 +57,9 @@ def train(model, text, options):
     optimizer = optim.AdamW(model.parameters(), lr=options.lr, weight_decay=0.01)
     schedule = optim.lr_scheduler.OneCycleLR(optimizer, options.lr, total_steps=options.steps + 1)
     losses = []
-    with tqdm(total=options.steps * options.batch * options.length, unit=" characters", unit_scale=True,
-              file=sys.stderr) as bar:
+    with tqdm(
+        total=options.steps * options.batch * options.length, unit=" characters", unit_scale=True, file=sys.stderr
+    ) as bar:
         for pieces in text.batches(options.batch, options.steps, random):
             optimizer.zero_grad()
             loss = loss_of(model, pieces)
@@ -103,10 +110,14 @@ def main(description, defaults, build, picture):
     with cygrad.no_grad():
         found = loss_of(model, text.test_pieces()).item()
     pairs = baseline(text)
-    print(f"\n{sum(parameter.numel() for parameter in model.parameters()):,} parameters, {seconds:.1f} s, "
-          f"{options.steps * options.batch * options.length / seconds:,.0f} characters/s")
-    print(f"end of the text, never seen: {found:.3f} nats per character ({found / np.log(2):.2f} bits); "
-          f"counting pairs of characters: {pairs:.3f}")
+    print(
+        f"\n{sum(parameter.numel() for parameter in model.parameters()):,} parameters, {seconds:.1f} s, "
+        f"{options.steps * options.batch * options.length / seconds:,.0f} characters/s"
+    )
+    print(
+        f"end of the text, never seen: {found:.3f} nats per character ({found / np.log(2):.2f} bits); "
+        f"counting pairs of characters: {pairs:.3f}"
+    )
     print("\n" + generate(model, text, "The license", 300, 0.5, np.random.default_rng(options.seed)))
     path = options.out / picture
     draw(losses, {"never seen": found, "pairs of characters": pairs}, path)

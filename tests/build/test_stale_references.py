@@ -11,7 +11,8 @@ NAME = re.compile(rf"\b((?:{'|'.join(FOLDERS)})/[\w/.-]*\w\.(?:py|pyx|pxd|h|toml
 MADE = ("docs/generated/", "cygrad/_core/build_config.py")       # by the build
 PLACEHOLDER = re.compile(r"NAME\.|/test_[XY]\.py$")
 # Programs of users, and files of other software.
-FOREIGN = {"NAME.py", "NAME.pyx", "Python.h", "hubconf.py", "program.py", "stdatomic.h", "train.py", "your_pytorch_program.py"}
+FOREIGN = {"NAME.py", "NAME.pyx", "Python.h", "hubconf.py", "program.py", "stdatomic.h", "train.py",
+           "your_pytorch_program.py"}
 TEXTS = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "Makefile", "pyproject.toml")] + [
     path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*"))
     if path.suffix in {".py", ".pyx", ".pxd", ".h", ".toml", ".md"} and "generated" not in path.parts]
@@ -24,12 +25,13 @@ def test_named_files_exist():
 
 
 def test_named_sources_without_folder_exist():
-    names = FOREIGN.union({"setup.py", "pyproject.toml"}, *({path.name for path in (ROOT / folder).rglob("*")} for folder in FOLDERS))
+    names = FOREIGN.union({"setup.py", "pyproject.toml"},
+                          *({path.name for path in (ROOT / folder).rglob("*")} for folder in FOLDERS))
     found = set()
     for path in TEXTS:
         prose = path.read_text() if path.suffix == ".md" else comments_and_code(path)[0]
-        found |= {f"{path.relative_to(ROOT)} names {name}" for name in re.findall(r"\b\w+\.(?:py|pyx|pxd|h|cpp|toml)\b", prose)
-                  if name not in names}
+        found |= {f"{path.relative_to(ROOT)} names {name}"
+                  for name in re.findall(r"\b\w+\.(?:py|pyx|pxd|h|cpp|toml)\b", prose) if name not in names}
     assert not found, "\n".join(sorted(found))
 
 
@@ -49,10 +51,9 @@ TOKENS = re.compile(r"""\"{3}(?:\\.|[^\\])*?\"{3}|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^
 # Names of other software, and placeholders.
 ELSEWHERE = {
     "AsStridedBackward", "CompiledFunctionBackward", "EdgeIndex", "LogSoftmaxBackward0", "OPENBLAS_CORETYPE",
-    "PermuteBackward", "Queue", "_input_metadata", "cancel", "critical", "custom_vjp", "defvjp", "functorch", "grad_dtype",
-    "grainsize", "graphviz",
-    "incompatible_keys", "lax", "name_", "new_", "omp_lock_t", "openmpi", "priority", "pydot", "scan", "t1",
-    "taskgroup", "taskloop", "taskyield"}
+    "PermuteBackward", "Queue", "_input_metadata", "cancel", "critical", "custom_vjp", "defvjp", "functorch",
+    "grad_dtype", "grainsize", "graphviz", "incompatible_keys", "lax", "name_", "new_", "omp_lock_t", "openmpi",
+    "priority", "pydot", "scan", "t1", "taskgroup", "taskloop", "taskyield"}
 
 
 def comments_and_code(path):

@@ -8,9 +8,10 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 # Word -> what to write instead.
 WORDS = {
-    "whoever|somebody|nobody|anybody|everybody": "name the caller, the thread, the function", "so many": "n", "of nothing": "empty",
-    "as ever": "as usual", "behind": "after", "beside": "next to",
-    "(?<!import )the lock|Python's lock|interpreter's lock": "the GIL", "by the way|on the way|once more|without a word|as it stands": "leave it out",
+    "whoever|somebody|nobody|anybody|everybody": "name the caller, the thread, the function", "so many": "n",
+    "of nothing": "empty", "as ever": "as usual", "behind": "after", "beside": "next to",
+    "(?<!import )the lock|Python's lock|interpreter's lock": "the GIL",
+    "by the way|on the way|once more|without a word|as it stands": "leave it out",
     "peers?": "PyTorch; other libraries",
 }
 FOLDERS = {"README.md", "CONTRIBUTING.md", "docs", "benchmarks", "build_tools", "examples", "tests", *(

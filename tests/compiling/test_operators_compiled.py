@@ -7,15 +7,7 @@ import pytest
 
 import cygrad
 from cygrad.compiling import explain
-from tests.operator_cases import (
-    INTEGERS,
-    REFUSALS,
-    differentiable,
-    numpy_dtype,
-    results,
-    vectors,
-    with_gradients,
-)
+from tests.operator_cases import INTEGERS, REFUSALS, differentiable, numpy_dtype, results, vectors, with_gradients
 from tests.samples import COMPLEX, SAMPLES, find
 
 pytestmark = pytest.mark.filterwarnings("ignore")

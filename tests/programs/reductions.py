@@ -1,16 +1,6 @@
 """Generate lines that call reductions, cumulative sums, products and losses."""
 
-from tests.programs.chooser import (
-    at_least,
-    has,
-    has_zeros,
-    is_floating,
-    is_neat,
-    is_real,
-    is_tame,
-    numbers_in,
-    shape,
-)
+from tests.programs.chooser import at_least, has, has_zeros, is_floating, is_neat, is_real, is_tame, numbers_in, shape
 
 LOSSES = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy_with_logits")
 REDUCTIONS = ("sum", "mean", "std", "var", "logsumexp")

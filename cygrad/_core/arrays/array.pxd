@@ -108,7 +108,7 @@ ctypedef int (*kernel_t)(const value_t *arguments, value_t *results) noexcept no
 cdef int register_kernel(str name, kernel_t kernel) except -1
 cdef kernel_t find_kernel(str name) noexcept
 
-# Constructors that own their memory; -> MEMORY_ERROR on failure.
+# Constructors that own their memory; return MEMORY_ERROR on failure.
 cdef int set_integers(value_t *value, int count, const int64_t *integers) noexcept nogil   # NULL: zeros
 cdef int set_arrays(value_t *value, int count) noexcept nogil       # all entries NULL
 cdef void clear(value_t *value) noexcept nogil                     # releases owned memory; the value becomes NOTHING

@@ -27,7 +27,7 @@ cdef Tensor full_tensor(object size, object value, int dtype, bint meta, str ope
 # Return a Tensor with a copy of nested sequences, numbers, ndarrays or tensors; dtype -1: inferred as PyTorch does.
 cdef Tensor tensor_from(object data, int dtype, str operation)
 
-# Read sizes from a Python object, or from varargs whose only item may be a tuple; -> ndim.
+# Read sizes from a Python object, or from varargs whose only item may be a tuple; return ndim.
 cdef int read_sizes(object size, int64_t *shape, str operation) except -1
 # Return the bytes of one element of `dtype`, from a number, a NumPy scalar or a 0-dim tensor.
 cdef int read_element(object value, int dtype, char *element, str operation) except -1
@@ -39,5 +39,5 @@ cdef void fill_array(array_t *array, const char *element) noexcept nogil
 cdef int dtype_or(object dtype, int default, str operation) except? -1
 # Check device, layout and pin_memory; return 1 for device meta, else 0.
 cdef int check_place(object device, object layout, object pin_memory, str operation) except -1
-# Return a new tensor that requires grad if asked to; `meta`: of that shape without memory.
+# Return a new tensor, which requires grad on request; `meta`: of that shape without memory.
 cdef object finish(Tensor result, bint needs_grad, bint meta)

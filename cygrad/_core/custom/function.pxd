@@ -17,7 +17,7 @@ cdef enum:
 
 cdef class FunctionNode(Node):
     cdef readonly tuple needs_input_grad
-    cdef tuple to_save            # what forward asked to save, until the outputs exist
+    cdef tuple to_save            # arguments of save_for_backward, until the outputs exist
     cdef tuple dirty              # arguments of mark_dirty
     cdef tuple constants          # arguments of mark_non_differentiable
     cdef readonly tuple saved_for_forward

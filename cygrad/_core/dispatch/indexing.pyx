@@ -135,7 +135,7 @@ cdef int64_t _wrapped_index(object given, int64_t size, int dim) except -1:
 
 cdef Py_ssize_t _slice_bounds(object key, int64_t size, Py_ssize_t *start, Py_ssize_t *stop,
                              Py_ssize_t *step) except -1:
-    """Clip start, stop and step to 0..size; -> number of elements."""
+    """Clip start, stop and step to 0..size; return the number of elements."""
     PySlice_Unpack(key, start, stop, step)
     return PySlice_AdjustIndices(size, start, stop, step[0])
 

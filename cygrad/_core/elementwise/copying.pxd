@@ -29,7 +29,7 @@ cdef void nest_finish(nest_t *nest) noexcept nogil
 # Address of element `index` of operand `k` (in the order of the nest).
 cdef char *nest_pointer(const nest_t *nest, int k, int64_t index) noexcept nogil
 
-# Broadcast the shapes of n arrays into shape[MAX_DIMS]; -> ndim or -1 with a message naming the shapes.
+# Broadcast the shapes of n arrays into shape[MAX_DIMS]; return ndim or -1 with a message naming the shapes.
 cdef int broadcast_shape(const value_t *operands, int n, int64_t *shape) noexcept nogil
 # Return whether `array` broadcasts to this shape.
 cdef bint broadcasts_to(const array_t *array, int ndim, const int64_t *shape) noexcept nogil

@@ -144,7 +144,7 @@ cdef int broadcast_shape(const value_t *operands, int n, int64_t *shape) noexcep
 
 
 cdef int _refuse_shapes(const value_t *operands, int n, int dim, int64_t first, int64_t second) noexcept nogil:
-    """Write the message that names all shapes, without the operation, which `check_operation` adds; -> -1."""
+    """Write the message that names all shapes, without the operation, which `check_operation` adds; return -1."""
     cdef char *text = message()
     cdef const char *joint = b""
     cdef int i, left = 0, used = snprintf(text, MESSAGE, b": cannot broadcast shapes ")

@@ -1,4 +1,4 @@
-/* Is there a nan among n numbers? Branch-free, with several sums for instruction-level parallelism. */
+/* Return whether n numbers contain nan. Branch-free, with several sums for instruction-level parallelism. */
 #ifndef CYGRAD_NAN_SCAN_H
 #define CYGRAD_NAN_SCAN_H
 #include <fenv.h>

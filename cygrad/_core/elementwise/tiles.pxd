@@ -144,7 +144,7 @@ cdef void produce(void *task, int64_t start, int64_t n, char *to) noexcept nogil
 cdef enum:
     MAX_FUSED = 128       # operands
 
-# What a stage reads or writes.
+# An operand or result of a stage.
 ctypedef struct fused_operand_t:
     char *data                # NULL: it exists one tile at a time
     int64_t step              # bytes from one element to the next; 0: one for all

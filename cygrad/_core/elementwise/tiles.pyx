@@ -170,8 +170,8 @@ cdef bint holds_nan(const array_t *array) noexcept nogil:
 # another one, a cast becomes a step of its own, so that arrays are cast tile by tile. Numbers are held in
 # cells and cast once per call. Results of numbers alone are promoted as numbers.
 #
-# What meets in float16, bfloat16 or complex32 is computed in float32 or complex64, and rounded once, as the result:
-# between the instructions of a program it stays as it is.
+# Operations in float16, bfloat16 or complex32 are computed in float32 or complex64, and only the result of a program
+# is rounded, once.
 
 cdef int _remainder = primitive_of("remainder"), _fmod = primitive_of("fmod")
 

@@ -11,7 +11,7 @@ __all__ = ["as_callable", "as_dim", "as_instance", "as_integer", "as_items", "as
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _NAMED = re.compile(r"[\w.]+(\(\))?: ")
 _PLACEHOLDER = object()
-# What a word of a documented type accepts.
+# Word of a documented type -> the types it accepts.
 _ACCEPTED = {
     "int": lambda value: hasattr(value, "__index__"),
     "float": lambda value: hasattr(value, "__float__") or hasattr(value, "__index__"),

@@ -3,8 +3,8 @@
 from libc.stdint cimport int32_t, uint32_t
 
 cdef extern from "graph/thread_state.h" nogil:
-    # The modes of a thread, in the order in which they see the call of an operator: see mode_stack.pxd. The classes of
-    # the arguments (__torch_function__, entries of vmap) are asked after PRECOMPUTED_MODE, once they are boxed.
+    # The modes of a thread, in the order in which they handle calls: see mode_stack.pxd. The classes of
+    # the arguments (__torch_function__, entries of vmap) handle it after PRECOMPUTED_MODE, once they are boxed.
     cdef enum:
         USER_MODE              # written in Python, the innermost block first (cygrad.utils.operator_modes)
         PROFILER_MODE          # times the call

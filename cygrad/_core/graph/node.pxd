@@ -11,7 +11,7 @@ from cygrad._core.table.operator cimport operator_t
 
 # Borrowed pointers to Python objects that may be dying.
 #
-# An array knows its Tensor and a gradient slot its AccumulateGrad without keeping it alive. A reader takes a reference
+# Arrays and gradient slots have borrowed pointers to their Tensor and AccumulateGrad. A reader takes a reference
 # if the object is still alive. With the GIL, checking the refcount is enough. Without it the object may be dying in
 # another thread: the pointer is read under a mutex that the dying object locks to erase the pointer before its memory
 # is freed, and the reference is taken by an atomic step that fails if the refcount is zero.

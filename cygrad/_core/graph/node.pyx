@@ -704,7 +704,7 @@ cdef extern from * nogil:
         PyErr_Clear();                  /* of an outer frame that there was no memory for */
         *offset = PyFrame_GetLasti(frame);
         Py_DECREF(frame);
-        /* Makes sure that the texts below can be read later without the GIL. */
+        /* Make sure that the texts below can be read later without the GIL. */
         if (PyUnicode_AsUTF8(code->co_filename) == NULL || PyUnicode_AsUTF8(code->co_qualname) == NULL) PyErr_Clear();
         return (PyObject *)code;
     }

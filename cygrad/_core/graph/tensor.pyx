@@ -55,7 +55,7 @@ cdef PyObject *_free_tensors[MAX_FREE_TENSORS]
 cdef int _n_free = 0
 cdef tuple _nothing = ()
 
-# What Cython generated for the type, before other modules replaced slots.
+# Slots that Cython generated for the type, before other modules replaced them.
 cdef object (*_cython_new)(_Type *, object, PyObject *)
 cdef void (*_cython_dealloc)(PyObject *) noexcept
 _cython_new = (<_Type *>Tensor).tp_new

@@ -33,7 +33,7 @@ cdef void give_large(char *block, int size_class) noexcept nogil
 # The same for memory that is freed with its size instead of its class.
 cdef void *take_exact(int64_t nbytes) noexcept nogil
 cdef void give_exact(void *block, int64_t nbytes) noexcept nogil
-# Return all free blocks to the system; -> bytes returned.
+# Return all free blocks to the system; return bytes returned.
 cdef int64_t trim_large() noexcept nogil
 cdef void set_large_limit(int64_t nbytes) noexcept nogil
 cdef large_stats_t large_stats() noexcept nogil
@@ -55,7 +55,7 @@ ctypedef struct block_t:
 cdef block_t *take_blocks(int size_class, int32_t wanted, int32_t *taken) noexcept nogil
 # Free a chain of blocks, from any thread.
 cdef void give_blocks(block_t *chain) noexcept nogil
-# Return unused slabs to the system; -> bytes returned.
+# Return unused slabs to the system; return bytes returned.
 cdef int64_t trim_slabs() noexcept nogil
 # Return the bytes mapped for slabs, and the free bytes among them.
 cdef void slab_bytes(int64_t *mapped, int64_t *idle) noexcept nogil

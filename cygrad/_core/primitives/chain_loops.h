@@ -32,7 +32,7 @@ INLINE NAME(chained_t) NAME(chained_sqrt)(NAME(chained_t) x) {
 #define IN_ORDER(name, x, y) x = CHAINED_##name(x, y)
 #endif
 
-/* Whole blocks of n elements; -> how many elements these have. */
+/* Whole blocks of n elements; return the number of their elements. */
 static int64_t NAME(chain)(const chain_step_t *steps, int64_t count, int64_t n) {
     const int64_t block = WIDTH * (EACH(COUNT) 0), end = n * (int64_t)sizeof(REAL) / block * block;
     NAME(chained_t) EACH(DECLARE) none;

@@ -18,7 +18,7 @@ typedef struct {
 } table_t;
 
 typedef struct {
-    /* -> the segment and -1 <= t <= 1 in it; or -1, and the value itself in rest */
+    /* Return the segment, with -1 <= t <= 1 in it; or -1, with the value itself in rest. */
     int (*reduce)(double x, double *t, double *rest);
     double (*finish)(double x, double sum, double t, double rest, int segment);
     table_t tables[4];

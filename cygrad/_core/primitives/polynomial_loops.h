@@ -1,6 +1,6 @@
 /* The recurrences of polynomial_functions.h for at most a block of neighbors of one degree. */
 
-/* next = ((a x + b) last - c before) / divisor; what is not finite stays. -> whether there is a finite one */
+/* next = ((a x + b) last - c before) / divisor; values that are not finite stay. Return whether one is finite. */
 INLINE int NAME(polynomial_step)(const double *x, double *before, double *last, int64_t count, double a, double b, double c,
                                  double divisor) {
     int64_t finite = 0;

@@ -20,7 +20,7 @@ INLINE REAL NAME(with_sign)(REAL x, REAL sign) {
 }
 
 #if DOUBLE
-/* The most frequent exponents, each in one loop. -> whether pow() must compute an element. */
+/* The most frequent exponents, each in one loop. Return whether pow() must compute an element. */
 #define FEW(name, value, squared) \
     static int NAME(name)(const double *x, double *out, int count) { \
         int unsafe = 0; \
@@ -66,7 +66,7 @@ static void NAME(cubes)(const float *x, float *out, int64_t n) {
 }
 #endif
 
-/* -> whether this function supports the exponent. `out` may be x, but must not overlap it otherwise. */
+/* Return whether this function supports the exponent. `out` may be x, but must not overlap it otherwise. */
 static int NAME(power_loop)(const REAL *x, double exponent, REAL *out, int64_t n) {
     const double twice = 2 * fabs(exponent);
     const int negative = exponent < 0;

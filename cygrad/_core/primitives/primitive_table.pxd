@@ -40,7 +40,7 @@ cdef entry_t entries[MAX_PRIMITIVES][<int>DTYPES]
 cdef int primitive(str name) except -1
 cdef int primitive_arity(int primitive) noexcept nogil
 
-# Add a primitive unless it exists; -> its index.
+# Add a primitive unless it exists; return its index.
 cdef int define(str name, int arity, type_rule_t rule, int cost, bint exact, int identity) except -1
 cdef void set_entry(int primitive, int dtype, loop_t loop, void *data, int out_dtype) noexcept
 
@@ -51,7 +51,7 @@ cdef void set_loop_status(int status) noexcept nogil
 
 # --------------------------------------------------------------------------------------------------------------- chains
 
-# Several cheap operations on the same elements, block by block, with what one makes in registers for the next.
+# Several cheap operations on the same elements, block by block, with intermediate values in registers.
 
 cdef extern from "primitives/chain_steps.h" nogil:
     # Where an operand is found.
@@ -70,7 +70,7 @@ cdef extern from "primitives/chain_steps.h" nogil:
     # operand, `other` is HELD.
     int64_t CHAIN_CODE(int operation, int one, int other, int kept)
 
-# All steps on each block of n elements; -> how many elements were in whole blocks: what is left over is the caller's.
+# All steps on each block of n elements; return the number of elements in whole blocks; the caller computes the rest.
 cdef int64_t run_chain(bint double_precision, const chain_step_t *steps, int64_t count, int64_t n) noexcept nogil
 
 # ----------------------------------------------------------------------------------------------------------------- cast

@@ -54,7 +54,7 @@ static inline bfloat_t bfloat_of_float(float value) {
     return bfloat;
 }
 
-/* out[i] = convert(source[i]) for contiguous elements; -> 1 */
+/* out[i] = convert(source[i]) for contiguous elements; return 1. */
 #define CONVERSION(name, source_t, target_t, convert)                                      \
     TARGET_CLONES static int name(const source_t *source, target_t *out, int64_t n) {       \
         INDEPENDENT                                                                        \
@@ -91,7 +91,7 @@ static int convert_none(const void *source, void *out, int64_t n) {
     return 0;
 }
 
-/* Convert n contiguous elements, by the types of the pointers; -> whether there is a loop for them. */
+/* Convert n contiguous elements, by the types of the pointers; return whether there is a loop for them. */
 #define TO(out, float_to, double_to, word_to, long_to) \
     _Generic((out), default: convert_none, float *: float_to, double *: double_to, int32_t *: word_to, \
              int64_t *: long_to)

@@ -698,9 +698,8 @@ _register_power_loops()
 
 # -------------------------------------------------------------------------------------------------------- complex loops
 
-# Primitives of complex numbers that NumPy has not, and those that take numbers apart or put them together. The last
-# parameter of a loop is the `data` of loop_t; where a loop has no use for it, its pointer type tells the compiler which
-# element type is meant.
+# Primitives of complex numbers that NumPy lacks, and those that split or join numbers. The last parameter of a loop is
+# the `data` of loop_t; where a loop does not use it, its pointer type selects the element type.
 
 cdef extern from "<complex.h>" nogil:
     double carg(double complex)

@@ -115,9 +115,9 @@ cdef class Operator:
     cdef int compile(self) except -1
     # Return the forward program of an element-wise operator whose forward is a formula (`program` is NULL until then).
     cdef int ensure_program(self) except -1
-    # Return the Python function for recorded execution: f(grads, saved) with two tuples: the gradients of the results
-    # (None where undefined) and the saved values in the order of descriptor.saved -> the gradient of that argument, a
-    # Tensor, list of Tensors or None.
+    # Return the Python function f(grads, saved) for recorded execution. Its tuples are the gradients of the results
+    # (None where undefined) and the saved values in the order of descriptor.saved; it returns the gradient of that
+    # argument, a Tensor, list of Tensors or None.
     cdef object recorded_function(self, int argument)
 
 # Native execution: out[i] = derivative of argument i for every i whose bit is in `needed`. saved: values in the order

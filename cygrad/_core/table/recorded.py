@@ -15,7 +15,7 @@ from .formula import CONSTANTS, FUNCTIONS, SCALARS, SYNONYMS, TYPES, Block, pars
 from .layout import gradient_names, title
 from .signature import OPERAND
 
-# What the function names in formulas refer to. Operators have the prefix, because an argument may have the same name.
+# Functions that formulas name. Operators have the prefix, because an argument may have the same name.
 PREFIX = "operator_"
 # Parameters whose names no argument of an operator has.
 GRADS, SAVED = ".grads", ".saved"

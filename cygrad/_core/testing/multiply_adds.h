@@ -20,7 +20,7 @@
 
 typedef REAL NAME(register_t) __attribute__((vector_size(WIDTH)));
 
-/* Run n times through CHAINS vectors; -> how many numbers these hold. */
+/* Run n times through CHAINS vectors; return the number of elements. */
 static int64_t NAME(multiply_adds)(int64_t n, volatile double *result) {
     const NAME(register_t) zero = {0}, factor = zero + (REAL)*result, term = 1 - factor;
     NAME(register_t) chains[CHAINS], sum = zero;

@@ -103,7 +103,7 @@ class Join:
         all_reduce(total, group=self.group, detail="inputs left")
         return total.item()
 
-    def told(self, joinable):
+    def begin_iteration(self, joinable):
         """Begin an iteration on this rank."""
         if joinable is self.joinables[0]:
             self.active = self.count(True)
@@ -137,4 +137,4 @@ class Join:
         """Notify the open Join, if there is one, that an iteration begins; a Joinable calls it before it
         communicates."""
         if joinable.joining is not None:
-            joinable.joining.told(joinable)
+            joinable.joining.begin_iteration(joinable)

@@ -162,9 +162,9 @@ param_to_hook_all_reduce, skip_all_reduce_unused_params : optional
         size = self.process_group.size()
         if here and not self._divide_by_initial_size:
             self._reducer.divisor = self.joining.active
-        told = cygrad.tensor([int(sync), self.process_group.own_rank if here else -1])
-        all_reduce(told, ReduceOp.MAX, self.process_group, detail="whether to average")
-        return bool(told[0]), min(int(told[1]), size - 1)
+        agreed = cygrad.tensor([int(sync), self.process_group.own_rank if here else -1])
+        all_reduce(agreed, ReduceOp.MAX, self.process_group, detail="whether to average")
+        return bool(agreed[0]), min(int(agreed[1]), size - 1)
 
     @contextlib.contextmanager
     def no_sync(self):

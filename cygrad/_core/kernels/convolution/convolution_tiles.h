@@ -190,7 +190,7 @@ static void NAME(result_values)(const planes_t *planes, int64_t channel, int64_t
     NAME(cut_values)(planes, channel, channels, first, count, RESULTS, target, values, workspace);
 }
 
-/* Are the first `channels` sums of x * 0 zero? They are nan if an x was inf or nan. Other lanes are undefined. */
+/* Return whether the first `channels` sums of x * 0 are 0: nan if an x was inf or nan. Other lanes are undefined. */
 static inline __attribute__((always_inline)) int NAME(all_zero)(const NAME(lanes) *sums, int64_t channels) {
     int zero = 1;
     for (int lane = 0; lane < channels; lane++)
@@ -198,8 +198,8 @@ static inline __attribute__((always_inline)) int NAME(all_zero)(const NAME(lanes
     return zero;
 }
 
-/* Interpolate the results of at most LANES channels, add `bias` (one number per lane), and write the planes; -> are all
-   finite? Tiles are those of whole lines, or of one line. */
+/* Interpolate the results of up to LANES channels, add `bias` (one number per lane), and write planes; return whether all
+   are finite. Tiles are those of whole lines, or of one line. */
 TARGET_CLONES
 static int NAME(put_results)(const planes_t *p, int64_t channel, int64_t channels, int64_t first, int64_t count,
                              const REAL *source, const values_t *values, const REAL *bias, REAL *workspace) {
@@ -283,7 +283,7 @@ static void NAME(kernel_values)(const REAL *kernels, int64_t channel_step, int64
     }
 }
 
-/* Compute gradients of kernels from those of their values, laid out as in kernel_values; -> are all finite? */
+/* Compute gradients of kernels from those of their values (see kernel_values); return whether all are finite. */
 TARGET_CLONES
 static int NAME(put_kernels)(const REAL *source, const values_t *values, int64_t channels, int64_t count,
                              REAL *kernels, int64_t channel_step) {

@@ -45,7 +45,7 @@ cdef int fit_shapes(const char *operation, int ndim, const int64_t *input, int w
 cdef int fit_output(const char *operation, int n, geometry_t *geometry) noexcept nogil
 # Set the strides of the memory that columns are gathered from or scattered into.
 cdef void follow(geometry_t *geometry, const array_t *input) noexcept nogil
-# Set the output shape (batch, groups * out_channels, ...); -> its number of dimensions.
+# Set the output shape (batch, groups * out_channels, ...); return its number of dimensions.
 cdef int output_shape(const geometry_t *geometry, int n, int64_t *shape) noexcept nogil
 
 # -------------------------------------------------------------------------------------------------- convolution problem

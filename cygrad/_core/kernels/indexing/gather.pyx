@@ -35,7 +35,7 @@ from cygrad._core.threads.parallel cimport grain, parallel_for
 cdef extern from *:
     """
     #include "simd/target_clones.h"
-    /* Are all indices at least `low` and less than `high`? */
+    /* Return whether all indices are at least `low` and less than `high`. */
     static TARGET_CLONES int within(const int64_t *indices, int64_t n, int64_t low, int64_t high) {
         const uint64_t span = (uint64_t)high - (uint64_t)low;
         int64_t outside = 0;

@@ -20,7 +20,7 @@ ctypedef struct index_rule_t:
 cdef int offsets_of(array_t *indices, const index_rule_t *rule, array_t **offsets) noexcept nogil
 # Refuse arrays that are not integers, with this status.
 cdef int check_index_dtype(const char *operation, const array_t *indices, int error) noexcept nogil
-# "index 5 is out of bounds for dimension 0 with size 3"; -> error
+# "index 5 is out of bounds for dimension 0 with size 3"; return error
 cdef int out_of_bounds(const char *operation, int64_t index, int dim, int64_t size, int error) noexcept nogil
 # Return the row-major positions of the nonzero elements as a 1-dim int64 array.
 cdef int true_positions(array_t *array, array_t **positions) noexcept nogil

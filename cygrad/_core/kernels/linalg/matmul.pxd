@@ -24,7 +24,7 @@ ctypedef const char *text_t
 # Check that the first `n` arguments are arrays of one dtype that has products.
 cdef int check_arrays(text_t operation, const value_t *arguments, int n) noexcept nogil
 cdef int check_ndim(text_t operation, text_t name, const array_t *array, int ndim) noexcept nogil
-# Set the message that the inner dimensions differ; -> RUNTIME_ERROR.
+# Set the message that the inner dimensions differ; return RUNTIME_ERROR.
 cdef int cannot_multiply(text_t operation, const array_t *a, const array_t *b) noexcept nogil
 
 # ------------------------------------------------------------------------------------------------------------- multiply

@@ -58,12 +58,12 @@ static inline void multiply(int double_precision, int64_t m, int64_t n, int64_t 
                                                c_row, workspace);
 }
 
-/* Must `workspace` not be NULL, because lines are packed or padded? */
+/* Return whether `workspace` is needed, because lines are packed or padded. */
 static inline int needs_workspace(int double_precision, int64_t n, int64_t b_row, int64_t b_column) {
     return b_column != 1 || n % 16 || b_row * (double_precision ? 8 : 4) % CONFLICT_STRIDE == 0;
 }
 
-/* Is this faster than BLAS, which packs both operands? `in_place`: BLAS reads small operands without packing and masks
+/* Return whether this is faster than BLAS, which packs both. `in_place`: BLAS reads small ones unpacked and masks
    remainders. `transposed_b`: b_row is 1; if a_row is 1, `transposed_a` is the other stride in bytes. */
 static inline int fits_blocks(int double_precision, int in_place, int64_t m, int64_t n, int64_t k, int64_t transposed_a,
                               int transposed_b) {

@@ -19,7 +19,7 @@ enum {
 #include "simd/simd_targets.h"
 #undef LOOPS
 
-/* Is a product of m x k and k x n elements, k > 0, small? */
+/* Return whether a product of m x k and k x n elements, k > 0, is small. */
 static inline int is_small(int double_precision, int64_t m, int64_t n, int64_t k) {
     if (m * n * k <= TINY)
         return 1;

@@ -38,7 +38,7 @@ static int64_t tile_of(const channels_t *c) {
 #define P const void *
 #define W void *
 
-/* x[0..2], out[0..3] = input, weight, bias -> result, mean, 1 / deviation, variance */
+/* x[0..2] are input, weight and bias; out[0..3] result, mean, 1 / deviation and variance. */
 static void normalize(int double_precision, const channels_t *c, int64_t first, int64_t n, void *const *x,
                       void *const *out) {
     if (tile_of(c))
@@ -49,7 +49,7 @@ static void normalize(int double_precision, const channels_t *c, int64_t first, 
              out[2], out[3]);
 }
 
-/* gradient, input, nothing, mean, 1 / deviation -> sums along normal elements, sums */
+/* x: gradient, input, unused, mean, 1 / deviation; out: sums along normal elements, sums. */
 static void normalize_sums(int double_precision, const channels_t *c, int64_t first, int64_t n, void *const *x,
                            void *const *out) {
     if (tile_of(c))
@@ -60,8 +60,8 @@ static void normalize_sums(int double_precision, const channels_t *c, int64_t fi
              out[1]);
 }
 
-/* gradient, input, weight, mean, 1 / deviation -> gradient of the input, sums along normal elements, sums, of channels
- * [first, first + n) of a tile or of the rows of a chunk; NULL if not requested */
+/* x: gradient, input, weight, mean, 1 / deviation; out: gradient of the input, sums along normal elements, and sums, of
+ * channels [first, first + n) of a tile or of the rows of a chunk; NULL if not requested. */
 static void normalize_backward(int double_precision, const channels_t *c, int64_t first, int64_t n, void *const *x,
                                void *const *out) {
     if (tile_of(c))

@@ -59,7 +59,7 @@ static inline __attribute__((always_inline)) void NAME(neighbors)(
     }
 }
 
-/* Call `neighbors` with whole vectors if the plane is long enough; -> number of windows. */
+/* Call `neighbors` with whole vectors if the plane is long enough; return number of windows. */
 static inline __attribute__((always_inline)) int NAME(some_neighbors)(
         const pooling_t *p, const REAL *plane, const window_t *x, const window_t *y, const window_t *z, int64_t left,
         const int64_t stride, REAL *values, int64_t *indices) {

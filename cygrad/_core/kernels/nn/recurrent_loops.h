@@ -4,7 +4,7 @@
    tanh primitive is called between these loops. Outputs do not overlap inputs. */
 #include "simd/vector_functions.h"
 
-/* Logits -> input, forget and output gate, and the argument of the candidate's tanh. */
+/* Compute input, forget and output gate, and the argument of the candidate's tanh, from logits. */
 static void NAME(lstm_begin)(const REAL *gates, REAL *a, int64_t rows, int64_t n, int64_t step) {
     for (int64_t row = 0; row < rows; row++, gates += 4 * n, a += n) {
         INDEPENDENT
@@ -46,7 +46,7 @@ static void NAME(lstm_backward)(const REAL *a, const REAL *cell, const REAL *gra
     }
 }
 
-/* Logits -> reset and update gate, and the argument of the candidate's tanh. */
+/* Compute reset and update gate, and the argument of the candidate's tanh, from logits. */
 static void NAME(gru_begin)(const REAL *gates, const REAL *hidden_gates, REAL *a, int64_t rows, int64_t n,
                             int64_t step) {
     for (int64_t row = 0; row < rows; row++, gates += 3 * n, hidden_gates += 3 * n, a += n) {

@@ -277,7 +277,7 @@ template <class Op> INLINE typename Op::P run(const typename Op::T *p, int64_t n
 
 // ---------------------------------------------------------------- rows
 
-// Contiguous elements, a vector at a time; -> number of elements done.
+// Contiguous elements, a vector at a time; return number of elements done.
 template <class Op> INLINE int64_t add_rows_vector(const typename Op::T *p, int64_t n, int64_t stride,
                                                    int64_t width,
                                                    typename Op::P *tile) {

@@ -44,7 +44,7 @@ typedef struct {
     row_leaf_t rows;       // NULL: there is no such form
 } loops_t;
 
-// Are narrow rows without gaps combined in a leaf by columns?
+// Return whether narrow contiguous rows are combined in a leaf by columns.
 #define FOLDS(n, stride, width) ((stride) == (width) && (width) <= 32 && (n) >= 16)
 
 // Widest tile of a leaf.

@@ -25,7 +25,7 @@ cdef int reduced_result(const char *name, int operation, double parameter, int d
 # Register a kernel that takes 16-bit floats (see `is_short`) and casts them a block at a time.
 cdef int register_reduction(str name, kernel_t kernel) except -1
 cdef bint casts_itself(kernel_t kernel) noexcept nogil
-# Mark the dimensions that summing to `shape` reduces; -> 0 if none, -1 if `shape` does not broadcast to that of self.
+# Mark the dimensions that a sum to `shape` reduces; return 0 if none, -1 if `shape` does not broadcast to self.
 cdef int dimensions_summed(const array_t *self, int ndim, const int64_t *shape, bint *reduced) noexcept nogil
 # Sum the array to `shape`, which broadcasts to the array's shape; retain it if there is nothing to sum.
 cdef int summed_to(array_t *self, int ndim, const int64_t *shape, array_t **result) noexcept nogil

@@ -2,7 +2,7 @@
 #include "simd/vector_functions.h"
 #include "simd/lane_sums.h"
 
-/* out = exp(x - shift) for x <= shift; -> the sum. Unless `all`, out is a buffer of SUMMED elements. */
+/* out = exp(x - shift) for x <= shift; return the sum. Unless `all`, out is a buffer of SUMMED elements. */
 INLINE double NAME(shifted_powers)(const REAL *x, REAL shift, REAL *out, int64_t n, int all) {
     double total = 0;
     for (int64_t begin = 0; begin < n; begin += SUMMED) {

@@ -40,7 +40,7 @@ template <class T> void entries_of(const char *data, int64_t stride, int64_t n, 
     for (int64_t i = 0; i < n; i++) entries[i] = sort_entry_t{key_of(p[i * stride]) ^ flip, i};
 }
 
-// Does the insertion point come after the element? As in PyTorch, comparisons with nan are false.
+// Return whether the insertion point is after the element. As in PyTorch, comparisons with nan are false.
 template <class T, bool RIGHT> inline int64_t is_after(T element, T x) {
     return RIGHT ? !(element > x) : !(element >= x);
 }

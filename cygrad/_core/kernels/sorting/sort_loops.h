@@ -20,7 +20,7 @@ void sort_entries(sort_entry_t *entries, sort_entry_t *scratch, int64_t n);
 // Select the `k` <= n smallest of n elements in order, ties by index; `entries` has capacity n.
 void select_entries(int dtype, const char *data, int64_t stride, int64_t n, int descending, int64_t k,
                     sort_entry_t *entries);
-// Are two adjacent of n sorted entries equal?
+// Return whether two adjacent of n sorted entries are equal.
 int equal_entries(const sort_entry_t *entries, int64_t n);
 // Sort by key, ties in the order of PyTorch's unstable sort.
 void sort_entries_unstably(sort_entry_t *entries, int64_t n);

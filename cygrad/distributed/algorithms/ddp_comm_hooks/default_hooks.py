@@ -35,7 +35,7 @@ def allreduce_hook(process_group, bucket):
     >>> distributed.destroy_process_group()
     """
     group = member(process_group)
-    work = all_reduce(bucket.buffer(), group=group, async_op=True, detail=bucket.told)
+    work = all_reduce(bucket.buffer(), group=group, async_op=True, detail=bucket.describe)
     return work.get_future().then(lambda future: future.value()[0].div_(group.size()))
 
 
@@ -49,7 +49,7 @@ def _compressed(process_group, bucket, form):
     group = member(process_group)
     buffer = bucket.buffer()
     work = tree_all_reduce(_numbers(buffer), group, True, form=form, factor=1 / group.size(),
-                           detail=lambda: f"{bucket.told()} as {form.name}")
+                           detail=lambda: f"{bucket.describe()} as {form.name}")
     return work.get_future().then(lambda future: buffer)
 
 

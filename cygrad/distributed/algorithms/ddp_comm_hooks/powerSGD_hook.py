@@ -155,7 +155,7 @@ def powerSGD_hook(state, bucket):
     def sent(parts, step):
         """Average tensors over the ranks in one message; return a future of them."""
         together = cygrad.cat([part.reshape(-1) for part in parts]) if parts else cygrad.zeros(0, dtype=buffer.dtype)
-        work = all_reduce(together, group=group, async_op=True, detail=lambda: f"{step} of {bucket.told()}")
+        work = all_reduce(together, group=group, async_op=True, detail=lambda: f"{step} of {bucket.describe()}")
         return work.get_future().then(lambda future: _cut(future.value()[0].div_(group.size()), parts))
 
     def second(future):
