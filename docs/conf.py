@@ -66,7 +66,7 @@ html_theme_options = {
     "logo": {"text": f"cygrad {version}", "image_light": "_static/logo.svg", "image_dark": "_static/logo.svg"},
     "icon_links": [{"name": "Repository", "url": URLS["Repository"], "icon": "fa-solid fa-code-branch"}],
     "search_as_you_type": True,
-    "header_links_before_dropdown": 8,
+    "header_links_before_dropdown": 7,
     "navigation_depth": 2,
     "show_nav_level": 1,
     "collapse_navigation": True,
@@ -78,7 +78,7 @@ html_theme_options = {
     "pygments_light_style": "tango",
     "pygments_dark_style": "github-dark",
 }
-html_sidebars = {**{page: [] for page in ("index", "gallery", "installation", "quick-start", "faq")},
+html_sidebars = {**{page: [] for page in ("index", "gallery", "installation", "quick-start")},
                  "generated/reference/**": ["reference-modules"]}
 copyright = author
 # Formulas, as everything else, are shown without a network: MathJax and its fonts come from a package.
