@@ -45,8 +45,10 @@ if not any(map(os.path.exists, COMPILED.values())):
     raise ImportError(f"cygrad: this source tree is not built (found it at {os.path.dirname(__path__[0])}). Leave the "
                       "folder to import the installed package, or build in place with make.")
 
-# Modules that pickles of version 0.1 name -> where their contents are now.
-MOVED = {f"{__name__}.tensor": f"{__name__}.graph.tensor", f"{__name__}.dtype": f"{__name__}.arrays.dtype"}
+# Modules that pickles of version 0.1 or programs for PyTorch name -> where their contents are.
+MOVED = {f"{__name__}.tensor": f"{__name__}.graph.tensor", f"{__name__}.dtype": f"{__name__}.arrays.dtype",
+         **{f"cygrad.utils.{name}": f"cygrad.compatibility.{name}" for name in (
+             "benchmark", "flop_counter", "hooks", "tensorboard")}}
 
 
 # Modules that only their own package uses.

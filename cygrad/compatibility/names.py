@@ -14,7 +14,8 @@ _HERE = "cygrad.compatibility"
 HOMES = {
     **dict.fromkeys(("finfo", "iinfo"), (f"{_HERE}.limits", "=")),
     **{name: (f"{_HERE}.{name}", "") for name in (
-        "amp", "backends", "compiler", "futures", "hub", "jit", "overrides", "testing", "version")},
+        "amp", "backends", "compiler", "futures", "hub", "jit", "library", "overrides", "quasirandom", "testing",
+        "version")},
     **dict.fromkeys(("accelerator", "cpu", "cuda", "hpu", "mps", "mtia", "xpu"), (f"{_HERE}.accelerators", "=")),
     **dict.fromkeys(("autocast", "GradScaler", "clear_autocast_cache", "get_autocast_cpu_dtype", "get_autocast_dtype",
                      "get_autocast_gpu_dtype", "is_autocast_available", "is_autocast_cache_enabled",
@@ -91,7 +92,6 @@ REASONS = {
     "Event": "There is only the CPU, which has no streams: measure with time.perf_counter().",
     "nested": "There are no nested tensors: use nn.utils.rnn.pad_sequence or pack_sequence.",
     "export": "There are no exported programs: save the state_dict with save().",
-    "library": "There is no registry of operators: define new ones with autograd.Function.",
     "classes": "There are no classes of extensions.",
     "rpc": "There are no remote procedure calls.",
 }

@@ -347,3 +347,26 @@ def test_profiler_nests_and_survives_errors():
             (w.sin() * w.exp()).sum().backward()
         gradients.append(w.grad)
     assert cygrad.equal(*gradients)
+
+
+def test_modules_of_utilities_are_found_below_the_package():
+    import cygrad.utils.tensorboard as _writers
+    from cygrad.utils.hooks import RemovableHandle
+
+    handle = cygrad.ones(1, requires_grad=True).register_hook(print)
+    assert isinstance(handle, RemovableHandle) and _writers.SummaryWriter
+    assert cygrad.utils.benchmark.Timer("1 + 1").timeit(10).mean > 0
+    assert cygrad.utils.dlpack.from_dlpack is cygrad.from_dlpack
+    assert cygrad.quasirandom.SobolEngine(2).draw(2).tolist() == [[0.0, 0.0], [0.5, 0.5]]
+
+
+def test_operators_are_registered_without_the_stand_in():
+    @cygrad.library.custom_op("tests::squares", mutates_args=())
+    def squares(x: cygrad.Tensor) -> cygrad.Tensor:
+        return cygrad.from_numpy(np.square(x.numpy()))
+
+    squares.register_autograd(lambda ctx, grad: 2 * ctx.saved_tensors[0] * grad,
+                              setup_context=lambda ctx, inputs, output: ctx.save_for_backward(*inputs))
+    x = cygrad.tensor([3.0], requires_grad=True)
+    squares(x).backward()
+    assert x.grad.item() == 6
