@@ -23,7 +23,8 @@ def fuse_expressions(program):
                     program.is_sole_array(number) and is_fusable(program, operation, number, source, position)):
                 sources[number] = source
         if meta is not None:
-            if not all(has_one_layout(program, number, program.operations[source]) for number, source in sources.items()):
+            if not all(has_one_layout(program, number, program.operations[source])
+                       for number, source in sources.items()):
                 continue
             for source in sources.values():
                 operation.kind, operation.meta = "sum", meta
