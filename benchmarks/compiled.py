@@ -23,7 +23,7 @@ from .scenarios import COMPILED, EVERY, FAST, TORCH_COMPILED
 from .turns import rounds_of
 
 TINY = (10, 16, 4)
-PEERS = ("jax.jit", TORCH_COMPILED, "torch.func")
+COMPILERS = ("jax.jit", TORCH_COMPILED, "torch.func")
 
 
 @dataclass(frozen=True)
@@ -65,14 +65,14 @@ GOALS = [
 ]
 
 
-def rows(goal, rounds, clock, fast, peers):
+def rows(goal, rounds, clock, fast, compilers):
     """Return the lines of a target, one per mode: times of a compiled step, and relative times of others."""
     scenario, modes = EVERY[goal.key], [COMPILED, FAST] if fast else [COMPILED]
-    peers = [peer for peer in peers if peer != "jax.jit" or peer in scenario.others]
-    samples = rounds_of(["cygrad", *modes, *installed(peers)], scenario, 1, rounds, clock)
+    compilers = [compiler for compiler in compilers if compiler != "jax.jit" or compiler in scenario.others]
+    samples = rounds_of(["cygrad", *modes, *installed(compilers)], scenario, 1, rounds, clock)
     for ours in map(samples.get, modes):
         eager, *others = (median(theirs / own for theirs, own in zip(samples[name], ours, strict=True))
-                          if name in samples else None for name in ("cygrad", *PEERS))
+                          if name in samples else None for name in ("cygrad", *COMPILERS))
         said = {None: "", True: "yes", False: "no"}[goal.reached(median(ours), eager, others[0])]
         title = scenario.title if ours is samples[COMPILED] else '... with mode="fast"'
         shown = " | ".join(["" if other is None else f"{other:.2f}" for other in others])
@@ -129,16 +129,17 @@ def main():
     parser.add_argument("--rounds", type=int, default=5, help="turns that each takes (default: 5)")
     parser.add_argument("--only", default="", help="scenarios whose key contains this")
     parser.add_argument("--processor", action="store_true", help="measure processor time")
-    parser.add_argument("--peers", nargs="*", default=PEERS, choices=PEERS, help="other compilers (default: all)")
+    parser.add_argument("--compilers", nargs="*", default=COMPILERS, choices=COMPILERS,
+                        help="other compilers (default: all)")
     parser.add_argument("--fast", action="store_true", help='measure mode="fast" too')
     options = parser.parse_args()
     print(*circumstances(["cygrad", "jax", "torch"], 1), "", sep="\n")
-    print(f"| one thread each | compiled, µs | eager / it | {' / it | '.join(PEERS)} / it | wanted | reached |")
+    print(f"| one thread each | compiled, µs | eager / it | {' / it | '.join(COMPILERS)} / it | wanted | reached |")
     print("|---|---:|---:|---:|---:|---:|---|---|")
     for goal in GOALS:
         if options.only in goal.key:
             for line in rows(goal, options.rounds, "process_time" if options.processor else "perf_counter",
-                             options.fast, options.peers):
+                             options.fast, options.compilers):
                 print(line, flush=True)
     if not options.only:
         for optimizer in ("SGD", "Adam"):

@@ -186,7 +186,7 @@ def least_squares_gradient(lib, rows=1000, columns=64):
     return gradient_step(lib, lambda x: lib.sum(lib.square(matrix @ x - wanted)), weights(lib, (columns,), scale=1))
 
 
-def heat_gradient(lib, size, steps=50):
+def heat_gradient(lib, size, steps=20):
     """Return a function: the gradient of a heat equation on a ring by its initial values."""
     def loss(heat):
         for _ in range(steps):

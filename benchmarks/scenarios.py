@@ -155,7 +155,7 @@ def compiled():
     yield Scenario("k-means", "gradient of k-means, K = 10, D = 8, 1,000 points", clustering_gradient)
     yield Scenario("llsq", "gradient of linear least squares, 1,000 × 64", least_squares_gradient)
     for power in (3, 5):
-        yield Scenario(f"heat-1e{power}", f"gradient of a heat equation, 10{'⁰¹²³⁴⁵'[power]} points, 50 steps",
+        yield Scenario(f"heat-1e{power}", f"gradient of a heat equation, 10{'⁰¹²³⁴⁵'[power]} points, 20 steps",
                        lambda lib, size=10 ** power: heat_gradient(lib, size))
 
 
