@@ -1,5 +1,5 @@
 """
-Adapters of jax and HIPS autograd to the interface of the workloads.
+Adapters of jax, HIPS autograd and torch.func to the interface of the workloads.
 
 These libraries differentiate functions of arrays, not tensors with a graph. So an adapter has ways to differentiate:
 `gradient_step`, `descent_step`, `pull_back` and so on.
@@ -17,6 +17,8 @@ def load(name, threads):
     """Return the adapter; NotImplementedError if the library already uses another number of threads."""
     if name == "autograd":
         return Hips(threads)
+    if name == "torch.func":
+        return TorchFunctional(threads)
     return Jax(threads, compiled=name == "jax.jit")
 
 
@@ -27,7 +29,8 @@ class Functional:
         self.__name__ = name
         self.numpy = numpy
         self.nn = SimpleNamespace(functional=self)
-        for function in ("tanh", "exp", "log", "sqrt", "square", "sum", "maximum", "stack", "zeros", "ones", "reshape"):
+        for function in ("tanh", "exp", "log", "sqrt", "square", "sum", "maximum", "stack", "zeros", "ones", "reshape",
+                         "roll"):
             setattr(self, function, getattr(numpy, function))
 
     def from_numpy(self, values):
@@ -35,6 +38,9 @@ class Functional:
 
     def mean(self, x, dim, keepdim):
         return self.numpy.mean(x, axis=dim, keepdims=keepdim)
+
+    def amin(self, x, dim):
+        return self.numpy.min(x, axis=dim)
 
     def chunk(self, x, pieces, dim):
         return self.numpy.split(x, pieces, axis=dim)
@@ -170,4 +176,42 @@ class Hips(Functional):
 
     def hessian_step(self, function, x):
         hessian = self.autograd.hessian(function)
+        return lambda: hessian(x)
+
+
+class TorchFunctional(Functional):
+    """PyTorch with gradients as functions: forward, gradients and update are one graph of torch.compile."""
+
+    def __init__(self, threads):
+        use_cores(threads)
+        import torch
+
+        torch.set_num_threads(threads)
+        super().__init__("torch.func", torch)
+        self.sigmoid, self.relu, self.softmax, self.amin = torch.sigmoid, torch.relu, torch.softmax, torch.amin
+        self.gelu, self.cross_entropy = torch.nn.functional.gelu, torch.nn.functional.cross_entropy
+        self.linear, self.chunk = torch.nn.functional.linear, torch.chunk
+
+    def from_numpy(self, values):
+        return self.numpy.from_numpy(values)
+
+    def compile(self, function):
+        return self.numpy.compile(function, fullgraph=True)
+
+    def value_and_gradients(self, loss, count):
+        both = self.numpy.func.grad_and_value(loss, tuple(range(count)))
+        return lambda *parameters: both(*parameters)[::-1]
+
+    def pull_back(self, function, leaf):
+        value, back = self.numpy.func.vjp(function, leaf)
+        one = self.numpy.ones_like(value)
+        return lambda: back(one)
+
+    def hessian_vector_step(self, loss, parameters, vectors):
+        gradient = self.numpy.func.grad(loss, tuple(range(len(parameters))))
+        product = self.compile(lambda vectors, *parameters: self.numpy.func.vjp(gradient, *parameters)[1](vectors))
+        return lambda: product(tuple(vectors), *parameters)
+
+    def hessian_step(self, function, x):
+        hessian = self.compile(self.numpy.func.hessian(function))
         return lambda: hessian(x)

@@ -1,7 +1,9 @@
 """
 Speed-up by `cygrad.compile`, and its targets: ``python -m benchmarks.compiled``.
 
-Runs steps of the comparison's scenarios eager, compiled, and under ``jax.jit``, alternately; then further scenarios.
+Runs steps of the comparison's scenarios eager, compiled, and under ``jax.jit`` and ``torch.compile`` where they are
+installed, alternately; then further scenarios. ``torch.compile`` gets the step as it is and, as ``torch.func``,
+gradients and update as one functional graph.
 ``--processor`` measures the processor time of all threads, which is less sensitive to other load. ``--fast`` also
 compiles with ``mode="fast"``.
 """
@@ -17,10 +19,11 @@ import cygrad
 from .compare import installed
 from .measuring import circumstances, share_of_a_core, undisturbed_steps
 from .networks import training_step, transformer_block
-from .scenarios import COMPILED, EVERY, FAST
+from .scenarios import COMPILED, EVERY, FAST, TORCH_COMPILED
 from .turns import rounds_of
 
 TINY = (10, 16, 4)
+COMPILERS = ("jax.jit", TORCH_COMPILED, "torch.func")
 
 
 @dataclass(frozen=True)
@@ -54,21 +57,26 @@ GOALS = [
     Goal("hvp", jax=1),
     Goal("hessian", microseconds=100),
     Goal("mixture", jax=1),
+    Goal("k-means", jax=1),
+    Goal("llsq", jax=1),
+    Goal("heat-1e3", jax=1),
+    Goal("heat-1e5", jax=1),
+    Goal("block-128", jax=1),
 ]
 
 
-def rows(goal, rounds, clock, fast):
+def rows(goal, rounds, clock, fast, compilers):
     """Return the lines of a target, one per mode: times of a compiled step, and relative times of others."""
     scenario, modes = EVERY[goal.key], [COMPILED, FAST] if fast else [COMPILED]
-    samples = rounds_of(["cygrad", *modes, *installed(["jax.jit"] if "jax.jit" in scenario.others else [])], scenario,
-                        1, rounds, clock)
+    compilers = [compiler for compiler in compilers if compiler != "jax.jit" or compiler in scenario.others]
+    samples = rounds_of(["cygrad", *modes, *installed(compilers)], scenario, 1, rounds, clock)
     for ours in map(samples.get, modes):
-        eager, jax = (median(theirs / own for theirs, own in zip(samples[name], ours, strict=True))
-                      if name in samples else None for name in ("cygrad", "jax.jit"))
-        said = {None: "", True: "yes", False: "no"}[goal.reached(median(ours), eager, jax)]
+        eager, *others = (median(theirs / own for theirs, own in zip(samples[name], ours, strict=True))
+                          if name in samples else None for name in ("cygrad", *COMPILERS))
+        said = {None: "", True: "yes", False: "no"}[goal.reached(median(ours), eager, others[0])]
         title = scenario.title if ours is samples[COMPILED] else '... with mode="fast"'
-        yield (f"| {title} | {median(ours) * 1e6:,.4g} | {eager:.2f} | {'' if jax is None else f'{jax:.2f}'} "
-               f"| {goal} | {said} |")
+        shown = " | ".join(["" if other is None else f"{other:.2f}" for other in others])
+        yield f"| {title} | {median(ours) * 1e6:,.4g} | {eager:.2f} | {shown} | {goal} | {said} |"
 
 
 def threads_ratio(rounds, optimizer="SGD", each=0):
@@ -121,15 +129,17 @@ def main():
     parser.add_argument("--rounds", type=int, default=5, help="turns that each takes (default: 5)")
     parser.add_argument("--only", default="", help="scenarios whose key contains this")
     parser.add_argument("--processor", action="store_true", help="measure processor time")
+    parser.add_argument("--compilers", nargs="*", default=COMPILERS, choices=COMPILERS,
+                        help="other compilers (default: all)")
     parser.add_argument("--fast", action="store_true", help='measure mode="fast" too')
     options = parser.parse_args()
-    print(*circumstances(["cygrad", "jax"], 1), "", sep="\n")
-    print("| one thread each | compiled, µs | eager / it | jax.jit / it | wanted | reached |")
-    print("|---|---:|---:|---:|---|---|")
+    print(*circumstances(["cygrad", "jax", "torch"], 1), "", sep="\n")
+    print(f"| one thread each | compiled, µs | eager / it | {' / it | '.join(COMPILERS)} / it | wanted | reached |")
+    print("|---|---:|---:|---:|---:|---:|---|---|")
     for goal in GOALS:
         if options.only in goal.key:
             for line in rows(goal, options.rounds, "process_time" if options.processor else "perf_counter",
-                             options.fast):
+                             options.fast, options.compilers):
                 print(line, flush=True)
     if not options.only:
         for optimizer in ("SGD", "Adam"):

@@ -173,6 +173,28 @@ def mixture_gradient(lib, components=25, size=32, points=1000):
     return gradient_step(lib, loss, weights(lib, (components, size), (components, size), (components,), scale=0.1))
 
 
+def clustering_gradient(lib, clusters=10, size=8, points=1000):
+    """Return a function: the gradient of the cost of k-means."""
+    x = random_tensor(lib, points, 1, size, seed=9)
+    return gradient_step(lib, lambda centers: lib.sum(lib.amin(lib.sum(lib.square(x - centers), -1), 1)),
+                         weights(lib, (clusters, size), scale=1))
+
+
+def least_squares_gradient(lib, rows=1000, columns=64):
+    """Return a function: the gradient of the squared residual of a linear system."""
+    matrix, wanted = random_tensor(lib, rows, columns, seed=9), random_tensor(lib, rows, seed=10)
+    return gradient_step(lib, lambda x: lib.sum(lib.square(matrix @ x - wanted)), weights(lib, (columns,), scale=1))
+
+
+def heat_gradient(lib, size, steps=20):
+    """Return a function: the gradient of a heat equation on a ring by its initial values."""
+    def loss(heat):
+        for _ in range(steps):
+            heat = heat + 0.1 * (lib.roll(heat, 1) - 2 * heat + lib.roll(heat, -1))
+        return lib.sum(lib.square(heat))
+    return gradient_step(lib, loss, weights(lib, (size,), scale=1))
+
+
 # ---- optimizers alone
 
 def optimizer_step(lib, parameters, kind, **options):

@@ -9,9 +9,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from .networks import (
+    clustering_gradient,
     encoder_layer,
     full_hessian,
+    heat_gradient,
     hessian_times_vector,
+    least_squares_gradient,
     lstm,
     mixture_gradient,
     optimizer_step,
@@ -149,9 +152,14 @@ def compiled():
         yield Scenario(f"mixed-1e{power}", f"mixed expression, 10{'⁰¹²³⁴⁵⁶⁷'[power]} float32, forward and backward",
                        lambda lib, size=10 ** power: mixed_expression(lib, size))
     yield Scenario("mixture", "gradient of a Gaussian mixture, K = 25, D = 32, 1,000 points", mixture_gradient)
+    yield Scenario("k-means", "gradient of k-means, K = 10, D = 8, 1,000 points", clustering_gradient)
+    yield Scenario("llsq", "gradient of linear least squares, 1,000 × 64", least_squares_gradient)
+    for power in (3, 5):
+        yield Scenario(f"heat-1e{power}", f"gradient of a heat equation, 10{'⁰¹²³⁴⁵'[power]} points, 20 steps",
+                       lambda lib, size=10 ** power: heat_gradient(lib, size))
 
 
-# cygrad with compiled steps: bit-identical to eager, or with sums in any order.
-COMPILED, FAST = "cygrad.compile", "cygrad.compile, fast"
+# cygrad with compiled steps: bit-identical to eager, or with sums in any order. PyTorch with a compiled step.
+COMPILED, FAST, TORCH_COMPILED = "cygrad.compile", "cygrad.compile, fast", "torch.compile"
 SCENARIOS = {scenario.key: scenario for group in (operations, graphs, programs, processes) for scenario in group()}
 EVERY = {**SCENARIOS, **{scenario.key: scenario for scenario in compiled()}}

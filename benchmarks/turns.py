@@ -53,7 +53,7 @@ def serve(name, threads):
     """Answer requests: `{"scenario": key}` prepares, `{"calls": n, "clock": name}` measures."""
     answers, sys.stdout = sys.stdout, sys.stderr
     use_cores(threads)
-    from .scenarios import COMPILED, EVERY, FAST
+    from .scenarios import COMPILED, EVERY, FAST, TORCH_COMPILED
     from .workloads import library
 
     lib = prepare = function = None
@@ -62,9 +62,10 @@ def serve(name, threads):
         try:
             if "scenario" in request:
                 prepare = function = None
-                lib = lib or library("cygrad" if name in (COMPILED, FAST) else name, threads)
+                lib = lib or library({COMPILED: "cygrad", FAST: "cygrad", TORCH_COMPILED: "torch"}.get(name, name),
+                                     threads)
                 prepare, function = prepared(EVERY[request["scenario"]].make(lib))
-                if name in (COMPILED, FAST):
+                if name in (COMPILED, FAST, TORCH_COMPILED):
                     function = lib.compile(function, mode="fast" if name == FAST else None)
                 for _ in range(4):                   # warm up compilers, caches and pools
                     seconds = seconds_per_call(function, 1, prepare)

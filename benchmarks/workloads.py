@@ -8,8 +8,8 @@ import numpy as np
 
 from .measuring import usable_cores
 
-FUNCTIONAL = ("jax", "jax.jit", "autograd")
-OTHERS = ("torch", *FUNCTIONAL)
+OTHERS = ("torch", "jax", "jax.jit", "autograd")
+FUNCTIONAL = (*OTHERS[1:], "torch.func")
 ONLY_CYGRAD = os.environ.get("CYGRAD_BENCH_OTHERS") == ""         # set, and empty
 # Parameters of the suite: libraries with modules, optimizers and tensors with a graph; and all libraries.
 LIBRARIES = ("cygrad",) if ONLY_CYGRAD else ("cygrad", "torch")

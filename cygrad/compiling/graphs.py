@@ -7,6 +7,7 @@ with ``create_graph``) run through eager nodes, rebuilt over the saved tensors o
 """
 
 import cygrad
+from cygrad import Tensor
 from cygrad._core.compiler.assembly import assemble
 from cygrad._core.compiler.lowering import lower
 from cygrad._core.compiler.variant import GraphTemplate, connect, needs_nodes
@@ -58,7 +59,7 @@ class Graph:
             self.template = GraphTemplate(tracer, roots, [trace.tensors[position] for position in self.inputs])
         # Results from which others are computed get nodes of their own when a hook or `grad` needs them.
         self.linked = any(map(self.template.contains, roots))
-        self.padding = [EMPTY] * (len(roots) - len(self.inputs)) if self.linked else []      # an edge for each of them
+        self.unused = [None] * (len(roots) - len(self.inputs)) if self.linked else []        # an edge for each of them
         if any(self.template.contains(tensor) for tensor in outputs
                if tensor.requires_grad and not tensor.is_leaf and not any(tensor is other for other in (
                    *mine, *trace.tensors))):
@@ -105,21 +106,28 @@ class Graph:
         """Connect outputs to the graph; the trailing results are saved tensors."""
         count = len(results) - self.n_from_forward
         made = CompiledFunction.apply(self, results, tensors, *[tensors[position] for position in self.inputs],
-                                      *self.padding)
+                                      *[EMPTY] * len(self.unused))
         found = results[:count]
         for position, result in zip(self.fresh, made if isinstance(made, tuple) else (made,), strict=True):
             found[position] = result
         return found
 
-    def takes(self, gradient):
+    def by_rows(self, gradients):
         """
-        Return whether the program of the backward gives the bits of eager for this gradient.
+        Return gradients in row-major order, or None if the program of the backward does not give the bits of eager.
 
         Sums add in the order of memory, which follows the layout of the gradient. The program was traced for a
         row-major one; one that is expanded from a number has no order of its own.
         """
-        return type(gradient) is cygrad.Tensor and (
-            gradient.is_contiguous() or (self.is_row_major and not any(gradient.stride())))
+        rows = []
+        for gradient in gradients:
+            if type(gradient) is not Tensor:
+                return None
+            row = gradient.contiguous()
+            if row is not gradient and (not self.is_row_major or any(gradient.stride())):
+                return None
+            rows.append(row)
+        return rows
 
     def through_nodes(self, ctx, gradients, create_graph):
         """
@@ -144,7 +152,7 @@ class CompiledFunction(Function):
     @staticmethod
     def forward(ctx, graph, results, tensors, *inputs):
         ctx.set_materialize_grads(False)
-        ctx.graph, ctx.first, ctx.nodes, ctx.is_separated = graph, graph.template.reserve(ctx), None, False
+        ctx.graph, ctx.first, ctx.nodes = graph, graph.template.reserve(ctx), None
         count = len(results) - graph.n_from_forward
         ctx.save_for_backward(*[tensors[position] for position in graph.from_outside], *results[count:])
         fresh = [results[position] for position in graph.fresh]
@@ -157,16 +165,16 @@ class CompiledFunction(Function):
         graph = ctx.graph
         needed = [gradient for position, gradient in zip(graph.fresh, gradients, strict=True)
                   if position in graph.differentiable]
-        if ctx.is_separated:
-            found = needed
-        elif graph.backward is None or ctx.nodes is not None or cygrad.is_grad_enabled() or needs_nodes(ctx) or not all(
-                map(graph.takes, needed)):
-            found = graph.through_nodes(ctx, needed, cygrad.is_grad_enabled())
-            mark_unreached(ctx, found)
-        else:
-            found = graph.backward.call([*ctx.saved_tensors, *[gradient.contiguous() for gradient in needed]],
-                                        graph.slots)
-        return (None, None, None, *found, *[None] * (len(graph.inputs) + len(graph.padding) - len(found)))
+        if not (graph.backward is None or ctx.nodes is not None or cygrad.is_grad_enabled() or needs_nodes(ctx)):
+            rows = graph.by_rows(needed)
+            if rows is not None:
+                return (None, None, None, *graph.backward.call([*ctx.saved_tensors, *rows], graph.slots),
+                        *graph.unused)
+        if ctx.nodes is not None and ctx.nodes[1] is None:             # separated
+            return (None, None, None, *needed, *[None] * (len(graph.inputs) + len(graph.unused) - len(needed)))
+        found = graph.through_nodes(ctx, needed, cygrad.is_grad_enabled())
+        mark_unreached(ctx, found)
+        return (None, None, None, *found, *graph.unused)
 
     @staticmethod
     def _separate_result(node, tensor):
@@ -174,11 +182,11 @@ class CompiledFunction(Function):
         graph = node.graph
         if not graph.linked:
             return
-        node.nodes = node.nodes or graph.template.rebuild(node, node.first)
-        if not node.is_separated:
-            node.is_separated = True
-            graph.template.redirect(node, node.nodes[0])
-        connect(tensor, node.nodes[0][graph.differentiable.index(graph.fresh[tensor.output_nr])])
+        outputs, inputs = node.nodes or graph.template.rebuild(node, node.first)
+        if inputs is not None:
+            graph.template.redirect(node, outputs)
+            node.nodes = outputs, None
+        connect(tensor, outputs[graph.differentiable.index(graph.fresh[tensor.output_nr])])
 
 
 def graph_reason(trace):

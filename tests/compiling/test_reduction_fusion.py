@@ -67,7 +67,8 @@ def test_broadcast_operands_whose_rows_follow_each_other(shapes):
 @pytest.mark.parametrize("size", [4, 8, 80])
 @pytest.mark.parametrize("function", [
     lambda x, y: (x * (y.t() * 1.5 + x)).sum(), lambda x, y: (x * (y.t() * 1.5)).sum(),
-    lambda x, y: (x * (y.t().sin() * y)).sum(0), lambda x, y: (x * (y.t() * x[0])).sum()])
+    lambda x, y: (x * (y.t().sin() * y)).sum(0), lambda x, y: (x * (y.t() * x[0])).sum(),
+    lambda x, y: (x.t() * (y - 0.5)).sum()])
 def test_sum_over_operands_of_several_layouts_adds_in_the_order_of_eager(function, size):
     compiled = cygrad.compile(function)
     for seed in range(10):

@@ -9,7 +9,7 @@ __all__ = ["fuse_expressions"]
 def fuse_expressions(program):
     """Fuse element-wise operations into their only reader, an element-wise operation or a sum."""
     uses, maker = program.uses(), {}
-    removed, composed = set(), set()
+    removed = set()
     for position, operation in enumerate(program.operations):
         if operation.kind == "evaluate":
             maker[operation.results[0]] = position
@@ -23,8 +23,8 @@ def fuse_expressions(program):
                     program.is_sole_array(number) and is_fusable(program, operation, number, source, position)):
                 sources[number] = source
         if meta is not None:
-            if any(source in composed and not has_one_layout(program, number, program.operations[source])
-                   for number, source in sources.items()):
+            if not all(has_one_layout(program, number, program.operations[source])
+                       for number, source in sources.items()):
                 continue
             for source in sources.values():
                 operation.kind, operation.meta = "sum", meta
@@ -40,7 +40,6 @@ def fuse_expressions(program):
             else:
                 operation.expression = inlined(program, operation, {number: sources[number]})
         operation.expression = found or operation.expression
-        composed.add(position)
         removed.update(sources.values())
     program.operations = [operation for position, operation in enumerate(program.operations) if position not in removed]
 
@@ -69,7 +68,8 @@ def has_one_layout(program, number, source):
     """
     Return whether a summed array and all operands of its expression are row-major, or have the same strides.
 
-    A sum adds in the order of memory. Of several layouts, the whole expression may give another one than its steps.
+    A sum adds in the order of memory. Of several layouts, the whole expression, or one in the memory of an operand, may
+    give another one than its steps.
     """
     summed = program.arrays[number]
     return all(traced.contiguous if summed.contiguous else (traced.shape, traced.strides) == (
