@@ -100,12 +100,21 @@ def test_bad_arguments_of_the_operators(name, arguments, error, text):
 
 
 def test_saved_places_that_a_hook_exchanges():
-    image = cygrad.ones(1, 1, 4, 4, requires_grad=True)
+    image = cygrad.ones(1, 1, 16, requires_grad=True)
+    places, weights = operators.grid_taps(cygrad.zeros(1, 4, 2), *OPTIONS)
     with cygrad.autograd.graph.saved_tensors_hooks(
             lambda saved: saved, lambda saved: saved + 10**6 if saved.dtype == cygrad.int32 else saved):
-        found = F.grid_sample(image, cygrad.zeros(1, 2, 2, 2), align_corners=False)
+        found = operators.gather_weighted(image, places, weights)
     with pytest.raises(IndexError, match="out of bounds"):
         found.sum().backward()
+
+
+def test_only_images_and_grids_are_saved():
+    image, grid = cygrad.ones(1, 1, 4, 4, requires_grad=True), cygrad.zeros(1, 2, 2, 2, requires_grad=True)
+    saved = []
+    with cygrad.autograd.graph.saved_tensors_hooks(lambda tensor: saved.append(tensor.shape) or tensor, lambda x: x):
+        F.grid_sample(image, grid, align_corners=False)
+    assert saved == [image.shape, grid.shape]
 
 
 def test_derivatives_of_orders_that_are_not_there():

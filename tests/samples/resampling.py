@@ -53,5 +53,5 @@ SAMPLES = {
     ]),
 }
 HELPERS = {"resample": "interpolate", "resample_backward": "interpolate", **dict.fromkeys((
-    "grid_taps", "grid_taps_backward", "grid_taps_along", "gather_weighted", "scatter_weighted", "gather_products"),
-    "grid_sample")}
+    "sample_grid", "grid_taps", "grid_taps_backward", "grid_taps_along", "gather_weighted", "scatter_weighted",
+    "gather_products"), "grid_sample")}

@@ -459,8 +459,9 @@ cdef int _enter_vectors() except -1:
         dtype = (-1, BOOL, -1, -1, INT32)[vector_entries[entry].made]
         index = define(vector_entries[entry].name.decode(), vector_entries[entry].arity, FLOAT,
                        vector_entries[entry].cost, True, -1)
-        set_entry(index, FLOAT32, single[kind], <void *>vector_function(entry, False),
-                  FLOAT32 if dtype < 0 else dtype)
+        if vector_function(entry, False) != NULL:
+            set_entry(index, FLOAT32, single[kind], <void *>vector_function(entry, False),
+                      FLOAT32 if dtype < 0 else dtype)
         if vector_function(entry, True) != NULL:
             set_entry(index, FLOAT64, double[kind], <void *>vector_function(entry, True),
                       FLOAT64 if dtype < 0 else dtype)

@@ -2,6 +2,7 @@
 #include "simd/vector_functions.h"
 #include "primitives/vector_error.h"
 #include "primitives/vector_activations.h"
+#include "primitives/wide_loops.h"
 
 /* Of one to four operands x, y, z and w, of which all but x may be numbers. `out` may be any of them, but overlap them no
  * otherwise. TRUTH: of bool. */

@@ -3,6 +3,37 @@
 #ifndef CYGRAD_VECTOR_MATH_H
 #define CYGRAD_VECTOR_MATH_H
 
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+/* Up to this size the multiple of pi/2 is subtracted with full precision. */
+#define LARGEST_ANGLE 1048576.0
+/* Adding and subtracting it rounds to an integer, which stays in the low bits of the sum. */
+#define ROUND_DOUBLE 6755399441055744.0
+
+/* sin(x + quarter * pi/2) */
+static inline __attribute__((always_inline)) double sine(double x, int64_t quarter) {
+    double shifted = x * 0x1.45f306dc9c883p-1 + ROUND_DOUBLE;
+    double k = shifted - ROUND_DOUBLE;
+    /* pi/2 in parts of 33 bits, so that their products with k are exact */
+    double r = ((x - k * 0x1.921fb54400000p+0) - k * 0x1.0b4611a600000p-34) - k * 0x1.3198a2e037073p-69;
+    double z = r * r;
+    double odd = r + r * (z * (-0.166666666666666646 + z * (0.008333333333330924562
+        + z * (-0.0001984126983672241776 + z * (2.755731608381635861e-6
+        + z * (-2.505112794401418758e-8 + z * 1.591784852480826101e-10))))));
+    double even = 1.0 - (0.5 * z - z * z * (0.04166666666666666537 + z * (-0.001388888888888738227
+        + z * (0.00002480158729874306929 + z * (-2.755731726000883816e-7
+        + z * (2.08761438279931325e-9 + z * -1.138245677806130585e-11))))));
+    int64_t bits;
+    double value;
+    memcpy(&bits, &shifted, sizeof bits);
+    bits += quarter;
+    value = bits & 1 ? even : odd;
+    value = bits & 2 ? -value : value;
+    return x == 0 && quarter == 0 ? x : value;    /* keeps the sign of zero */
+}
+
 #define LOOPS "primitives/vector_loops.h"
 #include "simd/simd_targets.h"
 #undef LOOPS
@@ -19,6 +50,12 @@ typedef struct {
 
 #define VECTOR(name, arity, cost) {#name, arity, cost, 0, SIMD_VARIANTS(name##_loop)}
 #define SINGLE_VECTOR(name, arity, cost) {#name, arity, cost, 0, FLOAT_SIMD_VARIANTS(name##_loop)}
+#if SIMD_TARGETS > 1
+#define WIDE(name, arity, cost) {#name, arity, cost, 0, {{(void *)wide_##name##_loop_double}, \
+                                                        {(void *)wide_##name##_loop_double_avx2}}}
+#else
+#define WIDE(name, arity, cost) {#name, arity, cost, 0, {{(void *)wide_##name##_loop_double}}}
+#endif
 #define TRUTH(name, arity) {#name, arity, 1, 1, SIMD_VARIANTS(name##_loop)}
 static const vector_entry_t vector_entries[] = {
     VECTOR(maximum, 2, 1), VECTOR(minimum, 2, 1), VECTOR(clamp_between, 3, 2),
@@ -43,42 +80,18 @@ static const vector_entry_t vector_entries[] = {
     VECTOR(huber_backward, 3, 2), VECTOR(copysign, 2, 1), VECTOR(angle, 1, 1), SINGLE_VECTOR(hypot, 2, 4),
     VECTOR(logaddexp, 2, 12), VECTOR(logaddexp2, 2, 12), VECTOR(fmod, 2, 6), VECTOR(remainder, 2, 8),
     VECTOR(floor_divide, 2, 10), VECTOR(lerp, 3, 2),
+    WIDE(sinh, 1, 12), WIDE(cosh, 1, 12), WIDE(expm1, 1, 10), WIDE(atanh, 1, 12), WIDE(log2, 1, 8), WIDE(log10, 1, 8),
+    WIDE(tan, 1, 12), WIDE(asin, 1, 12), WIDE(acos, 1, 12), WIDE(atan, 1, 12), WIDE(atan2, 2, 16),
 };
 #undef VECTOR
 #undef SINGLE_VECTOR
+#undef WIDE
 #undef TRUTH
 
 enum { VECTOR_ENTRIES = sizeof(vector_entries) / sizeof(vector_entries[0]) };
 
 static vector_function_t vector_function(int entry, int double_precision) {
     return vector_entries[entry].functions[simd_target()][double_precision];
-}
-
-/* Up to this size the multiple of pi/2 is subtracted with full precision. */
-#define LARGEST_ANGLE 1048576.0
-/* Adding and subtracting it rounds to an integer, which stays in the low bits of the sum. */
-#define ROUND_DOUBLE 6755399441055744.0
-
-/* sin(x + quarter * pi/2) */
-static inline double sine(double x, int64_t quarter) {
-    double shifted = x * 0x1.45f306dc9c883p-1 + ROUND_DOUBLE;
-    double k = shifted - ROUND_DOUBLE;
-    /* pi/2 in parts of 33 bits, so that their products with k are exact */
-    double r = ((x - k * 0x1.921fb54400000p+0) - k * 0x1.0b4611a600000p-34) - k * 0x1.3198a2e037073p-69;
-    double z = r * r;
-    double odd = r + r * (z * (-0.166666666666666646 + z * (0.008333333333330924562
-        + z * (-0.0001984126983672241776 + z * (2.755731608381635861e-6
-        + z * (-2.505112794401418758e-8 + z * 1.591784852480826101e-10))))));
-    double even = 1.0 - (0.5 * z - z * z * (0.04166666666666666537 + z * (-0.001388888888888738227
-        + z * (0.00002480158729874306929 + z * (-2.755731726000883816e-7
-        + z * (2.08761438279931325e-9 + z * -1.138245677806130585e-11))))));
-    int64_t bits;
-    double value;
-    memcpy(&bits, &shifted, sizeof bits);
-    bits += quarter;
-    value = bits & 1 ? even : odd;
-    value = bits & 2 ? -value : value;
-    return x == 0 && quarter == 0 ? x : value;    /* keeps the sign of zero */
 }
 
 TARGET_CLONES static void sines(const double *x, double *out, int64_t n, int64_t quarter) {

@@ -26,8 +26,8 @@ def _aligned(operation, align_corners):
 
 
 @lru_cache(maxsize=256)
-def _sampled_shapes(images, grid):
-    """Return the shape of the result, and the sizes of an image."""
+def _sampled_dims(images, grid):
+    """Return the number of dimensions of an image, if the grid fits."""
     shape, points = tuple(images), tuple(grid)
     n = len(shape) - 2
     if n not in (2, 3) or len(points) != len(shape):
@@ -37,7 +37,7 @@ def _sampled_shapes(images, grid):
                            f"(got input with shape {shape} and grid with shape {points}).")
     if 0 in shape[2:]:
         raise RuntimeError(f"grid_sample: expected non-empty images (got shape {shape}).")
-    return shape[:2] + points[1:-1], shape[2:]
+    return n
 
 
 @computes_in("float32")
@@ -89,17 +89,15 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
     if padding_mode not in PADDINGS:
         raise ValueError(f"grid_sample: unknown padding_mode (got {padding_mode!r}, expected 'zeros', 'border' or "
                          "'reflection').")
-    shape, sizes = _sampled_shapes(input.shape, as_tensor_argument("grid_sample", "grid", grid).shape)
+    n = _sampled_dims(input.shape, as_tensor_argument("grid_sample", "grid", grid).shape)
     if input.dtype is not grid.dtype or not input.dtype.is_floating_point:
         raise RuntimeError("grid_sample: expected input and grid to have the same floating point dtype (got "
                            f"{input.dtype} and {grid.dtype}). Convert one of them.")
-    if mode == "bicubic" and len(sizes) != 2:
+    if mode == "bicubic" and n != 2:
         raise RuntimeError("grid_sample: bicubic interpolation only supports 4D input.")
     if align_corners is None:
         align_corners = _aligned("grid_sample", None)
-    places, weights = operators.grid_taps(operators.flatten(grid, 1, -2), sizes, MODES.index(mode),
-                                          PADDINGS.index(padding_mode), bool(align_corners), (0, 0, 0))
-    return operators.reshape(operators.gather_weighted(operators.flatten(input, 2), places, weights), shape)
+    return operators.sample_grid(input, grid, MODES.index(mode), PADDINGS.index(padding_mode), bool(align_corners))
 
 
 def affine_grid(theta, size, align_corners=None):

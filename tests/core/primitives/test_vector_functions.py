@@ -7,6 +7,7 @@ import pytest
 
 import cygrad._core.elementwise.elementwise  # fills the table of primitives
 from cygrad._core.testing.elementwise_programs import apply
+from cygrad._core.testing.probes import apply_for_target
 
 RNG = np.random.default_rng(3)
 
@@ -248,3 +249,51 @@ def test_floor_divide_is_bit_identical_to_numpy(dtype):
     np.testing.assert_array_equal(found, expected)
     numbers = ~np.isnan(expected)
     np.testing.assert_array_equal(np.signbit(found)[numbers], np.signbit(expected)[numbers])
+
+
+def for_targets(name, x, y):
+    """Results of the vector code for float32 of each SIMD target that has any."""
+    results = []
+    for target in range(3):
+        out = np.empty_like(x)
+        if apply_for_target(name, target, x, y, out):
+            results.append(out)
+    assert results
+    return results
+
+
+WIDE = {"sinh": np.sinh, "cosh": np.cosh, "expm1": np.expm1, "atanh": np.arctanh, "log2": np.log2, "log10": np.log10,
+        "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan}
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("name", WIDE)
+def test_float32_computed_in_double_precision_is_rounded_once(name):
+    x = np.concatenate([fusion(np.float32, 20_000), RNG.uniform(-1, 1, 20_000).astype(np.float32)])
+    for found in for_targets(name, x, x):
+        assert errors(found, WIDE[name](x.astype(np.longdouble)), np.float32).max() < 0.502
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("name", WIDE)
+def test_float32_computed_in_double_precision_at_ends(name):
+    x = np.array([0.0, -0.0, 1, -1, 2, -2, np.inf, -np.inf, np.nan, 1e-45, -1e-45, 3e38, -3e38], np.float32)
+    expected = WIDE[name](x.astype(np.float64)).astype(np.float32)
+    for found in for_targets(name, x, x):
+        np.testing.assert_array_equal(found, expected)
+        assert np.array_equal(np.signbit(found[found == 0]), np.signbit(expected[expected == 0]))
+
+
+def test_atan2_in_all_quadrants():
+    ends = np.array([0.0, -0.0, 1, -1, np.inf, -np.inf, np.nan, 1e-45, 3e38], np.float32)
+    y, x = (part.ravel() for part in np.meshgrid(ends, ends))
+    y = np.concatenate([y, RNG.standard_normal(10_000, dtype=np.float32)])
+    x = np.concatenate([x, RNG.standard_normal(10_000, dtype=np.float32)])
+    expected = np.arctan2(y.astype(np.float64), x.astype(np.float64)).astype(np.float32)
+    for found in for_targets("atan2", y, x):
+        np.testing.assert_array_max_ulp(found[~np.isnan(found)], expected[~np.isnan(found)], 1)
+        assert np.array_equal(np.isnan(found), np.isnan(expected))
+        assert np.array_equal(np.signbit(found), np.signbit(expected))
+    for whole, single in zip(for_targets("atan2", y, np.full_like(y, 1.5)),
+                             for_targets("atan2", y, np.array([1.5], np.float32)), strict=True):
+        np.testing.assert_array_equal(whole, single)

@@ -6,7 +6,7 @@ becomes a list of byte offsets, their sums are the offsets of the selected eleme
 """
 
 cimport cygrad._core.elementwise.elementwise     # fills the table of loops when it is imported
-from libc.stdint cimport int16_t, int32_t, int64_t, int8_t, uint64_t, uint8_t
+from libc.stdint cimport int16_t, int32_t, int64_t, int8_t, uint8_t
 from libc.stdio cimport snprintf
 from libc.string cimport memcpy, memset
 from cygrad._core.arrays.array cimport (
@@ -66,23 +66,38 @@ cdef inline int64_t _wrapped(const index_rule_t *rule, int64_t index) noexcept n
     return index + rule.size if index < 0 and rule.negative else index
 
 
+cdef extern from *:
+    """
+    #include "simd/target_clones.h"
+    /* offsets[i] = the index, wrapped if it is negative, times step; -> whether one is out of bounds. */
+    TARGET_CLONES static int scale_indices(const int64_t *indices, int64_t *offsets, int64_t n, int64_t size,
+                                           int64_t wrapping, int64_t step) {
+        int failed = 0;
+        INDEPENDENT
+        for (int64_t i = 0; i < n; i++) {
+            const uint64_t index = (uint64_t)(indices[i] + (indices[i] < 0 ? wrapping : 0));
+            failed |= index >= (uint64_t)size;
+            offsets[i] = (int64_t)(index * (uint64_t)step);
+        }
+        return failed;
+    }
+    """
+    bint scale_indices(const int64_t *indices, int64_t *offsets, int64_t n, int64_t size, int64_t wrapping,
+                       int64_t step) nogil
+
+
 cdef void _fill_offsets(void *context, int64_t begin, int64_t end) noexcept nogil:
     """Convert indices begin..end."""
     cdef indices_t *job = <indices_t *>context
     cdef const index_rule_t *rule = job.rule
-    cdef int64_t i, index, step = rule.step
-    cdef uint64_t size = <uint64_t>rule.size
-    cdef bint failed = False
-    for i in range(begin, end):
-        index = _wrapped(rule, job.indices[i])
-        if <uint64_t>index < size:
-            job.offsets[i] = index * step
-        else:
-            failed = True
-        if rule.skipping and index == rule.skipped:
-            job.offsets[i] = SKIP
-    if failed:
+    cdef int64_t i
+    if scale_indices(job.indices + begin, job.offsets + begin, end - begin, rule.size,
+                     rule.size if rule.negative else 0, rule.step):
         atomic_store(&job.failed, 1)
+    if rule.skipping:
+        for i in range(begin, end):
+            if _wrapped(rule, job.indices[i]) == rule.skipped:
+                job.offsets[i] = SKIP
 
 
 cdef int _report(array_t *indices, const index_rule_t *rule) noexcept nogil:

@@ -8,12 +8,15 @@ from libc.math cimport fabs
 from libc.stdint cimport int32_t, int64_t
 from libc.stdio cimport snprintf
 from libc.string cimport memset, strcmp
-from cygrad._core.arrays.array cimport MAX_DIMS, NOTHING, array_t, as_real, is_true, register_kernel, release, value_t
+from cygrad._core.arrays.array cimport (
+    INTEGERS, MAX_DIMS, NOTHING, array_t, array_view, as_real, is_true, register_kernel, release, set_array, shape_text,
+    value_t,
+)
 from cygrad._core.arrays.dtype cimport FLOAT32, FLOAT64, INT32, dtype_name, is_floating, itemsize
 from cygrad._core.elementwise.copying cimport as_contiguous, with_layout_of_images
 from cygrad._core.kernels.arguments cimport (
     array_argument, array_result, check_same_shape, integer_argument, integers_argument, list_text, new_array,
-    new_zeros, text_argument,
+    new_zeros, text_argument, view_result,
 )
 from cygrad._core.memory.atomic cimport atomic_store
 from cygrad._core.memory.errors cimport INDEX_ERROR, MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, OK, RUNTIME_ERROR, message
@@ -600,6 +603,70 @@ cdef int gather_products_kernel(const value_t *arguments, value_t *results) noex
     return _close(&reading, status, &results[0])
 
 
+# ------------------------------------------------------------------------------------------------------ whole images
+
+cdef array_t *_merged(array_t *array, int first, int count) noexcept nogil:
+    """Return a contiguous array with `count` dimensions merged, three in all."""
+    cdef int64_t[3] shape
+    cdef int64_t[3] strides
+    cdef array_t *whole = as_contiguous(array, -1)
+    cdef array_t *view
+    cdef int i
+    if whole == NULL:
+        return NULL
+    shape[0] = shape[1] = shape[2] = 1
+    for i in range(array.ndim):
+        shape[i if i < first else max(first, i - count + 1)] *= array.shape[i]
+    strides[2], strides[1], strides[0] = 1, shape[2], shape[1] * shape[2]
+    view = array_view(whole, whole.dtype, 3, shape, strides, 0)
+    release(whole)
+    return view
+
+
+cdef int sample_grid_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """sample_grid(self, grid, mode, padding, align_corners): grid_taps and gather_weighted in one."""
+    cdef array_t *images
+    cdef array_t *grid
+    cdef value_t[6] taps
+    cdef value_t[3] sums           # images, places, weights
+    cdef value_t found
+    cdef int64_t[3] orders
+    cdef int64_t[5] shape
+    cdef int64_t[5] strides
+    cdef int i, status = array_argument(b"grid_sample", b"input", &arguments[0], &images)
+    status = status or array_argument(b"grid_sample", b"grid", &arguments[1], &grid)
+    if status != OK:
+        return status
+    if not 4 <= images.ndim <= 5 or grid.ndim != images.ndim:
+        snprintf(message(), MESSAGE, b"grid_sample: input and grid must both be 4D or both 5D (got shapes %s and %s).",
+                 shape_text(images), shape_text(grid))
+        return RUNTIME_ERROR
+    memset(taps, 0, sizeof(taps))
+    memset(sums, 0, sizeof(sums))
+    memset(orders, 0, sizeof(orders))
+    set_array(&taps[0], _merged(grid, 1, grid.ndim - 2))
+    set_array(&sums[0], _merged(images, 2, images.ndim - 2))
+    taps[1].kind, taps[1].count, taps[1].of.integers = INTEGERS, images.ndim - 2, images.shape + 2
+    taps[2], taps[3], taps[4] = arguments[2], arguments[3], arguments[4]
+    taps[5].kind, taps[5].count, taps[5].of.integers = INTEGERS, 3, orders
+    status = MEMORY_ERROR
+    if taps[0].of.array != NULL and sums[0].of.array != NULL:
+        status = grid_taps_kernel(taps, &sums[1])
+    if status == OK:
+        status = gather_weighted_kernel(sums, &found)
+    if status == OK:
+        for i in range(images.ndim - 1, -1, -1):
+            shape[i] = images.shape[i] if i < 2 else grid.shape[i - 1]
+            strides[i] = 1 if i == images.ndim - 1 else strides[i + 1] * shape[i + 1]
+        status = view_result(found.of.array, images.ndim, shape, strides, 0, &results[0])
+        release(found.of.array)
+    for i in range(3):
+        release(sums[i].of.array)
+    release(taps[0].of.array)
+    return status
+
+
+register_kernel("sample_grid", sample_grid_kernel)
 register_kernel("grid_taps", grid_taps_kernel)
 register_kernel("grid_taps_backward", grid_taps_backward_kernel)
 register_kernel("grid_taps_along", grid_taps_along_kernel)
