@@ -169,3 +169,16 @@ def test_undefined_gradients_in_a_change_in_place():
     node.register_prehook(lambda outputs: log.append(outputs))
     Stop.apply(y).sum().backward()
     assert log == [None, (None,)] and x.grad is None
+
+
+def test_empty_vectors_that_cat_skips_have_an_empty_gradient():
+    empty = cygrad.zeros(0, dtype=cygrad.float64, requires_grad=True)
+    x = cygrad.tensor([[1.0, 2.0]], dtype=cygrad.float64, requires_grad=True)
+
+    def function(empty, x):
+        return cygrad.cat([empty, x, empty, 2 * x]) ** 3
+
+    gradients = grad(function(empty, x).sum(), (empty, x))
+    assert [gradient.tolist() for gradient in gradients] == [[], [[27.0, 108.0]]]
+    assert cygrad.autograd.gradcheck(function, (empty, x), check_forward_ad=True, check_batched_grad=True)
+    assert cygrad.autograd.gradgradcheck(function, (empty, x))

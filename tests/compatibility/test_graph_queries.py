@@ -26,7 +26,7 @@ def test_the_current_node_and_the_order_are_those_of_the_running_backward():
     assert seen == [True, ["SumBackward0", "MulBackward0", "CosBackward0", "SinBackward0",
                            "AccumulateGrad"], True]
     grad(total, y, retain_graph=True)
-    assert seen[4] == ["SumBackward0", "MulBackward0"]
+    assert seen[4] == ["SumBackward0", "MulBackward0", "SinBackward0"]
     assert engine._current_autograd_node() is None
     with pytest.raises(RuntimeError, match="not inside of a backward"):
         engine._current_graph_task_execution_order()

@@ -567,10 +567,10 @@ cdef int stack_kernel(const value_t *arguments, value_t *results) noexcept nogil
 
 
 cdef int cat_backward_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """cat_backward(grad, sizes, dim): split the gradient; a size of -1 marks a skipped input."""
+    """cat_backward(grad, sizes, dim): split the gradient; a size of -1 marks a skipped input, an empty vector."""
     cdef array_t *grad
     cdef const int64_t *sizes
-    cdef int64_t given, start = 0, left
+    cdef int64_t given, start = 0, left, nothing = 0
     cdef int i, count, dim = 0, status = array_argument(b"cat_backward", b"grad", &arguments[0], &grad)
     if status == OK:
         status = integers_argument(b"cat_backward", b"sizes", &arguments[1], &count, &sizes)
@@ -598,12 +598,13 @@ cdef int cat_backward_kernel(const value_t *arguments, value_t *results) noexcep
         return status
     for i in range(count):
         if sizes[i] == -1:
-            continue
-        results[0].of.arrays[i] = narrowed(grad, dim, start, sizes[i])
+            results[0].of.arrays[i] = array_view(grad, grad.dtype, 1, &nothing, &nothing, 0)
+        else:
+            results[0].of.arrays[i] = narrowed(grad, dim, start, sizes[i])
+            start += sizes[i]
         if results[0].of.arrays[i] == NULL:
             clear(&results[0])
             return MEMORY_ERROR
-        start += sizes[i]
     return OK
 
 
@@ -936,7 +937,7 @@ cdef int _put_part(const char *operation, array_t *target, array_t *grad) noexce
 
 
 cdef int split_backward_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """split_backward(grads, shape, sizes, dim, dtype): missing gradients are zero; -1 marks a missing part."""
+    """split_backward(grads, shape, sizes, dim, dtype): missing gradients are zero; -1 marks an empty vector."""
     cdef array_t *zeros = NULL
     cdef array_t **grads
     cdef const int64_t *sizes
@@ -948,7 +949,7 @@ cdef int split_backward_kernel(const value_t *arguments, value_t *results) noexc
     if status != OK:
         return status
     for i in range(count):
-        if count == n_sizes and sizes[i] == -1 and grads[i] == NULL:
+        if count == n_sizes and sizes[i] == -1:
             continue
         if count != n_sizes or not 0 <= sizes[i] <= zeros.shape[dim] - start:
             snprintf(message(), MESSAGE, b"split_backward: sizes do not match the gradients (got sizes %s for "

@@ -20,6 +20,11 @@ def pad_backward(call):
     return call.dims() if call.args[3] == "constant" else NotImplemented
 
 
+def cat_backward(call):
+    """Split a gradient; empty vectors among the inputs of cat have no dimension for the batch."""
+    return NotImplemented if -1 in call.args[1] else call.dims()
+
+
 def copy(call):
     """Copy a source that has no more dimensions than the destination."""
     if call.rank(1) > call.rank(0):
