@@ -60,9 +60,9 @@ class Graph:
         # Results from which others are computed get nodes of their own when a hook or `grad` needs them.
         self.linked = any(map(self.template.contains, roots))
         self.unused = [None] * (len(roots) - len(self.inputs)) if self.linked else []        # an edge for each of them
-        if any(self.template.contains(tensor) for tensor in outputs
-               if tensor.requires_grad and not tensor.is_leaf and not any(tensor is other for other in (
-                   *mine, *trace.tensors))):
+        views = [tensor for tensor in outputs if tensor.requires_grad and not tensor.is_leaf and not any(
+            tensor is other for other in (*mine, *trace.tensors))]
+        if any(self.template.contains(view) or is_made_from(view, views) for view in views):
             tracer.abort("it returns a view and a result that is computed from it")
             return
         self.backward, self.ones, self.numbers = None, [], []
@@ -144,6 +144,16 @@ class Graph:
                                   [gradients[number] for number in given], ctx.keeps, create_graph,
                                   [edge for edge in inputs if edge is not None], False, True, direct=True))
         return [None if edge is None else next(found) for edge in inputs]
+
+
+def is_made_from(view, views):
+    """Return whether a view has been made from another one of `views`."""
+    node, others = view.grad_fn, {id(other.grad_fn) for other in views}
+    while node is not view._base.grad_fn and len(node.next_functions) == 1:
+        node = node.next_functions[0][0]
+        if node is None or id(node) in others:
+            return node is not None
+    return False
 
 
 class CompiledFunction(Function):

@@ -8,7 +8,6 @@ containers that can be reached. Values that cannot be compared, or that may diff
 """
 
 import abc
-import builtins
 import dis
 import functools
 import sys
@@ -63,6 +62,8 @@ SKIPPED = {"__doc__", "__module__", "__dict__", "__weakref__", "__annotations__"
 # Names that contain "grad" but do not read .grad.
 NO_READERS = {"zero_grad", "no_grad", "enable_grad", "set_grad_enabled", "is_grad_enabled", "requires_grad",
               "requires_grad_", "autograd", "cygrad", "create_graph", "retain_graph", "grad_outputs", "inference_mode"}
+# Names of code that may read options of an optimizer.
+OPTION_READERS = {"param_groups", "state_dict", "getattr", "attrgetter", "vars", "__dict__", "repr", "str"}
 # Attribute that a step sets on its optimizer; it is compared with its value after the traced step.
 STEP_MARK = "_opt_called"
 MAX_VALUES = 100_000
@@ -217,9 +218,16 @@ class GuardCollector:
         return found
 
     def guard_marks(self):
-        """Guard the attributes that optimizer steps set; call it after the traced steps."""
-        self.guards += [(ITEM, vars(optimizer), STEP_MARK, vars(optimizer).get(STEP_MARK, self.guards))
-                        for optimizer in self.optimizers]
+        """
+        Guard what the collector has left to steps of optimizers; call it after the traced steps.
+
+        These are an attribute that they set, which attributes there are, and options, if other code may read them.
+        """
+        for members in map(vars, self.optimizers):
+            self.guards += [(ITEM, members, STEP_MARK, members.get(STEP_MARK, self.guards)),
+                            (LENGTH, members, len(members), None)]
+            for group in members["param_groups"] if self.names & OPTION_READERS else ():
+                self.guards += [(ITEM, group, name, option) for name, option in group.items()]
 
     def guard_library(self, ran):
         """Guard the functions, classes and flags that the code of this package has read from its public modules."""
@@ -285,7 +293,7 @@ class GuardCollector:
                            "may return different values in each call. Pass its result as an argument")
         elif issubclass(kind, CompiledCallable):
             members = vars(value)
-            self.guards.append((OBJECT, value, kind, members))
+            self.guards += [(OBJECT, value, kind, members), (LENGTH, members, len(members), None)]
             for name in members.keys() - value.OWN:
                 self.guard(ITEM, members, name, members[name], f"{path}.{name}")
         elif is_native(value) or kind is cygrad.Generator:
@@ -337,7 +345,7 @@ class GuardCollector:
             self.values |= code.values
         self.guards.append((FUNCTION, function, None, function_state(function)))
         for name, position in code.globals.items():
-            self.visit_variable(function.__globals__, name, position)
+            self.visit_variable(function, name, position)
         for name in code.imports:
             if name not in sys.modules:
                 self.reason = f"it imports the module {name!r} ({path}). Import it at the top of the file"
@@ -354,9 +362,9 @@ class GuardCollector:
             self.stack.append((function.__kwdefaults__, path))
         self.guard_items(function.__dict__, path)
 
-    def visit_variable(self, variables, name, position):
-        """Guard a global variable or builtin."""
-        for items in (variables, vars(builtins)):
+    def visit_variable(self, function, name, position):
+        """Guard a global variable or builtin of a function."""
+        for items in (function.__globals__, function.__builtins__):
             if name in items:
                 self.guard_named(items, name, items[name], f"{name} ({position})", (None, name))
                 return
@@ -424,9 +432,6 @@ class GuardCollector:
             if name != STEP_MARK:
                 self.guards.append((ITEM, members, name, item))
                 self.stack += [] if name == "param_groups" else [(item, f"{path}.{name}")]
-        for name in ("step", "update", "zero_grad"):
-            if name not in members:
-                self.guards.append((ITEM, members, name, self.guards))
         self.guards.append((LENGTH, optimizer.param_groups, len(optimizer.param_groups), None))
         for position, group in enumerate(optimizer.param_groups):
             self.guards.append((ENTRY, optimizer.param_groups, position, group))

@@ -372,3 +372,59 @@ def test_shared_memory_with_another_version_counter():
             called(x, y)
             versions.append((x._version, y._version))
     assert versions[:5] == versions[5:]
+
+
+@pytest.mark.parametrize("added", ["hook", "zero_grad", "attribute"])
+def test_attributes_that_an_optimizer_gets_later(added):
+    class Scaled(optim.SGD):
+        factor = 1.0
+
+        def zero_grad(self, set_to_none=True):
+            super().zero_grad(set_to_none)
+            calls.append(self.factor)
+
+    calls, weight = [], cygrad.ones(2, requires_grad=True)
+    optimizer = (Scaled if added == "attribute" else optim.SGD)([weight], lr=0.1)
+
+    def step(x):
+        optimizer.zero_grad()
+        (weight * x).sum().backward()
+        optimizer.step()
+        return weight * 1
+
+    def function(x):
+        return x * getattr(optimizer, "factor", 2.0)
+
+    compiled = cygrad.compile(function if added == "attribute" else step)
+    for _ in range(4):
+        compiled(cygrad.ones(2))
+    assert explain(compiled).executions >= 2
+    if added == "hook":
+        optimizer.register_step_post_hook(lambda *_: calls.append("hook"))
+    elif added == "zero_grad":
+        optimizer.zero_grad = lambda: calls.append("zero_grad")
+    else:
+        optimizer.factor = 3.0
+    found = compiled(cygrad.ones(2))
+    assert found.tolist() == [3.0, 3.0] if added == "attribute" else calls == [added]
+
+
+@pytest.mark.parametrize("read", [lambda optimizer: optimizer.param_groups[0]["lr"],
+                                  lambda optimizer: optimizer.state_dict()["param_groups"][0]["lr"]])
+def test_options_that_the_function_reads_itself(read):
+    optimizer = optim.SGD([cygrad.ones(2, requires_grad=True)], lr=0.5)
+
+    def change():
+        optimizer.param_groups[0]["lr"] = 2.0
+
+    check(lambda x: x * read(optimizer), change)
+
+
+def test_builtins_of_a_function():
+    variables = {"__builtins__": {"len": len}}
+    exec("def function(x): return x * len([1, 2])", variables)
+
+    def change():
+        variables["__builtins__"]["len"] = lambda items: 7
+
+    check(variables["function"], change)
