@@ -4,9 +4,12 @@
 /* exp(x) and exp(-x) cancel below: there two terms of the series of sinh are exact enough. */
 #define NEARLY_ZERO 1e-3
 
-/* atan(x) for x >= 0, or nan; a Chebyshev fit of atan(u) / u up to u = tan(pi / 8) */
-INLINE double NAME(arc_tangent)(double x) {
-    const double t = x > 1 ? 1 / x : x, u = t > 0.41421356237309503 ? (t - 1) / (t + 1) : t, z = u * u;
+/* atan(y / x) for y, x >= 0, or nan, with one division: of the smaller by the larger one, or from pi / 8 on, with u =
+ * tan(angle - pi / 4), of their difference by their sum. A Chebyshev fit of atan(u) / u. */
+INLINE double NAME(angle_of)(double y, double x) {
+    const double small = y > x ? x : y, large = y > x ? y : x;
+    const int wide = small > 0.41421356237309503 * large;
+    const double u = (wide ? small - large : small) / (wide ? small + large : large), z = u * u;
     double p = MULTIPLY_ADD(z, 0.030702669171350186, -0.05877264115205971);
     p = MULTIPLY_ADD(z, p, 0.07564472108977517);
     p = MULTIPLY_ADD(z, p, -0.09078503591633819);
@@ -15,16 +18,21 @@ INLINE double NAME(arc_tangent)(double x) {
     p = MULTIPLY_ADD(z, p, 0.1999999961327284);
     p = MULTIPLY_ADD(z, p, -0.3333333333087163);
     p = MULTIPLY_ADD(z, p, 0.9999999999999742);
-    const double value = MULTIPLY_ADD(u, p, t > 0.41421356237309503 ? M_PI_4 : 0);
-    return x > 1 ? M_PI_2 - value : value;
+    const double value = MULTIPLY_ADD(u, p, wide ? M_PI_4 : 0);
+    return y > x ? M_PI_2 - value : value;
 }
 
-/* atan2(y, x): the angle of the smaller part by the larger one, and its quadrant */
+/* atan2(y, x): infinite parts count like equal ones, and two zeros like y = 0 */
 INLINE double NAME(arc_tangent_of_two)(double y, double x) {
-    const double a = fabs(y), b = fabs(x), small = a < b ? a : b, large = a < b ? b : a;
-    const double ratio = large == 0 ? 0 : small == INFINITY ? 1 : small / large, turned = NAME(arc_tangent)(ratio);
-    const double sharp = a > b ? M_PI_2 - turned : turned, value = copysign(1, x) < 0 ? M_PI - sharp : sharp;
-    return (a != a) | (b != b) ? a + b : copysign(value, y);
+    const double a = fabs(y), b = fabs(x);
+    const int infinite = (a == INFINITY) & (b == INFINITY), zero = (a == 0) & (b == 0);
+    const double sharp = NAME(angle_of)(infinite ? 1 : a, infinite | zero ? 1 : b);
+    return copysign(copysign(1, x) < 0 ? M_PI - sharp : sharp, y);
+}
+
+INLINE double NAME(arc_cosine)(double x) {
+    const double sharp = NAME(angle_of)(sqrt((1 - x) * (1 + x)), fabs(x));
+    return x < 0 ? M_PI - sharp : sharp;
 }
 
 INLINE double NAME(hyperbolic_sine)(double x) {
@@ -63,9 +71,9 @@ WIDE(expm1, NAME(exponential_less_one)(x))
 WIDE(atanh, NAME(area_tangent)(x))
 WIDE(log2, NAME(scaled_logarithm)(x, 1.4426950408889634074))
 WIDE(log10, NAME(scaled_logarithm)(x, 0.43429448190325182765))
-WIDE(atan, copysign(NAME(arc_tangent)(fabs(x)), x))
-WIDE(asin, copysign(NAME(arc_tangent)(fabs(x) / sqrt((1 - fabs(x)) * (1 + fabs(x)))), x))
-WIDE(acos, 2 * NAME(arc_tangent)(sqrt((1 - x) / (1 + x))))
+WIDE(atan, copysign(NAME(angle_of)(fabs(x), 1), x))
+WIDE(asin, copysign(NAME(angle_of)(fabs(x), sqrt((1 - x) * (1 + x))), x))
+WIDE(acos, NAME(arc_cosine)(x))
 WIDE(small_tan, sine(x, 0) / sine(x, 1))
 
 static void NAME(wide_tan_loop)(const float *const *operand, float *out, int64_t n, int numbers) {
