@@ -35,13 +35,13 @@ from cygrad._core.threads.parallel cimport parallel_for
 # The updates of one step of an optimizer: all parameters of a group in one pass over memory, without the GIL.
 #
 # Under the GIL a `Batch` collects what the step works on: memory of the parameters, their gradients (taken from the
-# gradient slots, no Tensor is made for them) and their state. Then the arithmetic runs, see optimize_rules.h.
+# gradient slots, no Tensor is made for them) and their state. Then the arithmetic runs, see rules.h.
 # Arrays that are not contiguous or have another dtype go through contiguous copies, so there is one arithmetic.
 #
 # Every array is held while the step runs, so any number of threads may step, or run backward for, the same parameters
 # at the same time. They race on values then, as Hogwild training intends: an update may be lost, memory stays sound.
 
-cdef extern from "optimizers/optimize_rules.h" nogil:
+cdef extern from "optimizers/rules.h" nogil:
     void apply_rule(const update_range_t *range, const rule_t *rule)
 
 cdef enum:

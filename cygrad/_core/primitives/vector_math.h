@@ -4,7 +4,7 @@
 #define CYGRAD_VECTOR_MATH_H
 
 #define LOOPS "primitives/vector_loops.h"
-#include "simd/simd_targets.h"
+#include "simd/targets.h"
 #undef LOOPS
 
 /* From up to four operands to out, each of n neighbors, or, if `numbers`, all but the first one number; `out` may be an

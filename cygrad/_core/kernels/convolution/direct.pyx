@@ -153,10 +153,10 @@ cdef int output_shape(const geometry_t *geometry, int n, int64_t *shape) noexcep
 # Convolutions without patches, for few channels ("depthwise" above all) and long lines.
 #
 # A matrix product with one row is slow, and 3 x 3 patches copy an image nine times. Here an image becomes padded lines
-# (convolution_direct.h), and each tap multiplies them by one number, in vectors. A task is one group of channels of one
+# (direct.h), and each tap multiplies them by one number, in vectors. A task is one group of channels of one
 # image; its buffers stay in the cache.
 
-cdef extern from "kernels/convolution/convolution_direct.h" nogil:
+cdef extern from "kernels/convolution/direct.h" nogil:
     ctypedef struct lines_t:
         int64_t phase          # elements of one phase
         int64_t flat           # ... from the first to the last output position, rounded up

@@ -25,13 +25,13 @@ from cygrad._core.kernels.reduction.softmax cimport log_softmax_into, scaled_exp
 from cygrad._core.memory.errors cimport (
     INDEX_ERROR, MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, OK, RUNTIME_ERROR, VALUE_ERROR, message,
 )
+from cygrad._core.threads.grain cimport COMPUTED, rows_per_chunk
 from cygrad._core.threads.parallel cimport parallel_for
 
 
 # --------------------------------------------------------------------------------------------------------------- losses
 
 cdef enum:
-    PIECE = 16384          # elements in a chunk of a parallel loop
     TILE = 256             # contiguous samples processed together
 
 ctypedef fused floating:
@@ -254,7 +254,7 @@ cdef int _losses(loss_t *loss, array_t **result, array_t **total_weight) noexcep
     loss.weights = array_empty_like(loss.target, loss.dtype)
     if loss.losses == NULL or loss.weights == NULL:
         return MEMORY_ERROR
-    parallel_for(_losses_body, loss, loss.target.size, max(1, PIECE // max(work, 1)))
+    parallel_for(_losses_body, loss, loss.target.size, rows_per_chunk(work, COMPUTED))
     status = _total(loss.weights, total_weight)
     if status != OK:
         return status
@@ -435,8 +435,8 @@ cdef int _gradients(loss_t *loss, const value_t *grad_value, const value_t *tota
         loss.scale = 1 / total_weight if total_weight != 0 else NAN
     if loss.out.size:
         tiles = loss.rows.outer * ((loss.rows.inner + TILE - 1) // TILE)
-        parallel_for(_gradients_body, loss, tiles, max(1, PIECE // (loss.rows.n * min(<int64_t>TILE,
-                                                                                      loss.rows.inner))))
+        parallel_for(_gradients_body, loss, tiles,
+                     rows_per_chunk(loss.rows.n * min(<int64_t>TILE, loss.rows.inner), COMPUTED))
     set_array(results, retain(loss.out))
     return OK
 
@@ -500,7 +500,7 @@ register_kernel("cross_entropy_backward", cross_entropy_backward_kernel)
 cdef extern from *:
     """
     #define LOOPS "kernels/nn/ctc_loss_loops.h"
-    #include "simd/simd_targets.h"
+    #include "simd/targets.h"
     #undef LOOPS
     typedef void (*scores_t)(const void *shares, const uint8_t *skip, void *scores, int64_t steps, int64_t all,
                              int64_t row, int64_t n);

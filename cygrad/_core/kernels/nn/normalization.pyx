@@ -19,6 +19,7 @@ from cygrad._core.kernels.arguments cimport (
 )
 from cygrad._core.kernels.reduction.reduce_engine cimport SUM, reduce_array
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, OK, RUNTIME_ERROR, message
+from cygrad._core.threads.grain cimport COMPUTED, rows_per_chunk
 from cygrad._core.threads.parallel cimport parallel_for
 
 cdef extern from "kernels/nn/normalization.h" nogil:
@@ -37,7 +38,6 @@ cdef extern from "kernels/nn/normalization.h" nogil:
     void normalize_backward(bint double_precision, const channels_t *c, int64_t first, int64_t n, void **x, void **out)
 
 cdef enum:
-    PIECE = 1 << 14            # elements in a chunk of a parallel loop
     ROWS_PIECE = 1 << 16     # elements of rows with separate column sums
     OPERANDS = 6
 
@@ -168,7 +168,7 @@ cdef void _run(normalization_t *work) noexcept nogil:
     if not work.tile:
         work.tile = max(1, tile_of(&work.channels))
     elements = work.channels.outer * work.channels.inner * work.tile
-    parallel_for(_body, work, (work.channels.channels + work.tile - 1) // work.tile, max(1, PIECE // max(elements, 1)))
+    parallel_for(_body, work, (work.channels.channels + work.tile - 1) // work.tile, rows_per_chunk(elements, COMPUTED))
 
 
 cdef int _finish(normalization_t *work, int status, int count, array_t **made, value_t *results) noexcept nogil:

@@ -15,7 +15,7 @@ from cygrad._core.memory.storage cimport NO_ELEMENTS, allocate, deallocate
 from cygrad._core.primitives.primitive_table cimport entries, primitive
 from cygrad._core.threads.parallel cimport parallel_for
 
-cdef extern from "kernels/reduction/reduce_types.h" nogil:
+cdef extern from "kernels/reduction/types.h" nogil:
     ctypedef void (*vector_loop_t)(char **arguments, const int64_t *n, const int64_t *steps,
                                    void *data) noexcept nogil
     ctypedef struct parameter_t:

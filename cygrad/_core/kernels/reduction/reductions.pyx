@@ -38,6 +38,7 @@ from cygrad._core.memory.errors cimport (
 )
 from cygrad._core.memory.storage cimport NO_ELEMENTS
 from cygrad._core.primitives.primitive_table cimport cast_loops, loop_t
+from cygrad._core.threads.grain cimport MOVED, rows_per_chunk
 from cygrad._core.threads.parallel cimport parallel_for
 
 
@@ -766,7 +767,6 @@ def set_summed_from(int64_t elements):
 
 cdef enum:
     BLOCK = 4096           # numbers compared between checks for a difference
-    PIECE = 65536          # numbers in a chunk of a parallel loop
 
 ctypedef fused real:
     float
@@ -920,7 +920,7 @@ cdef int equal_kernel(const value_t *arguments, value_t *results) noexcept nogil
         parts = 2 if dtype >= COMPLEX64 else 1
         job.a, job.b, job.width, job.real = a.data, b.data, itemsize(dtype) // parts, is_differentiable(dtype)
         job.different = 0
-        parallel_for(_compare_piece, &job, parts * a.size, PIECE)
+        parallel_for(_compare_piece, &job, parts * a.size, rows_per_chunk(1, MOVED))
         results[0].of.integer = not job.different
     release(a)
     release(b)

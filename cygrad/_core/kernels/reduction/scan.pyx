@@ -15,6 +15,7 @@ from cygrad._core.elementwise.copying cimport as_contiguous, as_dtype
 from cygrad._core.elementwise.rows cimport rows_along, rows_t
 from cygrad._core.kernels.arguments cimport array_argument, array_result, integer_argument, wrap_dim
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, OK, RUNTIME_ERROR, message
+from cygrad._core.threads.grain cimport GATHERED, rows_per_chunk
 from cygrad._core.threads.parallel cimport parallel_for
 
 cdef extern from "simd/fetch.h" nogil:
@@ -24,7 +25,6 @@ cdef extern from "simd/fetch.h" nogil:
 # ----------------------------------------------------------------------------------------------------------------- scan
 
 cdef enum:
-    PIECE = 32768          # elements in a chunk of a parallel loop
     COLUMNS = 256          # adjacent columns processed together
     LINES = 4              # adjacent rows processed together
     SHORT_ROW = 1024       # elements up to which the rows that follow are prefetched
@@ -222,7 +222,7 @@ cdef int _scanned(const char *name, scan_operation_t operation, const value_t *a
     work.out = out.data
     if out.size:
         parallel_for(_scan_body, &work, work.rows.outer * work.tiles,
-                     max(1, PIECE // (work.rows.n * work.width)))
+                     rows_per_chunk(work.rows.n * work.width, GATHERED))
     release(source)
     if wanted != work.dtype:
         cast = as_dtype(out, wanted)

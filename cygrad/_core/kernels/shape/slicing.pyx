@@ -22,6 +22,7 @@ from cygrad._core.memory.errors cimport (
     INDEX_ERROR, MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, TYPE_ERROR, VALUE_ERROR, message,
 )
 from cygrad._core.memory.storage cimport version_new
+from cygrad._core.threads.grain cimport MOVED, rows_per_chunk
 from cygrad._core.threads.parallel cimport parallel_for
 
 
@@ -994,9 +995,6 @@ register_kernel("unbind_backward", unbind_backward_kernel)
 
 # --------------------------------------------------------------------------------------------------------- copy kernels
 
-cdef enum:
-    GRAIN = 65536      # elements in a chunk of a parallel loop
-
 
 cdef int _channels_last(const char *operation, const value_t *format, const array_t *array,
                         int64_t *strides) noexcept nogil:
@@ -1245,7 +1243,7 @@ cdef int _triangle(const char *operation, bint upper, const value_t *arguments, 
         # Clip, so that adding a row number cannot overflow.
         triangle.diagonal = max(-rows - 1, min(columns + 1, triangle.diagonal))
         triangle.array, triangle.upper = copy, upper
-        parallel_for(_clear_rows, &triangle, copy.size // columns, max(1, GRAIN // columns))
+        parallel_for(_clear_rows, &triangle, copy.size // columns, rows_per_chunk(columns, MOVED))
     return array_result(copy, &results[0])
 
 

@@ -1,5 +1,5 @@
 // Reductions with more than one accumulator per result: moments, argmax, argmin, logsumexp.
-// Continues reduce_loops.h; compiled once per SIMD target.
+// Continues loops.h; compiled once per SIMD target.
 
 namespace cygrad_reduce {
 namespace INSTRUCTION_SET {
