@@ -31,12 +31,13 @@ import os
 cdef extern from * nogil:
     """
     #include <sched.h>
-    #include <sys/mman.h>
+    #include "memory/system_memory.h"
     /* Memory that OpenBLAS allocates for a call. */
     #define PACKED_BYTES ((size_t)64 << 20)
     static inline int is_memory_left(void) {
-        void *found = mmap(NULL, PACKED_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        return found != MAP_FAILED && munmap(found, PACKED_BYTES) == 0;
+        void *found = map_memory(PACKED_BYTES, 0);
+        if (found != NULL) unmap_memory(found, PACKED_BYTES);
+        return found != NULL;
     }
     """
     bint is_memory_left()
