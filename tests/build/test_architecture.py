@@ -204,6 +204,16 @@ def test_one_door(pattern):
     assert found == DOORS[pattern]
 
 
+@pytest.mark.parametrize(("pattern", "place"), [
+    (r"<sys/mman\.h>|\bmadvise\(", "system_memory.h"), (r"<dlfcn\.h>|\bdladdr\(", "parallel.pyx"),
+    (r"\bmemfd_create\(|\bsched_getaffinity\(", "_system.py"), (r"/sys/fs/cgroup", "storage.pyx"),
+])
+def test_services_of_the_operating_system_have_one_place(pattern, place):
+    """A port to another system begins with these files."""
+    sources = files(".py", ".pyx", ".pxd", ".h", ".c", ".cpp")
+    assert {path.name for path in sources if re.search(pattern, path.read_text())} == {place}
+
+
 def test_base_names_of_compiled_modules_are_unique():
     """A library exports PyInit_<base name> for each module."""
     names = [path.stem for path in files(".pyx")]

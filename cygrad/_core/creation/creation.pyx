@@ -33,7 +33,8 @@ from cygrad._core.graph.tensor cimport (
 from cygrad._core.kernels.arguments cimport check_sizes
 from cygrad._core.memory.errors cimport MEMORY_ERROR, check
 from cygrad._core.primitives.primitive_table cimport number_to_cell
-from cygrad._core.threads.parallel cimport CHUNK_WORK, parallel_for
+from cygrad._core.threads.grain cimport CHUNK
+from cygrad._core.threads.parallel cimport parallel_for
 
 import numpy as np
 from numpy import (
@@ -513,7 +514,7 @@ cdef extern from "Python.h":
     const char *PyUnicode_AsUTF8(object) except NULL
 
 cdef enum:
-    FILL_CHUNK = 4 * CHUNK_WORK     # elements per chunk of a parallel fill
+    FILL_CHUNK = 4 * CHUNK     # elements per chunk of a parallel fill
 
 cdef object _numpy_scalar = np.generic
 

@@ -16,7 +16,8 @@ from cygrad._core.elementwise.program cimport MAX_INPUTS
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, elements_of, message
 from cygrad._core.memory.storage cimport NO_ELEMENTS
 from cygrad._core.primitives.primitive_table cimport cast_loops, loop_t, number_to_cell
-from cygrad._core.threads.parallel cimport CHUNK_WORK, grain, parallel_for
+from cygrad._core.threads.grain cimport CHUNK, COMPUTED, rows_per_chunk
+from cygrad._core.threads.parallel cimport parallel_for
 
 
 # ------------------------------------------------------------------------------------------------------------ iteration
@@ -190,7 +191,6 @@ cdef extern from "simd/word_moves.h" nogil:
                            int64_t columns)
 
 cdef enum:
-    CHUNK = CHUNK_WORK // 2     # elements per chunk
     BLOCK = 32            # side of the square tiles of a transposed copy: both sides stay in cache
     SHORT_ROW = 16
 
@@ -320,7 +320,7 @@ cdef void _run_copy(copy_t *copy) noexcept nogil:
     if nest.size == 0:
         return
     if nest.ndim == 1:
-        parallel_for(_copy_flat, copy, nest.size, CHUNK)
+        parallel_for(_copy_flat, copy, nest.size, CHUNK // 2)
         return
     # The dimension with the smallest source stride; stride 0 does not count.
     copy.other = 1
@@ -336,7 +336,7 @@ cdef void _run_copy(copy_t *copy) noexcept nogil:
         copy.rows = BLOCK
         copy.transpose = _transpose_loop(copy)
     else:
-        copy.rows = CHUNK // nest.shape[0]
+        copy.rows = CHUNK // 2 // nest.shape[0]
         if copy.rows < 1:
             copy.rows = 1
     if copy.rows > nest.shape[copy.other]:
@@ -346,7 +346,7 @@ cdef void _run_copy(copy_t *copy) noexcept nogil:
     for d in range(1, nest.ndim):
         if d != copy.other:
             items *= nest.shape[d]
-    size = CHUNK // (copy.rows * nest.shape[0])
+    size = CHUNK // 2 // (copy.rows * nest.shape[0])
     parallel_for(_copy_items, copy, items, size if size > 1 else 1)
 
 
@@ -393,7 +393,7 @@ cdef void _copy_disjoint(array_t *to, array_t *source) noexcept nogil:
     copy.loop = cast_loops[source.dtype][to.dtype]
     copy.move = cast_loops[to.dtype][to.dtype]
     copy.size = itemsize(to.dtype)
-    if to.contiguous and source.contiguous and to.size == source.size and to.size <= CHUNK:
+    if to.contiguous and source.contiguous and to.size == source.size and to.size <= CHUNK // 2:
         size = to.size
         steps[0] = itemsize(source.dtype)
         steps[1] = itemsize(to.dtype)
@@ -661,7 +661,6 @@ cdef array_t *with_layout_of_images(array_t *result, const array_t *images) noex
 # Gather, scatter and scatter-add by a list of offsets, to and from a contiguous array.
 
 cdef enum:
-    COST = 4              # additions that an element costs
     COLUMNS = 512          # columns per chunk of a sum
 
 
@@ -948,11 +947,11 @@ cdef void move_by_offsets(nest_of_offsets_t *nest) noexcept nogil:
     length = nest.after_shape[nest.n_after - 1] if nest.n_after else 1
     if nest.move == READ:
         rows = before * nest.n * (after // length)
-        parallel_for(_read_rows, nest, rows, grain(COST * length))
+        parallel_for(_read_rows, nest, rows, rows_per_chunk(length, COMPUTED))
     else:
         row_size = nest.n * min(length, COLUMNS)
         rows = before * (after // length) * ((length - 1) // COLUMNS + 1)
-        parallel_for(_write_columns, nest, rows, grain(COST * row_size))
+        parallel_for(_write_columns, nest, rows, rows_per_chunk(row_size, COMPUTED))
 
 
 cdef void _append(int *n, int64_t *shape, int64_t *strides, int64_t size, int64_t stride) noexcept nogil:

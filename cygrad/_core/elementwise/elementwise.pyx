@@ -19,7 +19,8 @@ from cygrad._core.elementwise.tiles cimport (
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, message, sizes_text
 from cygrad._core.memory.storage cimport NO_ELEMENTS
 from cygrad._core.primitives.primitive_table cimport cast_loops, loop_status, set_loop_status
-from cygrad._core.threads.parallel cimport CHUNK_WORK
+from cygrad._core.threads.grain cimport CHUNK
+from cygrad._core.threads.parallel cimport CHUNK
 from libc.stdint cimport uintptr_t
 from libc.stdio cimport snprintf
 # Importing these modules fills the table of primitives.
@@ -93,7 +94,7 @@ cdef int _run_short(const specialized_t *program, const value_t *inputs, uint32_
     if first == NULL or first.size == 0:
         return -1
     n = first.size
-    if n * program.cost > CHUNK_WORK:
+    if n * program.cost > CHUNK:
         return -1
     capacity = (n + 15) & ~15
     if program.n_buffers and program.n_buffers * program.width * capacity > SMALL:
@@ -267,7 +268,7 @@ cdef int accumulate(array_t *a, array_t *b) noexcept nogil:
     cdef int64_t n = a.size
     cdef int watched, status
     cdef const entry_t *entry = &entries[_addition.primitive][a.dtype]
-    if (a.contiguous and b.contiguous and a.dtype == b.dtype and n <= CHUNK_WORK and entry.loop != NULL
+    if (a.contiguous and b.contiguous and a.dtype == b.dtype and n <= CHUNK and entry.loop != NULL
             and same_shape(a, b) and (a.data == b.data or not share_memory(a, b))):
         pointers[0] = pointers[2] = a.data
         pointers[1] = b.data

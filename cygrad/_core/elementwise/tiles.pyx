@@ -26,7 +26,8 @@ from cygrad._core.primitives.primitive_table cimport (
     loop_status, number_to_cell, primitive as primitive_of, primitives, run_chain, set_loop_status,
 )
 from cygrad._core.primitives.typed_loops cimport chain_operation, short_operation
-from cygrad._core.threads.parallel cimport CHUNK_WORK, grain, parallel_for
+from cygrad._core.threads.grain cimport CHUNK, rows_per_chunk
+from cygrad._core.threads.parallel cimport CHUNK, parallel_for
 
 
 # ------------------------------------------------------------------------------------------------------------ nan watch
@@ -132,7 +133,7 @@ cdef bint holds_nan(const array_t *array) noexcept nogil:
     if array.size == 0 or not is_differentiable(array.dtype):
         return False
     if array.contiguous:
-        parallel_for(_scan, &scan, array.size, CHUNK_WORK)
+        parallel_for(_scan, &scan, array.size, CHUNK)
         return scan.found != 0
     # Row by row along the dimension with the smallest stride; dimensions with stride 0 are scanned once.
     for d in range(array.ndim):
@@ -549,7 +550,7 @@ cdef enum:
 cdef int64_t tile_size(int64_t bytes) noexcept nogil:
     cdef int64_t n
     if bytes == 0:
-        return CHUNK_WORK           # no buffers to keep in cache: as much as a thread takes at a time
+        return CHUNK           # no buffers to keep in cache: as much as a thread takes at a time
     n = TARGET // bytes // SMALLEST * SMALLEST
     return SMALLEST if n < SMALLEST else LARGEST if n > LARGEST else n
 
@@ -956,7 +957,7 @@ cdef int run_task(task_t *task) noexcept nogil:
         tiles = (task.nest.size // length + task.rows - 1) // task.rows
     else:
         tiles = task.nest.size // length * task.tiles_per_row
-    parallel_for(_run_tiles, task, tiles, grain(task.program.cost * task.tile))
+    parallel_for(_run_tiles, task, tiles, rows_per_chunk(task.tile, task.program.cost))
     if task.nan:
         watch().nan = 1
     if task.error != OK:

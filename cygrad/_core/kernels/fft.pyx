@@ -18,7 +18,8 @@ from cygrad._core.arrays.dtype cimport (
 from cygrad._core.elementwise.copying cimport as_contiguous, as_copy
 from cygrad._core.kernels.arguments cimport array_argument, array_result, integer_argument, integers_argument, wrap_dims
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, message
-from cygrad._core.threads.parallel cimport grain, parallel_for
+from cygrad._core.threads.grain cimport GATHERED, rows_per_chunk
+from cygrad._core.threads.parallel cimport parallel_for
 
 from numpy.fft import _pocketfft_umath
 
@@ -67,10 +68,9 @@ ctypedef fused complex_t:
     double complex
 
 cdef enum:
-    COST = 2              # additions that an element costs, for the size of chunks
-    LINES = 8             # lines worth a plan
-    LONG_LINE = 16384     # length of a line from which memory is tested first
-    WORKSPACE = 384       # bytes per element that the loops need at most
+    LINES = 8
+    LONG_LINE = 16384
+    WORKSPACE = 384
 
 
 cdef void _run_lines(void *context, int64_t begin, int64_t end) noexcept nogil:
@@ -126,7 +126,7 @@ A half spectrum may go to the first half of a target for the full one.
     else:
         (<float *>work.factor)[0] = <float>factor
     length = max(work.source_length, work.target_length)
-    parallel_for(_run_lines, &work, lines, max(<int64_t>LINES, grain(COST * length)))
+    parallel_for(_run_lines, &work, lines, max(<int64_t>LINES, rows_per_chunk(length, GATHERED)))
 
 
 cdef bint _has_memory_for(int64_t length) noexcept nogil:
@@ -284,7 +284,7 @@ cdef void _complete_array(array_t *array, int axis, bint forward) noexcept nogil
         elif i > axis:
             work.inner *= array.shape[i]
     if array.size:
-        parallel_for(_complete_lines, &work, outer, grain(COST * work.n * work.inner))
+        parallel_for(_complete_lines, &work, outer, rows_per_chunk(work.n * work.inner, GATHERED))
 
 
 cdef int fft_real_kernel(const value_t *arguments, value_t *results) noexcept nogil:

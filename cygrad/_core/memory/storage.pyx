@@ -386,7 +386,7 @@ def _memory_of_this_machine():
     import os
     try:
         total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (ValueError, OSError):
+    except (ValueError, OSError, AttributeError):     # not POSIX
         total = 4 << 30
     try:
         with open("/sys/fs/cgroup/memory.max") as file:

@@ -9,7 +9,7 @@ from cygrad._core.graph.tensor cimport Tensor
 
 # The updates of one optimizer step, and the state of each parameter.
 
-cdef extern from "optimizers/optimize_options.h" nogil:
+cdef extern from "optimizers/options.h" nogil:
     enum:
         SGD_RULE
         ADAM_RULE

@@ -27,7 +27,8 @@ from cygrad._core.memory.atomic cimport atomic_increment, lock_patiently, unlock
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, check, message
 from cygrad._core.memory.storage cimport drop_reference
 from cygrad._core.primitives.primitive_table cimport number_to_cell
-from cygrad._core.threads.parallel cimport CHUNK_WORK, parallel_for
+from cygrad._core.threads.grain cimport CHUNK
+from cygrad._core.threads.parallel cimport parallel_for
 
 
 # --------------------------------------------------------------------------------------------------------- update batch
@@ -35,17 +36,17 @@ from cygrad._core.threads.parallel cimport CHUNK_WORK, parallel_for
 # The updates of one step of an optimizer: all parameters of a group in one pass over memory, without the GIL.
 #
 # Under the GIL a `Batch` collects what the step works on: memory of the parameters, their gradients (taken from the
-# gradient slots, no Tensor is made for them) and their state. Then the arithmetic runs, see optimize_rules.h.
+# gradient slots, no Tensor is made for them) and their state. Then the arithmetic runs, see rules.h.
 # Arrays that are not contiguous or have another dtype go through contiguous copies, so there is one arithmetic.
 #
 # Every array is held while the step runs, so any number of threads may step, or run backward for, the same parameters
 # at the same time. They race on values then, as Hogwild training intends: an update may be lost, memory stays sound.
 
-cdef extern from "optimizers/optimize_rules.h" nogil:
+cdef extern from "optimizers/rules.h" nogil:
     void apply_rule(const update_range_t *range, const rule_t *rule)
 
 cdef enum:
-    STEP_CHUNK = 4 * CHUNK_WORK     # elements per chunk of a parallel step
+    STEP_CHUNK = 4 * CHUNK     # elements per chunk of a parallel step
     LARGE = 1 << 14           # elements from which the GIL is released
 
 

@@ -80,7 +80,7 @@
     STEP(operation, name, COMPUTE_ONE, ELEMENTS, HELD)
 
 #define LOOPS "primitives/chain_loops.h"
-#include "simd/simd_targets.h"
+#include "simd/targets.h"
 #undef LOOPS
 
 typedef int64_t (*chain_t)(const chain_step_t *steps, int64_t count, int64_t n);

@@ -112,7 +112,7 @@ static const table_segment_t *find_segment(float_table_t *table, int index, tabl
 }
 
 #define LOOPS "primitives/float_table_loops.h"
-#include "simd/simd_targets.h"
+#include "simd/targets.h"
 #undef LOOPS
 
 typedef void (*table_loop_t)(float_table_t *, const char *, int64_t, char *, int64_t, int64_t);

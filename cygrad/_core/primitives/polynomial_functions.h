@@ -81,7 +81,7 @@ static const polynomial_t chebyshev_polynomials[2][4] = {
 static const polynomial_t other_polynomials[4] = {{HERMITE_H}, {HERMITE_HE}, {LAGUERRE_L}, {LEGENDRE_P}};
 
 #define LOOPS "primitives/polynomial_loops.h"
-#include "simd/simd_targets.h"
+#include "simd/targets.h"
 #undef LOOPS
 
 typedef void (*polynomial_loop_t)(const polynomial_t *f, double n, const void *x, void *out, int64_t count);

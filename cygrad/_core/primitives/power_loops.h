@@ -1,5 +1,5 @@
 /* Powers with one integral or half-integral exponent for all elements: products, a root and a reciprocal. Part of a
- * header that simd_targets.h compiles. float32 is computed in double precision; float64 in pairs of a number and its
+ * header that simd/targets.h compiles. float32 is computed in double precision; float64 in pairs of a number and its
  * rounding error, obtained by fused multiply-adds. So the error is little more than half a unit in the last place,
  * whatever the exponent. Blocks of elements go through the bits of the exponent together: each step is a loop that
  * the compiler vectorizes. */

@@ -3,7 +3,7 @@
 #define CYGRAD_POWER_TABLE_H
 
 #define LOOPS "primitives/power_loops.h"
-#include "simd/simd_targets.h"
+#include "simd/targets.h"
 #undef LOOPS
 
 typedef int (*power_loop_t)(const void *x, double exponent, void *out, int64_t n);

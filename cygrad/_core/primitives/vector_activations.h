@@ -1,5 +1,5 @@
 /* Activation functions, element-wise losses and their derivatives, one element at a time. Part of a header that
- * simd_targets.h compiles, after vector_functions.h and vector_error.h. A derivative is multiplied by the incoming
+ * simd/targets.h compiles, after vector_functions.h and vector_error.h. A derivative is multiplied by the incoming
  * gradient, which saves a pass over memory. Conditions are written so that nan takes the branch that propagates it;
  * a branch that is not taken raises no exception either. */
 

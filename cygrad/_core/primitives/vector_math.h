@@ -35,7 +35,7 @@ static inline __attribute__((always_inline)) double sine(double x, int64_t quart
 }
 
 #define LOOPS "primitives/vector_loops.h"
-#include "simd/simd_targets.h"
+#include "simd/targets.h"
 #undef LOOPS
 
 /* From up to four operands to out, each of n neighbors, or, if `numbers`, all but the first one number; `out` may be an

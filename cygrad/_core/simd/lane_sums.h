@@ -1,5 +1,5 @@
 /* Sums and maxima of contiguous elements, in lanes that are combined in the same order on all processors. Part of a
- * header that simd_targets.h compiles. */
+ * header that simd/targets.h compiles. */
 #undef LANES
 #undef PARTS
 #undef PART_LANES

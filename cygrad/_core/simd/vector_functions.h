@@ -1,5 +1,5 @@
 /* Exponentials, logarithms and related functions of one element, without branches or calls, so that compilers vectorize
- * loops over them. Part of a header that simd_targets.h compiles. Polynomials are Remez fits of the relative error with
+ * loops over them. Part of a header that simd/targets.h compiles. Polynomials are Remez fits of the relative error with
  * 40 digits. The error of exponentials and logarithms is at most 1.5 ulp, that of related functions 3 ulp; infinities,
  * nan and subnormal numbers are correct. */
 

@@ -1,4 +1,4 @@
-/* Fused multiply-adds of numbers in registers: the peak of this processor. simd_targets.h compiles it for each SIMD
+/* Fused multiply-adds of numbers in registers: the peak of this processor. simd/targets.h compiles it for each SIMD
  * target. */
 #undef WIDTH
 #undef MULTIPLY_ADD_ALL

@@ -35,7 +35,7 @@ cdef extern from * nogil:
     #include <immintrin.h>
     #endif
     #define LOOPS "testing/multiply_adds.h"
-    #include "simd/simd_targets.h"
+    #include "simd/targets.h"
     #undef LOOPS
     typedef int64_t (*multiply_adds_t)(int64_t n, volatile double *result);
     static int64_t most_multiply_adds(int double_precision, int64_t n) {

@@ -51,19 +51,6 @@ ctypedef void (*body_t)(void *context, int64_t begin, int64_t end) noexcept nogi
 # team, idle members take chunks.
 cdef void parallel_for(body_t body, void *context, int64_t n, int64_t grain) noexcept nogil
 
-cdef enum:
-    CHUNK_WORK = 1 << 16      # additions in a chunk: some ten microseconds, in which a helper can join
-
-
-cdef inline int64_t grain(int64_t additions) noexcept nogil:
-    """Return the chunk size of a loop whose steps cost as much as this number of additions."""
-    return max(<int64_t>1, CHUNK_WORK // max(<int64_t>1, additions))
-
-
-cdef inline int64_t product_grain(int64_t multiplications) noexcept nogil:
-    """Return the chunk size of a loop whose steps are products; four multiplications cost as much as an addition."""
-    return grain(multiplications // 4)
-
 # Return how many threads a region opened now may use; active regions share one budget.
 cdef int thread_limit() noexcept nogil
 # Run member(context, rank, size) here as rank 0 and on at most `size - 1` other threads. These join when they are free,

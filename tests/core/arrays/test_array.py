@@ -9,7 +9,7 @@ from numpy.lib.stride_tricks import as_strided
 from cygrad._core.arrays import dtype as dtypes
 from cygrad._core.memory.storage import memory_stats
 from cygrad._core.testing import probes
-from cygrad._core.testing.kernel_interop import call_kernel
+from cygrad._core.testing.interop import call_kernel
 
 BASE = np.arange(120.0).reshape(4, 5, 6)
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cygrad._core.testing.elementwise_programs import Program, apply
+from cygrad._core.testing.interop import Program, apply
 
 # a + b * c * number, a - 1 / sqrt(b), and b * b that is read again after the next step
 PROGRAMS = {

@@ -9,7 +9,7 @@ import pytest
 
 import cygrad._core.elementwise.elementwise  # noqa: F401 - fills the table of primitives
 from cygrad._core.primitives.primitive_table import arity_of, dtypes_of, names
-from cygrad._core.testing.elementwise_programs import Program, add_into, apply, copy, fill_with
+from cygrad._core.testing.interop import Program, add_into, apply, copy, fill_with
 from cygrad._core.threads import parallel
 from tests.core.primitives.test_special_functions import VALUES
 from tests.operator_cases import ROWS

@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 
-from cygrad._core.testing.kernel_interop import call_kernel
+from cygrad._core.testing.interop import call_kernel
 
 DTYPES = ["bool", "uint8", "int8", "int16", "int32", "int64", "float32", "float64", "complex64", "complex128"]
 INDEX_DTYPES = ["uint8", "int8", "int16", "int32", "int64"]

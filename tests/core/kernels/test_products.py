@@ -8,7 +8,7 @@ import pytest
 import cygrad
 import cygrad._core.kernels.linalg.matmul
 from cygrad._core.kernels.linalg.matmul import same_bits_by_rows
-from cygrad._core.testing.kernel_interop import call_kernel
+from cygrad._core.testing.interop import call_kernel
 from cygrad._core.threads.parallel import get_num_threads, set_num_threads
 
 FLOATING = ["float32", "float64", "complex64", "complex128"]

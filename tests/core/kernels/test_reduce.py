@@ -9,7 +9,7 @@ import pytest
 
 import cygrad
 from cygrad._core.arrays import dtype as dtypes
-from cygrad._core.testing.kernel_interop import call_kernel
+from cygrad._core.testing.interop import call_kernel
 from cygrad._core.threads.parallel import set_num_threads
 from tests.reference import as_torch, torch
 
@@ -310,3 +310,24 @@ def test_casting_makes_no_copy():
         assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 16 << 10
     """
     subprocess.run([sys.executable, "-c", textwrap.dedent(script)], check=True)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("n", [16, 100, 1000])
+def test_sums_have_lanes_of_64_bytes_on_every_processor(dtype, n):
+    """Four groups of lanes get the blocks of 64 bytes in turn; they are added in pairs, then halved, then the rest."""
+    x = (np.random.default_rng(n).random(n) - 0.5).astype(dtype)
+    width = 64 // x.itemsize
+    lanes, i = np.zeros((4, width), dtype), 0
+    while i + 4 * width <= n:
+        lanes += x[i:i + 4 * width].reshape(4, width)
+        i += 4 * width
+    while i + width <= n:
+        lanes[0] += x[i:i + width]
+        i += width
+    total, rest = (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]), x.dtype.type(0)
+    while len(total) > 1:
+        total = total[:len(total) // 2] + total[len(total) // 2:]
+    for element in x[i:]:
+        rest += element
+    assert call_kernel("sum", x, (0,), False, None)[0] == total[0] + rest

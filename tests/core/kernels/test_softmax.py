@@ -6,7 +6,7 @@ import pytest
 import cygrad
 import cygrad._core.kernels.reduction.softmax
 from cygrad._core.arrays import dtype as dtypes
-from cygrad._core.testing.kernel_interop import call_kernel
+from cygrad._core.testing.interop import call_kernel
 from cygrad._core.threads.parallel import set_num_threads
 from tests.reference import as_torch, torch
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import cygrad._core.kernels.sorting.sort  # noqa: F401
-from cygrad._core.testing.kernel_interop import call_kernel
+from cygrad._core.testing.interop import call_kernel
 from cygrad._core.threads.parallel import set_num_threads
 from tests.reference import as_torch, torch
 from tests.tools import layouts

@@ -6,7 +6,7 @@ import random
 import numpy as np
 import pytest
 
-from cygrad._core.testing.elementwise_programs import CHAINED, chain
+from cygrad._core.testing.interop import CHAINED, chain
 from tests.core.primitives.test_short_loops import SPECIAL, UFUNCS, assert_same_bits
 
 LONGEST = 256                   # elements of a block at most

@@ -5,7 +5,7 @@ import pytest
 
 import cygrad._core.elementwise.elementwise  # noqa: F401 - fills the table of primitives
 from cygrad._core.primitives.primitive_table import arity_of
-from cygrad._core.testing.elementwise_programs import apply
+from cygrad._core.testing.interop import apply
 
 UFUNCS = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.true_divide, "neg": np.negative,
           "square": np.square, "sqrt": np.sqrt, "reciprocal": np.reciprocal}

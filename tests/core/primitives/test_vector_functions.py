@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import cygrad._core.elementwise.elementwise  # fills the table of primitives
-from cygrad._core.testing.elementwise_programs import apply
-from cygrad._core.testing.probes import apply_for_target
+from cygrad._core.testing.interop import apply
 
 RNG = np.random.default_rng(3)
 

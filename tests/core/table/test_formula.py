@@ -14,7 +14,7 @@ from cygrad._core.table import signature
 from cygrad._core.table.formula import FormulaError, Reader, Value
 from cygrad._core.table.lowering import KINDS, Lowering
 from cygrad._core.table.operator import operators
-from cygrad._core.testing import formula_interop as machine
+from cygrad._core.testing import interop as machine
 
 # Unique names, because the rows of the real table may be registered too.
 ROWS = [

@@ -8,7 +8,7 @@ import pytest
 from cygrad._core.table.layout import saved_layout
 from cygrad._core.table.lowering import KIND, lower_formulas
 from cygrad._core.table.signature import parse_row
-from cygrad._core.testing import formula_interop as machine
+from cygrad._core.testing import interop as machine
 
 HELPERS = [
     {"call": "s_sum(Tensor self, int[]? dim=None, bool keepdim=False, *, dtype? dtype=None)", "kernel": "sum"},

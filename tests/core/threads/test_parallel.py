@@ -13,7 +13,7 @@ import threadpoolctl
 import cygrad
 import cygrad._core.kernels.linalg.matmul
 from cygrad._core.testing import probes
-from cygrad._core.testing.kernel_interop import call_kernel
+from cygrad._core.testing.interop import call_kernel
 from cygrad._core.threads.parallel import get_num_threads, set_num_threads, threads
 from tests.tools import needs_openmp
 
@@ -200,7 +200,7 @@ def test_a_forked_child_is_serial_and_right():
 import os, numpy as np
 import cygrad._core.kernels.linalg.matmul
 from cygrad._core.testing import probes
-from cygrad._core.testing.kernel_interop import call_kernel
+from cygrad._core.testing.interop import call_kernel
 from cygrad._core.threads.parallel import get_num_threads, set_num_threads
 set_num_threads(4)
 a = np.ones((700, 700))

@@ -5,7 +5,7 @@ from cygrad._core.arrays.array cimport MAX_DIMS, array_t, value_t
 
 # ------------------------------------------------------------------------------------------------- convolution geometry
 
-cdef extern from "kernels/convolution/convolution_columns.h" nogil:
+cdef extern from "kernels/convolution/columns.h" nogil:
     ctypedef struct geometry_t:
         int64_t batch
         int64_t groups

@@ -11,7 +11,8 @@ from cygrad._core.kernels.linalg.product_blocks cimport correlate, dots
 from cygrad._core.memory.atomic cimport atomic_store
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, message
 from cygrad._core.memory.storage cimport storage_new, storage_release, storage_t
-from cygrad._core.threads.parallel cimport parallel_for, product_grain
+from cygrad._core.threads.grain cimport products_per_chunk
+from cygrad._core.threads.parallel cimport parallel_for
 
 
 # ------------------------------------------------------------------------------------------------- convolution geometry
@@ -153,10 +154,10 @@ cdef int output_shape(const geometry_t *geometry, int n, int64_t *shape) noexcep
 # Convolutions without patches, for few channels ("depthwise" above all) and long lines.
 #
 # A matrix product with one row is slow, and 3 x 3 patches copy an image nine times. Here an image becomes padded lines
-# (convolution_direct.h), and each tap multiplies them by one number, in vectors. A task is one group of channels of one
+# (direct.h), and each tap multiplies them by one number, in vectors. A task is one group of channels of one
 # image; its buffers stay in the cache.
 
-cdef extern from "kernels/convolution/convolution_direct.h" nogil:
+cdef extern from "kernels/convolution/direct.h" nogil:
     ctypedef struct lines_t:
         int64_t phase          # elements of one phase
         int64_t flat           # ... from the first to the last output position, rounded up
@@ -336,7 +337,7 @@ cdef int direct_forward(problem_t *problem) noexcept nogil:
     cdef geometry_t *g = &problem.geometry
     work.problem, work.failed = problem, 0
     plan_lines(g, &work.lines)
-    parallel_for(_forward_body, &work, g.batch * g.groups, product_grain(_task_work(g)))
+    parallel_for(_forward_body, &work, g.batch * g.groups, products_per_chunk(_task_work(g)))
     return MEMORY_ERROR if work.failed else OK
 
 
@@ -447,7 +448,7 @@ cdef int direct_input(problem_t *problem) noexcept nogil:
         else:
             _order_weights(&work, &workspace, <double *>problem.weight)
         storage_release(workspace.memory)
-        parallel_for(_input_body, &work, g.batch * g.groups, product_grain(_task_work(g)))
+        parallel_for(_input_body, &work, g.batch * g.groups, products_per_chunk(_task_work(g)))
     storage_release(weights)
     return MEMORY_ERROR if work.failed else OK
 
@@ -559,7 +560,7 @@ cdef int direct_weight(problem_t *problem) noexcept nogil:
         return MEMORY_ERROR
     memset(sums.data, 0, work.parts * size * sizeof(double))
     work.sums = <double *>sums.data
-    parallel_for(_weight_body, &work, work.parts * g.groups, product_grain(_task_work(g) * work.part_images))
+    parallel_for(_weight_body, &work, work.parts * g.groups, products_per_chunk(_task_work(g) * work.part_images))
     if problem.dtype == FLOAT32:
         _add_parts(&work, <float *>problem.weight, size)
     else:

@@ -1,7 +1,7 @@
 """
 Winograd convolutions with 3 x 3 kernels: tiles of 4 x 4 results with a quarter of the multiplications.
 
-Values of tiles and kernels at 36 points (convolution_winograd.h) are multiplied, point by point, as matrices of
+Values of tiles and kernels at 36 points (winograd.h) are multiplied, point by point, as matrices of
 channels: 36 BLAS calls for a block of tiles. Few kernels or many tiles: evaluate all kernels, then compute a block on
 one thread. Many kernels and few tiles: evaluate all tiles, then kernels in chunks of output channels that stay in the
 cache. Blocks and chunks depend only on the problem, and sums over blocks are in order.
@@ -17,7 +17,7 @@ from cygrad._core.memory.storage cimport storage_new, storage_release, storage_t
 from cygrad._core.threads.parallel cimport body_t, parallel_for
 
 
-cdef extern from "kernels/convolution/convolution_winograd.h" nogil:
+cdef extern from "kernels/convolution/winograd.h" nogil:
     enum:
         POINTS
         RESULTS

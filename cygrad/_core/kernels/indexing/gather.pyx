@@ -27,7 +27,8 @@ from cygrad._core.kernels.indexing.index cimport (
 from cygrad._core.kernels.shape.shape cimport expanded, reshaped
 from cygrad._core.memory.atomic cimport atomic_load, atomic_store
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, OK, RUNTIME_ERROR, message
-from cygrad._core.threads.parallel cimport grain, parallel_for
+from cygrad._core.threads.grain cimport COMPUTED, MOVED, rows_per_chunk
+from cygrad._core.threads.parallel cimport parallel_for
 
 
 # --------------------------------------------------------------------------------------------------------------- gather
@@ -47,7 +48,6 @@ cdef extern from *:
     bint within(const int64_t *indices, int64_t n, int64_t low, int64_t high) nogil
 
 cdef enum:
-    COST = 4              # additions that an element costs
     PROD = TAKE + 1        # moves of scatter_reduce: products and extrema
     AMAX
     AMIN
@@ -246,7 +246,7 @@ cdef int _run(const char *operation, int move, array_t *self, int dim, array_t *
             groups *= indices.shape[k]
         else:
             walk.rows_in_group *= indices.shape[k]
-    parallel_for(_groups, &walk, groups, grain(COST * walk.length * walk.rows_in_group))
+    parallel_for(_groups, &walk, groups, rows_per_chunk(walk.length * walk.rows_in_group, COMPUTED))
     return _check_bounds(operation, indices, dim, walk.size, negative, error) if atomic_load(&walk.failed) else OK
 
 
@@ -553,7 +553,7 @@ register_kernel("take_along_dim", take_along_dim_kernel)
 cdef extern from *:
     """
     #define LOOPS "kernels/indexing/embedding_bag_loops.h"
-    #include "simd/simd_targets.h"
+    #include "simd/targets.h"
     #undef LOOPS
     typedef void (*bag_sum_t)(const char *table, const int64_t *offsets, const void *factors, int64_t count, int64_t m,
                               int mean, void *out);
@@ -743,7 +743,7 @@ cdef void _run_bags(bags_t *work) noexcept nogil:
     """Process all bags in parallel."""
     cdef int64_t elements = work.m * (work.offsets.size + work.count)
     if work.count:
-        parallel_for(_each_bag, work, work.count, grain(elements // work.count))
+        parallel_for(_each_bag, work, work.count, rows_per_chunk(elements // work.count, MOVED))
 
 
 cdef int embedding_bag_kernel(const value_t *arguments, value_t *results) noexcept nogil:

@@ -21,7 +21,8 @@ from cygrad._core.elementwise.copying cimport as_contiguous, as_copy
 from cygrad._core.kernels.arguments cimport array_argument, array_result
 from cygrad._core.memory.atomic cimport atomic_claim, atomic_decrement, atomic_increment, atomic_load, atomic_store
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, message
-from cygrad._core.threads.parallel cimport CHUNK_WORK, grain, parallel_for
+from cygrad._core.threads.grain cimport CHUNK, MOVED, rows_per_chunk
+from cygrad._core.threads.parallel cimport parallel_for
 
 import os
 
@@ -31,12 +32,13 @@ import os
 cdef extern from * nogil:
     """
     #include <sched.h>
-    #include <sys/mman.h>
+    #include "memory/system_memory.h"
     /* Memory that OpenBLAS allocates for a call. */
     #define PACKED_BYTES ((size_t)64 << 20)
     static inline int is_memory_left(void) {
-        void *found = mmap(NULL, PACKED_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        return found != MAP_FAILED && munmap(found, PACKED_BYTES) == 0;
+        void *found = map_memory(PACKED_BYTES, 0);
+        if (found != NULL) unmap_memory(found, PACKED_BYTES);
+        return found != NULL;
     }
     """
     bint is_memory_left()
@@ -444,7 +446,7 @@ cdef void _run_chunk(void *context, int64_t begin, int64_t end) noexcept nogil:
 
 cdef int run_batch(matrix_batch_t *task, int64_t count, double work) noexcept nogil:
     """Process all matrices, in chunks that depend only on their size."""
-    cdef int64_t chunk = grain(<int64_t>min(max(work, 100.0), <double>CHUNK_WORK))
+    cdef int64_t chunk = rows_per_chunk(<int64_t>min(max(work, 100.0), <double>CHUNK), MOVED)
     task.failed = 0
     task.count = count
     if task.width == 0:

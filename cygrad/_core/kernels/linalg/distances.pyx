@@ -15,12 +15,13 @@ from cygrad._core.arrays.dtype cimport FLOAT64, dtype_name, is_floating, itemsiz
 from cygrad._core.elementwise.copying cimport as_contiguous
 from cygrad._core.kernels.arguments cimport array_argument, array_result, integer_argument, new_array, new_zeros
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, OK, RUNTIME_ERROR, message
-from cygrad._core.threads.parallel cimport grain, parallel_for
+from cygrad._core.threads.grain cimport MOVED, rows_per_chunk
+from cygrad._core.threads.parallel cimport parallel_for
 
 cdef extern from *:
     """
     #define LOOPS "kernels/linalg/distance_loops.h"
-    #include "simd/simd_targets.h"
+    #include "simd/targets.h"
     #undef LOOPS
     typedef void (*distances_t)(const void *x, const void *transposed, void *out, int64_t from, int64_t k, int64_t m,
                                 int order);
@@ -122,10 +123,10 @@ cdef int _finish(distance_arguments_t *work, int status, const array_t *result) 
         status = MEMORY_ERROR
     if status == OK and result.size:
         vectors = result.size // result.shape[result.ndim - 1]
-        parallel_for(_rows, work, vectors, grain(each))
+        parallel_for(_rows, work, vectors, rows_per_chunk(each, MOVED))
         if work.within:
             parallel_for(_mirror, work, vectors // work.n * ((work.n + MIRRORED - 1) // MIRRORED),
-                         grain(MIRRORED * work.n))
+                         rows_per_chunk(MIRRORED * work.n, MOVED))
     release(work.x)
     release(work.transposed)
     return status

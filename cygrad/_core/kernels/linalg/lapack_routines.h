@@ -127,7 +127,7 @@ static inline int lapack_potrf(int dtype, char uplo, int n, void *a)
 
 enum { SMALL = 8, SMALL_WIDTH = 16 };   /* rows and columns up to which LAPACK is not called; matrices of one call */
 #define LOOPS "kernels/linalg/small_factors.h"
-#include "simd/simd_targets.h"
+#include "simd/targets.h"
 #undef LOOPS
 
 /* The number of matrices that one call of getrf or getrs takes at most. */

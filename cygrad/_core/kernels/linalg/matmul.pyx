@@ -32,7 +32,8 @@ from cygrad._core.memory.atomic cimport atomic_store
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, OK, RUNTIME_ERROR, TYPE_ERROR, message
 from cygrad._core.memory.storage cimport allocate, deallocate, storage_new, storage_release, storage_t
 from cygrad._core.primitives.primitive_table cimport entries, entry_t, primitive
-from cygrad._core.threads.parallel cimport grain, parallel_for, product_grain
+from cygrad._core.threads.grain cimport MOVED, products_per_chunk, rows_per_chunk
+from cygrad._core.threads.parallel cimport parallel_for
 
 
 # ------------------------------------------------------------------------------------------------------- integer matmul
@@ -458,7 +459,7 @@ cdef void multiply(product_t *product) noexcept nogil:
         product.in_blocks = _fits_blocks(product)
     tiles = product.row_tiles * product.column_tiles
     parallel_for(_run_tiles, product, matrices * tiles,
-                 product_grain(product.tile_rows * product.tile_columns * max(<int64_t>1, product.k)))
+                 products_per_chunk(product.tile_rows * product.tile_columns * max(<int64_t>1, product.k)))
 
 
 def same_bits_by_rows(int size, int64_t m, int64_t n, int64_t k):
@@ -633,7 +634,7 @@ cdef int outer_kernel(const value_t *arguments, value_t *results) noexcept nogil
     work.b = as_contiguous(arguments[1].of.array, dtype)
     if work.a != NULL and work.b != NULL:
         if work.result.size > 0:
-            parallel_for(_outer_chunk, &work, shape[0], grain(shape[1]))
+            parallel_for(_outer_chunk, &work, shape[0], rows_per_chunk(shape[1], MOVED))
         set_array(results, work.result)
         status = OK
     else:
@@ -757,7 +758,7 @@ cdef int cross_kernel(const value_t *arguments, value_t *results) noexcept nogil
             nest_add(&work.nest, &vector)
         # Dimensions of size 1 are dropped, whatever the strides of operands.
         nest_finish(&work.nest)
-        parallel_for(_cross_chunk, &work, work.nest.size, grain(8))
+        parallel_for(_cross_chunk, &work, work.nest.size, rows_per_chunk(8, MOVED))
     for k in range(2):
         release(operands[k].of.array)
     if result != NULL and work.dtype != dtype:
@@ -1246,7 +1247,7 @@ cdef int linear_in_panels_kernel(const value_t *arguments, value_t *results) noe
         work.self, work.panels, work.bias, work.failed = self, panels, bias, 0
         work.n, work.k = weight.shape[0], weight.shape[1]
         work.m = work.result.size // work.n
-        parallel_for(_body, &work, panels.shape[0], product_grain(work.m * work.k * PANEL))
+        parallel_for(_body, &work, panels.shape[0], products_per_chunk(work.m * work.k * PANEL))
         status = MEMORY_ERROR if work.failed else OK
     release(self)
     release(panels)

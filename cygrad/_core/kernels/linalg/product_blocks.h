@@ -20,7 +20,7 @@ enum {
 };
 
 #define LOOPS "kernels/linalg/product_loops.h"
-#include "simd/simd_targets.h"
+#include "simd/targets.h"
 #undef LOOPS
 
 /* result[row] = start[row] + the sum over taps of weights[row][tap] * sources[tap], for lines of `flat` elements; lines

@@ -16,7 +16,7 @@ enum {
 };
 
 #define LOOPS "kernels/linalg/small_loops.h"
-#include "simd/simd_targets.h"
+#include "simd/targets.h"
 #undef LOOPS
 
 /* Return whether a product of m x k and k x n elements, k > 0, is small. */

@@ -31,7 +31,7 @@ static const double grid_polynomials[3][GRID_TAPS][4] = {
 };
 
 #define LOOPS "kernels/nn/grid_sample_loops.h"
-#include "simd/simd_targets.h"
+#include "simd/targets.h"
 #undef LOOPS
 
 /* Compute taps of positions begin <= i < begin + count of one image, at most GRID_BLOCK. */

@@ -25,13 +25,13 @@ from cygrad._core.kernels.reduction.softmax cimport log_softmax_into, scaled_exp
 from cygrad._core.memory.errors cimport (
     INDEX_ERROR, MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, OK, RUNTIME_ERROR, VALUE_ERROR, message,
 )
-from cygrad._core.threads.parallel cimport grain, parallel_for
+from cygrad._core.threads.grain cimport COMPUTED, rows_per_chunk
+from cygrad._core.threads.parallel cimport parallel_for
 
 
 # --------------------------------------------------------------------------------------------------------------- losses
 
 cdef enum:
-    COST = 4              # additions that an element costs
     TILE = 256             # contiguous samples processed together
 
 ctypedef fused floating:
@@ -254,7 +254,7 @@ cdef int _losses(loss_t *loss, array_t **result, array_t **total_weight) noexcep
     loss.weights = array_empty_like(loss.target, loss.dtype)
     if loss.losses == NULL or loss.weights == NULL:
         return MEMORY_ERROR
-    parallel_for(_losses_body, loss, loss.target.size, grain(COST * work))
+    parallel_for(_losses_body, loss, loss.target.size, rows_per_chunk(work, COMPUTED))
     status = _total(loss.weights, total_weight)
     if status != OK:
         return status
@@ -436,7 +436,7 @@ cdef int _gradients(loss_t *loss, const value_t *grad_value, const value_t *tota
     if loss.out.size:
         tiles = loss.rows.outer * ((loss.rows.inner + TILE - 1) // TILE)
         parallel_for(_gradients_body, loss, tiles,
-                     grain(COST * loss.rows.n * min(<int64_t>TILE, loss.rows.inner)))
+                     rows_per_chunk(loss.rows.n * min(<int64_t>TILE, loss.rows.inner), COMPUTED))
     set_array(results, retain(loss.out))
     return OK
 
@@ -500,7 +500,7 @@ register_kernel("cross_entropy_backward", cross_entropy_backward_kernel)
 cdef extern from *:
     """
     #define LOOPS "kernels/nn/ctc_loss_loops.h"
-    #include "simd/simd_targets.h"
+    #include "simd/targets.h"
     #undef LOOPS
     typedef void (*scores_t)(const void *shares, const uint8_t *skip, void *scores, int64_t steps, int64_t all,
                              int64_t row, int64_t n);
@@ -520,7 +520,7 @@ cdef extern from *:
     int simd_target() nogil
 
 cdef enum:
-    SCORES_COST = 8       # additions that a score costs
+    SCORE = 8             # additions that a score costs
 
 
 # ---- states
@@ -672,7 +672,7 @@ cdef int _align(const value_t *values, const value_t *scores, const value_t *res
         status = OK if work.shares != NULL and work.skip != NULL else MEMORY_ERROR
     if status == OK and shares.size:
         size = shares.shape[0] * shares.shape[2]
-        parallel_for(_samples, &work, count, grain(SCORES_COST * size))
+        parallel_for(_samples, &work, count, rows_per_chunk(size, SCORE))
     release(work.values)
     release(work.scores)
     release(work.shares)

@@ -23,7 +23,7 @@ enum {
 };
 
 #define LOOPS "kernels/nn/normalization_loops.h"
-#include "simd/simd_targets.h"
+#include "simd/targets.h"
 #undef LOOPS
 
 /* Return the channels of a tile, 0 if lines are not short. */

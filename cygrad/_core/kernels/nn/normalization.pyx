@@ -19,7 +19,8 @@ from cygrad._core.kernels.arguments cimport (
 )
 from cygrad._core.kernels.reduction.reduce_engine cimport SUM, reduce_array
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, OK, RUNTIME_ERROR, message
-from cygrad._core.threads.parallel cimport grain, parallel_for
+from cygrad._core.threads.grain cimport COMPUTED, MOVED, rows_per_chunk
+from cygrad._core.threads.parallel cimport parallel_for
 
 cdef extern from "kernels/nn/normalization.h" nogil:
     ctypedef struct channels_t:
@@ -37,7 +38,7 @@ cdef extern from "kernels/nn/normalization.h" nogil:
     void normalize_backward(bint double_precision, const channels_t *c, int64_t first, int64_t n, void **x, void **out)
 
 cdef enum:
-    COST = 4              # additions that an element costs
+    ROWS_PIECE = 1 << 16     # elements of rows with separate column sums
     OPERANDS = 6
 
 ctypedef enum normalization_task_t:
@@ -167,7 +168,7 @@ cdef void _run(normalization_t *work) noexcept nogil:
     if not work.tile:
         work.tile = max(1, tile_of(&work.channels))
     elements = work.channels.outer * work.channels.inner * work.tile
-    parallel_for(_body, work, (work.channels.channels + work.tile - 1) // work.tile, grain(COST * elements))
+    parallel_for(_body, work, (work.channels.channels + work.tile - 1) // work.tile, rows_per_chunk(elements, COMPUTED))
 
 
 cdef int _finish(normalization_t *work, int status, int count, array_t **made, value_t *results) noexcept nogil:
@@ -346,7 +347,7 @@ cdef int normalize_backward_kernel(const value_t *arguments, value_t *results) n
         # Sums of chunks of rows, or of the segments of each row, are added afterwards.
         if not c.segments:
             work.parts = True
-            work.tile = grain(c.inner)
+            work.tile = rows_per_chunk(c.inner, MOVED)
         parts[0] = c.channels // c.groups if c.segments else (c.channels + work.tile - 1) // work.tile
         parts[1] = size
         for i in range(2):

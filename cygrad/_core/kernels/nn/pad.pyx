@@ -15,7 +15,8 @@ from cygrad._core.kernels.indexing.index cimport scalar_array
 from cygrad._core.kernels.shape.shape cimport expanded
 from cygrad._core.kernels.shape.slicing cimport narrowed
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, OK, RUNTIME_ERROR, message
-from cygrad._core.threads.parallel cimport grain, parallel_for
+from cygrad._core.threads.grain cimport GATHERED, rows_per_chunk
+from cygrad._core.threads.parallel cimport parallel_for
 
 cdef extern from "kernels/nn/pad_rows.h" nogil:
     ctypedef struct pad_rows_t:
@@ -29,9 +30,6 @@ cdef extern from "kernels/nn/pad_rows.h" nogil:
         const char *source
         char *result
     void pad_rows(const pad_rows_t *p, int64_t begin, int64_t end)
-
-cdef enum:
-    COST = 2              # additions that an element of the result costs
 
 ctypedef enum mode_t:
     CONSTANT
@@ -244,7 +242,7 @@ cdef int _pad_own(padding_t *padding, array_t *self, value_t *result) noexcept n
                 rows.index[last][rows.first + rows.count] == rows.index[last][rows.first] + rows.count):
             rows.count += 1
         rows.source, rows.result = source.data, padded.data
-        parallel_for(_rows_body, &rows, lines, grain(COST * padding.shape[last]))
+        parallel_for(_rows_body, &rows, lines, rows_per_chunk(padding.shape[last], GATHERED))
     release(source)
     release(table)
     if status != OK:

@@ -22,7 +22,8 @@ from cygrad._core.kernels.convolution.direct cimport read_sizes
 from cygrad._core.memory.atomic cimport atomic_store
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, OK, RUNTIME_ERROR, message
 from cygrad._core.memory.storage cimport storage_new, storage_release, storage_t
-from cygrad._core.threads.parallel cimport grain, parallel_for
+from cygrad._core.threads.grain cimport COMPUTED, rows_per_chunk
+from cygrad._core.threads.parallel cimport parallel_for
 
 
 # -------------------------------------------------------------------------------------------------------------- pooling
@@ -55,9 +56,6 @@ cdef extern from "kernels/nn/pooling_windows.h" nogil:
     void shares_float(const pooling_t *pooling, const float *grad, float *plane)
     void shares_double(const pooling_t *pooling, const double *grad, double *plane)
     void shares_int64(const pooling_t *pooling, const int64_t *grad, int64_t *plane)
-
-cdef enum:
-    COST = 4              # additions that an element of a window costs
 
 ctypedef enum pool_t:
     MAXIMA
@@ -228,7 +226,7 @@ cdef int _new_output(pooling_arguments_t *work, const array_t *like, int dtype, 
 
 
 cdef int64_t _grain(pooling_arguments_t *work) noexcept nogil:
-    return grain(COST * work.out_plane * work.window)
+    return rows_per_chunk(work.out_plane * work.window, COMPUTED)
 
 
 # ---------------------------------------------------------------- maxima
@@ -596,7 +594,7 @@ cdef int _run(positions_t *work, array_t *small, array_t *large, array_t *places
     work.small, work.large, work.places = small.data, large.data, <int64_t *>places.data
     work.wrong = 0
     if work.planes and (large.size or small.size):
-        parallel_for(_body, work, work.planes, grain(COST * (work.small_plane + work.large_plane)))
+        parallel_for(_body, work, work.planes, rows_per_chunk(work.small_plane + work.large_plane, COMPUTED))
     if work.wrong:
         snprintf(message(), MESSAGE, b"%s: found an invalid index (got %lld, expected 0 to %lld, the positions in a "
                                      b"plane of shape %s).", work.name, <long long>_find_wrong(work, work.wrong - 1),

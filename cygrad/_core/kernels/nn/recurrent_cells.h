@@ -3,7 +3,7 @@
 #define CYGRAD_RECURRENT_CELLS_H
 
 #define LOOPS "kernels/nn/recurrent_loops.h"
-#include "simd/simd_targets.h"
+#include "simd/targets.h"
 #undef LOOPS
 
 /* Define a function that dispatches to the loop of its name. */

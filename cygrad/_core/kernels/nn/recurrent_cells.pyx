@@ -14,7 +14,8 @@ from cygrad._core.elementwise.copying cimport as_contiguous
 from cygrad._core.kernels.arguments cimport array_argument, array_result, integer_argument, new_array, view_result
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, OK, RUNTIME_ERROR, message
 from cygrad._core.primitives.primitive_table cimport entries, primitive
-from cygrad._core.threads.parallel cimport grain, parallel_for
+from cygrad._core.threads.grain cimport EXPENSIVE, rows_per_chunk
+from cygrad._core.threads.parallel cimport parallel_for
 
 cdef extern from "kernels/nn/recurrent_cells.h" nogil:
     void lstm_begin(bint double_precision, const void *gates, void *activations, int64_t rows, int64_t n, int64_t step)
@@ -31,7 +32,6 @@ cdef extern from "kernels/nn/recurrent_cells.h" nogil:
                       const void *grad, void *result, int64_t rows, int64_t n, int64_t step, bint of_hidden)
 
 cdef enum:
-    COST = 16             # additions that a unit costs
     OPERANDS = 4
     RESULTS = 3
 
@@ -191,7 +191,7 @@ cdef int _finish(cell_rows_t *work, int status, const array_t *state, int count,
     """Compute unless `status` is an error, and release the operands."""
     cdef int i
     if status == OK and state.size:
-        parallel_for(_body, work, state.size // work.n, grain(COST * work.n))
+        parallel_for(_body, work, state.size // work.n, rows_per_chunk(work.n, EXPENSIVE))
     for i in range(OPERANDS):
         release(work.held[i])
     for i in range(count):

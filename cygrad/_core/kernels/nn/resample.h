@@ -98,15 +98,7 @@ static void fill_axis(axis_t *axis, int mode, int antialias, int align_corners, 
     }
 }
 
-#define REAL float
-#define NAME(function) function##_float
-#include "kernels/nn/resample_loops.h"
-#undef REAL
-#undef NAME
-#define REAL double
-#define NAME(function) function##_double
-#include "kernels/nn/resample_loops.h"
-#undef REAL
-#undef NAME
+#define LOOPS "kernels/nn/resample_loops.h"
+#include "simd/float_and_double.h"
 
 #endif

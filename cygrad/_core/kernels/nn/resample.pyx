@@ -21,7 +21,8 @@ from cygrad._core.kernels.arguments cimport (
 from cygrad._core.memory.atomic cimport atomic_store
 from cygrad._core.memory.errors cimport INDEX_ERROR, MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, OK, RUNTIME_ERROR, message
 from cygrad._core.memory.storage cimport storage_new, storage_release, storage_t
-from cygrad._core.threads.parallel cimport grain, parallel_for
+from cygrad._core.threads.grain cimport COMPUTED, rows_per_chunk
+from cygrad._core.threads.parallel cimport parallel_for
 
 
 # ------------------------------------------------------------------------------------------------------------- resample
@@ -47,9 +48,6 @@ cdef extern from "kernels/nn/resample.h" nogil:
     void resample_double(const resampling_t *r, const double *input, double *result, double *buffer)
     void resample_back_float(const resampling_t *r, const float *grad, float *result, float *buffer)
     void resample_back_double(const resampling_t *r, const double *grad, double *result, double *buffer)
-
-cdef enum:
-    COST = 4              # additions that an element of the result costs
 
 ctypedef struct resample_arguments_t:
     const char *name
@@ -186,7 +184,7 @@ cdef int _run(resample_arguments_t *work, array_t *source, int ndim, const int64
     work.dtype, work.back, work.failed = source.dtype, back, 0
     work.input, work.result = (made.data, values.data) if back else (values.data, made.data)
     if work.planes:
-        parallel_for(_body, work, work.planes, grain(COST * work.small))
+        parallel_for(_body, work, work.planes, rows_per_chunk(work.small, COMPUTED))
     release(values)
     if work.failed:
         release(made)
@@ -428,7 +426,7 @@ cdef void _taps_body(void *context, int64_t begin, int64_t end) noexcept nogil:
 cdef void _run_taps(reading_t *reading) noexcept nogil:
     cdef int64_t chunks = reading.positions.shape[0] * reading.blocks
     if chunks:
-        parallel_for(_taps_body, reading, chunks, grain(COST * GRID_BLOCK * reading.taps))
+        parallel_for(_taps_body, reading, chunks, rows_per_chunk(GRID_BLOCK * reading.taps, COMPUTED))
 
 
 cdef int grid_taps_kernel(const value_t *arguments, value_t *results) noexcept nogil:
@@ -541,7 +539,7 @@ cdef int _open_sums(const char *name, const value_t *arguments, bint weighted, i
 cdef void _run_sums(reading_t *reading, array_t *source) noexcept nogil:
     cdef int64_t planes = source.shape[0] * source.shape[1], work = max(<int64_t>1, reading.grid.points * reading.taps)
     if planes:
-        parallel_for(_sums_body, reading, planes, grain(COST * work))
+        parallel_for(_sums_body, reading, planes, rows_per_chunk(work, COMPUTED))
 
 
 cdef int gather_weighted_kernel(const value_t *arguments, value_t *results) noexcept nogil:
@@ -599,7 +597,7 @@ cdef int gather_products_kernel(const value_t *arguments, value_t *results) noex
         chunks = reading.images.shape[0] * reading.blocks
         if chunks:
             parallel_for(_products_body, &reading, chunks,
-                         grain(COST * GRID_BLOCK * reading.taps * reading.channels))
+                         rows_per_chunk(GRID_BLOCK * reading.taps * reading.channels, COMPUTED))
     return _close(&reading, status, &results[0])
 
 

@@ -3,7 +3,7 @@
 from libc.stdint cimport int64_t
 from cygrad._core.arrays.array cimport array_t
 
-cdef extern from "kernels/reduction/reduce_operations.h":
+cdef extern from "kernels/reduction/operations.h":
     ctypedef enum reduce_operation_t:
         SUM, NANSUM, MEAN, PROD, MAXIMUM, MINIMUM, ANY, ALL, VARIANCE, DEVIATION
         NORM_0, NORM_1, NORM_2, NORM_P, NORM_MAX, NORM_MIN, ARGMAX, ARGMIN, LOGSUMEXP

@@ -13,9 +13,10 @@ from cygrad._core.arrays.dtype cimport FLOAT64, itemsize
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, message
 from cygrad._core.memory.storage cimport NO_ELEMENTS, allocate, deallocate
 from cygrad._core.primitives.primitive_table cimport entries, primitive
-from cygrad._core.threads.parallel cimport CHUNK_WORK, grain, parallel_for
+from cygrad._core.threads.grain cimport CHUNK, MOVED, rows_per_chunk
+from cygrad._core.threads.parallel cimport CHUNK, parallel_for
 
-cdef extern from "kernels/reduction/reduce_types.h" nogil:
+cdef extern from "kernels/reduction/types.h" nogil:
     ctypedef void (*vector_loop_t)(char **arguments, const int64_t *n, const int64_t *steps,
                                    void *data) noexcept nogil
     ctypedef struct parameter_t:
@@ -152,7 +153,7 @@ cdef void _split(reduction_plan_t *plan) noexcept nogil:
         plan.length = max(ROWS, ROW_ELEMENTS // plan.width)
     else:
         plan.length = RUN
-        plan.width = min(neighbors, max(1, min(256, CHUNK_WORK // max(n, 1))))
+        plan.width = min(neighbors, max(1, min(256, CHUNK // max(n, 1))))
     plan.tiles = (neighbors + plan.width - 1) // plan.width
     plan.leaves_per_run = max(1, (n + plan.length - 1) // plan.length)
     plan.leaves = max(1, plan.leaves_per_run * plan.reduced.count)
@@ -160,7 +161,7 @@ cdef void _split(reduction_plan_t *plan) noexcept nogil:
     all_tiles = plan.tiles * plan.kept.count
     most = max(1, MAX_CHUNKS // all_tiles)
     plan.leaves_per_chunk = 1
-    while (plan.leaves_per_chunk * min(plan.length, max(n, 1)) * plan.width < CHUNK_WORK
+    while (plan.leaves_per_chunk * min(plan.length, max(n, 1)) * plan.width < CHUNK
            or (plan.leaves + plan.leaves_per_chunk - 1) // plan.leaves_per_chunk > most):
         plan.leaves_per_chunk *= 2
         if plan.leaves_per_chunk >= plan.leaves:
@@ -454,7 +455,7 @@ cdef int _reduce(int operation, double parameter, const array_t *self, const bin
         status = _run_chunks(&plan, tiles)
     else:
         work = max(1, plan.width * count)
-        parallel_for(_tiles_body, &plan, tiles, grain(work))
+        parallel_for(_tiles_body, &plan, tiles, rows_per_chunk(work, MOVED))
         status = plan.status
     if status != OK:
         snprintf(message(), MESSAGE, b"out of memory for the partial results of a reduction")

@@ -38,7 +38,8 @@ from cygrad._core.memory.errors cimport (
 )
 from cygrad._core.memory.storage cimport NO_ELEMENTS
 from cygrad._core.primitives.primitive_table cimport cast_loops, loop_t
-from cygrad._core.threads.parallel cimport CHUNK_WORK, parallel_for
+from cygrad._core.threads.grain cimport MOVED, rows_per_chunk
+from cygrad._core.threads.parallel cimport parallel_for
 
 
 # ------------------------------------------------------------------------------------------------------- reduce kernels
@@ -919,7 +920,7 @@ cdef int equal_kernel(const value_t *arguments, value_t *results) noexcept nogil
         parts = 2 if dtype >= COMPLEX64 else 1
         job.a, job.b, job.width, job.real = a.data, b.data, itemsize(dtype) // parts, is_differentiable(dtype)
         job.different = 0
-        parallel_for(_compare_chunk, &job, parts * a.size, CHUNK_WORK)
+        parallel_for(_compare_piece, &job, parts * a.size, rows_per_chunk(1, MOVED))
         results[0].of.integer = not job.different
     release(a)
     release(b)

@@ -15,7 +15,8 @@ from cygrad._core.elementwise.copying cimport as_contiguous, as_dtype
 from cygrad._core.elementwise.rows cimport rows_along, rows_t
 from cygrad._core.kernels.arguments cimport array_argument, array_result, integer_argument, wrap_dim
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, OK, RUNTIME_ERROR, message
-from cygrad._core.threads.parallel cimport grain, parallel_for
+from cygrad._core.threads.grain cimport COMPUTED, GATHERED, rows_per_chunk
+from cygrad._core.threads.parallel cimport parallel_for
 
 cdef extern from "simd/fetch.h" nogil:
     void fetch(const char *memory, int64_t nbytes, bint written)
@@ -24,7 +25,6 @@ cdef extern from "simd/fetch.h" nogil:
 # ----------------------------------------------------------------------------------------------------------------- scan
 
 cdef enum:
-    COST = 2              # additions that an element costs
     COLUMNS = 256          # adjacent columns processed together
     LINES = 4              # adjacent rows processed together
     SHORT_ROW = 1024       # elements up to which the rows that follow are prefetched
@@ -222,7 +222,7 @@ cdef int _scanned(const char *name, scan_operation_t operation, const value_t *a
     work.out = out.data
     if out.size:
         parallel_for(_scan_body, &work, work.rows.outer * work.tiles,
-                     grain(COST * work.rows.n * work.width))
+                     rows_per_chunk(work.rows.n * work.width, GATHERED))
     release(source)
     if wanted != work.dtype:
         cast = as_dtype(out, wanted)
@@ -306,7 +306,7 @@ cdef int exclusive_product_kernel(const value_t *arguments, value_t *results) no
         release(results[0].of.array)
         return status
     work.dtype, work.before, work.after = after.of.array.dtype, results[0].of.array.data, after.of.array.data
-    parallel_for(_sides_body, &work, after.of.array.size, grain(COST))
+    parallel_for(_sides_body, &work, after.of.array.size, rows_per_chunk(1, GATHERED))
     release(after.of.array)
     return OK
 
@@ -319,9 +319,6 @@ register_kernel("exclusive_product", exclusive_product_kernel)
 
 
 # ----------------------------------------------------------------------------------------------------------- scan order
-
-cdef enum:
-    ORDERED_COST = 4      # additions that an element costs
 
 ctypedef fused element_t:
     uint8_t
@@ -474,7 +471,7 @@ cdef int _running(const char *name, bint exponentials, bint largest, const value
     rows_along(self, dim, &work.rows)
     if out.size:
         parallel_for(_exponentials_body if exponentials else _extrema_body, &work, work.rows.outer * work.rows.inner,
-                     grain(ORDERED_COST * work.rows.n))
+                     rows_per_chunk(work.rows.n, COMPUTED))
     release(source)
     set_array(&results[0], out)
     if not exponentials:
@@ -507,7 +504,6 @@ register_kernel("logcumsumexp", logcumsumexp_kernel)
 # Linear recurrences along a dimension, for the gradients of cumprod.
 
 cdef enum:
-    RECURRENCE_COST = 4   # additions that an element costs
     STEPS = 8                         # rows processed together
 
 ctypedef fused number_t:
@@ -614,7 +610,7 @@ cdef int linear_recurrence_kernel(const value_t *arguments, value_t *results) no
     work.input, work.coefficient, work.result = x.data, c.data, result.data
     if result.size:
         parallel_for(_run_body, &work, work.rows.outer * work.rows.inner,
-                     max(<int64_t>STEPS, grain(RECURRENCE_COST * work.rows.n)))
+                     max(<int64_t>STEPS, rows_per_chunk(work.rows.n, COMPUTED)))
     release(x)
     release(c)
     return array_result(result, &results[0])

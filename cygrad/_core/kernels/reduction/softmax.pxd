@@ -2,8 +2,6 @@
 
 from cygrad._core.arrays.array cimport array_t
 
-# exp of n contiguous floats, in-place.
-cdef void exponentiate(int dtype, char *data, long long n) noexcept nogil
 # exp(x) * factor - less of n contiguous floats; `out` may be `x`.
 cdef void scaled_exponentials(int dtype, const char *x, double factor, double less, char *out,
                               long long n) noexcept nogil

@@ -22,7 +22,8 @@ from cygrad._core.memory.errors cimport (
     INDEX_ERROR, MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, TYPE_ERROR, VALUE_ERROR, message,
 )
 from cygrad._core.memory.storage cimport version_new
-from cygrad._core.threads.parallel cimport grain, parallel_for
+from cygrad._core.threads.grain cimport MOVED, rows_per_chunk
+from cygrad._core.threads.parallel cimport parallel_for
 
 
 # -------------------------------------------------------------------------------------------------------------- slicing
@@ -1243,7 +1244,7 @@ cdef int _triangle(const char *operation, bint upper, const value_t *arguments, 
         # Clip, so that adding a row number cannot overflow.
         triangle.diagonal = max(-rows - 1, min(columns + 1, triangle.diagonal))
         triangle.array, triangle.upper = copy, upper
-        parallel_for(_clear_rows, &triangle, copy.size // columns, grain(columns))
+        parallel_for(_clear_rows, &triangle, copy.size // columns, rows_per_chunk(columns, MOVED))
     return array_result(copy, &results[0])
 
 

@@ -1,7 +1,7 @@
 // Selection of the k-th of n entries in linear time; C interface.
 #pragma once
 
-#include "kernels/sorting/sort_loops.h"
+#include "kernels/sorting/loops.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -15,12 +15,13 @@ from cygrad._core.kernels.arguments cimport (
 )
 from cygrad._core.memory.errors cimport INDEX_ERROR, MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, OK, RUNTIME_ERROR, message
 from cygrad._core.memory.storage cimport allocate, deallocate
-from cygrad._core.threads.parallel cimport grain, parallel_for
+from cygrad._core.threads.grain cimport EXPENSIVE, rows_per_chunk
+from cygrad._core.threads.parallel cimport parallel_for
 
 
 # ----------------------------------------------------------------------------------------------------------------- sort
 
-cdef extern from "kernels/sorting/sort_loops.h" nogil:
+cdef extern from "kernels/sorting/loops.h" nogil:
     ctypedef struct sort_entry_t:
         uint64_t key
         int64_t index
@@ -40,7 +41,6 @@ cdef extern from "kernels/sorting/sort_loops.h" nogil:
                        int64_t *counts)
 
 cdef enum:
-    COST = 16             # additions that an element costs
     FEW = 256              # longest rows sorted by comparisons
     DIGITS = 32768
     SEARCHED = 256         # values of one call
@@ -146,7 +146,7 @@ cdef int _ordered(const char *name, array_t *self, int dim, int64_t k, bint desc
     work.values = values.data if values != NULL else NULL
     work.indices = <int64_t *>indices.data
     if indices.size:
-        parallel_for(_rows_body, &work, work.rows.outer * work.rows.inner, grain(COST * work.rows.n))
+        parallel_for(_rows_body, &work, work.rows.outer * work.rows.inner, rows_per_chunk(work.rows.n, EXPENSIVE))
     release(source)
     if work.status != OK:
         snprintf(message(), MESSAGE, b"%s: out of memory", name)
@@ -478,7 +478,7 @@ cdef int searchsorted_kernel(const value_t *arguments, value_t *results) noexcep
         search.rows, search.values = rows.data, values.data
         search.wide = NULL if narrow else <int64_t *>out.data
         search.narrow = <int32_t *>out.data if narrow else NULL
-        parallel_for(_search_body, &search, out.size, grain(COST))
+        parallel_for(_search_body, &search, out.size, rows_per_chunk(1, EXPENSIVE))
         set_array(results, out)
     release(rows)
     release(values)
@@ -654,7 +654,7 @@ cdef int _reduced(const char *name, choice_t choice, array_t *self, int dim, int
         work.choice, work.dtype, work.item, work.k, work.status = choice, self.dtype, itemsize(self.dtype), k, OK
         rows_along(self, dim, &work.rows)
         work.self, work.values, work.indices = source.data, values.data, <int64_t *>indices.data
-        parallel_for(_statistic_body, &work, values.size, grain(COST * work.rows.n))
+        parallel_for(_statistic_body, &work, values.size, rows_per_chunk(work.rows.n, EXPENSIVE))
         status = work.status
         if status != OK:
             snprintf(message(), MESSAGE, b"%s: out of memory", name)

@@ -1,5 +1,5 @@
 /* Gradient descent and the family of Adam, for one type and one instruction set, one pass over memory. The includer
-   defines SQRT and ABS, simd/simd_targets.h the rest. Each condition of a rule is constant where the rule is inlined, so that
+   defines SQRT and ABS, simd/targets.h the rest. Each condition of a rule is constant where the rule is inlined, so that
    every variant is a loop without branches, which the compiler turns into vector instructions. */
 
 /* The gradient with its sign and, for coupled weight decay, the decay term. */
@@ -173,4 +173,4 @@ static void NAME(adamax)(const update_range_t *range, const rule_t *rule) {
 
 #undef MOMENT_OPTIONS
 
-#include "optimizers/optimize_scales.h"
+#include "optimizers/scales.h"

@@ -4,7 +4,7 @@
 #ifndef CYGRAD_CONVOLUTION_DIRECT_H
 #define CYGRAD_CONVOLUTION_DIRECT_H
 
-#include "kernels/convolution/convolution_columns.h"
+#include "kernels/convolution/columns.h"
 #include "kernels/linalg/product_blocks.h"
 
 enum {
@@ -54,7 +54,7 @@ static inline int64_t tap_shift(const geometry_t *g, const lines_t *lines, int64
     return (a * lines->extent[1] + b) * lines->extent[2] + k * g->dilation[2] / g->stride[2];
 }
 
-#define LOOPS "kernels/convolution/convolution_lines.h"
+#define LOOPS "kernels/convolution/lines.h"
 #include "simd/float_and_double.h"
 
 #endif

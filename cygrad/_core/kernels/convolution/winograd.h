@@ -39,7 +39,7 @@ typedef struct {
     int64_t tile_step, point_step;
 } values_t;
 
-#define LOOPS "kernels/convolution/convolution_tiles.h"
+#define LOOPS "kernels/convolution/tiles.h"
 #include "simd/float_and_double.h"
 
 #endif

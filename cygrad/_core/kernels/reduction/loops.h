@@ -1,8 +1,8 @@
 // Inner loops of the reductions, compiled once per instruction set: INSTRUCTION_SET names the namespace.
 //
-// Floating sums run in a fixed number of lanes (some vectors of VECTOR bytes), because compilers may not reorder
-// additions. Partial results within a leaf have the type P, those of leaves the type A (double for float32), to limit
-// rounding errors.
+// Floating sums run in a fixed number of lanes (of 64 bytes, so that results are bit-identical for all widths of
+// vectors), because compilers may not reorder additions. Partial results within a leaf have the type P, those of leaves
+// the type A (double for float32), to limit rounding errors.
 
 namespace cygrad_reduce {
 namespace INSTRUCTION_SET {
@@ -156,6 +156,8 @@ template <class T, int K> struct vector_of {
 // Prefetch a page ahead: leaves are too short for the hardware prefetcher.
 INLINE void fetch_ahead(const void *p) { __builtin_prefetch((const char *)p + 4096); }
 
+enum { WIDTH = 64 / VECTOR };      // vectors that hold 64 bytes of lanes
+
 // Combine the lanes of a vector by halving; `how(a, x)` accumulates x into a.
 template <class P, int K, class F> INLINE P folded(const typename vector_of<P, K>::type &lanes, F how) {
     if constexpr (K == 1) {
@@ -190,22 +192,24 @@ template <class Op> INLINE typename Op::P run_vector(const typename Op::T *p, in
     typedef typename Op::P P;
     enum { K = VECTOR / sizeof(P) };
     typedef typename vector_of<P, K>::type V;
-    V a, b, c, d;
-    for (int k = 0; k < K; k++) a[k] = Op::identity();
-    b = c = d = a;
+    V lanes[4][WIDTH];
+    for (int k = 0; k < K; k++) lanes[0][0][k] = Op::identity();
+    for (int j = 0; j < 4 * WIDTH; j++) lanes[j / WIDTH][j % WIDTH] = lanes[0][0];
     int64_t i = 0;
-    for (; i + 4 * K <= n; i += 4 * K) {
-        for (int64_t at = 0; at < 4 * K; at += 64 / sizeof(*p)) fetch_ahead(p + i + at);
-        Op::step(a, load_vector<Op, V, K>(p + i));
-        Op::step(b, load_vector<Op, V, K>(p + i + K));
-        Op::step(c, load_vector<Op, V, K>(p + i + 2 * K));
-        Op::step(d, load_vector<Op, V, K>(p + i + 3 * K));
+    for (; i + 4 * WIDTH * K <= n; i += 4 * WIDTH * K) {
+        for (int64_t at = 0; at < 4 * WIDTH * K; at += 64 / sizeof(*p)) fetch_ahead(p + i + at);
+        for (int j = 0; j < 4 * WIDTH; j++)
+            Op::step(lanes[j / WIDTH][j % WIDTH], load_vector<Op, V, K>(p + i + j * K));
     }
-    for (; i + K <= n; i += K) Op::step(a, load_vector<Op, V, K>(p + i));
-    Op::step(a, b);
-    Op::step(c, d);
-    Op::step(a, c);
-    P total = folded<P, K>(a, [](auto &x, const auto &y) { Op::step(x, y); }), rest = Op::identity();
+    for (; i + WIDTH * K <= n; i += WIDTH * K)
+        for (int j = 0; j < WIDTH; j++) Op::step(lanes[0][j], load_vector<Op, V, K>(p + i + j * K));
+    for (int j = 0; j < WIDTH; j++) {
+        Op::step(lanes[0][j], lanes[1][j]);
+        Op::step(lanes[2][j], lanes[3][j]);
+        Op::step(lanes[0][j], lanes[2][j]);
+    }
+    if constexpr (WIDTH == 2) Op::step(lanes[0][0], lanes[0][1]);
+    P total = folded<P, K>(lanes[0][0], [](auto &x, const auto &y) { Op::step(x, y); }), rest = Op::identity();
     for (; i < n; i++) Op::step(rest, Op::load(p[i], q));
     Op::step(total, rest);
     return total;
@@ -218,26 +222,28 @@ template <class Op> INLINE typename Op::T run_extremum(const typename Op::T *p, 
     typedef typename vector_of<T, K>::type V;
     typedef decltype(V{} != V{}) mask_t;
     T last = Op::identity();
-    V best[4], x;
-    best[0] = V{} + last;
-    best[1] = best[2] = best[3] = best[0];
-    mask_t unordered = best[0] != best[0];
+    V best[4][WIDTH], x;
+    for (int j = 0; j < 4 * WIDTH; j++) best[j / WIDTH][j % WIDTH] = V{} + last;
+    mask_t unordered = best[0][0] != best[0][0];
     int64_t i = 0;
-    for (; i + 4 * K <= n; i += 4 * K)
-        for (int j = 0; j < 4; j++) {
+    for (; i + 4 * WIDTH * K <= n; i += 4 * WIDTH * K)
+        for (int j = 0; j < 4 * WIDTH; j++) {
             memcpy(&x, p + i + j * K, sizeof x);
             fetch_ahead(p + i + j * K);
-            best[j] = Op::farther(best[j], x);
+            best[j / WIDTH][j % WIDTH] = Op::farther(best[j / WIDTH][j % WIDTH], x);
             unordered |= x != x;
         }
-    for (; i + K <= n; i += K) {
-        memcpy(&x, p + i, sizeof x);
-        best[0] = Op::farther(best[0], x);
-        unordered |= x != x;
-    }
-    for (int j = 1; j < 4; j++) best[0] = Op::farther(best[0], best[j]);
+    for (; i + WIDTH * K <= n; i += WIDTH * K)
+        for (int j = 0; j < WIDTH; j++) {
+            memcpy(&x, p + i + j * K, sizeof x);
+            best[0][j] = Op::farther(best[0][j], x);
+            unordered |= x != x;
+        }
+    for (int j = WIDTH; j < 4 * WIDTH; j++)
+        best[0][j % WIDTH] = Op::farther(best[0][j % WIDTH], best[j / WIDTH][j % WIDTH]);
+    if constexpr (WIDTH == 2) best[0][0] = Op::farther(best[0][0], best[0][1]);
     for (; i < n; i++) Op::step(last, p[i]);
-    Op::step(last, folded<T, K>(best[0], [](auto &a, const auto &b) { a = Op::farther(a, b); }));
+    Op::step(last, folded<T, K>(best[0][0], [](auto &a, const auto &b) { a = Op::farther(a, b); }));
     typename vector_of<int64_t, VECTOR / 8>::type any;
     memcpy(&any, &unordered, sizeof any);
     return folded<int64_t, VECTOR / 8>(any, [](auto &a, const auto &b) { a |= b; })

@@ -82,33 +82,33 @@ HALVES(four_double_halves, uint64_t, 4)
 #define SOME_HALVES NO_HALVES
 #define ELEMENT uint8_t
 #define NAME(function) function##_1
-#include "kernels/convolution/convolution_gather.h"
+#include "kernels/convolution/gather.h"
 #undef ELEMENT
 #undef NAME
 #define ELEMENT uint16_t
 #define NAME(function) function##_2
-#include "kernels/convolution/convolution_gather.h"
+#include "kernels/convolution/gather.h"
 #undef ELEMENT
 #undef NAME
 #undef SOME_HALVES
 #define SOME_HALVES WORD_HALVES
 #define ELEMENT uint32_t
 #define NAME(function) function##_4
-#include "kernels/convolution/convolution_gather.h"
+#include "kernels/convolution/gather.h"
 #undef ELEMENT
 #undef NAME
 #undef SOME_HALVES
 #define SOME_HALVES DOUBLE_HALVES
 #define ELEMENT uint64_t
 #define NAME(function) function##_8
-#include "kernels/convolution/convolution_gather.h"
+#include "kernels/convolution/gather.h"
 #undef ELEMENT
 #undef NAME
 #undef SOME_HALVES
 #define SOME_HALVES NO_HALVES
 #define ELEMENT double _Complex
 #define NAME(function) function##_16
-#include "kernels/convolution/convolution_gather.h"
+#include "kernels/convolution/gather.h"
 #undef ELEMENT
 #undef NAME
 #undef SOME_HALVES
@@ -118,27 +118,27 @@ HALVES(four_double_halves, uint64_t, 4)
 
 #define ELEMENT float
 #define NAME(function) function##_float
-#include "kernels/convolution/convolution_scatter.h"
+#include "kernels/convolution/scatter.h"
 #undef ELEMENT
 #undef NAME
 #define ELEMENT double
 #define NAME(function) function##_double
-#include "kernels/convolution/convolution_scatter.h"
+#include "kernels/convolution/scatter.h"
 #undef ELEMENT
 #undef NAME
 #define ELEMENT float _Complex
 #define NAME(function) function##_complex_float
-#include "kernels/convolution/convolution_scatter.h"
+#include "kernels/convolution/scatter.h"
 #undef ELEMENT
 #undef NAME
 #define ELEMENT double _Complex
 #define NAME(function) function##_complex_double
-#include "kernels/convolution/convolution_scatter.h"
+#include "kernels/convolution/scatter.h"
 #undef ELEMENT
 #undef NAME
 #define ELEMENT uint64_t
 #define NAME(function) function##_integer
-#include "kernels/convolution/convolution_scatter.h"
+#include "kernels/convolution/scatter.h"
 #undef ELEMENT
 #undef NAME
 

@@ -1,7 +1,7 @@
 /* Compile the header LOOPS for float32 and float64, each for several SIMD targets; choose when it is called.
  *
  *     #define LOOPS "kernels/reduction/softmax_loops.h"
- *     #include "simd/simd_targets.h"
+ *     #include "simd/targets.h"
  *     typedef void (*row_t)(const void *x, void *out, int64_t n);
  *     static const row_t rows[SIMD_TARGETS][2] = SIMD_VARIANTS(softmax_row);
  *     rows[simd_target()][double_precision](x, out, n);
@@ -44,16 +44,16 @@
 
 #define SIMD_LEVEL 0
 #define SIMD_TARGET(function) function
-#include "simd/simd_target_dtypes.h"
+#include "simd/target_dtypes.h"
 #if SIMD_TARGETS > 1
 BEGIN_AVX2
 #define SIMD_LEVEL 1
 #define SIMD_TARGET(function) function##_avx2
-#include "simd/simd_target_dtypes.h"
+#include "simd/target_dtypes.h"
 END_SIMD_TARGET
 BEGIN_AVX512
 #define SIMD_LEVEL 2
 #define SIMD_TARGET(function) function##_avx512
-#include "simd/simd_target_dtypes.h"
+#include "simd/target_dtypes.h"
 END_SIMD_TARGET
 #endif

@@ -1,6 +1,6 @@
 // Sorting of rows by unsigned keys: one order for all dtypes, and digits to sort by.
 
-#include "kernels/sorting/sort_loops.h"
+#include "kernels/sorting/loops.h"
 #include "simd/target_clones.h"
 
 #include <string.h>

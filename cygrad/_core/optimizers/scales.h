@@ -1,5 +1,5 @@
 /* Optimizers that scale each element by its own history, for one type and one instruction set; part of
-   optimize_loops.h. */
+   loops.h. */
 
 #define SCALE_OPTIONS \
     REAL *p = (REAL *)range->memory[0]; \

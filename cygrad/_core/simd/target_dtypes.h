@@ -1,4 +1,4 @@
-/* Include LOOPS for float32 and float64, for the instruction set of SIMD_TARGET; see simd_targets.h. */
+/* Include LOOPS for float32 and float64, for the instruction set of SIMD_TARGET; see simd/targets.h. */
 #if SIMD_LEVEL > 0 || defined(__FMA__) || defined(__ARM_FEATURE_FMA)
 #define FUSED 1
 #define IN_ONE(fma, a, b, c) fma(a, b, c)

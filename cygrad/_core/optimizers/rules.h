@@ -1,12 +1,12 @@
 /* Update rules of the optimizers, dispatched on the SIMD target. */
 #pragma once
 
-#include "optimizers/optimize_options.h"
+#include "optimizers/options.h"
 
 #define SQRT(x) __builtin_choose_expr(DOUBLE, sqrt(x), sqrtf(x))
 #define ABS(x) ((REAL)fabs(x))
-#define LOOPS "optimizers/optimize_loops.h"
-#include "simd/simd_targets.h"
+#define LOOPS "optimizers/loops.h"
+#include "simd/targets.h"
 #undef LOOPS
 #undef SQRT
 #undef ABS

@@ -1,5 +1,5 @@
 // Reductions with more than one accumulator per result: moments, argmax, argmin, logsumexp.
-// Continues reduce_loops.h; compiled once per SIMD target.
+// Continues loops.h; compiled once per SIMD target.
 
 namespace cygrad_reduce {
 namespace INSTRUCTION_SET {
@@ -53,23 +53,21 @@ template <class T, class C, class O, bool ROOT> struct Variance {
     INLINE void deviations(const T *p, int64_t n, T mean, double *rest, double *squares) {
         enum { K = VECTOR / sizeof(T) };
         typedef typename vector_of<T, K>::type V;
-        V a = {}, b = {}, c = {}, d = {}, x, y;
-        V shift = a + mean;
+        V sums[2 * WIDTH] = {}, products[2 * WIDTH] = {}, x;
+        V shift = sums[0] + mean;
         int64_t i = 0;
-        for (; i + 2 * K <= n; i += 2 * K) {
-            memcpy(&x, p + i, sizeof x);
-            memcpy(&y, p + i + K, sizeof y);
-            x -= shift;
-            y -= shift;
-            a += x;
-            b += y;
-            c += x * x;
-            d += y * y;
-        }
-        for (int k = 0; k < K; k++) {
-            *rest += double(a[k]) + double(b[k]);
-            *squares += double(c[k]) + double(d[k]);
-        }
+        for (; i + 2 * WIDTH * K <= n; i += 2 * WIDTH * K)
+            for (int j = 0; j < 2 * WIDTH; j++) {
+                memcpy(&x, p + i + j * K, sizeof x);
+                x -= shift;
+                sums[j] += x;
+                products[j] += x * x;
+            }
+        for (int j = 0; j < WIDTH; j++)
+            for (int k = 0; k < K; k++) {
+                *rest += double(sums[j][k]) + double(sums[WIDTH + j][k]);
+                *squares += double(products[j][k]) + double(products[WIDTH + j][k]);
+            }
         for (; i < n; i++) {
             double deviation = p[i] - mean;
             *rest += deviation;

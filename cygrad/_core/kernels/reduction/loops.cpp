@@ -1,6 +1,6 @@
 // The reduction loops, compiled for several instruction sets.
 
-#include "kernels/reduction/reduce_types.h"
+#include "kernels/reduction/types.h"
 #include "simd/instruction_set.h"
 
 #include <math.h>
@@ -38,16 +38,16 @@ template <class T> struct is_complex<complex_t<T>> : std::true_type {};
 
 #define INSTRUCTION_SET baseline
 #define VECTOR 32
-#include "kernels/reduction/reduce_loops.h"
-#include "kernels/reduction/reduce_statistics.h"
+#include "kernels/reduction/loops.h"
+#include "kernels/reduction/statistics.h"
 #undef INSTRUCTION_SET
 
 #if SIMD_TARGETS > 1
 BEGIN_AVX2
 #define INSTRUCTION_SET avx2
 #define WIDEN(x) _mm256_cvtps_pd((__m128)x)
-#include "kernels/reduction/reduce_loops.h"
-#include "kernels/reduction/reduce_statistics.h"
+#include "kernels/reduction/loops.h"
+#include "kernels/reduction/statistics.h"
 #undef INSTRUCTION_SET
 #undef WIDEN
 #undef VECTOR
@@ -56,8 +56,8 @@ BEGIN_AVX512
 #define INSTRUCTION_SET avx512
 #define VECTOR 64
 #define WIDEN(x) _mm512_maskz_cvtps_pd((__mmask8)-1, (__m256)x)
-#include "kernels/reduction/reduce_loops.h"
-#include "kernels/reduction/reduce_statistics.h"
+#include "kernels/reduction/loops.h"
+#include "kernels/reduction/statistics.h"
 #undef INSTRUCTION_SET
 END_SIMD_TARGET
 #endif

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <stdint.h>
-#include "kernels/reduction/reduce_operations.h"
+#include "kernels/reduction/operations.h"
 
 #ifdef __cplusplus
 extern "C" {
