@@ -179,7 +179,7 @@ def allow_mutation_on_saved_tensors():
     former = set_guard(mutations.before_change)
     if isinstance(getattr(former, "__self__", None), Mutations):
         set_guard(former)
-        raise RuntimeError("allow_mutation_on_saved_tensors: blocks cannot be nested (got a second one inside the "
+        raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested (got a second one inside the "
                            "first).")
     try:
         with saved_tensors_hooks(mutations.pack, mutations.unpack):

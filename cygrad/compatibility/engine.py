@@ -1,6 +1,7 @@
 """Private functions of PyTorch's engine and view tracking."""
 
 import contextlib
+import weakref
 
 import cygrad
 from cygrad._core.custom.function import FunctionNode as BackwardCFunction
@@ -8,17 +9,34 @@ from cygrad._core.dispatch import tangents
 from cygrad._core.engine.plan import captures, current_node, current_order, reaches, running
 from cygrad._core.graph.inplace import set_version
 from cygrad._core.graph.node import AccumulateGrad
-from cygrad._core.graph.saved import SavedTensor
+from cygrad._core.graph.saved import SavedTensor, refuse_hooks
 from cygrad.autograd.function import DelayedError as Delayed
 from cygrad.autograd.function import Function
 
 __all__ = [
-    "AccumulateGrad", "BackwardCFunction", "DelayedError", "SavedTensor", "UndefinedGrad", "_current_autograd_node",
-    "_current_graph_task_execution_order", "_current_graph_task_id", "_force_original_view_tracking",
-    "_is_checkpoint_valid", "_is_fwd_grad_enabled", "_is_multithreading_enabled", "_is_view_replay_enabled",
-    "_set_fwd_grad_enabled", "_unsafe_preserve_version_counter", "_unsafe_set_version_counter", "_vmap",
+    "AccumulateGrad",
+    "BackwardCFunction",
+    "DelayedError",
+    "SavedTensor",
+    "UndefinedGrad",
+    "_WeakTensorRef",
+    "_current_autograd_node",
+    "_current_graph_task_execution_order",
+    "_current_graph_task_id",
+    "_force_original_view_tracking",
+    "_is_checkpoint_valid",
+    "_is_fwd_grad_enabled",
+    "_is_multithreading_enabled",
+    "_is_view_replay_enabled",
+    "_saved_tensors_hooks_is_enabled",
+    "_set_fwd_grad_enabled",
+    "_unsafe_preserve_version_counter",
+    "_unsafe_set_version_counter",
+    "_vmap",
     "_will_engine_execute_node",
-    "is_multithreading_enabled", "is_view_replay_enabled", "set_multithreading_enabled",
+    "is_multithreading_enabled",
+    "is_view_replay_enabled",
+    "set_multithreading_enabled",
 ]
 
 
@@ -50,6 +68,24 @@ def _will_engine_execute_node(node):
         raise RuntimeError("_will_engine_execute_node: a leaf node was passed, but we are currently running "
                            "autograd.grad(), which accumulates into no leaf. Ask about the nodes before it.")
     return needed
+
+
+def _saved_tensors_hooks_is_enabled():
+    """Return whether this thread may set hooks for saved tensors."""
+    message = refuse_hooks(None)
+    refuse_hooks(message)
+    return message is None
+
+
+class _WeakTensorRef:
+    """A weak reference to a tensor."""
+
+    def __init__(self, tensor):
+        self._reference = weakref.ref(tensor)
+
+    def expired(self):
+        """Return whether the tensor is gone."""
+        return self._reference() is None
 
 
 class _Switch(contextlib.ContextDecorator):

@@ -1,5 +1,6 @@
 """``torch.library``: custom operators, Python functions with their own derivatives."""
 
+import contextlib
 import functools
 import inspect
 
@@ -152,6 +153,18 @@ class Library:
 
     def _register_fake(self, op_name, fn, *args, **options):
         return fn
+
+
+@contextlib.contextmanager
+def _scoped_library(ns, kind, dispatch_key=""):
+    """Define operators of a namespace for the duration of a block."""
+    before = set(OPERATORS)
+    try:
+        yield Library(ns, kind, dispatch_key)
+    finally:
+        for name in set(OPERATORS) - before:
+            if name.startswith(f"{ns}::"):
+                del OPERATORS[name]
 
 
 def opcheck(op, args, kwargs=None, **options):

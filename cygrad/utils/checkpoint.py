@@ -273,8 +273,8 @@ def checkpoint(function, *args, use_reentrant=None, context_fn=None, determinism
     if use_reentrant:
         unfit = [*kwargs, *["context_fn"] * (context_fn not in (None, noop_context_fn)), *["debug"] * bool(debug)]
         if unfit:
-            raise ValueError(f"checkpoint: use_reentrant=True does not support keyword arguments, context_fn and debug "
-                             f"(got {', '.join(unfit)}). Use use_reentrant=False.")
+            raise ValueError("checkpoint: keyword arguments, context_fn and debug are only supported when "
+                             f"use_reentrant=False (got {', '.join(unfit)}).")
         check_backward_validity(args)
         return Reentrant.apply(function, preserve_rng_state, *args)
     debug = debug if _choices.debug is None else _choices.debug
@@ -487,11 +487,11 @@ class Frame:
             if self.random_state is not None:
                 set_rng_state(present)
         if position < len(self.holders) or (self.complete and position > len(self.holders)):
-            raise CheckpointError("checkpoint: a different number of tensors was saved in recomputation (got "
+            raise CheckpointError("checkpoint: A different number of tensors was saved in recomputation (got "
                                   f"{position}, expected {len(self.holders)}). The function must be "
                                   "deterministic." + self.listed(found))
         if any(first != second for (first, _), (second, _) in zip(self.saved, found, strict=False)):
-            raise CheckpointError("checkpoint: recomputed values have different metadata than in forward. The "
+            raise CheckpointError("checkpoint: recomputed tensors have different metadata than in forward. The "
                                   "function must be deterministic."
                                   + self.listed(found))
 
@@ -529,7 +529,7 @@ class Reentrant(Function):
     def backward(ctx, *grads):
         """Recompute in grad mode and run backward through the result."""
         if restricted():
-            raise RuntimeError("checkpoint: use_reentrant=True does not support grad() and the parameter inputs of "
+            raise RuntimeError("checkpoint: use_reentrant=True is incompatible with grad() and the parameter inputs of "
                                "backward() (got one of them). Use use_reentrant=False.")
         values, leaves = list(ctx.values), []
         for place, tensor in zip(ctx.places, ctx.saved_tensors, strict=True):
@@ -547,7 +547,7 @@ class Reentrant(Function):
         pairs = [(result, grad) for result, grad in zip(results, grads, strict=True)
                  if isinstance(result, Tensor) and result.requires_grad]
         if not pairs:
-            raise RuntimeError("checkpoint: no output requires grad (got none after recomputation), so the checkpoint "
-                               "is not necessary. Remove it, or use use_reentrant=False.")
+            raise RuntimeError("checkpoint: none of output has requires_grad=True after recomputation, so the "
+                               "checkpoint is not necessary. Remove it, or use use_reentrant=False.")
         backward([result for result, _ in pairs], [grad for _, grad in pairs])
         return (None, None, *[value.grad if isinstance(value, Tensor) else None for value in values])

@@ -164,7 +164,7 @@ def create_selective_checkpoint_contexts(policy_fn_or_list, allow_cache_entry_mu
     if isinstance(policy, list):
         wrong = [op for op in policy if not isinstance(op, Overload)]
         if wrong:
-            raise ValueError("create_selective_checkpoint_contexts: expected op in the list to be an OpOverload, such "
+            raise ValueError("create_selective_checkpoint_contexts: Expected op in `op_list` to be an OpOverload, such "
                              f"as ops.aten.mm.default (got {wrong[0]} of type {type(wrong[0]).__name__}).")
         kept = set(policy)
 

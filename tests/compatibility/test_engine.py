@@ -56,6 +56,10 @@ asymmetric = torch.tensor([[2.0, 0.3, 0.0], [0.1, 1.0, 0.2], [0.4, 0.0, 0.5]], d
 largest = torch.lobpcg(asymmetric, k=1, X=torch.eye(3, 1, dtype=torch.double))[0]
 out.append([round(number, 5) for row in torch.autograd.grad(largest.sum(), asymmetric)[0].tolist() for number in row])
 table = torch.ones(4, 2)
+reference = torch._C._WeakTensorRef(table)
+out.append([reference.expired(), torch._C._autograd._saved_tensors_hooks_is_enabled()])
+with torch.autograd.graph.disable_saved_tensors_hooks("not here"):
+    out.append(torch._C._autograd._saved_tensors_hooks_is_enabled())
 out.append(torch.nn.functional.embedding_bag(table, torch.tensor([0, 1, 2]), torch.tensor([0, 2]), mode="sum").tolist())
 with torch.inference_mode():
     with torch.enable_grad():

@@ -211,3 +211,26 @@ def test_losses_at_their_margin_have_the_derivative_of_clamp(name, loss, right):
     result = loss(x)
     assert result.item() == 0
     assert cygrad.autograd.grad(result, x)[0].tolist() == [right]
+
+
+@pytest.mark.parametrize("name", ["sinc", "special.i1e", "special.bessel_j1", "special.spherical_bessel_j0"])
+@pytest.mark.parametrize("value", [3e38, -1e150])
+def test_second_derivatives_of_huge_arguments_are_finite(name, value):
+    x = cygrad.tensor(value, dtype=cygrad.float64)
+    forward = cygrad.func.jvp(cygrad.func.grad(named(name)), (x,), (cygrad.ones_like(x),))[1]
+    assert derivatives(named(name), value, count=2)[1] == pytest.approx(forward.item(), rel=1e-6, abs=1e-300)
+
+
+@pytest.mark.parametrize("distance", [100.0, 300.0, 700.0, 1e5])
+def test_derivatives_of_logaddexp2_in_both_tails(distance):
+    """With p = 2**-distance, the first derivatives are 1 - p and p, the second ones p * log(2)."""
+    p = 2.0 ** -distance if distance < 1e4 else 0.0
+    zero = cygrad.tensor(0.0, dtype=cygrad.float64)
+    larger = derivatives(lambda x: cygrad.logaddexp2(x, zero), distance, count=2)
+    smaller = derivatives(lambda x: cygrad.logaddexp2(x, zero), -distance, count=2)
+    assert larger == pytest.approx([1.0, p * math.log(2)], rel=1e-12, abs=0)
+    assert smaller == pytest.approx([p, p * math.log(2)], rel=1e-12, abs=0)
+
+
+def test_acosh_has_infinite_derivatives_at_one():
+    assert derivatives(cygrad.acosh, 1.0, count=2) == [math.inf, -math.inf]

@@ -410,7 +410,7 @@ def test_join_errors():
 def test_cat_backward():
     grad = numbers((2, 6))
     parts = view("cat_backward", grad, [1, -1, 0, 5], 1)
-    assert parts[1] is None
+    assert parts[1].shape == (0,)
     same(parts[0], grad[:, :1])
     same(parts[2], grad[:, 1:1])
     same(parts[3], grad[:, 1:])
