@@ -193,8 +193,7 @@ template <class Op> INLINE typename Op::P run_vector(const typename Op::T *p, in
     enum { K = VECTOR / sizeof(P) };
     typedef typename vector_of<P, K>::type V;
     V lanes[4][WIDTH];
-    for (int k = 0; k < K; k++) lanes[0][0][k] = Op::identity();
-    for (int j = 0; j < 4 * WIDTH; j++) lanes[j / WIDTH][j % WIDTH] = lanes[0][0];
+    for (int j = 0; j < 4 * WIDTH; j++) lanes[j / WIDTH][j % WIDTH] = V{} + Op::identity();
     int64_t i = 0;
     for (; i + 4 * WIDTH * K <= n; i += 4 * WIDTH * K) {
         for (int64_t at = 0; at < 4 * WIDTH * K; at += 64 / sizeof(*p)) fetch_ahead(p + i + at);
