@@ -1,5 +1,5 @@
 /* Functions of float32, computed in double precision, so that results are rounded to within 0.501 units in the last
- * place; part of a header that simd_targets.h compiles for float64. With AVX-512 NumPy has vector code of its own. */
+ * place; part of a header that simd/targets.h compiles for float64. With AVX-512 NumPy has vector code of its own. */
 #if DOUBLE && SIMD_LEVEL < 2
 /* exp(x) and exp(-x) cancel below: there two terms of the series of sinh are exact enough. */
 #define NEARLY_ZERO 1e-3
