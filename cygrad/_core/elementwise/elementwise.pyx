@@ -20,7 +20,6 @@ from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR
 from cygrad._core.memory.storage cimport NO_ELEMENTS
 from cygrad._core.primitives.primitive_table cimport cast_loops, loop_status, set_loop_status
 from cygrad._core.threads.grain cimport CHUNK
-from cygrad._core.threads.parallel cimport CHUNK
 from libc.stdint cimport uintptr_t
 from libc.stdio cimport snprintf
 # Importing these modules fills the table of primitives.

@@ -27,7 +27,7 @@ from cygrad._core.primitives.primitive_table cimport (
 )
 from cygrad._core.primitives.typed_loops cimport chain_operation, short_operation
 from cygrad._core.threads.grain cimport CHUNK, rows_per_chunk
-from cygrad._core.threads.parallel cimport CHUNK, parallel_for
+from cygrad._core.threads.parallel cimport parallel_for
 
 
 # ------------------------------------------------------------------------------------------------------------ nan watch

@@ -166,7 +166,8 @@ register_kernel("col2im", col2im_kernel)
 # gradients are summed over parts of the batch in order, so results are bit-identical for any number of threads.
 
 cdef extern from "simd/word_moves.h" nogil:
-    void transpose_words(const char *source, int64_t source_step, char *out, int64_t out_step, int64_t rows, int64_t columns)
+    void transpose_words(const char *source, int64_t source_step, char *out, int64_t out_step, int64_t rows,
+                         int64_t columns)
     void transpose_doubles(const char *source, int64_t source_step, char *out, int64_t out_step, int64_t rows,
                       int64_t columns)
 

@@ -14,7 +14,7 @@ from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, message
 from cygrad._core.memory.storage cimport NO_ELEMENTS, allocate, deallocate
 from cygrad._core.primitives.primitive_table cimport entries, primitive
 from cygrad._core.threads.grain cimport CHUNK, MOVED, rows_per_chunk
-from cygrad._core.threads.parallel cimport CHUNK, parallel_for
+from cygrad._core.threads.parallel cimport parallel_for
 
 cdef extern from "kernels/reduction/types.h" nogil:
     ctypedef void (*vector_loop_t)(char **arguments, const int64_t *n, const int64_t *steps,

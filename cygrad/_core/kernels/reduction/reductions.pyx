@@ -920,7 +920,7 @@ cdef int equal_kernel(const value_t *arguments, value_t *results) noexcept nogil
         parts = 2 if dtype >= COMPLEX64 else 1
         job.a, job.b, job.width, job.real = a.data, b.data, itemsize(dtype) // parts, is_differentiable(dtype)
         job.different = 0
-        parallel_for(_compare_piece, &job, parts * a.size, rows_per_chunk(1, MOVED))
+        parallel_for(_compare_chunk, &job, parts * a.size, rows_per_chunk(1, MOVED))
         results[0].of.integer = not job.different
     release(a)
     release(b)
