@@ -80,8 +80,8 @@ bench-publish: $(VENV)/.bench
 # Files in the layout of the formatters; the lists only grow.
 FORMATTED := setup.py docs examples $(addprefix tests/, conftest.py operator_cases.py reference.py tools.py twins.py) \
 	$(addprefix cygrad/, __main__.py _system.py config.py operators.py printing.py numpy signal)
-FORMATTED_C := $(addprefix cygrad/_core/, graph/thread_state.h kernels/convolution/convolution_winograd.h \
-	kernels/reduction/reduce_operations.h kernels/sorting/*.h kernels/sorting/selection.cpp memory/thread_variable.h \
+FORMATTED_C := $(addprefix cygrad/_core/, graph/thread_state.h kernels/convolution/winograd.h \
+	kernels/reduction/operations.h kernels/sorting/*.h kernels/sorting/selection.cpp memory/thread_variable.h \
 	primitives/chain_steps.h primitives/power_table.h primitives/vector_error.h simd/target_clones.h)
 
 lint: $(VENV)/.lint

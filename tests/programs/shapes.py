@@ -122,8 +122,8 @@ def slice_text(c, size):
     return c.of((":", f"{start}:", f":{start}", f"::{step}", f"{start}::{step}", f"-{start + 1}:"))
 
 
-def index(c, value):
-    """Return a key as an expression, with an entry for some of the dimensions."""
+def index(c, value, distinct=False):
+    """Return a key as an expression, with an entry for some of the dimensions; `distinct`: no position twice."""
     entries, used = [], 0
     while used < value.ndim and not (used and c.chance(3)):
         size = value.shape[used]
@@ -141,7 +141,8 @@ def index(c, value):
         elif kind in (2, 3):
             entries.append(str(at if not c.rare() else size + 1))
         elif kind == 4:
-            entries.append(f"[{at}, {c.number() % max(size, 1)}, {at}]")
+            other = c.number() % max(size, 1)
+            entries.append(f"{sorted({at, other})}" if distinct else f"[{at}, {other}, {at}]")
         else:
             entries.append(f"slice({at}, {at + 1 + c.number() % 2})")
     return f"({', '.join(entries)}{',' if entries else ''})"
@@ -153,7 +154,7 @@ def assign(c):
     if x is None:
         return None
     value = c.machine.values[x]
-    key = index(c, value)
+    key = index(c, value, distinct=True)        # PyTorch leaves open which of several values a position gets
     if c.chance(4):
         mask = c.value(is_bool, lambda other: shape(other) == shape(value)[: other.ndim])
         key = f"v[{mask}]" if mask is not None and is_bool(c.machine.values[mask]) else "..."

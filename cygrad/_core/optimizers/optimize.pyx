@@ -1,7 +1,7 @@
 """
 SGD and Adam-like steps for all parameters of a group, and zero_grad.
 
-Optimizers that scale each element by its own history are in `optimize_scales`.
+Optimizers that scale each element by its own history are in `optimizers/scales.h`.
 """
 
 cimport cython

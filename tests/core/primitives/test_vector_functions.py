@@ -7,6 +7,7 @@ import pytest
 
 import cygrad._core.elementwise.elementwise  # fills the table of primitives
 from cygrad._core.testing.interop import apply
+from cygrad._core.testing.probes import apply_for_target
 
 RNG = np.random.default_rng(3)
 
