@@ -192,6 +192,7 @@ def tensor_text(cls: type, table: dict[str, dict[str, str]]) -> str:
     lines += [f"    def __{name}__(self) -> _{name}: ..." for name in ("bool", "int", "float", "complex")]
     lines += [
         "    def __index__(self) -> _int: ...", "    def __len__(self) -> _int: ...",
+        "    def __round__(self, ndigits: _int | None = None) -> Tensor: ...",
         "    def __hash__(self) -> _int: ...",
         "    def __iter__(self) -> Iterator[Tensor]: ...", "    def __reversed__(self) -> Tensor: ...",
         "    def __contains__(self, element: Any, /) -> _bool: ...",

@@ -106,7 +106,7 @@ def test_reductions_without_elements_along_other_axes():
     for name in ("max", "min", "argmax", "argmin"):
         assert same(lambda x, name=name: getattr(ours if isinstance(x, cygrad.Tensor) else strict, name)(x, axis=0),
                     np.ones((2, 0), np.float32))
-        with pytest.raises(ValueError, match=r"empty array|reduction of no elements"):
+        with pytest.raises(ValueError, match=r"zero-size array|empty array"):
             getattr(ours, name)(ours.ones((2, 0)), axis=1)
 
 
