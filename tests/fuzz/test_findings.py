@@ -50,7 +50,7 @@ REFUSED = {
                      "unknown method of ufuncs .got 'mean'"),
     "spdiags": (lambda: t.sparse.spdiags(t.ones(1, 3), [0], (3, 3)), TypeError, "^spdiags: argument 'offsets'"),
     "spdiags' shape": (lambda: t.sparse.spdiags(t.ones(1, 3), t.zeros(1), 0), ValueError, "^spdiags: shape"),
-    "spdiags' offsets": (lambda: t.sparse.spdiags(t.ones(2, 3), t.zeros(1), (3, 3)), ValueError, "^spdiags: .*as many"),
+    "spdiags' offsets": (lambda: t.sparse.spdiags(t.ones(2, 3), t.zeros(1), (3, 3)), ValueError, "^spdiags: expected"),
     **{f"Tensor.{name}": (lambda name=name: getattr(t.Tensor, name)(1.0, *[0.5] * (name == "geometric_")), TypeError,
                           f"^{name}: argument 'input' must be a Tensor")
        for name in ("bernoulli_", "cauchy_", "exponential_", "geometric_", "log_normal_", "normal_", "random_",
@@ -69,7 +69,7 @@ REFUSED = {
     **{name: (lambda name=name: getattr(t.nn.init, name)(t), TypeError, f"^{name}: argument 'tensor'")
        for name in ("kaiming_normal_", "kaiming_uniform_", "xavier_normal_", "xavier_uniform_")},
     "sparse type": (lambda: t.sparse.SparseTensor((4,)), TypeError, "cannot be called"),
-    "sparse sum with a number": (lambda: sparse(2) + 3, RuntimeError, "^add: to a sparse tensor"),
+    "sparse sum with a number": (lambda: sparse(2) + 3, RuntimeError, "^add: a sparse tensor does not broadcast"),
     "number with a sparse tensor": (lambda: 3 + sparse(2), RuntimeError, "^add: "),
     "index_select with sparse positions": (lambda: t.ones(3, 3).index_select(0, sparse(2)), TypeError, "^index_select"),
     "sparse product of dense tensors": (lambda: t.sparse.addmm(LEAF, t.ones(2), t.ones(2, 2)), RuntimeError,
