@@ -193,7 +193,7 @@ def fancy(c):
             f"v[{x}].scatter_add({d}, t.zeros_like(v[{x}], dtype=t.int64), v[{same}])",
             f"v[{x}].index_add({d}, {taken}, v[{x}].index_select({d}, {taken}))",
             f"t.take_along_dim(v[{x}], {along}, {d})",
-            f"v[{x}].index_put(({taken},), v[{y}])",
+            f"v[{x}].index_put((t.tensor({sorted({i, j})}),), v[{y}])",      # PyTorch leaves open which of several
             f"v[{x}].index_put_(({taken},), v[{y}], accumulate=True)",
             f"v[{x}][v[{k}]]",
             f"v[{x}][v[{mask}]]",
