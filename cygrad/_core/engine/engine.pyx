@@ -359,13 +359,13 @@ cdef class GraphTask:
     # ------------------------------------------------------------------------------------------------------- running
 
     cdef int run(self) except -1:
-        cdef int64_t place = 0
+        cdef int64_t position = 0
         cdef int status
         if is_watched():
             return self.run_watched()
         if self.recorded:
-            for place in range(self.plan.n_items):
-                item = &self.plan.items[self.plan.order[place]]
+            for position in range(self.plan.n_items):
+                item = &self.plan.items[self.plan.order[position]]
                 if item.needed:
                     self.run_python(item)
             return 0
@@ -373,29 +373,29 @@ cdef class GraphTask:
             return self.run_team()
         while True:
             if self.plan.n_items <= BRIEF and self.plan.work <= BRIEF_WORK:
-                status = advance(&self.plan, &place, self.keep)
+                status = advance(&self.plan, &position, self.keep)
             else:
                 with nogil:
-                    status = advance(&self.plan, &place, self.keep)
+                    status = advance(&self.plan, &position, self.keep)
             if status == FINISHED:
                 return 0
             if status == CHECK_SIGNALS:
                 PyErr_CheckSignals()
             elif status == NEEDS_PYTHON:
-                self.run_python(&self.plan.items[self.plan.order[place]])
-                place += 1
+                self.run_python(&self.plan.items[self.plan.order[position]])
+                position += 1
             else:
                 check(status)
 
     cdef int run_watched(self) except -1:
         """Run every node on the calling thread, for anomaly mode or a profiler, naming a node that fails."""
         cdef Mode profiler = mode_at(PROFILER_MODE)
-        cdef int64_t place
+        cdef int64_t position
         cdef int status, nan_in
         cdef bint look = thread_state().anomaly & ANOMALY_NAN != 0
         cdef bint clean = not look or self.is_clean()
-        for place in range(self.plan.n_items):
-            item = &self.plan.items[self.plan.order[place]]
+        for position in range(self.plan.n_items):
+            item = &self.plan.items[self.plan.order[position]]
             if not item.needed:
                 continue
             PyErr_CheckSignals()
@@ -770,7 +770,7 @@ cdef int _root_array_checked(object output, object grad, str operation, int posi
 
 
 cdef list _restrict(GraphTask task, str operation, object inputs, bint accumulate, bint allow_unused, list roots):
-    cdef list targets = [_edge_of(place, operation, "input", i, allow_unused) for i, place in enumerate(inputs)]
+    cdef list targets = [_edge_of(source, operation, "input", i, allow_unused) for i, source in enumerate(inputs)]
     cdef Py_ssize_t i, n = len(targets)
     cdef item_t *item
     cdef node_t **nodes = <node_t **>malloc((n + len(roots) + 1) * sizeof(node_t *))

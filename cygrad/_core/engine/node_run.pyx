@@ -305,7 +305,7 @@ cdef int run_watched_item(plan_t *plan, item_t *item, bint keep, bint look, bint
 # Execution of a plan by a team: members take ready nodes from one queue; Python code runs on the calling thread.
 #
 # Every member takes the first ready native node of the plan. Without one it takes a chunk of another member's large
-# kernel (`help_team`), and leaves after polling in vain; it is called back when nodes become ready. The calling thread,
+# kernel (`help_team`), and leaves if polling finds none; it is called back when nodes become ready. The calling thread,
 # member 0, stays and runs the nodes with Python code, in the order of the plan.
 # Contributions to one gradient are added in the order of their producers, and early ones wait, so results are
 # bit-identical to those of the serial run.

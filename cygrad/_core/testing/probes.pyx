@@ -226,7 +226,7 @@ cdef void _note_inner(void *context, int64_t begin, int64_t end) noexcept nogil:
     atomic_increment(&(<chunks_t *>context).inner)
 
 
-cdef void _note_chunk(void *context, int64_t begin, int64_t end) noexcept nogil:
+cdef void _record_chunk(void *context, int64_t begin, int64_t end) noexcept nogil:
     """Record which chunk this is and its thread; open an inner loop."""
     cdef chunks_t *chunks = <chunks_t *>context
     cdef int64_t i = atomic_increment(&chunks.n) - 1
@@ -245,7 +245,7 @@ cdef void _member(void *context, int rank, int size) noexcept nogil:
     cdef chunks_t *chunks = <chunks_t *>context
     atomic_store(&chunks.members, size)
     if rank == 0:
-        parallel_for(_note_chunk, context, 1000, 10)
+        parallel_for(_record_chunk, context, 1000, 10)
         atomic_add(&chunks.left, -1)
     else:
         while atomic_load(&chunks.left) > 0:
@@ -259,34 +259,34 @@ def loop_chunks(int64_t n, int64_t grain, team=0, sleep=False):
     A dict with the sorted ``chunks``, the ``threads`` that ran them, the number ``inner`` of chunks of the
     loops inside, the ``inner_limit`` that those saw, and the ``members`` of the team.
     """
-    cdef chunks_t noted
+    cdef chunks_t record
     cdef int64_t most = 100 if team else n // max(grain, 1) + 2
     cdef int size = team
-    noted.n = noted.inner = noted.inner_limit = noted.members = 0
-    noted.left = 1
-    noted.sleep = sleep
-    noted.begins = <int64_t *>allocate(most * sizeof(int64_t))
-    noted.ends = <int64_t *>allocate(most * sizeof(int64_t))
-    noted.threads = <unsigned long *>allocate(most * sizeof(unsigned long))
+    record.n = record.inner = record.inner_limit = record.members = 0
+    record.left = 1
+    record.sleep = sleep
+    record.begins = <int64_t *>allocate(most * sizeof(int64_t))
+    record.ends = <int64_t *>allocate(most * sizeof(int64_t))
+    record.threads = <unsigned long *>allocate(most * sizeof(unsigned long))
     with nogil:
         if size:
-            run_team(_member, &noted, size)
+            run_team(_member, &record, size)
         else:
-            parallel_for(_note_chunk, &noted, n, grain)
+            parallel_for(_record_chunk, &record, n, grain)
     answer = {
-        "chunks": sorted([(noted.begins[i], noted.ends[i]) for i in range(noted.n)]),
-        "threads": {noted.threads[i] for i in range(noted.n)},
-        "inner": noted.inner,
-        "inner_limit": noted.inner_limit,
-        "members": noted.members,
+        "chunks": sorted([(record.begins[i], record.ends[i]) for i in range(record.n)]),
+        "threads": {record.threads[i] for i in range(record.n)},
+        "inner": record.inner,
+        "inner_limit": record.inner_limit,
+        "members": record.members,
     }
-    deallocate(noted.begins, most * sizeof(int64_t))
-    deallocate(noted.ends, most * sizeof(int64_t))
-    deallocate(noted.threads, most * sizeof(unsigned long))
+    deallocate(record.begins, most * sizeof(int64_t))
+    deallocate(record.ends, most * sizeof(int64_t))
+    deallocate(record.threads, most * sizeof(unsigned long))
     return answer
 
 
-ctypedef struct noted_task_t:
+ctypedef struct task_record_t:
     int64_t runs
     int64_t begin             # index among all begins and ends
     int64_t end
@@ -294,20 +294,20 @@ ctypedef struct noted_task_t:
     bint fails
 
 
-ctypedef struct noted_tasks_t:
-    noted_task_t *tasks
+ctypedef struct task_records_t:
+    task_record_t *tasks
     int64_t n
     bint sleep
 
 
 cdef int _run_probe_task(void *context, int32_t task) noexcept nogil:
-    cdef noted_tasks_t *noted = <noted_tasks_t *>context
-    cdef noted_task_t *own = &noted.tasks[task]
-    own.begin, own.thread = atomic_increment(&noted.n), this_thread()
+    cdef task_records_t *record = <task_records_t *>context
+    cdef task_record_t *own = &record.tasks[task]
+    own.begin, own.thread = atomic_increment(&record.n), this_thread()
     atomic_increment(&own.runs)
-    if noted.sleep:
+    if record.sleep:
         sleep_briefly()
-    own.end = atomic_increment(&noted.n)
+    own.end = atomic_increment(&record.n)
     if own.fails:
         snprintf(message(), MESSAGE, b"task %d", <int>task)
         return RUNTIME_ERROR
@@ -316,21 +316,21 @@ cdef int _run_probe_task(void *context, int32_t task) noexcept nogil:
 
 def task_run(ParallelSection section, fails=(), sleep=False):
     """Run tasks, of which some fail; return for each (number of runs, begin, end, thread)."""
-    cdef noted_tasks_t noted
+    cdef task_records_t record
     cdef int i, status, n = section.tasks.n
-    noted.n, noted.sleep = 0, sleep
-    noted.tasks = <noted_task_t *>allocate(n * sizeof(noted_task_t))
+    record.n, record.sleep = 0, sleep
+    record.tasks = <task_record_t *>allocate(n * sizeof(task_record_t))
     try:
         for i in range(n):
-            noted.tasks[i] = noted_task_t(0, 0, 0, 0, i in fails)
+            record.tasks[i] = task_record_t(0, 0, 0, 0, i in fails)
         with nogil:
-            status = run_tasks(&section.tasks, _run_probe_task, &noted)
-        answer = [(noted.tasks[i].runs, noted.tasks[i].begin, noted.tasks[i].end, noted.tasks[i].thread)
+            status = run_tasks(&section.tasks, _run_probe_task, &record)
+        answer = [(record.tasks[i].runs, record.tasks[i].begin, record.tasks[i].end, record.tasks[i].thread)
                   for i in range(n)]
         check(status)
         return answer
     finally:
-        deallocate(noted.tasks, n * sizeof(noted_task_t))
+        deallocate(record.tasks, n * sizeof(task_record_t))
 
 
 def limit_here():
