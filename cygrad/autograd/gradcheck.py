@@ -487,7 +487,7 @@ class _Check:
                 batched = grad(outputs[output], places, from_numpy(np.stack(vectors)), retain_graph=True,
                                is_grads_batched=True, allow_unused=True)
             except RuntimeError as error:
-                raise GradcheckError(f"gradcheck or gradgradcheck failed while testing batched gradient of output "
+                raise GradcheckError(f"gradcheck: failed while testing batched gradient of output "
                                      f"{output}, backward raised: {error}") from error
             single = [self.backward(outputs, {output: from_numpy(vector)}) for vector in vectors]
             for position, (number, found) in enumerate(zip(self.checked, batched, strict=True)):
