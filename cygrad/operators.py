@@ -38,5 +38,5 @@ def _load():
 
 
 _load()
-operators.index_put_into_ = index_put_
+operators.index_put_ = index_put_
 dispatch.connect()

@@ -105,7 +105,7 @@ def check_writable(operation, array):
                            "first.")
     if 0 in array.strides and any(
             stride == 0 and size > 1 for stride, size in zip(array.strides, array.shape, strict=True)):
-        raise RuntimeError(f"{operation}: several elements of the tensor share memory (got strides "
+        raise RuntimeError(f"{operation}: several elements of the tensor share a memory location (got strides "
                            f"{array.strides}). Use clone() first.")
 
 

@@ -373,13 +373,13 @@ def mapped(results, change):
 
 @cache
 def _operation(function):
-    row = function.row if isinstance(function, Operator) else operators.index_put_into.row
+    row = function.row if isinstance(function, Operator) else operators.index_put.row
     return Operation(function, row, not isinstance(function, Operator) or function.is_inplace)
 
 
 def operation_of(function):
     """Return the `Operation` of a function of the table; None for others."""
-    is_row = isinstance(function, Operator) or function is operators.index_put_into_
+    is_row = isinstance(function, Operator) or function is operators.index_put_
     return _operation(function) if is_row else None
 
 

@@ -78,7 +78,7 @@ def setitem(function, level, args, kwargs):
         value = tensor_of(value, dtype=tensor.dtype)
     if advanced:
         value = operators.cast(value, tensor.dtype) if value.dtype != tensor.dtype else value
-        operators.index_put_into_(view, advanced, value, False)
+        operators.index_put_(view, advanced, value, False)
     else:
         view.copy_(value)
 

@@ -271,8 +271,9 @@ def test_wrong_calls_are_refused():
     for error, words, call in [
             (TypeError, "expected a Tensor", lambda: dist.all_reduce([1.0])),
             (TypeError, "must be a ReduceOp", lambda: dist.all_reduce(torch.ones(2), "sum")),
-            (RuntimeError, "share memory", lambda: dist.all_reduce(torch.ones(1).expand(3))),
-            (RuntimeError, "share memory", lambda: dist.all_gather([torch.ones(1).expand(3)] * n, torch.ones(3))),
+            (RuntimeError, "share a memory location", lambda: dist.all_reduce(torch.ones(1).expand(3))),
+            (RuntimeError, "share a memory location",
+             lambda: dist.all_gather([torch.ones(1).expand(3)] * n, torch.ones(3))),
             (ValueError, "for each rank", lambda: dist.all_gather([torch.ones(3)], torch.ones(3))),
             (ValueError, "identical in size", lambda: dist.all_gather([torch.ones(2)] * n, torch.ones(3))),
             (ValueError, "2 times", lambda: dist.all_gather_into_tensor(torch.ones(5), torch.ones(3))),

@@ -193,7 +193,7 @@ def test_read_only_memory_is_refused():
 def test_expanded_parameters_are_refused():
     w = cygrad.ones(1).expand(3).requires_grad_()
     w.grad = cygrad.ones(3)
-    with pytest.raises(RuntimeError, match="share memory"):
+    with pytest.raises(RuntimeError, match="share a memory location"):
         optim.SGD([w], lr=0.1).step()
 
 

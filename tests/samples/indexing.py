@@ -161,7 +161,7 @@ COMPLEX = set(SAMPLES) - {"embedding_bag", "one_hot", "nonzero"}
 HELPERS = {
     "index": "__getitem__",
     "index_backward": "__getitem__",
-    "index_put_into": "__setitem__",
+    "index_put": "__setitem__",
     "index_take": "__setitem__",
     "scatter_backward": "scatter",
     "embedding_backward": "embedding",

@@ -73,7 +73,7 @@ cdef int _find_operators() except -1:
     """Look up the operators; the table is complete only after this module has been imported."""
     global _select, _slice, _unsqueeze, _alias, _index, _index_put
     _select, _slice, _unsqueeze = table["select"], table["slice"], table["unsqueeze"]
-    _alias, _index, _index_put = table["alias"], table["index"], table["index_put_into"]
+    _alias, _index, _index_put = table["alias"], table["index"], table["index_put"]
     return 0
 
 

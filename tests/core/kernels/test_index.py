@@ -79,7 +79,7 @@ def test_index_put(entries, dtype):
         values = numbers(array[full(entries)].shape, dtype)[::-1] if array[full(entries)].ndim else I(1).astype(dtype)
         expected, target = array.copy(), array
         expected[full(entries)] = values
-        same(call("index_put_into", target, entries, values, False), expected)
+        same(call("index_put", target, entries, values, False), expected)
         same(target, expected)
 
 
@@ -90,7 +90,7 @@ def test_index_accumulate_and_backward(entries, dtype):
         values = numbers(array[full(entries)].shape, dtype)
         expected = array.copy()
         np.add.at(expected, full(entries), values)
-        same(call("index_put_into", array, entries, values, True), expected)
+        same(call("index_put", array, entries, values, True), expected)
         expected = np.zeros_like(expected)
         np.add.at(expected, full(entries), values)
         same(call("index_backward", values, [2, 4, 3], entries), expected)
@@ -124,22 +124,22 @@ def test_index_large_is_right():
 
 def test_index_put_values():
     array = numbers((2, 3))
-    call("index_put_into", array, [I([0])], 7, False)
+    call("index_put", array, [I([0])], 7, False)
     same(array[0], np.full(3, 7.0))
-    call("index_put_into", array, [None, I([1])], np.array(2.5), False)
+    call("index_put", array, [None, I([1])], np.array(2.5), False)
     same(array[:, 1], np.full(2, 2.5))
-    call("index_put_into", array, [I([0, 0, 0]), I([0, 0, 0])], I([1.0, 2.0, 3.0]), False)
+    call("index_put", array, [I([0, 0, 0]), I([0, 0, 0])], I([1.0, 2.0, 3.0]), False)
     assert array[0, 0] == 3.0
-    call("index_put_into", array, [I([1])], numbers((1, 3)), False)
+    call("index_put", array, [I([1])], numbers((1, 3)), False)
     same(array[1], numbers((3,)))
 
 
 def test_index_put_from_its_own_memory():
     array = np.arange(6.0)
-    call("index_put_into", array, [np.arange(1, 6)], array[:5], False)
+    call("index_put", array, [np.arange(1, 6)], array[:5], False)
     same(array, I([0.0, 0, 1, 2, 3, 4]))
     index = I([2, 0, 1])
-    call("index_put_into", index, [index], I([5, 6, 7]), False)
+    call("index_put", index, [index], I([5, 6, 7]), False)
     same(index, I([6, 7, 5]))
 
 
@@ -165,7 +165,7 @@ def test_index_errors(error, text, entries):
     with pytest.raises(error, match=text):
         call("index", array, entries)
     with pytest.raises(error):
-        call("index_put_into", array, entries, 1.0, False)
+        call("index_put", array, entries, 1.0, False)
     same(array, numbers((2, 3)))
 
 
@@ -178,12 +178,12 @@ def test_index_put_errors():
         (TypeError, "must be a number", (None, False)),
     ]:
         with pytest.raises(error, match=text):
-            call("index_put_into", array, [I([0])], *arguments)
+            call("index_put", array, [I([0])], *arguments)
     with pytest.raises(RuntimeError, match="share a memory location"):
-        call("index_put_into", np.lib.stride_tricks.as_strided(array, (2, 3), (0, 8)), [I([0])], 1.0, False)
+        call("index_put", np.lib.stride_tricks.as_strided(array, (2, 3), (0, 8)), [I([0])], 1.0, False)
     array.flags.writeable = False
     with pytest.raises(RuntimeError, match="read-only"):
-        call("index_put_into", array, [I([0])], 1.0, False)
+        call("index_put", array, [I([0])], 1.0, False)
     with pytest.raises(RuntimeError, match="wrong shape"):
         call("index_backward", array, [4], [I([0])])
     with pytest.raises(IndexError, match="dimension 0 with size 0"):

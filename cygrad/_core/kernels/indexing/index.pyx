@@ -521,8 +521,8 @@ cdef int _dense_values(array_t *self, const value_t *values, const index_plan_t 
     return status
 
 
-cdef int index_put_into_kernel(const value_t *arguments, value_t *results) noexcept nogil:
-    """index_put_into(self, indices, values, accumulate): in-place; the last of equal indices wins."""
+cdef int index_put_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """index_put(self, indices, values, accumulate): in-place; the last of equal indices wins."""
     cdef array_t *self
     cdef array_t *dense = NULL
     cdef array_t **indices
@@ -580,7 +580,7 @@ cdef int index_backward_kernel(const value_t *arguments, value_t *results) noexc
 
 register_kernel("index", index_kernel)
 register_kernel("index_take", index_take_kernel)
-register_kernel("index_put_into", index_put_into_kernel)
+register_kernel("index_put", index_put_kernel)
 register_kernel("index_backward", index_backward_kernel)
 
 
