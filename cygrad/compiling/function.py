@@ -291,8 +291,8 @@ def inputs_to_restore(executable):
         return None
     stop = max([failing[-1] + 1, *[section.stop for section in executable.sections if section.start <= failing[-1]]])
     written = {traced[slot].buffer for operation in operations[:stop]
-               for slot in [operation.get("target", -1), *[slot for _, roles in operation.get("updates", ())
-                                                           for slot in roles]] if slot >= 0}
+               for slot in [operation.get("target", -1), *[slot for counter, roles in operation.get("updates", ())
+                                                           for slot in (counter, *roles)]] if slot >= 0}
     return tuple([slot for slot in executable.input_slots() if traced[slot].buffer in written])
 
 

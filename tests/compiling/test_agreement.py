@@ -276,6 +276,28 @@ def test_an_error_leaves_what_eager_leaves(agree, name, draws):
     assert agree(script, executions=1).calls == 2               # the failing calls were executed, too
 
 
+@pytest.mark.parametrize("optimizer", [
+    lambda w: cygrad.optim.Adam([w]), lambda w: cygrad.optim.AdamW([w], amsgrad=True),
+    lambda w: cygrad.optim.SGD([w], lr=0.1, momentum=0.9)])
+def test_an_error_leaves_all_state_of_optimizers(agree, optimizer):
+    def script(compile, note):
+        weight = cygrad.tensor(X, requires_grad=True)
+        own = optimizer(weight)
+
+        @compile
+        def step(index):
+            own.zero_grad()
+            weight.square().sum().backward()
+            own.step()
+            return weight.detach()[index]
+
+        for index in ([0], [0], [1], [9], [1], [9]):
+            note(cygrad.tensor(index), call=step)
+            note(weight, *[value for value in own.state[weight].values()])
+
+    assert agree(script, executions=2).calls == 2
+
+
 def test_an_error_in_one_of_many_calls():
     total = cygrad.zeros(2)
     own = cygrad.compile(lambda x, y: total.add_(x[y]))
