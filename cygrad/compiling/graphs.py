@@ -17,8 +17,6 @@ from cygrad.autograd import Function
 
 __all__ = ["Graph", "graph_reason"]
 
-EMPTY = cygrad.empty(0)
-
 
 class Graph:
     """
@@ -57,9 +55,8 @@ class Graph:
         if reached != [*range(len(self.inputs))]:
             self.inputs = [self.inputs[number] for number in reached]
             self.template = GraphTemplate(tracer, roots, [trace.tensors[position] for position in self.inputs])
-        # Results from which others are computed get nodes of their own when a hook or `grad` needs them.
         self.linked = any(map(self.template.contains, roots))
-        self.unused = [None] * (len(roots) - len(self.inputs)) if self.linked else []        # an edge for each of them
+        self.several = [] if trace.fast else self.template.several()
         views = [tensor for tensor in outputs if tensor.requires_grad and not tensor.is_leaf and not any(
             tensor is other for other in (*mine, *trace.tensors))]
         if any(self.template.contains(view) or is_made_from(view, views) for view in views):
@@ -105,8 +102,7 @@ class Graph:
     def __call__(self, results, tensors):
         """Connect outputs to the graph; the trailing results are saved tensors."""
         count = len(results) - self.n_from_forward
-        made = CompiledFunction.apply(self, results, tensors, *[tensors[position] for position in self.inputs],
-                                      *[EMPTY] * len(self.unused))
+        made = CompiledFunction.apply(self, results, tensors, *[tensors[position] for position in self.inputs])
         found = results[:count]
         for position, result in zip(self.fresh, made if isinstance(made, tuple) else (made,), strict=True):
             found[position] = result
@@ -162,7 +158,7 @@ class CompiledFunction(Function):
     @staticmethod
     def forward(ctx, graph, results, tensors, *inputs):
         ctx.set_materialize_grads(False)
-        ctx.graph, ctx.first, ctx.nodes = graph, graph.template.reserve(ctx), None
+        ctx.graph, ctx.first, ctx.nodes, ctx.separated = graph, graph.template.reserve(ctx), None, False
         count = len(results) - graph.n_from_forward
         ctx.save_for_backward(*[tensors[position] for position in graph.from_outside], *results[count:])
         fresh = [results[position] for position in graph.fresh]
@@ -178,25 +174,29 @@ class CompiledFunction(Function):
         if not (graph.backward is None or ctx.nodes is not None or cygrad.is_grad_enabled() or needs_nodes(ctx)):
             rows = graph.by_rows(needed)
             if rows is not None:
-                return (None, None, None, *graph.backward.call([*ctx.saved_tensors, *rows], graph.slots),
-                        *graph.unused)
-        if ctx.nodes is not None and ctx.nodes[1] is None:             # separated
-            return (None, None, None, *needed, *[None] * (len(graph.inputs) + len(graph.unused) - len(needed)))
+                return (None, None, None, *graph.backward.call([*ctx.saved_tensors, *rows], graph.slots))
         found = graph.through_nodes(ctx, needed, cygrad.is_grad_enabled())
         mark_unreached(ctx, found)
-        return (None, None, None, *found, *graph.unused)
+        return (None, None, None, *found)
 
     @staticmethod
-    def _separate_result(node, tensor):
-        """Give a result a node of its own, through which gradients of results computed from it flow."""
-        graph = node.graph
-        if not graph.linked:
-            return
-        outputs, inputs = node.nodes or graph.template.rebuild(node, node.first)
-        if inputs is not None:
-            graph.template.redirect(node, outputs)
-            node.nodes = outputs, None
-        connect(tensor, outputs[graph.differentiable.index(graph.fresh[tensor.output_nr])])
+    def _eager_edges(node, rebuild=True):
+        """Return the edges of eager nodes that replace those to this node, per output; None if there are none."""
+        if node.nodes is None and not rebuild:
+            return None
+        node.nodes = node.nodes or node.graph.template.rebuild(node, node.first)
+        edges = iter(node.nodes[0])
+        return [next(edges) if position in node.graph.differentiable else None for position in node.graph.fresh]
+
+    @staticmethod
+    def _separate_result(node, tensor, hooked):
+        """Connect a result whose gradient is needed to its eager node, where that of later results arrives, too."""
+        if not hooked:
+            node.separated = True
+            connect(tensor, CompiledFunction._eager_edges(node)[tensor.output_nr])
+        elif node.graph.linked:
+            raise RuntimeError("compile: the gradient of a result from which others are computed is not known while "
+                               "its grad_fn has hooks. Register hooks on tensors instead of on grad_fn.")
 
 
 def graph_reason(trace):

@@ -293,7 +293,7 @@ def test_an_error_leaves_all_state_of_optimizers(agree, optimizer):
 
         for index in ([0], [0], [1], [9], [1], [9]):
             note(cygrad.tensor(index), call=step)
-            note(weight, *[value for value in own.state[weight].values()])
+            note(weight, *own.state[weight].values())
 
     assert agree(script, executions=2).calls == 2
 

@@ -7,6 +7,7 @@ import pytest
 import cygrad
 from cygrad import nn, optim
 from cygrad.compiling import explain
+from tests.compiling.random_functions import numbers
 from tests.tools import in_threads
 
 
@@ -380,6 +381,70 @@ def test_gradients_flow_through_results_from_which_others_are_computed(use):
     eager, found = run(False), run(True)
     assert len(eager) == len(found)
     assert all(a is b or cygrad.equal(a, b) for a, b in zip(eager, found, strict=True))
+
+
+def uses_of(weight, x, made, kind):
+    """What one backward sums up: contributions of the function and of operations outside, in the order of the graph."""
+    hidden, total = made
+    if kind == "outside":
+        return (weight * x).sum() + total.sum() + weight.sin().sum()
+    if kind == "result":
+        return (hidden * 0.3).sum() + hidden.t().exp().sum() + total.sum() + (hidden * 1.7).sum()
+    return hidden.square().sum() + total.sum() + (hidden[1:] * hidden[:-1]).sum()
+
+
+@pytest.mark.parametrize("kind", ["outside", "result", "views"])
+@pytest.mark.parametrize("use", ["backward", "hook", "late hook", "second order", "third order", "retained", "twice"])
+def test_contributions_to_a_gradient_are_added_in_the_order_of_eager(kind, use):
+    def run(compile, seed):
+        weight, x = numbers(6, 6, seed=seed).requires_grad_(), numbers(6, 6, seed=seed + 1).requires_grad_()
+
+        @compile
+        def function(x):
+            hidden = (x @ weight).tanh() * weight
+            return hidden, (hidden * weight).sin() @ weight
+
+        found = []
+        for _ in range(3):
+            made = function(x)
+            if use in ("hook", "retained"):
+                made[0].register_hook(lambda gradient: gradient * 1.1)
+            if use == "retained":
+                made[0].retain_grad()
+            loss = uses_of(weight, x, made, kind)
+            if use == "late hook":
+                made[0].register_hook(lambda gradient: gradient * 0.7)
+                loss = loss + uses_of(weight, x, made, kind)
+            if use in ("second order", "third order"):
+                first = cygrad.autograd.grad(loss, [weight, x, made[0]], create_graph=True, allow_unused=True)
+                again = sum(part.square().sum() for part in first if part is not None) + made[0].sum()
+                if use == "third order":
+                    first = cygrad.autograd.grad(again, [weight, x], create_graph=True)
+                    again = sum(part.sin().sum() for part in first)
+                found += [*first, *cygrad.autograd.grad(again, [weight, x])]
+            else:
+                loss.backward(retain_graph=use == "twice")
+                if use == "twice":
+                    (loss + made[0].sum()).backward()
+                found += [weight.grad.clone(), x.grad.clone(), made[0].grad if use == "retained" else None]
+        assert compile is not cygrad.compile or explain(function).executions == 2
+        return found
+
+    for seed in range(5):
+        pairs = zip(run(lambda function: function, seed), run(cygrad.compile, seed), strict=True)
+        assert all(a is b or cygrad.equal(a, b) for a, b in pairs)
+
+
+def test_a_result_from_which_others_are_computed_has_no_gradient_of_its_own_where_its_node_has_hooks():
+    compiled = cygrad.compile(lambda x: (x.exp(), x.exp().sin()))
+    linked_one = linked(True, cygrad.ones(3, requires_grad=True))
+    for _ in range(2):
+        single, hidden = compiled(cygrad.ones(3, requires_grad=True))[0], linked_one(cygrad.ones(2, 3))[0]
+    for result in (single, hidden):
+        result.grad_fn.register_prehook(lambda gradients: None)
+    single.register_hook(lambda gradient: None)
+    with pytest.raises(RuntimeError, match="Register hooks on tensors"):
+        hidden.register_hook(lambda gradient: None)
 
 
 @pytest.mark.parametrize("make", [lambda row: row.exp(), lambda row: row[1:]])

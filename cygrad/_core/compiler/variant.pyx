@@ -7,7 +7,6 @@ Python values, modes, and the variables, modules and containers that the functio
 
 cimport cython
 from cpython.object cimport PyObject
-from cpython.ref cimport Py_DECREF
 from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
@@ -21,8 +20,9 @@ from cygrad._core.compiler.guards cimport (
 from cygrad._core.compiler.executable cimport LONG_WORK, Executable, acquire_gil, release_gil
 from cygrad._core.compiler.tracer cimport Buffer, TracedArray, array_of, copy_with_layout, number_of_array, read_rule
 from cygrad._core.elementwise.elementwise cimport copy_into
+from cygrad._core.engine.plan cimport mark_compiled
 from cygrad._core.graph.modes cimport is_tracing, thread_state, thread_state_t
-from cygrad._core.graph.native cimport NativeNode, has_memory, set_meta, version_of
+from cygrad._core.graph.native cimport NativeNode, has_memory, version_of
 from cygrad._core.graph.node cimport Node, gradient_t, kept_t, next_sequence_nr, node_new, node_t, set_edge
 from cygrad._core.graph.saved cimport attach
 from cygrad._core.graph.tensor cimport (
@@ -69,7 +69,6 @@ cdef class GraphTemplate:
     cdef list edges               # per node: (number of a node or -1 - number of an input, input_nr), or None
     cdef list saved               # per node: (index, entry or -1, number of the base, offset in bytes or None)
     cdef list roots               # (number of a node, output_nr)
-    cdef list metas               # per root, shape and dtype
     cdef dict numbers             # address of a traced node -> its number
     cdef readonly object reason
     cdef public dict sources
@@ -80,7 +79,7 @@ cdef class GraphTemplate:
         cdef int64_t nr = 0
         cdef dict ends = {}, numbers = {}
         cdef list kept = []
-        self.numbers, self.metas = numbers, []
+        self.numbers = numbers
         self.nodes, self.edges, self.saved, self.roots, self.sources = [], [], [], [], {}
         for position, tensor in enumerate(inputs):
             node = gradient_edge(tensor, &nr)
@@ -98,7 +97,6 @@ cdef class GraphTemplate:
         for tensor in outputs:
             node = gradient_edge(tensor, &nr)
             self.roots.append((numbers[<size_t>node.c], nr))
-            self.metas.append(wrap(array_meta(tensor.array)))
 
     def reachable(self, list stack not None, dict ends not None):
         """Return the nodes between outputs and inputs, by sequence number."""
@@ -129,6 +127,11 @@ cdef class GraphTemplate:
                     last.pop(-1 - edge[0], None)
                     last[-1 - edge[0]] = True
         return [*last]
+
+    def several(self):
+        """Return the numbers of the inputs whose gradients are sums."""
+        ends = [edge[0] for edges in self.edges for edge in edges if edge is not None and edge[0] < 0]
+        return [-1 - end for end in set(ends) if ends.count(end) > 1]
 
     def contains(self, Tensor tensor not None):
         """Return whether another output is computed from this tensor."""
@@ -201,6 +204,7 @@ cdef class GraphTemplate:
     def reserve(self, Node context not None):
         """Reserve sequence numbers for the nodes of the current call, before that of `context`; return the first."""
         cdef int64_t first = next_sequence_nr()
+        mark_compiled(context.c)
         for _ in range(len(self.nodes)):
             context.c.sequence_nr = next_sequence_nr()
         return first
@@ -247,22 +251,6 @@ cdef class GraphTemplate:
                   GradientEdge(<object>context.c.edges[i].node.object, context.c.edges[i].input_nr)
                   for i in range(context.c.n_edges)]
         return [GradientEdge(nodes[number], nr) for number, nr in self.roots], inputs
-
-    def redirect(self, Node context not None, list outputs not None):
-        """Let the edges of the node of a call lead to its rebuilt outputs instead of its inputs."""
-        cdef node_t *former
-        cdef array_t *shape
-        cdef Tensor meta
-        cdef int i
-        for i in range(context.c.n_edges):
-            former, context.c.edges[i].node = context.c.edges[i].node, NULL
-            if i < len(outputs):
-                set_edge(context.c, i, (<Node>outputs[i].node).c, outputs[i].output_nr)
-                shape, meta = NULL if context.c.metas == NULL else context.c.metas[i], self.metas[i]
-                set_meta(context.c, i, meta.array)
-                release(shape)
-            if former != NULL:
-                Py_DECREF(<object>former.object)
 
     cdef int fill(self, kept_t *kept, int entry, object source, object offset, Node context) except -1:
         """Replace the metadata by an array, with the version at which the call saved it."""

@@ -22,8 +22,8 @@ from cygrad._core.engine.node_run cimport (
     run_with_team, should_use_team, wanted_arguments,
 )
 from cygrad._core.engine.plan cimport (
-    UNREACHED, callbacks, item_t, plan_build, plan_capture, plan_capturing, plan_find, plan_free, plan_restrict,
-    plan_restrict_direct, plan_t, run_callbacks,
+    HAS_COMPILED_GRAPH, UNREACHED, callbacks, has_compiled, item_t, others_share_nodes, plan_build, plan_capture,
+    plan_capturing, plan_find, plan_free, plan_restrict, plan_restrict_direct, plan_t, run_callbacks,
 )
 from cygrad._core.graph.boxing cimport is_entry
 from cygrad._core.graph.hooks cimport (
@@ -35,8 +35,8 @@ from cygrad._core.graph.modes cimport (
     is_watched, thread_state, thread_state_t,
 )
 from cygrad._core.graph.node cimport (
-    FREE_THREADED, HAS_HOOKS, HAS_PACKED_TENSORS, HAS_SPARSE_GRADIENT, Hooks, Node, accumulator_of, keep_gradient,
-    node_t, remember_call, work_for, working_for,
+    FREE_THREADED, HAS_HOOKS, HAS_PACKED_TENSORS, HAS_SPARSE_GRADIENT, Hooks, Node, accumulator_of, forget_place,
+    keep_gradient, node_t, release_saved, remember_call, set_edge, work_for, working_for,
 )
 from cygrad._core.graph.saved cimport SavedHooks, saved_hooks
 from cygrad._core.graph.tensor cimport (
@@ -167,6 +167,9 @@ cdef Edge _edge_of(object source, str operation, str role, int position, bint ma
     cdef Tensor tensor
     if not isinstance(source, Tensor):
         if isinstance(source, GradientEdge):
+            if (<Node>source.node).c.python & HAS_COMPILED_GRAPH:
+                edges = type(source.node)._forward_cls._eager_edges(source.node, False)
+                source = source if edges is None else edges[source.output_nr]
             return _edge(source.node, source.output_nr)
         raise TypeError(f"{operation}: {role} {position} must be a Tensor or a GradientEdge "
                         f"(got {type(source).__name__}).")
@@ -599,6 +602,8 @@ cdef int _accumulate(Tensor leaf, Tensor gradient) except -1:
         # As add_gradient() does it, also if this backward has aborted the trace.
         if former is not None and (is_tracing() or not (grad_enabled() or thread_state().modes)):
             protocol.inplace(SLOT_ADD, former, gradient)
+            if former.array.version != NULL:
+                forget_place(former.array.version)
             break
         # A copy, because shared or expanded memory must not become .grad.
         total = (protocol.binary(SLOT_ADD, former, gradient) if former is not None else
@@ -714,28 +719,23 @@ cdef object _run_backward(str operation, object outputs, object grads, bint keep
     cdef list targets
     cdef Edge edge
     cdef Py_ssize_t i, n = len(roots)
-    cdef int status
     cdef item_t *item
     cdef array_t *array
-    cdef node_t **nodes = <node_t **>malloc((n + 1) * sizeof(node_t *))
-    if nodes == NULL:
-        raise MemoryError(f"{operation}: no memory for {n} roots")
-    for i in range(n):
-        nodes[i] = (<Edge>roots[i]).node.c
-    with nogil:
-        status = plan_build(&task.plan, nodes, n)
-    free(nodes)
-    check(status)
-    remember_call(task.plan.id, keep)
-    work_for(task.plan.id)
-    task.keep = keep
-    task.direct = direct
+    _build_plan(task, operation, roots)
     if is_tracing():
         _abort_trace_if_unsupported(&task.plan)
     # In a level of forward mode the gradients have tangents, which only the execution on Tensors computes; entries too.
     create = create or thread_state().modes & (BACKWARD_MODES | RESULT_MODES)
     for grad in grads:
         create = create or is_entry(grad)
+    if has_compiled() and not is_tracing():
+        while _replace_compiled(&task.plan, roots, create):
+            plan_free(&task.plan)
+            _build_plan(task, operation, roots)
+    remember_call(task.plan.id, keep)
+    work_for(task.plan.id)
+    task.keep = keep
+    task.direct = direct
     task.recorded = create
     if create:
         task.gradients = [None] * task.plan.n_buffers
@@ -762,6 +762,84 @@ cdef object _run_backward(str operation, object outputs, object grads, bint keep
     if targets is None or accumulate:
         return []
     return _captured(task, operation, inputs, targets, allow_unused)
+
+
+cdef int _build_plan(GraphTask task, str operation, list roots) except -1:
+    cdef Py_ssize_t i, n = len(roots)
+    cdef int status
+    cdef node_t **nodes = <node_t **>malloc((n + 1) * sizeof(node_t *))
+    if nodes == NULL:
+        raise MemoryError(f"{operation}: no memory for {n} roots")
+    for i in range(n):
+        nodes[i] = (<Edge>roots[i]).node.c
+    if has_compiled():
+        status = plan_build(&task.plan, nodes, n)
+    else:
+        with nogil:
+            status = plan_build(&task.plan, nodes, n)
+    free(nodes)
+    return check(status)
+
+
+cdef bint _replace_compiled(plan_t *plan, list roots, bint create) except -1:
+    """
+    Replace nodes of compiled functions by nodes of eager where a program would add in another order, in the graph.
+
+    A program adds all contributions of its function to a gradient before those of other functions arrive. Return
+    whether the graph or the roots have changed, so that the plan must be built again.
+    """
+    cdef int64_t i
+    cdef int k
+    cdef node_t *c
+    cdef node_t *target
+    cdef dict replaced = {}
+    cdef bint changed = False
+    for i in range(plan.n_items if plan.any_python else 0):
+        c = plan.items[i].node
+        if c.python & HAS_COMPILED_GRAPH and (<Node>c.object).hooks is None:
+            edges = type(<object>c.object)._forward_cls._eager_edges(
+                <object>c.object, create or _adds_to_others(plan, <Node>c.object, roots))
+            if edges is not None:
+                replaced[<size_t>c] = edges
+    for moves in range(2 if replaced else 0):
+        for i in range(plan.n_items):
+            c = plan.items[i].node
+            for k in range(c.n_edges):
+                target = c.edges[k].node
+                if target == NULL or not target.python & HAS_COMPILED_GRAPH or <size_t>target not in replaced:
+                    continue
+                if moves:
+                    edge = replaced[<size_t>target][c.edges[k].input_nr]
+                    set_edge(c, k, (<Node>edge.node).c, edge.output_nr)
+                    release_saved(target)
+                    Py_XDECREF(target.object)
+                    changed = True
+                elif c.task != plan.id or others_share_nodes(plan):        # another backward reads the edge
+                    if (<object>target.object).separated:
+                        raise RuntimeError("backward: another backward runs through the node of a compiled function "
+                                           "while the gradient of one of its results is needed. Register hooks first.")
+                    del replaced[<size_t>target]
+    for k in range(len(roots)):
+        edges = replaced.get(<size_t>(<Edge>roots[k]).node.c)
+        if edges is not None:
+            edge = edges[(<Edge>roots[k]).output_nr]
+            roots[k], changed = _edge(edge.node, edge.output_nr), True
+    return changed
+
+
+cdef bint _adds_to_others(plan_t *plan, Node node, list roots) except -1:
+    """Return whether the node of a compiled function adds several contributions to a gradient that gets others, too."""
+    cdef node_t *target
+    cdef int k
+    for number in node.graph.several:
+        target = node.c.edges[<int>number].node
+        if target != NULL:
+            k = plan_find(plan, target).waiting
+            for i in range(node.c.n_edges):
+                k -= node.c.edges[<int>i].node == target
+            if k or any([(<Edge>root).node.c == target for root in roots]):
+                return True
+    return False
 
 
 cdef int _root_array_checked(object output, object grad, str operation, int position) except -1:

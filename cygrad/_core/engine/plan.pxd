@@ -10,6 +10,7 @@ cdef enum:
     WEIGHT = 1 << 12
     MAX_WEIGHT = 127
     UNREACHED = 2             # in item_t.python: maybe no gradient arrives; then its hooks are not called
+    HAS_COMPILED_GRAPH = 16   # in node_t.python: the node of a compiled function, which nodes of eager can replace
 
 # Half a cache line, because plans of large graphs exceed the caches.
 ctypedef struct item_t:
@@ -62,6 +63,7 @@ ctypedef struct plan_t:
     int64_t work                    # rough cost of the plan
     int32_t any_python
     int32_t restricted        # some items are not needed
+    int32_t shares_nodes      # another plan has claimed one of its nodes that is no leaf
     node_t *current           # the last node for which Python code has run; NULL before
     int32_t *ranks            # in a team: rank of each edge among the contributions to its target; else NULL
     # Nodes that another plan has claimed: their items, by address (open addressing).
@@ -83,6 +85,12 @@ cdef void plan_capture(plan_t *plan, int64_t buffer, array_t *gradient) noexcept
 cdef void plan_free(plan_t *plan) noexcept nogil
 # Return the item of a node, or NULL if the plan does not reach it.
 cdef item_t *plan_find(plan_t *plan, node_t *node) noexcept nogil
+# Mark the node of a compiled function. From then on, plans are built with the GIL held.
+cdef void mark_compiled(node_t *node) noexcept
+# Return whether there are nodes of compiled functions.
+cdef bint has_compiled() noexcept nogil
+# Return whether other plans contain nodes that another one has claimed, apart from leaves.
+cdef bint others_share_nodes(const plan_t *plan) noexcept nogil
 # Return this thread's live plans, the innermost first, and their number, at most `capacity`.
 cdef int plans_of_thread(plan_t **plans, int capacity) noexcept nogil
 

@@ -19,6 +19,8 @@ from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR
 # ----------------------------------------------------------------------------------------------------------------- plan
 
 cdef int64_t _plans = 0          # 0 marks an unclaimed node
+cdef int64_t _sharing = 0        # plans that share nodes
+cdef bint _has_compiled = False
 
 # The plans of this thread, outermost first: nested backward. The engine continues in another thread long before it is
 # full.
@@ -50,6 +52,20 @@ cdef void _pop_nested(const plan_t *plan) noexcept nogil:
     for i in range(position, nested_size - 1):
         nested_plans[i] = nested_plans[i + 1]
     nested_size -= 1
+
+
+cdef void mark_compiled(node_t *node) noexcept:
+    global _has_compiled
+    _has_compiled = True
+    node.python |= HAS_COMPILED_GRAPH
+
+
+cdef bint has_compiled() noexcept nogil:
+    return _has_compiled
+
+
+cdef bint others_share_nodes(const plan_t *plan) noexcept nogil:
+    return atomic_load(&_sharing) > plan.shares_nodes
 
 
 cdef int plans_of_thread(plan_t **plans, int capacity) noexcept nogil:
@@ -156,6 +172,9 @@ cdef inline int64_t _add(plan_t *plan, node_t *node) noexcept nogil:
     item.weight = <int8_t>min(<uint64_t>node.work // WEIGHT, <uint64_t>MAX_WEIGHT)
     plan.any_python |= item.python
     if unlikely(not atomic_claim(&node.task, 0, plan.id)):
+        if not (item.leaf or plan.shares_nodes):
+            plan.shares_nodes = 1
+            atomic_add(&_sharing, 1)
         return index if _table_insert(plan, node, index) == OK else -1
     node.index = index
     return index
@@ -345,6 +364,8 @@ cdef void plan_capture(plan_t *plan, int64_t buffer, array_t *gradient) noexcept
 cdef void plan_free(plan_t *plan) noexcept nogil:
     cdef int64_t i
     cdef int j
+    if plan.shares_nodes:
+        atomic_add(&_sharing, -1)
     _pop_nested(plan)
     for i in range(plan.n_items):
         if atomic_load(&plan.items[i].node.task) == plan.id:
@@ -402,7 +423,7 @@ def order(list roots, list targets=None):
     cdef list found = []
     cdef int64_t position
     cdef Py_ssize_t n_roots = len(roots), n_targets = 0 if targets is None else len(targets)
-    cdef int status
+    cdef int status = OK
     cdef node_t **wanted = NULL
     cdef node_t **nodes = _blocks(roots)
     if targets is not None:
@@ -411,8 +432,11 @@ def order(list roots, list targets=None):
         except BaseException:
             free(nodes)
             raise
-    with nogil:
+    if _has_compiled:
         status = plan_build(&plan, nodes, n_roots)
+    with nogil:
+        if not _has_compiled:
+            status = plan_build(&plan, nodes, n_roots)
         if status == 0 and wanted != NULL:
             plan_restrict(&plan, wanted, n_targets, False)
     try:

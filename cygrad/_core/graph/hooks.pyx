@@ -19,7 +19,7 @@ cdef Tensor separated(Tensor tensor):
     if tensor.node is not None:
         separate = getattr(getattr(tensor.node, "_forward_cls", None), "_separate_result", None)
         if separate is not None:
-            separate(tensor.node, tensor)
+            separate(tensor.node, tensor, tensor.node.hooks is not None)
     return tensor
 
 
