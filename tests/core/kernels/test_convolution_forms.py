@@ -35,6 +35,10 @@ def problem(form, seed):
     n, groups, batch = int(random.integers(1, 4)), int(random.choice([1, 2, 5])), int(random.choice([0, 1, 3, 9]))
     if form == "winograd":
         n = 2
+    if form == "interleaved":
+        n = min(n, 2)
+    if form == "linear":
+        groups = 1
     kernel, stride = random.integers(1, 6 if n < 3 else 3, n), random.integers(1, 4, n)
     padding, dilation = random.integers(0, 4, n), random.integers(1, 4, n)
     channels, outputs = random.integers(1, 7, 2)
@@ -43,6 +47,11 @@ def problem(form, seed):
         padding %= 3
         channels, outputs = random.integers(1, 35, 2)
     sizes = np.maximum(dilation * (kernel - 1) + 1 - 2 * padding, 1) + random.integers(0, 12 if n < 3 else 4, n)
+    if form == "linear":
+        sizes = random.integers(1, 4, n)
+        padding, dilation[:] = random.integers(0, 3, n), 1
+        kernel = sizes + padding + random.integers(0, padding + 1)
+        stride = padding + 1
     return ((batch, int(channels * groups), *sizes.tolist()), (int(outputs * groups), int(channels), *kernel.tolist()),
             stride.tolist(), padding.tolist(), dilation.tolist(), groups)
 
@@ -214,7 +223,11 @@ def test_rounding_of_winograd():
     ((1, 512, 7, 7), (512, 512, 3, 3), 1, 1, 1, ("columns",) * 3),
     ((8, 64, 56, 56), (128, 64, 3, 3), 2, 1, 1, ("direct", "direct", "columns")),
     ((1, 64, 56, 56), (128, 64, 3, 3), 2, 1, 1, ("columns",) * 3),
-    ((8, 256, 14, 14), (512, 256, 3, 3), 2, 1, 1, ("columns",) * 3),
+    ((8, 256, 14, 14), (512, 256, 3, 3), 2, 1, 1, ("interleaved",) * 3),
+    ((4, 256, 14, 14), (512, 256, 3, 3), 2, 1, 1, ("columns",) * 3),
+    ((8, 256, 2, 2), (256, 256, 3, 3), 1, 1, 1, ("interleaved",) * 3),
+    ((8, 256, 1, 1), (256, 256, 3, 3), 1, 1, 1, ("linear",) * 3),
+    ((8, 256, 4, 4), (1, 256, 4, 4), 1, 0, 1, ("linear",) * 3),
     ((8, 64, 56, 56), (256, 64, 1, 1), 1, 0, 1, ("columns",) * 3),
     ((8, 3, 224, 224), (64, 3, 7, 7), 2, 3, 1, ("direct", "columns", "direct")),
     ((8, 128, 56, 56), (128, 1, 3, 3), 2, 1, 128, ("direct",) * 3),

@@ -7,11 +7,13 @@ Tiles depend only on the problem, and sums have a fixed order, so results are bi
 from libc.stdint cimport int64_t
 from libc.stdio cimport snprintf
 from libc.string cimport memcpy, memset
-from cygrad._core.arrays.array cimport MAX_DIMS, NOTHING, array_t, register_kernel, release, shape_text, value_t
+from cygrad._core.arrays.array cimport (
+    MAX_DIMS, NOTHING, array_empty, array_t, array_view, register_kernel, release, shape_text, value_t,
+)
 from cygrad._core.arrays.dtype cimport (
     BOOL, COMPLEX64, FLOAT32, FLOAT64, dtype_code, dtype_name, is_complex, is_differentiable, itemsize,
 )
-from cygrad._core.elementwise.copying cimport as_contiguous, with_layout_of_images
+from cygrad._core.elementwise.copying cimport as_contiguous, as_copy, copy_into, with_layout_of_images
 from cygrad._core.kernels.arguments cimport (
     array_argument, array_result, check_same_shape, integers_argument, list_text, new_array, new_zeros,
 )
@@ -23,8 +25,10 @@ from cygrad._core.kernels.convolution.direct cimport (
 from cygrad._core.kernels.convolution.winograd cimport (
     winograd_bytes, winograd_fits, winograd_forward, winograd_input, winograd_weight,
 )
-from cygrad._core.kernels.linalg.blas cimport BLAS_MAX, blas_scalar_t, gemm
-from cygrad._core.kernels.linalg.matmul cimport multiply_integers
+from cygrad._core.kernels.linalg.blas cimport BLAS_MAX, blas_scalar_t, gemm, matrix_t
+from cygrad._core.kernels.linalg.matmul cimport (
+    multiply as multiply_matrices, multiply_integers, product_t, start_product,
+)
 from cygrad._core.kernels.linalg.product_blocks cimport WORKSPACE_BYTES, multiply
 from cygrad._core.memory.atomic cimport atomic_store
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, OK, RUNTIME_ERROR, check, message
@@ -273,24 +277,24 @@ cdef void _transpose(int64_t bytes, const char *source, int64_t source_step, cha
         transpose_doubles(source, source_step * bytes, out, out_step * bytes, rows, columns)
 
 
-cdef void _fill(tiling_t *work, char *target, int64_t channel, int64_t channels, int64_t count,
+cdef void _fill(int dtype, const char *bias, char *target, int64_t channel, int64_t channels, int64_t count,
                 int64_t leading) noexcept nogil:
     """Fill rows of `count` elements with the bias of each channel, or with zeros."""
-    cdef int64_t i, row, bytes = work.bytes
+    cdef int64_t i, row, bytes = itemsize(dtype)
     cdef char *start
     for row in range(channels):
         start = target + row * leading * bytes
-        if work.problem.bias == NULL:
+        if bias == NULL:
             memset(start, 0, count * bytes)
-        elif work.problem.dtype == FLOAT32:
+        elif dtype == FLOAT32:
             for i in range(count):
-                (<float *>start)[i] = (<float *>work.problem.bias)[channel + row]
-        elif work.problem.dtype == FLOAT64 or work.problem.dtype == COMPLEX64:
+                (<float *>start)[i] = (<float *>bias)[channel + row]
+        elif dtype == FLOAT64 or dtype == COMPLEX64:
             for i in range(count):
-                (<double *>start)[i] = (<double *>work.problem.bias)[channel + row]
+                (<double *>start)[i] = (<double *>bias)[channel + row]
         else:
             for i in range(count):
-                memcpy(start + i * bytes, work.problem.bias + (channel + row) * bytes, bytes)
+                memcpy(start + i * bytes, bias + (channel + row) * bytes, bytes)
 
 
 cdef void _move_output(tiling_t *work, bint back, int64_t image, int64_t count, int64_t group, int64_t p0,
@@ -365,7 +369,7 @@ cdef void _forward_tile(tiling_t *work, int64_t task, char *columns, char *buffe
     if work.images > 1:
         target, step = buffer, width
     if work.problem.bias != NULL or work.rows == 0:
-        _fill(work, target, group * g.out_channels, g.out_channels, width, step)
+        _fill(work.problem.dtype, work.problem.bias, target, group * g.out_channels, g.out_channels, width, step)
     while c0 < g.in_channels:
         c1 = min(c0 + work.channels, g.in_channels)
         patches = _columns(work, image, count, group, c0, c1, p0, p1, columns, &leading)
@@ -400,8 +404,8 @@ cdef void _input_task(tiling_t *work, int64_t task, char *columns, char *buffer,
     cdef const char *weight = work.problem.weight + (group * g.out_channels * work.rows + c0 * g.taps) * bytes
     cdef const char *grad
     for i in range(0 if work.plain and work.problem.bias == NULL else count):
-        _fill(work, target + (i * g.batch_step + c0 * g.channel_step) * bytes, group * g.in_channels + c0, c1 - c0,
-              g.channel_step, g.channel_step)
+        _fill(work.problem.dtype, work.problem.bias, target + (i * g.batch_step + c0 * g.channel_step) * bytes,
+              group * g.in_channels + c0, c1 - c0, g.channel_step, g.channel_step)
     while p0 < g.positions:
         p1 = min(p0 + work.width, g.positions)
         width = count * (p1 - p0)
@@ -544,6 +548,131 @@ cdef int _columns_weight(problem_t *problem) noexcept nogil:
     return MEMORY_ERROR if work.failed else OK
 
 
+# ---------------------------------------------------------------- images that a patch covers
+
+cdef bint _is_one_patch(const geometry_t *g) noexcept nogil:
+    """Return whether there is one position, whose patch covers the image."""
+    cdef int i
+    for i in range(3):
+        if (g.out[i] != 1 or g.padding[i] + g.size[i] > g.kernel[i]
+                or (g.dilation[i] != 1 and g.kernel[i] != 1)):
+            return False
+    return True
+
+
+cdef matrix_t _matrix(char *data, int64_t leading, bint transposed) noexcept nogil:
+    """Return an operand of a product without an array."""
+    cdef matrix_t matrix
+    memset(&matrix, 0, sizeof(matrix))
+    matrix.data, matrix.leading, matrix.transposed = data, leading, transposed
+    return matrix
+
+
+cdef void _multiply_whole(problem_t *problem, int64_t m, int64_t n, int64_t k, matrix_t a, matrix_t b, char *c,
+                          const char *addend, int64_t addend_row, int64_t addend_column) noexcept nogil:
+    """c = a @ b + addend, which may be NULL; steps of the addend in elements."""
+    cdef product_t product
+    start_product(&product, problem.dtype, m, n, k)
+    product.a, product.b, product.c = a, b, c
+    if addend != NULL:
+        product.addend, product.addend_row_step, product.addend_column_step = addend, addend_row, addend_column
+        product.beta.real = 1
+    multiply_matrices(&product)
+
+
+cdef int _linear(problem_t *problem, direction_t direction, array_t *images, array_t *kernel) noexcept nogil:
+    """Multiply with images as rows of a matrix, and the part of the kernel that covers them as columns."""
+    cdef geometry_t *g = &problem.geometry
+    cdef int64_t columns = g.in_channels * g.size[0] * g.size[1] * g.size[2], offset = 0, image
+    cdef int64_t[MAX_DIMS] shape
+    cdef int i, n = images.ndim, status = OK
+    cdef array_t *rows = as_contiguous(images, -1)
+    cdef array_t *part
+    cdef array_t *weight
+    for i in range(2, n):
+        offset += g.padding[i + 3 - n] * kernel.strides[i]
+        shape[i] = images.shape[i]
+    shape[0], shape[1] = g.out_channels, g.in_channels
+    part = array_view(kernel, kernel.dtype, n, shape, kernel.strides, offset)
+    weight = NULL if part == NULL else array_empty(part.dtype, n, shape) if direction == WEIGHT_GRADIENT else \
+        as_contiguous(part, -1)
+    if rows == NULL or weight == NULL:
+        status = MEMORY_ERROR
+    elif direction == FORWARD:
+        _multiply_whole(problem, g.batch, g.out_channels, columns, _matrix(rows.data, columns, False),
+                        _matrix(weight.data, columns, True), problem.output, problem.bias, 0, 1)
+    elif direction == INPUT_GRADIENT:
+        if problem.bias != NULL:
+            for image in range(g.batch):
+                _fill(problem.dtype, problem.bias, problem.input + image * columns * problem.bytes, 0, g.in_channels,
+                      columns // g.in_channels, columns // g.in_channels)
+        _multiply_whole(problem, g.batch, columns, g.out_channels, _matrix(problem.output, g.out_channels, False),
+                        _matrix(weight.data, columns, False), problem.input,
+                        NULL if problem.bias == NULL else problem.input, columns, 1)
+    else:
+        _multiply_whole(problem, g.out_channels, columns, g.batch, _matrix(problem.output, g.out_channels, True),
+                        _matrix(rows.data, columns, False), weight.data, NULL, 0, 0)
+        memset(problem.weight, 0, kernel.size * problem.bytes)
+        status = copy_into(part, weight)
+    release(rows)
+    release(part)
+    release(weight)
+    return status
+
+
+# ---------------------------------------------------------------- small images
+
+cdef array_t *_batch_last(array_t *images, bint copied, array_t **view) noexcept nogil:
+    """View images with the batch as last dimension; return contiguous memory for that shape, copied or not."""
+    cdef int64_t[MAX_DIMS] shape
+    cdef int64_t[MAX_DIMS] strides
+    cdef int i, n = images.ndim
+    for i in range(n):
+        shape[i], strides[i] = images.shape[(i + 1) % n], images.strides[(i + 1) % n]
+    view[0] = array_view(images, images.dtype, n, shape, strides, 0)
+    if view[0] == NULL:
+        return NULL
+    return as_copy(view[0], images.dtype) if copied else array_empty(images.dtype, n, shape)
+
+
+cdef int _interleaved(problem_t *problem, direction_t direction, array_t *images, array_t *output) noexcept nogil:
+    """Compute one image of as many times longer lines: kernels are read once, and lines are moved in vectors."""
+    cdef problem_t joined = problem[0]
+    cdef geometry_t *g = &joined.geometry
+    cdef array_t *image_view
+    cdef array_t *output_view = NULL
+    cdef array_t *long_images = _batch_last(images, direction != INPUT_GRADIENT, &image_view)
+    cdef array_t *long_output = _batch_last(output, direction != FORWARD, &output_view)
+    cdef int i, status = MEMORY_ERROR
+    if long_images != NULL and long_output != NULL:
+        for i in range(2):
+            g.size[i], g.out[i], g.kernel[i] = g.size[i + 1], g.out[i + 1], g.kernel[i + 1]
+            g.stride[i], g.padding[i], g.dilation[i] = g.stride[i + 1], g.padding[i + 1], g.dilation[i + 1]
+        g.size[2] = g.out[2] = g.batch
+        g.kernel[2] = g.stride[2] = g.dilation[2] = g.batch_step = 1
+        g.padding[2] = 0
+        g.positions *= g.batch
+        g.batch = 1
+        g.step[2], g.step[1], g.step[0] = 1, g.size[2], g.size[1] * g.size[2]
+        g.channel_step = g.size[0] * g.step[0]
+        joined.input, joined.output = long_images.data, long_output.data
+        status = _run_columns(&joined, direction)
+    if status == OK and direction == FORWARD:
+        status = copy_into(output_view, long_output)
+    elif status == OK and direction == INPUT_GRADIENT:
+        status = copy_into(image_view, long_images)
+    release(image_view)
+    release(output_view)
+    release(long_images)
+    release(long_output)
+    return status
+
+
+cdef int _run_columns(problem_t *problem, direction_t direction) noexcept nogil:
+    return (_columns_forward(problem) if direction == FORWARD else
+            _columns_input(problem) if direction == INPUT_GRADIENT else _columns_weight(problem))
+
+
 # --------------------------------------------------------------------------------------------------- convolution choice
 
 # Rule found by measurement: float32, one thread of a Zen 5 core with AVX-512, batch 8; GFLOP/s of the definition:
@@ -569,8 +698,10 @@ cdef int _columns_weight(problem_t *problem) noexcept nogil:
 # DIRECT makes no patches, but also computes the padding between lines, which dominates if lines are short, and takes
 # one image per task, so small batches use few threads. Its input gradient needs several input channels and reorders
 # the kernel; its weight gradient reduces lanes for each image, tap and pair of channels, so lines have to be long.
-# COLUMNS is slow for matrices with few rows. WINOGRAD saves three multiplications of four, and transforms the tiles
-# (per channel) and the kernels (per pair of channels); `_winograd_pays` has the costs.
+# COLUMNS is slow for matrices with few rows, and for short lines: INTERLEAVED makes the batch the innermost dimension
+# (3 x 3, 256 -> 256, 2 x 2, batch 32, Zen 4: 104, COLUMNS 59). LINEAR leaves out taps that only read padding. WINOGRAD
+# saves three multiplications of four, and transforms the tiles (per channel) and the kernels (per pair of channels);
+# `_winograd_pays` has the costs.
 
 cdef enum:
     NEAR_BYTES = 1 << 24       # buffers that fit into the last-level cache
@@ -581,11 +712,14 @@ cdef enum:
     LARGE_KERNEL = 120000      # elements of a kernel that is too expensive to reorder
     LONG = 1024                # elements of a line that is worth reducing
     MAX_PAIRS = 4096          # pairs of channels for lines of that length
+    MAX_POSITIONS = 50         # of images that are worth interleaving,
+    MIN_IMAGES = 8             # ... their number,
+    MIN_KERNEL = 1 << 14       # ... and elements of their kernel
 
 cdef int forced = -1               # algorithm to take wherever it applies, for tests and measurements; -1: none
 
 DIRECTIONS = ("forward", "input", "weight")
-FORMS = ("columns", "direct", "winograd")
+FORMS = ("columns", "direct", "winograd", "interleaved", "linear")
 
 
 cdef bint _fits(const geometry_t *g, int dtype, form_t form) noexcept nogil:
@@ -594,6 +728,10 @@ cdef bint _fits(const geometry_t *g, int dtype, form_t form) noexcept nogil:
         return True
     if (dtype != FLOAT32 and dtype != FLOAT64) or g.in_channels == 0:
         return False
+    if form == LINEAR:
+        return g.groups == 1 and _is_one_patch(g)
+    if form == INTERLEAVED:
+        return g.size[0] == 1 and g.kernel[0] == 1 and g.padding[0] == 0
     if form == DIRECT:
         return max(direct_bytes(g, itemsize(dtype), False), direct_bytes(g, itemsize(dtype), True)) <= MAX_BYTES
     return winograd_fits(g) and winograd_bytes(g, itemsize(dtype)) <= 2 * MAX_BYTES
@@ -630,11 +768,20 @@ cdef bint _direct_pays(const geometry_t *g, direction_t direction, int64_t bytes
     return many and elements >= LONG and pairs <= MAX_PAIRS
 
 
+cdef bint _interleaved_pays(const geometry_t *g) noexcept nogil:
+    return (g.positions <= MAX_POSITIONS and g.batch >= MIN_IMAGES
+            and g.in_channels * g.taps * g.out_channels >= MIN_KERNEL)
+
+
 cdef form_t choose_form(const geometry_t *g, int dtype, direction_t direction) noexcept nogil:
     if forced >= 0:
         return <form_t>forced if _fits(g, dtype, <form_t>forced) else COLUMNS
     if _fits(g, dtype, WINOGRAD) and _winograd_pays(g):
         return WINOGRAD
+    if _fits(g, dtype, LINEAR):
+        return LINEAR
+    if _fits(g, dtype, INTERLEAVED) and _interleaved_pays(g):
+        return INTERLEAVED
     if _fits(g, dtype, DIRECT) and _direct_pays(g, direction, itemsize(dtype)):
         return DIRECT
     return COLUMNS
@@ -732,15 +879,19 @@ cdef int _fit(problem_t *problem, const char *operation, int ndim, const int64_t
 
 # ---------------------------------------------------------------- computing
 
-cdef int _run(problem_t *problem, direction_t direction, form_t form) noexcept nogil:
+cdef int _run(problem_t *problem, direction_t direction, form_t form, array_t *images, array_t *kernel,
+              array_t *output) noexcept nogil:
+    if form == LINEAR:
+        return _linear(problem, direction, images, kernel)
+    if form == INTERLEAVED:
+        return _interleaved(problem, direction, images, output)
     if form == WINOGRAD:
         return (winograd_forward(problem) if direction == FORWARD else
                 winograd_input(problem) if direction == INPUT_GRADIENT else winograd_weight(problem))
     if form == DIRECT:
         return (direct_forward(problem) if direction == FORWARD else
                 direct_input(problem) if direction == INPUT_GRADIENT else direct_weight(problem))
-    return (_columns_forward(problem) if direction == FORWARD else
-            _columns_input(problem) if direction == INPUT_GRADIENT else _columns_weight(problem))
+    return _run_columns(problem, direction)
 
 
 cdef int _compute(problem_t *problem, direction_t direction, array_t *images, array_t *kernel, array_t *output,
@@ -762,9 +913,9 @@ Results are channels_last if images or kernel are.
         problem.dtype, problem.bytes = result.dtype, itemsize(result.dtype)
         problem.input, problem.weight, problem.output = images.data, kernel.data, output.data
         follow(g, images)
-        status = _run(problem, direction, choose_form(g, problem.dtype, direction))
+        status = _run(problem, direction, choose_form(g, problem.dtype, direction), images, kernel, output)
         if status == NOT_APPLICABLE:
-            status = _run(problem, direction, COLUMNS)
+            status = _run(problem, direction, COLUMNS, images, kernel, output)
     release(kernel)
     release(output)
     if status != OK:
