@@ -165,16 +165,34 @@ def test_nan_and_ties_of_extrema():
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_extrema_of_rows_with_nan_in_any_place(dtype):
+@pytest.mark.parametrize("dim", [0, 1])
+def test_extrema_of_rows_and_columns_with_nan_in_any_place(dtype, dim):
     rng = np.random.default_rng(4)
     for n in (15, 16, 17, 31, 63, 64, 65, 130, 300):
         x = rng.standard_normal((n, n)).astype(dtype)
         x[0] = -np.inf
-        np.testing.assert_array_equal(call_kernel("amax", x, (1,), False)[0], x.max(1))
-        np.testing.assert_array_equal(call_kernel("amin", x, (1,), False)[0], x.min(1))
+        np.testing.assert_array_equal(call_kernel("amax", x, (dim,), False)[0], x.max(dim))
+        np.testing.assert_array_equal(call_kernel("amin", x, (dim,), False)[0], x.min(dim))
         np.fill_diagonal(x, np.nan)
         for name in ("amax", "amin"):
-            assert np.isnan(call_kernel(name, x, (1,), False)[0]).all()
+            assert np.isnan(call_kernel(name, x, (dim,), False)[0]).all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("n", [4, 15, 70, 700])
+def test_extrema_of_columns_are_the_first_of_equal_zeros_and_the_last_nan(dtype, n):
+    rng = np.random.default_rng(n)
+    bits = f"int{8 * np.dtype(dtype).itemsize}"
+    x = np.copysign(rng.choice([0.0, 0.0, np.inf], (n, 150)), rng.standard_normal((n, 150))).astype(dtype)
+    for name, farther in (("amax", np.greater), ("amin", np.less)):
+        for part in (x, x[:, :33], x[:, :3].copy()):
+            expected = part[0]
+            for row in part[1:]:
+                expected = np.where(farther(row, expected) | np.isnan(row), row, expected)
+            found = call_kernel(name, part, (0,), False)[0]
+            np.testing.assert_array_equal(np.asarray(found).view(bits), expected.view(bits))
+        payloads = np.full(150, np.nan, dtype).view(bits) + rng.integers(1, 9, 150).astype(bits)
+        x[rng.integers(0, n, 150), np.arange(150)] = payloads.view(dtype)
 
 
 def test_extrema_of_0_dim():

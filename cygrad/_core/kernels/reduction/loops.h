@@ -291,8 +291,29 @@ template <class Op> INLINE int64_t add_rows_vector(const typename Op::T *p, int6
     typedef typename vector_of<P, K>::type V;
     int64_t row = 0, c = 0;
     V total;
+    if constexpr (Op::extremum) {
+        // As run_extremum(); if there is a nan, the steps below find it from these extrema on.
+        typedef decltype(V{} != V{}) mask_t;
+        mask_t unordered = {};
+        const typename Op::T *first = p;
+        for (; row + 4 <= n; row += 4, p += 4 * stride)
+            for (c = 0; c + K <= width; c += K) {
+                memcpy(&total, tile + c, sizeof total);
+                for (int j = 0; j < 4; j++) {
+                    V x = load_vector<Op, V, K>(p + j * stride + c);
+                    fetch_ahead(p + j * stride + c);
+                    unordered |= x != x;
+                    total = Op::farther(x, total);      // of equal ones the first, as step()
+                }
+                memcpy(tile + c, &total, sizeof total);
+            }
+        typename vector_of<int64_t, VECTOR / 8>::type any;
+        memcpy(&any, &unordered, sizeof any);
+        if (folded<int64_t, VECTOR / 8>(any, [](auto &a, const auto &b) { a |= b; })) row = 0, p = first;
+    }
     for (; row + 4 <= n; row += 4, p += 4 * stride) {
         for (c = 0; c + K <= width; c += K) {
+            for (int j = 0; j < 4; j++) fetch_ahead(p + j * stride + c);
             V x = load_vector<Op, V, K>(p + c), y = load_vector<Op, V, K>(p + 2 * stride + c);
             Op::step(x, load_vector<Op, V, K>(p + stride + c));
             Op::step(y, load_vector<Op, V, K>(p + 3 * stride + c));

@@ -8,6 +8,7 @@ problem, not on the number of threads.
 
 from libc.stdint cimport int32_t, int64_t
 from libc.stdio cimport snprintf
+from libc.string cimport memcpy
 from cygrad._core.arrays.array cimport MAX_DIMS, array_t
 from cygrad._core.arrays.dtype cimport FLOAT64, itemsize
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, message
@@ -252,18 +253,17 @@ cdef void _chunk(const reduction_plan_t *plan, int64_t tile, int64_t chunk, char
     cdef int inner = plan.reduced.ndim - 1, depth = 0
     cdef int64_t n = plan.reduced.shape[inner], stride = plan.reduced.strides[inner]
     cdef int64_t column_stride = plan.kept.strides[plan.kept.ndim - 1]
-    cdef int64_t width = _width_of(plan, tile), leaf, i, begin, run
-    cdef int64_t first = chunk * plan.leaves_per_chunk
+    cdef int64_t width = _width_of(plan, tile), leaf, begin, first = chunk * plan.leaves_per_chunk
+    cdef int64_t i = first % plan.leaves_per_run, run = first // plan.leaves_per_run
     cdef int64_t last = min(first + plan.leaves_per_chunk, plan.leaves)
     cdef const char *base = plan.data + plan.item * (
         _offset(&plan.kept, tile // plan.tiles, plan.kept.strides)
         + tile % plan.tiles * plan.width * column_stride)
-    cdef const char *data = base
-    run = -1
+    cdef const char *data = base + plan.item * _offset(&plan.reduced, run, plan.reduced.strides)
     for leaf in range(first, last):
-        i = leaf % plan.leaves_per_run
-        if leaf // plan.leaves_per_run != run:
-            run = leaf // plan.leaves_per_run
+        if i == plan.leaves_per_run:
+            i = 0
+            run += 1
             data = base + plan.item * _offset(&plan.reduced, run, plan.reduced.strides)
         begin = i * plan.length
         counts[depth] = min(plan.length, n - begin)
@@ -274,6 +274,7 @@ cdef void _chunk(const reduction_plan_t *plan, int64_t tile, int64_t chunk, char
             plan.loops.leaf(data + plan.item * begin * stride, counts[depth], stride, width, column_stride,
                             plan.columns, stack + depth * plan.slot, &plan.parameter)
         depth += 1
+        i += 1
         _join(plan, stack, counts, &depth, leaf - first, width)
     _join_all(plan, stack, counts, depth, width)
 
@@ -322,15 +323,14 @@ cdef void _chunks_body(void *context, int64_t begin, int64_t end) noexcept nogil
     cdef reduction_plan_t *plan = <reduction_plan_t *>context
     cdef double[SMALL] small
     cdef int64_t[LEVELS] counts
-    cdef int64_t index, i, nbytes
+    cdef int64_t index, nbytes
     cdef char *space
     cdef char *stack = _new_stack(plan, plan.leaves_per_chunk, <char *>small, &nbytes, &space)
     if stack == NULL:
         return
     for index in range(begin, end):
         _chunk(plan, index // plan.chunks, index % plan.chunks, stack, space, counts)
-        for i in range(plan.slot):
-            plan.partial[index * plan.slot + i] = stack[i]
+        memcpy(plan.partial + index * plan.slot, stack, plan.slot)
         plan.counts[index] = counts[0]
     if nbytes > 8 * SMALL:
         deallocate(stack, nbytes)
