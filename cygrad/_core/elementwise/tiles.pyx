@@ -25,7 +25,7 @@ from cygrad._core.primitives.primitive_table cimport (
     CHAIN_CODE, ELEMENTS, FLOAT, HELD, MAX_ARITY, NUMBER, SELECT, cast_loops, chain_step_t, entries, entry_t,
     loop_status, number_to_cell, primitive as primitive_of, primitives, run_chain, set_loop_status,
 )
-from cygrad._core.primitives.typed_loops cimport chain_operation, short_operation
+from cygrad._core.primitives.typed_loops cimport WHOLE, chain_operation, short_loop, short_loop_t, short_operation
 from cygrad._core.threads.grain cimport CHUNK, rows_per_chunk
 from cygrad._core.threads.parallel cimport parallel_for
 
@@ -541,6 +541,7 @@ cdef extern from "elementwise/repeat_rows.h" nogil:
 cdef enum:
     FAR = 1 << 18         # elements from which operands exceed the caches anyway
     LONG_ROW = 256        # elements from which a row is worth a separate tile
+    SHORTEST_ROW = 64     # elements from which a row is worth a call of a short loop
     LARGEST = 4096
     MAX_LINKS = 16        # steps of a chain
     SHORTEST_CHAIN = 256  # elements of a block of a chain
@@ -950,8 +951,43 @@ cdef void prepare_task(task_t *task) noexcept nogil:
         task.move[0] = cast_loops[program.dtype][program.dtype]
 
 
+cdef short_loop_t _loop_of_rows(const task_t *task) noexcept nogil:
+    """Return the loop that computes one row in place, without a tile for a broadcast operand; or NULL."""
+    cdef const nest_t *nest = &task.nest
+    cdef int64_t steps[MAX_ARITY]
+    cdef int k
+    if (nest.ndim == 1 or nest.shape[0] % WHOLE or not SHORTEST_ROW <= nest.shape[0] <= LARGEST or nan_watchers
+            or not task.program.direct or task.move[0] != NULL or nest.strides[0][0] != task.itemsize[0]):
+        return NULL
+    for k in range(task.program.n_inputs):
+        steps[k] = nest.strides[k + 1][0]
+    return short_loop(task.program.steps[0].loop, task.program.steps[0].data, steps)
+
+
+cdef void _run_rows(void *context, int64_t begin, int64_t end) noexcept nogil:
+    cdef task_t *task = <task_t *>context
+    cdef const nest_t *nest = &task.nest
+    cdef short_loop_t loop = _loop_of_rows(task)
+    cdef char *data[MAX_OPERANDS]
+    cdef int64_t length = nest.shape[0], row, left = 0
+    cdef int k
+    for row in range(begin, end):
+        if left == 0:
+            left = nest.shape[1] - row % nest.shape[1]
+            for k in range(nest.n):
+                data[k] = nest_pointer(nest, k, row * length)
+        loop(data[1], data[nest.n - 1], data[0], length)
+        for k in range(nest.n):
+            data[k] += nest.strides[k][1]
+        left -= 1
+
+
 cdef int run_task(task_t *task) noexcept nogil:
     cdef int64_t tiles, length = task.nest.shape[0]
+    if _loop_of_rows(task) != NULL:
+        task.error = OK
+        parallel_for(_run_rows, task, task.nest.size // length, rows_per_chunk(length, task.program.cost))
+        return OK
     prepare_task(task)
     if task.rows:
         tiles = (task.nest.size // length + task.rows - 1) // task.rows

@@ -117,6 +117,23 @@ def test_broadcast(shapes):
     np.testing.assert_array_equal(Program(2, TANH_BACKWARD, (1,))(a, b), expected)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("length", [48, 64, 80, 100, 1024, 4112])
+def test_rows_with_a_broadcast_operand(dtype, length):
+    """Rows of whole vectors are computed in place, others in tiles: the values are those of NumPy."""
+    x = sample(dtype, (14, 7, length), 0)
+    others = [sample(dtype, shape, 1) + 3 for shape in ((7, 1), (7, 1, 1), (length,), (7, length), (7, 1, length))]
+    for view in (x[:7], x[6::-1], x[::2], x[:7].transpose(1, 0, 2), x[:7, :, ::-1]):
+        for name, f in (("add", np.add), ("sub", np.subtract), ("mul", np.multiply), ("div", np.divide)):
+            for other in others:
+                np.testing.assert_array_equal(apply(name, view, other), f(view, other))
+                np.testing.assert_array_equal(apply(name, other, view), f(other, view))
+        np.testing.assert_array_equal(apply("neg", view), -view)
+    expected = x[1:-1, 1:] * others[0][1:]
+    apply("mul", x[1:-1, 1:], others[0][1:], into=x[1:-1, 1:])
+    np.testing.assert_array_equal(x[1:-1, 1:], expected)
+
+
 def test_many_dimensions():
     a = sample("float32", (2,) * 12 + (1,) * 50, 0)
     b = a.transpose(*reversed(range(12)), *range(12, 62))

@@ -113,7 +113,11 @@ cdef void _combine_row(walk_t *walk, char *base, const number_t *dense, const in
     cdef int move = walk.move
     cdef number_t *place
     cdef number_t value, chosen
-    if move == ADD:
+    if move == ADD and along == sizeof(number_t) and across == 0 and step:
+        for j in range(walk.length):
+            place = <number_t *>base + indices[j]
+            place[0] = place[0] + dense[j]
+    elif move == ADD:
         for j in range(walk.length):
             place = <number_t *>(base + indices[j] * along + j * across)
             place[0] = place[0] + dense[j * step]
