@@ -13,7 +13,7 @@ from cpython.sequence cimport PySequence_Check
 from cpython.tuple cimport PyTuple_Check
 from libc.math cimport fabs, isfinite, trunc
 from libc.stdint cimport int16_t, int32_t, int64_t, int8_t, uint16_t, uint32_t, uint64_t, uint8_t
-from libc.string cimport memcpy, memset
+from libc.string cimport memcpy
 from cygrad._core.arrays.array cimport (
     COMPLEX, MAX_DIMS, REAL, array_empty, array_from_numpy, array_t, array_view, meta_place, numpy_from_array,
     owned_ndarray, release, retain, shape_text, value_t,
@@ -23,7 +23,7 @@ from cygrad._core.arrays.dtype cimport (
     UINT64, UINT8, computed_in, default_complex, default_float, dtype_code, dtype_name, dtype_object, is_complex,
     is_differentiable, is_floating, is_short, is_unsigned, itemsize, largest, numpy_typenum, promote,
 )
-from cygrad._core.elementwise.copying cimport as_copy
+from cygrad._core.elementwise.copying cimport as_copy, fill_zeros
 from cygrad._core.graph.boxing cimport is_entry
 from cygrad._core.graph.modes cimport grad_enabled
 from cygrad._core.graph.tensor cimport (
@@ -581,24 +581,15 @@ cdef void _fill_chunk(void *context, int64_t begin, int64_t end) noexcept nogil:
         done += part
 
 
-cdef void _zero_chunk(void *context, int64_t begin, int64_t end) noexcept nogil:
-    memset(<char *>context + begin, 0, end - begin)
-
-
 cdef void fill_array(array_t *array, const char *element) noexcept nogil:
     cdef fill_t fill
     cdef int64_t size = itemsize(array.dtype)
     cdef int64_t i
     cdef bint zero = True
-    if array.size == 0:
-        return
     for i in range(size):
         zero = zero and element[i] == 0
-    if zero and array.size <= FILL_CHUNK:
-        memset(array.data, 0, array.size * size)
-        return
     if zero:
-        parallel_for(_zero_chunk, array.data, array.size * size, FILL_CHUNK * 4)
+        fill_zeros(array)
         return
     fill.data = array.data
     fill.size = size

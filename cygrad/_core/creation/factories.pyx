@@ -20,6 +20,8 @@ from cygrad._core.elementwise.copying cimport array_like, array_strided, channel
 from cygrad._core.graph.boxing cimport overrides
 from cygrad._core.graph.tensor cimport Tensor, is_meta, meta_array, wrap
 from cygrad._core.memory.errors cimport MEMORY_ERROR, check
+from cygrad._core.threads.grain cimport CHUNK
+from cygrad._core.threads.parallel cimport parallel_for
 
 from cygrad._core.graph.argument_errors import as_sizes
 from cygrad._core.graph.boxing import call_override
@@ -476,16 +478,44 @@ cdef enum:
 
 # ---- arange --------------------------------------------------------------------------------------
 
-cdef void _count_integers(integer_t *out, int64_t n, int64_t start, int64_t step) noexcept nogil:
-    cdef int64_t i
-    for i in range(n):
-        out[i] = <integer_t>(start + step * i)
+ctypedef struct range_t:
+    array_t *out
+    int64_t start              # of integers
+    int64_t step
+    double first               # of floating numbers
+    double by
 
 
-cdef void _count_reals(real_t *out, int64_t n, double start, double step) noexcept nogil:
+cdef void _count_integers(integer_t *out, const range_t *values, int64_t begin, int64_t end) noexcept nogil:
     cdef int64_t i
-    for i in range(n):
-        out[i] = <real_t>(start + step * i)
+    for i in range(begin, end):
+        out[i] = <integer_t>(values.start + values.step * i)
+
+
+cdef void _count_reals(real_t *out, const range_t *values, int64_t begin, int64_t end) noexcept nogil:
+    cdef int64_t i
+    for i in range(begin, end):
+        out[i] = <real_t>(values.first + values.by * i)
+
+
+cdef void _count(void *context, int64_t begin, int64_t end) noexcept nogil:
+    cdef const range_t *values = <const range_t *>context
+    cdef char *data = values.out.data
+    cdef int dtype = values.out.dtype
+    if dtype == FLOAT32:
+        _count_reals(<float *>data, values, begin, end)
+    elif dtype == FLOAT64:
+        _count_reals(<double *>data, values, begin, end)
+    elif dtype == INT64:
+        _count_integers(<int64_t *>data, values, begin, end)
+    elif dtype == INT32:
+        _count_integers(<int32_t *>data, values, begin, end)
+    elif dtype == INT16:
+        _count_integers(<int16_t *>data, values, begin, end)
+    elif dtype == INT8:
+        _count_integers(<int8_t *>data, values, begin, end)
+    else:
+        _count_integers(<uint8_t *>data, values, begin, end)
 
 
 cdef int64_t _length(object start, object end, object step, int dtype) except -1:
@@ -553,7 +583,7 @@ def arange(start=None, end=None, step=1, *, out=None, dtype=None, layout=None, d
     tensor([0.5000, 1.5000])
     """
     cdef Tensor result
-    cdef double first, by
+    cdef range_t values
     cdef int64_t n
     cdef int code, wide
     cdef bint meta = check_place(device, layout, pin_memory, "arange")
@@ -577,30 +607,12 @@ def arange(start=None, end=None, step=1, *, out=None, dtype=None, layout=None, d
     n = _length(start, end, step, code)
     wide = INT64 if code == UINT64 else computed_in(code)
     result = empty_tensor((n,), wide, False, "arange")
-    first, by = start, step
-    if wide == FLOAT32:
-        _count_reals(<float *>result.array.data, n, first, by)
-    elif wide == FLOAT64:
-        _count_reals(<double *>result.array.data, n, first, by)
-    else:
-        _fill_integers(result, int(start), int(step))
+    values.out, values.first, values.by = result.array, start, step
+    if not is_floating(wide):
+        values.start, values.step = int(start), int(step)
+    with nogil:
+        parallel_for(_count, &values, n, CHUNK)
     return _deliver(result, code, out, requires_grad, meta, "arange")
-
-
-cdef int _fill_integers(Tensor result, int64_t start, int64_t step) except -1:
-    cdef char *data = result.array.data
-    cdef int64_t n = result.array.size
-    if result.array.dtype == INT64:
-        _count_integers(<int64_t *>data, n, start, step)
-    elif result.array.dtype == INT32:
-        _count_integers(<int32_t *>data, n, start, step)
-    elif result.array.dtype == INT16:
-        _count_integers(<int16_t *>data, n, start, step)
-    elif result.array.dtype == INT8:
-        _count_integers(<int8_t *>data, n, start, step)
-    else:
-        _count_integers(<uint8_t *>data, n, start, step)
-    return 0
 
 
 cdef object _deliver(Tensor result, int dtype, object out, bint needs_grad, bint meta, str operation):

@@ -47,6 +47,8 @@ cdef array_t *as_dtype(array_t *array, int dtype) noexcept nogil
 # Return a contiguous copy.
 cdef array_t *as_copy(array_t *array, int dtype) noexcept nogil
 cdef int fill(array_t *array, const value_t *number) noexcept nogil
+# Fill a contiguous array with zeros.
+cdef void fill_zeros(array_t *array) noexcept nogil
 # Return RUNTIME_ERROR if several elements of the array share memory, so that it cannot be written.
 cdef int check_writable(array_t *array, const char *operation) noexcept nogil
 
@@ -132,6 +134,7 @@ ctypedef struct nest_of_offsets_t:
     char *sparse
     char *dense
     const int64_t *offsets            # in bytes from `sparse`
+    int64_t columns                   # per chunk, unless reading
     int64_t n
     int n_before, n_after
     int64_t before_shape[MAX_DIMS]

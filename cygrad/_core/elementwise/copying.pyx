@@ -13,6 +13,7 @@ from cygrad._core.arrays.dtype cimport (
     dtype_name, is_differentiable, is_unsigned, itemsize, largest,
 )
 from cygrad._core.elementwise.program cimport MAX_INPUTS
+from cygrad._core.elementwise.rows cimport columns_per_tile, rows_t
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, elements_of, message
 from cygrad._core.memory.storage cimport NO_ELEMENTS
 from cygrad._core.primitives.primitive_table cimport cast_loops, loop_t, number_to_cell
@@ -469,6 +470,15 @@ cdef int fill(array_t *array, const value_t *number) noexcept nogil:
     return OK
 
 
+cdef void _zero_bytes(void *context, int64_t begin, int64_t end) noexcept nogil:
+    memset(<char *>context + begin, 0, end - begin)
+
+
+cdef void fill_zeros(array_t *array) noexcept nogil:
+    if array.size:
+        parallel_for(_zero_bytes, array.data, array.size * itemsize(array.dtype), 16 * CHUNK)
+
+
 # --------------------------------------------------------------------------------------------------------------- layout
 
 # Layout of results: the order of their dimensions in memory, following the operands.
@@ -661,7 +671,7 @@ cdef array_t *with_layout_of_images(array_t *result, const array_t *images) noex
 # Gather, scatter and scatter-add by a list of offsets, to and from a contiguous array.
 
 cdef enum:
-    COLUMNS = 512          # columns per chunk of a sum
+    COLUMNS = 512          # maximum of the columns per chunk of a sum
 
 
 # ---- one element at each offset
@@ -919,14 +929,14 @@ cdef void _write_columns(void *context, int64_t begin, int64_t end) noexcept nog
                 _elements(nest, sparse, nest.dense + b * nest.n * width, nest.offsets, nest.n)
         return
     length = nest.after_shape[outer]
-    groups = (length - 1) // COLUMNS + 1
+    groups = (length - 1) // nest.columns + 1
     inner = _product(outer, nest.after_shape)
     dense_step = inner * length * width
     for chunk in range(begin, end):
-        column = chunk % groups * COLUMNS
+        column = chunk % groups * nest.columns
         a = chunk // groups % inner
         b = chunk // groups // inner
-        n = min(COLUMNS, length - column)
+        n = min(nest.columns, length - column)
         sparse = (nest.sparse + _place(nest.n_before, nest.before_shape, nest.before_strides, b)
                   + _place(outer, nest.after_shape, nest.after_strides, a) + column * nest.after_strides[outer])
         dense = nest.dense + b * nest.n * dense_step + (a * length + column) * width
@@ -941,17 +951,18 @@ cdef void _write_columns(void *context, int64_t begin, int64_t end) noexcept nog
 cdef void move_by_offsets(nest_of_offsets_t *nest) noexcept nogil:
     cdef int64_t before = _product(nest.n_before, nest.before_shape)
     cdef int64_t after = _product(nest.n_after, nest.after_shape)
-    cdef int64_t rows, row_size, length
+    cdef int64_t length
+    cdef rows_t rows
     if before == 0 or after == 0 or nest.n == 0:
         return
     length = nest.after_shape[nest.n_after - 1] if nest.n_after else 1
     if nest.move == READ:
-        rows = before * nest.n * (after // length)
-        parallel_for(_read_rows, nest, rows, rows_per_chunk(length, COMPUTED))
+        parallel_for(_read_rows, nest, before * nest.n * (after // length), rows_per_chunk(length, COMPUTED))
     else:
-        row_size = nest.n * min(length, COLUMNS)
-        rows = before * (after // length) * ((length - 1) // COLUMNS + 1)
-        parallel_for(_write_columns, nest, rows, rows_per_chunk(row_size, COMPUTED))
+        rows = rows_t(before * (after // length), nest.n, length)
+        nest.columns = columns_per_tile(&rows, COLUMNS, COMPUTED)
+        parallel_for(_write_columns, nest, rows.outer * ((length - 1) // nest.columns + 1),
+                     rows_per_chunk(nest.n * nest.columns, COMPUTED))
 
 
 cdef void _append(int *n, int64_t *shape, int64_t *strides, int64_t size, int64_t stride) noexcept nogil:

@@ -7,8 +7,7 @@ from cygrad._core.arrays.array cimport (
     ARRAY, ARRAYS, BOOLEAN, COMPLEX, DTYPE, INTEGER, INTEGERS, MAX_DIMS, NOTHING, REAL, TEXT, array_empty,
     array_empty_like, array_t, array_view, overlaps_itself, release, set_array, shape_text, value_t,
 )
-from cygrad._core.arrays.dtype cimport itemsize
-from cygrad._core.elementwise.copying cimport copy_into
+from cygrad._core.elementwise.copying cimport copy_into, fill_zeros
 from cygrad._core.memory.errors cimport (
     INDEX_ERROR, MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, TYPE_ERROR, elements_of, message, sizes_text,
 )
@@ -189,8 +188,8 @@ cdef int new_array(const char *operation, int dtype, int ndim, const int64_t *sh
 
 cdef int new_zeros(const char *operation, int dtype, int ndim, const int64_t *shape, array_t **array) noexcept nogil:
     cdef int status = new_array(operation, dtype, ndim, shape, array)
-    if status == OK and array[0].size:
-        memset(array[0].data, 0, array[0].size * itemsize(dtype))
+    if status == OK:
+        fill_zeros(array[0])
     return status
 
 

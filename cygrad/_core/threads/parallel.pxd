@@ -53,6 +53,8 @@ cdef void parallel_for(body_t body, void *context, int64_t n, int64_t grain) noe
 
 # Return how many threads a region opened now may use; active regions share one budget.
 cdef int thread_limit() noexcept nogil
+# Return how many threads may take chunks of a loop opened now: 1 inside a chunk.
+cdef int loop_threads() noexcept nogil
 # Run member(context, rank, size) here as rank 0 and on at most `size - 1` other threads. These join when they are free,
 # leave without work, and may join again with another rank, so rank 0 must be able to do all of the work.
 cdef void run_team(member_t member, void *context, int size) noexcept nogil

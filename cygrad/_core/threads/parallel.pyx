@@ -640,6 +640,10 @@ cdef int thread_limit() noexcept nogil:
 
 # ---- loops
 
+cdef int loop_threads() noexcept nogil:
+    return _configured_threads() if current_team != NULL and not in_region else thread_limit()
+
+
 cdef void _run_chunk(job_t *job, int64_t chunk) noexcept nogil:
     """Run one chunk of a loop; regions opened by its body are serial."""
     global in_region, chunks_done

@@ -14,7 +14,7 @@ import cygrad
 import cygrad._core.kernels.linalg.matmul
 from cygrad._core.testing import probes
 from cygrad._core.testing.interop import call_kernel
-from cygrad._core.threads.parallel import get_num_threads, set_num_threads, threads
+from cygrad._core.threads.parallel import chunks_run, get_num_threads, set_num_threads, threads
 from tests.tools import needs_openmp
 
 pytestmark = pytest.mark.usefixtures("keep_number_of_threads")
@@ -33,6 +33,43 @@ def test_pieces_depend_on_the_problem_alone(n, grain, number):
     assert noted["chunks"] == chunks_of(n, grain)
     assert len(noted["threads"]) <= number
     assert noted["inner"] == len(noted["chunks"]) * 4
+
+
+COLUMNS = {
+    "softmax": lambda x, y: cygrad.softmax(x, 0), "log_softmax": lambda x, y: cygrad.log_softmax(x, 0),
+    "cumsum": lambda x, y: cygrad.cumsum(x, 0), "cumprod": lambda x, y: cygrad.cumprod(x * 1e-3 + 1, 0),
+    "batch_norm": lambda x, y: cygrad.nn.functional.batch_norm(x, None, None, training=True),
+    "index_add": lambda x, y: x.index_add(0, cygrad.arange(len(x)) // 3, y),
+    "index": lambda x, y: x[cygrad.arange(len(x)) // 3],
+}
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_threads_share_the_columns_of_a_narrow_matrix_without_changing_a_bit(name):
+    x, y = (cygrad.tensor(np.random.default_rng(seed).standard_normal((4000, 100)).astype("float32"),
+                          requires_grad=True) for seed in (0, 1))
+    found = []
+    for number in (1, 2, 3, 8):
+        set_num_threads(number)
+        before = chunks_run()
+        result = COLUMNS[name](x, y)
+        result.backward(y.detach())
+        found.append([array.detach().numpy().tobytes() for array in (result, x.grad)])
+        x.grad = y.grad = None
+        if number == 2:
+            for _ in range(20):
+                COLUMNS[name](x, y)
+            assert chunks_run() > before
+    assert all(bits == found[0] for bits in found)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int32", "int64", "float32", "float64"])
+def test_ranges_and_zeros_have_the_same_elements_for_any_number_of_threads(dtype):
+    for number in (1, 3):
+        set_num_threads(number)
+        np.testing.assert_array_equal(cygrad.arange(3, 400_003, 2, dtype=getattr(cygrad, dtype)).numpy(),
+                                      np.arange(3, 400_003, 2).astype(dtype))
+        assert not cygrad.zeros(3_000_001, dtype=getattr(cygrad, dtype)).any()
 
 
 def test_a_grain_that_is_not_positive_counts_as_one():

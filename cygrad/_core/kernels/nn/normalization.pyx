@@ -14,6 +14,7 @@ from cygrad._core.arrays.array cimport (
 )
 from cygrad._core.arrays.dtype cimport FLOAT32, dtype_name, is_floating, itemsize
 from cygrad._core.elementwise.copying cimport as_contiguous, with_layout_of_images
+from cygrad._core.elementwise.rows cimport columns_per_tile, rows_t
 from cygrad._core.kernels.arguments cimport (
     array_argument, array_result, check_same_shape, integer_argument, integers_argument, new_array,
 )
@@ -164,11 +165,15 @@ cdef int64_t _lay_weight(normalization_t *work, const array_t *input, int dims, 
 
 cdef void _run(normalization_t *work) noexcept nogil:
     """Process all channels."""
-    cdef int64_t elements
+    cdef channels_t *c = &work.channels
+    cdef rows_t rows = rows_t(1, c.outer, c.channels * c.inner)
     if not work.tile:
-        work.tile = max(1, tile_of(&work.channels))
-    elements = work.channels.outer * work.channels.inner * work.tile
-    parallel_for(_body, work, (work.channels.channels + work.tile - 1) // work.tile, rows_per_chunk(elements, COMPUTED))
+        work.tile = tile_of(c)
+        if work.tile:
+            work.tile = columns_per_tile(&rows, work.tile * c.inner, COMPUTED) // c.inner
+        work.tile = max(1, work.tile)
+    parallel_for(_body, work, (c.channels + work.tile - 1) // work.tile,
+                 rows_per_chunk(c.outer * c.inner * work.tile, COMPUTED))
 
 
 cdef int _finish(normalization_t *work, int status, int count, array_t **made, value_t *results) noexcept nogil:

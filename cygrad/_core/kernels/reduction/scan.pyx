@@ -12,7 +12,7 @@ from cygrad._core.arrays.dtype cimport (
     is_floating, promote,
 )
 from cygrad._core.elementwise.copying cimport as_contiguous, as_dtype
-from cygrad._core.elementwise.rows cimport rows_along, rows_t
+from cygrad._core.elementwise.rows cimport columns_per_tile, rows_along, rows_t
 from cygrad._core.kernels.arguments cimport array_argument, array_result, integer_argument, wrap_dim
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, OK, RUNTIME_ERROR, message
 from cygrad._core.threads.grain cimport COMPUTED, GATHERED, rows_per_chunk
@@ -216,7 +216,7 @@ cdef int _scanned(const char *name, scan_operation_t operation, const value_t *a
         return MEMORY_ERROR
     work.operation = operation
     rows_along(self, dim, &work.rows)
-    work.width = max(1, min(<int64_t>COLUMNS, work.rows.inner))
+    work.width = columns_per_tile(&work.rows, COLUMNS, GATHERED)
     work.tiles = (work.rows.inner + work.width - 1) // work.width
     work.self = source.data
     work.out = out.data

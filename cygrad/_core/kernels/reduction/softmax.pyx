@@ -15,7 +15,7 @@ from cygrad._core.arrays.array cimport (
 )
 from cygrad._core.arrays.dtype cimport BOOL, FLOAT32, dtype_name, is_floating, itemsize
 from cygrad._core.elementwise.copying cimport as_contiguous
-from cygrad._core.elementwise.rows cimport rows_along, rows_t
+from cygrad._core.elementwise.rows cimport columns_per_tile, rows_along, rows_t
 from cygrad._core.kernels.arguments cimport array_argument, array_result, check_same_shape, integer_argument, wrap_dim
 from cygrad._core.kernels.reduction.reduce_engine cimport row_maximum, row_sum
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, OK, RUNTIME_ERROR, message
@@ -80,7 +80,7 @@ cdef void _run(softmax_operation_t operation, array_t *self, array_t *result, in
     work.columns = columns_of_softmax(operation, out.dtype != FLOAT32)
     work.item = itemsize(out.dtype)
     rows_along(out, dim, &work.rows)
-    work.width = min(work.rows.inner, <int64_t>COLUMNS)
+    work.width = columns_per_tile(&work.rows, COLUMNS, COMPUTED)
     work.tiles = (work.rows.inner + work.width - 1) // work.width
     work.self = self.data
     work.result = result.data if result != NULL else self.data    # not read by operations without it
