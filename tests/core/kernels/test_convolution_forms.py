@@ -242,3 +242,25 @@ def test_choice(images, kernel, stride, padding, groups, expected):
     assert {chosen_form(way, images, kernel, *options, cygrad.complex64) for way in DIRECTIONS} == {"columns"}
     with cygrad.threads(1):
         assert tuple(chosen_form(way, images, kernel, *options, cygrad.float32) for way in DIRECTIONS) == expected
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("images", "kernel", "options"), [
+    ((1, 8, 90, 91), (8, 8, 3, 3), {}), ((1, 8, 89, 90), (16, 8, 5, 5), {"stride": 2, "padding": 2}),
+    ((1, 3, 97, 101), (13, 3, 3, 3), {"padding": 1}), ((3, 6, 60, 61), (10, 3, 3, 3), {"groups": 2}),
+    ((1, 8, 9001), (16, 8, 5), {}), ((1, 4, 8, 30, 30), (8, 4, 3, 3, 3), {}),
+], ids=str)
+def test_threads_share_the_channels_of_one_image_without_changing_a_bit(form, three_threads, images, kernel, options,
+                                                                        dtype):
+    random = np.random.default_rng(0)
+    x, weight = (cygrad.tensor(random.standard_normal(shape).astype(dtype), requires_grad=True)
+                 for shape in (images, kernel))
+    function = (F.conv1d, F.conv2d, F.conv3d)[len(images) - 3]
+    grad = cygrad.tensor(random.standard_normal(tuple(function(x, weight, **options).shape)).astype(dtype))
+    found = []
+    for number in (1, 2, 3, 8):
+        cygrad.set_num_threads(number)
+        result = function(x, weight, **options)
+        found.append([array.detach().numpy().tobytes() for array in
+                      (result, *cygrad.autograd.grad(result, (x, weight), grad))])
+    assert all(bits == found[0] for bits in found)

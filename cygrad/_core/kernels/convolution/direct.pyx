@@ -12,7 +12,7 @@ from cygrad._core.memory.atomic cimport atomic_store
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, message
 from cygrad._core.memory.storage cimport storage_new, storage_release, storage_t
 from cygrad._core.threads.grain cimport products_per_chunk
-from cygrad._core.threads.parallel cimport parallel_for
+from cygrad._core.threads.parallel cimport body_t, loop_threads, parallel_for
 
 
 # ------------------------------------------------------------------------------------------------- convolution geometry
@@ -155,7 +155,7 @@ cdef int output_shape(const geometry_t *geometry, int n, int64_t *shape) noexcep
 #
 # A matrix product with one row is slow, and 3 x 3 patches copy an image nine times. Here an image becomes padded lines
 # (direct.h), and each tap multiplies them by one number, in vectors. A task is one group of channels of one
-# image; its buffers stay in the cache.
+# image, or some of its results if threads would be without a task; its buffers stay in the cache.
 
 cdef extern from "kernels/convolution/direct.h" nogil:
     ctypedef struct lines_t:
@@ -178,6 +178,8 @@ cdef extern from "kernels/convolution/direct.h" nogil:
 cdef enum:
     ROWS = 32                  # output channels computed together
     RUN = 2048                 # elements summed before the sum is added in double precision
+    FEWEST = 4                 # channels of a task
+    SMALL_TASK = 1 << 19       # multiplications that are not worth several tasks
 
 ctypedef fused real:
     float
@@ -186,6 +188,8 @@ ctypedef fused real:
 ctypedef struct direct_form_t:
     problem_t *problem
     lines_t lines
+    int64_t channels           # whose results one task computes
+    int64_t blocks             # ... in which the channels of a group are split
     int64_t parts              # of the batch, for the weight gradient
     int64_t part_images
     double *sums               # partial sums of the parts
@@ -233,6 +237,28 @@ cdef int64_t direct_elements(const geometry_t *geometry, bint back) noexcept nog
     cdef lines_t lines
     plan_lines(geometry, &lines)
     return direct_phases(geometry) * lines.phase if back else lines.flat
+
+
+cdef int64_t _task_work(const geometry_t *g) noexcept nogil:
+    """Count the multiplications of one group of one image."""
+    return g.in_channels * g.out_channels * g.taps * g.positions
+
+
+cdef void _split(direct_form_t *work, int64_t channels, int64_t groups, int64_t multiplications) noexcept nogil:
+    """
+    Split the channels of results into blocks if threads would be without one of `groups` tasks.
+
+    Channels are computed independently, so results are bit-identical for any number of blocks.
+    """
+    cdef int64_t threads = loop_threads() if multiplications > SMALL_TASK else 1
+    work.channels = channels
+    if groups % threads and groups < 4 * threads:
+        work.channels = min(channels, max(<int64_t>FEWEST, (channels - 1) // threads + 1))
+    work.blocks = (channels - 1) // work.channels + 1
+
+
+cdef void _run_tasks(direct_form_t *work, body_t body, int64_t groups, int64_t multiplications) noexcept nogil:
+    parallel_for(body, work, groups * work.blocks, products_per_chunk(multiplications // work.blocks))
 
 
 cdef bint _open(direct_form_t *work, int64_t images, int64_t outputs, workspace_t *workspace) noexcept nogil:
@@ -291,9 +317,10 @@ cdef void _spread(direct_form_t *work, int64_t image, int64_t channel, real *buf
 # ---------------------------------------------------------------- forward
 
 cdef void _forward_task(direct_form_t *work, int64_t task, workspace_t *workspace, real *images) noexcept nogil:
-    """All channels of one group of one image."""
+    """Some output channels of one group of one image."""
     cdef geometry_t *g = &work.problem.geometry
-    cdef int64_t image = task // g.groups, group = task % g.groups, channel = 0, i, rows
+    cdef int64_t channel = task % work.blocks * work.channels, last = min(channel + work.channels, g.out_channels)
+    cdef int64_t image = task // work.blocks // g.groups, group = task // work.blocks % g.groups, i, rows
     cdef int64_t taps = g.in_channels * g.taps
     cdef real *outputs = <real *>workspace.outputs
     cdef real *start = <real *>workspace.start
@@ -302,8 +329,8 @@ cdef void _forward_task(direct_form_t *work, int64_t task, workspace_t *workspac
     if work.problem.bias != NULL:
         for i in range(g.out_channels):
             start[i] = (<real *>work.problem.bias)[group * g.out_channels + i]
-    while channel < g.out_channels:
-        rows = _rows(g.out_channels - channel)
+    while channel < last:
+        rows = _rows(last - channel)
         correlate(real is double, rows, work.lines.flat, taps, workspace.sources,
                   <real *>work.problem.weight + (group * g.out_channels + channel) * taps, taps, start + channel,
                   outputs, work.lines.output)
@@ -327,17 +354,13 @@ cdef void _forward_body(void *context, int64_t begin, int64_t end) noexcept nogi
     storage_release(workspace.memory)
 
 
-cdef int64_t _task_work(const geometry_t *g) noexcept nogil:
-    """Count the multiplications of one group of one image."""
-    return g.in_channels * g.out_channels * g.taps * g.positions
-
-
 cdef int direct_forward(problem_t *problem) noexcept nogil:
     cdef direct_form_t work
     cdef geometry_t *g = &problem.geometry
     work.problem, work.failed = problem, 0
     plan_lines(g, &work.lines)
-    parallel_for(_forward_body, &work, g.batch * g.groups, products_per_chunk(_task_work(g)))
+    _split(&work, g.out_channels, g.batch * g.groups, _task_work(g))
+    _run_tasks(&work, _forward_body, g.batch * g.groups, _task_work(g))
     return MEMORY_ERROR if work.failed else OK
 
 
@@ -365,10 +388,11 @@ cdef void _point_at_outputs(direct_form_t *work, workspace_t *workspace) noexcep
 
 
 cdef void _input_task(direct_form_t *work, int64_t task, workspace_t *workspace, real *outputs) noexcept nogil:
-    """All channels of one group of one image."""
+    """Some input channels of one group of one image."""
     cdef geometry_t *g = &work.problem.geometry
-    cdef int64_t image = task // g.groups, group = task % g.groups, channel = 0, i, rows, phase, source
-    cdef int64_t taps = g.out_channels * g.taps
+    cdef int64_t channel = task % work.blocks * work.channels, last = min(channel + work.channels, g.in_channels)
+    cdef int64_t image = task // work.blocks // g.groups, group = task // work.blocks % g.groups
+    cdef int64_t taps = g.out_channels * g.taps, i, rows, phase, source
     cdef real *images = <real *>workspace.images
     cdef real *start = <real *>workspace.start
     cdef real *weights = <real *>work.weights + group * g.in_channels * taps
@@ -377,8 +401,8 @@ cdef void _input_task(direct_form_t *work, int64_t task, workspace_t *workspace,
     if work.problem.bias != NULL:
         for i in range(g.in_channels):
             start[i] = (<real *>work.problem.bias)[group * g.in_channels + i]
-    while channel < g.in_channels:
-        rows = _rows(g.in_channels - channel)
+    while channel < last:
+        rows = _rows(last - channel)
         for phase in range(direct_phases(g)):
             source = workspace.first[phase]
             correlate(real is double, rows, work.lines.phase, workspace.first[phase + 1] - source,
@@ -448,7 +472,8 @@ cdef int direct_input(problem_t *problem) noexcept nogil:
         else:
             _order_weights(&work, &workspace, <double *>problem.weight)
         storage_release(workspace.memory)
-        parallel_for(_input_body, &work, g.batch * g.groups, products_per_chunk(_task_work(g)))
+        _split(&work, g.in_channels, g.batch * g.groups, _task_work(g))
+        _run_tasks(&work, _input_body, g.batch * g.groups, _task_work(g))
     storage_release(weights)
     return MEMORY_ERROR if work.failed else OK
 
@@ -488,18 +513,20 @@ cdef void _add_dots(direct_form_t *work, int64_t image, int64_t group, int64_t c
 
 cdef void _weight_task(direct_form_t *work, int64_t part, int64_t begin, int64_t end, workspace_t *workspace,
                        real *images, double *found) noexcept nogil:
-    """Sum groups [begin, end) over a part of the batch, image by image in memory order."""
+    """Sum blocks [begin, end) of groups over a part of the batch, image by image in memory order."""
     cdef geometry_t *g = &work.problem.geometry
-    cdef int64_t image, group, channel, i, rows, taps = g.in_channels * g.taps
+    cdef int64_t image, block, group, channel, last, i, rows, taps = g.in_channels * g.taps
     cdef real *outputs = <real *>workspace.outputs
     cdef double *sums = work.sums + part * g.groups * g.out_channels * taps
     for image in range(part * work.part_images, min((part + 1) * work.part_images, g.batch)):
-        for group in range(begin, end):
+        for block in range(begin, end):
+            group = block // work.blocks
             for i in range(g.in_channels):
                 _deal(work, image, group * g.in_channels + i, images + i * work.lines.image, False)
-            channel = 0
-            while channel < g.out_channels:
-                rows = _rows(g.out_channels - channel)
+            channel = block % work.blocks * work.channels
+            last = min(channel + work.channels, g.out_channels)
+            while channel < last:
+                rows = _rows(last - channel)
                 for i in range(rows):
                     _spread(work, image, group * g.out_channels + channel + i, outputs + i * work.lines.output, False)
                 _add_dots(work, image, group, channel, rows, workspace, outputs, found,
@@ -508,11 +535,11 @@ cdef void _weight_task(direct_form_t *work, int64_t part, int64_t begin, int64_t
 
 
 cdef void _weight_body(void *context, int64_t begin, int64_t end) noexcept nogil:
-    """Run tasks, numbered by group within a part."""
+    """Run tasks, numbered by block of groups within a part."""
     cdef direct_form_t *work = <direct_form_t *>context
     cdef geometry_t *g = &work.problem.geometry
     cdef workspace_t workspace
-    cdef int64_t part, stop
+    cdef int64_t part, stop, blocks = g.groups * work.blocks
     cdef storage_t *found = storage_new(_rows(g.out_channels) * g.in_channels * g.taps * sizeof(double))
     if found == NULL:
         atomic_store(&work.failed, 1)
@@ -520,13 +547,13 @@ cdef void _weight_body(void *context, int64_t begin, int64_t end) noexcept nogil
     if _open(work, g.in_channels, _rows(g.out_channels), &workspace):
         _point_at_images(work, &workspace)
         while begin < end:
-            part = begin // g.groups
-            stop = min(end, (part + 1) * g.groups)
+            part = begin // blocks
+            stop = min(end, (part + 1) * blocks)
             if work.problem.dtype == FLOAT32:
-                _weight_task(work, part, begin - part * g.groups, stop - part * g.groups, &workspace,
+                _weight_task(work, part, begin - part * blocks, stop - part * blocks, &workspace,
                              <float *>workspace.images, <double *>found.data)
             else:
-                _weight_task(work, part, begin - part * g.groups, stop - part * g.groups, &workspace,
+                _weight_task(work, part, begin - part * blocks, stop - part * blocks, &workspace,
                              <double *>workspace.images, <double *>found.data)
             begin = stop
         storage_release(workspace.memory)
@@ -560,7 +587,8 @@ cdef int direct_weight(problem_t *problem) noexcept nogil:
         return MEMORY_ERROR
     memset(sums.data, 0, work.parts * size * sizeof(double))
     work.sums = <double *>sums.data
-    parallel_for(_weight_body, &work, work.parts * g.groups, products_per_chunk(_task_work(g) * work.part_images))
+    _split(&work, g.out_channels, work.parts * g.groups, _task_work(g) * work.part_images)
+    _run_tasks(&work, _weight_body, work.parts * g.groups, _task_work(g) * work.part_images)
     if problem.dtype == FLOAT32:
         _add_parts(&work, <float *>problem.weight, size)
     else:
