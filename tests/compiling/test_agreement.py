@@ -298,6 +298,19 @@ def test_an_error_leaves_all_state_of_optimizers(agree, optimizer):
     assert agree(script, executions=2).calls == 2
 
 
+@pytest.mark.parametrize("mode", [cygrad.inference_mode, cygrad.no_grad, cygrad.enable_grad])
+def test_what_is_modified_before_an_operation_that_may_fail_keeps_its_version(agree, mode):
+    def script(compile, note):
+        buffer, x = cygrad.zeros(3), cygrad.arange(3.0)
+        own = compile(lambda index: buffer.add_(x[index].sum()) * 1 + x[index])
+        for index in (0, 1, 2, 9, 1):
+            with mode():
+                note(cygrad.tensor([index]), call=own)
+            note(buffer)
+
+    assert agree(script, executions=3).calls == 1
+
+
 def test_an_error_in_one_of_many_calls():
     total = cygrad.zeros(2)
     own = cygrad.compile(lambda x, y: total.add_(x[y]))

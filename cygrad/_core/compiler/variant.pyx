@@ -639,14 +639,14 @@ cdef class Variant:
     cdef list saved_inputs(self, run_frame_t *frame):
         """Copy the inputs that the program may have modified when an operation fails, and the states of generators."""
         cdef list saved = [] if self.draws is None else [(self.draws, self.draws.states(), 0)]
-        cdef array_t *array
-        cdef array_t *copy
+        cdef TracedArray own, copy
         for slot in self.undone:
-            array = frame.table[<int>slot]
-            copy = copy_with_layout(array)
-            if copy == NULL:
+            own, copy = TracedArray(), TracedArray()       # a Tensor created in inference mode would drop the version
+            own.array = retain(frame.table[<int>slot])
+            copy.array = copy_with_layout(own.array)
+            if copy.array == NULL:
                 check(MEMORY_ERROR)
-            saved.append((wrap(retain(array)), wrap(copy), -1 if array.version == NULL else array.version.value))
+            saved.append((own, copy, -1 if own.array.version == NULL else own.array.version.value))
         return saved
 
     cdef int draw(self, run_frame_t *frame) except -1:
@@ -799,15 +799,15 @@ cdef class Variant:
 
 cdef int _restore(list saved) except -1:
     """Restore elements and versions of modified inputs, and states of generators."""
-    cdef Tensor tensor
+    cdef TracedArray own
     for found, copy, version in saved:
-        if not isinstance(found, Tensor):
+        if not isinstance(found, TracedArray):
             found.restore(copy)
             continue
-        tensor = found
-        check(copy_into(tensor.array, (<Tensor>copy).array))
-        if tensor.array.version != NULL:
-            tensor.array.version.value = version
+        own = found
+        check(copy_into(own.array, (<TracedArray>copy).array))
+        if own.array.version != NULL:
+            own.array.version.value = version
     return 0
 
 
