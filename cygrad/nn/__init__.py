@@ -60,6 +60,7 @@ from cygrad.nn.loss import (
     HuberLoss,
     KLDivLoss,
     L1Loss,
+    LinearCrossEntropyLoss,
     MSELoss,
     NLLLoss,
     SmoothL1Loss,

@@ -1,11 +1,14 @@
 """Losses as modules."""
 
+from math import prod
+
 from cygrad.nn import functional as F
 from cygrad.nn.functional.loss import resolve_reduction
+from cygrad.nn.layers import Linear
 from cygrad.nn.module import Module
 
-__all__ = ["BCELoss", "BCEWithLogitsLoss", "CrossEntropyLoss", "HuberLoss", "KLDivLoss", "L1Loss", "Loss", "MSELoss",
-           "NLLLoss", "SmoothL1Loss", "WeightedLoss"]
+__all__ = ["BCELoss", "BCEWithLogitsLoss", "CrossEntropyLoss", "HuberLoss", "KLDivLoss", "L1Loss",
+           "LinearCrossEntropyLoss", "Loss", "MSELoss", "NLLLoss", "SmoothL1Loss", "WeightedLoss"]
 
 
 class Loss(Module):
@@ -108,6 +111,8 @@ class HuberLoss(Loss):
     """
 
     def __init__(self, reduction="mean", delta=1.0):
+        if not isinstance(delta, (float, int)):
+            raise TypeError(f"HuberLoss: delta must be a float or int, got: {type(delta)}")
         super().__init__(reduction=reduction)
         self.delta = delta
 
@@ -215,6 +220,58 @@ class CrossEntropyLoss(WeightedLoss):
         """Return the loss of scores (N, C, ...), and classes (N, ...) or probabilities (N, C, ...)."""
         return F.cross_entropy(input, target, self.weight, ignore_index=self.ignore_index, reduction=self.reduction,
                                label_smoothing=self.label_smoothing)
+
+
+class LinearCrossEntropyLoss(CrossEntropyLoss):
+    """
+    Compute the cross entropy of classes, and logits that a linear layer returns for the input.
+
+    Parameters
+    ----------
+    in_features, num_classes : int
+    out_features : tuple of int
+        Further dimensions of the logits, of shape (N, C, ...).
+    bias : bool, default False
+    device, dtype : optional
+    reduction, weight, label_smoothing : optional
+        As for `CrossEntropyLoss`.
+    ignore_index : int, optional
+        As for `CrossEntropyLoss`, for targets that are classes.
+    options : None
+        Not supported.
+
+    Examples
+    --------
+    >>> loss = nn.LinearCrossEntropyLoss(5, 10)
+    >>> loss(cygrad.zeros(2, 5), cygrad.tensor([0, 3]))
+    tensor(2.3026, grad_fn=<NllLossBackward0>)
+    """
+
+    def __init__(self, in_features, num_classes, *, out_features=(), bias=False, device=None, dtype=None,
+                 reduction="mean", weight=None, ignore_index=None, label_smoothing=0.0, options=None):
+        if weight is not None and tuple(weight.shape) != (num_classes,):
+            raise RuntimeError(f"LinearCrossEntropyLoss: expected weight shape to be {(num_classes,)}, got "
+                               f"{tuple(weight.shape)}")
+        if not 0 <= label_smoothing <= 1:
+            raise RuntimeError("LinearCrossEntropyLoss: expected label_smoothing to be in range [0, 1], got "
+                               f"{label_smoothing}")
+        super().__init__(weight, None, ignore_index, None, reduction, label_smoothing)
+        self.num_classes, self.out_features, self.options = num_classes, out_features, options
+        self.linear = Linear(in_features, num_classes * prod(out_features), bias, device, dtype)
+
+    def forward(self, input, target):
+        """Return the loss of inputs (N, in_features), and classes (N, ...) or probabilities (N, C, ...)."""
+        shape, bias = (self.num_classes, *self.out_features), self.linear.bias
+        return F.linear_cross_entropy(
+            input, self.linear.weight.reshape(*shape, -1), target,
+            linear_bias=None if bias is None else bias.reshape(shape), weight=self.weight, reduction=self.reduction,
+            ignore_index=self.ignore_index, label_smoothing=self.label_smoothing, options=self.options)
+
+    def extra_repr(self):
+        """Return the options."""
+        return (f"in_features={self.linear.in_features}, num_classes={self.num_classes}, out_features="
+                f"{self.out_features}, bias={self.linear.bias is not None}, reduction={self.reduction}, ignore_index="
+                f"{self.ignore_index}, label_smoothing={self.label_smoothing}, options={self.options}")
 
 
 class BCELoss(WeightedLoss):

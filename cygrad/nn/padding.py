@@ -51,6 +51,9 @@ class _Pad(Module):
 
     def forward(self, input):
         """Map shape (..., sizes) to the same with larger sizes; negative numbers crop."""
+        if self.mode == "circular" and input.ndim not in (self.dimensions + 1, self.dimensions + 2):
+            raise ValueError(f"{type(self).__name__}: expected {self.dimensions + 1}D or {self.dimensions + 2}D input "
+                             f"(got {input.ndim}D input)")
         return F.pad(input, self.padding, mode=self.mode)
 
     def extra_repr(self):

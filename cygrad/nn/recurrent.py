@@ -28,11 +28,11 @@ def check_layers(operation, count):
         raise ValueError(f"{operation}: too many layers (got {count}, expected at most {MAX_LAYERS}).")
 
 
-def check_integer(operation, **arguments):
-    """Check that each argument is an int."""
+def check_integer(operation, kind=int, **arguments):
+    """Check that each argument is an int, or a bool."""
     for name, value in arguments.items():
-        if not isinstance(value, int):
-            raise TypeError(f"{operation}: {name} should be of type int, got: {type(value).__name__}")
+        if not isinstance(value, kind):
+            raise TypeError(f"{operation}: {name} should be of type {kind.__name__}, got: {type(value).__name__}")
 
 
 def _check_no_projection(proj_size):
@@ -77,21 +77,23 @@ class RNNBase(Module):
                  bidirectional=False, proj_size=0, device=None, dtype=None):
         super().__init__()
         check_integer(type(self).__name__, input_size=input_size, hidden_size=hidden_size, num_layers=num_layers)
+        check_integer(type(self).__name__, bool, bias=bias, batch_first=batch_first)
         check_layers(type(self).__name__, num_layers)
         if mode not in GATES:
             raise ValueError(f"{type(self).__name__}: Unrecognized RNN mode: {mode}")
         if isinstance(dropout, bool) or not isinstance(dropout, (int, float)) or not 0 <= dropout <= 1:
-            raise ValueError(f"{type(self).__name__}: dropout must be a number from 0 to 1 (got {dropout!r}).")
+            raise ValueError(f"{type(self).__name__}: dropout should be a number in range [0, 1] (got "
+                             f"{dropout!r}).")
         if dropout > 0 and num_layers == 1:
-            warn_user(f"dropout is applied between layers and has no effect with a single layer (got dropout={dropout} "
-                      f"and num_layers={num_layers}).")
+            warn_user("dropout option adds dropout after all but last recurrent layer, so non-zero dropout expects "
+                      f"num_layers greater than 1, but got dropout={dropout} and num_layers={num_layers}")
         for name, size in (("input_size", input_size), ("hidden_size", hidden_size), ("num_layers", num_layers)):
             if size <= 0:
                 raise ValueError(f"{type(self).__name__}: {name} must be greater than zero")
         if proj_size < 0:
-            raise ValueError(f"{type(self).__name__}: proj_size must not be negative; 0 means no projection.")
+            raise ValueError(f"{type(self).__name__}: proj_size should be a positive integer or zero.")
         if proj_size >= hidden_size:
-            raise ValueError(f"{type(self).__name__}: proj_size must be less than hidden_size.")
+            raise ValueError(f"{type(self).__name__}: proj_size has to be smaller than hidden_size.")
         self.mode = mode
         self.input_size = input_size
         self.hidden_size = hidden_size

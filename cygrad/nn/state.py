@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 import cygrad
 from cygrad import Tensor
+from cygrad._core.graph.user_warnings import warn_user
 from cygrad.nn.parameter import Parameter, is_lazy
 
 __all__ = ["collect", "load", "load_own", "save_own"]
@@ -152,6 +153,9 @@ def load_own(module, state_dict, prefix, metadata, strict, missing, unexpected, 
         elif metadata.get("assign_to_params_buffers"):
             _assign(module, name, value, given)
         elif not is_lazy(given):
+            if value.is_meta and not given.is_meta:
+                warn_user(f"load_state_dict: for {key}: copying from a non-meta parameter in the checkpoint to a meta "
+                          "parameter in the current model, which is a no-op. Pass assign=True to assign it instead.")
             value.copy_(given)
     extra = has_extra(module, "set")
     if extra and prefix + EXTRA in state_dict:

@@ -1,6 +1,7 @@
 """state_dict, load_state_dict and their hooks."""
 
 from cygrad._core.graph.node import RemovableHandle
+from cygrad._core.graph.user_warnings import warn_user
 from cygrad.nn import state
 
 __all__ = ["StateHooks", "Stateful"]
@@ -54,6 +55,8 @@ class Stateful:
         OrderedDict
             Its attribute ``_metadata`` contains the version of each module.
         """
+        if args:
+            warn_user("state_dict: Positional args are being deprecated, use kwargs instead.", FutureWarning)
         for value, name in zip(args, ("destination", "prefix", "keep_vars"), strict=False):    # deprecated
             destination, prefix, keep_vars = {
                 "destination": (value, prefix, keep_vars), "prefix": (destination, value, keep_vars),

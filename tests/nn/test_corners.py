@@ -185,3 +185,44 @@ def test_steps_of_nadam_are_differentiated_by_their_whole_state(options):
     vectors = [cygrad.tensor(values, dtype=cygrad.float64, requires_grad=True)
                for values in ([1.0, 2.0], [0.5, 0.25], [0.1, 0.7], [0.3, 0.4], 0.9)]
     assert cygrad.autograd.gradcheck(step, vectors)
+
+
+@pytest.mark.parametrize("further", [(), (3,)])
+@pytest.mark.parametrize("bias", [False, True])
+def test_linear_cross_entropy_loss_is_that_of_pytorch(further, bias):
+    def work(library):
+        module = library.nn.LinearCrossEntropyLoss(4, 5, out_features=further, bias=bias, reduction="sum")
+        with library.no_grad():
+            for parameter in module.parameters():
+                parameter.copy_(library.arange(parameter.numel()).reshape(parameter.shape) % 7 / 5)
+        input = (library.arange(8).reshape(2, 4) / 8).requires_grad_()
+        module(input, library.arange(2 * max(1, *further, 1)).reshape(2, *further) % 5).backward()
+        return [input.grad.tolist(), *(parameter.grad.tolist() for parameter in module.parameters())]
+
+    for ours, theirs in zip(work(cygrad), work(torch), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("error", "text", "call"), [
+    (ValueError, "expected 3D or 4D input .got 2D", lambda: nn.CircularPad2d(1)(cygrad.ones(2, 2))),
+    (ValueError, "expected 2D or 3D input .got 4D", lambda: nn.CircularPad1d(1)(cygrad.ones(1, 1, 2, 2))),
+    (TypeError, "delta must be a float or int", lambda: nn.HuberLoss(delta=1j)),
+    (ValueError, "eps must be positive", lambda: nn.BatchNorm1d(2, eps=0)(cygrad.ones(2, 2))),
+    (ValueError, "not negative", lambda: nn.BatchNorm1d(2, eps=-1).eval()(cygrad.ones(2, 2))),
+    (ValueError, "#0 has length 1; 2 is required", lambda: nn.ModuleDict().update([["a"]])),
+])
+def test_wrong_options_of_modules_are_refused(error, text, call):
+    with pytest.raises(error, match=text):
+        call()
+
+
+def test_fractional_pooling_without_batch_uses_the_first_samples():
+    x, samples = cygrad.rand(2, 5, 5, 5), cygrad.rand(3, 2, 3)
+    single = F.fractional_max_pool3d(x, 2, 3, _random_samples=samples)
+    assert single.equal(F.fractional_max_pool3d(x[None], 2, 3, _random_samples=samples[:1])[0])
+
+
+@pytest.mark.parametrize("name", ["double", "half", "long", "int", "short", "char", "byte"])
+def test_packed_sequences_convert_to_each_dtype(name):
+    packed = nn.utils.rnn.pack_sequence([cygrad.ones(2), cygrad.ones(1)])
+    assert getattr(packed, name)().data.dtype == getattr(packed.data, name)().dtype

@@ -132,7 +132,7 @@ def test_dropout_between_layers():
     assert (first == layer(input)[0]).all().item()
     layer.eval()
     assert (layer(input)[0] == layer(input)[0]).all().item()
-    with pytest.warns(UserWarning, match="dropout is applied between layers"):
+    with pytest.warns(UserWarning, match="dropout option adds dropout after all but last"):
         nn.LSTM(3, 4, dropout=0.5)
 
 
@@ -149,9 +149,11 @@ def test_starting_values():
 @pytest.mark.parametrize(("error", "match", "build"), [
     (ValueError, "hidden_size must be greater", lambda: nn.LSTM(3, 0)),
     (ValueError, "num_layers must be greater", lambda: nn.LSTM(3, 4, num_layers=0)),
-    (ValueError, "dropout must be a number", lambda: nn.LSTM(3, 4, dropout=2)),
-    (ValueError, "proj_size must be less", lambda: nn.LSTM(3, 4, proj_size=4)),
-    (ValueError, "proj_size must not be", lambda: nn.LSTM(3, 4, proj_size=-1)),
+    (ValueError, "dropout should be a number in range", lambda: nn.LSTM(3, 4, dropout=2)),
+    (TypeError, "bias should be of type bool, got: int", lambda: nn.GRU(3, 4, bias=1)),
+    (TypeError, "batch_first should be of type bool, got: str", lambda: nn.LSTM(3, 4, batch_first="yes")),
+    (ValueError, "proj_size has to be smaller than hidden_size", lambda: nn.LSTM(3, 4, proj_size=4)),
+    (ValueError, "proj_size should be a positive integer or zero", lambda: nn.LSTM(3, 4, proj_size=-1)),
     (ValueError, "Unknown nonlinearity", lambda: nn.RNN(3, 4, nonlinearity="sin")),
     (TypeError, "hidden_size should be of type int", lambda: nn.GRU(3, 4.5)),
     (RuntimeError, "expected input with input_size", lambda: nn.LSTM(3, 4)(cygrad.ones(2, 3, 4))),

@@ -143,9 +143,20 @@ def test_versions_and_extra_state():
 def test_the_older_form_of_state_dict():
     net = nn.Linear(1, 1, bias=False)
     made = OrderedDict(x=1)
-    assert net.state_dict(made, "a.") is made
+    with pytest.warns(FutureWarning, match="Positional args are being deprecated"):
+        assert net.state_dict(made, "a.") is made
     assert list(made) == ["x", "a.weight"]
     assert net.state_dict(keep_vars=True)["weight"] is net.weight
+
+
+def test_loading_into_meta_parameters_warns_and_assigns_only_if_asked():
+    given = nn.Linear(2, 1).state_dict()
+    net = nn.Linear(2, 1, device="meta")
+    with pytest.warns(UserWarning, match="for weight: copying from a non-meta parameter .* is a no-op"):
+        net.load_state_dict({**given, "bias": cygrad.ones(1, device="meta")})
+    assert net.weight.is_meta
+    net.load_state_dict(given, assign=True)
+    assert net.weight.tolist() == given["weight"].tolist()
 
 
 def test_set_submodule():

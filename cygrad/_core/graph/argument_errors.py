@@ -78,8 +78,11 @@ def as_items(operation, name, value, kind):
 def as_pairs(operation, value):
     """Return a list of the items, if the value is an iterable of pairs."""
     pairs = list(value)
-    if any(not hasattr(pair, "__len__") or len(pair) != 2 for pair in pairs):
-        raise TypeError(f"{operation}: expected a mapping or pairs of name and value (got {described(value)}).")
+    for number, pair in enumerate(pairs):
+        if not hasattr(pair, "__len__"):
+            raise TypeError(f"{operation}: expected a mapping or pairs of name and value (got {described(value)}).")
+        if len(pair) != 2:
+            raise ValueError(f"{operation}: update sequence element #{number} has length {len(pair)}; 2 is required")
     return pairs
 
 

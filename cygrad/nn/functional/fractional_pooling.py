@@ -47,7 +47,7 @@ def _pool(n, input, kernel_size, output_size, output_ratio, samples):
     if samples is None:
         samples = cygrad.rand(*batch.shape[:2], n, dtype=batch.dtype)
     # Positions differ between channels. For images, the sample of the width comes first.
-    samples = samples.flip(-1) if n == 2 else samples
+    samples = samples[:len(batch)].flip(-1) if n == 2 else samples[:len(batch)]
     places = cygrad.zeros(*batch.shape[:2], *[1] * (2 * n), dtype=cygrad.int64)
     for dim, (length, window, count) in enumerate(zip(lengths, windows, counts, strict=True)):
         along = _starts(samples[..., dim], length, count, window).unsqueeze(-1) + cygrad.arange(window)

@@ -76,7 +76,7 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
     Examples
     --------
     >>> x = cygrad.tensor([[1.0, 10.0], [3.0, 30.0]])
-    >>> cygrad.nn.functional.batch_norm(x, None, None, training=True, eps=0.0)
+    >>> cygrad.nn.functional.batch_norm(x, None, None, training=True, eps=1e-9)
     tensor([[-1., -1.],
             [ 1.,  1.]])
     """
@@ -96,6 +96,8 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
     _check_channels("batch_norm", channels, running_mean=running_mean, running_var=running_var, weight=weight,
                     bias=bias)
     _check_tangents("batch_norm", running_mean=running_mean, running_var=running_var)
+    if eps < 0 or (training and eps == 0):
+        raise ValueError(f"batch_norm: eps must be positive during training, and not negative otherwise (got {eps}).")
     if not training:
         if running_mean is None or running_var is None:
             raise RuntimeError("batch_norm: evaluation mode needs running_mean and running_var (got None). "

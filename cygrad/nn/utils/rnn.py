@@ -61,13 +61,15 @@ class PackedSequence(_Packed):
         data = self.data.to(*args, **kwargs)
         return self if data is self.data else type(self)(data, *self[1:])
 
-    def double(self):
-        """Convert to float64."""
-        return self.to(cygrad.float64)
+    def _as(dtype):
+        def convert(self):
+            return self.to(getattr(cygrad, dtype))
+        convert.__doc__ = f"Convert to {dtype}."
+        return convert
 
-    def float(self):
-        """Convert to float32."""
-        return self.to(cygrad.float32)
+    double, float, half, long = _as("float64"), _as("float32"), _as("float16"), _as("int64")
+    int, short, char, byte = _as("int32"), _as("int16"), _as("int8"), _as("uint8")
+    del _as
 
     def cpu(self):
         """Return self."""
