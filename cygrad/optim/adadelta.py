@@ -47,7 +47,7 @@ class Adadelta(Optimizer):
     def check_options(self, group):
         check_not_negative(self, group, "lr", "eps", "weight_decay")
         if not 0 <= as_number(type(self).__name__, "rho", group["rho"]) <= 1:
-            raise ValueError(f"{type(self).__name__}: invalid rho (got {group['rho']}, expected in [0, 1]).")
+            raise ValueError(f"{type(self).__name__}: Invalid rho value: {group['rho']} (expected in [0, 1]).")
 
     def update(self, group):
         optimize.adadelta(group["params"], self.state, group["lr"], group["rho"], group["eps"],

@@ -46,9 +46,14 @@ class Adafactor(Optimizer):
 
     def check_options(self, group):
         check_not_negative(self, group, "lr", "weight_decay")
-        if group["beta2_decay"] > 0 or not group["d"] >= 1 or not all(eps is None or eps >= 0 for eps in group["eps"]):
-            raise ValueError("Adafactor: expected beta2_decay at most 0, d at least 1 and eps at least 0 (got "
-                             f"{group['beta2_decay']}, {group['d']} and {group['eps']}).")
+        first, second = group["eps"]
+        for wrong, what, value in (
+                (group["beta2_decay"] > 0, "beta2_decay should be <= 0", group["beta2_decay"]),
+                (not group["d"] >= 1, "Clipping threshold d should be >= 1", group["d"]),
+                (first is not None and first < 0, "epsilon1 should be >= 0", first),
+                (second is not None and second < 0, "epsilon2 should be >= 0", second)):
+            if wrong:
+                raise ValueError(f"Adafactor: {what} but is: {value}")
 
     @cygrad.no_grad()
     def update(self, group):

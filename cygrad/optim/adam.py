@@ -51,8 +51,8 @@ class Adam(Optimizer):
 
     def check_options(self, group):
         if isinstance(group["lr"], Tensor) and group["foreach"] and not group["capturable"]:
-            raise ValueError(f"{type(self).__name__}: foreach=True requires lr to be a number (got a Tensor). Pass a "
-                             "number, or leave foreach out.")
+            raise ValueError(f"{type(self).__name__}: lr as a Tensor is not supported for capturable=False and "
+                             "foreach=True. Pass a number, or leave foreach out.")
         check_not_negative(self, group, "lr", "eps", "weight_decay")
         check_betas(self, group)
 

@@ -129,7 +129,8 @@ class Optimizer:
             self.register_step_pre_hook(refuse_capture)
         for other in self.param_groups:
             if ("param_names" in other) != ("param_names" in group):
-                raise ValueError(f"{operation}: all parameter groups should be with names, or all without.")
+                raise ValueError(f"{operation}: all optimizer param groups should be with/without names. cannot "
+                                 "add param group with names to the optimizer.")
         taken = {param for other in self.param_groups for param in other["params"]}
         if not taken.isdisjoint(group["params"]):
             raise ValueError(f"{operation}: some parameters appear in more than one parameter group.")

@@ -21,19 +21,20 @@ def names_and_parameters(params, operation, differentiable=False):
     named = [isinstance(param, tuple) for param in params]
     names = [param[0] for param in params] if named and all(named) else None
     if any(named) and not names:
-        raise ValueError(f"{operation}: all parameters should be with names, or all without.")
+        raise ValueError(f"{operation}: all optimizer params should be with/without names. Some param names are "
+                         "missing.")
     if names:
         params = [param[1] for param in params]
     for param in params:
         if not isinstance(param, Tensor):
-            raise TypeError(f"{operation}: optimizer can only optimize Tensors (got {type(param).__name__}). "
-                            "Pass model.parameters().")
+            raise TypeError(f"{operation}: optimizer can only optimize Tensors, but one of the params is "
+                            f"{type(param).__name__}. Pass model.parameters().")
         if not param.is_leaf and not param.retains_grad and not differentiable:
             raise ValueError(f"{operation}: can't optimize a non-leaf Tensor (got one created by "
                              f"{param.grad_fn.name()}).")
     if len(set(params)) != len(params):
-        warn_user(f"{operation}: a parameter group contains duplicate parameters, which are updated once for each "
-                  "occurrence.")
+        warn_user(f"{operation}: optimizer contains a parameter group with duplicate parameters, which are updated "
+                  "once for each occurrence.")
     return names, params
 
 
@@ -43,7 +44,8 @@ def check_execution(optimizer, group):
     if group.get("differentiable") and group.get("fused"):
         raise RuntimeError(f"{name}: `fused` does not support `differentiable` (got True for both). Leave fused None.")
     if group.get("foreach") and group.get("fused"):
-        raise RuntimeError(f"{name}: expected `fused` or `foreach` (got both). Leave both None: steps are fused.")
+        raise RuntimeError(f"{name}: `fused` and `foreach` cannot be `True` together. Leave both None: steps are "
+                           "fused.")
 
 
 def refuse_capture(optimizer, args, options):
@@ -58,10 +60,11 @@ def check_not_negative(optimizer, group, *names):
     for name in names:
         value = group[name]
         if isinstance(value, Tensor) and value.numel() != 1:
-            raise ValueError(f"{type(optimizer).__name__}: {name} must have one element (got shape "
+            raise ValueError(f"{type(optimizer).__name__}: Tensor {name} must be 1-element (got shape "
                              f"{tuple(value.shape)}).")
         if not as_number(type(optimizer).__name__, name, value) >= 0:
-            raise ValueError(f"{type(optimizer).__name__}: invalid {name} (got {value}, expected at least 0).")
+            what = {"lr": "learning rate", "eps": "epsilon value"}.get(name, f"{name} value")
+            raise ValueError(f"{type(optimizer).__name__}: Invalid {what}: {value} (expected at least 0).")
 
 
 def as_pair(optimizer, group, name):
@@ -76,5 +79,5 @@ def check_betas(optimizer, group):
     """Check that decay rates are in [0, 1)."""
     for number, beta in enumerate(as_pair(optimizer, group, "betas")):
         if not 0 <= beta < 1:
-            raise ValueError(f"{type(optimizer).__name__}: invalid beta parameter at index {number} "
-                             f"(got {beta}, expected in [0, 1)).")
+            raise ValueError(f"{type(optimizer).__name__}: Invalid beta parameter at index {number}: {beta} (expected "
+                             "in [0, 1)).")

@@ -48,7 +48,7 @@ class Rprop(Optimizer):
         check_not_negative(self, group, "lr")
         shrink, grow = as_pair(self, group, "etas")
         if not 0 < shrink < 1 < grow:
-            raise ValueError(f"{type(self).__name__}: invalid etas (got {shrink} and {grow}, expected one in (0, 1) "
+            raise ValueError(f"{type(self).__name__}: Invalid eta values: {shrink}, {grow} (expected one in (0, 1) "
                              "and one above 1).")
 
     def update(self, group):

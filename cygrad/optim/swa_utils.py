@@ -162,7 +162,7 @@ class AveragedModel(Module):
     def __init__(self, model, device=None, avg_fn=None, multi_avg_fn=None, use_buffers=False):
         super().__init__()
         if avg_fn is not None and multi_avg_fn is not None:
-            raise AssertionError("AveragedModel: expected avg_fn or multi_avg_fn (got both).")
+            raise AssertionError("AveragedModel: Only one of avg_fn and multi_avg_fn should be provided (got both).")
         self.module = deepcopy(model)
         if device is not None:
             self.module = self.module.to(device)
@@ -273,9 +273,9 @@ class SWALR(LRScheduler):
         for rate, group in zip(rates, optimizer.param_groups, strict=True):
             group["swa_lr"] = rate
         if anneal_strategy not in ("cos", "linear"):
-            raise ValueError(f"SWALR: anneal_strategy must be 'cos' or 'linear' (got {anneal_strategy}).")
+            raise ValueError(f"SWALR: anneal_strategy must be one of 'cos' or 'linear' (got {anneal_strategy}).")
         if not isinstance(anneal_epochs, int) or anneal_epochs < 0:
-            raise ValueError(f"SWALR: anneal_epochs must not be negative (got {anneal_epochs}).")
+            raise ValueError(f"SWALR: anneal_epochs must be equal or greater than 0, got {anneal_epochs}")
         self._anneal_strategy = anneal_strategy
         self.anneal_epochs = anneal_epochs
         super().__init__(optimizer, last_epoch)

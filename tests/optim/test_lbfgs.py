@@ -153,7 +153,7 @@ def test_options_are_checked():
     w, v = (cygrad.ones(1, requires_grad=True) for _ in range(2))
     with pytest.raises(ValueError, match="single parameter group"):
         optim.LBFGS([{"params": [w]}, {"params": [v]}])
-    with pytest.raises(ValueError, match="invalid lr"):
+    with pytest.raises(ValueError, match="Invalid learning rate: "):
         optim.LBFGS([w], lr=-1)
     with pytest.raises(RuntimeError, match="strong_wolfe"):
         optim.LBFGS([w], line_search_fn="exact")

@@ -78,15 +78,15 @@ def test_parameters_are_checked():
 
 
 @pytest.mark.parametrize(("make", "text"), [
-    (lambda p: optim.SGD(p, lr=-1), "invalid lr"),
-    (lambda p: optim.SGD(p, momentum=-1), "invalid momentum"),
-    (lambda p: optim.SGD(p, weight_decay=-1), "invalid weight_decay"),
+    (lambda p: optim.SGD(p, lr=-1), "Invalid learning rate: "),
+    (lambda p: optim.SGD(p, momentum=-1), "Invalid momentum value: "),
+    (lambda p: optim.SGD(p, weight_decay=-1), "Invalid weight_decay value: "),
     (lambda p: optim.SGD(p, nesterov=True), "Nesterov momentum requires"),
     (lambda p: optim.SGD(p, nesterov=True, momentum=0.9, dampening=0.1), "Nesterov momentum requires"),
-    (lambda p: optim.Adam(p, betas=(1.0, 0.9)), "invalid beta parameter at index 0"),
-    (lambda p: optim.Adam(p, betas=(0.9, -0.1)), "invalid beta parameter at index 1"),
-    (lambda p: optim.Adam(p, eps=-1), "invalid eps"),
-    (lambda p: optim.AdamW(p, lr=float("nan")), "invalid lr"),
+    (lambda p: optim.Adam(p, betas=(1.0, 0.9)), "Invalid beta parameter at index 0"),
+    (lambda p: optim.Adam(p, betas=(0.9, -0.1)), "Invalid beta parameter at index 1"),
+    (lambda p: optim.Adam(p, eps=-1), "Invalid epsilon value: "),
+    (lambda p: optim.AdamW(p, lr=float("nan")), "Invalid learning rate: "),
 ])
 def test_options_are_checked(make, text):
     with pytest.raises(ValueError, match=text):

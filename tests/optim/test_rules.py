@@ -227,13 +227,13 @@ def test_state_that_cannot_be_written_is_refused(name):
 
 
 @pytest.mark.parametrize(("name", "options", "text"), [
-    ("NAdam", {"momentum_decay": -1}, "invalid momentum_decay"), ("NAdam", {"betas": (0.9, 1.0)}, "index 1"),
-    ("RAdam", {"eps": -1}, "invalid eps"), ("Adamax", {"betas": (-0.1, 0.9)}, "index 0"),
-    ("Adagrad", {"lr_decay": -1}, "invalid lr_decay"),
-    ("Adagrad", {"initial_accumulator_value": -1}, "invalid initial_accumulator_value"),
-    ("Adadelta", {"rho": 1.5}, "invalid rho"), ("RMSprop", {"alpha": -0.1}, "invalid alpha"),
-    ("RMSprop", {"momentum": -1}, "invalid momentum"), ("Rprop", {"etas": (1.1, 1.2)}, "invalid etas"),
-    ("ASGD", {"lr": -1}, "invalid lr"), ("ASGD", {"weight_decay": -1}, "invalid weight_decay"),
+    ("NAdam", {"momentum_decay": -1}, "Invalid momentum_decay value: "), ("NAdam", {"betas": (0.9, 1.0)}, "index 1"),
+    ("RAdam", {"eps": -1}, "Invalid epsilon value: "), ("Adamax", {"betas": (-0.1, 0.9)}, "index 0"),
+    ("Adagrad", {"lr_decay": -1}, "Invalid lr_decay value: "),
+    ("Adagrad", {"initial_accumulator_value": -1}, "Invalid initial_accumulator_value value: "),
+    ("Adadelta", {"rho": 1.5}, "Invalid rho value: "), ("RMSprop", {"alpha": -0.1}, "Invalid alpha value: "),
+    ("RMSprop", {"momentum": -1}, "Invalid momentum value: "), ("Rprop", {"etas": (1.1, 1.2)}, "Invalid eta values: "),
+    ("ASGD", {"lr": -1}, "Invalid learning rate: "), ("ASGD", {"weight_decay": -1}, "Invalid weight_decay value: "),
 ])
 def test_options_are_checked(name, options, text):
     with pytest.raises(ValueError, match=text):
