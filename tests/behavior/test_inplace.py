@@ -110,6 +110,10 @@ def test_views_made_in_no_grad_mode():
         v.mul_(2)
     assert y.tolist() == [2.0, 2.0]
     assert y._version == 1
+    with cygrad.no_grad():
+        v = leaf(1.0, 2.0)[:1]
+    with pytest.raises(RuntimeError, match="created in no_grad mode"):       # not: a view of a leaf
+        v.mul_(2)
 
 
 @pytest.mark.guarantee("I2")

@@ -67,14 +67,14 @@ cdef int check_inplace(Tensor tensor, str operation, bint recorded) except -1:
         if requires_grad(tensor) and not requires_grad(base) and base.untracked == DETACHED_IN_PLACE:
             raise _refusal(operation, f"this view cannot be modified in place, because detach_() has detached its "
                                       f"base from the graph (got a {describe(tensor)}). Create the view again.")
-        if base.node is None and (base.leaf_requires_grad or tensor.node is not None):
-            raise _refusal(operation, f"a view of a leaf Variable that requires grad is being used in an in-place "
-                                      f"operation (got a {describe(tensor)}, view of a {describe(base)}). Modify it "
-                                      "under no_grad(), or modify a clone().")
         if tensor.view_kind > DIFFERENTIABLE_VIEW:
             maker = "" if tensor.view_kind in (NO_GRAD_VIEW, INFERENCE_VIEW) or tensor.node is None else (
                 f"Output {tensor.output_nr} of {tensor.node.name()} is a view and is being modified inplace. ")
             raise _refusal(operation, f"{maker}{_restricted[tensor.view_kind]} (got a {describe(tensor)}).")
+        if base.node is None and (base.leaf_requires_grad or tensor.node is not None):
+            raise _refusal(operation, f"a view of a leaf Variable that requires grad is being used in an in-place "
+                                      f"operation (got a {describe(tensor)}, view of a {describe(base)}). Modify it "
+                                      "under no_grad(), or modify a clone().")
         if tensor.view_kind == DIFFERENTIABLE_VIEW:
             _place_in(base.array, tensor.array, operation)   # raises an error before anything is modified
     if overlaps_itself(tensor.array) and operation not in ("fill_", "zero_"):          # writes equal elements
