@@ -199,8 +199,8 @@ def unpack_dual(tensor, *, level=None):
 def _check_level(operation, level):
     current = tangents.current_level()
     if current is None:
-        raise RuntimeError(f"{operation}: this thread is not in a level of forward mode. Call it inside 'with "
-                           "forward_ad.dual_level():'.")
+        raise RuntimeError(f"{operation}: no level exists in this thread, make sure to enter_dual_level() first, or "
+                           "call it inside 'with forward_ad.dual_level():'.")
     if level is not None and level != current:
         raise RuntimeError(f"{operation}: wrong level (got {level}, expected {current}).")
 

@@ -84,8 +84,8 @@ class Function(metaclass=FunctionMeta):
         -------
         Tensor, or a tuple of Tensors and other values
         """
-        raise NotImplementedError("Function: the subclass must implement the forward (got none). Define it as a static "
-                                  "method.")
+        raise NotImplementedError("Function: You must implement the forward function for custom autograd.Function, as "
+                                  "a static method.")
 
     @staticmethod
     def setup_context(ctx, inputs, output):
@@ -119,8 +119,8 @@ class Function(metaclass=FunctionMeta):
         Tensor or None, or a tuple of them
             One for each argument of forward.
         """
-        raise NotImplementedError("Function: the subclass must implement either the backward or vjp method to be "
-                                  "differentiated (got neither). Define it as a static method.")
+        raise NotImplementedError("Function: You must implement either the backward or vjp method for your custom "
+                                  "autograd.Function to use it with backward mode AD, as a static method.")
 
     vjp = backward
 
@@ -140,8 +140,8 @@ class Function(metaclass=FunctionMeta):
         Tensor or None, or a tuple of them
             One for each output.
         """
-        raise NotImplementedError("Function: the subclass must implement the jvp function for forward mode (got none). "
-                                  "Define it as a static method.")
+        raise NotImplementedError("Function: You must implement the jvp function for custom autograd.Function to use "
+                                  "it with forward mode AD, as a static method.")
 
     @staticmethod
     def vmap(info, in_dims, *arguments):

@@ -6,6 +6,8 @@ from cygrad._core.graph.tensor import Tensor
 from cygrad.autograd.forward_ad import dual_level, make_dual, unpack_dual
 from cygrad.autograd.run import grad
 
+_OUTPUTS = "outputs of the user-provided function"
+
 
 def _tensors(operation, what, value):
     """Return whether a value is a tuple, and the value as a tuple of Tensors."""
@@ -13,10 +15,19 @@ def _tensors(operation, what, value):
     values = value if is_tuple else (value,)
     for number, entry in enumerate(values):
         if not isinstance(entry, Tensor):
-            which = f"element {number} of {what}" if is_tuple else what
-            raise TypeError(f"{operation}: {which} must be a Tensor (got {type(entry).__name__}, expected a Tensor or "
-                            "a tuple of Tensors).")
+            which = f"{type(entry).__name__} at index {number}" if is_tuple else type(entry).__name__
+            raise TypeError(f"{operation}: The {what} given to {operation} must be either a Tensor or a tuple of "
+                            f"Tensors (got {which}).")
     return is_tuple, values
+
+
+def _check_requires_grad(operation, strict, outputs):
+    """Check that all outputs require grad if strict."""
+    for number, output in enumerate(outputs):
+        if strict and not output.requires_grad:
+            raise RuntimeError(f"{operation}: Output {number} of the user-provided function does not require "
+                               "gradients, which strict=True forbids. Compute it from the inputs by recorded "
+                               "operations.")
 
 
 def _fresh(tensor, create_graph, requires_grad):
@@ -45,22 +56,23 @@ class Gradient:
         self.output = None
 
     def __call__(self, *places):
-        is_tuple, self.output = _tensors(self.operation, "the result of func", self.func(*places))
+        is_tuple, self.output = _tensors(self.operation, _OUTPUTS, self.func(*places))
         if is_tuple or self.output[0].numel() != 1:
-            found = f"a tuple of {len(self.output)}" if is_tuple else f"shape {tuple(self.output[0].shape)}"
-            raise RuntimeError(f"{self.operation}: func must return a single Tensor with a single element (got "
-                               f"{found}). Sum its elements or select one.")
-        if self.strict and not self.output[0].requires_grad:
-            raise RuntimeError(f"{self.operation}: the result of func does not require grad, which strict=True "
-                               "forbids. Compute it from the inputs by recorded operations.")
+            found = (f"return a single Tensor (got a tuple of {len(self.output)})" if is_tuple
+                     else f"contain a single element (got shape {tuple(self.output[0].shape)})")
+            what = "function" if is_tuple else "Tensor returned by the function"
+            raise RuntimeError(f"{self.operation}: The {what} given to {self.operation} should {found}. Sum its "
+                               "elements or select one.")
+        _check_requires_grad(self.operation, self.strict, self.output)
         gradients = _pull(self.output, places, None, True)
         for number, gradient in enumerate(gradients):
             if self.strict and gradient is None:
-                raise RuntimeError(f"{self.operation}: the result of func is independent of input {number}, which "
-                                   "strict=True forbids. Pass strict=False to get zeros.")
+                raise RuntimeError(f"{self.operation}: The output of the user-provided function is independent of "
+                                   f"input {number}, which strict=True forbids. Pass strict=False to get zeros.")
             if self.strict and not gradient.requires_grad:
-                raise RuntimeError(f"{self.operation}: the gradient with respect to input {number} is independent of "
-                                   "the inputs, which strict=True forbids. Pass strict=False to get zeros.")
+                raise RuntimeError(f"{self.operation}: the jacobian of the user-provided function with respect to "
+                                   f"input {number} is independent of the input, which strict=True forbids. Pass "
+                                   "strict=False to get zeros.")
         return tuple(zeros_like(place) if gradient is None else gradient
                      for place, gradient in zip(places, gradients, strict=True))
 
@@ -75,11 +87,8 @@ class FunctionCall:
             if not inputs:
                 raise RuntimeError(f"{operation}: inputs is empty (got an empty tuple, expected Tensors).")
             self.places = tuple(_fresh(entry, create_graph, True) for entry in inputs)
-            self.outputs_are_tuple, self.outputs = _tensors(operation, "the result of func", func(*self.places))
-        for number, output in enumerate(self.outputs):
-            if strict and not output.requires_grad:
-                raise RuntimeError(f"{operation}: output {number} of func does not require grad, which strict=True "
-                                   "forbids. Compute it from the inputs by recorded operations.")
+            self.outputs_are_tuple, self.outputs = _tensors(operation, _OUTPUTS, func(*self.places))
+        _check_requires_grad(operation, strict, self.outputs)
 
     def answer(self, tensors, is_tuple=None):
         """Return results, detached unless create_graph, and as a tuple if the inputs are a tuple."""
@@ -91,46 +100,48 @@ class FunctionCall:
         """Return the vector of a product, with its shapes checked; None means 1."""
         if v is None:
             if len(like) != 1 or like[0].numel() != 1:
-                raise RuntimeError(f"{self.operation}: v must be passed unless there is a single element (got {what} "
-                                   f"of shape {', '.join(str(tuple(place.shape)) for place in like)}). Pass a v of "
-                                   "that shape.")
+                raise RuntimeError(f"{self.operation}: The vector v can only be None if the {what} of the "
+                                   "user-provided function is a single Tensor with a single element (got shape "
+                                   f"{', '.join(str(tuple(place.shape)) for place in like)}). Pass a v of that shape.")
             return None
         _, v = _tensors(self.operation, "v", v)
         if len(v) != len(like):
-            raise RuntimeError(f"{self.operation}: v has the wrong number of Tensors (got {len(v)}, expected "
-                               f"{len(like)} as in {what}).")
+            number = "a single Tensor" if len(like) == 1 else f"{len(like)} Tensors"
+            raise RuntimeError(f"{self.operation}: The given v should contain {number} (got {len(v)}), as the {what}.")
         for number, (vector, place) in enumerate(zip(v, like, strict=True)):
             if tuple(vector.shape) != tuple(place.shape):
-                raise RuntimeError(f"{self.operation}: element {number} of v has the wrong shape (got "
-                                   f"{tuple(vector.shape)}, expected {tuple(place.shape)} as in {what}).")
+                entry = f"Entry {number} in " if len(like) > 1 else ""
+                raise RuntimeError(f"{self.operation}: {entry}v has invalid size: should be {place.shape} but got "
+                                   f"{vector.shape}, which is not the shape of the {what}.")
         return tuple(_fresh(vector, self.create_graph, False) for vector in v)
 
     def zeros_for(self, gradients, like, what):
         """Return zeros for missing gradients; in strict mode, raise an error for missing and constant gradients."""
         for number, gradient in enumerate(gradients):
             if self.strict and (gradient is None or (self.create_graph and not gradient.requires_grad)):
-                wrong = "is zero" if gradient is None else "is constant, and create_graph=True was given"
-                raise RuntimeError(f"{self.operation}: the derivative with respect to {what} {number} {wrong}, which "
-                                   "strict=True forbids. Pass strict=False to get it.")
+                which = "hessian" if self.operation in ("hvp", "vhp") else "jacobian"
+                which, also = ("output", "") if gradient is None else (which, " with create_graph=True")
+                raise RuntimeError(f"{self.operation}: The {which} of the user-provided function is independent of "
+                                   f"{what} {number}, which strict=True forbids{also}. Pass strict=False to get it.")
         return tuple(zeros_like(place) if gradient is None else gradient
                      for place, gradient in zip(like, gradients, strict=True))
 
     def vector_times_jacobian(self, v):
         """Return ``v J``, of the shapes of the inputs."""
         with enable_grad():
-            v = self.vector(v, self.outputs, "the outputs")
+            v = self.vector(v, self.outputs, "output")
             return self.zeros_for(_pull(self.outputs, self.places, v, self.create_graph), self.places, "input")
 
     def jacobian_times_vector(self, v):
         """Return ``J v``, of the shapes of the outputs: the derivative along v of ``u J``, which is linear in u."""
         with enable_grad():
-            v = self.vector(v, self.places, "the inputs")
+            v = self.vector(v, self.places, "input")
             u = tuple(zeros_like(output).requires_grad_() for output in self.outputs)
             products = _pull(self.outputs, self.places, u, True)
             for number, product in enumerate(products):
                 if self.strict and (product is None or not product.requires_grad):
-                    raise RuntimeError(f"{self.operation}: the result is independent of input {number}, which "
-                                       "strict=True forbids. Pass strict=False to get zeros.")
+                    raise RuntimeError(f"{self.operation}: The output of the user-provided function is independent of "
+                                       f"input {number}, which strict=True forbids. Pass strict=False to get zeros.")
             return self.zeros_for(_pull(products, u, v, self.create_graph), self.outputs, "output")
 
     def jacobian(self, vectorize):
@@ -223,6 +234,6 @@ class FunctionCall:
         gradients = _pull((output,), self.places, (unit,), self.create_graph, retain_graph=True)
         for place, gradient in enumerate(gradients):
             if self.strict and gradient is None:
-                raise RuntimeError(f"{self.operation}: output {number} of func is independent of input {place}, which "
-                                   "strict=True forbids. Pass strict=False to get zeros.")
+                raise RuntimeError(f"{self.operation}: Output {number} of the user-provided function is independent "
+                                   f"of input {place}, which strict=True forbids. Pass strict=False to get zeros.")
         return self.zeros_for(gradients, self.places, "input")

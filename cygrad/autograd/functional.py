@@ -277,14 +277,14 @@ def hvp(func, inputs, v=None, create_graph=False, strict=False):
 def _check_strategy(operation, name, strategy, strict, vectorize):
     """Check the strategy, and that `strict` is False if it is not supported."""
     if strategy not in ("reverse-mode", "forward-mode"):
-        raise ValueError(f'{operation}: {name} is unknown (got {strategy!r}, expected "reverse-mode" or '
-                         '"forward-mode").')
+        raise ValueError(f'{operation}: Expected strategy to be either "forward-mode" or "reverse-mode" (got {name}='
+                         f"{strategy!r}).")
     if strict and strategy == "forward-mode":
-        raise RuntimeError(f'{operation}: strict=True and {name}="forward-mode" are mutually exclusive (got '
-                           "both). Omit one of them.")
+        raise RuntimeError(f'{operation}: `strict=True` and `{name}="forward-mode"` are not supported together (yet). '
+                           "Omit one of them.")
     if strict and vectorize:
-        raise RuntimeError(f"{operation}: strict=True and vectorize=True are mutually exclusive (got both). Omit one "
-                           "of them.")
+        raise RuntimeError(f"{operation}: `strict=True` and `vectorized=True` are not supported together. Pass "
+                           "vectorize=False, or strict=False.")
 
 
 def _matrix(rows, outputs_are_tuple, inputs_are_tuple):

@@ -239,7 +239,8 @@ def _checked_inputs(inputs):
                              f"{value.stride()} for shape {tuple(value.shape)}). Call contiguous() on it first.")
         checked.append(number)
     if not checked:
-        raise ValueError("gradcheck: expected at least one input tensor to require gradient (got none).")
+        raise ValueError("gradcheck expects at least one input tensor to require gradient "
+                         "(got none).")
     return checked
 
 

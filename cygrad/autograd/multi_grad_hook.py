@@ -126,8 +126,8 @@ def register_multi_grad_hook(tensors, fn, *, mode="all"):
     [True, False, True, False]
     """
     if mode not in ("all", "any"):
-        raise ValueError("register_multi_grad_hook: Expects mode to be one of ('all', 'any') "
-                         f"(got {mode!r}). Pass one of these two.")
+        raise ValueError("register_multi_grad_hook: Expects mode to be one of ('all', 'any') but got "
+                         f"{mode}.")
     if not callable(fn):
         raise TypeError(f"register_multi_grad_hook: the hook must be callable (got {type(fn).__name__}).")
     tensors = tuple(tensors)

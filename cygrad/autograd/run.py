@@ -28,8 +28,8 @@ def _gradients(operation, outputs, gradients):
     gradients = _sequence(operation, gradients)
     if len(gradients) != len(outputs):
         raise RuntimeError(
-            f"{operation}: the number of gradients does not match (got {len(gradients)} for {len(outputs)} outputs). "
-            "Pass one for each output, None where it is a scalar.")
+            f"{operation}: got {len(outputs)} tensors and {len(gradients)} gradients. Pass one for each "
+            "output, None where it is a scalar.")
     return gradients
 
 

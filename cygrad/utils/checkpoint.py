@@ -355,7 +355,7 @@ class Holder:
 def _warn_of_default():
     """Warn programs that import cygrad as torch, because PyTorch has another default."""
     if library_name() == "torch":
-        warn_user("checkpoint: please pass in use_reentrant=True or use_reentrant=False explicitly (got None, which "
+        warn_user("checkpoint: the use_reentrant parameter should be passed explicitly (got None, which "
                   "means False here and True in PyTorch). use_reentrant=False is recommended.")
 
 

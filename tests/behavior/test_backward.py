@@ -49,9 +49,9 @@ def test_complex_scalars_need_one():
 @pytest.mark.guarantee("B1")
 def test_shapes_and_dtypes_are_checked():
     x = leaf(1.0, 2.0)
-    with pytest.raises(RuntimeError, match=r"Mismatch in shape .* \(got \(3,\), expected \(2,\)\)"):
+    with pytest.raises(RuntimeError, match=r"Mismatch in shape: .* a shape of \(3,\) and output\[0\] .* \(2,\)"):
         (x * 2).backward(ones(3))
-    with pytest.raises(RuntimeError, match=r"Mismatch in shape .* \(got \(\), expected \(2,\)\)"):
+    with pytest.raises(RuntimeError, match=r"Mismatch in shape: .* a shape of \(\) and output\[0\] .* \(2,\)"):
         grad(x * 2, x, ones())
     with pytest.raises(RuntimeError, match=r"wrong dtype \(got complex128, expected float64\)"):
         (x * 2).backward(ones(2, dtype=cygrad.complex128))
@@ -63,11 +63,11 @@ def test_shapes_and_dtypes_are_checked():
 
 @pytest.mark.guarantee("B1")
 def test_what_cannot_be_differentiated():
-    with pytest.raises(RuntimeError, match="output 0 does not require grad and has no grad_fn"):
+    with pytest.raises(RuntimeError, match="element 0 of tensors does not require grad and does not have a grad_fn"):
         ones().backward()
     with pytest.raises(RuntimeError, match="No gradient flows through int64 tensors"):
         cygrad.tensor(3).backward()
-    with pytest.raises(RuntimeError, match="output 1 does not require grad"):
+    with pytest.raises(RuntimeError, match="element 1 of tensors does not require grad"):
         backward([leaf(1.0), ones()])
     with pytest.raises(TypeError, match=r"must be a Tensor or a GradientEdge.*got int"):
         backward([5])
@@ -76,11 +76,11 @@ def test_what_cannot_be_differentiated():
     with pytest.raises(TypeError):
         backward(None)
     x = leaf(1.0)
-    with pytest.raises(TypeError, match=r"must be a Tensor or None.*got int"):
+    with pytest.raises(TypeError, match=r"gradients can be either Tensors or None .got int"):
         backward([x * 2], [5])
-    with pytest.raises(RuntimeError, match=r"number of gradients does not match.*got 1 for 2"):
+    with pytest.raises(RuntimeError, match=r"got 2 tensors and 1 gradients"):
         backward([x * 2, x], [None])
-    with pytest.raises(RuntimeError, match=r"number of gradients does not match.*got 2 for 1"):
+    with pytest.raises(RuntimeError, match=r"got 1 tensors and 2 gradients"):
         grad(x * 2, x, [None, None])
     assert x.grad is None
 
@@ -140,7 +140,7 @@ def test_grad_options():
         grad(x * 2, [x, unused], allow_unused=False, materialize_grads=True)
     with pytest.raises(RuntimeError, match="inputs cannot be empty"):
         grad(x * 2, [])
-    with pytest.raises(RuntimeError, match="input 0 does not require grad"):
+    with pytest.raises(RuntimeError, match=r"One of the differentiated Tensors does not .* .got for input 0"):
         grad(x * 2, [ones()], allow_unused=True)
 
 
@@ -227,15 +227,15 @@ def test_setting_grad():
     (x * 1).sum().backward()
     assert g.tolist() == [6.0, 7.0]
     assert x.grad is g
-    with pytest.raises(TypeError, match="can only be set to a Tensor or None"):
+    with pytest.raises(TypeError, match="assigned grad expected to be a Tensor or None but got"):
         x.grad = 5
-    with pytest.raises(RuntimeError, match=r"must have the shape and dtype of the tensor.*\(3,\).*\(2,\)"):
+    with pytest.raises(RuntimeError, match=r"assigned grad has data of a different size.*\(3,\).*\(2,\)"):
         x.grad = ones(3)
-    with pytest.raises(RuntimeError, match=r"must have the shape and dtype of the tensor.*float32.*float64"):
+    with pytest.raises(RuntimeError, match=r"assigned grad has data of a different type.*float32.*float64"):
         x.grad = ones(2, dtype=cygrad.float32)
-    with pytest.raises(RuntimeError, match=r"must have the shape and dtype of the tensor.*on meta.*on cpu"):
+    with pytest.raises(RuntimeError, match=r"assigned grad has data of a different.*on meta.*on cpu"):
         x.grad = cygrad.ones(2, dtype=x.dtype, device="meta")
-    with pytest.raises(RuntimeError, match="its own gradient"):
+    with pytest.raises(RuntimeError, match="can't assign Variable as its own grad"):
         x.grad = x
 
 
@@ -260,7 +260,7 @@ def test_retain_grad():
     assert y.grad.tolist() == [7.0, 11.0]
     x.retain_grad()                              # nothing to do for a leaf
     assert not x.retains_grad
-    with pytest.raises(RuntimeError, match="does not require grad"):
+    with pytest.raises(RuntimeError, match="can't retain_grad on Tensor"):
         ones(2).retain_grad()
 
 
@@ -393,7 +393,7 @@ def test_unused_and_empty_inputs():
     assert unused.grad is None
     with pytest.raises(RuntimeError, match="inputs cannot be empty"):
         (x * 2).backward(inputs=[])
-    with pytest.raises(RuntimeError, match="input 0 does not require grad"):
+    with pytest.raises(RuntimeError, match=r"One of the differentiated Tensors does not .* .got for input 0"):
         (x * 2).backward(inputs=[ones()])
     with pytest.raises(TypeError, match="input 0 must be a Tensor or a GradientEdge"):
         (x * 2).backward(inputs=["x"])

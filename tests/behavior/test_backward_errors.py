@@ -74,10 +74,10 @@ CUTS = {
 def test_error_tells_where_the_graph_was_cut(cut):
     function, reason = CUTS[cut]
     tensor = function(leaf(1.0, 2.0))
-    with pytest.raises(RuntimeError, match=rf"backward: output 0 does not require grad and has no grad_fn.*{reason}"):
+    with pytest.raises(RuntimeError, match=rf"backward: element 0 of tensors does not require grad.*{reason}"):
         tensor.backward(cygrad.ones_like(tensor))
     x = leaf(1.0)
-    with pytest.raises(RuntimeError, match=rf"grad: input 1 does not require grad.*{reason}"):
+    with pytest.raises(RuntimeError, match=rf"grad: One of the differentiated Tensors does not .*input 1.*{reason}"):
         grad(x * 2, [x, tensor])
 
 
@@ -127,7 +127,7 @@ def test_wrong_gradient_names_the_node_and_both_shapes(create_graph):
         grad(returning(cygrad.ones(3)).apply(x, y).sum(), y, create_graph=create_graph)
     with pytest.raises(RuntimeError, match=r"WrongBackward: .*wrong dtype \(got complex64 at position 1, expected fl"):
         grad(returning(cygrad.ones(2, dtype=cygrad.complex64)).apply(x, y).sum(), y, create_graph=create_graph)
-    with pytest.raises(RuntimeError, match=r"WrongBackward: .*got str at position 1, expected Tensor or None"):
+    with pytest.raises(RuntimeError, match=r"WrongBackward: .*expected Variable or None .got str at position 1"):
         grad(returning("no").apply(x, y).sum(), y, create_graph=create_graph)
 
 
@@ -150,7 +150,7 @@ def test_edges_know_the_shape_of_their_tensor():
     y = x.exp().sum()
     edge = get_gradient_edge(y)
     assert grad(edge, x, retain_graph=True)[0].tolist() == grad(y, x, retain_graph=True)[0].tolist()
-    with pytest.raises(RuntimeError, match=r"Mismatch in shape .* output 0 \(got \(3,\), expected \(\)\)"):
+    with pytest.raises(RuntimeError, match=r"Mismatch in shape: .* a shape of \(3,\) and output\[0\] .* \(\)"):
         grad(edge, x, cygrad.ones(3), retain_graph=True)
     with pytest.raises(RuntimeError, match=r"wrong dtype \(got complex64, expected float32\)"):
         grad(edge, x, cygrad.ones((), dtype=cygrad.complex64), retain_graph=True)

@@ -172,9 +172,9 @@ def test_wrong_results_of_hooks():
         run(lambda y: y.register_hook(lambda grad: ones(3)))
     with pytest.raises(RuntimeError, match=r"changed the shape or dtype of a gradient.*float32.*float64"):
         run(lambda y: y.register_hook(lambda grad: grad.float()))
-    with pytest.raises(RuntimeError, match=r"register_prehook.*wrong number of gradients.*got 2, expected 1"):
+    with pytest.raises(RuntimeError, match=r"register_prehook.*incorrect number of values.*got 2, but expected 1"):
         run(lambda y: y.grad_fn.register_prehook(lambda grads: grads * 2))
-    with pytest.raises(RuntimeError, match=r"wrong number of gradients.*got 5, expected 2"):
+    with pytest.raises(RuntimeError, match=r"incorrect number of values.*got 5, but expected 2"):
         run(lambda y: y.grad_fn.register_hook(lambda inputs, outputs: outputs * 5))
     with pytest.raises(TypeError, match=r"must return a tuple of Tensors or None.*got int"):
         run(lambda y: y.grad_fn.register_hook(lambda inputs, outputs: 5))

@@ -166,7 +166,7 @@ def test_edge_keeps_the_graph_alive_without_the_tensor():
 def test_errors():
     x = leaf(1.0)
     y = x * 2
-    with pytest.raises(RuntimeError, match="does not require grad"):
+    with pytest.raises(RuntimeError, match="does not require gradients"):
         get_gradient_edge(cygrad.ones(2))
     with pytest.raises(TypeError, match="expected a Tensor"):
         get_gradient_edge(5)

@@ -30,7 +30,7 @@ def test_history_is_kept_and_backward_names_the_operator(name):
     x = cygrad.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
     result = CALLS[name](x)
     assert result.requires_grad
-    with pytest.raises(NotImplementedError, match=f"{name.split()[0]}.*derivative is not implemented"):
+    with pytest.raises(NotImplementedError, match=f"the derivative for {name.split()[0]}.* is not implemented"):
         result.sum().backward()
     with pytest.raises(NotImplementedError, match=name.split()[0]):
         grad(CALLS[name](x).sum(), x, create_graph=True)

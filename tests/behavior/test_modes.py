@@ -267,7 +267,7 @@ def test_inference_tensors():
         made.add_(1)
         made[0] = 5.0
         assert made.tolist() == [5.0, 2.0]
-    with pytest.raises(RuntimeError, match="inference tensors do not track versions"):
+    with pytest.raises(RuntimeError, match="Inference tensors do not track version counter"):
         _ = made._version
     assert made.view(2).is_inference()           # views stay inference tensors
     for normal in (made.clone(), made + 1, cygrad.ones(2)):
@@ -280,9 +280,9 @@ def test_not_to_be_saved_for_backward():
     x = leaf(1.0, 2.0)
     with cygrad.inference_mode():
         i = cygrad.ones(2, dtype=FLOAT)
-    with pytest.raises(RuntimeError, match=r"mul: an inference tensor cannot be saved for backward.*clone\(\)"):
+    with pytest.raises(RuntimeError, match=r"mul: Inference tensors cannot be saved for backward.*clone\(\)"):
         x * i
-    with pytest.raises(RuntimeError, match="inference tensor cannot be saved for backward"):
+    with pytest.raises(RuntimeError, match="Inference tensors cannot be saved for backward"):
         x.view(1, 2) @ i
     y = x + i                                    # saves nothing
     y.sum().backward()
@@ -299,7 +299,7 @@ def test_in_place_outside():
     for change in (lambda: i.add_(1), lambda: i.zero_(), lambda: i.__setitem__(0, 1.0), lambda: i.view(2).mul_(2)):
         with pytest.raises(RuntimeError, match=r"Inplace update to inference tensor outside.*clone\(\)"):
             change()
-    with pytest.raises(RuntimeError, match="inference tensor cannot require gradients outside inference"):
+    with pytest.raises(RuntimeError, match="Setting requires_grad=True on inference tensor outside InferenceMode"):
         i.requires_grad_()
     with cygrad.inference_mode():
         i.add_(1)

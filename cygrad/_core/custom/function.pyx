@@ -271,8 +271,8 @@ cdef class FunctionNode(Node):
             raise RuntimeError(f"register_hooks: hooks have already been set for a value saved by {self.name()} (got a "
                                "second pair).")
         if self.c.released:
-            raise RuntimeError(f"register_hooks: {self.name()} has released its saved tensors. Register hooks on a "
-                               "saved tensor before it has been freed, or call backward with retain_graph=True.")
+            raise RuntimeError(f"register_hooks: {self.name()} called on a saved tensor after it has been freed. "
+                               "Register hooks before backward, or call backward with retain_graph=True.")
         array = _borrow_saved(self, position)
         if array == NULL:
             raise RuntimeError(f"register_hooks: {self.name()} has saved no tensor at position {position}: registering "
@@ -436,8 +436,8 @@ cdef list _checked(FunctionNode self, object results, list grads):
         results = (results,)
     given = len(<tuple>results)
     if given != expected and not (given > expected and all([result is None for result in results[expected:]])):
-        raise RuntimeError(f"{self.name()}: backward returned an incorrect number of gradients (got {given}, expected "
-                           f"{expected}). Return one for each argument of forward, None where there is none.")
+        raise RuntimeError(f"{self.name()}: backward returned an incorrect number of gradients (expected {expected}, "
+                           f"got {given}). Return one for each argument of forward, None where there is none.")
     for i in range(expected):
         result = (<tuple>results)[i]
         if result is None:
@@ -447,8 +447,8 @@ cdef list _checked(FunctionNode self, object results, list grads):
             raise RuntimeError(f"{self.name()}: backward returned a gradient different from None for an argument that "
                                f"is not a Tensor (got {type(result).__name__} at position {i}, expected None).")
         if not isinstance(result, Tensor):
-            raise RuntimeError(f"{self.name()}: backward must return Tensors and None (got {type(result).__name__} at "
-                               f"position {i}, expected Tensor or None).")
+            raise RuntimeError(f"{self.name()}: backward must return Tensors and None: expected Variable or None (got "
+                               f"{type(result).__name__} at position {i}).")
         if c.edges[edge].node != NULL:
             if is_meta((<Tensor>result).array) and any([grad is not None and not is_meta((<Tensor>grad).array)
                                                         for grad in grads]):
@@ -532,7 +532,7 @@ cdef int _check_memory(FunctionNode node, Tensor output, Tensor tangent, Tensor 
     """Check that the tangent of an output that shares memory with an argument shares the memory of its tangent."""
     if output is argument:
         if tangent is not given or tangent._version == version:
-            raise RuntimeError(f"{node.name()}: its forward modifies an input in place, so jvp must modify the "
+            raise RuntimeError(f"{node.name()}: its forward modifies an input inplace, so jvp must modify the "
                                f"tangent of that input in place and return it (got "
                                f"{'it unchanged' if tangent is given else 'a new tangent'}).")
     elif (output.base is not None and output.base is (argument if argument.base is None else argument.base)
@@ -560,8 +560,8 @@ cdef list _checked_tangents(FunctionNode node, object pushed, tuple results):
     cdef tuple found = pushed if isinstance(pushed, tuple) else (pushed,)
     cdef list checked = []
     if len(found) != len(results):
-        raise RuntimeError(f"{node.name()}: jvp returned the wrong number of tangents (got {len(found)}, expected "
-                           f"{len(results)}, one for each output of forward). Return None for outputs without one.")
+        raise RuntimeError(f"{node.name()}: jvp returned an invalid number of forward gradients (expected "
+                           f"{len(results)} but got {len(found)}). Return one for each output of forward, or None.")
     for number, (output, tangent) in enumerate(zip(results, found)):
         if tangent is None:
             checked.append(None)
@@ -857,7 +857,7 @@ cdef int _save_one(FunctionNode node, Py_ssize_t position, Tensor tensor, tuple 
     cdef int64_t input_nr
     cdef SavedHooks hooks
     if tensor.array.version == NULL:
-        raise RuntimeError(f"{node.name()}: an inference tensor cannot be saved for backward (got one at position "
+        raise RuntimeError(f"{node.name()}: Inference tensors cannot be saved for backward (got one at position "
                            f"{position}). Create a normal one with clone().")
     if tensor.node is node:
         origin = OUTPUT + tensor.output_nr

@@ -202,12 +202,12 @@ cdef int keep(NativeNode node, int position, const value_t *value, bint meta) ex
         return _keep_metas(kept, value)
     if value.kind == ARRAY:
         if value.of.array.version == NULL:
-            raise RuntimeError(f"{node.c.op.name.decode()}: an inference tensor cannot be saved for backward (got one "
+            raise RuntimeError(f"{node.c.op.name.decode()}: Inference tensors cannot be saved for backward (got one "
                                f"as '{node.c.op.saved[position].name.decode()}'). Make a normal one with clone().")
     elif value.kind == ARRAYS:
         for i in range(value.count):
             if value.of.arrays[i] != NULL and value.of.arrays[i].version == NULL:
-                raise RuntimeError(f"{node.c.op.name.decode()}: an inference tensor cannot be saved for backward (got "
+                raise RuntimeError(f"{node.c.op.name.decode()}: Inference tensors cannot be saved for backward (got "
                                    f"one in '{node.c.op.saved[position].name.decode()}'). Make a normal one with "
                                    "clone().")
     if thread_state().saved_hooks != NULL and (value.kind == ARRAY or value.kind == ARRAYS):

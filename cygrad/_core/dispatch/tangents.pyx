@@ -67,7 +67,7 @@ def enter_level():
     cdef thread_state_t *state = thread_state()
     abort_trace("forward mode has no native form here")
     if state.dual_level:
-        raise RuntimeError("enter_dual_level: nested forward mode is not supported (got a second level in this "
+        raise RuntimeError("enter_dual_level: Nested forward mode AD is not supported (got a second level in this "
                            "thread). Leave the outer level first, or take second derivatives by backward through "
                            "forward mode.")
     level = <int32_t>(atomic_add(&_last, 1) + 1)         # in one step: no two threads share a level

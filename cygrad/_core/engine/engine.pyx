@@ -153,7 +153,8 @@ def get_gradient_edge(tensor):
         raise TypeError(f"get_gradient_edge: expected a Tensor (got {type(tensor).__name__}).")
     node = gradient_edge(separated(<Tensor>tensor), &input_nr)
     if node is None:
-        raise RuntimeError(f"get_gradient_edge: the tensor does not require grad (got a {describe(tensor)}).")
+        raise RuntimeError(f"get_gradient_edge: It is not possible to get the gradient edge for a Tensor that does "
+                           f"not require gradients (got a {describe(tensor)}).")
     edge = _edge(node, input_nr)
     edge.meta = array_meta((<Tensor>tensor).array)
     if edge.meta == NULL:
@@ -179,8 +180,10 @@ cdef Edge _edge_of(object source, str operation, str role, int position, bint ma
         input_nr = 0  # a view without history of a tensor that requires grad: a leaf that is not reachable
         node = accumulator_of(tensor, slot_of(tensor, b"backward"), tensor.array, is_bare(tensor))
     if node is None:
-        raise RuntimeError(f"{operation}: {role} {position} does not require grad and has no grad_fn (got a "
-                           f"{describe(tensor)}). {_why_not(tensor)}")
+        what = (f"element {position} of tensors does not require grad and does not have a grad_fn (got a "
+                if role == "output" else
+                f"One of the differentiated Tensors does not require grad (got for {role} {position} a ")
+        raise RuntimeError(f"{operation}: {what}{describe(tensor)}). {_why_not(tensor)}")
     return _edge(node, input_nr)
 
 
@@ -226,13 +229,14 @@ cdef array_t *_root_gradient(object output, object grad, str operation, int posi
     if grad is None:
         return _implicit_gradient(root, operation, position)
     if not isinstance(grad, Tensor):
-        raise TypeError(f"{operation}: the gradient of output {position} must be a Tensor or None "
-                        f"(got {type(grad).__name__}).")
+        raise TypeError(f"{operation}: gradients can be either Tensors or None (got {type(grad).__name__} for output "
+                        f"{position}).")
     given = (<Tensor>grad).array
     if root != NULL:
         if not same_shape(given, root):
-            raise RuntimeError(f"{operation}: Mismatch in shape of the gradient of output {position} (got "
-                               f"{shape_text(given).decode()}, expected {shape_text(root).decode()}).")
+            shape = output.shape if isinstance(output, Tensor) else shape_text(root).decode()
+            raise RuntimeError(f"{operation}: Mismatch in shape: grad_output[{position}] has a shape of {grad.shape} "
+                               f"and output[{position}] has a shape of {shape}.")
         if is_complex(given.dtype) != is_complex(root.dtype):
             raise RuntimeError(f"{operation}: the gradient of output {position} has the wrong dtype (got "
                                f"{dtype_name(given.dtype).decode()}, expected {dtype_name(root.dtype).decode()}).")
@@ -256,9 +260,9 @@ cdef array_t *_implicit_gradient(const array_t *root, str operation, int positio
                            f"{position} of shape {shape_text(root).decode()}). Reduce it, for example with sum(), or "
                            "pass a gradient of its shape.")
     if is_complex(root.dtype):
-        raise RuntimeError(f"{operation}: grad can be implicitly created only for real scalar outputs (got output "
-                           f"{position} of dtype {dtype_name(root.dtype).decode()}). Pass a gradient, or take the real "
-                           "part or abs() first.")
+        raise RuntimeError(f"{operation}: grad can be implicitly created only for real scalar outputs but got "
+                           f"{dtype_name(root.dtype).decode()} for output {position}. Pass a gradient, or take the "
+                           "real part or abs() first.")
     array = array_empty_like(root, -1)
     if array == NULL:
         check(MEMORY_ERROR)

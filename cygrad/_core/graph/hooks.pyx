@@ -119,8 +119,8 @@ cdef list _replacements(Node node, str kind, object result, list former):
         raise TypeError(f"{kind}: a hook of {node.name()} must return a tuple of Tensors or None "
                         f"(got {type(result).__name__}).")
     if len(result) != len(former):
-        raise RuntimeError(f"{kind}: a hook of {node.name()} returned the wrong number of gradients "
-                           f"(got {len(result)}, expected {len(former)}).")
+        raise RuntimeError(f"{kind}: a hook of {node.name()} has returned an incorrect number of values "
+                           f"(got {len(result)}, but expected {len(former)}).")
     return [None if new is None else _replacement(node, kind, new, old) for new, old in zip(result, former)]
 
 
@@ -185,7 +185,7 @@ def retain_grad(Tensor self not None):
         return                      # a leaf, also if its base was modified since
     node = grad_fn_of(separated(self))
     if not self.requires_grad:
-        raise RuntimeError("retain_grad: the tensor does not require grad "
+        raise RuntimeError("retain_grad: can't retain_grad on Tensor that has requires_grad=False "
                            f"(got a {describe(self)}). Set requires_grad=True on its inputs.")
     if node is not None:
         node.ensure_hooks().retained[self.output_nr] = weakref.ref(self)
@@ -220,8 +220,8 @@ def register_hook(Tensor self not None, hook):
     if not callable(hook):
         raise TypeError(f"register_hook: the hook must be callable (got {type(hook).__name__}).")
     if not self.requires_grad:
-        raise RuntimeError("register_hook: the tensor does not require grad "
-                           f"(got a {describe(self)}), so it has no gradient.")
+        raise RuntimeError("register_hook: cannot register a hook on a tensor that doesn't require gradient "
+                           f"(got a {describe(self)}).")
     return RemovableHandle(hooks_of(separated(self)).tensor.setdefault(self.output_nr, {}), hook)
 
 
@@ -254,9 +254,9 @@ def register_post_accumulate_grad_hook(Tensor self not None, hook):
         raise TypeError("register_post_accumulate_grad_hook: the hook must be callable "
                         f"(got {type(hook).__name__}).")
     if grad_fn_of(self) is not None or not self.requires_grad:
-        raise RuntimeError("register_post_accumulate_grad_hook: only leaves that require grad accumulate a "
-                           f"gradient (got a {'non-leaf' if self.node is not None else 'tensor without grad'}). "
-                           "Use register_hook for other tensors.")
+        raise RuntimeError("register_post_accumulate_grad_hook: post accumulate grad hooks cannot be registered on "
+                           f"non-leaf tensors or tensors that don't require grad (got a {describe(self)}). Use "
+                           "register_hook for other tensors.")
     return RemovableHandle(hooks_of(self).accumulated, hook)
 
 

@@ -591,8 +591,8 @@ cdef class NativeNode(Node):
             raise RuntimeError(f"register_hooks: hooks have already been set for a value saved by {self.name()} (got a "
                                "second pair).")
         if self.c.released:
-            raise RuntimeError(f"register_hooks: {self.name()} has released its saved tensors. Register hooks on a "
-                               "saved tensor before it has been freed, or call backward with retain_graph=True.")
+            raise RuntimeError(f"register_hooks: {self.name()} called on a saved tensor after it has been freed. "
+                               "Register hooks before backward, or call backward with retain_graph=True.")
         _borrow_saved(self.c, position, &own)
         try:
             if not has_memory(&own):

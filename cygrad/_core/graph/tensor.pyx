@@ -631,15 +631,15 @@ cdef class Tensor:
         if grad_fn_of(self) is not None:
             if wanted:
                 return
-            raise RuntimeError("requires_grad: cannot be set to False for a non-leaf tensor (got one created by "
-                               f"{_type_of_node(self)}). Use detach() for an alias outside the graph.")
+            raise RuntimeError("requires_grad: you can only change requires_grad flags of leaf variables (got one "
+                               f"created by {_type_of_node(self)}). Use detach() for an alias outside the graph.")
         if wanted and not is_differentiable(self.array.dtype):
             raise RuntimeError("requires_grad: only tensors of floating point and complex dtype can require "
                                f"gradients (got {dtype_name(self.array.dtype).decode()}). Convert it first, for "
                                "example with .float().")
         if wanted and is_inference(self) and not thread_state().inference:
-            raise RuntimeError("requires_grad: an inference tensor cannot require gradients outside inference "
-                               "mode. Create a normal one with clone().")
+            raise RuntimeError("requires_grad: Setting requires_grad=True on inference tensor outside InferenceMode is "
+                               "not allowed. Create a normal one with clone().")
         self.leaf_requires_grad = wanted
         _note_requirement(self)
 
@@ -709,15 +709,15 @@ cdef class Tensor:
             set_gradient(self, None)
             return
         if not isinstance(value, Tensor):
-            raise TypeError(f"grad: can only be set to a Tensor or None (got {type(value).__name__}).")
+            raise TypeError(f"grad: assigned grad expected to be a Tensor or None but got {type(value).__name__}.")
         tensor = <Tensor>value
         if tensor is self:
-            raise RuntimeError("grad: a tensor cannot be its own gradient.")
+            raise RuntimeError("grad: can't assign Variable as its own grad.")
         if (tensor.array.dtype != self.array.dtype or not same_shape(tensor.array, self.array)
                 or (is_meta(tensor.array) != is_meta(self.array) and value.device != (<object>self).device)):
-            raise RuntimeError("grad: the gradient must have the shape and dtype of the tensor (got a "
-                               f"{describe(tensor)} on {tensor.device}, expected a {describe(self)} on "
-                               f"{self.device}).")
+            what = "size" if tensor.array.dtype == self.array.dtype else "type"
+            raise RuntimeError(f"grad: assigned grad has data of a different {what} (got a {describe(tensor)} on "
+                               f"{tensor.device}, expected a {describe(self)} on {self.device}).")
         set_gradient(self, tensor)
 
     @grad.deleter

@@ -379,7 +379,7 @@ def has_complex_elements(Tensor self not None):
 def _version(Tensor self not None):
     """The version: number of in-place operations on this memory."""
     if self.array.version == NULL:
-        raise RuntimeError("_version: inference tensors do not track versions.")
+        raise RuntimeError("_version: Inference tensors do not track version counter.")
     return atomic_load(&self.array.version.value)
 
 

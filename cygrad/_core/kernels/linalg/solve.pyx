@@ -378,7 +378,7 @@ cdef int unknown_gradient_kernel(const value_t *arguments, value_t *results) noe
     cdef int status = text_argument(b"backward", b"name", &arguments[1], &name)
     if status != OK:
         return status
-    snprintf(message(), MESSAGE, b"%s: the derivative is not implemented (got an argument that requires grad). Use "
+    snprintf(message(), MESSAGE, b"the derivative for %s is not implemented (got an argument that requires grad). Use "
              b"detach() on it.", name)
     return NOT_IMPLEMENTED
 
