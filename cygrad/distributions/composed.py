@@ -98,6 +98,14 @@ class Kumaraswamy(TransformedDistribution):
         with cygrad.no_grad():
             return self.rsample(sample_shape)
 
+    def _log_rest(self, value):
+        """Return the logarithm of ``1 - value ** concentration1``."""
+        with cygrad.no_grad():
+            near_one = value ** self.concentration1 > 0.5
+        log_power = self.concentration1 * cygrad.where(near_one, value, 0.5).log()
+        near_zero = -cygrad.where(near_one, 0.0, value) ** self.concentration1
+        return cygrad.where(near_one, (-cygrad.expm1(log_power)).log(), near_zero.log1p())
+
     def _from_rest(self, log_rest):
         """Return the inverse survival function."""
         return (-cygrad.expm1(log_rest / self.concentration0)) ** self.concentration1.reciprocal()
@@ -105,10 +113,11 @@ class Kumaraswamy(TransformedDistribution):
     def log_prob(self, value):
         self._checked(value)
         a, b = self.concentration1, self.concentration0
-        return a.log() + b.log() + cygrad.xlogy(a - 1, value) + cygrad.special.xlog1py(b - 1, -(value ** a))
+        rest = cygrad.where(b == 1, 0.0, (b - 1) * self._log_rest(value))
+        return a.log() + b.log() + cygrad.xlogy(a - 1, value) + rest
 
     def cdf(self, value):
-        return -cygrad.expm1(self.concentration0 * (-(self._checked(value) ** self.concentration1)).log1p())
+        return -cygrad.expm1(self.concentration0 * self._log_rest(self._checked(value)))
 
     def icdf(self, value):
         return self._from_rest((-value).log1p())
@@ -195,13 +204,17 @@ class Weibull(TransformedDistribution):
                          [PowerTransform(self.concentration.reciprocal()), AffineTransform(0.0, self.scale)],
                          validate_args)
 
+    def log_prob(self, value):
+        k, z = self.concentration, self._checked(value) / self.scale
+        return k.log() - self.scale.log() + (k - 1) * z.log() - z ** k
+
     def _moment(self, n):
         return cygrad.lgamma(1 + n / self.concentration).exp()
 
     mean = property(lambda self: self.scale * self._moment(1))
     variance = property(lambda self: self.scale.square() * (self._moment(2) - self._moment(1).square()))
     mode = property(lambda self: self.scale * (
-        (self.concentration - 1) / self.concentration) ** self.concentration.reciprocal())
+        1 - self.concentration.reciprocal()).clamp(min=0) ** self.concentration.reciprocal())
 
     def entropy(self):
         return (euler_constant * (1 - self.concentration.reciprocal()) + (self.scale / self.concentration).log() + 1)

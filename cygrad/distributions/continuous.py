@@ -8,7 +8,7 @@ from cygrad.distributions import constraints
 from cygrad.distributions.distribution import ExponentialFamily, Parametric
 from cygrad.distributions.transformed import TransformedDistribution
 from cygrad.distributions.transforms import AbsTransform, AffineTransform, ExpTransform
-from cygrad.distributions.utils import EPS, LOG_2PI, TINY, broadcast_all, euler_constant
+from cygrad.distributions.utils import EPS, LOG_2PI, TINY, broadcast_all, euler_constant, log1p_square
 
 __all__ = ["Cauchy", "Exponential", "GeneralizedPareto", "Gumbel",
            "HalfCauchy", "HalfNormal", "Laplace", "Normal", "Uniform", "VonMises"]
@@ -134,7 +134,7 @@ class Cauchy(_LocationScale):
         return cygrad.empty(shape, dtype=like.dtype).cauchy_()
 
     def _log_density(self, z):
-        return -math.log(math.pi) - z.square().log1p()
+        return -math.log(math.pi) - log1p_square(z)
 
     def _cdf(self, z):
         return cygrad.atan2(cygrad.ones_like(z), -z) / math.pi
@@ -351,31 +351,36 @@ class GeneralizedPareto(Parametric):
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive, "concentration": constraints.real}
     has_rsample = True
-    _exponential = property(lambda self: self.concentration.abs() < EPS[self.concentration.dtype])
-    _shape = property(lambda self: cygrad.where(self._exponential, 1.0, self.concentration))
+
+    def _scaled(self, function, series, z):
+        """Return ``function(concentration * z) / concentration``, by its series ``z * series(...)`` near 0."""
+        u = cygrad.where(self.concentration == 0, 0.0, self.concentration * z)
+        near = u.abs() < EPS[z.dtype] ** 0.2
+        far = function(cygrad.where(near, 0.0, u)) / cygrad.where(near, 1.0, self.concentration)
+        u = cygrad.where(near, self.concentration * cygrad.where(near & z.isfinite(), z, 0.0), 0.0)
+        return cygrad.where(near, z * (1 + u * (series[0] + u * (series[1] + u * (series[2] + u * series[3])))), far)
+
+    def _log_survival(self, value):
+        z = (self._checked(value) - self.loc) / self.scale
+        return -self._scaled(lambda u: u.clamp(min=-1).log1p(), (-1 / 2, 1 / 3, -1 / 4, 1 / 5), z)
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)
     def support(self):
         """Values above `loc`, with an upper bound if `concentration` is negative."""
-        upper = cygrad.where(self.concentration < 0, self.loc - self.scale / self._shape, math.inf)
+        upper = cygrad.where(self.concentration < 0, self.loc - self.scale / self.concentration, math.inf)
         return constraints.interval(self.loc, upper)
 
     def rsample(self, sample_shape=()):
         return self.icdf(cygrad.rand(self._extended_shape(sample_shape), dtype=self.loc.dtype))
 
     def log_prob(self, value):
-        z = (self._checked(value) - self.loc) / self.scale
-        power = (1 + 1 / self._shape) * (self._shape * z).log1p()
-        return -self.scale.log() - cygrad.where(self._exponential, z, power)
+        return -self.scale.log() + (1 + self.concentration) * self._log_survival(value)
 
     def cdf(self, value):
-        z = (self._checked(value) - self.loc) / self.scale
-        return -cygrad.expm1(cygrad.where(self._exponential, -z, -(self._shape * z).log1p() / self._shape))
+        return -cygrad.expm1(self._log_survival(value))
 
     def icdf(self, value):
-        log_left = (-value).log1p()
-        z = cygrad.where(self._exponential, -log_left, cygrad.expm1(-self._shape * log_left) / self._shape)
-        return self.loc + self.scale * z
+        return self.loc + self.scale * self._scaled(cygrad.expm1, (1 / 2, 1 / 6, 1 / 24, 1 / 120), -(-value).log1p())
 
     def entropy(self):
         return self.scale.log() + self.concentration + 1

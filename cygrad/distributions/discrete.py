@@ -19,7 +19,7 @@ from cygrad.distributions.utils import (
     logits_to_probs,
     probs_to_logits,
 )
-from cygrad.nn.functional import binary_cross_entropy_with_logits, one_hot
+from cygrad.nn.functional import binary_cross_entropy_with_logits, logsigmoid, one_hot
 
 __all__ = ["Bernoulli", "Binomial", "Categorical", "ContinuousBernoulli", "Geometric", "Multinomial",
            "NegativeBinomial", "OneHotCategorical", "OneHotCategoricalStraightThrough", "Poisson"]
@@ -55,6 +55,9 @@ class _Odds(Parametric):
     @property
     def _param(self):
         return self.probs if "probs" in self.__dict__ else self.logits
+
+    def _binary_entropy(self):
+        return -self.probs * logsigmoid(self.logits) - (1 - self.probs) * logsigmoid(-self.logits)
 
     @property
     def param_shape(self):
@@ -92,8 +95,7 @@ class Bernoulli(_Odds, ExponentialFamily):
         logits, value = broadcast_all(self.logits, self._checked(value))
         return -binary_cross_entropy_with_logits(logits, value, reduction="none")
 
-    def entropy(self):
-        return binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none")
+    entropy = _Odds._binary_entropy
 
     def enumerate_support(self, expand=True):
         """Return 0 and 1."""
@@ -135,7 +137,7 @@ class Geometric(_Odds):
         return value * (-probs).log1p() + self.probs.log()
 
     def entropy(self):
-        return binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none") / self.probs
+        return self._binary_entropy() / self.probs
 
 
 class Binomial(_Odds):
@@ -173,7 +175,7 @@ class Binomial(_Odds):
         self._checked(value)
         n, logits = self.total_count, self.logits
         choices = cygrad.lgamma(n + 1) - cygrad.lgamma(value + 1) - cygrad.lgamma(n - value + 1)
-        return choices + value * logits + n * cygrad.nn.functional.logsigmoid(-logits)
+        return choices + value * logits + n * logsigmoid(-logits)
 
     def entropy(self):
         """Return the entropy by enumeration; `total_count` must be the same in the whole batch."""
@@ -222,8 +224,7 @@ class NegativeBinomial(_Odds):
         n, logits = self.total_count, self.logits
         normalizer = cygrad.lgamma(n + value) - cygrad.lgamma(1 + value) - cygrad.lgamma(n)
         normalizer = cygrad.where(n + value == 0, 0.0, normalizer)
-        log_sigmoid = cygrad.nn.functional.logsigmoid
-        return n * log_sigmoid(-logits) + value * log_sigmoid(logits) + normalizer
+        return n * logsigmoid(-logits) + value * logsigmoid(logits) + normalizer
 
 
 class Poisson(ExponentialFamily):

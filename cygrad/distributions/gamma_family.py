@@ -7,7 +7,7 @@ from cygrad import special
 from cygrad.distributions import constraints
 from cygrad.distributions.distribution import ExponentialFamily, Parametric
 from cygrad.distributions.gamma_samples import log_standard_gamma, standard_gamma
-from cygrad.distributions.utils import EPS, LOG_2PI, TINY, broadcast_all
+from cygrad.distributions.utils import EPS, LOG_2PI, TINY, broadcast_all, log1p_square
 
 __all__ = ["Beta", "Chi2", "FisherSnedecor", "Gamma", "StudentT"]
 
@@ -181,7 +181,7 @@ class StudentT(Parametric):
 
     def log_prob(self, value):
         z = (self._checked(value) - self.loc) / self.scale
-        return (_log_gamma_ratio(0.5 * self.df) - 0.5 * (self.df + 1) * (z.square() / self.df).log1p()
+        return (_log_gamma_ratio(0.5 * self.df) - 0.5 * (self.df + 1) * log1p_square(z / self.df.sqrt())
                 - self.scale.log() - 0.5 * LOG_2PI)
 
     def entropy(self):

@@ -63,6 +63,13 @@ def probs_to_logits(probs, is_binary=False):
     return inside.log() - (-inside).log1p() if is_binary else inside.log()
 
 
+def log1p_square(x):
+    """Return ``log1p(x ** 2)``, also where the square overflows."""
+    large = x.abs() > 1 / EPS[x.dtype]
+    above, below = cygrad.where(large, x, 1.0), cygrad.where(large, 0.0, x)
+    return cygrad.where(large, 2 * above.abs().log(), below.square().log1p())
+
+
 class lazy_property:
     """An attribute that is computed at its first access; on the class, a property."""
 

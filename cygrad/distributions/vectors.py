@@ -46,11 +46,8 @@ class Dirichlet(ExponentialFamily):
     def mode(self):
         """Mode; a corner if all concentrations are below 1."""
         above = (self.concentration - 1).clamp(min=0.0)
-        mode = above / above.sum(-1, keepdim=True)
-        corner = cygrad.nn.functional.one_hot(mode.nan_to_num().argmax(-1), mode.shape[-1]).to(mode.dtype)
-        highest = cygrad.nn.functional.one_hot(self.concentration.argmax(-1), mode.shape[-1]).to(mode.dtype)
-        return cygrad.where((self.concentration < 1).all(-1, keepdim=True), highest,
-                            cygrad.where(mode.isnan(), corner, mode))
+        highest = cygrad.nn.functional.one_hot(self.concentration.argmax(-1), above.shape[-1]).to(above.dtype)
+        return cygrad.where((above == 0).all(-1, keepdim=True), highest, above / above.sum(-1, keepdim=True))
 
     @property
     def variance(self):

@@ -292,3 +292,65 @@ def test_the_cholesky_factor_of_a_correlation_goes_back():
         np.testing.assert_allclose(back.detach().numpy(), x.detach().numpy(), atol=1e-9)
         gradient, = cygrad.autograd.grad(back.sum(), x)
         np.testing.assert_allclose(gradient.numpy(), 1.0, atol=1e-6)
+
+
+@pytest.mark.parametrize("concentration", [0.0, 1e-15, -1e-9, 1e-5, -0.001, 0.3])
+def test_gradients_of_the_generalized_pareto_near_the_exponential_distribution(concentration):
+    shape = double(concentration).requires_grad_()
+    ours, value = D.GeneralizedPareto(double(0.0), double(1.0), shape), 1.3
+    with mpmath.workdps(60):
+        def log_survival(c):
+            return -mpmath.log1p(c * value) / c if c else mpmath.mpf(-value)
+
+        expected = [float(mpmath.diff(function, mpmath.mpf(concentration))) for function in (
+            lambda c: (1 + c) * log_survival(c), lambda c: -mpmath.expm1(log_survival(c)),
+            lambda c: mpmath.expm1(-c * mpmath.log1p(mpmath.mpf(-0.7))) / c if c else -mpmath.log1p(mpmath.mpf(-0.7)))]
+    found = [cygrad.autograd.grad(result, shape)[0].item() for result in (
+        ours.log_prob(double(value)), ours.cdf(double(value)), ours.icdf(double(0.7)))]
+    np.testing.assert_allclose(found, expected, rtol=1e-8)
+
+
+@pytest.mark.parametrize(("dtype", "value"), [(cygrad.float32, 1e25), (cygrad.float64, 1e200)], ids=str)
+def test_heavy_tails_where_squares_overflow(dtype, value):
+    scale, df = (cygrad.tensor(number, dtype=dtype, requires_grad=True) for number in (2.0, 1.0))
+    for ours in (D.Cauchy(0 * scale, scale), D.StudentT(df, 0 * scale, scale)):
+        log_prob = ours.log_prob(cygrad.tensor(value, dtype=dtype))
+        assert log_prob.item() == pytest.approx(math.log(2 / math.pi) - 2 * math.log(value), rel=1e-6)
+        assert cygrad.autograd.grad(log_prob, scale)[0].item() == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("dtype", [cygrad.float32, cygrad.float64], ids=str)
+@pytest.mark.parametrize("p", [1e-6, 0.3, 1 - 2.0**-20])
+def test_entropies_of_rare_events(dtype, p):
+    probs = cygrad.tensor(p, dtype=dtype)
+    p = probs.item()
+    expected = -p * math.log(p) - (1 - p) * math.log1p(-p)
+    assert D.Bernoulli(probs).entropy().item() == pytest.approx(expected, rel=2e-6)
+    assert D.Geometric(probs).entropy().item() == pytest.approx(expected / p, rel=2e-6)
+
+
+def test_small_and_large_shapes_in_single_precision():
+    one = cygrad.tensor(1 - 2.0**-23)
+    a, b = 0.001, 2.0
+    rest = -math.expm1(a * math.log(one.item()))
+    assert D.Kumaraswamy(a, b).log_prob(one).item() == pytest.approx(
+        math.log(a * b) + (a - 1) * math.log(one.item()) + (b - 1) * math.log(rest), rel=1e-5)
+    assert D.Kumaraswamy(a, a).cdf(one).item() == pytest.approx(1 - rest**a, rel=1e-3)
+    concentration = cygrad.tensor(10.0, requires_grad=True)
+    log_prob = D.Weibull(1e-6, concentration).log_prob(cygrad.tensor(1e-30))
+    assert log_prob.item() == pytest.approx(math.log(1e7) + 9 * math.log(1e-24), rel=1e-5)
+    assert cygrad.autograd.grad(log_prob, concentration)[0].item() == pytest.approx(0.1 + math.log(1e-24), rel=1e-5)
+
+
+def test_modes_at_corners():
+    for concentrations, expected in (([0.05, 1.0], 0.0), ([1.0, 0.05], 1.0), ([0.5, 0.3], 1.0), ([2.0, 1.0], 1.0)):
+        assert D.Beta(*concentrations).mode.item() == expected
+    assert D.Weibull(2.0, cygrad.tensor([0.5, 1.0])).mode.tolist() == [0.0, 0.0]
+
+
+def test_ends_of_the_support_leave_gradients_of_other_elements_alone():
+    b = double(3.0).requires_grad_()
+    log_prob = D.Beta(double(2.0), b).log_prob(double([0.4, 1.0]))
+    gradient, = cygrad.autograd.grad(log_prob[0], b)
+    assert gradient.item() == pytest.approx(math.log(0.6) + 1 / 3 + 1 / 4)        # digamma(5) - digamma(3)
+    assert D.GeneralizedPareto(double(-3.0), double(0.1), double(-0.5)).cdf(double(-2.8)).item() == 1.0
