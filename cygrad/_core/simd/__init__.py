@@ -1,7 +1,7 @@
 """
 Headers that compile C loops for several SIMD targets and dispatch to the best one at run time.
 
-Knows vectors and lanes, never knows arrays. Read ``targets.h`` first: loops over REAL are compiled for float32 and
-float64. Functions without a type parameter or fused multiply-adds use ``target_clones.h``, where the loader dispatches;
-C++ templates use ``instruction_set.h``.
+Knows vectors and lanes, never knows arrays. Read ``dispatch.h`` first: templates over the element type are compiled for
+each target, and those of this processor are chosen when the library is loaded. ``targets.h``, for loops over REAL, and
+``target_clones.h`` are older ways, to be replaced.
 """

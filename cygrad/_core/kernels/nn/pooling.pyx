@@ -2,17 +2,17 @@
 Maximum and average pooling, adaptive pooling, max_unpool, and their gradients.
 
 An array is a stack of planes: its last one to three dimensions, extended to three. Windows are computed once for each
-dimension (pooling_windows.h); ordinary and adaptive pooling differ only in them.
+dimension (pooling.h); ordinary and adaptive pooling differ only in them.
 """
 
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport int64_t
 from libc.stdio cimport snprintf
 from libc.string cimport memset
 from cygrad._core.arrays.array cimport (
     MAX_DIMS, NOTHING, array_t, as_real, is_true, register_kernel, release, shape_text, value_t,
 )
 from cygrad._core.arrays.dtype cimport (
-    BOOL, FLOAT32, FLOAT64, INT16, INT32, INT64, INT8, dtype_name, is_complex, is_differentiable, is_floating, itemsize,
+    BOOL, INT64, dtype_name, is_complex, is_differentiable, is_floating, itemsize,
 )
 from cygrad._core.elementwise.copying cimport as_contiguous, with_layout_of_images
 from cygrad._core.kernels.arguments cimport (
@@ -28,7 +28,7 @@ from cygrad._core.threads.parallel cimport parallel_for
 
 # -------------------------------------------------------------------------------------------------------------- pooling
 
-cdef extern from "kernels/nn/pooling_windows.h" nogil:
+cdef extern from "kernels/nn/pooling.h" nogil:
     ctypedef struct window_t:
         int64_t begin
         int64_t count
@@ -43,19 +43,19 @@ cdef extern from "kernels/nn/pooling_windows.h" nogil:
         int64_t inner_stride
         double divisor
         int with_padding
-    void maxima_float(const pooling_t *pooling, const float *plane, float *values, int64_t *indices)
-    void maxima_double(const pooling_t *pooling, const double *plane, double *values, int64_t *indices)
-    void maxima_int64(const pooling_t *pooling, const int64_t *plane, int64_t *values, int64_t *indices)
-    void maxima_int32(const pooling_t *pooling, const void *plane, void *values, int64_t *indices)
-    void maxima_int16(const pooling_t *pooling, const void *plane, void *values, int64_t *indices)
-    void maxima_int8(const pooling_t *pooling, const void *plane, void *values, int64_t *indices)
-    void maxima_uint8(const pooling_t *pooling, const void *plane, void *values, int64_t *indices)
-    void averages_float(const pooling_t *pooling, const float *plane, float *values)
-    void averages_double(const pooling_t *pooling, const double *plane, double *values)
-    void averages_int64(const pooling_t *pooling, const int64_t *plane, int64_t *values)
-    void shares_float(const pooling_t *pooling, const float *grad, float *plane)
-    void shares_double(const pooling_t *pooling, const double *grad, double *plane)
-    void shares_int64(const pooling_t *pooling, const int64_t *grad, int64_t *plane)
+    enum:
+        PICK
+        ADD
+        PLACE
+    ctypedef void (*maxima_t)(const pooling_t *pooling, const void *plane, void *values,
+                              int64_t *positions) noexcept nogil
+    ctypedef void (*averages_t)(const pooling_t *pooling, const void *source, void *target) noexcept nogil
+    ctypedef int64_t (*move_plane_t)(void *small, void *large, const int64_t *positions, int64_t n,
+                                     int64_t limit) noexcept nogil
+    maxima_t[8] window_maxima
+    averages_t[8] window_averages
+    averages_t[8] window_shares
+    move_plane_t[10][3] plane_moves
 
 ctypedef enum pool_t:
     MAXIMA
@@ -234,28 +234,10 @@ cdef int64_t _grain(pooling_arguments_t *work) noexcept nogil:
 cdef void _maxima_body(void *context, int64_t begin, int64_t end) noexcept nogil:
     cdef pooling_arguments_t *work = <pooling_arguments_t *>context
     cdef pooling_t *p = &work.pooling
-    cdef int64_t plane, bytes = itemsize(work.dtype)
-    cdef char *input
-    cdef char *output
-    cdef int64_t *indices
+    cdef int64_t plane, i = work.in_plane * itemsize(work.dtype), o = work.out_plane * itemsize(work.dtype)
     for plane in range(begin, end):
-        input = work.input + plane * work.in_plane * bytes
-        output = work.output + plane * work.out_plane * bytes
-        indices = work.indices + plane * work.out_plane
-        if work.dtype == FLOAT32:
-            maxima_float(p, <float *>input, <float *>output, indices)
-        elif work.dtype == FLOAT64:
-            maxima_double(p, <double *>input, <double *>output, indices)
-        elif work.dtype == INT64:
-            maxima_int64(p, <int64_t *>input, <int64_t *>output, indices)
-        elif work.dtype == INT32:
-            maxima_int32(p, <const void *>input, <void *>output, indices)
-        elif work.dtype == INT16:
-            maxima_int16(p, <const void *>input, <void *>output, indices)
-        elif work.dtype == INT8:
-            maxima_int8(p, <const void *>input, <void *>output, indices)
-        else:
-            maxima_uint8(p, <const void *>input, <void *>output, indices)
+        window_maxima[work.dtype](p, work.input + plane * i, work.output + plane * o,
+                                  work.indices + plane * work.out_plane)
 
 
 cdef int _maxima(pooling_arguments_t *work, array_t *self, value_t *results) noexcept nogil:
@@ -287,29 +269,17 @@ cdef int _maxima(pooling_arguments_t *work, array_t *self, value_t *results) noe
 
 cdef void _averages_body(void *context, int64_t begin, int64_t end) noexcept nogil:
     cdef pooling_arguments_t *work = <pooling_arguments_t *>context
-    cdef pooling_t *p = &work.pooling
-    cdef int64_t plane, i = work.in_plane, o = work.out_plane
+    cdef int64_t plane, i = work.in_plane * itemsize(work.dtype), o = work.out_plane * itemsize(work.dtype)
     for plane in range(begin, end):
-        if work.dtype == FLOAT32:
-            averages_float(p, <float *>work.input + plane * i, <float *>work.output + plane * o)
-        elif work.dtype == FLOAT64:
-            averages_double(p, <double *>work.input + plane * i, <double *>work.output + plane * o)
-        else:
-            averages_int64(p, <int64_t *>work.input + plane * i, <int64_t *>work.output + plane * o)
+        window_averages[work.dtype](&work.pooling, work.input + plane * i, work.output + plane * o)
 
 
 cdef void _shares_body(void *context, int64_t begin, int64_t end) noexcept nogil:
     cdef pooling_arguments_t *work = <pooling_arguments_t *>context
-    cdef pooling_t *p = &work.pooling
-    cdef int64_t plane, i = work.in_plane, o = work.out_plane, bytes = itemsize(work.dtype)
+    cdef int64_t plane, i = work.in_plane * itemsize(work.dtype), o = work.out_plane * itemsize(work.dtype)
     for plane in range(begin, end):
-        memset(work.input + plane * i * bytes, 0, i * bytes)
-        if work.dtype == FLOAT32:
-            shares_float(p, <float *>work.output + plane * o, <float *>work.input + plane * i)
-        elif work.dtype == FLOAT64:
-            shares_double(p, <double *>work.output + plane * o, <double *>work.input + plane * i)
-        else:
-            shares_int64(p, <int64_t *>work.output + plane * o, <int64_t *>work.input + plane * i)
+        memset(work.input + plane * i, 0, i)
+        window_shares[work.dtype](&work.pooling, work.output + plane * o, work.input + plane * i)
 
 
 cdef int _averages(pooling_arguments_t *work, array_t *self, value_t *result) noexcept nogil:
@@ -476,20 +446,9 @@ register_kernel("adaptive_avg_pool_backward", adaptive_avg_pool_backward_kernel)
 # Scatter elements to, or gather them from, indices in a plane (the last `n` dimensions), as max_pool returns them; -1
 # is skipped.
 
-ctypedef enum position_move_t:
-    PICK                       # small[i] = large[place[i]]
-    ADD                        # large[place[i]] += small[i]
-    PLACE                      # large[place[i]] = small[i]
-
-ctypedef fused number:
-    float
-    double
-    float complex
-    double complex
-
 ctypedef struct positions_t:
     const char *name
-    position_move_t move
+    int move
     int dtype
     int n
     int64_t planes
@@ -501,73 +460,13 @@ ctypedef struct positions_t:
     int64_t wrong              # atomic: 1 + a plane with an index out of bounds
 
 
-cdef inline int64_t _move_one(position_move_t move, number *small, number *large, const int64_t *places, int64_t limit,
-                              int64_t i) noexcept nogil:
-    """Move one element; return whether its index is out of bounds."""
-    cdef int64_t place = places[i]
-    if <uint64_t>place >= <uint64_t>limit:
-        if place != -1 or move == PLACE:
-            return True
-        if move == PICK:
-            small[i] = 0
-    elif move == PICK:
-        small[i] = large[place]
-    elif move == ADD:
-        large[place] = large[place] + small[i]
-    else:
-        large[place] = small[i]
-    return False
-
-
-cdef inline int64_t _move_all(position_move_t move, number *small, number *large, const int64_t *places, int64_t n,
-                              int64_t limit) noexcept nogil:
-    """
-    Move n elements; return whether an index is out of bounds.
-
-    Adjacent elements often have the same index. Interleave four parts, so that sums do not wait for each other; PLACE
-    is in order, because the last element wins.
-    """
-    cdef int64_t i, wrong = False, part = 0 if move == PLACE else n // 4
-    for i in range(part):
-        wrong |= (_move_one(move, small, large, places, limit, i)
-                  | _move_one(move, small, large, places, limit, part + i)
-                  | _move_one(move, small, large, places, limit, 2 * part + i)
-                  | _move_one(move, small, large, places, limit, 3 * part + i))
-    for i in range(4 * part, n):
-        wrong |= _move_one(move, small, large, places, limit, i)
-    return wrong
-
-
-cdef int64_t _move(positions_t *work, number *small, number *large, const int64_t *places) noexcept nogil:
-    """Move one plane; return whether an index is out of bounds."""
-    if work.move != PICK:
-        memset(large, 0, work.large_plane * sizeof(number))
-    if work.move == PICK:
-        return _move_all(PICK, small, large, places, work.small_plane, work.large_plane)
-    if work.move == ADD:
-        return _move_all(ADD, small, large, places, work.small_plane, work.large_plane)
-    return _move_all(PLACE, small, large, places, work.small_plane, work.large_plane)
-
-
 cdef void _body(void *context, int64_t begin, int64_t end) noexcept nogil:
     cdef positions_t *work = <positions_t *>context
-    cdef int64_t plane, bytes = itemsize(work.dtype), wrong
-    cdef const int64_t *places
-    cdef char *small
-    cdef char *large
+    cdef int64_t plane, small = work.small_plane * itemsize(work.dtype), large = work.large_plane * itemsize(work.dtype)
     for plane in range(begin, end):
-        places = work.places + plane * work.small_plane
-        small = work.small + plane * work.small_plane * bytes
-        large = work.large + plane * work.large_plane * bytes
-        if work.dtype == FLOAT32:
-            wrong = _move(work, <float *>small, <float *>large, places)
-        elif work.dtype == FLOAT64:
-            wrong = _move(work, <double *>small, <double *>large, places)
-        elif bytes == 8:
-            wrong = _move(work, <float complex *>small, <float complex *>large, places)
-        else:
-            wrong = _move(work, <double complex *>small, <double complex *>large, places)
-        if wrong:
+        if plane_moves[work.dtype][work.move](work.small + plane * small, work.large + plane * large,
+                                              work.places + plane * work.small_plane, work.small_plane,
+                                              work.large_plane):
             atomic_store(&work.wrong, 1 + plane)
 
 
@@ -632,7 +531,7 @@ cdef int _read_positions(positions_t *work, const char *name, const value_t *val
     return OK
 
 
-cdef int _put(const char *name, position_move_t move, const value_t *arguments, value_t *results) noexcept nogil:
+cdef int _put(const char *name, int move, const value_t *arguments, value_t *results) noexcept nogil:
     """Scatter (self, indices, shape, n) into zeros of that shape."""
     cdef positions_t work
     cdef array_t *self

@@ -1,0 +1,30 @@
+// The loops of pooling for the SIMD target of this processor.
+
+#include "kernels/nn/pooling.h"
+
+enum { LANES = 32, WHOLE_LANES = 16, SEGMENT = 256 };
+
+/* Return the number of windows from `c` on, without padding, in a segment of a line. */
+static inline int64_t windows_of_segment(const pooling_t *p, int64_t c) {
+    if (c < p->inner_first || c >= p->inner_last)
+        return 0;
+    const int64_t most = (SEGMENT - p->windows[2][c].count) / p->inner_stride + 1, left = p->inner_last - c;
+    return left < most ? left : most;
+}
+
+#define LOOPS "kernels/nn/pooling_loops.h"
+#include "simd/dispatch.h"
+
+#define MAXIMA(T) (maxima_t)DISPATCH(maxima<T>)
+#define AVERAGES(T) (averages_t)DISPATCH(averages<T>)
+#define SHARES(T) (averages_t)DISPATCH(shares<T>)
+#define MOVES(T) {(move_plane_t)baseline::move_plane<T, PICK>, (move_plane_t)baseline::move_plane<T, ADD>, \
+                  (move_plane_t)baseline::move_plane<T, PLACE>}
+
+const maxima_t window_maxima[] = {NULL, MAXIMA(uint8_t), MAXIMA(int8_t), MAXIMA(int16_t), MAXIMA(int32_t),
+                                  MAXIMA(int64_t), MAXIMA(float), MAXIMA(double)};
+const averages_t window_averages[] = {NULL, NULL, NULL, NULL, NULL, AVERAGES(int64_t), AVERAGES(float),
+                                      AVERAGES(double)};
+const averages_t window_shares[] = {NULL, NULL, NULL, NULL, NULL, SHARES(int64_t), SHARES(float), SHARES(double)};
+const move_plane_t plane_moves[][3] = {{}, {}, {}, {}, {}, {}, MOVES(float), MOVES(double), MOVES(_Complex float),
+                                       MOVES(_Complex double)};

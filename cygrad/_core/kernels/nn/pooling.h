@@ -1,0 +1,45 @@
+/* Pooling windows along each of three dimensions, and loops over planes by dtype. */
+#pragma once
+
+#include <stdint.h>
+
+typedef struct {
+    int64_t begin;      /* first element inside of the image */
+    int64_t count;      /* number of elements, `step` apart */
+    int64_t full;       /* number including padding */
+} window_t;
+
+typedef struct {
+    int64_t size[3], out[3], step[3];
+    window_t *windows[3];
+    int64_t inner_first, inner_last, inner_stride;    /* windows of the last dimension without padding */
+    double divisor;     /* of averages; 0: number of elements */
+    int with_padding;   /* ... counted with those in the padding */
+} pooling_t;
+
+enum {
+    PICK,               /* small[i] = large[position[i]] */
+    ADD,                /* large[position[i]] += small[i] */
+    PLACE               /* large[position[i]] = small[i] */
+};
+
+/* Maxima of the windows of a plane and their positions in it. */
+typedef void (*maxima_t)(const pooling_t *pooling, const void *plane, void *values, int64_t *positions);
+/* Averages of the windows of a plane; or their transpose, which adds gradients to a plane. */
+typedef void (*averages_t)(const pooling_t *pooling, const void *source, void *target);
+/* Move `n` elements of a small plane; return whether a position is out of bounds. -1 is skipped, except by PLACE. */
+typedef int64_t (*move_plane_t)(void *small, void *large, const int64_t *positions, int64_t n, int64_t limit);
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* By dtype. */
+extern const maxima_t window_maxima[];
+extern const averages_t window_averages[];
+extern const averages_t window_shares[];
+extern const move_plane_t plane_moves[][3];
+
+#ifdef __cplusplus
+}
+#endif
