@@ -12,7 +12,7 @@ from cygrad._core.arrays.array cimport (
     INTEGERS, MAX_DIMS, NOTHING, array_t, array_view, as_real, is_true, register_kernel, release, set_array, shape_text,
     value_t,
 )
-from cygrad._core.arrays.dtype cimport FLOAT32, FLOAT64, INT32, dtype_name, is_floating, itemsize
+from cygrad._core.arrays.dtype cimport FLOAT64, INT32, dtype_name, is_floating, itemsize
 from cygrad._core.elementwise.copying cimport as_contiguous, with_layout_of_images
 from cygrad._core.kernels.arguments cimport (
     array_argument, array_result, check_same_shape, integer_argument, integers_argument, list_text, new_array,
@@ -44,10 +44,8 @@ cdef extern from "kernels/nn/resample.h" nogil:
     double axis_scale(int mode, int antialias, int64_t size, int64_t out, int align_corners, double given)
     int64_t axis_taps(int mode, int antialias, double scale)
     void fill_axis(axis_t *axis, int mode, int antialias, int align_corners, int64_t size, int64_t out, double scale)
-    void resample_float(const resampling_t *r, const float *input, float *result, float *buffer)
-    void resample_double(const resampling_t *r, const double *input, double *result, double *buffer)
-    void resample_back_float(const resampling_t *r, const float *grad, float *result, float *buffer)
-    void resample_back_double(const resampling_t *r, const double *grad, double *result, double *buffer)
+    ctypedef void (*resample_t)(const resampling_t *r, const void *input, void *result, void *buffer) noexcept nogil
+    resample_t[2][2] resample_planes
 
 ctypedef struct resample_arguments_t:
     const char *name
@@ -139,24 +137,16 @@ cdef void _body(void *context, int64_t begin, int64_t end) noexcept nogil:
     cdef char *input
     cdef char *result
     cdef storage_t *memory = storage_new(max(r.size[2], r.out[2]) * bytes)
-    cdef char *buffer
     if memory == NULL:
         atomic_store(&work.failed, 1)
         return
-    buffer = memory.data
     for plane in range(begin, end):
         input = work.input + plane * work.large * bytes
         result = work.result + plane * work.small * bytes
         if work.back:
             memset(input, 0, work.large * bytes)
-            if work.dtype == FLOAT32:
-                resample_back_float(r, <float *>result, <float *>input, <float *>buffer)
-            else:
-                resample_back_double(r, <double *>result, <double *>input, <double *>buffer)
-        elif work.dtype == FLOAT32:
-            resample_float(r, <float *>input, <float *>result, <float *>buffer)
-        else:
-            resample_double(r, <double *>input, <double *>result, <double *>buffer)
+        resample_planes[work.back][work.dtype == FLOAT64](
+            r, result if work.back else input, input if work.back else result, memory.data)
     storage_release(memory)
 
 

@@ -1,9 +1,8 @@
-/* Resampling along each dimension, for one type. The includer defines REAL and NAME(function).
+/* Resampling along each dimension; see resample.h. Lines of the input are combined into a buffer of one line, then its
+   elements. */
 
-   Lines of the input are combined into a buffer of one line, then its elements. */
-
-static inline __attribute__((always_inline)) void NAME(add_scaled)(
-        REAL *target, const REAL *source, REAL weight, int64_t n, const int first) {
+template <class T> INLINE void add_scaled(
+        T *target, const T *source, T weight, int64_t n, const int first) {
     if (first)
         for (int64_t k = 0; k < n; k++)
             target[k] = weight * source[k];
@@ -12,13 +11,12 @@ static inline __attribute__((always_inline)) void NAME(add_scaled)(
             target[k] += weight * source[k];
 }
 
-TARGET_CLONES
-static void NAME(resample)(const resampling_t *r, const REAL *input, REAL *result, REAL *buffer) {
+template <class T> static void resample(const resampling_t *r, const T *input, T *result, T *buffer) {
     const axis_t *x = &r->axis[0], *y = &r->axis[1], *z = &r->axis[2];
     const int64_t width = r->size[2], out = r->out[2];
     for (int64_t a = 0; a < r->out[0]; a++)
         for (int64_t b = 0; b < r->out[1]; b++, result += out) {
-            const REAL *line = input + (x->index[a * x->taps] * r->size[1] + y->index[b * y->taps]) * width;
+            const T *line = input + (x->index[a * x->taps] * r->size[1] + y->index[b * y->taps]) * width;
             if (x->taps * y->taps > 1) {
                 int first = 1;
                 for (int64_t i = a * x->taps; i < (a + 1) * x->taps; i++)
@@ -26,8 +24,8 @@ static void NAME(resample)(const resampling_t *r, const REAL *input, REAL *resul
                         const double weight = x->weight[i] * y->weight[j];
                         if (weight == 0)
                             continue;      /* skip weight 0: the element may be nan */
-                        NAME(add_scaled)(buffer, input + (x->index[i] * r->size[1] + y->index[j]) * width,
-                                         (REAL)weight, width, first);
+                        add_scaled<T>(buffer, input + (x->index[i] * r->size[1] + y->index[j]) * width,
+                                         (T)weight, width, first);
                         first = 0;
                     }
                 line = buffer;
@@ -37,16 +35,16 @@ static void NAME(resample)(const resampling_t *r, const REAL *input, REAL *resul
                     result[c] = line[z->index[c]];
             else if (z->taps == 2)
                 for (int64_t c = 0; c < out; c++) {
-                    const REAL left = (REAL)z->weight[2 * c], right = (REAL)z->weight[2 * c + 1];
+                    const T left = (T)z->weight[2 * c], right = (T)z->weight[2 * c + 1];
                     result[c] = right == 0 ? left * line[z->index[2 * c]]
                         : left * line[z->index[2 * c]] + right * line[z->index[2 * c + 1]];
                 }
             else
                 for (int64_t c = 0; c < out; c++) {
-                    REAL value = 0;
+                    T value = 0;
                     for (int64_t k = c * z->taps; k < (c + 1) * z->taps; k++)
                         if (z->weight[k] != 0)
-                            value += (REAL)z->weight[k] * line[z->index[k]];
+                            value += (T)z->weight[k] * line[z->index[k]];
                     result[c] = value;
                 }
         }
@@ -54,8 +52,7 @@ static void NAME(resample)(const resampling_t *r, const REAL *input, REAL *resul
 
 /* Transpose of nearest interpolation, where the outputs of an input element are contiguous: add lines, then their
    elements. `buffer` holds a line of the output. */
-TARGET_CLONES
-static void NAME(resample_back_nearest)(const resampling_t *r, const REAL *grad, REAL *result, REAL *buffer) {
+template <class T> static void resample_back_nearest(const resampling_t *r, const T *grad, T *result, T *buffer) {
     const axis_t *x = &r->axis[0], *y = &r->axis[1], *z = &r->axis[2];
     const int64_t width = r->size[2], out = r->out[2];
     int doubled = out == 2 * width;
@@ -64,13 +61,13 @@ static void NAME(resample_back_nearest)(const resampling_t *r, const REAL *grad,
     for (int64_t a = 0; a < r->out[0]; a++)
         for (int64_t b = 0; b < r->out[1];) {
             const int64_t row = y->index[b];
-            REAL *line = result + (x->index[a] * r->size[1] + row) * width;
-            const REAL *sums = grad;
+            T *line = result + (x->index[a] * r->size[1] + row) * width;
+            const T *sums = grad;
             if (b + 1 < r->out[1] && y->index[b + 1] == row) {
                 for (int64_t c = 0; c < out; c++)
                     buffer[c] = grad[c] + grad[out + c];
                 for (b += 2, grad += 2 * out; b < r->out[1] && y->index[b] == row; b++, grad += out)
-                    NAME(add_scaled)(buffer, grad, 1, out, 0);
+                    add_scaled<T>(buffer, grad, 1, out, 0);
                 sums = buffer;
             } else {
                 b++;
@@ -82,7 +79,7 @@ static void NAME(resample_back_nearest)(const resampling_t *r, const REAL *grad,
             else
                 for (int64_t c = 0; c < out;) {
                     const int64_t k = z->index[c];
-                    REAL sum = sums[c++];
+                    T sum = sums[c++];
                     while (c < out && z->index[c] == k)
                         sum += sums[c++];
                     line[k] += sum;
@@ -91,12 +88,11 @@ static void NAME(resample_back_nearest)(const resampling_t *r, const REAL *grad,
 }
 
 /* Transpose; `result` starts at zero. */
-TARGET_CLONES
-static void NAME(resample_back)(const resampling_t *r, const REAL *grad, REAL *result, REAL *buffer) {
+template <class T> static void resample_back(const resampling_t *r, const T *grad, T *result, T *buffer) {
     const axis_t *x = &r->axis[0], *y = &r->axis[1], *z = &r->axis[2];
     const int64_t width = r->size[2], out = r->out[2];
     if (x->taps * y->taps * z->taps == 1) {
-        NAME(resample_back_nearest)(r, grad, result, buffer);
+        resample_back_nearest<T>(r, grad, result, buffer);
         return;
     }
     for (int64_t a = 0; a < r->out[0]; a++)
@@ -106,13 +102,13 @@ static void NAME(resample_back)(const resampling_t *r, const REAL *grad, REAL *r
             for (int64_t c = 0; c < out; c++)
                 for (int64_t k = c * z->taps; k < (c + 1) * z->taps; k++)
                     if (z->weight[k] != 0)
-                        buffer[z->index[k]] += (REAL)z->weight[k] * grad[c];
+                        buffer[z->index[k]] += (T)z->weight[k] * grad[c];
             for (int64_t i = a * x->taps; i < (a + 1) * x->taps; i++)
                 for (int64_t j = b * y->taps; j < (b + 1) * y->taps; j++) {
                     const double weight = x->weight[i] * y->weight[j];
                     if (weight != 0)
-                        NAME(add_scaled)(result + (x->index[i] * r->size[1] + y->index[j]) * width, buffer,
-                                         (REAL)weight, width, 0);
+                        add_scaled<T>(result + (x->index[i] * r->size[1] + y->index[j]) * width, buffer,
+                                         (T)weight, width, 0);
                 }
         }
 }
