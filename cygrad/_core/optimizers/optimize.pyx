@@ -1,8 +1,4 @@
-"""
-SGD and Adam-like steps for all parameters of a group, and zero_grad.
-
-Optimizers that scale each element by its own history are in `optimizers/scales.h`.
-"""
+"""SGD and Adam-like steps for all parameters of a group, and zero_grad."""
 
 cimport cython
 from cpython.object cimport PyObject
@@ -36,13 +32,13 @@ from cygrad._core.threads.parallel cimport parallel_for
 # The updates of one step of an optimizer: all parameters of a group in one pass over memory, without the GIL.
 #
 # Under the GIL a `Batch` collects what the step works on: memory of the parameters, their gradients (taken from the
-# gradient slots, no Tensor is made for them) and their state. Then the arithmetic runs, see rules.h.
+# gradient slots, no Tensor is made for them) and their state. Then the arithmetic runs, see loops.h.
 # Arrays that are not contiguous or have another dtype go through contiguous copies, so there is one arithmetic.
 #
 # Every array is held while the step runs, so any number of threads may step, or run backward for, the same parameters
 # at the same time. They race on values then, as Hogwild training intends: an update may be lost, memory stays sound.
 
-cdef extern from "optimizers/rules.h" nogil:
+cdef extern from "optimizers/options.h" nogil:
     void apply_rule(const update_range_t *range, const rule_t *rule)
 
 cdef enum:

@@ -27,3 +27,8 @@ typedef struct {
 
 enum { WITHOUT, FIRST, FIRST_NESTEROV, HEAVY_BALL, NESTEROV };      /* kinds of momentum */
 enum { WITHOUT_DECAY, IN_GRADIENT, DECOUPLED };                     /* kinds of weight decay */
+
+#ifdef __cplusplus
+extern "C"
+#endif
+void apply_rule(const update_range_t *range, const rule_t *rule);
