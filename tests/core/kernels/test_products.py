@@ -274,11 +274,21 @@ def test_bits_of_products_in_blocks(m, k, n, dtype):
 
 
 def test_what_blocks_are_for():
-    """Operands in the caches, of enough rows to turn a matrix for; where there are vectors of eight numbers."""
+    """Enough rows to turn a matrix for, and any inner dimension; where there are vectors of eight numbers."""
     vectors = same_bits_by_rows(4, 16, 64, 64)
-    assert same_bits_by_rows(4, 64, 256, 784) == vectors
-    assert not any(same_bits_by_rows(4, *sizes) for sizes in [(8, 64, 64), (1, 64, 64), (2000, 2000, 2000)])
+    assert all(same_bits_by_rows(4, *sizes) == vectors for sizes in [(64, 256, 784), (160, 512, 10000)])
+    assert not any(same_bits_by_rows(4, *sizes) for sizes in [(8, 64, 64), (1, 64, 64), (1024, 32000, 1000)])
     assert not same_bits_by_rows(2, 16, 64, 64) and same_bits_by_rows(8, 16, 64, 64) == vectors
+
+
+@pytest.mark.parametrize("sizes", [(64, 256, 784), (160, 512, 3000), (70, 100, 10000)])
+def test_long_sums_are_bit_identical_for_transposed_and_copied_operands(sizes):
+    m, n, k = sizes
+    a, b = data((m, k), "float32"), data((n, k), "float32", seed=1)
+    found = call_kernel("mm", a, b.T)[0]
+    if same_bits_by_rows(4, m, n, k):
+        np.testing.assert_array_equal(found, call_kernel("mm", a, np.ascontiguousarray(b.T))[0])
+    check(found, a.astype(float) @ b.T.astype(float), "float32", k)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

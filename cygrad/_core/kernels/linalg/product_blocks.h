@@ -74,7 +74,8 @@ static inline int fits_blocks(int double_precision, int in_place, int64_t m, int
     if (transposed_a
             && (transposed_a % (set == 2 ? 4096 : 2048) == 0 || (in_place && transposed_b && m * n * k <= 1000000)))
         return 0;
-    return (m + n) * k * size <= CACHED_BYTES;
+    /* Blocks of the inner dimension are read in turn, but the lines of a transposed one would evict each other. */
+    return (m + n) * (transposed_a || k < INNER ? k : INNER) * size <= CACHED_BYTES;
 }
 
 #endif
