@@ -712,9 +712,10 @@ cdef enum:
     LARGE_KERNEL = 120000      # elements of a kernel that is too expensive to reorder
     LONG = 1024                # elements of a line that is worth reducing
     MAX_PAIRS = 4096          # pairs of channels for lines of that length
-    MAX_POSITIONS = 50         # of images that are worth interleaving,
+    MAX_POSITIONS = 64         # of images that are worth interleaving,
+    MAX_SCATTERED = 200        # ... if columns are scattered into many images,
     MIN_IMAGES = 8             # ... their number,
-    MIN_KERNEL = 1 << 14       # ... and elements of their kernel
+    MIN_KERNEL = 1 << 12       # ... and elements of their kernel
 
 cdef int forced = -1               # algorithm to take wherever it applies, for tests and measurements; -1: none
 
@@ -768,8 +769,9 @@ cdef bint _direct_pays(const geometry_t *g, direction_t direction, int64_t bytes
     return many and elements >= LONG and pairs <= MAX_PAIRS
 
 
-cdef bint _interleaved_pays(const geometry_t *g) noexcept nogil:
-    return (g.positions <= MAX_POSITIONS and g.batch >= MIN_IMAGES
+cdef bint _interleaved_pays(const geometry_t *g, direction_t direction) noexcept nogil:
+    cdef bint scattered = direction == INPUT_GRADIENT and g.batch >= 2 * MIN_IMAGES
+    return (g.positions <= (MAX_SCATTERED if scattered else MAX_POSITIONS) and g.batch >= MIN_IMAGES
             and g.in_channels * g.taps * g.out_channels >= MIN_KERNEL)
 
 
@@ -780,7 +782,7 @@ cdef form_t choose_form(const geometry_t *g, int dtype, direction_t direction) n
         return WINOGRAD
     if _fits(g, dtype, LINEAR):
         return LINEAR
-    if _fits(g, dtype, INTERLEAVED) and _interleaved_pays(g):
+    if _fits(g, dtype, INTERLEAVED) and _interleaved_pays(g, direction):
         return INTERLEAVED
     if _fits(g, dtype, DIRECT) and _direct_pays(g, direction, itemsize(dtype)):
         return DIRECT
