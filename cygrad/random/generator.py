@@ -118,10 +118,10 @@ class Generator:
             return self._numbers
 
     def fill(self, method, array):
-        """Draw into a contiguous array by a method of NumPy's generator; float32 faster than NumPy."""
+        """Draw into a contiguous array by a method of NumPy's generator, or faster by `PCG64Stream`."""
         with self.lock:
             numbers = self._numbers if noting.draws is None and self._numbers is not None else self.numbers
-            if self._stream is not None and array.dtype.char == "f":
+            if self._stream is not None and (array.dtype.char == "f" or (array.dtype.char, method) == ("d", "random")):
                 getattr(self._stream, method)(array)
             else:
                 getattr(numbers, method)(out=array, dtype=array.dtype)

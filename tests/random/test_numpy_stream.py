@@ -18,6 +18,19 @@ def test_draws_are_those_of_numpy_in_any_order(seed):
         assert ours.numbers.bit_generator.state == theirs.bit_generator.state
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_uniform_numbers_of_any_number_of_threads_are_those_of_numpy(keep_number_of_threads, threads, dtype):
+    cygrad.set_num_threads(threads)
+    ours, theirs = cygrad.Generator().manual_seed(7), np.random.Generator(np.random.PCG64(7))
+    for n in (16_384, 16_385, 1, 100_001, 32_767, 2, 200_000):
+        for shape in (n, 1):                        # one float32 leaves half of a word
+            assert np.array_equal(cygrad.rand(shape, generator=ours, dtype=getattr(cygrad, dtype)).numpy(),
+                                  theirs.random(shape, dtype=dtype))
+        assert np.array_equal(cygrad.rand(1, generator=ours).numpy(), theirs.random(1, dtype=np.float32))
+        assert ours.numbers.bit_generator.state == theirs.bit_generator.state
+
+
 def test_rare_layers_and_the_tail_of_the_normal_distribution_are_those_of_numpy():
     drawn = cygrad.randn(2_000_000, generator=cygrad.Generator().manual_seed(1)).numpy()
     assert np.array_equal(drawn, np.random.Generator(np.random.PCG64(1)).standard_normal(len(drawn), dtype=np.float32))

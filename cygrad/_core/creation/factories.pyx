@@ -20,7 +20,7 @@ from cygrad._core.elementwise.copying cimport array_like, array_strided, channel
 from cygrad._core.graph.boxing cimport overrides
 from cygrad._core.graph.tensor cimport Tensor, is_meta, meta_array, wrap
 from cygrad._core.memory.errors cimport MEMORY_ERROR, check
-from cygrad._core.threads.grain cimport CHUNK
+from cygrad._core.threads.grain cimport CHUNK, COMPUTED
 from cygrad._core.threads.parallel cimport parallel_for
 
 from cygrad._core.graph.argument_errors import as_sizes
@@ -828,7 +828,8 @@ cdef extern from "creation/pcg64.h" nogil:
         pass
     void pcg_prepare()
     void pcg_state(const pcg64_t *source, uint64_t *words)
-    void pcg_uniform(pcg64_t *source, float *out, int64_t n)
+    void pcg_uniform(const pcg64_t *source, void *out, int64_t begin, int64_t end, int wide)
+    void pcg_skip(pcg64_t *source, int64_t n, int wide)
     void pcg_normal(pcg64_t *source, float *out, int64_t n)
     void pcg_permutation(pcg64_t *source, int64_t *out, int64_t n)
 
@@ -853,6 +854,16 @@ cdef enum:
 ctypedef fused real:
     float
     double
+
+ctypedef struct uniform_t:
+    const pcg64_t *source
+    void *out
+    bint wide
+
+
+cdef void _uniform(void *context, int64_t begin, int64_t end) noexcept nogil:
+    cdef uniform_t *draw = <uniform_t *>context
+    pcg_uniform(draw.source, draw.out, begin, end, draw.wide)
 
 
 @cython.binding(False)      # methods check the type of self
@@ -967,10 +978,13 @@ cdef class PCG64Stream:
 
     def _fill(self, out, int kind):
         cdef Py_buffer view
+        cdef uniform_t draw
         PyObject_GetBuffer(out, &view, PyBUF_WRITABLE)
         with nogil:
             if kind == 0:
-                pcg_uniform(self.source, <float *>view.buf, view.len // 4)
+                draw = uniform_t(self.source, view.buf, view.itemsize == 8)
+                parallel_for(_uniform, &draw, view.len // view.itemsize, CHUNK // COMPUTED)
+                pcg_skip(self.source, view.len // view.itemsize, draw.wide)
             elif kind == 1:
                 pcg_normal(self.source, <float *>view.buf, view.len // 4)
             else:
@@ -978,7 +992,7 @@ cdef class PCG64Stream:
         PyBuffer_Release(&view)
 
     def random(self, out):
-        """Fill with uniform float32 in [0, 1)."""
+        """Fill with uniform float32 or float64 in [0, 1)."""
         self._fill(out, 0)
 
     def standard_normal(self, out):

@@ -103,13 +103,41 @@ static void pcg_state(const pcg64_t *source, uint64_t *words) {
     words[4] = (uint64_t)source->has_half;
 }
 
-static void pcg_uniform(pcg64_t *source, float *out, int64_t n) {
-    pcg_reader_t reader;
-    pcg_open(&reader, source, n);
-    for (int64_t i = 0; i < n; i++)
-        out[i] = (float)(int32_t)(pcg_next(&reader) >> 8) * 0x1p-24f;
-    if (n)
-        pcg_close(&reader);
+/* Numbers [begin, end) of the next uniform ones, float64 if `wide`, else float32; the source stays as it is. */
+static void pcg_uniform(const pcg64_t *source, void *out, int64_t begin, int64_t end, int wide) {
+    union { uint64_t whole[PCG_BLOCK / 2]; uint32_t half[PCG_BLOCK]; } words;
+    const uint128_t increment = source->pcg->increment;
+    const int first = !wide && source->has_half, per_word = wide ? 1 : 2;
+    if (first && begin == 0)
+        ((float *)out)[begin++] = (float)(int32_t)(source->half >> 8) * 0x1p-24f;
+    uint128_t state = pcg_advanced(source->pcg->state, increment, (begin - first) / per_word);
+    int64_t next = (begin - first) % per_word;
+    while (begin < end) {
+        const int64_t left = (end - begin + next + per_word - 1) / per_word;
+        const int count = left < PCG_BLOCK / 2 ? (int)(left + 3) & ~3 : PCG_BLOCK / 2;
+        const int64_t drawn = begin + count * per_word - next, stop = drawn < end ? drawn : end;
+        state = pcg_fill(words.whole, count, state, increment);
+        if (wide)
+            for (; begin < stop; begin++, next++)
+                ((double *)out)[begin] = (double)(int64_t)(words.whole[next] >> 11) * 0x1p-53;
+        else
+            for (; begin < stop; begin++, next++)
+                ((float *)out)[begin] = (float)(int32_t)(words.half[next] >> 8) * 0x1p-24f;
+        next = 0;
+    }
+}
+
+/* Advance the source past n of these numbers. */
+static void pcg_skip(pcg64_t *source, int64_t n, int wide) {
+    const int64_t halves = n - source->has_half, words = wide ? n : (halves + 1) / 2;
+    if (n == 0)
+        return;
+    source->pcg->state = pcg_advanced(source->pcg->state, source->pcg->increment, words);
+    if (wide)
+        return;
+    source->has_half = halves & 1;
+    if (halves)
+        source->half = (uint32_t)(pcg_output(source->pcg->state) >> 32);
 }
 
 /* Marsaglia and Tsang's ziggurat of 256 layers, for numbers of 23 bits. */
@@ -200,7 +228,8 @@ static void pcg_permutation(pcg64_t *source, int64_t *out, int64_t n) {
 typedef void pcg64_t;
 static void pcg_prepare(void) {}
 static void pcg_state(const pcg64_t *source, uint64_t *words) {}
-static void pcg_uniform(pcg64_t *source, float *out, int64_t n) {}
+static void pcg_uniform(const pcg64_t *source, void *out, int64_t begin, int64_t end, int wide) {}
+static void pcg_skip(pcg64_t *source, int64_t n, int wide) {}
 static void pcg_normal(pcg64_t *source, float *out, int64_t n) {}
 static void pcg_permutation(pcg64_t *source, int64_t *out, int64_t n) {}
 #endif
