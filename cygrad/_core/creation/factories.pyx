@@ -610,8 +610,7 @@ def arange(start=None, end=None, step=1, *, out=None, dtype=None, layout=None, d
     values.out, values.first, values.by = result.array, start, step
     if not is_floating(wide):
         values.start, values.step = int(start), int(step)
-    with nogil:
-        parallel_for(_count, &values, n, CHUNK)
+    parallel_for(_count, &values, n, CHUNK)
     return _deliver(result, code, out, requires_grad, meta, "arange")
 
 
