@@ -5,7 +5,10 @@ Each case is a plan. The plan is run twice, in two worlds that begin alike: once
 function compiled. After each call everything that a program could see is compared bit for bit.
 """
 
+import contextlib
+import copy
 import random
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
@@ -17,6 +20,8 @@ OPTIMIZERS = {
     "SGD": (optim.SGD, {"lr": 0.1}), "momentum": (optim.SGD, {"lr": 0.1, "momentum": 0.9}),
     "Adam": (optim.Adam, {"lr": 0.01}), "AdamW": (optim.AdamW, {"lr": 0.01, "amsgrad": True}),
     "RMSprop": (optim.RMSprop, {"lr": 0.01})}
+OPTIONS = {"lr": 0.05, "momentum": None, "maximize": True, "weight_decay": 0.1, "betas": (0.5, 0.7), "eps": 1e-3,
+           "nesterov": True, "amsgrad": True}
 SIZE = 4
 ERRORS = (RuntimeError, ValueError, TypeError, IndexError, AttributeError, ZeroDivisionError)
 
@@ -53,7 +58,12 @@ class World:
         self.log = []
         cygrad.manual_seed(seed)
         kinds = [lambda: nn.Linear(SIZE, SIZE), nn.Tanh, lambda: nn.Dropout(0.5), lambda: nn.LayerNorm(SIZE),
-                 lambda: nn.BatchNorm1d(SIZE), nn.GELU, lambda: nn.Dropout1d(0.3)]
+                 lambda: nn.BatchNorm1d(SIZE), nn.GELU, lambda: nn.Dropout1d(0.3), lambda: nn.GRUCell(SIZE, SIZE),
+                 lambda: nn.RNNCell(SIZE, SIZE), lambda: nn.Conv1d(SIZE, SIZE, 3, padding=1), nn.PReLU, nn.RReLU,
+                 lambda: nn.GroupNorm(2, SIZE), lambda: nn.Softmax(-1), lambda: nn.LogSoftmax(0), nn.Softplus,
+                 lambda: nn.RMSNorm(SIZE), lambda: nn.MaxPool1d(3, 1, 1), lambda: nn.AlphaDropout(0.2), nn.Identity,
+                 lambda: nn.utils.parametrizations.weight_norm(nn.Linear(SIZE, SIZE)),
+                 lambda: nn.Sequential(nn.Linear(SIZE, SIZE), nn.Mish())]
         self.module = nn.Sequential(*[choice.choice(kinds)() for _ in range(choice.randrange(1, 4))])
         cls, options = OPTIMIZERS[choice.choice([*OPTIMIZERS])]
         self.parameters = [self.weight, self.bias, *self.module.parameters()]
@@ -163,22 +173,46 @@ def step_of(kind, first, second):
             made.append(world.weight[world.index] + x)
         elif kind == "divided":
             made.append(x * (7 // (world.index - 9)))
+        elif kind == "mode":
+            with [cygrad.no_grad, cygrad.enable_grad, cygrad.inference_mode][first % 3]():
+                inside = x * 1.5 + world.weight
+            made.append(inside * 2 if first % 3 == 1 else inside.detach().clone() * y)
+        elif kind == "switched":
+            before, on = cygrad.get_default_dtype(), cygrad.is_grad_enabled()
+            cygrad.set_default_dtype(cygrad.float64)
+            cygrad.set_grad_enabled(first % 2 == 0)
+            own = (cygrad.ones(SIZE) * 0.1).float()
+            cygrad.set_default_dtype(before)
+            made.append(x * own)
+            cygrad.set_grad_enabled(on)
+        elif kind == "device":
+            with cygrad.device("cpu"):
+                made.append(x + cygrad.full((SIZE,), 0.5))
+        elif kind == "autocast":
+            with cygrad.autocast("cpu", enabled=first % 2 == 0):
+                made.append((x @ y).float() / SIZE)
+        elif kind == "partial":
+            own = (world.weight * x).tanh()
+            own[first % SIZE].sum().backward(retain_graph=True, inputs=[world.weight])
+            made.append(own * y)
     return apply
 
 
 KINDS = ["product", "elementwise", "options", "class", "helper", "slots", "items", "tag", "weight", "module", "dropout",
          "noise", "filled", "uniform", "in place", "view", "transposed", "zeros like", "argument", "buffer", "identity",
          "second order", "gradient", "sorted", "product", "elementwise", "weight", "module", "where", "masked", "mask",
-         "complex", "rsample", "log_prob", "gathered", "looked up", "divided"]
-RARE = ["train", "accumulate", "append", "count", "train", "assigned", "bfloat16", "float16", "sample"]
+         "complex", "rsample", "log_prob", "gathered", "looked up", "divided", "mode", "switched", "device"]
+RARE = ["train", "accumulate", "append", "count", "train", "assigned", "bfloat16", "float16", "sample", "autocast",
+        "partial", "partial"]
 RESULTS = ["last", "pair", "twice", "detached", "dict", "argument", "loss", "three", "view", "number", "views",
            "linked"]
 CHANGES = ["nothing", "nothing", "nothing", "options", "class", "gain", "slots", "items", "tag", "mode", "lr",
-           "momentum", "grad none", "grad alias", "freeze", "default", "parameter", "maximize", "order", "index"]
+           "momentum", "grad none", "grad alias", "freeze", "default", "parameter", "maximize", "order", "index",
+           "weight_decay", "betas", "eps", "nesterov", "amsgrad", "reload", "zero grad"]
 CALLS = ["plain", "plain", "plain", "same", "buffer", "weight data", "overlapping", "strided", "gradient", "leaf",
-         "history", "no grad"]
+         "history", "no grad", "thread", "inference", "float64", "autocast", "anomaly"]
 BACKWARDS = ["none", "all", "all", "first", "last", "twice", "create graph", "changed between", "hook",
-             "by results", "hooks of results"]
+             "by results", "hooks of results", "thread", "outer nodes", "part", "inputs", "hooks and graph"]
 
 
 def result_of(kind, made):
@@ -255,10 +289,18 @@ def change(world, kind, number):
         world.buffer.tag = value
     elif kind == "mode":
         world.module.train(not world.module.training)
-    elif kind in ("lr", "momentum", "maximize"):
+    elif kind in OPTIONS:
         for group in world.optimizer.param_groups:
-            if kind in group:
-                group[kind] = {"lr": 0.05, "momentum": 0.9 - group.get("momentum", 0), "maximize": True}[kind]
+            momentum = group.get("momentum", 0)
+            if kind in group and not (kind == "amsgrad" and world.optimizer.state) and (
+                    momentum if kind == "nesterov" else kind != "momentum" or not group.get("nesterov")):
+                group[kind] = 0.9 - momentum if kind == "momentum" else OPTIONS[kind]
+    elif kind == "reload":
+        world.optimizer.load_state_dict(copy.deepcopy(world.optimizer.state_dict()))
+        world.module.load_state_dict({name: value * 0.5 for name, value in world.module.state_dict().items()
+                                      if value.is_floating_point()}, strict=False)
+    elif kind == "zero grad":
+        world.optimizer.zero_grad(set_to_none=number % 2 == 0)
     elif kind == "grad none":
         world.weight.grad = None
     elif kind == "grad alias":
@@ -313,7 +355,26 @@ def seen(tensor):
         return None
     elements = np.ascontiguousarray(tensor.detach().numpy()).tobytes()
     return (elements, tensor.dtype, tuple(tensor.shape), tensor.stride(), tensor.requires_grad, tensor.is_leaf,
-            tensor._version)
+            tensor.is_inference() or tensor._version)
+
+
+@contextlib.contextmanager
+def float64():
+    cygrad.set_default_dtype(cygrad.float64)
+    try:
+        yield
+    finally:
+        cygrad.set_default_dtype(cygrad.float32)
+
+
+MODES = {"no grad": cygrad.no_grad, "inference": cygrad.inference_mode, "float64": float64,
+         "autocast": lambda: cygrad.autocast("cpu"), "anomaly": cygrad.autograd.detect_anomaly}
+
+
+def in_thread(call):
+    """Return the result of a call in another thread, or raise its error."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(call).result()
 
 
 def run(world, function, call):
@@ -325,11 +386,8 @@ def run(world, function, call):
     leaf = given[0] if given[0].is_leaf else None
     cygrad.manual_seed(number)
     try:
-        if kind_of_call == "no grad":
-            with cygrad.no_grad():
-                result = function(*given)
-        else:
-            result = function(*given)
+        with MODES.get(kind_of_call, contextlib.nullcontext)():
+            result = in_thread(lambda: function(*given)) if kind_of_call == "thread" else function(*given)
         tensors = tensors_of(result)
         found += [seen(tensor) for tensor in tensors]
         every = [*tensors, *given, *world.parameters, world.buffer]
@@ -375,13 +433,23 @@ def outside(world, kind, tensors, given):
     if kind == "by results":
         found = cygrad.autograd.grad([root.square().sum() for root in roots], [*roots, *inputs], allow_unused=True)
         return [gradient if gradient is None else seen(gradient)[:4] for gradient in found]
-    if kind == "hooks of results":
+    if kind in ("hooks of results", "hooks and graph"):
         for number, root in enumerate(roots):
             root.register_hook(lambda gradient, number=number: gradient * (number + 0.5))
             root.retain_grad()
+    if kind == "part":
+        roots[0].square()[..., :1].sum().backward(retain_graph=True, inputs=inputs[:1])
     if kind == "twice":
         cygrad.autograd.backward([root.sum() for root in roots], retain_graph=True)
-    cygrad.autograd.backward([root.square().sum() for root in roots])
+    losses = [root.square().sum() for root in roots]
+    if kind == "outer nodes":
+        losses[0].grad_fn.next_functions[0][0].register_hook(lambda given, _: tuple(part * 3 for part in given))
+        losses[-1].grad_fn.register_prehook(lambda given: tuple(part * 2 for part in given))
+    if kind == "thread":
+        in_thread(lambda: cygrad.autograd.backward(losses))
+    else:
+        cygrad.autograd.backward(losses, create_graph=kind == "hooks and graph",
+                                 inputs=inputs if kind == "inputs" else None)
     return [seen(root.grad) if root.retains_grad else None for root in roots] + [type(roots[0])]
 
 
@@ -389,7 +457,8 @@ def difference(seed, executions=None):
     """Where the compiled function differs from the function itself: None, or the plan and the place."""
     case = Case(seed)
     eager, other = case.world(), case.world()
-    function, compiled = case.function(eager), cygrad.compile(case.function(other))
+    function = case.function(eager)
+    compiled = cygrad.compile(case.function(other), verify=seed % 16 == 0)
     for number, call in enumerate(case.calls):
         expected, found = run(eager, function, call), run(other, compiled, call)
         if expected != found:
