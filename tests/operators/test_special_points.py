@@ -234,3 +234,32 @@ def test_derivatives_of_logaddexp2_in_both_tails(distance):
 
 def test_acosh_has_infinite_derivatives_at_one():
     assert derivatives(cygrad.acosh, 1.0, count=2) == [math.inf, -math.inf]
+
+
+@pytest.mark.parametrize("value", [0.5, 1.0, 2.0, 7.0])
+def test_powers_have_mixed_derivatives_at_integer_exponents(value):
+    """The slope e x**(e - 1) is 0 at e = 0, but grows with e as 1 / x; the one of x**x appears in all orders at 1."""
+    x, e = (cygrad.tensor(number, dtype=cygrad.float64, requires_grad=True) for number in (value, 0.0))
+    slope, = cygrad.autograd.grad(x ** e, x, create_graph=True)
+    found = [slope.item(), cygrad.autograd.grad(slope, e, create_graph=True)[0].item()]
+    np.testing.assert_allclose(found, [0.0, 1 / value], rtol=1e-14)
+    np.testing.assert_allclose(derivatives(lambda x: x ** x, 1.0, count=4), [1, 2, 3, 8], rtol=1e-14)
+    _, tangent = cygrad.func.jvp(cygrad.func.grad(lambda x, e: x ** e), (x.detach(), e.detach()),
+                                 (cygrad.zeros_like(x), cygrad.ones_like(e)))
+    assert tangent.item() == pytest.approx(1 / value)
+
+
+@pytest.mark.parametrize("approximate", ["none", "tanh"])
+@pytest.mark.parametrize("dtype", [cygrad.float32, cygrad.float64], ids=str)
+def test_derivatives_of_gelu_of_huge_arguments(approximate, dtype):
+    for value in (150.0, 1e15, 3e38):
+        for sign, right in ((1, [1, 0, 0]), (-1, [0, 0, 0])):
+            assert derivatives(lambda x: F.gelu(x, approximate=approximate), sign * value, dtype) == right
+
+
+@pytest.mark.parametrize("value", [1e18, 1e25, 1e100, 1e200])
+def test_polygamma_and_zeta_of_huge_arguments(value):
+    x = cygrad.tensor(value, dtype=cygrad.float64)
+    assert cygrad.polygamma(1, x).item() == pytest.approx(1 / value)
+    assert special.zeta(2.0, x).item() == pytest.approx(1 / value)
+    assert derivatives(cygrad.lgamma, value)[1] == pytest.approx(1 / value)

@@ -60,7 +60,7 @@ static double hurwitz_zeta(double s, double q) {
         -174611.0 / 802857662698291200000.0};
     double a = q, sum = 0, term, factor;
     int j, k = 0;
-    if (isinf(q)) return 0;
+    if (q > 1e17) return pow(q, 1 - s) / (s - 1);
     while (k < 10 || a < s / 3) {
         term = pow(a, -s);
         sum += term;

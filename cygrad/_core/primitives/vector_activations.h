@@ -139,7 +139,9 @@ INLINE REAL NAME(gelu_tanh_angle)(REAL x) {
     return (REAL)1.5957691216057308 * (x + (REAL)0.044715 * x * x * x);
 }
 
-INLINE REAL NAME(gelu_tanh_slope)(REAL grad, REAL x) {
+/* The slope is 0 or 1 beyond 100, where powers overflow. */
+INLINE REAL NAME(gelu_tanh_slope)(REAL grad, REAL point) {
+    const REAL below = point > 100 ? 100 : point, x = below < -100 ? -100 : below;
     const REAL angle = NAME(gelu_tanh_angle)(x), e = NAME(decay)(-ABSOLUTE(angle)), whole = 1 / (1 + e);
     const REAL part = e * whole, s = angle < 0 ? part : whole;
     return grad * (s + x * (whole * part) * ((REAL)1.5957691216057308 + (REAL)0.21406444881780076 * x * x));
