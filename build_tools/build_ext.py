@@ -6,6 +6,7 @@ import sysconfig
 import time
 from compileall import compile_dir
 from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
 from pathlib import Path
 from pprint import pformat
 from tempfile import TemporaryDirectory
@@ -134,9 +135,15 @@ class BuildExt(build_ext):
         return Path(*self.compiler.object_filenames([source], output_dir=self.build_temp))
 
     def compile(self, source: str, module: Extension):
-        """Compile one file with the flags of its module, if it has changed."""
-        target = self.object(source)
-        if not self.force and not newer_group([source, *module.depends], target, "newer"):
+        """Compile one file with the flags of its module, if its content changed: a line in a .pxd changes few."""
+        target, read = self.object(source), [source, *module.depends]
+        stamp = target.with_suffix(".digest")       # of what was compiled; as new as the last comparison
+        fresh = target.exists() and not newer_group(read, stamp if stamp.exists() else target, "newer")
+        if fresh and stamp.exists() and not self.force:
+            return
+        digest = sha256(b"".join(Path(path).read_bytes() for path in read)).hexdigest()
+        if (fresh or (target.exists() and stamp.exists() and stamp.read_text() == digest)) and not self.force:
+            stamp.write_text(digest)
             return
         target.parent.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(dir=self.build_temp) as directory:      # another build may be linking the old file
@@ -149,6 +156,7 @@ class BuildExt(build_ext):
                 extra_postargs=module.extra_compile_args,
             )
             Path(*made).replace(target)
+        stamp.write_text(digest)
 
     def link(self, library: Library):
         """Link all compiled modules, also those of earlier builds if CYGRAD_MODULES selects some."""

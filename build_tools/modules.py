@@ -107,7 +107,7 @@ def headers(source: Path) -> set[Path]:
     """Return our headers that a C or C++ file includes, directly or indirectly."""
     found, waiting = set(), [source]
     while waiting:
-        named = {CORE / name for name in re.findall(r'"([\w/]+\.h)"', waiting.pop().read_text())}
+        named = {CORE / name for name in re.findall(r'^\s*#.*?"([\w/]+\.h)"', waiting.pop().read_text(), re.MULTILINE)}
         waiting += [path for path in named - found if path.exists()]
         found |= named
     return {path for path in found if path.exists()}
