@@ -2,6 +2,7 @@
 #pragma once
 
 #include <stdint.h>
+#include "simd/exported.h"
 
 /* Options of a parameter group. */
 typedef struct {
@@ -28,7 +29,4 @@ typedef struct {
 enum { WITHOUT, FIRST, FIRST_NESTEROV, HEAVY_BALL, NESTEROV };      /* kinds of momentum */
 enum { WITHOUT_DECAY, IN_GRADIENT, DECOUPLED };                     /* kinds of weight decay */
 
-#ifdef __cplusplus
-extern "C"
-#endif
-void apply_rule(const update_range_t *range, const rule_t *rule);
+EXPORTED void apply_rule(const update_range_t *range, const rule_t *rule);

@@ -32,3 +32,8 @@ cdef int chain_operation(loop_t loop, const void *data) noexcept nogil
 # Return the index of that operation, if there is such a loop: twice its place in the header, one more for float64; or
 # -1.
 cdef int short_operation(loop_t loop, const void *data, const int64_t *steps) noexcept nogil
+
+# ---------------------------------------------------------------------------------------------------------- typed loops
+
+# Return the loop of a primitive for float32 and a SIMD target that this processor has; or NULL.
+cdef void *vector_loop_for(const char *name, int target) noexcept

@@ -8,7 +8,7 @@ where a loop has no use for it, its pointer type tells the compiler the element 
 from libc.math cimport INFINITY, fabs, trunc
 from libc.stdint cimport int16_t, int32_t, int64_t, int8_t, uint16_t, uint32_t, uint64_t, uint8_t
 from libc.stdio cimport snprintf
-from libc.string cimport memcpy, memmove, memset
+from libc.string cimport memcpy, memmove, memset, strcmp
 from cygrad._core.arrays.dtype cimport (
     BOOL, COMPLEX128, COMPLEX64, DTYPES, FLOAT32, FLOAT64, INT16, INT32, INT64, INT8, UINT16, UINT32, UINT64, UINT8,
     itemsize,
@@ -216,16 +216,17 @@ cdef extern from "<math.h>" nogil:
     float truncf(float)
 
 cdef extern from "primitives/vector_math.h" nogil:
-    void sines(const double *x, double *out, int64_t n, int64_t quarter)
-    ctypedef void (*vector_function_t)(const void **operands, void *out, int64_t n, bint numbers) noexcept nogil
+    void (*sines)(const double *x, double *out, int64_t n, int64_t quarter)
+    ctypedef void (*vector_function_t)(const void *const *operands, void *out, int64_t n, bint numbers) noexcept nogil
     ctypedef struct vector_entry_t:
         const char *name
         int arity
         int cost
         int made
+        vector_function_t[3][2] functions
     const vector_entry_t vector_entries[1]
     int VECTOR_ENTRIES
-    vector_function_t vector_function(int entry, bint double_precision)
+    int simd_target()
 
 cdef extern from "primitives/vector_choice.h" nogil:
     void choose_bytes(const uint8_t *condition, const uint8_t *x, const uint8_t *y, uint8_t *out, int64_t n,
@@ -446,6 +447,7 @@ cdef int _enter_reals(str name, int arity, type_rule_t rule, int cost, bint exac
 cdef int _enter_vectors() except -1:
     """The functions of vector_math.h, for the real dtypes that they are there for."""
     cdef int entry, index, kind, dtype
+    cdef const vector_function_t *functions
     cdef loop_t[8] single, double                 # by arity; then those of bool, and of int32
     single[1], double[1] = <loop_t>_vector_loop_of_one[float], <loop_t>_vector_loop_of_one[double]
     single[2], double[2] = <loop_t>_vector_loop_of_two[float], <loop_t>_vector_loop_of_two[double]
@@ -459,13 +461,20 @@ cdef int _enter_vectors() except -1:
         dtype = (-1, BOOL, -1, -1, INT32)[vector_entries[entry].made]
         index = define(vector_entries[entry].name.decode(), vector_entries[entry].arity, FLOAT,
                        vector_entries[entry].cost, True, -1)
-        if vector_function(entry, False) != NULL:
-            set_entry(index, FLOAT32, single[kind], <void *>vector_function(entry, False),
-                      FLOAT32 if dtype < 0 else dtype)
-        if vector_function(entry, True) != NULL:
-            set_entry(index, FLOAT64, double[kind], <void *>vector_function(entry, True),
-                      FLOAT64 if dtype < 0 else dtype)
+        functions = vector_entries[entry].functions[simd_target()]
+        if functions[0] != NULL:
+            set_entry(index, FLOAT32, single[kind], <void *>functions[0], FLOAT32 if dtype < 0 else dtype)
+        if functions[1] != NULL:
+            set_entry(index, FLOAT64, double[kind], <void *>functions[1], FLOAT64 if dtype < 0 else dtype)
     return 0
+
+
+cdef void *vector_loop_for(const char *name, int target) noexcept:
+    cdef int entry
+    for entry in range(VECTOR_ENTRIES if target <= simd_target() else 0):
+        if strcmp(vector_entries[entry].name, name) == 0:
+            return <void *>vector_entries[entry].functions[target][0]
+    return NULL
 
 
 def _register_typed_loops():

@@ -1,12 +1,15 @@
 /* Compile the templates of the header LOOPS for each SIMD target, and choose when the library is loaded.
  *
- *     #define LOOPS "kernels/reduction/softmax_loops.h"
+ *     #define LOOPS "kernels/nn/recurrent_loops.h"
  *     #include "simd/dispatch.h"
- *     const softmax_rows_t softmax_rows[2] = FOR_FLOAT_AND_DOUBLE(softmax_rows_t, rows);
+ *     LOOP_TABLE(lstm_hidden, lstm_hidden);
  *
- * LOOPS has no include guard and no namespace, is included once per file, and may test SIMD_LEVEL (a result of
- * simd_target()). What it includes of the system is included before. DISPATCH(function) is the variant of this
- * processor; the C declaration of a table is in another header, which Cython modules read. */
+ * LOOPS has neither include guard nor namespace, is included once per file, and may test SIMD_LEVEL (a result of
+ * simd_target()); headers of the system are included before. DISPATCH(function) is the variant for this processor, and
+ * LOOP_TABLE defines a table of those for float and double, which a header for Cython modules declares:
+ *
+ *     EXPORTED void (*const lstm_hidden[2])(const void *activations, void *hidden, int64_t size, int64_t step);
+ */
 #ifndef CYGRAD_DISPATCH_H
 #define CYGRAD_DISPATCH_H
 
@@ -16,6 +19,7 @@
 #include <string.h>
 #include <limits>
 #include <type_traits>
+#include "simd/exported.h"
 #include "simd/instruction_set.h"
 #include "simd/target_clones.h"
 
@@ -28,6 +32,9 @@
 #define DISPATCH(...) (baseline::__VA_ARGS__)
 #endif
 #define FOR_FLOAT_AND_DOUBLE(type, function) {(type)DISPATCH(function<float>), (type)DISPATCH(function<double>)}
+#define LOOP_TABLE(table, function) \
+    const std::remove_reference<decltype(*table)>::type table[2] = \
+        FOR_FLOAT_AND_DOUBLE(std::remove_reference<decltype(*table)>::type, function)
 
 #endif
 

@@ -15,6 +15,7 @@ from cygrad._core.memory.storage cimport (
     allocate, deallocate, has_pending, has_waiting, release_pending, storage_new, storage_release, storage_t,
     version_new, version_release, version_t,
 )
+from cygrad._core.primitives.typed_loops cimport vector_loop_for
 from cygrad._core.threads.parallel cimport (
     begin_work, help_team, mark_idle, parallel_for, pause_briefly, run_tasks, run_team, thread_limit, workers_now,
 )
@@ -46,27 +47,14 @@ cdef extern from * nogil:
     """
     int64_t most_multiply_adds(bint double_precision, int64_t n)
 
-cdef extern from * nogil:
-    """
-    #include "primitives/vector_math.h"
-    /* The loop of a primitive for float32 and a SIMD target that this processor has; or NULL. */
-    static vector_function_t loop_for_target(const char *name, int target) {
-        (void)sines, (void)vector_function;
-        for (int entry = 0; entry < VECTOR_ENTRIES && target <= simd_target(); entry++)
-            if (!strcmp(vector_entries[entry].name, name))
-                return vector_entries[entry].functions[target][0];
-        return NULL;
-    }
-    """
-    ctypedef void (*vector_function_t)(const void *const *operands, void *out, int64_t n, int numbers) noexcept nogil
-    vector_function_t loop_for_target(const char *name, int target)
+ctypedef void (*vector_function_t)(const void *const *operands, void *out, int64_t n, int numbers) noexcept nogil
 
 
 # ---- vector code
 
 def apply_for_target(str name, int target, float[::1] x, float[::1] y, float[::1] out):
     """Run the vector code of a primitive for float32 as for a SIMD target; return whether there is any."""
-    cdef vector_function_t loop = loop_for_target(name.encode(), target)
+    cdef vector_function_t loop = <vector_function_t>vector_loop_for(name.encode(), target)
     cdef const void *operands[2]
     operands[0], operands[1] = &x[0], &y[0]
     if loop != NULL:

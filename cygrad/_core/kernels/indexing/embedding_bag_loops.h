@@ -1,41 +1,38 @@
 /* Sums and maxima of rows of a table, and the gradients of sums; see gather.pyx. Rows are given by byte offsets,
  * negative for skipped rows. Sums are split into parts of a few rows. */
-#ifndef CYGRAD_BAG_PARTS
-#define CYGRAD_BAG_PARTS
-#include "simd/fetch.h"
-enum { MEMBERS = 64, COLUMNS = 256 };
-#endif
+constexpr int MEMBERS = 64, COLUMNS = 256;
 
 #include "simd/vector_functions.h"
 #include "simd/lane_sums.h"
 
 /* out = the sum of n rows (and `out`), several lanes at a time, so that sums stay in registers. */
-INLINE void NAME(add_rows)(const char *table, const int64_t *offsets, const REAL *factors, int64_t n, int64_t m,
-                          REAL *out, int more) {
+template <class T> INLINE void add_rows(const char *table, const int64_t *offsets, const T *factors, int64_t n,
+                                        int64_t m, T *out, int more) {
     int64_t c = 0;
-    for (; c + 4 * LANES <= m; c += 4 * LANES) {
-        NAME(part_t) sums[4 * PARTS] = {{0}};
+    for (; c + 4 * LANES<T> <= m; c += 4 * LANES<T>) {
+        part_t<T> sums[4 * PARTS] = {{0}};
         for (int64_t r = 0; r < n; r++) {
             if (offsets[r] < 0)
                 continue;
-            const REAL *row = (const REAL *)(table + offsets[r]) + c;
+            const T *row = (const T *)(table + offsets[r]) + c;
             for (int k = 0; k < 4 * PARTS; k++) {
-                const NAME(part_t) x = *(const NAME(unaligned_t) *)(row + k * PART_LANES);
+                const part_t<T> x = load_part<T>(row + k * PART_LANES<T>);
                 sums[k] += factors ? x * factors[r] : x;
             }
         }
         for (int k = 0; k < 4 * PARTS; k++) {
-            NAME(unaligned_t) *whole = (NAME(unaligned_t) *)(out + c + k * PART_LANES);
-            *whole = more ? (NAME(part_t))(*whole + sums[k]) : sums[k];
+            T *const whole = out + c + k * PART_LANES<T>;
+            const part_t<T> sum = more ? (part_t<T>)(load_part<T>(whole) + sums[k]) : sums[k];
+            memcpy(whole, &sum, sizeof sum);
         }
     }
     if (c < m) {
         const int64_t rest = m - c;
-        REAL sums[4 * LANES] = {0};
+        T sums[4 * LANES<T>] = {0};
         for (int64_t r = 0; r < n; r++) {
             if (offsets[r] < 0)
                 continue;
-            const REAL *row = (const REAL *)(table + offsets[r]) + c;
+            const T *row = (const T *)(table + offsets[r]) + c;
             for (int64_t j = 0; j < rest; j++)
                 sums[j] += factors ? row[j] * factors[r] : row[j];
         }
@@ -45,15 +42,15 @@ INLINE void NAME(add_rows)(const char *table, const int64_t *offsets, const REAL
 }
 
 /* out = the sum or mean of `count` rows, times their factors unless NULL. */
-static void NAME(bag_sum)(const char *table, const int64_t *offsets, const REAL *factors, int64_t count, int64_t m,
-                          int mean, REAL *out) {
+template <class T> static void bag_sum(const char *table, const int64_t *offsets, const T *factors, int64_t count,
+                                       int64_t m, int mean, T *out) {
     int64_t members = 0;
     for (int64_t i = 0; i == 0 || i < count; i += MEMBERS) {
         const int64_t n = count - i < MEMBERS ? count - i : MEMBERS;
         if (factors)
-            NAME(add_rows)(table, offsets + i, factors + i, n, m, out, i > 0);
+            add_rows<T>(table, offsets + i, factors + i, n, m, out, i > 0);
         else
-            NAME(add_rows)(table, offsets + i, NULL, n, m, out, i > 0);
+            add_rows<T>(table, offsets + i, NULL, n, m, out, i > 0);
     }
     for (int64_t i = 0; mean && i < count; i++)
         members += offsets[i] >= 0;
@@ -63,9 +60,9 @@ static void NAME(bag_sum)(const char *table, const int64_t *offsets, const REAL 
 }
 
 /* Add the gradient of bag_sum with respect to the table to its rows, in order. */
-static void NAME(bag_spread)(char *table, const int64_t *offsets, const REAL *factors, int64_t count, int64_t m,
-                             int mean, const REAL *grad) {
-    REAL share[COLUMNS];
+template <class T> static void bag_spread(char *table, const int64_t *offsets, const T *factors, int64_t count,
+                                          int64_t m, int mean, const T *grad) {
+    T share[COLUMNS];
     int64_t members = 0;
     for (int64_t i = 0; i < count; i++)
         members += offsets[i] >= 0;
@@ -75,10 +72,10 @@ static void NAME(bag_spread)(char *table, const int64_t *offsets, const REAL *fa
             share[j] = mean ? grad[c + j] / members : grad[c + j];
         for (int64_t i = 0; i < count; i++) {
             if (i + 4 < count && offsets[i + 4] >= 0)
-                fetch(table + offsets[i + 4] + c * sizeof(REAL), n * sizeof(REAL), 1);
+                fetch(table + offsets[i + 4] + c * sizeof(T), n * sizeof(T), 1);
             if (offsets[i] < 0)
                 continue;
-            REAL *row = (REAL *)(table + offsets[i]) + c;
+            T *row = (T *)(table + offsets[i]) + c;
             if (factors)
                 for (int64_t j = 0; j < n; j++)
                     row[j] += share[j] * factors[i];
@@ -90,12 +87,12 @@ static void NAME(bag_spread)(char *table, const int64_t *offsets, const REAL *fa
 }
 
 /* Compute the gradient of bag_sum with respect to the factors: products of the rows and the gradient. */
-static void NAME(bag_products)(const char *table, const int64_t *offsets, int64_t count, int64_t m, int mean,
-                               const REAL *grad, REAL *out) {
+template <class T> static void bag_products(const char *table, const int64_t *offsets, int64_t count, int64_t m,
+                                            int mean, const T *grad, T *out) {
     int64_t members = 0;
     for (int64_t i = 0; i < count; i++) {
         members += offsets[i] >= 0;
-        out[i] = offsets[i] < 0 ? 0 : (REAL)NAME(sum_of)(grad, (const REAL *)(table + offsets[i]), m);
+        out[i] = offsets[i] < 0 ? 0 : (T)sum_of<T>(grad, (const T *)(table + offsets[i]), m);
     }
     if (mean && members > 1)
         for (int64_t i = 0; i < count; i++)
@@ -103,8 +100,8 @@ static void NAME(bag_products)(const char *table, const int64_t *offsets, int64_
 }
 
 /* out = the maximum of each column, or its first nan; chosen = the first row that has it. Empty bags: 0 and -1. */
-static void NAME(bag_maximum)(const char *table, const int64_t *offsets, int64_t count, int64_t m, int64_t row_size,
-                              REAL *out, int64_t *chosen) {
+template <class T> static void bag_maximum(const char *table, const int64_t *offsets, int64_t count, int64_t m,
+                                           int64_t row_size, T *out, int64_t *chosen) {
     int64_t first = 0;
     while (first < count && offsets[first] < 0)
         first++;
@@ -115,20 +112,20 @@ static void NAME(bag_maximum)(const char *table, const int64_t *offsets, int64_t
     }
     for (int64_t c = 0; c < m; c += COLUMNS) {
         const int64_t n = m - c < COLUMNS ? m - c : COLUMNS;
-        UNSIGNED places[COLUMNS];
-        REAL best[COLUMNS];
-        memcpy(best, (const REAL *)(table + offsets[first]) + c, n * sizeof(REAL));
+        bits_t<T> places[COLUMNS];
+        T best[COLUMNS];
+        memcpy(best, (const T *)(table + offsets[first]) + c, n * sizeof(T));
         for (int64_t j = 0; j < n; j++)
-            places[j] = (UNSIGNED)first;
+            places[j] = (bits_t<T>)first;
         for (int64_t i = first + 1; i < count; i++) {
             if (offsets[i] < 0)
                 continue;
-            const REAL *row = (const REAL *)(table + offsets[i]) + c;
+            const T *row = (const T *)(table + offsets[i]) + c;
             for (int64_t j = 0; j < n; j++) {
-                const REAL x = row[j], old = best[j];
+                const T x = row[j], old = best[j];
                 const int take = (!(x <= old)) & (old == old);             /* larger, or the first nan */
                 best[j] = take ? x : old;
-                places[j] = take ? (UNSIGNED)i : places[j];
+                places[j] = take ? (bits_t<T>)i : places[j];
             }
         }
         for (int64_t j = 0; j < n; j++) {

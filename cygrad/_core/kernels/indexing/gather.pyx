@@ -554,37 +554,15 @@ register_kernel("take_along_dim", take_along_dim_kernel)
 # Sums, means and maxima of rows of a table, and the gradients of sums. Bags are independent, and rows of a gradient are
 # added in order, so results are bit-identical for any number of threads.
 
-cdef extern from *:
-    """
-    #define LOOPS "kernels/indexing/embedding_bag_loops.h"
-    #include "simd/targets.h"
-    #undef LOOPS
-    typedef void (*bag_sum_t)(const char *table, const int64_t *offsets, const void *factors, int64_t count, int64_t m,
-                              int mean, void *out);
-    typedef void (*bag_spread_t)(char *table, const int64_t *offsets, const void *factors, int64_t count, int64_t m,
-                                 int mean, const void *grad);
-    typedef void (*bag_products_t)(const char *table, const int64_t *offsets, int64_t count, int64_t m, int mean,
-                                   const void *grad, void *out);
-    typedef void (*bag_maximum_t)(const char *table, const int64_t *offsets, int64_t count, int64_t m, int64_t row_size,
-                                  void *out, int64_t *chosen);
-    static const bag_sum_t bag_sums[SIMD_TARGETS][2] = SIMD_VARIANTS(bag_sum);
-    static const bag_spread_t bag_spreads[SIMD_TARGETS][2] = SIMD_VARIANTS(bag_spread);
-    static const bag_products_t bag_products[SIMD_TARGETS][2] = SIMD_VARIANTS(bag_products);
-    static const bag_maximum_t bag_maxima[SIMD_TARGETS][2] = SIMD_VARIANTS(bag_maximum);
-    """
-    ctypedef void (*bag_sum_t)(const char *table, const int64_t *offsets, const void *factors, int64_t count,
-                               int64_t m, bint mean, void *out) noexcept nogil
-    ctypedef void (*bag_spread_t)(char *table, const int64_t *offsets, const void *factors, int64_t count,
-                                  int64_t m, bint mean, const void *grad) noexcept nogil
-    ctypedef void (*bag_products_t)(const char *table, const int64_t *offsets, int64_t count, int64_t m, bint mean,
-                                    const void *grad, void *out) noexcept nogil
-    ctypedef void (*bag_maximum_t)(const char *table, const int64_t *offsets, int64_t count, int64_t m,
-                                   int64_t row_size, void *out, int64_t *chosen) noexcept nogil
-    bag_sum_t[3][2] bag_sums
-    bag_spread_t[3][2] bag_spreads
-    bag_products_t[3][2] bag_products
-    bag_maximum_t[3][2] bag_maxima
-    int simd_target() nogil
+cdef extern from "kernels/indexing/embedding_bag.h" nogil:
+    void (*bag_sum[2])(const char *table, const int64_t *offsets, const void *factors, int64_t count, int64_t m,
+                       bint mean, void *out)
+    void (*bag_spread[2])(char *table, const int64_t *offsets, const void *factors, int64_t count, int64_t m, bint mean,
+                          const void *grad)
+    void (*bag_products[2])(const char *table, const int64_t *offsets, int64_t count, int64_t m, bint mean,
+                            const void *grad, void *out)
+    void (*bag_maximum[2])(const char *table, const int64_t *offsets, int64_t count, int64_t m, int64_t row_size,
+                           void *out, int64_t *chosen)
 
 ctypedef struct bags_t:
     array_t *table        # (rows, m), contiguous as all of them
@@ -723,7 +701,7 @@ cdef int _open_table(bags_t *work, const value_t *table, const value_t *argument
 cdef void _each_bag(void *context, int64_t begin, int64_t end) noexcept nogil:
     """Process bags begin..end: sums, products or maxima."""
     cdef bags_t *work = <bags_t *>context
-    cdef int set_ = simd_target(), double_precision = work.table.dtype == FLOAT64
+    cdef int double_precision = work.table.dtype == FLOAT64
     cdef const int64_t *starts = <int64_t *>work.starts.data
     cdef int64_t bag, count, size = itemsize(work.table.dtype)
     cdef const int64_t *offsets
@@ -732,15 +710,15 @@ cdef void _each_bag(void *context, int64_t begin, int64_t end) noexcept nogil:
         offsets, count = <int64_t *>work.offsets.data + starts[bag], starts[bag + 1] - starts[bag]
         row = work.bags.data + bag * work.m * size
         if work.out == NULL:
-            bag_sums[set_][double_precision](
+            bag_sum[double_precision](
                 work.table.data, offsets, NULL if work.factors == NULL else work.factors.data + starts[bag] * size,
                 count, work.m, work.mean, row)
         elif work.out.dtype == INT64:
-            bag_maxima[set_][double_precision](work.table.data, offsets, count, work.m, work.m * size, row,
-                                               <int64_t *>work.out.data + bag * work.m)
+            bag_maximum[double_precision](work.table.data, offsets, count, work.m, work.m * size, row,
+                                          <int64_t *>work.out.data + bag * work.m)
         else:
-            bag_products[set_][double_precision](work.table.data, offsets, count, work.m, work.mean, row,
-                                                 work.out.data + starts[bag] * size)
+            bag_products[double_precision](work.table.data, offsets, count, work.m, work.mean, row,
+                                           work.out.data + starts[bag] * size)
 
 
 cdef void _run_bags(bags_t *work) noexcept nogil:
@@ -819,7 +797,7 @@ cdef int embedding_bag_backward_kernel(const value_t *arguments, value_t *result
     cdef const int64_t *starts
     cdef int64_t[2] shape
     cdef int64_t bag, size
-    cdef int set_ = simd_target(), status = _table(b"the gradient", &arguments[0], &grad)
+    cdef int status = _table(b"the gradient", &arguments[0], &grad)
     status = status or integer_argument(b"embedding_bag", b"rows", &arguments[7], &shape[0])
     status = status or _open_bags(&work, grad.dtype, shape[0], grad.shape[1], &arguments[1], &index, &arguments[3],
                              is_true(&arguments[5]), &arguments[6])
@@ -831,7 +809,7 @@ cdef int embedding_bag_backward_kernel(const value_t *arguments, value_t *result
     if status == OK:
         starts, size = <int64_t *>work.starts.data, itemsize(grad.dtype)
         for bag in range(work.count):
-            bag_spreads[set_][grad.dtype == FLOAT64](
+            bag_spread[grad.dtype == FLOAT64](
                 table.data, <int64_t *>work.offsets.data + starts[bag],
                 NULL if work.factors == NULL else work.factors.data + starts[bag] * size,
                 starts[bag + 1] - starts[bag], work.m, is_true(&arguments[4]), work.bags.data + bag * work.m * size)

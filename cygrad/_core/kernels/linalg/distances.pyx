@@ -18,34 +18,17 @@ from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, 
 from cygrad._core.threads.grain cimport MOVED, rows_per_chunk
 from cygrad._core.threads.parallel cimport parallel_for
 
-cdef extern from *:
-    """
-    #define LOOPS "kernels/linalg/distance_loops.h"
-    #include "simd/targets.h"
-    #undef LOOPS
-    typedef void (*distances_t)(const void *x, const void *transposed, void *out, int64_t from, int64_t k, int64_t m,
-                                int order);
-    typedef void (*mirror_t)(void *square, int64_t n, int64_t begin, int64_t end);
-    typedef void (*gradient_t)(const void *x, const void *transposed, const void *weights, const void *distances,
-                               void *out, int64_t k, int64_t m, int order);
-    static const distances_t distances_loops[SIMD_TARGETS][2] = SIMD_VARIANTS(distances_of);
-    static const gradient_t gradient_loops[SIMD_TARGETS][2] = SIMD_VARIANTS(distance_gradient);
-    static const mirror_t mirror_loops[SIMD_TARGETS][2] = SIMD_VARIANTS(mirror);
-    """
+cdef extern from "kernels/linalg/distances.h" nogil:
     enum:
         MIRRORED
         FIRST
         SECOND
         HIGHEST
-    ctypedef void (*distances_t)(const void *x, const void *transposed, void *out, int64_t start, int64_t k, int64_t m,
-                                 bint order) noexcept nogil
-    ctypedef void (*mirror_t)(void *square, int64_t n, int64_t begin, int64_t end) noexcept nogil
-    ctypedef void (*gradient_t)(const void *x, const void *transposed, const void *weights, const void *distances,
-                                void *out, int64_t k, int64_t m, bint order) noexcept nogil
-    distances_t[3][2] distances_loops
-    gradient_t[3][2] gradient_loops
-    mirror_t[3][2] mirror_loops
-    int simd_target() nogil
+    void (*distances_of[2])(const void *x, const void *transposed, void *out, int64_t start, int64_t k, int64_t m,
+                            bint order)
+    void (*distance_gradient[2])(const void *x, const void *transposed, const void *weights, const void *distances,
+                                 void *out, int64_t k, int64_t m, bint order)
+    void (*mirror_triangle[2])(void *square, int64_t n, int64_t begin, int64_t end)
 
 ctypedef struct distance_arguments_t:
     array_t *x            # (..., n, m), contiguous as all of them
@@ -64,30 +47,30 @@ cdef void _rows(void *context, int64_t begin, int64_t end) noexcept nogil:
     """Process vectors begin..end of x, numbered through the batch."""
     cdef distance_arguments_t *work = <distance_arguments_t *>context
     cdef int64_t size = itemsize(work.x.dtype), row, n = work.n, k = work.k, m = work.m
-    cdef int set_ = simd_target(), double_precision = work.x.dtype == FLOAT64
+    cdef int double_precision = work.x.dtype == FLOAT64
     cdef char *x
     cdef char *transposed
     for row in range(begin, end):
         x = work.x.data + row * m * size
         transposed = work.transposed.data + row // n * k * m * size
         if work.gradient == NULL:
-            distances_loops[set_][double_precision](x, transposed, work.distances.data + row * k * size,
-                                                    row % n if work.within else 0, k, m, work.order)
+            distances_of[double_precision](x, transposed, work.distances.data + row * k * size,
+                                           row % n if work.within else 0, k, m, work.order)
         else:
-            gradient_loops[set_][double_precision](x, transposed, work.weights.data + row * k * size,
-                                                   work.distances.data + row * k * size,
-                                                   work.gradient.data + row * m * size, k, m, work.order)
+            distance_gradient[double_precision](x, transposed, work.weights.data + row * k * size,
+                                                work.distances.data + row * k * size,
+                                                work.gradient.data + row * m * size, k, m, work.order)
 
 
 cdef void _mirror(void *context, int64_t begin, int64_t end) noexcept nogil:
     """Mirror blocks of rows begin..end, numbered through the batch."""
     cdef distance_arguments_t *work = <distance_arguments_t *>context
     cdef int64_t block, first, n = work.n, blocks = (n + MIRRORED - 1) // MIRRORED
-    cdef mirror_t loop = mirror_loops[simd_target()][work.x.dtype == FLOAT64]
     for block in range(begin, end):
         first = block % blocks * MIRRORED
-        loop(work.distances.data + block // blocks * n * n * itemsize(work.x.dtype), n, first,
-             min(first + MIRRORED, n))
+        mirror_triangle[work.x.dtype == FLOAT64](
+            work.distances.data + block // blocks * n * n * itemsize(work.x.dtype), n, first,
+            min(first + MIRRORED, n))
 
 
 cdef int _read(distance_arguments_t *work, const value_t *x_value, const value_t *y_value, const value_t *p,

@@ -2,108 +2,103 @@
    states; see losses.pyx. `row` is the stride from one time to the next, `n` the number of states.
 
    States are padded to blocks of one length, which are computed in vectors. */
-#ifndef CYGRAD_ALIGNMENT_BLOCKS
-#define CYGRAD_ALIGNMENT_BLOCKS
-enum { STATES = 32 };
-#endif
-
 #include "simd/vector_functions.h"
 
-#undef LOG_ZERO
-#define LOG_ZERO ((REAL)-1e30)              /* unlike -inf, its differences are not nan */
+constexpr int STATES = 32;
+template <class T> constexpr T LOG_ZERO = T(-1e30);              /* unlike -inf, its differences are not nan */
 
-INLINE REAL NAME(bounded)(REAL x) {
-    return x < LOG_ZERO ? LOG_ZERO : x;
+template <class T> INLINE T bounded(T x) {
+    return x < LOG_ZERO<T> ? LOG_ZERO<T> : x;
 }
 
 /* log(exp(a) + exp(b) + exp(c)) + share */
-INLINE REAL NAME(joined_score)(REAL a, REAL b, REAL c, REAL share) {
-    const REAL x = NAME(bounded)(a), y = NAME(bounded)(b), z = NAME(bounded)(c), two = x > y ? x : y;
-    const REAL most = two > z ? two : z;
-    const REAL sum = NAME(exponential)(x - most) + NAME(exponential)(y - most) + NAME(exponential)(z - most);
-    return most + NAME(logarithm)(sum, 0) + share;
+template <class T> INLINE T joined_score(T a, T b, T c, T share) {
+    const T x = bounded<T>(a), y = bounded<T>(b), z = bounded<T>(c), two = x > y ? x : y;
+    const T most = two > z ? two : z;
+    const T sum = exponential<T>(x - most) + exponential<T>(y - most) + exponential<T>(z - most);
+    return most + logarithm<T>(sum, 0) + share;
 }
 
 /* Return the share of one of the preceding states in a state's score. */
-INLINE REAL NAME(share_of)(REAL before, REAL share, REAL score) {
-    const REAL part = NAME(exponential)(before + (share - score));
-    return score < LOG_ZERO / 2 ? 0 : part;
+template <class T> INLINE T share_of(T before, T share, T score) {
+    const T part = exponential<T>(before + (share - score));
+    return score < LOG_ZERO<T> / 2 ? 0 : part;
 }
 
 /* Load states start..start + STATES of n, padded with `rest`. */
-INLINE void NAME(load)(const REAL *row, int64_t start, int64_t n, REAL rest, REAL *block) {
+template <class T> INLINE void load(const T *row, int64_t start, int64_t n, T rest, T *block) {
     if (start >= 0 && start + STATES <= n)
-        memcpy(block, row + start, STATES * sizeof(REAL));
+        memcpy(block, row + start, STATES * sizeof(T));
     else
         for (int64_t j = 0; j < STATES; j++)
             block[j] = start + j >= 0 && start + j < n ? row[start + j] : rest;
 }
 
 /* 1 for each state that can be reached from the state two before, else 0. */
-INLINE void NAME(load_skips)(const uint8_t *skip, int64_t start, int64_t n, REAL *block) {
+template <class T> INLINE void load_skips(const uint8_t *skip, int64_t start, int64_t n, T *block) {
     for (int64_t j = 0; j < STATES; j++)
         block[j] = start + j < n ? skip[start + j] : 0;
 }
 
-static void NAME(alignment_scores)(const REAL *shares, const uint8_t *skip, REAL *scores, int64_t steps, int64_t all,
-                                   int64_t row, int64_t n) {
-    REAL same[STATES], one[STATES], two[STATES], share[STATES], skips[STATES];
+template <class T> static void alignment_scores(const T *shares, const uint8_t *skip, T *scores, int64_t steps,
+                                                int64_t all, int64_t row, int64_t n) {
+    T same[STATES], one[STATES], two[STATES], share[STATES], skips[STATES];
     for (int64_t s = 0; all && s < n; s++)
-        scores[s] = steps && s < 2 ? shares[s] : LOG_ZERO;
+        scores[s] = steps && s < 2 ? shares[s] : LOG_ZERO<T>;
     for (int64_t t = 1; t < all; t++) {
-        const REAL *before = scores + (t - 1) * row;
-        REAL *score = scores + t * row;
+        const T *before = scores + (t - 1) * row;
+        T *score = scores + t * row;
         for (int64_t start = 0; start < n; start += STATES) {
             const int64_t count = n - start < STATES ? n - start : STATES;
-            NAME(load)(before, start, n, LOG_ZERO, same);
-            NAME(load)(before, start - 1, n, LOG_ZERO, one);
-            NAME(load)(before, start - 2, n, LOG_ZERO, two);
-            NAME(load)(shares + t * row, start, n, 0, share);
-            NAME(load_skips)(skip, start, n, skips);
+            load<T>(before, start, n, LOG_ZERO<T>, same);
+            load<T>(before, start - 1, n, LOG_ZERO<T>, one);
+            load<T>(before, start - 2, n, LOG_ZERO<T>, two);
+            load<T>(shares + t * row, start, n, 0, share);
+            load_skips<T>(skip, start, n, skips);
             for (int j = 0; j < STATES; j++) {
-                const REAL value = NAME(joined_score)(same[j], one[j], skips[j] != 0 ? two[j] : LOG_ZERO, share[j]);
-                same[j] = t < steps ? value : LOG_ZERO;
+                const T value = joined_score<T>(same[j], one[j], skips[j] != 0 ? two[j] : LOG_ZERO<T>, share[j]);
+                same[j] = t < steps ? value : LOG_ZERO<T>;
             }
-            memcpy(score + start, same, count * sizeof(REAL));
+            memcpy(score + start, same, count * sizeof(T));
         }
     }
 }
 
 /* out[t, s] = values[t, s] + the sum over preceding states of their shares times out[t - 1]; or its transpose, over
    following states with out[t + 1]. */
-INLINE void NAME(recurrence)(const REAL *values, const REAL *scores, const REAL *shares, const uint8_t *skip, REAL *out,
-                             int64_t steps, int64_t all, int64_t row, int64_t n, int reverse) {
-    REAL result[STATES], skips[STATES], share[STATES], score[STATES], before[STATES], carried[STATES];
+template <class T> INLINE void recurrence(const T *values, const T *scores, const T *shares, const uint8_t *skip,
+                                          T *out, int64_t steps, int64_t all, int64_t row, int64_t n, int reverse) {
+    T result[STATES], skips[STATES], share[STATES], score[STATES], before[STATES], carried[STATES];
     memset(skips, 0, sizeof skips);
     for (int64_t k = 0; k < all; k++) {
         const int64_t t = reverse ? all - 1 - k : k, later = reverse ? t + 1 : t, other = reverse ? t + 1 : t - 1;
         for (int64_t start = 0; start < n; start += STATES) {
             const int64_t count = n - start < STATES ? n - start : STATES;
-            NAME(load)(values + t * row, start, n, 0, result);
+            load<T>(values + t * row, start, n, 0, result);
             for (int64_t by = 0; by < 3 && later > 0 && later < steps; by++) {
                 const int64_t from = reverse ? start : start - by, to = reverse ? start + by : start;
-                NAME(load)(scores + (later - 1) * row, from, n, LOG_ZERO, before);
-                NAME(load)(scores + later * row, to, n, LOG_ZERO, score);
-                NAME(load)(shares + later * row, to, n, 0, share);
-                NAME(load)(out + other * row, reverse ? to : from, n, 0, carried);
+                load<T>(scores + (later - 1) * row, from, n, LOG_ZERO<T>, before);
+                load<T>(scores + later * row, to, n, LOG_ZERO<T>, score);
+                load<T>(shares + later * row, to, n, 0, share);
+                load<T>(out + other * row, reverse ? to : from, n, 0, carried);
                 if (by == 2)
-                    NAME(load_skips)(skip, to, n, skips);
+                    load_skips<T>(skip, to, n, skips);
                 for (int j = 0; j < STATES; j++) {
-                    const REAL part = NAME(share_of)(before[j], share[j], score[j]) * carried[j];
+                    const T part = share_of<T>(before[j], share[j], score[j]) * carried[j];
                     result[j] += ((by < 2) | (skips[j] != 0)) ? part : 0;
                 }
             }
-            memcpy(out + t * row + start, result, count * sizeof(REAL));
+            memcpy(out + t * row + start, result, count * sizeof(T));
         }
     }
 }
 
-static void NAME(alignment_forward)(const REAL *values, const REAL *scores, const REAL *shares, const uint8_t *skip,
-                                    REAL *out, int64_t steps, int64_t all, int64_t row, int64_t n) {
-    NAME(recurrence)(values, scores, shares, skip, out, steps, all, row, n, 0);
+template <class T> static void alignment_forward(const T *values, const T *scores, const T *shares, const uint8_t *skip,
+                                                 T *out, int64_t steps, int64_t all, int64_t row, int64_t n) {
+    recurrence<T>(values, scores, shares, skip, out, steps, all, row, n, 0);
 }
 
-static void NAME(alignment_reverse)(const REAL *values, const REAL *scores, const REAL *shares, const uint8_t *skip,
-                                    REAL *out, int64_t steps, int64_t all, int64_t row, int64_t n) {
-    NAME(recurrence)(values, scores, shares, skip, out, steps, all, row, n, 1);
+template <class T> static void alignment_reverse(const T *values, const T *scores, const T *shares, const uint8_t *skip,
+                                                 T *out, int64_t steps, int64_t all, int64_t row, int64_t n) {
+    recurrence<T>(values, scores, shares, skip, out, steps, all, row, n, 1);
 }

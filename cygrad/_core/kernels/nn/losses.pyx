@@ -497,27 +497,12 @@ register_kernel("cross_entropy_backward", cross_entropy_backward_kernel)
 # its state, or moves on by one, or by two where allowed. Samples are independent, so results are bit-identical for any
 # number of threads.
 
-cdef extern from *:
-    """
-    #define LOOPS "kernels/nn/ctc_loss_loops.h"
-    #include "simd/targets.h"
-    #undef LOOPS
-    typedef void (*scores_t)(const void *shares, const uint8_t *skip, void *scores, int64_t steps, int64_t all,
-                             int64_t row, int64_t n);
-    typedef void (*carry_t)(const void *values, const void *scores, const void *shares, const uint8_t *skip, void *out,
-                            int64_t steps, int64_t all, int64_t row, int64_t n);
-    static const scores_t score_loops[SIMD_TARGETS][2] = SIMD_VARIANTS(alignment_scores);
-    static const carry_t forward_loops[SIMD_TARGETS][2] = SIMD_VARIANTS(alignment_forward);
-    static const carry_t reverse_loops[SIMD_TARGETS][2] = SIMD_VARIANTS(alignment_reverse);
-    """
-    ctypedef void (*scores_t)(const void *shares, const uint8_t *skip, void *scores, int64_t steps, int64_t all,
-                              int64_t row, int64_t n) noexcept nogil
-    ctypedef void (*carry_t)(const void *values, const void *scores, const void *shares, const uint8_t *skip,
-                             void *out, int64_t steps, int64_t all, int64_t row, int64_t n) noexcept nogil
-    scores_t[3][2] score_loops
-    carry_t[3][2] forward_loops
-    carry_t[3][2] reverse_loops
-    int simd_target() nogil
+cdef extern from "kernels/nn/ctc_loss.h" nogil:
+    void (*alignment_scores[2])(const void *shares, const uint8_t *skip, void *scores, int64_t steps, int64_t all,
+                                int64_t row, int64_t n)
+    void (*alignment_recurrences[2][2])(const void *values, const void *scores, const void *shares,
+                                        const uint8_t *skip, void *out, int64_t steps, int64_t all, int64_t row,
+                                        int64_t n)
 
 cdef enum:
     SCORE = 8             # additions that a score costs
@@ -609,21 +594,19 @@ ctypedef struct alignments_t:
 cdef void _samples(void *context, int64_t begin, int64_t end) noexcept nogil:
     """Process samples begin..end."""
     cdef alignments_t *work = <alignments_t *>context
-    cdef int set_ = simd_target(), double_precision = work.shares.dtype == FLOAT64
+    cdef int double_precision = work.shares.dtype == FLOAT64
     cdef int64_t sample, all_ = work.shares.shape[0], n = work.shares.shape[2], row = work.shares.shape[1] * n
     cdef int64_t at, length
     cdef const uint8_t *skip
-    cdef carry_t carry = forward_loops[set_][double_precision]
-    if work.reverse:
-        carry = reverse_loops[set_][double_precision]
     for sample in range(begin, end):
         at, length = sample * n * itemsize(work.shares.dtype), min(work.lengths[sample], all_)
         skip = <uint8_t *>work.skip.data + sample * n
         if work.values == NULL:
-            score_loops[set_][double_precision](work.shares.data + at, skip, work.out.data + at, length, all_, row, n)
+            alignment_scores[double_precision](work.shares.data + at, skip, work.out.data + at, length, all_, row, n)
         else:
-            carry(work.values.data + at, work.scores.data + at, work.shares.data + at, skip, work.out.data + at, length,
-                  all_, row, n)
+            alignment_recurrences[work.reverse][double_precision](
+                work.values.data + at, work.scores.data + at, work.shares.data + at, skip, work.out.data + at, length,
+                all_, row, n)
 
 
 cdef int _operand(const value_t *value, const array_t *shares, array_t **contiguous) noexcept nogil:

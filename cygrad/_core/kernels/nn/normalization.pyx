@@ -34,9 +34,10 @@ cdef extern from "kernels/nn/normalization.h" nogil:
         int centered
         double eps
     int64_t tile_of(const channels_t *c)
-    void normalize(bint double_precision, const channels_t *c, int64_t first, int64_t n, void **x, void **out)
-    void normalize_sums(bint double_precision, const channels_t *c, int64_t first, int64_t n, void **x, void **out)
-    void normalize_backward(bint double_precision, const channels_t *c, int64_t first, int64_t n, void **x, void **out)
+    ctypedef void (*normalize_t)(const channels_t *c, int64_t first, int64_t n, void **x, void **out)
+    normalize_t[2] normalize
+    normalize_t[2] normalize_sums
+    normalize_t[2] normalize_backward
 
 cdef enum:
     ROWS_PIECE = 1 << 16     # elements of rows with separate column sums
@@ -70,15 +71,15 @@ cdef void _body(void *context, int64_t begin, int64_t end) noexcept nogil:
         first = tile * work.tile
         n = min(work.tile, c.channels - first)
         if work.task == NORMALIZE:
-            normalize(double_precision, c, first, n, work.operand, work.result)
+            normalize[double_precision](c, first, n, work.operand, work.result)
         elif work.task == SUMS:
-            normalize_sums(double_precision, c, first, n, work.operand, work.result)
+            normalize_sums[double_precision](c, first, n, work.operand, work.result)
         else:
             out[0], out[1], out[2] = work.result[0], work.result[1], work.result[2]
             if work.parts:
                 out[1] = <char *>out[1] + tile * part
                 out[2] = <char *>out[2] + tile * part
-            normalize_backward(double_precision, c, first, n, work.operand, out)
+            normalize_backward[double_precision](c, first, n, work.operand, out)
 
 
 cdef int _lay_out(normalization_t *work, const char *name, const array_t *input,

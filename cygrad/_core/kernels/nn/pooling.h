@@ -2,6 +2,7 @@
 #pragma once
 
 #include <stdint.h>
+#include "simd/exported.h"
 
 typedef struct {
     int64_t begin;      /* first element inside of the image */
@@ -30,16 +31,8 @@ typedef void (*averages_t)(const pooling_t *pooling, const void *source, void *t
 /* Move `n` elements of a small plane; return whether a position is out of bounds. -1 is skipped, except by PLACE. */
 typedef int64_t (*move_plane_t)(void *small, void *large, const int64_t *positions, int64_t n, int64_t limit);
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* By dtype. */
-extern const maxima_t window_maxima[];
-extern const averages_t window_averages[];
-extern const averages_t window_shares[];
-extern const move_plane_t plane_moves[][3];
-
-#ifdef __cplusplus
-}
-#endif
+EXPORTED const maxima_t window_maxima[];
+EXPORTED const averages_t window_averages[];
+EXPORTED const averages_t window_shares[];
+EXPORTED const move_plane_t plane_moves[][3];

@@ -47,15 +47,10 @@ cdef extern from "kernels/nn/pooling.h" nogil:
         PICK
         ADD
         PLACE
-    ctypedef void (*maxima_t)(const pooling_t *pooling, const void *plane, void *values,
-                              int64_t *positions) noexcept nogil
-    ctypedef void (*averages_t)(const pooling_t *pooling, const void *source, void *target) noexcept nogil
-    ctypedef int64_t (*move_plane_t)(void *small, void *large, const int64_t *positions, int64_t n,
-                                     int64_t limit) noexcept nogil
-    maxima_t[8] window_maxima
-    averages_t[8] window_averages
-    averages_t[8] window_shares
-    move_plane_t[10][3] plane_moves
+    void (*window_maxima[8])(const pooling_t *pooling, const void *plane, void *values, int64_t *positions)
+    void (*window_averages[8])(const pooling_t *pooling, const void *source, void *target)
+    void (*window_shares[8])(const pooling_t *pooling, const void *source, void *target)
+    int64_t (*plane_moves[10][3])(void *small, void *large, const int64_t *positions, int64_t n, int64_t limit)
 
 ctypedef enum pool_t:
     MAXIMA

@@ -18,18 +18,16 @@ from cygrad._core.threads.grain cimport EXPENSIVE, rows_per_chunk
 from cygrad._core.threads.parallel cimport parallel_for
 
 cdef extern from "kernels/nn/recurrent_cells.h" nogil:
-    void lstm_begin(bint double_precision, const void *gates, void *activations, int64_t rows, int64_t n, int64_t step)
-    void lstm_cell(bint double_precision, void *activations, const void *cell, void *next_cell, int64_t size,
-                   int64_t step)
-    void lstm_hidden(bint double_precision, const void *activations, void *hidden, int64_t size, int64_t step)
-    void lstm_backward(bint double_precision, const void *activations, const void *cell, const void *grad_hidden,
-                       const void *grad_cell, void *result, int64_t rows, int64_t n, int64_t step)
-    void gru_begin(bint double_precision, const void *gates, const void *hidden_gates, void *activations, int64_t rows,
-                   int64_t n, int64_t step)
-    void gru_hidden(bint double_precision, const void *activations, const void *hidden, void *result, int64_t size,
-                    int64_t step)
-    void gru_backward(bint double_precision, const void *activations, const void *hidden_gates, const void *hidden,
-                      const void *grad, void *result, int64_t rows, int64_t n, int64_t step, bint of_hidden)
+    void (*lstm_begin[2])(const void *gates, void *activations, int64_t rows, int64_t n, int64_t step)
+    void (*lstm_cell[2])(void *activations, const void *cell, void *result, int64_t size, int64_t step)
+    void (*lstm_hidden[2])(const void *activations, void *hidden, int64_t size, int64_t step)
+    void (*lstm_backward[2])(const void *activations, const void *cell, const void *grad_hidden, const void *grad_cell,
+                             void *result, int64_t rows, int64_t n, int64_t step)
+    void (*gru_begin[2])(const void *gates, const void *hidden_gates, void *activations, int64_t rows, int64_t n,
+                         int64_t step)
+    void (*gru_hidden[2])(const void *activations, const void *hidden, void *result, int64_t size, int64_t step)
+    void (*gru_backward[2])(const void *activations, const void *hidden_gates, const void *hidden, const void *grad,
+                            void *result, int64_t rows, int64_t n, int64_t step, bint of_hidden)
 
 cdef enum:
     OPERANDS = 4
@@ -77,19 +75,19 @@ cdef void _body(void *context, int64_t begin, int64_t end) noexcept nogil:
     for i in range(RESULTS):
         out[i] = work.made[i].data + begin * work.made_blocks[i] * n * unit if work.made[i] != NULL else NULL
     if work.task == LSTM:
-        lstm_begin(double_precision, x[0], out[2], rows, n, step)
+        lstm_begin[double_precision](x[0], out[2], rows, n, step)
         _take_tanh(work.dtype, out[2] + 2 * step * unit, size)
-        lstm_cell(double_precision, out[2], x[1], out[1], size, step)
+        lstm_cell[double_precision](out[2], x[1], out[1], size, step)
         _take_tanh(work.dtype, out[2] + 4 * step * unit, size)
-        lstm_hidden(double_precision, out[2], out[0], size, step)
+        lstm_hidden[double_precision](out[2], out[0], size, step)
     elif work.task == GRU:
-        gru_begin(double_precision, x[0], x[1], out[1], rows, n, step)
+        gru_begin[double_precision](x[0], x[1], out[1], rows, n, step)
         _take_tanh(work.dtype, out[1] + 2 * step * unit, size)
-        gru_hidden(double_precision, out[1], x[2], out[0], size, step)
+        gru_hidden[double_precision](out[1], x[2], out[0], size, step)
     elif work.task == LSTM_BACKWARD:
-        lstm_backward(double_precision, x[0], x[1], x[2], x[3], out[0], rows, n, step)
+        lstm_backward[double_precision](x[0], x[1], x[2], x[3], out[0], rows, n, step)
     else:
-        gru_backward(double_precision, x[0], x[1], x[2], x[3], out[0], rows, n, step, work.of_hidden)
+        gru_backward[double_precision](x[0], x[1], x[2], x[3], out[0], rows, n, step, work.of_hidden)
 
 
 cdef void _start(cell_rows_t *work, cell_task_t task, const char *name) noexcept nogil:

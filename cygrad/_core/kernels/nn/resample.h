@@ -2,6 +2,7 @@
 #pragma once
 
 #include <stdint.h>
+#include "simd/exported.h"
 
 typedef struct {
     int64_t taps;                    /* of each output, padded with weight 0 */
@@ -20,18 +21,11 @@ enum { NEAREST, NEAREST_EXACT, LINEAR, CUBIC };
    of the wider plane. */
 typedef void (*resample_t)(const resampling_t *r, const void *input, void *result, void *buffer);
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Return the input elements per output element. `given` is the user's scale factor, or 0. */
-double axis_scale(int mode, int antialias, int64_t size, int64_t out, int align_corners, double given);
-int64_t axis_taps(int mode, int antialias, double scale);
-void fill_axis(axis_t *axis, int mode, int antialias, int align_corners, int64_t size, int64_t out, double scale);
+EXPORTED double axis_scale(int mode, int antialias, int64_t size, int64_t out, int align_corners, double given);
+EXPORTED int64_t axis_taps(int mode, int antialias, double scale);
+EXPORTED void fill_axis(axis_t *axis, int mode, int antialias, int align_corners, int64_t size, int64_t out,
+                        double scale);
 
 /* Forward and transposed; of float32 and of float64. */
-extern const resample_t resample_planes[2][2];
-
-#ifdef __cplusplus
-}
-#endif
+EXPORTED const resample_t resample_planes[2][2];

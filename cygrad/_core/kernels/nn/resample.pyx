@@ -44,8 +44,7 @@ cdef extern from "kernels/nn/resample.h" nogil:
     double axis_scale(int mode, int antialias, int64_t size, int64_t out, int align_corners, double given)
     int64_t axis_taps(int mode, int antialias, double scale)
     void fill_axis(axis_t *axis, int mode, int antialias, int align_corners, int64_t size, int64_t out, double scale)
-    ctypedef void (*resample_t)(const resampling_t *r, const void *input, void *result, void *buffer) noexcept nogil
-    resample_t[2][2] resample_planes
+    void (*resample_planes[2][2])(const resampling_t *r, const void *input, void *result, void *buffer)
 
 ctypedef struct resample_arguments_t:
     const char *name

@@ -34,11 +34,9 @@ cdef extern from "kernels/reduction/softmax_rows.h" nogil:
                                     int64_t rows) noexcept nogil
     ctypedef void (*softmax_columns_t)(const void *x, const void *result, void *out, int64_t n, int64_t stride,
                                        int64_t width) noexcept nogil
-    ctypedef void (*scaled_exponentials_t)(const void *x, double factor, double less, void *out,
-                                           int64_t n) noexcept nogil
-    softmax_rows_t rows_of_softmax(int operation, bint double_precision)
-    softmax_columns_t columns_of_softmax(int operation, bint double_precision)
-    scaled_exponentials_t scaled_exponentials_for(bint double_precision)
+    softmax_rows_t[4][2] softmax_rows
+    softmax_columns_t[4][2] softmax_columns
+    void (*scaled_exponentials_of[2])(const void *x, double factor, double less, void *out, int64_t n)
 
 ctypedef struct softmax_t:
     softmax_rows_t along  # for contiguous rows
@@ -54,7 +52,7 @@ ctypedef struct softmax_t:
 
 cdef void scaled_exponentials(int dtype, const char *x, double factor, double less, char *out,
                               long long n) noexcept nogil:
-    scaled_exponentials_for(dtype != FLOAT32)(x, factor, less, out, n)
+    scaled_exponentials_of[dtype != FLOAT32](x, factor, less, out, n)
 
 
 cdef void _body(void *context, int64_t begin, int64_t end) noexcept nogil:
@@ -76,8 +74,8 @@ cdef void _run(softmax_operation_t operation, array_t *self, array_t *result, in
     cdef softmax_t work
     if out.size == 0:
         return
-    work.along = rows_of_softmax(operation, out.dtype != FLOAT32)
-    work.columns = columns_of_softmax(operation, out.dtype != FLOAT32)
+    work.along = softmax_rows[<int>operation][out.dtype != FLOAT32]
+    work.columns = softmax_columns[<int>operation][out.dtype != FLOAT32]
     work.item = itemsize(out.dtype)
     rows_along(out, dim, &work.rows)
     work.width = columns_per_tile(&work.rows, COLUMNS, COMPUTED)

@@ -3,48 +3,48 @@
 #include "simd/lane_sums.h"
 
 /* out = exp(x - shift) for x <= shift; return the sum. Unless `all`, out is a buffer of SUMMED elements. */
-INLINE double NAME(shifted_powers)(const REAL *x, REAL shift, REAL *out, int64_t n, int all) {
+template <class T> INLINE double shifted_powers(const T *x, T shift, T *out, int64_t n, int all) {
     double total = 0;
     for (int64_t begin = 0; begin < n; begin += SUMMED) {
         const int64_t count = n - begin < SUMMED ? n - begin : SUMMED;
-        const REAL *from = x + begin;
-        REAL *to = all ? out + begin : out;
+        const T *from = x + begin;
+        T *to = all ? out + begin : out;
         INDEPENDENT
         for (int64_t i = 0; i < count; i++)
-            to[i] = NAME(decay)(from[i] - shift);
-        total += NAME(sum_of)(to, NULL, count);
+            to[i] = decay<T>(from[i] - shift);
+        total += sum_of<T>(to, NULL, count);
     }
     return total;
 }
 
-static void NAME(softmax_rows)(const REAL *x, const REAL *unused, REAL *out, int64_t n, int64_t rows) {
+template <class T> static void softmax_rows(const T *x, const T *unused, T *out, int64_t n, int64_t rows) {
     for (int64_t k = 0; k < rows; k++, x += n, out += n) {
-        const REAL factor = (REAL)(1 / NAME(shifted_powers)(x, NAME(largest)(x, n), out, n, 1));
+        const T factor = (T)(1 / shifted_powers<T>(x, largest<T>(x, n), out, n, 1));
         for (int64_t i = 0; i < n; i++)
             out[i] *= factor;
     }
 }
 
 /* Return the logarithm of a sum of exponentials whose largest is 1; nan stays. */
-INLINE REAL NAME(logarithm_of_total)(double total) {
-    const REAL rounded = (REAL)total, value = NAME(logarithm)(rounded, (REAL)(total - rounded));
-    return rounded < (REAL)INFINITY ? value : rounded;
+template <class T> INLINE T logarithm_of_total(double total) {
+    const T rounded = (T)total, value = logarithm<T>(rounded, (T)(total - rounded));
+    return rounded < (T)INFINITY ? value : rounded;
 }
 
 /* Vectorize the logarithms of several rows that stay in the cache. */
-static void NAME(log_softmax_rows)(const REAL *x, const REAL *unused, REAL *out, int64_t n, int64_t rows) {
-    REAL powers[SUMMED], shift[ROWS], logarithm[ROWS];
+template <class T> static void log_softmax_rows(const T *x, const T *unused, T *out, int64_t n, int64_t rows) {
+    T powers[SUMMED], shift[ROWS], logarithm[ROWS];
     double totals[ROWS];
     const int64_t most = n < SUMMED / ROWS ? ROWS : n < SUMMED ? SUMMED / n : 1;
     for (int64_t first = 0; first < rows; first += most, x += most * n, out += most * n) {
         const int64_t count = rows - first < most ? rows - first : most;
         for (int64_t k = 0; k < count; k++) {
-            const REAL *row = x + k * n;
-            shift[k] = NAME(largest)(row, n);
-            totals[k] = NAME(shifted_powers)(row, shift[k], powers, n, 0);
+            const T *row = x + k * n;
+            shift[k] = largest<T>(row, n);
+            totals[k] = shifted_powers<T>(row, shift[k], powers, n, 0);
         }
         for (int64_t k = 0; k < count; k++)
-            logarithm[k] = NAME(logarithm_of_total)(totals[k]);
+            logarithm[k] = logarithm_of_total<T>(totals[k]);
         for (int64_t k = 0; k < count; k++) {
             INDEPENDENT
             for (int64_t i = k * n; i < k * n + n; i++)
@@ -53,74 +53,74 @@ static void NAME(log_softmax_rows)(const REAL *x, const REAL *unused, REAL *out,
     }
 }
 
-static void NAME(softmax_backward_rows)(const REAL *grad, const REAL *result, REAL *out, int64_t n, int64_t rows) {
+template <class T> static void softmax_backward_rows(const T *grad, const T *result, T *out, int64_t n, int64_t rows) {
     for (int64_t k = 0; k < rows; k++, grad += n, result += n, out += n) {
-        const REAL total = (REAL)NAME(sum_of)(grad, result, n);
+        const T total = (T)sum_of<T>(grad, result, n);
         INDEPENDENT
         for (int64_t i = 0; i < n; i++)
             out[i] = (grad[i] - total) * result[i];
     }
 }
 
-static void NAME(log_softmax_backward_rows)(const REAL *grad, const REAL *result, REAL *out, int64_t n,
-                                            int64_t rows) {
+template <class T> static void log_softmax_backward_rows(const T *grad, const T *result, T *out, int64_t n,
+                                                         int64_t rows) {
     for (int64_t k = 0; k < rows; k++, grad += n, result += n, out += n) {
-        const REAL total = (REAL)NAME(sum_of)(grad, NULL, n);
+        const T total = (T)sum_of<T>(grad, NULL, n);
         INDEPENDENT
         for (int64_t i = 0; i < n; i++)
-            out[i] = grad[i] - NAME(exponential)(result[i]) * total;
+            out[i] = grad[i] - exponential<T>(result[i]) * total;
     }
 }
 
-static void NAME(scaled_exponentials)(const REAL *x, double factor, double less, REAL *out, int64_t n) {
-    const REAL by = (REAL)factor, minus = (REAL)less;
+template <class T> static void scaled_exponentials(const T *x, double factor, double less, T *out, int64_t n) {
+    const T by = (T)factor, minus = (T)less;
     INDEPENDENT
     for (int64_t i = 0; i < n; i++)
-        out[i] = NAME(exponential)(x[i]) * by - minus;
+        out[i] = exponential<T>(x[i]) * by - minus;
 }
 
 /* Loops over `width` <= COLUMNS adjacent rows, whose elements are `stride` apart: a step handles one element of each.
    */
-INLINE void NAME(largest_of_columns)(const REAL *x, int64_t n, int64_t stride, int64_t width, REAL *largest) {
+template <class T> INLINE void largest_of_columns(const T *x, int64_t n, int64_t stride, int64_t width, T *largest) {
     for (int64_t k = 0; k < width; k++)
-        largest[k] = -(REAL)INFINITY;
+        largest[k] = -(T)INFINITY;
     for (int64_t i = 0; i < n; i++)
         for (int64_t k = 0; k < width; k++)
             largest[k] = largest[k] > x[i * stride + k] ? largest[k] : x[i * stride + k];
 }
 
-static void NAME(softmax_columns)(const REAL *x, const REAL *unused, REAL *out, int64_t n, int64_t stride,
-                                  int64_t width) {
-    REAL shift[COLUMNS], factor[COLUMNS];
+template <class T> static void softmax_columns(const T *x, const T *unused, T *out, int64_t n, int64_t stride,
+                                               int64_t width) {
+    T shift[COLUMNS], factor[COLUMNS];
     double totals[COLUMNS] = {0};
-    NAME(largest_of_columns)(x, n, stride, width, shift);
+    largest_of_columns<T>(x, n, stride, width, shift);
     for (int64_t i = 0; i < n; i++) {
-        const REAL *from = x + i * stride;
-        REAL *to = out + i * stride;
+        const T *from = x + i * stride;
+        T *to = out + i * stride;
         INDEPENDENT
         for (int64_t k = 0; k < width; k++) {
-            const REAL power = NAME(decay)(from[k] - shift[k]);
+            const T power = decay<T>(from[k] - shift[k]);
             to[k] = power;
             totals[k] += power;
         }
     }
     for (int64_t k = 0; k < width; k++)
-        factor[k] = (REAL)(1 / totals[k]);
+        factor[k] = (T)(1 / totals[k]);
     for (int64_t i = 0; i < n; i++)
         for (int64_t k = 0; k < width; k++)
             out[i * stride + k] *= factor[k];
 }
 
-static void NAME(log_softmax_columns)(const REAL *x, const REAL *unused, REAL *out, int64_t n, int64_t stride,
-                                      int64_t width) {
-    REAL shift[COLUMNS], logarithm[COLUMNS];
+template <class T> static void log_softmax_columns(const T *x, const T *unused, T *out, int64_t n, int64_t stride,
+                                                   int64_t width) {
+    T shift[COLUMNS], logarithm[COLUMNS];
     double totals[COLUMNS] = {0};
-    NAME(largest_of_columns)(x, n, stride, width, shift);
+    largest_of_columns<T>(x, n, stride, width, shift);
     for (int64_t i = 0; i < n; i++)
         for (int64_t k = 0; k < width; k++)
-            totals[k] += NAME(decay)(x[i * stride + k] - shift[k]);
+            totals[k] += decay<T>(x[i * stride + k] - shift[k]);
     for (int64_t k = 0; k < width; k++)
-        logarithm[k] = NAME(logarithm_of_total)(totals[k]);
+        logarithm[k] = logarithm_of_total<T>(totals[k]);
     for (int64_t i = 0; i < n; i++) {
         INDEPENDENT
         for (int64_t k = 0; k < width; k++)
@@ -128,8 +128,8 @@ static void NAME(log_softmax_columns)(const REAL *x, const REAL *unused, REAL *o
     }
 }
 
-static void NAME(softmax_backward_columns)(const REAL *grad, const REAL *result, REAL *out, int64_t n, int64_t stride,
-                                           int64_t width) {
+template <class T> static void softmax_backward_columns(const T *grad, const T *result, T *out, int64_t n,
+                                                        int64_t stride, int64_t width) {
     double totals[COLUMNS] = {0};
     for (int64_t i = 0; i < n; i++)
         for (int64_t k = 0; k < width; k++)
@@ -137,12 +137,12 @@ static void NAME(softmax_backward_columns)(const REAL *grad, const REAL *result,
     for (int64_t i = 0; i < n; i++) {
         INDEPENDENT
         for (int64_t k = 0; k < width; k++)
-            out[i * stride + k] = (grad[i * stride + k] - (REAL)totals[k]) * result[i * stride + k];
+            out[i * stride + k] = (grad[i * stride + k] - (T)totals[k]) * result[i * stride + k];
     }
 }
 
-static void NAME(log_softmax_backward_columns)(const REAL *grad, const REAL *result, REAL *out, int64_t n,
-                                               int64_t stride, int64_t width) {
+template <class T> static void log_softmax_backward_columns(const T *grad, const T *result, T *out, int64_t n,
+                                                            int64_t stride, int64_t width) {
     double totals[COLUMNS] = {0};
     for (int64_t i = 0; i < n; i++)
         for (int64_t k = 0; k < width; k++)
@@ -150,6 +150,6 @@ static void NAME(log_softmax_backward_columns)(const REAL *grad, const REAL *res
     for (int64_t i = 0; i < n; i++) {
         INDEPENDENT
         for (int64_t k = 0; k < width; k++)
-            out[i * stride + k] = grad[i * stride + k] - NAME(exponential)(result[i * stride + k]) * (REAL)totals[k];
+            out[i * stride + k] = grad[i * stride + k] - exponential<T>(result[i * stride + k]) * (T)totals[k];
     }
 }

@@ -2,11 +2,8 @@
 #pragma once
 
 #include <stdint.h>
+#include "simd/exported.h"
 #include "kernels/reduction/operations.h"
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 // Inner loop like NumPy's: pointers (inputs, then output), strides in bytes.
 typedef void (*vector_loop_t)(char **arguments, const int64_t *n, const int64_t *steps, void *data);
@@ -52,8 +49,4 @@ enum { TILE = 1024 };
 
 // The loops of this processor by operation and dtype, found when the library is loaded.
 enum { LOOP_DTYPES = 16 };
-extern loops_t reduction_loops[OPERATIONS][LOOP_DTYPES];
-
-#ifdef __cplusplus
-}
-#endif
+EXPORTED loops_t reduction_loops[OPERATIONS][LOOP_DTYPES];

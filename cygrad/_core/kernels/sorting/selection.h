@@ -3,13 +3,5 @@
 
 #include "kernels/sorting/loops.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // Return the index of the element at position `k` in the order of keys, ties by index; reorders the entries.
-int64_t nth_index(sort_entry_t *entries, int64_t n, int64_t k);
-
-#ifdef __cplusplus
-}
-#endif
+EXPORTED int64_t nth_index(sort_entry_t *entries, int64_t n, int64_t k);
