@@ -192,11 +192,13 @@ template <class Op> INLINE typename Op::P run_vector(const typename Op::T *p, in
     typedef typename Op::P P;
     enum { K = VECTOR / sizeof(P) };
     typedef typename vector_of<P, K>::type V;
+    const bool far = q != NULL && q->far;
     V lanes[4][WIDTH];
     for (int j = 0; j < 4 * WIDTH; j++) lanes[j / WIDTH][j % WIDTH] = V{} + Op::identity();
     int64_t i = 0;
     for (; i + 4 * WIDTH * K <= n; i += 4 * WIDTH * K) {
-        for (int64_t at = 0; at < 4 * WIDTH * K; at += 64 / sizeof(*p)) fetch_ahead(p + i + at);
+        if (far)
+            for (int64_t at = 0; at < 4 * WIDTH * K; at += 64 / sizeof(*p)) fetch_ahead(p + i + at);
         for (int j = 0; j < 4 * WIDTH; j++)
             Op::step(lanes[j / WIDTH][j % WIDTH], load_vector<Op, V, K>(p + i + j * K));
     }
@@ -215,11 +217,12 @@ template <class Op> INLINE typename Op::P run_vector(const typename Op::T *p, in
 }
 
 // Extrema: nan is detected separately, so that a step is one instruction.
-template <class Op> INLINE typename Op::T run_extremum(const typename Op::T *p, int64_t n) {
+template <class Op> INLINE typename Op::T run_extremum(const typename Op::T *p, int64_t n, const parameter_t *q) {
     typedef typename Op::T T;
     enum { K = VECTOR / sizeof(T) };
     typedef typename vector_of<T, K>::type V;
     typedef decltype(V{} != V{}) mask_t;
+    const bool far = q != NULL && q->far;
     T last = Op::identity();
     V best[4][WIDTH], x;
     for (int j = 0; j < 4 * WIDTH; j++) best[j / WIDTH][j % WIDTH] = V{} + last;
@@ -228,7 +231,7 @@ template <class Op> INLINE typename Op::T run_extremum(const typename Op::T *p, 
     for (; i + 4 * WIDTH * K <= n; i += 4 * WIDTH * K)
         for (int j = 0; j < 4 * WIDTH; j++) {
             memcpy(&x, p + i + j * K, sizeof x);
-            fetch_ahead(p + i + j * K);
+            if (far) fetch_ahead(p + i + j * K);
             best[j / WIDTH][j % WIDTH] = Op::farther(best[j / WIDTH][j % WIDTH], x);
             unordered |= x != x;
         }
@@ -253,7 +256,7 @@ template <class Op> INLINE typename Op::P run(const typename Op::T *p, int64_t n
                                               const parameter_t *q) {
     typedef typename Op::P P;
     if constexpr (Op::vector && Op::extremum) {
-        if (stride == 1 && n >= 16) return run_extremum<Op>(p, n);
+        if (stride == 1 && n >= 16) return run_extremum<Op>(p, n, q);
     } else if constexpr (Op::vector) {
         if (stride == 1 && n >= 16) return run_vector<Op>(p, n, q);
     }

@@ -26,6 +26,7 @@ cdef extern from "kernels/reduction/types.h" nogil:
         double correction
         vector_loop_t exp
         void *exp_data
+        int far
     ctypedef void (*leaf_t)(const char *data, int64_t n, int64_t stride, int64_t width, int64_t column_stride,
                             int columns, char *accumulators, const parameter_t *parameter) noexcept nogil
     ctypedef void (*combine_t)(char *accumulators, const char *other, int64_t width,
@@ -54,6 +55,7 @@ cdef enum:
     SMALL = 256               # doubles of accumulators that fit on the stack
     BLOCK = 16384             # bytes of elements computed at a time
     PARTIAL = 16384           # bytes for partial results of the widest tile
+    FAR = 8 << 20             # bytes of elements from which they are prefetched: fewer may be in the caches
 
 ctypedef struct group_t:
     # Dimensions of one kind, innermost last.
@@ -415,6 +417,7 @@ cdef int _reduce(int operation, double parameter, const array_t *self, const bin
     plan.parameter.correction = parameter
     plan.parameter.exp = <vector_loop_t>entries[_exp][self.dtype].loop
     plan.parameter.exp_data = entries[_exp][self.dtype].data
+    plan.parameter.far = self.size * plan.item >= FAR
     if self.contiguous and like.size == 1 and 1 < self.size <= RUN and source == NULL:
         # One leaf of all elements in memory order.
         plan.parameter.count = <double>self.size

@@ -15,6 +15,7 @@ typedef struct {
     double correction;     // count - correction divides the sum of squares
     vector_loop_t exp;     // exponential of contiguous elements
     void *exp_data;
+    int far;               // the elements exceed the caches: prefetch
 } parameter_t;
 
 // Reduce `n` elements at `stride` for each of `width` columns at `column_stride` (in elements) into
