@@ -134,12 +134,27 @@ class _BareBuffer(Buffer):
         return _rebuild_buffer, (self.detach(), self.persistent)
 
 
+# Functions of uninitialized tensors that conversions of modules, copies and printing need.
+_SHAPELESS = frozenset({"__get__", "__set__", "__hash__", "cast", "copy_", "cpu", "cuda", "detach",
+                        "empty_like", "get_device", "is_complex", "is_floating_point", "requires_grad_", "size", "to",
+                        "type"})
+
+
 class _Uninitialized:
     """Mixin of uninitialized tensors."""
 
     if TYPE_CHECKING:
         def __getattr__(self, name: str) -> Any: ...     # of the tensor
         def __init__(self, **options): ...
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        """Raise an error for functions that need a shape."""
+        name = getattr(func, "__name__", "")
+        if name not in _SHAPELESS:
+            raise ValueError(f"{name}: Attempted to use an uninitialized parameter or buffer of a lazy module. Call "
+                             "the module once to initialize it, or load a state_dict.")
+        return disabled_torch_function(func, types, args, kwargs)
 
     def materialize(self, shape, device=None, dtype=None):
         """
@@ -226,7 +241,6 @@ class UninitializedBuffer(_Uninitialized, Tensor):
     >>> nn.UninitializedBuffer().materialize((2,)) is None
     True
     """
-    __torch_function__ = disabled_torch_function
 
     def __new__(cls, requires_grad=False, device=None, dtype=None, persistent=True):
         """Return an uninitialized tensor."""

@@ -1,6 +1,8 @@
 """Lazy convolutions and normalizations infer their channels."""
 
+import copy
 import inspect
+import pickle
 
 import pytest
 
@@ -75,3 +77,26 @@ def test_sizes_after_loading_are_those_of_the_state():
     x = cygrad.randn(2, 6, 5)
     assert cygrad.equal(layer(x), other(x))
     assert layer.in_channels == 6
+
+
+@pytest.mark.parametrize("use", [
+    lambda x: x + 1, lambda x: 2 * x,
+    lambda x: x.sum(), lambda x: cygrad.stack([x, x]), lambda x: x[0], lambda x: x @ x,
+    lambda x: x.clone(), lambda x: x.mul_(2), lambda x: cygrad.nn.functional.linear(cygrad.ones(2, 2), x)])
+@pytest.mark.parametrize("module", [cygrad.nn.LazyLinear(2), cygrad.nn.LazyBatchNorm1d()])
+def test_operations_on_uninitialized_tensors_are_refused(use, module):
+    for value in (*module.parameters(), module.__dict__["_buffers"].get("running_mean")):
+        if value is not None:
+            with cygrad.no_grad(), pytest.raises(ValueError, match="Attempted to use an uninitialized parameter"):
+                use(value)
+
+
+@pytest.mark.parametrize("convert", [
+    lambda m: m.double(), lambda m: m.half(), lambda m: m.to(cygrad.float64), lambda m: m.to("cpu"),
+    lambda m: m.type(cygrad.float64), lambda m: m.requires_grad_(False), lambda m: m.to_empty(device="cpu"),
+    lambda m: m.load_state_dict(m.state_dict()), lambda m: copy.deepcopy(m), lambda m: pickle.loads(pickle.dumps(m))])
+def test_modules_with_uninitialized_tensors_convert(convert):
+    for module in (cygrad.nn.LazyLinear(2), cygrad.nn.LazyBatchNorm1d()):
+        assert module.has_uninitialized_params()
+        convert(module)
+        assert module.has_uninitialized_params()
