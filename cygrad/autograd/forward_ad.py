@@ -132,7 +132,7 @@ def make_dual(tensor, tangent, *, level=None):
     ...     forward.unpack_dual(dual.sin()).tangent
     tensor(-0.9900)
     """
-    for role, value in (("tensor", tensor), ("tangent", tangent)):
+    for role, value in (("primal", tensor), ("tangent", tangent)):
         if not isinstance(value, Tensor):
             raise TypeError(f"make_dual: the {role} must be a Tensor (got {type(value).__name__}).")
         if not (value.is_floating_point() or value.is_complex()):

@@ -4,12 +4,13 @@ import weakref
 
 from cygrad._core.engine.engine import get_gradient_edge
 from cygrad._core.engine.plan import reaches
+from cygrad._core.graph.node import RemovableHandle
 from cygrad.autograd.per_backward import PerBackward
 
 __all__ = ["register_multi_grad_hook"]
 
 
-class MultiHandle:
+class MultiHandle(RemovableHandle):
     """Handle that removes a hook from several tensors."""
 
     def __init__(self, handles):

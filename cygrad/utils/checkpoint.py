@@ -215,7 +215,7 @@ def check_backward_validity(inputs):
     >>> cygrad.utils.checkpoint.check_backward_validity([cygrad.ones(2, requires_grad=True)])
     """
     if not any(isinstance(value, Tensor) and value.requires_grad for value in inputs):
-        warn_user("checkpoint: no input requires grad, so gradients will be None.")
+        warn_user("checkpoint: None of the inputs have requires_grad=True. Gradients will be None.")
 
 
 def checkpoint(function, *args, use_reentrant=None, context_fn=None, determinism_check="default", debug=False,
@@ -273,8 +273,8 @@ def checkpoint(function, *args, use_reentrant=None, context_fn=None, determinism
     if use_reentrant:
         unfit = [*kwargs, *["context_fn"] * (context_fn not in (None, noop_context_fn)), *["debug"] * bool(debug)]
         if unfit:
-            raise ValueError("checkpoint: keyword arguments, context_fn and debug are only supported when "
-                             f"use_reentrant=False (got {', '.join(unfit)}).")
+            raise ValueError(f"checkpoint: Unexpected keyword arguments: {', '.join(unfit)}. They, `context_fn` and "
+                             "`debug` are only supported when use_reentrant=False.")
         check_backward_validity(args)
         return Reentrant.apply(function, preserve_rng_state, *args)
     debug = debug if _choices.debug is None else _choices.debug
@@ -529,8 +529,8 @@ class Reentrant(Function):
     def backward(ctx, *grads):
         """Recompute in grad mode and run backward through the result."""
         if restricted():
-            raise RuntimeError("checkpoint: use_reentrant=True is incompatible with grad() and the parameter inputs of "
-                               "backward() (got one of them). Use use_reentrant=False.")
+            raise RuntimeError("checkpoint: When use_reentrant=True, torch.utils.checkpoint is incompatible with "
+                               ".grad() or passing an `inputs` parameter to .backward(). Use use_reentrant=False.")
         values, leaves = list(ctx.values), []
         for place, tensor in zip(ctx.places, ctx.saved_tensors, strict=True):
             values[place] = tensor.detach().requires_grad_(tensor.requires_grad)

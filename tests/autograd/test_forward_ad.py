@@ -118,9 +118,9 @@ def test_make_dual_gives_a_view(level):
 
 @pytest.mark.parametrize(("error", "match", "primal", "direction"), [
     (RuntimeError, r"forward gradient that has a different size .*\(2,\).*\(1,\)", tensor(1), tensor(1, 2)),
-    (ValueError, "Expected tensor to be floating point or complex .got cygrad.int64", cygrad.arange(2), tensor(1, 2)),
+    (ValueError, "Expected primal to be floating point or complex .got cygrad.int64", cygrad.arange(2), tensor(1, 2)),
     (ValueError, "make_dual: Expected tangent to be floating", tensor(1, 2), cygrad.arange(2)),
-    (TypeError, "make_dual: the tensor must be a Tensor .got float", 1.0, tensor(1)),
+    (TypeError, "make_dual: the primal must be a Tensor .got float", 1.0, tensor(1)),
     (TypeError, "make_dual: the tangent must be a Tensor .got list", tensor(1), [1.0]),
 ])
 def test_make_dual_refuses(level, error, match, primal, direction):

@@ -396,5 +396,5 @@ def test_set_gives_other_memory():
     z = y * y
     with cygrad.no_grad():
         y.set_(source)
-    with pytest.raises(RuntimeError, match=r"modified by an inplace operation .* version 1, expected version 0"):
+    with pytest.raises(RuntimeError, match=r"modified by an inplace operation .* version 1; expected version 0"):
         z.sum().backward()

@@ -245,7 +245,7 @@ def test_error_names_everything():
     assert "float64 tensor of shape (3,)" in text
     assert "'self'" in text
     assert "output 0 of MulBackward0" in text
-    assert "at version 1, expected version 0" in text
+    assert "is at version 1; expected version 0 instead" in text
     assert f"{__file__}:{line}, in changed_in_place" in text
     assert "clone()" in text
 
@@ -255,14 +255,14 @@ def test_results_and_leaves():
     x = leaf(1.0, 2.0)
     y = x.exp()
     changed_in_place(y)
-    with pytest.raises(RuntimeError, match=r"'result', output 0 of ExpBackward0, at version 1.*changed_in_place"):
+    with pytest.raises(RuntimeError, match=r"'result', output 0 of ExpBackward0, is at version 1.*changed_in_place"):
         _ = y.grad_fn.next_functions[0][0]._saved_result
     w = leaf(1.0, 2.0)
     z = w * w
     with cygrad.no_grad():
         w.mul_(2)
         w.zero_()
-    with pytest.raises(RuntimeError, match=r"a leaf, at version 2, expected version 0.*test_results_and_leaves"):
+    with pytest.raises(RuntimeError, match=r"a leaf, is at version 2; expected version 0.*test_results_and_leaves"):
         z.sum().backward()
 
 

@@ -37,13 +37,14 @@ from cygrad._core.table.operator import operators
 import numpy as np
 
 cdef dict _restricted = {
-    NO_GRAD_VIEW: "a view was created in no_grad mode and is being modified inplace. Create it outside, or modify its "
-                  "base",
+    NO_GRAD_VIEW: "A view was created in no_grad mode and is being modified inplace with grad mode enabled. Create it "
+                  "outside, or modify its base",
     MULTI_OUTPUT_VIEW: "This view is the output of a function that returns multiple views (split, unbind, ...). Use "
                        "one that returns one view, or clone() it",
     CUSTOM_VIEW: "This view was created inside a custom Function. Return a clone() from the Function, or call "
                  "mark_dirty on its input",
-    INFERENCE_VIEW: "a view was created in inference mode and is being modified inplace. Create it outside",
+    INFERENCE_VIEW: "A view was created in inference mode and is being modified inplace in normal mode. Create it "
+                    "outside",
 }
 
 

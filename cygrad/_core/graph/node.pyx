@@ -803,7 +803,7 @@ cdef int version_error(const char *operation, const char *name, const array_t *a
     elif maker != NULL:
         length += snprintf(message() + length, MESSAGE - length, b", output %lld of %s,", <long long>output_nr,
                            node_name(maker))
-    length += snprintf(message() + length, MESSAGE - length, b" at version %lld, expected version %lld). ",
+    length += snprintf(message() + length, MESSAGE - length, b" is at version %lld; expected version %lld instead). ",
                        <long long>atomic_load(&version.value), <long long>expected)
     lock_inner(&_lock)
     if version.code != NULL and version.offset >= 0:
