@@ -181,10 +181,12 @@ def copy_of_view(name):
     def copied(input, *args, **options):
         out = options.pop("out", None)
         found = view(input, *args, **options)
-        found = found.clone() if isinstance(found, Tensor) else tuple(part.clone() for part in found)
+        parts = [part.clone(memory_format=cygrad.contiguous_format) for part in (
+            [found] if isinstance(found, Tensor) else found)]
+        found = parts[0] if isinstance(found, Tensor) else tuple(parts)
         return found if out is None else out.copy_(found)
     copied.__name__ = f"{name}_copy"
-    copied.__doc__ = f"What `{name}` gives, with memory of its own."
+    copied.__doc__ = f"What `{name}` gives, with contiguous memory of its own."
     return copied
 
 

@@ -370,3 +370,9 @@ def test_operators_are_registered_without_the_stand_in():
     x = cygrad.tensor([3.0], requires_grad=True)
     squares(x).backward()
     assert x.grad.item() == 6
+
+
+def test_copies_of_views_are_contiguous():
+    x = cygrad.arange(12.0).reshape(3, 4)
+    for copy in (cygrad.t_copy(x), cygrad.as_strided_copy(x, (2, 2), (1, 2)), *cygrad.split_copy(x.t(), 2)):
+        assert copy.is_contiguous()
