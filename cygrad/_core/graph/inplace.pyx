@@ -80,7 +80,8 @@ cdef int check_inplace(Tensor tensor, str operation, bint recorded) except -1:
             _place_in(base.array, tensor.array, operation)   # raises an error before anything is modified
     if overlaps_itself(tensor.array) and operation not in ("fill_", "zero_"):          # writes equal elements
         raise _refusal(operation, "several elements of the tensor share a memory location (got a "
-                                  f"{describe(tensor)} with strides {tensor.stride()}). Use clone() before modifying it.")
+                                  f"{describe(tensor)} with strides {tensor.stride()}). Use clone() before modifying "
+                                  "it.")
     return 0
 
 
