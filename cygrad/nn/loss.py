@@ -244,7 +244,7 @@ class LinearCrossEntropyLoss(CrossEntropyLoss):
     --------
     >>> loss = nn.LinearCrossEntropyLoss(5, 10)
     >>> loss(cygrad.zeros(2, 5), cygrad.tensor([0, 3]))
-    tensor(2.3026, grad_fn=<NllLossBackward0>)
+    tensor(2.3026, grad_fn=<CrossEntropyBackward0>)
     """
 
     def __init__(self, in_features, num_classes, *, out_features=(), bias=False, device=None, dtype=None,
