@@ -58,5 +58,5 @@ def test_gradients_are_compared():
 @pytest.mark.filterwarnings("ignore")
 def test_random_functions(monkeypatch):
     compile = cygrad.compile
-    monkeypatch.setattr(cygrad, "compile", lambda function: compile(function, verify=True))
+    monkeypatch.setattr(cygrad, "compile", lambda function, **options: compile(function, verify=True))
     assert [found for seed in range(5000, 5100) if (found := random_contracts.difference(seed))] == []
