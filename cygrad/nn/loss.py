@@ -1,6 +1,7 @@
 """Losses as modules."""
 
 from math import prod
+from numbers import Integral
 
 from cygrad.nn import functional as F
 from cygrad.nn.functional.loss import resolve_reduction
@@ -249,6 +250,8 @@ class LinearCrossEntropyLoss(CrossEntropyLoss):
 
     def __init__(self, in_features, num_classes, *, out_features=(), bias=False, device=None, dtype=None,
                  reduction="mean", weight=None, ignore_index=None, label_smoothing=0.0, options=None):
+        if not isinstance(num_classes, Integral):
+            raise TypeError(f"LinearCrossEntropyLoss: num_classes must be an integer (got {num_classes!r})")
         if weight is not None and tuple(weight.shape) != (num_classes,):
             raise RuntimeError(f"LinearCrossEntropyLoss: expected weight shape to be {(num_classes,)}, got "
                                f"{tuple(weight.shape)}")
