@@ -106,8 +106,9 @@ class FunctionCall:
             return None
         _, v = _tensors(self.operation, "v", v)
         if len(v) != len(like):
-            number = "a single Tensor" if len(like) == 1 else f"{len(like)} Tensors"
-            raise RuntimeError(f"{self.operation}: The given v should contain {number} (got {len(v)}), as the {what}.")
+            expected = "a single Tensor" if len(like) == 1 else f"{len(like)} Tensors"
+            raise RuntimeError(f"{self.operation}: The given v should contain {expected} (got {len(v)}), as the "
+                               f"{what}.")
         for number, (vector, place) in enumerate(zip(v, like, strict=True)):
             if tuple(vector.shape) != tuple(place.shape):
                 entry = f"Entry {number} in " if len(like) > 1 else ""

@@ -20,6 +20,14 @@ class _Packed(NamedTuple):
     unsorted_indices: Tensor | None
 
 
+def _conversion(dtype):
+    """Return a method that converts elements to a dtype."""
+    def convert(self):
+        return self.to(getattr(cygrad, dtype))
+    convert.__doc__ = f"Convert to {dtype}."
+    return convert
+
+
 class PackedSequence(_Packed):
     """
     Sequences of different lengths without padding: the first elements of all, then the second elements, and so on.
@@ -61,15 +69,9 @@ class PackedSequence(_Packed):
         data = self.data.to(*args, **kwargs)
         return self if data is self.data else type(self)(data, *self[1:])
 
-    def _as(dtype):
-        def convert(self):
-            return self.to(getattr(cygrad, dtype))
-        convert.__doc__ = f"Convert to {dtype}."
-        return convert
-
-    double, float, half, long = _as("float64"), _as("float32"), _as("float16"), _as("int64")
-    int, short, char, byte = _as("int32"), _as("int16"), _as("int8"), _as("uint8")
-    del _as
+    double, float, half = _conversion("float64"), _conversion("float32"), _conversion("float16")
+    long, int, short = _conversion("int64"), _conversion("int32"), _conversion("int16")
+    char, byte = _conversion("int8"), _conversion("uint8")
 
     def cpu(self):
         """Return self."""
