@@ -42,7 +42,7 @@ DIFFERENT = {
         "FutureType", "Gradient", "Graph", "IODescriptor", "InferredType", "IntType", "InterfaceType",
         "ListType", "LiteScript", "LockingLogger", "LoggerBase", "ModuleDict", "Node", "NoneType", "NoopLogger",
         "NumberType", "OperatorInfo", "OptionalType", "PyObjectType", "PyTorchFile", "RRefType", "Script",
-        "Serialization", "StaticModule", "StringType", "SymBoolType", "SymIntType", "Tag", "TensorType",
+        "Serialization", "StaticModule", "StringType", "Sym", "Tag", "TensorType",
         "Throughput", "TracingState", "TupleType", "Type", "UnionType", "Use", "Value", "import_ir", "parse_",
         "merge_type", "unify_type", "ParameterDict", "BufferDict", "AggregationType", "AVG", "SUM",
         "DeviceObjType", "StreamObjType", "USE_", "PRIVATE_OPS", "TYPE_CHECKING", "annotations", "sym_", "cpp",

@@ -193,8 +193,8 @@ def deep_copy(input, memo):
     if id(input) in memo:
         return memo[id(input)]
     if input.grad_fn is not None:
-        raise RuntimeError(f"deepcopy: Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
-                           f"protocol (got one created by {input.grad_fn.name()}). Use clone(), or detach() first.")
+        raise RuntimeError("deepcopy: Only Tensors created explicitly by the user can be copied (got one created by "
+                           f"{input.grad_fn.name()}). Use clone(), or detach() first.")
     twin = input.detach().clone()
     if type(input) is not Tensor:
         twin = make_subclass(type(input), twin, input.requires_grad)

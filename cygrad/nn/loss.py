@@ -1,7 +1,7 @@
 """Losses as modules."""
 
 from math import prod
-from numbers import Integral
+from numbers import Integral, Real
 
 from cygrad.nn import functional as F
 from cygrad.nn.functional.loss import resolve_reduction
@@ -112,8 +112,8 @@ class HuberLoss(Loss):
     """
 
     def __init__(self, reduction="mean", delta=1.0):
-        if not isinstance(delta, (float, int)):
-            raise TypeError(f"HuberLoss: delta must be a float or int, got: {type(delta)}")
+        if not isinstance(delta, Real):
+            raise TypeError(f"HuberLoss: delta must be a float or int, got: {type(delta).__name__}")
         super().__init__(reduction=reduction)
         self.delta = delta
 

@@ -28,8 +28,8 @@ def check_layers(operation, count):
         raise ValueError(f"{operation}: too many layers (got {count}, expected at most {MAX_LAYERS}).")
 
 
-def check_integer(operation, kind=int, **arguments):
-    """Check that each argument is an int, or a bool."""
+def check_type(operation, kind, **arguments):
+    """Check that each argument is of a type."""
     for name, value in arguments.items():
         if not isinstance(value, kind):
             raise TypeError(f"{operation}: {name} should be of type {kind.__name__}, got: {type(value).__name__}")
@@ -76,8 +76,8 @@ class RNNBase(Module):
     def __init__(self, mode, input_size, hidden_size, num_layers=1, bias=True, batch_first=False, dropout=0.0,
                  bidirectional=False, proj_size=0, device=None, dtype=None):
         super().__init__()
-        check_integer(type(self).__name__, input_size=input_size, hidden_size=hidden_size, num_layers=num_layers)
-        check_integer(type(self).__name__, bool, bias=bias, batch_first=batch_first)
+        check_type(type(self).__name__, int, input_size=input_size, hidden_size=hidden_size, num_layers=num_layers)
+        check_type(type(self).__name__, bool, bias=bias, batch_first=batch_first)
         check_layers(type(self).__name__, num_layers)
         if mode not in GATES:
             raise ValueError(f"{type(self).__name__}: Unrecognized RNN mode: {mode}")
@@ -85,8 +85,8 @@ class RNNBase(Module):
             raise ValueError(f"{type(self).__name__}: dropout should be a number in range [0, 1] (got "
                              f"{dropout!r}).")
         if dropout > 0 and num_layers == 1:
-            warn_user("dropout option adds dropout after all but last recurrent layer, so non-zero dropout expects "
-                      f"num_layers greater than 1, but got dropout={dropout} and num_layers={num_layers}")
+            warn_user(f"dropout is applied between layers and has no effect with a single layer (got dropout={dropout} "
+                      f"and num_layers={num_layers}).")
         for name, size in (("input_size", input_size), ("hidden_size", hidden_size), ("num_layers", num_layers)):
             if size <= 0:
                 raise ValueError(f"{type(self).__name__}: {name} must be greater than zero")

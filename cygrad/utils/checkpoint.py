@@ -529,8 +529,8 @@ class Reentrant(Function):
     def backward(ctx, *grads):
         """Recompute in grad mode and run backward through the result."""
         if restricted():
-            raise RuntimeError("checkpoint: When use_reentrant=True, torch.utils.checkpoint is incompatible with "
-                               ".grad() or passing an `inputs` parameter to .backward(). Use use_reentrant=False.")
+            raise RuntimeError(f"checkpoint: with use_reentrant=True, {library_name()}.utils.checkpoint is "
+                               "incompatible with grad() and the parameter inputs of backward(). Pass False.")
         values, leaves = list(ctx.values), []
         for place, tensor in zip(ctx.places, ctx.saved_tensors, strict=True):
             values[place] = tensor.detach().requires_grad_(tensor.requires_grad)

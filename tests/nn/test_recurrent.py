@@ -132,7 +132,7 @@ def test_dropout_between_layers():
     assert (first == layer(input)[0]).all().item()
     layer.eval()
     assert (layer(input)[0] == layer(input)[0]).all().item()
-    with pytest.warns(UserWarning, match="dropout option adds dropout after all but last"):
+    with pytest.warns(UserWarning, match="dropout is applied between layers"):
         nn.LSTM(3, 4, dropout=0.5)
 
 

@@ -102,7 +102,7 @@ class LRScheduler:
                       "first, or the first learning rate of the schedule is skipped.")
         self._step_count += 1
         if epoch is not None:
-            warn_user("The epoch parameter in `scheduler.step()` was not necessary and is being deprecated. Call "
+            warn_user("scheduler.step(): the parameter epoch is deprecated, because schedulers count epochs. Call "
                       "step() without it.")
         self._update_lr(epoch)
 

@@ -88,7 +88,7 @@ class ReduceLROnPlateau(LRScheduler):
         """
         measure = float(metrics)
         if epoch is not None:
-            warn_user("The epoch parameter in `scheduler.step()` was not necessary and is being deprecated. Call "
+            warn_user("scheduler.step(): the parameter epoch is deprecated, because schedulers count epochs. Call "
                       "step() without it.")
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         if self._is_better(measure, self.best):
