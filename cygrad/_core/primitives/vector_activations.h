@@ -218,7 +218,7 @@ template <class T> INLINE T between(T x, T y, T weight) {
 /* Squares of float32 neither overflow nor underflow in double precision. */
 template <class T> INLINE T hypotenuse(T x, T y) {
     const double value = sqrt((double)x * x + (double)y * y);
-    return (fabs(x) == INFINITY) + (fabs(y) == INFINITY) ? (T)INFINITY : (T)value;
+    return ((fabs(x) == INFINITY) + (fabs(y) == INFINITY)) ? (T)INFINITY : (T)value;
 }
 
 /* log(exp(x) + exp(y)), to base 2 if `unit` is log(2) */
