@@ -4,9 +4,10 @@
  *     #include "simd/dispatch.h"
  *     LOOP_TABLE(lstm_hidden, lstm_hidden);
  *
- * LOOPS has neither include guard nor namespace, is included once per file, and may test SIMD_LEVEL (a result of
- * simd_target()); headers of the system are included before. DISPATCH(function) is the variant for this processor, and
- * LOOP_TABLE defines a table of those for float and double, which a header for Cython modules declares:
+ * LOOPS has neither include guard nor namespace, is included once per file, and may use simd/vectors.h and test
+ * SIMD_LEVEL (a result of simd_target()); headers of the system are included before. DISPATCH(function) is the variant
+ * for this processor, and LOOP_TABLE defines a table of those for float and double, which a header for Cython modules
+ * declares:
  *
  *     EXPORTED void (*const lstm_hidden[2])(const void *activations, void *hidden, int64_t size, int64_t step);
  */
@@ -19,13 +20,16 @@
 #include <string.h>
 #include <limits>
 #include <type_traits>
+#include <utility>
 #include "simd/exported.h"
 #include "simd/instruction_set.h"
+#include "simd/shuffle.h"
 #include "simd/target_clones.h"
 
 #define INLINE static inline __attribute__((always_inline))
 
 #if SIMD_TARGETS > 1
+#include <immintrin.h>
 #define DISPATCH(...) \
     (simd_target() == 2 ? avx512::__VA_ARGS__ : simd_target() == 1 ? avx2::__VA_ARGS__ : baseline::__VA_ARGS__)
 #else
@@ -42,6 +46,7 @@
 namespace {
 namespace baseline {
 #define SIMD_LEVEL 0
+#include "simd/vectors.h"
 #include LOOPS
 #undef SIMD_LEVEL
 }  // namespace baseline
@@ -49,6 +54,7 @@ namespace baseline {
 BEGIN_AVX2
 namespace avx2 {
 #define SIMD_LEVEL 1
+#include "simd/vectors.h"
 #include LOOPS
 #undef SIMD_LEVEL
 }  // namespace avx2
@@ -56,6 +62,7 @@ END_SIMD_TARGET
 BEGIN_AVX512
 namespace avx512 {
 #define SIMD_LEVEL 2
+#include "simd/vectors.h"
 #include LOOPS
 #undef SIMD_LEVEL
 }  // namespace avx512

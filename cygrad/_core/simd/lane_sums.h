@@ -1,25 +1,14 @@
 /* Sums and maxima of contiguous elements, in lanes that are combined in the same order on all processors. Part of a
- * header that simd/dispatch.h compiles, after vector_functions.h. */
-template <class T, int BYTES> struct vector_of {
-    typedef T type __attribute__((vector_size(BYTES)));
-};
+ * header that simd/dispatch.h compiles. */
 template <class T> using half_t = typename vector_of<T, 32>::type;
 template <class T> using quarter_t = typename vector_of<T, 16>::type;
 /* 64 bytes in vectors of the processor: compilers keep wider ones in memory. */
 constexpr int PARTS = 4 >> SIMD_LEVEL;
-template <class T> using part_t = typename vector_of<T, 64 / PARTS>::type;
 template <class T> constexpr int LANES = 64 / sizeof(T);
-template <class T> constexpr int PART_LANES = LANES<T> / PARTS;
 constexpr int SUMMED = 2048;                         /* elements that are summed in the precision of the type */
 
-template <class T> INLINE part_t<T> load_part(const T *p) {
-    part_t<T> part;
-    memcpy(&part, p, sizeof part);
-    return part;
-}
-
 /* Add the lanes as a balanced tree. */
-template <class T> INLINE double joined(const part_t<T> *lanes) {
+template <class T> INLINE double joined(const vector_t<T> *lanes) {
     half_t<T> halves[2];
     quarter_t<T> quarters[2];
     memcpy(halves, lanes, sizeof halves);
@@ -37,12 +26,12 @@ template <class T> INLINE double sum_of(const T *a, const T *b, int64_t n) {
     double total = 0;
     for (int64_t begin = 0; begin < n; begin += SUMMED) {
         const int64_t end = n - begin < SUMMED ? n : begin + SUMMED;
-        part_t<T> sums[2 * PARTS] = {{0}};
+        vector_t<T> sums[2 * PARTS] = {{0}};
         int64_t i = begin;
         for (; i + 2 * LANES<T> <= end; i += 2 * LANES<T>)
             for (int k = 0; k < 2 * PARTS; k++) {
-                const part_t<T> x = load_part<T>(a + i + k * PART_LANES<T>);
-                sums[k] += b ? x * load_part<T>(b + i + k * PART_LANES<T>) : x;
+                const vector_t<T> x = load<T>(a + i + k * VECTOR_LANES<T>);
+                sums[k] += b ? x * load<T>(b + i + k * VECTOR_LANES<T>) : x;
             }
         double rest = 0;
         for (; i < end; i++)
@@ -63,14 +52,14 @@ template <class T> INLINE T largest(const T *x, int64_t n) {
     T largest = -(T)INFINITY;
     int64_t i = 0;
     if (n >= LANES<T>) {
-        part_t<T> best[2 * PARTS];
+        vector_t<T> best[2 * PARTS];
         half_t<T> halves[2];
         quarter_t<T> quarters[2];
         for (int k = 0; k < 2 * PARTS; k++)
-            best[k] = load_part<T>(x + k % PARTS * PART_LANES<T>);
+            best[k] = load<T>(x + k % PARTS * VECTOR_LANES<T>);
         for (; i + 2 * LANES<T> <= n; i += 2 * LANES<T>)
             for (int k = 0; k < 2 * PARTS; k++)
-                enlarge(best[k], load_part<T>(x + i + k * PART_LANES<T>));
+                enlarge(best[k], load<T>(x + i + k * VECTOR_LANES<T>));
         for (int k = 0; k < PARTS; k++)
             enlarge(best[k], best[PARTS + k]);
         memcpy(halves, best, sizeof halves);

@@ -3,14 +3,6 @@
  * 40 digits. The error of exponentials and logarithms is at most 1.5 ulp, that of related functions 3 ulp; infinities,
  * nan and subnormal numbers are correct. */
 
-#if SIMD_LEVEL > 0 || defined(__FMA__) || defined(__ARM_FEATURE_FMA)
-constexpr bool FUSED = true;
-#else
-constexpr bool FUSED = false;
-#endif
-template <class T> constexpr bool DOUBLE = sizeof(T) == 8;
-template <class T> using bits_t = typename std::conditional<DOUBLE<T>, uint64_t, uint32_t>::type;
-
 template <class T> constexpr int MANTISSA = DOUBLE<T> ? 52 : 23;
 template <class T> constexpr bits_t<T> BIAS = bits_t<T>(DOUBLE<T> ? 1023 : 127) << MANTISSA<T>;
 /* Added, it leaves the nearest integer in the low bits. */
@@ -23,16 +15,6 @@ template <class T> constexpr T LN2_HIGH = T(DOUBLE<T> ? 0x1.62e42feep-1 : 0x1.62
 template <class T> constexpr T LN2_LOW = T(DOUBLE<T> ? 0x1.a39ef35793c76p-33 : 0x1.7f7d1cp-20);
 template <class T> constexpr T LOWEST_EXPONENT = DOUBLE<T> ? -746 : -104;
 template <class T> constexpr T HIGHEST_EXPONENT = DOUBLE<T> ? 710 : 89;
-
-/* a * b + c, rounded once where the target has an instruction for it. */
-template <class T> INLINE T multiply_add(T a, T b, T c) {
-    if constexpr (!FUSED)
-        return a * b + c;
-    else if constexpr (DOUBLE<T>)
-        return __builtin_fma(a, b, c);
-    else
-        return __builtin_fmaf(a, b, c);
-}
 
 /* Return the value at x of a polynomial, whose highest coefficient comes first. */
 template <class T, class... C> INLINE T polynomial(T x, T first, C... rest) {

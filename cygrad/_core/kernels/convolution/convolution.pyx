@@ -60,8 +60,8 @@ cdef void _body(void *context, int64_t begin, int64_t end) noexcept nogil:
         columns = work.columns + item * g.taps * g.positions * bytes
         if work.back:
             memset(source + channel * g.channel_step * bytes, 0, g.size[1] * g.size[2] * bytes)
-            scatter_columns(g, scatter_kind(work.dtype), source, channel, channel + 1, 0, g.positions, columns,
-                            g.positions)
+            scatter_columns[scatter_kind(work.dtype)](g, source, channel, channel + 1, 0, g.positions, columns,
+                                                      g.positions)
         else:
             gather_columns(g, bytes, source, channel, channel + 1, 0, g.positions, columns, g.positions)
 
@@ -422,8 +422,8 @@ cdef void _input_task(tiling_t *work, int64_t task, char *columns, char *buffer,
             _multiply(work, True, rows, width, g.out_channels, weight, work.rows, grad, leading, False,
                       columns, width, workspace)
             for i in range(count):
-                scatter_columns(g, scatter_kind(work.problem.dtype), target + i * g.batch_step * bytes, c0, c1, p0, p1,
-                                columns + i * (p1 - p0) * bytes, width)
+                scatter_columns[scatter_kind(work.problem.dtype)](
+                    g, target + i * g.batch_step * bytes, c0, c1, p0, p1, columns + i * (p1 - p0) * bytes, width)
         p0 = p1
 
 

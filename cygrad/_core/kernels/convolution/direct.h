@@ -5,7 +5,6 @@
 #define CYGRAD_CONVOLUTION_DIRECT_H
 
 #include "kernels/convolution/columns.h"
-#include "kernels/linalg/product_blocks.h"
 
 enum {
     DIRECT_BLOCK = 16,      /* lines are padded to a multiple of this */
@@ -54,7 +53,11 @@ static inline int64_t tap_shift(const geometry_t *g, const lines_t *lines, int64
     return (a * lines->extent[1] + b) * lines->extent[2] + k * g->dilation[2] / g->stride[2];
 }
 
-#define LOOPS "kernels/convolution/lines.h"
-#include "simd/float_and_double.h"
+/* Copy a strided plane of the image to its phases, or `back`. */
+EXPORTED void (*const deal_plane[2])(const geometry_t *g, const lines_t *lines, void *image, void *buffer, int back);
+/* Copy a contiguous plane of outputs to lines as long as those of the input's phases, or `back`. */
+EXPORTED void (*const spread_plane[2])(const geometry_t *g, const lines_t *lines, void *plane, void *buffer, int back);
+/* Add the sums of `dots` for one pair of planes without padding: an inf or nan must not meet a padding zero. */
+EXPORTED void (*const plain_dots[2])(const geometry_t *g, const void *grad, const void *image, double *sums);
 
 #endif

@@ -24,13 +24,13 @@ cdef extern from "kernels/convolution/columns.h" nogil:
         int64_t step[3]
     # Channels [c0, c1) of one image (of one group) at output positions [p0, p1): rows of p1 - p0 elements,
     # `leading` elements apart.
-    void gather_columns(const geometry_t *geometry, int64_t bytes, const char *image, int64_t c0, int64_t c1,
-                        int64_t p0, int64_t p1, char *columns, int64_t leading)
-    # Transpose: add columns into channels [c0, c1). kind: 0 float, 1 double, 2 and 3 complex, 4 int64.
-    void scatter_columns(const geometry_t *geometry, int kind, char *image, int64_t c0, int64_t c1,
-                         int64_t p0, int64_t p1, const char *columns, int64_t leading)
+    void gather_columns(const geometry_t *geometry, int64_t bytes, const void *image, int64_t c0, int64_t c1,
+                        int64_t p0, int64_t p1, void *columns, int64_t leading)
+    # Transpose: add columns into channels [c0, c1).
+    void (*scatter_columns[5])(const geometry_t *geometry, void *image, int64_t c0, int64_t c1, int64_t p0, int64_t p1,
+                               const void *columns, int64_t leading)
 
-# `kind` of scatter_columns for a dtype; -1 where there is none.
+# Index of a dtype in scatter_columns; -1 where there is none.
 cdef int scatter_kind(int dtype) noexcept nogil
 # Read one integer for all, or one for each, of `n` spatial dimensions; the leading 3 - n become `filler`.
 cdef int read_sizes(const char *operation, const char *name, const value_t *value, int n, int64_t least,

@@ -168,12 +168,9 @@ cdef extern from "kernels/convolution/direct.h" nogil:
     int64_t direct_phases(const geometry_t *g)
     int64_t tap_phase(const geometry_t *g, int64_t i, int64_t j, int64_t k)
     int64_t tap_shift(const geometry_t *g, const lines_t *lines, int64_t i, int64_t j, int64_t k)
-    void deal_float(const geometry_t *g, const lines_t *lines, float *image, float *buffer, int back)
-    void deal_double(const geometry_t *g, const lines_t *lines, double *image, double *buffer, int back)
-    void spread_float(const geometry_t *g, const lines_t *lines, float *plane, float *buffer, int back)
-    void spread_double(const geometry_t *g, const lines_t *lines, double *plane, double *buffer, int back)
-    void plain_dots_float(const geometry_t *g, const float *grad, const float *image, double *sums)
-    void plain_dots_double(const geometry_t *g, const double *grad, const double *image, double *sums)
+    void (*deal_plane[2])(const geometry_t *g, const lines_t *lines, void *image, void *buffer, int back)
+    void (*spread_plane[2])(const geometry_t *g, const lines_t *lines, void *plane, void *buffer, int back)
+    void (*plain_dots[2])(const geometry_t *g, const void *grad, const void *image, double *sums)
 
 cdef enum:
     ROWS = 32                  # output channels computed together
@@ -298,20 +295,14 @@ cdef void _deal(direct_form_t *work, int64_t image, int64_t channel, real *buffe
     """Copy a channel (of all groups) of an image to its phases, or back."""
     cdef geometry_t *g = &work.problem.geometry
     cdef real *plane = <real *>work.problem.input + image * g.batch_step + channel * g.channel_step
-    if real is float:
-        deal_float(g, &work.lines, plane, buffer, back)
-    else:
-        deal_double(g, &work.lines, plane, buffer, back)
+    deal_plane[real is double](g, &work.lines, plane, buffer, back)
 
 
 cdef void _spread(direct_form_t *work, int64_t image, int64_t channel, real *buffer, bint back) noexcept nogil:
     """Copy a channel (of all groups) of an output to lines, or back."""
     cdef geometry_t *g = &work.problem.geometry
     cdef real *plane = <real *>work.problem.output + (image * g.groups * g.out_channels + channel) * g.positions
-    if real is float:
-        spread_float(g, &work.lines, plane, buffer, back)
-    else:
-        spread_double(g, &work.lines, plane, buffer, back)
+    spread_plane[real is double](g, &work.lines, plane, buffer, back)
 
 
 # ---------------------------------------------------------------- forward
@@ -503,10 +494,7 @@ cdef void _add_dots(direct_form_t *work, int64_t image, int64_t group, int64_t c
                     + ((image * g.groups + group) * g.out_channels + channel + row) * g.positions)
             plane = (<real *>work.problem.input + image * g.batch_step
                      + (group * g.in_channels + source) * g.channel_step)
-            if real is float:
-                plain_dots_float(g, grad, plane, found + row * taps + source * g.taps)
-            else:
-                plain_dots_double(g, grad, plane, found + row * taps + source * g.taps)
+            plain_dots[real is double](g, grad, plane, found + row * taps + source * g.taps)
     for i in range(rows * taps):
         sums[i] += found[i]
 

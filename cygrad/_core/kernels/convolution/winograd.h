@@ -13,9 +13,7 @@
 #define CYGRAD_CONVOLUTION_WINOGRAD_H
 
 #include <stdint.h>
-#include <string.h>
-#include "simd/target_clones.h"
-#include "simd/shuffle.h"
+#include "simd/exported.h"
 
 enum {
     RESULTS = 4,            /* of a tile, in each direction */
@@ -39,7 +37,19 @@ typedef struct {
     int64_t tile_step, point_step;
 } values_t;
 
-#define LOOPS "kernels/convolution/tiles.h"
-#include "simd/float_and_double.h"
+/* Evaluate `count` tiles from `first` on, of at most 64 bytes of channels; of sources, or of gradients of results.
+   `workspace` holds transposed lines. */
+EXPORTED void (*const cut_values[2][2])(const planes_t *planes, int64_t channel, int64_t channels, int64_t first,
+                                        int64_t count, void *target, const values_t *values, void *workspace);
+/* Interpolate the results of some channels, add `bias` unless NULL, and write planes; return whether all are finite. */
+EXPORTED int (*const put_results[2])(const planes_t *planes, int64_t channel, int64_t channels, int64_t first,
+                                     int64_t count, const void *source, const values_t *values, const void *bias,
+                                     void *workspace);
+/* Evaluate `count` 3 x 3 kernels of each of some channels; `back` rotates them by 180 degrees. */
+EXPORTED void (*const kernel_values[2])(const void *kernels, int64_t channel_step, int64_t channels, int64_t step,
+                                        int64_t count, int back, void *target, const values_t *values);
+/* Compute gradients of kernels from those of their values; return whether all are finite. */
+EXPORTED int (*const put_kernels[2])(const void *source, const values_t *values, int64_t channels, int64_t count,
+                                     void *kernels, int64_t channel_step);
 
 #endif

@@ -37,26 +37,14 @@ cdef extern from "kernels/convolution/winograd.h" nogil:
         char *data
         int64_t tile_step
         int64_t point_step
-    void source_values_float(const planes_t *planes, int64_t channel, int64_t channels, int64_t first, int64_t count,
-                             float *target, const values_t *values, float *workspace)
-    void result_values_float(const planes_t *planes, int64_t channel, int64_t channels, int64_t first, int64_t count,
-                           float *target, const values_t *values, float *workspace)
-    int put_results_float(const planes_t *planes, int64_t channel, int64_t channels, int64_t first, int64_t count,
-                        const float *source, const values_t *values, const float *bias, float *workspace)
-    void kernel_values_float(const float *kernels, int64_t channel_step, int64_t channels, int64_t step,
-                           int64_t count, int back, float *target, const values_t *values)
-    int put_kernels_float(const float *source, const values_t *values, int64_t channels, int64_t count,
-                        float *kernels, int64_t channel_step)
-    void source_values_double(const planes_t *planes, int64_t channel, int64_t channels, int64_t first, int64_t count,
-                           double *target, const values_t *values, double *workspace)
-    void result_values_double(const planes_t *planes, int64_t channel, int64_t channels, int64_t first, int64_t count,
-                           double *target, const values_t *values, double *workspace)
-    int put_results_double(const planes_t *planes, int64_t channel, int64_t channels, int64_t first, int64_t count,
-                        const double *source, const values_t *values, const double *bias, double *workspace)
-    void kernel_values_double(const double *kernels, int64_t channel_step, int64_t channels, int64_t step,
-                           int64_t count, int back, double *target, const values_t *values)
-    int put_kernels_double(const double *source, const values_t *values, int64_t channels, int64_t count,
-                        double *kernels, int64_t channel_step)
+    void (*cut_values[2][2])(const planes_t *planes, int64_t channel, int64_t channels, int64_t first, int64_t count,
+                             void *target, const values_t *values, void *workspace)
+    int (*put_results[2])(const planes_t *planes, int64_t channel, int64_t channels, int64_t first, int64_t count,
+                          const void *source, const values_t *values, const void *bias, void *workspace)
+    void (*kernel_values[2])(const void *kernels, int64_t channel_step, int64_t channels, int64_t step, int64_t count,
+                             int back, void *target, const values_t *values)
+    int (*put_kernels[2])(const void *source, const values_t *values, int64_t channels, int64_t count, void *kernels,
+                          int64_t channel_step)
 
 cdef enum:
     SMALL_BYTES = 3 << 20      # values of kernels kept for all blocks
@@ -239,16 +227,8 @@ cdef void _cut(winograd_block_t *block, bint gradients, int64_t begin, int64_t e
         first, count = number * work.lanes, min(work.lanes, channels - number * work.lanes)
         target = <real *>values.data + first
         first += work.group * work.result_channels + block.channel if gradients else work.group * channels
-        if real is float:
-            if gradients:
-                result_values_float(&work.results, first, count, block.first, block.count, target, values, workspace)
-            else:
-                source_values_float(&work.sources, first, count, block.first, block.count, target, values, workspace)
-        else:
-            if gradients:
-                result_values_double(&work.results, first, count, block.first, block.count, target, values, workspace)
-            else:
-                source_values_double(&work.sources, first, count, block.first, block.count, target, values, workspace)
+        cut_values[gradients][real is double](&work.results if gradients else &work.sources, first, count, block.first,
+                                              block.count, target, values, workspace)
 
 
 cdef void _put(winograd_block_t *block, int64_t begin, int64_t end, real *workspace) noexcept nogil:
@@ -264,12 +244,8 @@ cdef void _put(winograd_block_t *block, int64_t begin, int64_t end, real *worksp
         channel = work.group * work.result_channels + block.channel + first
         if work.problem.bias != NULL:
             bias = <real *>work.problem.bias + channel
-        if real is float:
-            finite &= put_results_float(&work.results, channel, count, block.first, block.count, source,
-                                        &block.results, bias, workspace)
-        else:
-            finite &= put_results_double(&work.results, channel, count, block.first, block.count, source,
-                                         &block.results, bias, workspace)
+        finite &= put_results[real is double](&work.results, channel, count, block.first, block.count, source,
+                                              &block.results, bias, workspace)
     if not finite:
         atomic_store(&work.is_not_finite, 1)
 
@@ -282,12 +258,8 @@ cdef void _kernel_values(winograd_block_t *block, int64_t begin, int64_t end, re
     weight += work.group * channels * work.result_channels * 9 + block.channel * lane_step
     for number in range(begin, end):
         first, count = number * work.lanes, min(work.lanes, block.channels - number * work.lanes)
-        if real is float:
-            kernel_values_float(weight + first * lane_step, lane_step, count, step, channels, work.back,
-                                <float *>block.kernels.data + first, &block.kernels)
-        else:
-            kernel_values_double(weight + first * lane_step, lane_step, count, step, channels, work.back,
-                                 <double *>block.kernels.data + first, &block.kernels)
+        kernel_values[real is double](weight + first * lane_step, lane_step, count, step, channels, work.back,
+                                      <real *>block.kernels.data + first, &block.kernels)
 
 
 cdef void _put_kernels(winograd_block_t *block, int64_t begin, int64_t end, real *weight) noexcept nogil:
@@ -298,12 +270,8 @@ cdef void _put_kernels(winograd_block_t *block, int64_t begin, int64_t end, real
     weight += (work.group * work.result_channels + block.channel) * step
     for number in range(begin, end):
         first, count = number * work.lanes, min(work.lanes, block.channels - number * work.lanes)
-        if real is float:
-            finite &= put_kernels_float(<float *>block.kernels.data + first, &block.kernels, count,
-                                        work.source_channels, weight + first * step, step)
-        else:
-            finite &= put_kernels_double(<double *>block.kernels.data + first, &block.kernels, count,
-                                         work.source_channels, weight + first * step, step)
+        finite &= put_kernels[real is double](<real *>block.kernels.data + first, &block.kernels, count,
+                                              work.source_channels, weight + first * step, step)
     if not finite:
         atomic_store(&work.is_not_finite, 1)
 

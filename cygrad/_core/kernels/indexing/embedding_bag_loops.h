@@ -10,19 +10,19 @@ template <class T> INLINE void add_rows(const char *table, const int64_t *offset
                                         int64_t m, T *out, int more) {
     int64_t c = 0;
     for (; c + 4 * LANES<T> <= m; c += 4 * LANES<T>) {
-        part_t<T> sums[4 * PARTS] = {{0}};
+        vector_t<T> sums[4 * PARTS] = {{0}};
         for (int64_t r = 0; r < n; r++) {
             if (offsets[r] < 0)
                 continue;
             const T *row = (const T *)(table + offsets[r]) + c;
             for (int k = 0; k < 4 * PARTS; k++) {
-                const part_t<T> x = load_part<T>(row + k * PART_LANES<T>);
+                const vector_t<T> x = load<T>(row + k * VECTOR_LANES<T>);
                 sums[k] += factors ? x * factors[r] : x;
             }
         }
         for (int k = 0; k < 4 * PARTS; k++) {
-            T *const whole = out + c + k * PART_LANES<T>;
-            const part_t<T> sum = more ? (part_t<T>)(load_part<T>(whole) + sums[k]) : sums[k];
+            T *const whole = out + c + k * VECTOR_LANES<T>;
+            const vector_t<T> sum = more ? (vector_t<T>)(load<T>(whole) + sums[k]) : sums[k];
             memcpy(whole, &sum, sizeof sum);
         }
     }

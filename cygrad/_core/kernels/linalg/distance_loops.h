@@ -109,14 +109,14 @@ template <class T> static void count_farthest(const T *x, const T *transposed, c
 
 /* Sum shares * (own - y) in the order of sum_of; 0 where the share is 0. */
 template <class T> INLINE double sum_of_slopes(const T *shares, const T *y, T own, int64_t n) {
-    part_t<T> sums[2 * PARTS] = {{0}};
+    vector_t<T> sums[2 * PARTS] = {{0}};
     double rest = 0;
     int64_t i = 0;
     for (; i + 2 * LANES<T> <= n; i += 2 * LANES<T>)
         for (int k = 0; k < 2 * PARTS; k++) {
-            const part_t<T> share = load_part<T>(shares + i + k * PART_LANES<T>);
-            const part_t<T> slope = share * (own - load_part<T>(y + i + k * PART_LANES<T>));
-            sums[k] += share != 0 ? slope : part_t<T>{};
+            const vector_t<T> share = load<T>(shares + i + k * VECTOR_LANES<T>);
+            const vector_t<T> slope = share * (own - load<T>(y + i + k * VECTOR_LANES<T>));
+            sums[k] += share != 0 ? slope : vector_t<T>{};
         }
     for (; i < n; i++)
         rest += shares[i] == 0 ? 0 : shares[i] * (own - y[i]);

@@ -9,11 +9,11 @@ template <class T> INLINE double line_squares(const T *x, int64_t n, T shift) {
     double total = 0;
     for (int64_t begin = 0; begin < n; begin += SUMMED) {
         const int64_t end = n - begin < SUMMED ? n : begin + SUMMED;
-        part_t<T> sums[2 * PARTS] = {{0}};
+        vector_t<T> sums[2 * PARTS] = {{0}};
         int64_t i = begin;
         for (; i + 2 * LANES<T> <= end; i += 2 * LANES<T>)
             for (int k = 0; k < 2 * PARTS; k++) {
-                const part_t<T> a = load_part<T>(x + i + k * PART_LANES<T>) - shift;
+                const vector_t<T> a = load<T>(x + i + k * VECTOR_LANES<T>) - shift;
                 sums[k] += a * a;
             }
         double rest = 0;
@@ -31,15 +31,15 @@ template <class T> INLINE void line_products(const T *grad, const T *x, const T 
                                              double *sum, double *product) {
     for (int64_t begin = 0; begin < n; begin += SUMMED) {
         const int64_t end = n - begin < SUMMED ? n : begin + SUMMED;
-        part_t<T> sums[2 * PARTS] = {{0}}, products[2 * PARTS] = {{0}};
+        vector_t<T> sums[2 * PARTS] = {{0}}, products[2 * PARTS] = {{0}};
         int64_t i = begin;
         for (; i + 2 * LANES<T> <= end; i += 2 * LANES<T>)
             for (int k = 0; k < 2 * PARTS; k++) {
-                part_t<T> a = load_part<T>(grad + i + k * PART_LANES<T>);
+                vector_t<T> a = load<T>(grad + i + k * VECTOR_LANES<T>);
                 if (weight)
-                    a *= load_part<T>(weight + i + k * PART_LANES<T>);
+                    a *= load<T>(weight + i + k * VECTOR_LANES<T>);
                 sums[k] += a;
-                products[k] += a * (load_part<T>(x + i + k * PART_LANES<T>) - shift);
+                products[k] += a * (load<T>(x + i + k * VECTOR_LANES<T>) - shift);
             }
         double rest = 0, slope = 0;
         for (; i < end; i++) {

@@ -1,0 +1,69 @@
+/* Vectors of elements, in the width of the target or in another. simd/dispatch.h includes it before LOOPS. */
+
+#if SIMD_LEVEL > 0 || defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+constexpr bool FUSED = true;
+#else
+constexpr bool FUSED = false;
+#endif
+template <class T> constexpr bool DOUBLE = sizeof(T) == 8;
+template <class T> using bits_t = typename std::conditional<DOUBLE<T>, uint64_t, uint32_t>::type;
+
+template <class T, int BYTES> struct vector_of {
+    typedef T type __attribute__((vector_size(BYTES)));
+};
+constexpr int VECTOR_BYTES = 16 << SIMD_LEVEL;
+template <class T> using vector_t = typename vector_of<T, VECTOR_BYTES>::type;
+template <class T> constexpr int VECTOR_LANES = VECTOR_BYTES / sizeof(T);
+
+template <class T, int BYTES = VECTOR_BYTES> INLINE typename vector_of<T, BYTES>::type load(const T *from) {
+    typename vector_of<T, BYTES>::type vector;
+    memcpy(&vector, from, BYTES);
+    return vector;
+}
+
+template <class T, class V> INLINE void store(T *to, const V &vector) {
+    memcpy(to, &vector, sizeof vector);
+}
+
+/* Every other lane of two vectors in a row, from lane FIRST on. */
+template <class T, int BYTES, int FIRST, int... LANE> INLINE typename vector_of<T, BYTES>::type alternate_lanes(
+        const typename vector_of<T, BYTES>::type &a, const typename vector_of<T, BYTES>::type &b,
+        std::integer_sequence<int, LANE...>) {
+    return SHUFFLE(a, b, (FIRST + 2 * LANE)...);
+}
+
+template <class T, int BYTES, int FIRST> INLINE typename vector_of<T, BYTES>::type alternate(
+        const typename vector_of<T, BYTES>::type &a, const typename vector_of<T, BYTES>::type &b) {
+    return alternate_lanes<T, BYTES, FIRST>(a, b, std::make_integer_sequence<int, BYTES / sizeof(T)>());
+}
+
+/* a * b + c, rounded once where the target has an instruction for it. */
+template <class T> INLINE T multiply_add(T a, T b, T c) {
+    if constexpr (!FUSED)
+        return a * b + c;
+    else if constexpr (DOUBLE<T>)
+        return __builtin_fma(a, b, c);
+    else
+        return __builtin_fmaf(a, b, c);
+}
+
+/* The same for vectors of x86-64's targets. Compilers do not make one instruction of a fused multiply-add per lane. */
+INLINE vector_t<float> multiply_add(vector_t<float> a, vector_t<float> b, vector_t<float> c) {
+#if SIMD_LEVEL == 2
+    return (vector_t<float>)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+#elif SIMD_LEVEL == 1
+    return (vector_t<float>)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+#else
+    return a * b + c;
+#endif
+}
+
+INLINE vector_t<double> multiply_add(vector_t<double> a, vector_t<double> b, vector_t<double> c) {
+#if SIMD_LEVEL == 2
+    return (vector_t<double>)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
+#elif SIMD_LEVEL == 1
+    return (vector_t<double>)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
+#else
+    return a * b + c;
+#endif
+}
