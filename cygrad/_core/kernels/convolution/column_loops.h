@@ -127,7 +127,8 @@ template <class T> static void gather(
             for (int64_t j = 0; j < g->kernel[1]; j++)
                 for (int64_t k = 0; k < g->kernel[2]; k++) {
                     gather_row<T>(g, image + c * g->channel_step, i * g->dilation[0] - g->padding[0],
-                                  j * g->dilation[1] - g->padding[1], k * g->dilation[2] - g->padding[2], p0, p1, columns);
+                                  j * g->dilation[1] - g->padding[1], k * g->dilation[2] - g->padding[2],
+                                  p0, p1, columns);
                     columns += leading;
                 }
 }
@@ -173,7 +174,8 @@ template <class T> static void scatter(
             for (int64_t j = 0; j < g->kernel[1]; j++)
                 for (int64_t k = 0; k < g->kernel[2]; k++) {
                     scatter_row<T>(g, image + c * g->channel_step, i * g->dilation[0] - g->padding[0],
-                                   j * g->dilation[1] - g->padding[1], k * g->dilation[2] - g->padding[2], p0, p1, columns);
+                                   j * g->dilation[1] - g->padding[1], k * g->dilation[2] - g->padding[2],
+                                   p0, p1, columns);
                     columns += leading;
                 }
 }

@@ -252,17 +252,16 @@ cdef extern from "kernels/nn/grid_sample.h" nogil:
         int64_t sizes[3]
         int order[3]
         int64_t points
-    void grid_taps(bint double_precision, const grid_t *g, const void *grid, int64_t begin, int64_t count,
-                   int32_t *places, void *weights)
-    void grid_slopes(bint double_precision, const grid_t *g, const void *grid, int64_t begin, int64_t count, int along,
-                     const void *given, void *out)
-    void gather_weighted(bint double_precision, const void *images, const int32_t *places, const void *weights,
-                         int64_t channels, int64_t size, int64_t taps, int64_t points, void *out)
-    void scatter_weighted(bint double_precision, const void *grad, const int32_t *places, const void *weights,
-                          int64_t taps, int64_t points, void *image)
-    void gather_products(bint double_precision, const void *grad, const void *images, const int32_t *places,
-                         int64_t channels, int64_t size, int64_t taps, int64_t points, int64_t begin, int64_t count,
-                         void *out)
+    void (*grid_taps[2])(const grid_t *g, const void *grid, int64_t begin, int64_t count, int32_t *places,
+                         void *weights)
+    void (*grid_slopes[2])(const grid_t *g, const void *grid, int64_t begin, int64_t count, int along,
+                           const void *given, void *out)
+    void (*gather_weighted[2])(const void *images, const int32_t *places, const void *weights, int64_t channels,
+                               int64_t size, int64_t taps, int64_t points, void *out)
+    void (*scatter_weighted[2])(const void *grad, const int32_t *places, const void *weights, int64_t taps,
+                                int64_t points, void *image)
+    void (*gather_products[2])(const void *grad, const void *images, const int32_t *places, int64_t channels,
+                               int64_t size, int64_t taps, int64_t points, int64_t begin, int64_t count, void *out)
 
 cdef enum:
     MAX_ORDER = 3             # all weights of higher derivatives are zero
@@ -403,13 +402,14 @@ cdef void _taps_body(void *context, int64_t begin, int64_t end) noexcept nogil:
         image, first = chunk // r.blocks, chunk % r.blocks * GRID_BLOCK
         positions = r.positions.data + image * points * r.grid.n * bytes
         if r.grad == NULL:
-            grid_taps(r.double_precision, &r.grid, positions, first, min(<int64_t>GRID_BLOCK, points - first),
-                      <int32_t *>r.places.data + image * r.taps * points,
-                      r.out.data + image * r.taps * points * bytes)
+            grid_taps[r.double_precision](&r.grid, positions, first, min(<int64_t>GRID_BLOCK, points - first),
+                                          <int32_t *>r.places.data + image * r.taps * points,
+                                          r.out.data + image * r.taps * points * bytes)
         else:
-            grid_slopes(r.double_precision, &r.grid, positions, first, min(<int64_t>GRID_BLOCK, points - first),
-                        r.along, r.grad.data + image * points * (r.grid.n if r.along else r.taps) * bytes,
-                        r.out.data + image * points * (r.taps if r.along else r.grid.n) * bytes)
+            grid_slopes[r.double_precision](
+                &r.grid, positions, first, min(<int64_t>GRID_BLOCK, points - first), r.along,
+                r.grad.data + image * points * (r.grid.n if r.along else r.taps) * bytes,
+                r.out.data + image * points * (r.taps if r.along else r.grid.n) * bytes)
 
 
 cdef void _run_taps(reading_t *reading) noexcept nogil:
@@ -483,12 +483,12 @@ cdef void _sums_body(void *context, int64_t begin, int64_t end) noexcept nogil:
         places = <const int32_t *>r.places.data + image * r.taps * points
         weights = r.weights.data + image * r.taps * points * bytes
         if r.grad == NULL:
-            gather_weighted(r.double_precision, r.images.data + plane * r.size * bytes, places, weights, channels,
-                            r.size, r.taps, points, r.out.data + plane * points * bytes)
+            gather_weighted[r.double_precision](r.images.data + plane * r.size * bytes, places, weights, channels,
+                                                r.size, r.taps, points, r.out.data + plane * points * bytes)
         else:
             channels = 1
-            scatter_weighted(r.double_precision, r.grad.data + plane * points * bytes, places, weights, r.taps, points,
-                             r.out.data + plane * r.size * bytes)
+            scatter_weighted[r.double_precision](r.grad.data + plane * points * bytes, places, weights, r.taps, points,
+                                                 r.out.data + plane * r.size * bytes)
         plane += channels
 
 
@@ -497,10 +497,10 @@ cdef void _products_body(void *context, int64_t begin, int64_t end) noexcept nog
     cdef int64_t chunk, image, first, bytes = itemsize(r.images.dtype), points = r.grid.points
     for chunk in range(begin, end):
         image, first = chunk // r.blocks, chunk % r.blocks * GRID_BLOCK
-        gather_products(r.double_precision, r.grad.data + image * r.channels * points * bytes,
-                        r.images.data + image * r.channels * r.size * bytes,
-                        <const int32_t *>r.places.data + image * r.taps * points, r.channels, r.size, r.taps, points,
-                        first, min(<int64_t>GRID_BLOCK, points - first), r.out.data + image * r.taps * points * bytes)
+        gather_products[r.double_precision](
+            r.grad.data + image * r.channels * points * bytes, r.images.data + image * r.channels * r.size * bytes,
+            <const int32_t *>r.places.data + image * r.taps * points, r.channels, r.size, r.taps, points, first,
+            min(<int64_t>GRID_BLOCK, points - first), r.out.data + image * r.taps * points * bytes)
 
 
 cdef int _open_sums(const char *name, const value_t *arguments, bint weighted, int64_t size, array_t **source,
