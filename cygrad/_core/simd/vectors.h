@@ -21,6 +21,11 @@ template <class T, int BYTES = VECTOR_BYTES> INLINE typename vector_of<T, BYTES>
     return vector;
 }
 
+/* The number in all lanes. */
+template <class T> INLINE vector_t<T> every(T number) {
+    return number - vector_t<T>{};
+}
+
 template <class T, class V> INLINE void store(T *to, const V &vector) {
     memcpy(to, &vector, sizeof vector);
 }
@@ -67,3 +72,37 @@ INLINE vector_t<double> multiply_add(vector_t<double> a, vector_t<double> b, vec
     return a * b + c;
 #endif
 }
+
+/* Loads and stores of the first lanes: others are zero, and are not written. */
+#if SIMD_LEVEL == 2
+template <class T> using mask_t = typename std::conditional<DOUBLE<T>, __mmask8, __mmask16>::type;
+template <class T> INLINE mask_t<T> first_lanes(int64_t n) { return (mask_t<T>)((1u << n) - 1); }
+INLINE vector_t<float> load(const float *from, __mmask16 mask) {
+    return (vector_t<float>)_mm512_maskz_loadu_ps(mask, from);
+}
+INLINE vector_t<double> load(const double *from, __mmask8 mask) {
+    return (vector_t<double>)_mm512_maskz_loadu_pd(mask, from);
+}
+INLINE void store(float *to, __mmask16 mask, vector_t<float> x) { _mm512_mask_storeu_ps(to, mask, (__m512)x); }
+INLINE void store(double *to, __mmask8 mask, vector_t<double> x) { _mm512_mask_storeu_pd(to, mask, (__m512d)x); }
+#elif SIMD_LEVEL == 1
+template <class T> using mask_t = decltype(vector_t<T>{} < vector_t<T>{});
+template <class T> INLINE mask_t<T> first_lanes(int64_t n) {
+    if constexpr (DOUBLE<T>)
+        return mask_t<T>{0, 1, 2, 3} < n;
+    else
+        return mask_t<T>{0, 1, 2, 3, 4, 5, 6, 7} < (int32_t)n;
+}
+INLINE vector_t<float> load(const float *from, mask_t<float> mask) {
+    return (vector_t<float>)_mm256_maskload_ps(from, (__m256i)mask);
+}
+INLINE vector_t<double> load(const double *from, mask_t<double> mask) {
+    return (vector_t<double>)_mm256_maskload_pd(from, (__m256i)mask);
+}
+INLINE void store(float *to, mask_t<float> mask, vector_t<float> x) {
+    _mm256_maskstore_ps(to, (__m256i)mask, (__m256)x);
+}
+INLINE void store(double *to, mask_t<double> mask, vector_t<double> x) {
+    _mm256_maskstore_pd(to, (__m256i)mask, (__m256d)x);
+}
+#endif

@@ -38,8 +38,8 @@ TARGET_CLONES static void copy_rows(const char *source, int64_t source_step, cha
 /* out[i] = last[-i] */
 #define BACKWARDS(name, word)                                                          \
     TARGET_CLONES static void name(const void *last_of, void *out_of, int64_t n) {      \
-        const word *last = last_of;                                                    \
-        word *out = out_of;                                                            \
+        const word *last = (const word *)last_of;                                      \
+        word *out = (word *)out_of;                                                    \
         INDEPENDENT                                                                    \
         for (int64_t i = 0; i < n; i++)                                                \
             out[i] = last[-i];                                                         \

@@ -259,8 +259,8 @@ cdef void _multiply(tiling_t *work, bint transpose_a, int64_t m, int64_t n, int6
     cdef blas_scalar_t one, beta
     one.real, one.imag, beta.real, beta.imag = 1, 0, add, 0
     if work.in_blocks:
-        multiply(work.problem.dtype == FLOAT64, m, n, k, a, 1 if transpose_a else lda, lda if transpose_a else 1, b,
-                 ldb, 1, c if add else NULL, ldc, c, ldc, workspace)
+        multiply[work.problem.dtype == FLOAT64](m, n, k, a, 1 if transpose_a else lda, lda if transpose_a else 1, b,
+                                                ldb, 1, c if add else NULL, ldc, c, ldc, workspace)
     elif is_differentiable(work.problem.dtype):
         gemm(work.problem.dtype, transpose_a, False, m, n, k, one, a, lda, b, ldb, beta, c, ldc)
     else:
@@ -451,8 +451,9 @@ cdef void _add_product(tiling_t *work, int64_t image, int64_t count, int64_t gro
         for i in range(count):
             _transpose(work.bytes, grad + i * g.groups * g.out_channels * g.positions * work.bytes, g.positions,
                   buffer + i * (p1 - p0) * g.out_channels * work.bytes, g.out_channels, p1 - p0, g.out_channels)
-        multiply(work.problem.dtype == FLOAT64, rows, g.out_channels, width, patches, leading, 1, buffer,
-                 g.out_channels, 1, target if add else NULL, g.out_channels, target, g.out_channels, workspace)
+        multiply[work.problem.dtype == FLOAT64](
+            rows, g.out_channels, width, patches, leading, 1, buffer, g.out_channels, 1, target if add else NULL,
+            g.out_channels, target, g.out_channels, workspace)
         return
     if work.images > 1:
         _move_output(work, True, image, count, group, p0, p1 - p0, buffer)

@@ -322,9 +322,10 @@ cdef void _forward_task(direct_form_t *work, int64_t task, workspace_t *workspac
             start[i] = (<real *>work.problem.bias)[group * g.out_channels + i]
     while channel < last:
         rows = _rows(last - channel)
-        correlate(real is double, rows, work.lines.flat, taps, workspace.sources,
-                  <real *>work.problem.weight + (group * g.out_channels + channel) * taps, taps, start + channel,
-                  outputs, work.lines.output)
+        correlate[real is double](
+            rows, work.lines.flat, taps, workspace.sources,
+            <real *>work.problem.weight + (group * g.out_channels + channel) * taps, taps, start + channel, outputs,
+            work.lines.output)
         for i in range(rows):
             _spread(work, image, group * g.out_channels + channel + i, outputs + i * work.lines.output, True)
         channel += rows
@@ -396,9 +397,10 @@ cdef void _input_task(direct_form_t *work, int64_t task, workspace_t *workspace,
         rows = _rows(last - channel)
         for phase in range(direct_phases(g)):
             source = workspace.first[phase]
-            correlate(real is double, rows, work.lines.phase, workspace.first[phase + 1] - source,
-                      workspace.sources + source, weights + channel * taps + source, taps, start + channel,
-                      images + phase * work.lines.phase, work.lines.image)
+            correlate[real is double](
+                rows, work.lines.phase, workspace.first[phase + 1] - source, workspace.sources + source,
+                weights + channel * taps + source, taps, start + channel, images + phase * work.lines.phase,
+                work.lines.image)
         for i in range(rows):
             _deal(work, image, group * g.in_channels + channel + i, images + i * work.lines.image, True)
         channel += rows
@@ -480,7 +482,7 @@ cdef void _add_dots(direct_form_t *work, int64_t image, int64_t group, int64_t c
     cdef const real *grad
     cdef const real *plane
     memset(found, 0, rows * taps * sizeof(double))
-    dots(real is double, rows, work.lines.flat, taps, RUN, outputs, work.lines.output, workspace.sources, found)
+    dots[real is double](rows, work.lines.flat, taps, RUN, outputs, work.lines.output, workspace.sources, found)
     for row in range(rows):
         for source in range(g.in_channels):
             finite = True

@@ -7,6 +7,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include "kernels/linalg/small_factors.h"
 
 /* As in dtype.pxd. */
 enum { LAPACK_S = 6, LAPACK_D = 7, LAPACK_C = 8, LAPACK_Z = 9 };
@@ -125,11 +126,6 @@ static inline int lapack_potrf(int dtype, char uplo, int n, void *a)
     return info;
 }
 
-enum { SMALL = 8, SMALL_WIDTH = 16 };   /* rows and columns up to which LAPACK is not called; matrices of one call */
-#define LOOPS "kernels/linalg/small_factors.h"
-#include "simd/targets.h"
-#undef LOOPS
-
 /* The number of matrices that one call of getrf or getrs takes at most. */
 static inline int lapack_width(int dtype, int m, int n)
 {
@@ -138,11 +134,9 @@ static inline int lapack_width(int dtype, int m, int n)
 
 static inline void lapack_getrf(int dtype, int count, int m, int n, void *a, int *pivots, int *info)
 {
-    typedef void (*small_t)(int count, int m, int n, void *a, int *pivots, int *info);
-    static const small_t small[SIMD_TARGETS][2] = SIMD_VARIANTS(small_getrf);
     int failed = 0;
     if (lapack_width(dtype, m, n) > 1) {
-        small[simd_target()][dtype == LAPACK_D](count, m, n, a, pivots, info);
+        small_getrf[dtype == LAPACK_D](count, m, n, a, pivots, info);
         return;
     }
     LAPACK_CALL(getrf, &m, &n, a, &m, pivots, &failed)
@@ -153,11 +147,9 @@ static inline void lapack_getrf(int dtype, int count, int m, int n, void *a, int
 static inline void lapack_getrs(int dtype, int count, char trans, int n, int k, const void *lu, const int *pivots,
                                 void *b)
 {
-    typedef void (*small_t)(int count, int transposed, int n, int k, const void *a, const int *pivots, void *b);
-    static const small_t small[SIMD_TARGETS][2] = SIMD_VARIANTS(small_getrs);
     int info = 0;
     if (lapack_width(dtype, n, n) > 1) {
-        small[simd_target()][dtype == LAPACK_D](count, trans != 'N', n, k, lu, pivots, b);
+        small_getrs[dtype == LAPACK_D](count, trans != 'N', n, k, lu, pivots, b);
         return;
     }
     LAPACK_CALL(getrs, &trans, &n, &k, lu, &n, pivots, b, &n, &info, 1)

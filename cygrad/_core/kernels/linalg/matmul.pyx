@@ -235,11 +235,10 @@ cdef int cannot_multiply(text_t operation, const array_t *a, const array_t *b) n
 
 cdef extern from "kernels/linalg/small_products.h" nogil:
     bint is_small(bint double_precision, int64_t m, int64_t n, int64_t k)
-    void small_product(bint double_precision, const void *a, int64_t a_row, int64_t a_column, const void *b,
-                       int64_t b_row, int64_t b_column, const void *addend, int64_t addend_row, void *c, int64_t c_row,
-                       int64_t m, int64_t n, int64_t k, double alpha, double beta)
-    void outer_product(bint double_precision, const void *a, int64_t a_row, const void *b, void *c, int64_t c_row,
-                       int64_t m, int64_t n)
+    void (*small_product[2])(const void *a, int64_t a_row, int64_t a_column, const void *b, int64_t b_row,
+                             int64_t b_column, const void *addend, int64_t addend_row, void *c, int64_t c_row,
+                             int64_t m, int64_t n, int64_t k, double alpha, double beta)
+    void (*outer_product[2])(const void *a, int64_t a_row, const void *b, void *c, int64_t c_row, int64_t m, int64_t n)
 
 cdef enum:
     VECTOR_WORK = 1 << 18     # ... or a tile that uses each element of a matrix once
@@ -319,11 +318,10 @@ cdef void _multiply_small(product_t *product, char *a, char *b, char *c) noexcep
     if addend != NULL and product.addend_column_step != 1 and product.n > 1:
         _set_addend(product, c, 0, product.m, 0, product.n)
         addend, addend_row = c, product.n
-    small_product(product.dtype == FLOAT64, a, 1 if product.a.transposed else product.a.leading,
-                  product.a.leading if product.a.transposed else 1, b,
-                  1 if product.b.transposed else product.b.leading, product.b.leading if product.b.transposed else 1,
-                  addend, addend_row, c, product.n, product.m, product.n, product.k, product.alpha.real,
-                  product.beta.real)
+    small_product[product.dtype == FLOAT64](
+        a, 1 if product.a.transposed else product.a.leading, product.a.leading if product.a.transposed else 1, b,
+        1 if product.b.transposed else product.b.leading, product.b.leading if product.b.transposed else 1, addend,
+        addend_row, c, product.n, product.m, product.n, product.k, product.alpha.real, product.beta.real)
 
 
 cdef inline bint _is_small(const product_t *product) noexcept nogil:
@@ -359,8 +357,9 @@ cdef bint _multiply_in_blocks(product_t *product, const char *a, const char *b, 
     elif addend != NULL:
         _set_addend(product, c, row, rows, column, columns)
         addend, addend_row = c, product.n
-    multiply_in_blocks(product.dtype == FLOAT64, rows, columns, product.k, a, a_row, a_step, b, b_row, b_column, addend,
-                       addend_row, c, product.n, NULL if workspace == NULL else workspace.data)
+    multiply_in_blocks[product.dtype == FLOAT64](
+        rows, columns, product.k, a, a_row, a_step, b, b_row, b_column, addend, addend_row, c, product.n,
+        NULL if workspace == NULL else workspace.data)
     if workspace != NULL:
         storage_release(workspace)
     return True
@@ -390,8 +389,8 @@ cdef inline void _multiply_tile(product_t *product, char *a, char *b, char *c, i
                           b, product.b.leading, product.integer_beta, c, product.n)
     elif (product.k == 1 and is_floating(product.dtype) and product.addend == NULL and product.alpha.real == 1
           and not product.b.transposed):
-        outer_product(product.dtype == FLOAT64, a, 1 if product.a.transposed else product.a.leading, b, c, product.n,
-                      rows, columns)
+        outer_product[product.dtype == FLOAT64](a, 1 if product.a.transposed else product.a.leading, b, c, product.n,
+                                                rows, columns)
     elif columns == 1 and product.n == 1:
         if product.addend == NULL:
             memset(c, 0, rows * size)     # gemv may read it despite beta = 0
@@ -1181,8 +1180,9 @@ cdef void _body(void *context, int64_t begin, int64_t end) noexcept nogil:
         width = min(<int64_t>PANEL, n - panel * PANEL)
         target = work.result.data + panel * PANEL * unit
         bias = NULL if work.bias == NULL else work.bias.data + panel * PANEL * unit
-        multiply_in_blocks(work.result.dtype == FLOAT64, m, width, k, work.self.data, k, 1,
-                 work.panels.data + panel * k * PANEL * unit, PANEL, 1, bias, bias_step, target, n, workspace.data)
+        multiply_in_blocks[work.result.dtype == FLOAT64](
+            m, width, k, work.self.data, k, 1, work.panels.data + panel * k * PANEL * unit, PANEL, 1, bias, bias_step,
+            target, n, workspace.data)
     storage_release(workspace)
 
 

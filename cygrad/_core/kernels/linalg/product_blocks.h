@@ -1,14 +1,13 @@
-/* Matrix products in register blocks, for float32 (double_precision = 0) and float64, dispatched on the SIMD target.
+/* Matrix products in register blocks, for float32 and float64.
 
    BLAS packs both operands in each call, which takes a tenth to a half of the time if they are in the caches. Here they
    are read in place; only columns of b that are not contiguous are packed. */
 #ifndef CYGRAD_PRODUCT_BLOCKS_H
 #define CYGRAD_PRODUCT_BLOCKS_H
 
-#if defined(__x86_64__) && defined(__GNUC__)
-#include <immintrin.h>
-#endif
-#include "simd/word_moves.h"
+#include <stdint.h>
+#include "simd/exported.h"
+#include "simd/instruction_set.h"
 
 enum {
     INNER = 512,               /* inner dimension of a block, so that b stays in a cache */
@@ -19,44 +18,21 @@ enum {
     CACHED_BYTES = 2 << 20     /* operands that are read repeatedly without packing */
 };
 
-#define LOOPS "kernels/linalg/product_loops.h"
-#include "simd/targets.h"
-#undef LOOPS
-
 /* result[row] = start[row] + the sum over taps of weights[row][tap] * sources[tap], for lines of `flat` elements; lines
    of the result are `result_step` apart. May read and write up to a vector beyond the end. */
-static inline void correlate(int double_precision, int64_t rows, int64_t flat, int64_t taps, void *sources,
-                             const void *weights, int64_t weight_step, const void *start, void *result,
-                             int64_t result_step) {
-    typedef void (*loop_t)(int64_t rows, int64_t flat, int64_t taps, void *sources, const void *weights,
-                           int64_t weight_step, const void *start, void *result, int64_t result_step);
-    static const loop_t loops[SIMD_TARGETS][2] = SIMD_VARIANTS(correlate);
-    loops[simd_target()][double_precision](rows, flat, taps, sources, weights, weight_step, start, result,
-                                               result_step);
-}
+EXPORTED void (*const correlate[2])(int64_t rows, int64_t flat, int64_t taps, void *sources, const void *weights,
+                                    int64_t weight_step, const void *start, void *result, int64_t result_step);
 
 /* sums[row][tap] += the sum of grad[row] * sources[tap] over lines of `flat` elements; partial sums of `run` elements
    are added in double precision. Both are multiples of 16. */
-static inline void dots(int double_precision, int64_t rows, int64_t flat, int64_t taps, int64_t run, const void *grad,
-                        int64_t grad_step, void *sources, double *sums) {
-    typedef void (*loop_t)(int64_t rows, int64_t flat, int64_t taps, int64_t run, const void *grad, int64_t grad_step,
-                           void *sources, double *sums);
-    static const loop_t loops[SIMD_TARGETS][2] = SIMD_VARIANTS(dots);
-    loops[simd_target()][double_precision](rows, flat, taps, run, grad, grad_step, sources, sums);
-}
+EXPORTED void (*const dots[2])(int64_t rows, int64_t flat, int64_t taps, int64_t run, const void *grad,
+                               int64_t grad_step, void *sources, double *sums);
 
 /* c = a @ b (+ addend, which may be c): a is m x k with any strides, b is k x n with one stride of 1. Columns of b that
    are not whole vectors are packed into `workspace`, of WORKSPACE_BYTES. */
-static inline void multiply(int double_precision, int64_t m, int64_t n, int64_t k, const void *a, int64_t a_row,
-                            int64_t a_step, const void *b, int64_t b_row, int64_t b_column, const void *addend,
-                            int64_t addend_row, void *c, int64_t c_row, void *workspace) {
-    typedef void (*loop_t)(int64_t m, int64_t n, int64_t k, const void *a, int64_t a_row, int64_t a_step, const void *b,
-                           int64_t b_row, int64_t b_column, const void *addend, int64_t addend_row, void *c,
-                           int64_t c_row, void *workspace);
-    static const loop_t loops[SIMD_TARGETS][2] = SIMD_VARIANTS(multiply);
-    loops[simd_target()][double_precision](m, n, k, a, a_row, a_step, b, b_row, b_column, addend, addend_row, c,
-                                               c_row, workspace);
-}
+EXPORTED void (*const multiply[2])(int64_t m, int64_t n, int64_t k, const void *a, int64_t a_row, int64_t a_step,
+                                   const void *b, int64_t b_row, int64_t b_column, const void *addend,
+                                   int64_t addend_row, void *c, int64_t c_row, void *workspace);
 
 /* Return whether `workspace` is needed, because lines are packed or padded. */
 static inline int needs_workspace(int double_precision, int64_t n, int64_t b_row, int64_t b_column) {

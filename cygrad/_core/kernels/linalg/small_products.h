@@ -1,12 +1,11 @@
-/* Products of small matrices of float32 (double_precision = 0) or float64, dispatched on the SIMD target. A call of
- * BLAS on them takes longer than the arithmetic: it dispatches, packs both operands and takes a mutex, for which
- * threads that train small models concurrently wait. */
+/* Products of small matrices of float32 or float64. A call of BLAS on them takes longer than the arithmetic: it
+ * dispatches, packs both operands and takes a mutex, for which threads that train small models concurrently wait. */
 #ifndef CYGRAD_SMALL_PRODUCTS_H
 #define CYGRAD_SMALL_PRODUCTS_H
 
-#if defined(__x86_64__) && defined(__GNUC__)
-#include <immintrin.h>
-#endif
+#include <stdint.h>
+#include "simd/exported.h"
+#include "simd/instruction_set.h"
 
 enum {
     SMALL_INNER = 32,           /* rows of b */
@@ -14,10 +13,6 @@ enum {
     SMALL_STEPS = 128,          /* products of a number and a vector */
     TINY = 27                   /* products of numbers, where there are no vectors */
 };
-
-#define LOOPS "kernels/linalg/small_loops.h"
-#include "simd/targets.h"
-#undef LOOPS
 
 /* Return whether a product of m x k and k x n elements, k > 0, is small. */
 static inline int is_small(int double_precision, int64_t m, int64_t n, int64_t k) {
@@ -32,23 +27,12 @@ static inline int is_small(int double_precision, int64_t m, int64_t n, int64_t k
 
 /* c = alpha * a @ b + beta * addend; a NULL addend adds nothing. Rows and columns of a and b have any stride; `row`
  * elements separate the rows of c and of the addend, which may be c. */
-static inline void small_product(int double_precision, const void *a, int64_t a_row, int64_t a_column, const void *b,
-                                 int64_t b_row, int64_t b_column, const void *addend, int64_t addend_row, void *c,
-                                 int64_t c_row, int64_t m, int64_t n, int64_t k, double alpha, double beta) {
-    typedef void (*product_t)(const void *a, int64_t a_row, int64_t a_column, const void *b, int64_t b_row,
-                              int64_t b_column, const void *addend, int64_t addend_row, void *c, int64_t c_row,
-                              int64_t m, int64_t n, int64_t k, double alpha, double beta);
-    static const product_t products[SIMD_TARGETS][2] = SIMD_VARIANTS(small_product);
-    products[simd_target()][double_precision](a, a_row, a_column, b, b_row, b_column, addend, addend_row, c, c_row,
-                                                  m, n, k, alpha, beta);
-}
+EXPORTED void (*const small_product[2])(const void *a, int64_t a_row, int64_t a_column, const void *b, int64_t b_row,
+                                        int64_t b_column, const void *addend, int64_t addend_row, void *c,
+                                        int64_t c_row, int64_t m, int64_t n, int64_t k, double alpha, double beta);
 
 /* c = a times b for a column and a row of any length, elements of b next to each other. */
-static inline void outer_product(int double_precision, const void *a, int64_t a_row, const void *b, void *c,
-                                 int64_t c_row, int64_t m, int64_t n) {
-    typedef void (*outer_t)(const void *a, int64_t a_row, const void *b, void *c, int64_t c_row, int64_t m, int64_t n);
-    static const outer_t outers[SIMD_TARGETS][2] = SIMD_VARIANTS(outer_product);
-    outers[simd_target()][double_precision](a, a_row, b, c, c_row, m, n);
-}
+EXPORTED void (*const outer_product[2])(const void *a, int64_t a_row, const void *b, void *c, int64_t c_row, int64_t m,
+                                        int64_t n);
 
 #endif
