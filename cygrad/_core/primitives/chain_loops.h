@@ -1,59 +1,100 @@
-/* The operations of chains.h for one type of real numbers and one instruction set. */
-#if SIMD_LEVEL == 2
-#define WIDTH 64
-#define EACH EACH_OF_16
-#elif SIMD_LEVEL == 1
-#define WIDTH 32
-#define EACH EACH_OF_8
-#else
-#define WIDTH 16
-#define EACH EACH_OF_8
-#endif
-#if DOUBLE
-#define SUFFIX "pd"
-#else
-#define SUFFIX "ps"
-#endif
+/* Steps of chains; see chains.h. */
 
-typedef REAL NAME(chained_t) __attribute__((vector_size(WIDTH), aligned(sizeof(REAL)), may_alias));
+enum { ADD, SUB, MUL, DIV, NEG, SQUARE, SQRT, RECIPROCAL };          /* as in short_loops.h */
+constexpr int HELD_VECTORS = SIMD_LEVEL == 2 ? 16 : 8;
 
-INLINE NAME(chained_t) NAME(chained_sqrt)(NAME(chained_t) x) {
-    for (size_t i = 0; i < WIDTH / sizeof(REAL); i++)
-        x[i] = DOUBLE ? (REAL)__builtin_sqrt(x[i]) : (REAL)__builtin_sqrtf((float)x[i]);
-    return x;
-}
+template <class T> struct chained {
+    typedef T type __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(T)), may_alias));
+};
+template <class T> using chained_t = typename chained<T>::type;
 
 /* Compilers turn the operands of sums and products as they like, and of two nan the first one is the result. */
 #if SIMD_LEVEL > 0 || (defined(__x86_64__) && defined(__AVX__))
-#define IN_ORDER(name, x, y) __asm__("v" #name SUFFIX " %2, %1, %0" : "=v"(x) : "v"(x), "vm"(y))
+#define IN_ORDER(name, suffix, x, y) __asm__("v" #name #suffix " %2, %1, %0" : "=v"(x) : "v"(x), "vm"(y))
 #elif defined(__x86_64__) && defined(__GNUC__)
-#define IN_ORDER(name, x, y) __asm__(#name SUFFIX " %1, %0" : "+x"(x) : "x"(y))
-#else
-#define IN_ORDER(name, x, y) x = CHAINED_##name(x, y)
+#define IN_ORDER(name, suffix, x, y) __asm__(#name #suffix " %1, %0" : "+x"(x) : "x"(y))
 #endif
 
-/* Whole blocks of n elements; return the number of their elements. */
-static int64_t NAME(chain)(const chain_step_t *steps, int64_t count, int64_t n) {
-    const int64_t block = WIDTH * (EACH(COUNT) 0), end = n * (int64_t)sizeof(REAL) / block * block;
-    NAME(chained_t) EACH(DECLARE) none;
-    (void)none;
+/* A reference to x instead of its value would keep what is held in memory. */
+template <class T, int OPERATION> INLINE vector_t<T> computed(vector_t<T> x, const chained_t<T> &y) {
+    vector_t<T> result = x;
+#ifdef IN_ORDER
+    if constexpr (OPERATION == ADD && DOUBLE<T>)
+        IN_ORDER(add, pd, result, y);
+    else if constexpr (OPERATION == ADD)
+        IN_ORDER(add, ps, result, y);
+    else if constexpr (OPERATION == MUL && DOUBLE<T>)
+        IN_ORDER(mul, pd, result, y);
+    else if constexpr (OPERATION == MUL)
+        IN_ORDER(mul, ps, result, y);
+    else
+#endif
+    if constexpr (OPERATION == SQRT)
+        for (int lane = 0; lane < VECTOR_LANES<T>; lane++)
+            result[lane] = sqrt(x[lane]);
+    else
+        result = OPERATION == ADD ? x + y : OPERATION == SUB ? x - y : OPERATION == MUL ? x * y
+            : OPERATION == DIV ? x / y : OPERATION == NEG ? -x : OPERATION == SQUARE ? x * x : 1 / x;
+    return result;
+}
+#undef IN_ORDER
+
+/* An operand of one vector: held, in memory, or a number. */
+template <class T, int KIND> INLINE const chained_t<T> &operand(
+        const chained_t<T> &held, const char *memory, const chained_t<T> &number) {
+    if constexpr (KIND == HELD)
+        return held;
+    else if constexpr (KIND == ELEMENTS)
+        return *(const chained_t<T> *)memory;
+    else
+        return number;
+}
+
+template <class T, int OPERATION, int ONE, int OTHER, int KEPT, int... K> INLINE void take_step(
+        chained_t<T> *held, const chain_step_t *step, int64_t offset, std::integer_sequence<int, K...>) {
+    constexpr bool SWAPPED = OTHER == NUMBER && (OPERATION == ADD || OPERATION == MUL);     /* as compilers do */
+    constexpr int FIRST = SWAPPED ? OTHER : ONE, SECOND = SWAPPED ? ONE : OTHER;
+    const char *const first = SWAPPED ? step->right : step->left, *const second = SWAPPED ? step->left : step->right;
+    chained_t<T> number = {};
+    if constexpr (FIRST == NUMBER || SECOND == NUMBER)
+        number = every<T>(*(const T *)(FIRST == NUMBER ? first : second));
+    ((held[K] = computed<T, OPERATION>(operand<T, FIRST>(held[K], first + offset + K * VECTOR_BYTES, number),
+                                       operand<T, SECOND>(held[K], second + offset + K * VECTOR_BYTES, number))), ...);
+    if constexpr (KEPT)
+        ((*(chained_t<T> *)(step->out + offset + K * VECTOR_BYTES) = held[K]), ...);
+}
+
+#define STEP(operation, one, other)                                                               \
+    case CHAIN_CODE(operation, one, other, 0):                                                    \
+        take_step<T, operation, one, other, 0>(held, step, offset, all);                          \
+        break;                                                                                    \
+    case CHAIN_CODE(operation, one, other, 1):                                                    \
+        take_step<T, operation, one, other, 1>(held, step, offset, all);                          \
+        break;
+#define UNARY_STEPS(operation) STEP(operation, HELD, HELD) STEP(operation, ELEMENTS, HELD)
+#define BINARY_STEPS(operation)                                                                   \
+    UNARY_STEPS(operation)                                                                        \
+    STEP(operation, HELD, ELEMENTS)                                                               \
+    STEP(operation, HELD, NUMBER)                                                                 \
+    STEP(operation, ELEMENTS, ELEMENTS)                                                           \
+    STEP(operation, ELEMENTS, NUMBER)                                                             \
+    STEP(operation, NUMBER, HELD)                                                                 \
+    STEP(operation, NUMBER, ELEMENTS)
+
+template <class T> static int64_t run_steps(const chain_step_t *steps, int64_t count, int64_t n) {
+    constexpr std::make_integer_sequence<int, HELD_VECTORS> all;
+    constexpr int64_t block = VECTOR_BYTES * HELD_VECTORS, size = sizeof(T);
+    const int64_t end = n * size / block * block;
+    chained_t<T> held[HELD_VECTORS] = {};
     for (int64_t offset = 0; offset < end; offset += block)
         for (const chain_step_t *step = steps; step < steps + count; step++)
             switch (step->code) {
-                ORDERED_STEPS(0, add)
-                BINARY_STEPS(1, sub)
-                ORDERED_STEPS(2, mul)
-                BINARY_STEPS(3, div)
-                UNARY_STEPS(4, neg)
-                UNARY_STEPS(5, square)
-                UNARY_STEPS(6, sqrt)
-                UNARY_STEPS(7, reciprocal)
+                BINARY_STEPS(ADD) BINARY_STEPS(SUB) BINARY_STEPS(MUL) BINARY_STEPS(DIV)
+                UNARY_STEPS(NEG) UNARY_STEPS(SQUARE) UNARY_STEPS(SQRT) UNARY_STEPS(RECIPROCAL)
                 default: __builtin_unreachable();
             }
-    return end / (int64_t)sizeof(REAL);
+    return end / size;
 }
-
-#undef IN_ORDER
-#undef SUFFIX
-#undef WIDTH
-#undef EACH
+#undef STEP
+#undef UNARY_STEPS
+#undef BINARY_STEPS

@@ -1,7 +1,6 @@
-/* The loop over a table of float_tables.h. */
-#if !DOUBLE
-static void NAME(table_loop)(float_table_t *table, const char *x_of, int64_t x_step, char *out, int64_t out_step,
-                             int64_t n) {
+/* The loop over a table; see float_tables.h. */
+
+static void table_loop(float_table_t *table, const char *x_of, int64_t x_step, char *out, int64_t out_step, int64_t n) {
     const int bits_left = 23 - table->bits, lowest = (TABLE_LOWEST << table->bits) - 1;
     const int last = TABLE_OCTAVES << table->bits;
     for (int64_t i = 0; i < n; i++) {
@@ -24,12 +23,7 @@ static void NAME(table_loop)(float_table_t *table, const char *x_of, int64_t x_s
             continue;
         }
         const double t = x - segment->center;
-#if FUSED
-        const double value = TABLE_VALUE(__builtin_fma, segment->c, t);
-#else
-        const double value = TABLE_VALUE(ROUNDED_TWICE, segment->c, t);
-#endif
+        const double value = TABLE_VALUE(multiply_add, segment->c, t);
         *(float *)(out + i * out_step) = (float)value;
     }
 }
-#endif

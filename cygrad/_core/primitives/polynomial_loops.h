@@ -1,8 +1,8 @@
-/* The recurrences of polynomial_functions.h for at most a block of neighbors of one degree. */
+/* Recurrences of polynomials; see polynomial_functions.h. */
 
 /* next = ((a x + b) last - c before) / divisor; values that are not finite stay. Return whether one is finite. */
-INLINE int NAME(polynomial_step)(const double *x, double *before, double *last, int64_t count, double a, double b, double c,
-                                 double divisor) {
+INLINE int polynomial_step(const double *x, double *before, double *last, int64_t count, double a, double b, double c,
+                           double divisor) {
     int64_t finite = 0;
     for (int64_t i = 0; i < count; i++) {
         const double now = last[i], next = (a * x[i] + b) * now - c * before[i];
@@ -17,7 +17,8 @@ INLINE int NAME(polynomial_step)(const double *x, double *before, double *last, 
     return finite != 0;
 }
 
-static void NAME(polynomial)(const polynomial_t *f, double n, const REAL *given, REAL *out, int64_t count) {
+template <class T> static void polynomial_block(
+        const polynomial_t *f, double n, const T *given, T *out, int64_t count) {
     double x[POLYNOMIAL_BLOCK], before[POLYNOMIAL_BLOCK], last[POLYNOMIAL_BLOCK], terms = trunc(n);
     const double scale = f->shifted ? 2 : 1, shift = f->shifted ? 1 : 0;
     const int is_chebyshev = f->function != NULL;
@@ -28,7 +29,7 @@ static void NAME(polynomial)(const polynomial_t *f, double n, const REAL *given,
         last[i] = x[i] == x[i] ? 1 : x[i];
     }
     if (n <= -1 || !(n < (is_chebyshev ? MAX_RECURSIONS : MAX_TERMS))) {
-        for (int64_t i = 0; i < count; i++) out[i] = (REAL)(n <= -1 ? 0 : is_chebyshev ? f->function(x[i], n) : NAN);
+        for (int64_t i = 0; i < count; i++) out[i] = (T)(n <= -1 ? 0 : is_chebyshev ? f->function(x[i], n) : NAN);
         return;
     }
     for (double k = 0; k < terms; k++) {
@@ -43,13 +44,13 @@ static void NAME(polynomial)(const polynomial_t *f, double n, const REAL *given,
             case LAGUERRE_L: a = -1; b = 2 * k + 1; c = k; divisor = k + 1; break;
             case LEGENDRE_P: a = 2 * k + 1; c = k; divisor = k + 1; break;
         }
-        if (!NAME(polynomial_step)(x, before, last, count, a, b, c, divisor))
+        if (!polynomial_step(x, before, last, count, a, b, c, divisor))
             break;
     }
     for (int64_t i = 0; i < count; i++) {
-        out[i] = (REAL)last[i];
+        out[i] = (T)last[i];
         finite &= fabs(last[i]) <= DBL_MAX;
     }
     for (int64_t i = 0; is_chebyshev && !finite && i < count; i++)
-        if (!isfinite(last[i])) out[i] = (REAL)f->function(x[i], n);
+        if (!isfinite(last[i])) out[i] = (T)f->function(x[i], n);
 }

@@ -58,14 +58,14 @@ cdef extern from "primitives/float_tables.h" nogil:
         function_t function
         const piecewise_t *piecewise
         int bits
-    void table_loop(float_table_t *table, const char *x, int64_t x_step, char *out, int64_t out_step, int64_t n)
+    void (*table_loop)(float_table_t *table, const char *x, int64_t x_step, char *out, int64_t out_step, int64_t n)
 
 cdef extern from "primitives/polynomial_functions.h" nogil:
     ctypedef struct polynomial_t:
         pass
     const polynomial_t chebyshev_polynomials[2][4]
     const polynomial_t other_polynomials[4]
-    void polynomial_block(const polynomial_t *f, double n, const void *x, void *out, int count, bint double_precision)
+    void (*polynomial_block[2])(const polynomial_t *f, double n, const void *x, void *out, int64_t count)
 
 ctypedef fused real_t:
     float
@@ -162,9 +162,9 @@ cdef void polynomial_loop(char **arguments, const int64_t *n, const int64_t *ste
             count = k
         for k in range(count if steps[0] != size else 0):
             x[k] = (<real_t *>(data + k * steps[0]))[0]
-        polynomial_block(<const polynomial_t *><void *>tag, (<real_t *>degrees)[0],
-                         data if steps[0] == size else <char *>x, out if steps[2] == size else <char *>results, count,
-                         real_t is double)
+        polynomial_block[real_t is double](
+            <const polynomial_t *><void *>tag, (<real_t *>degrees)[0], data if steps[0] == size else <char *>x,
+            out if steps[2] == size else <char *>results, count)
         for k in range(count if steps[2] != size else 0):
             (<real_t *>(out + k * steps[2]))[0] = results[k]
         done += count

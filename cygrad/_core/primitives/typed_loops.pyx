@@ -528,12 +528,12 @@ _register_typed_loops()
 # element of a tensor ("pow_tensor") it means the power: inf and 0. Importing this module puts its loops into the table
 # of primitives.
 
-cdef extern from "primitives/power_table.h" nogil:
+cdef extern from "primitives/powers.h" nogil:
     ctypedef int (*power_loop_t)(const void *x, double exponent, void *out, int64_t n) noexcept nogil
     ctypedef void (*signed_power_t)(const void *x, const void *exponent, int64_t step, void *out,
                                     int64_t n) noexcept nogil
-    power_loop_t power_loop_of(bint double_precision)
-    signed_power_t signed_power_of(bint double_precision)
+    power_loop_t[2] power_loop
+    signed_power_t[2] signed_power
 
 # For float32 and float64: NumPy's loops, and cygrad's for the SIMD target.
 ctypedef struct powers_t:
@@ -694,8 +694,8 @@ def _register_power_loops():
         code = FLOAT64 if k else FLOAT32
         powers.general = entries[index][code]
         powers.square = entries[primitive("square")][code]
-        powers.whole = power_loop_of(k)
-        powers.signed = signed_power_of(k)
+        powers.whole = power_loop[k]
+        powers.signed = signed_power[k]
     set_entry(index, FLOAT32, <loop_t>pow_loop[float], NULL, FLOAT32)
     set_entry(index, FLOAT64, <loop_t>pow_loop[double], NULL, FLOAT64)
     for code in range(DTYPES):
