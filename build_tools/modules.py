@@ -47,14 +47,16 @@ def find(configuration: Configuration, link_dir: Path) -> list[Library]:
     chosen = selected(sources)
     testing = {name for name, path in sources.items() if path.parent == TESTING}
     near = {name for name, path in sources.items() if NEAR_VARIABLES in path.read_text()} - testing
+    testing_code = sorted(TESTING.glob("*.cpp"))
+    code = sorted(set(CORE.rglob("*.cpp")) - set(testing_code))
     libraries = []
-    for name, names, code in (("compiled", sources.keys() - near - testing, sorted(CORE.rglob("*.cpp"))),
-                              ("compiled_near", near, []), ("compiled_testing", testing, [])):
+    for name, names, files in (("compiled", sources.keys() - near - testing, code), ("compiled_near", near, []),
+                               ("compiled_testing", testing, testing_code)):
         modules = [extension(module, sources[module], configuration) for module in sorted(names)]
         for module in modules:
             module.chosen = module.name in chosen
         linked = openblas_linked(link_dir) if any(needs_openblas(sources[name]) for name in names) else {}
-        files = [extension(path.stem, path, configuration) for path in (*code, *REPLACED.values())]
+        files = [extension(path.stem, path, configuration) for path in (*files, *REPLACED.values())]
         libraries.append(Library(
             f"cygrad._core.{name}", modules, files, language="c++", **linked,
             extra_link_args=configuration.link_args + [f"-Wl,--wrap={function}" for function in REPLACED]))

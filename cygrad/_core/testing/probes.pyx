@@ -30,22 +30,8 @@ cdef extern from * nogil:
     void sleep_briefly()
     unsigned long this_thread()
 
-cdef extern from * nogil:
-    """
-    #if defined(__x86_64__)
-    #include <immintrin.h>
-    #endif
-    #define LOOPS "testing/multiply_adds.h"
-    #include "simd/targets.h"
-    #undef LOOPS
-    typedef int64_t (*multiply_adds_t)(int64_t n, volatile double *result);
-    static int64_t most_multiply_adds(int double_precision, int64_t n) {
-        static const multiply_adds_t loops[SIMD_TARGETS][2] = SIMD_VARIANTS(multiply_adds);
-        volatile double result = 0.5;
-        return n * loops[simd_target()][double_precision](n, &result);
-    }
-    """
-    int64_t most_multiply_adds(bint double_precision, int64_t n)
+cdef extern from "testing/multiply_adds.h" nogil:
+    int64_t (*most_multiply_adds[2])(int64_t n)
 
 ctypedef void (*vector_function_t)(const void *const *operands, void *out, int64_t n, int numbers) noexcept nogil
 
@@ -418,5 +404,5 @@ def multiply_adds(bint double_precision, int64_t n):
     """Multiply and add in registers, in `n` rounds; return the number of multiply-adds."""
     cdef int64_t count
     with nogil:
-        count = most_multiply_adds(double_precision, n)
+        count = most_multiply_adds[double_precision](n)
     return count
