@@ -93,6 +93,11 @@ def normal(generator, shape, dtype, mean=0.0, std=1.0):
     return array
 
 
+@functools.cache
+def _tiny(dtype):
+    return np.finfo(dtype).tiny
+
+
 @_by_algorithm
 def exponential(generator, shape, dtype, rate=1.0):
     """Draw exponential numbers with mean 1 / rate, never zero."""
@@ -100,7 +105,7 @@ def exponential(generator, shape, dtype, rate=1.0):
     flat = _parts(array)
     with generator.lock:
         generator.numbers.standard_exponential(out=flat, dtype=flat.dtype)
-    np.maximum(flat, np.finfo(flat.dtype).tiny, out=flat)
+    np.maximum(flat, _tiny(flat.dtype), out=flat)
     if rate != 1:
         flat /= rate
     return array
@@ -159,8 +164,12 @@ def weighted(generator, weights, n, replacement):
         found = np.minimum(found, last[:, None])
     else:
         # The n first of independent waiting times: the same as drawing one after the other.
-        with np.errstate(divide="ignore"):
-            times = exponential(generator, rows.shape, np.float64) / rows
+        times = exponential(generator, rows.shape, np.float64)
+        if rows.all():
+            times /= rows
+        else:
+            with np.errstate(divide="ignore"):
+                times /= rows
         if rows.size < FEW:
             found = np.argsort(times, axis=1, kind="stable")[:, :n]
         else:                              # the first n alone, then in order

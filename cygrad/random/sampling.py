@@ -1,5 +1,6 @@
 """New tensors of random numbers."""
 
+import math
 from numbers import Number
 
 import numpy as np
@@ -406,9 +407,12 @@ def multinomial(input, num_samples, replacement=False, *, generator=None, out=No
     weights = values_of(input)
     if not replacement and num_samples > weights.shape[-1]:
         raise RuntimeError(f"multinomial: cannot draw {num_samples} different positions of {weights.shape[-1]}.")
-    if not (np.isfinite(weights) & (weights >= 0)).all():
+    least, most = (weights.min(), weights.max()) if weights.size else (0, 0)
+    if not (least >= 0 and most < math.inf):
         raise RuntimeError("multinomial: weights must be finite and not negative.")
-    possible = (weights > 0).sum(-1).min(initial=weights.shape[-1])
+    possible = weights.shape[-1]
+    if least == 0:
+        possible = (weights > 0).sum(-1).min(initial=possible)
     if possible == 0:
         raise RuntimeError("multinomial: the weights of a row add up to zero.")
     if not replacement and possible < num_samples:

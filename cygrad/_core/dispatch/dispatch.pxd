@@ -56,7 +56,7 @@ cdef int keep(NativeNode node, int position, const value_t *value, bint meta) ex
 
 # The program of an element-wise operator; run it, or a kernel, without recording.
 cdef program_t *program_of(Operator operator) except NULL
-cdef int run(Operator operator, frame_t *frame, value_t *results, int64_t size) except -1
+cdef int run(Operator operator, frame_t *frame, array_t *into, value_t *results, int64_t size) except -1
 cdef int run_kernel(operator_t *op, kernel_t kernel, frame_t *frame, value_t *results, int64_t size) except -1
 # Wrap results, whose references it takes over.
 cdef object wrap_results(Operator operator, frame_t *frame, value_t *results, NativeNode node)

@@ -12,8 +12,8 @@ from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint32_t
 from libc.stdio cimport snprintf
 from cygrad._core.arrays.array cimport (
-    ARRAY, ARRAYS, INTEGER, NOTHING, array_empty_like, array_meta, array_t, clear, copy_value, is_number, kernel_t,
-    release, retain, same_shape, set_array, set_arrays, shape_text, value_t,
+    ARRAY, ARRAYS, INTEGER, MAX_DIMS, NOTHING, array_empty_like, array_meta, array_t, clear, copy_value, is_number,
+    kernel_t, release, retain, same_shape, set_array, set_arrays, shape_text, value_t,
 )
 from cygrad._core.arrays.dtype cimport (
     DTYPES, FLOAT32, FLOAT64, UINT64, category, dtype_name, dtype_object, is_complex, is_differentiable, promotable,
@@ -22,7 +22,9 @@ from cygrad._core.arrays.dtype cimport (
 from cygrad._core.creation.creation cimport tensor_from
 from cygrad._core.dispatch.tangents cimport check_out, result_type, write_out
 from cygrad._core.dispatch.work cimport size_of
-from cygrad._core.elementwise.elementwise cimport copy_into, entries, entry_t, evaluate, program_t, result_dtype
+from cygrad._core.elementwise.elementwise cimport (
+    broadcast_shape, copy_into, entries, entry_t, evaluate, program_t, result_dtype,
+)
 from cygrad._core.graph.boxing cimport begin_frame, box, box_number, frame_t, override, overrides, plain_object, unbox
 from cygrad._core.graph.inplace cimport bump_version, check_inplace, rebase_history
 from cygrad._core.graph.mode_stack cimport InplaceStep, begin_inplace, handle_call, notify_executed
@@ -291,7 +293,7 @@ cdef program_t *program_of(Operator operator) except NULL:
     return operator.descriptor.program
 
 
-cdef int run(Operator operator, frame_t *frame, value_t *results, int64_t size) except -1:
+cdef int run(Operator operator, frame_t *frame, array_t *into, value_t *results, int64_t size) except -1:
     cdef operator_t *op = operator.descriptor
     cdef program_t *program
     cdef array_t *result = NULL
@@ -299,15 +301,35 @@ cdef int run(Operator operator, frame_t *frame, value_t *results, int64_t size) 
     if op.flags & ELEMENTWISE:
         program = program_of(operator)
         if size < LARGE:
-            status = evaluate(program, frame.values, 0, NULL, &result)
+            status = evaluate(program, frame.values, 0, into, &result)
         else:
             with nogil:
-                status = evaluate(program, frame.values, 0, NULL, &result)
+                status = evaluate(program, frame.values, 0, into, &result)
         if unlikely(status != OK):
             check_operation(status, operator.name, False)
-        set_array(&results[0], result)
+        set_array(&results[0], retain(into) if into != NULL else result)
         return 0
     return run_kernel(op, op.kernel, frame, results, size)
+
+
+cdef array_t *_destination(Operator operator, frame_t *frame, object out) except? NULL:
+    """Return the array of `out` if an element-wise result has its shape and dtype, and needs no copy; else NULL."""
+    cdef int64_t[MAX_DIMS] shape
+    cdef array_t *array
+    cdef program_t *program
+    cdef int d, ndim
+    if not operator.descriptor.flags & ELEMENTWISE or not isinstance(out, Tensor):
+        return NULL
+    array, program = (<Tensor>out).array, program_of(operator)
+    if result_dtype(program, frame.values) != array.dtype:
+        return NULL
+    ndim = broadcast_shape(frame.values, program.n_inputs, shape)
+    if ndim != array.ndim:
+        return NULL
+    for d in range(ndim):
+        if shape[d] != array.shape[d]:
+            return NULL
+    return array
 
 
 cdef int run_kernel(operator_t *op, kernel_t kernel, frame_t *frame, value_t *results, int64_t size) except -1:
@@ -358,7 +380,7 @@ cdef object call_boxed(Operator operator, frame_t *frame, object out, value_t *c
         if needed:
             node = record(operator, frame, needed, 1)
         if computed == NULL and (op.flags & ELEMENTWISE or frame.storage_only or size >= LARGE):
-            run(operator, frame, results, size)
+            run(operator, frame, NULL if out is None or unusual else _destination(operator, frame, out), results, size)
         elif computed == NULL:
             status = op.kernel(frame.values, results)
             if unlikely(status != OK):

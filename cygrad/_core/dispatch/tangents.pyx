@@ -540,7 +540,7 @@ cdef object write_out(Operator operator, value_t *results, object out):
                 warn_user(f"{name} was resized to the shape of the result (got {shape_text(target.array).decode()}, "
                           f"expected {shape_text(array).decode()}). Pass an empty tensor, or one of that shape.")
             _replace_array(target, array)
-        else:
+        elif array != target.array:
             check(copy_into(target.array, array))
         bump_version(target)
     return out if n > 1 else targets[0]
