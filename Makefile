@@ -29,10 +29,11 @@ test: lint stubtest test-debug test-address $(VENV)/.extra-test build
 test-quick: $(VENV)/.extra-test build
 	$(BIN)/python -m pytest -m "not slow" $(ARGS)
 
-# The two builds of these parts lie apart, so the package in place stays as it is.
+# The two builds of these parts lie apart, so the package in place stays as it is. DEBUG_COMPILERS="CC=clang CXX=clang++"
+# makes the first of them with another compiler, as continuous integration does.
 THREAD_TESTS := tests/stress tests/behavior/test_threads*.py tests/behavior/test_hooks_threads.py
 test-debug: $(VENV)/.extra-test
-	CYGRAD_DEBUG=1 $(BIN)/python -m build_tools.apart -m pytest -q tests/core $(THREAD_TESTS)
+	CYGRAD_DEBUG=1 $(DEBUG_COMPILERS) $(BIN)/python -m build_tools.apart -m pytest -q tests/core $(THREAD_TESTS)
 
 test-address: $(VENV)/.extra-test
 	CYGRAD_SANITIZE=address $(BIN)/python -m build_tools.apart -m pytest -q -m "not resident" \
