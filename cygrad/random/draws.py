@@ -10,11 +10,13 @@ import math
 
 import numpy as np
 
-from cygrad._core.creation.creation import from_numpy
+from cygrad._core.creation.creation import elements, from_numpy
+from cygrad._core.creation.factories import empty
 from cygrad._core.graph.operation_names import called_operation
 from cygrad.random.generator import noting
 
 FEW = 2048                    # weights that are sorted all
+LARGE = 1 << 16               # bytes of an array
 # Mantissa bits of floating dtypes: integers up to 2**bits are exact.
 DIGITS = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
 # Numbers of other dtypes are drawn in these and rounded.
@@ -64,10 +66,16 @@ def _parts(array):
     return array.reshape(-1).view(kind.lower()) if kind in "FD" else array
 
 
+def _memory(shape, dtype):
+    """Return an array without values: a large one in memory of our own, which vectors of any width fit."""
+    array = np.empty(shape, dtype)
+    return array if array.nbytes < LARGE else elements(empty(shape, dtype=dtype))
+
+
 @_by_algorithm
 def uniform(generator, shape, dtype, low=0.0, high=1.0):
     """Draw uniform numbers in [low, high), real and imaginary parts alike."""
-    array = np.empty(shape, dtype)
+    array = _memory(shape, dtype)
     flat = _parts(array)
     generator.fill("random", flat)
     if low != 0 or high != 1:
@@ -82,7 +90,7 @@ def uniform(generator, shape, dtype, low=0.0, high=1.0):
 @_by_algorithm
 def normal(generator, shape, dtype, mean=0.0, std=1.0):
     """Draw normal numbers; for complex dtypes both parts have half of the variance."""
-    array = np.empty(shape, dtype)
+    array = _memory(shape, dtype)
     flat = _parts(array)
     generator.fill("standard_normal", flat)
     scale = std if flat is array else std / math.sqrt(2)
@@ -101,7 +109,7 @@ def _tiny(dtype):
 @_by_algorithm
 def exponential(generator, shape, dtype, rate=1.0):
     """Draw exponential numbers with mean 1 / rate, never zero."""
-    array = np.empty(shape, dtype)
+    array = _memory(shape, dtype)
     flat = _parts(array)
     with generator.lock:
         generator.numbers.standard_exponential(out=flat, dtype=flat.dtype)
