@@ -11,6 +11,8 @@ from cygrad.composite.mixed_precision import SHORT, computes_in, in_float32
 from cygrad.composite.out_forms import as_tensor_argument, inplace, into
 from cygrad.composite.shapes import broadcast_shapes
 
+LARGE = 4096                      # elements
+
 __all__ = ["addbmm", "addmv", "addr", "baddbmm", "chain_matmul", "inner", "kron", "tensordot"]
 
 # Shared parameter descriptions.
@@ -343,18 +345,31 @@ def kron(input, other, *, out=None):
     """
     as_tensor_argument("kron", "input", input)
     as_tensor_argument("kron", "other", other)
-    left, right, shape = _kron_shapes(tuple(input.shape), tuple(other.shape))
-    product = operators.mul(operators.reshape(input, left), operators.reshape(other, right))
-    return into("kron", operators.reshape(product, shape), out)
+    shape, *operands = _kron_shapes(tuple(input.shape), tuple(other.shape))
+    factors = [operators.reshape(factor, own) for factor, (own, _, _) in zip((input, other), operands, strict=True)]
+    if operands[0][1] is not None:
+        factors = [operators.reshape(operators.expand(factor, *repeated), rows)
+                   for factor, (_, repeated, rows) in zip(factors, operands, strict=True)]
+    return into("kron", operators.reshape(operators.mul(*factors), shape), out)
 
 
 @lru_cache(maxsize=256)
 def _kron_shapes(first, second):
-    """Return the shapes of the operands for broadcasting, and of the result."""
+    """
+    Return the shape of the result, and for each operand three: its own, and None or those of its repetition in rows.
+
+    Both are repeated in rows of the result if these copies are small beside it: long rows take less time than short
+    ones, in backward too.
+    """
     ndim = max(len(first), len(second))
     first, second = (1,) * (ndim - len(first)) + first, (1,) * (ndim - len(second)) + second
-    return (tuple(size for part in first for size in (part, 1)), tuple(size for part in second for size in (1, part)),
-            tuple(a * b for a, b in zip(first, second, strict=True)))
+    shape = tuple([a * b for a, b in zip(first, second, strict=True)])
+    left = tuple([size for part in first for size in (part, 1)])
+    right = tuple([size for part in second for size in (1, part)])
+    if prod(shape) < LARGE or 4 * (prod(first) * second[-1] + prod(second) * first[-1]) > prod(shape):
+        return shape, (left, None, None), (right, None, None)
+    last = first[-1], second[-1]
+    return shape, *[(own, ((*own[:-2], *last),), (*own[:-2], shape[-1])) for own in (left, right)]
 
 
 METHODS = {
