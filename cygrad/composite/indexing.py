@@ -1,7 +1,7 @@
 """Reading and writing elements at indices or masks."""
 
 from cygrad._core.arrays.dtype import int64
-from cygrad._core.creation.factories import arange, ones_like, zeros
+from cygrad._core.creation.factories import ones_like, zeros
 from cygrad._core.dispatch.indexing import index_put
 from cygrad._core.graph.argument_errors import as_dim
 from cygrad._core.graph.tensor import Tensor
@@ -11,7 +11,6 @@ from cygrad.composite.out_forms import as_tensor_argument, inplace, into, refuse
 
 __all__ = ["index_copy", "index_fill", "masked_scatter", "put", "repeat_interleave", "take"]
 
-_MOST = (1 << 63) - 1
 
 
 def wrapped(operation, input, dim):
@@ -296,16 +295,7 @@ def _repeated_indices(repeats, output_size):
         error = RuntimeError if repeats.ndim != 1 else NotImplementedError
         raise error(f"repeat_interleave: repeats must be a vector of integers (got {repeats.dtype} and shape "
                     f"{tuple(repeats.shape)}).")
-    if repeats.numel() and int(operators.amin(repeats)) < 0:
-        raise RuntimeError("repeat_interleave: repeats must not be negative.")
-    if repeats.numel() and int(operators.amax(repeats)) > _MOST // repeats.numel() and sum(repeats.tolist()) > _MOST:
-        raise RuntimeError("repeat_interleave: the sum of repeats is too large for 64-bit arithmetic.")
-    ends = operators.cumsum(repeats.detach(), 0)
-    total = int(operators.select(ends, 0, -1)) if ends.numel() else 0
-    if output_size is not None and output_size != total:
-        raise RuntimeError(f"repeat_interleave: output_size must be the sum of repeats (got {output_size}, expected "
-                           f"{total}).")
-    return operators.searchsorted(ends, arange(total), right=True)
+    return operators.repeated_indices(repeats, output_size)
 
 
 _IN_PLACE = (index_copy, index_fill, masked_scatter, put)

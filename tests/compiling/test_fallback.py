@@ -34,6 +34,18 @@ def check(function, *calls, reason=None, executions=None):
         assert report.executions == executions, str(report)
 
 
+def test_repeat_interleave_is_replayed_if_its_size_is_given():
+    x, counts = cygrad.arange(6.0).reshape(3, 2).requires_grad_(), cygrad.tensor([1, 2, 3])
+    sized = cygrad.compile(lambda x, counts: x.repeat_interleave(counts, 0, output_size=6).sum(0))
+    check(lambda x, counts: x.repeat_interleave(counts, 0, output_size=6).sum(0),
+          *[(x, cygrad.tensor(each)) for each in ([1, 2, 3], [1, 2, 3], [6, 0, 0], [0, 3, 3])], executions=3)
+    [sized(x, counts) for _ in range(3)]
+    with pytest.raises(RuntimeError, match="output_size must be the sum of repeats"):
+        sized(x, cygrad.tensor([1, 2, 4]))
+    check(lambda x, counts: x.repeat_interleave(counts, 0).sum(0), (x, counts), (x, cygrad.tensor([6, 5, 0])),
+          reason="depends on elements")
+
+
 def test_elements_that_python_sees():
     x = cygrad.arange(3.0)
     check(lambda x: x.sum().item(), (x,), (x + 1,), reason="went to Python")

@@ -380,7 +380,7 @@ cdef class Tracer:
         if self.pending:
             self.abort("a tensor was modified in place in a way that cannot be traced")
         self.ran_backward = self.ran_backward or thread_state().depth > 0
-        if operator.name in DATA_DEPENDENT:
+        if operator.name in DATA_DEPENDENT or operator.name == "repeated_indices" and frame.values[1].kind == NOTHING:
             self.abort(f"the shape of what {operator.name} returns depends on elements")
         if operator.name == "as_strided":
             self.abort("as_strided depends on the memory layout of its tensor")

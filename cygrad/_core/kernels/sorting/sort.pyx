@@ -1,6 +1,6 @@
 """sort, argsort, topk, unique, searchsorted, kthvalue, median, nanmedian and mode. nan is the largest value."""
 
-from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
 from libc.stdio cimport snprintf
 from libc.string cimport memcpy
 from cygrad._core.arrays.array cimport (
@@ -532,7 +532,47 @@ cdef int count_in_bins_kernel(const value_t *arguments, value_t *results) noexce
     return array_result(counts, &results[0])
 
 
+cdef int repeated_indices_kernel(const value_t *arguments, value_t *results) noexcept nogil:
+    """repeated_indices(repeats, output_size): each index as often as `repeats` says."""
+    cdef array_t *repeats
+    cdef array_t *out = NULL
+    cdef const int64_t *counts
+    cdef int64_t i, k, expected, size = 0, at = 0
+    cdef int status = array_argument(b"repeat_interleave", b"repeats", &arguments[0], &repeats)
+    status = status or optional_integer(b"repeat_interleave", b"output_size", &arguments[1], 0, &expected)
+    if status != OK:
+        return status
+    repeats = as_contiguous(repeats, INT64)
+    if repeats == NULL:
+        return MEMORY_ERROR
+    counts = <const int64_t *>repeats.data
+    for i in range(repeats.size):
+        if counts[i] < 0:
+            snprintf(message(), MESSAGE, b"repeat_interleave: repeats must not be negative (got %lld).",
+                     <long long>counts[i])
+            status = RUNTIME_ERROR
+        elif size > INT64_MAX - counts[i]:
+            snprintf(message(), MESSAGE, b"repeat_interleave: the sum of repeats is too large for 64-bit arithmetic.")
+            status = RUNTIME_ERROR
+        if status != OK:
+            break
+        size += counts[i]
+    if status == OK and arguments[1].kind != NOTHING and expected != size:
+        snprintf(message(), MESSAGE, b"repeat_interleave: output_size must be the sum of repeats (got %lld, expected "
+                 b"%lld).", <long long>expected, <long long>size)
+        status = RUNTIME_ERROR
+    status = status or new_array(b"repeat_interleave", INT64, 1, &size, &out)
+    if status == OK:
+        for i in range(repeats.size):
+            for k in range(at, at + counts[i]):
+                (<int64_t *>out.data)[k] = i
+            at += counts[i]
+    release(repeats)
+    return array_result(out, &results[0]) if status == OK else status
+
+
 register_kernel("count_integers", count_integers_kernel)
+register_kernel("repeated_indices", repeated_indices_kernel)
 register_kernel("count_in_bins", count_in_bins_kernel)
 register_kernel("sort", sort_kernel)
 register_kernel("argsort", argsort_kernel)
