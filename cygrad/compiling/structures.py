@@ -19,9 +19,10 @@ def _flatten(value, leaves, containers):
         containers.append(id(value))
         return kind, tuple([(key if type(key) is str else (type(key), key), _flatten(item, leaves, containers))
                             for key, item in value.items()])
-    if is_dataclass(kind) and value.__dict__.keys() == kind.__dataclass_fields__.keys():
+    fields = _fields(value, kind) if is_dataclass(kind) else None
+    if fields is not None:
         containers.append(id(value))
-        return kind, tuple([(name, _flatten(item, leaves, containers)) for name, item in value.__dict__.items()])
+        return kind, tuple([(name, _flatten(item, leaves, containers)) for name, item in fields.items()])
     leaves.append(value)
     return None
 
@@ -32,9 +33,23 @@ def is_namedtuple(kind):
 
 
 def is_dataclass(kind):
-    """Return whether it is a class whose bases are all dataclasses without slots."""
-    return "__dataclass_fields__" in kind.__dict__ and all(
-        "__dataclass_fields__" in base.__dict__ and "__slots__" not in base.__dict__ for base in kind.__mro__[:-1])
+    """Return whether it is a class whose bases are all dataclasses, all with a dict or all with slots."""
+    bases = kind.__mro__[:-1]
+    return all("__dataclass_fields__" in base.__dict__ for base in bases) and (
+        len({"__slots__" in base.__dict__ for base in bases}) == 1)
+
+
+def _fields(value, kind):
+    """Return the fields of an instance of such a class; None if it has other attributes, or lacks one."""
+    names = kind.__dataclass_fields__.keys()
+    if "__slots__" not in kind.__dict__:
+        return value.__dict__ if value.__dict__.keys() == names else None
+    try:
+        fields = {name: object.__getattribute__(value, name) for name in names}
+    except AttributeError:
+        return None
+    return fields if {*names, "__weakref__"}.issuperset(name for base in kind.__mro__[:-1]
+                                                        for name in base.__slots__) else None
 
 
 def classes_of(structure):
@@ -68,7 +83,8 @@ def unflatten(structure, leaves):
         return {key if type(key) is str else key[1]: unflatten(part, leaves) for key, part in parts}
     if is_dataclass(kind):
         made = object.__new__(kind)
-        made.__dict__.update([(name, unflatten(part, leaves)) for name, part in parts])
+        for name, part in parts:
+            object.__setattr__(made, name, unflatten(part, leaves))
         return made
     items = [unflatten(part, leaves) for part in parts]
     return kind(items) if kind in (tuple, list) else tuple.__new__(kind, items)
