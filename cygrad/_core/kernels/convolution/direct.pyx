@@ -158,7 +158,11 @@ cdef int output_shape(const geometry_t *geometry, int n, int64_t *shape) noexcep
 # image, or some of its results if threads would be without a task; its buffers stay in the cache.
 
 cdef extern from "kernels/convolution/direct.h" nogil:
+    enum:
+        DIRECT_BLOCK
+        DIRECT_SLACK
     ctypedef struct lines_t:
+        int64_t extent[3]      # lines of one phase, and the length of a line
         int64_t phase          # elements of one phase
         int64_t flat           # ... from the first to the last output position, rounded up
         int64_t guard          # zeros before outputs
@@ -170,10 +174,13 @@ cdef extern from "kernels/convolution/direct.h" nogil:
     int64_t tap_shift(const geometry_t *g, const lines_t *lines, int64_t i, int64_t j, int64_t k)
     void (*deal_plane[2])(const geometry_t *g, const lines_t *lines, void *image, void *buffer, int back)
     void (*spread_plane[2])(const geometry_t *g, const lines_t *lines, void *plane, void *buffer, int back)
+    void copy_lines(char *target, int64_t target_step, const char *source, int64_t source_step, int64_t lines,
+                    int64_t nbytes)
     void (*plain_dots[2])(const geometry_t *g, const void *grad, const void *image, double *sums)
 
 cdef enum:
     ROWS = 32                  # output channels computed together
+    PIECE = 4080               # their positions computed together, which stay in the cache: whole vectors, and threes
     RUN = 2048                 # elements summed before the sum is added in double precision
     FEWEST = 4                 # channels of a task
     SMALL_TASK = 1 << 19       # multiplications that are not worth several tasks
@@ -258,22 +265,26 @@ cdef void _run_tasks(direct_form_t *work, body_t body, int64_t groups, int64_t m
     parallel_for(body, work, groups * work.blocks, products_per_chunk(multiplications // work.blocks))
 
 
-cdef bint _open(direct_form_t *work, int64_t images, int64_t outputs, workspace_t *workspace) noexcept nogil:
-    """Allocate zeroed memory for `images` and outputs; False and a message on failure."""
+cdef bint _open(direct_form_t *work, int64_t images, int64_t outputs, bint cleared,
+                workspace_t *workspace) noexcept nogil:
+    """
+    Allocate zeroed memory for channels of images, and for elements of outputs, zeroed if `cleared`; False on failure.
+    """
     cdef geometry_t *g = &work.problem.geometry
     cdef int64_t bytes = work.problem.bytes
-    cdef int64_t total = _workspace_bytes(g, &work.lines, bytes, images, outputs)
+    cdef int64_t starts = max(g.in_channels, g.out_channels) * bytes
+    cdef int64_t total = _workspace_bytes(g, &work.lines, bytes, images, 0) + outputs * bytes
     workspace.memory = storage_new(total)
     if workspace.memory == NULL:
         atomic_store(&work.failed, 1)
         return False
-    memset(workspace.memory.data, 0, total)
     workspace.sources = <char **>workspace.memory.data
     workspace.places = <int64_t *>(workspace.sources + _sources(g))
     workspace.first = workspace.places + _sources(g)
     workspace.images = <char *>(workspace.first + direct_phases(g) + 1)
-    workspace.outputs = workspace.images + images * work.lines.image * bytes
-    workspace.start = workspace.outputs + outputs * work.lines.output * bytes
+    workspace.start = workspace.images + images * work.lines.image * bytes
+    workspace.outputs = workspace.start + starts
+    memset(workspace.memory.data, 0, total if cleared else workspace.outputs - workspace.memory.data)
     return True
 
 
@@ -307,14 +318,36 @@ cdef void _spread(direct_form_t *work, int64_t image, int64_t channel, real *buf
 
 # ---------------------------------------------------------------- forward
 
+cdef void _advance(workspace_t *workspace, int64_t taps, int64_t nbytes) noexcept nogil:
+    """Move all sources."""
+    cdef int64_t i
+    for i in range(taps):
+        workspace.sources[i] += nbytes
+
+
+cdef void _forward_piece(direct_form_t *work, workspace_t *workspace, int64_t rows, const real *weights, char *plane,
+                         int64_t channel, int64_t count, int64_t lines) noexcept nogil:
+    """Compute `count` positions of each of some lines for some output channels, from the sources' positions on."""
+    cdef geometry_t *g = &work.problem.geometry
+    cdef int64_t taps = g.in_channels * g.taps, wide = work.lines.extent[2], i
+    cdef int64_t flat = ((lines - 1) * wide + count + DIRECT_BLOCK - 1) // DIRECT_BLOCK * DIRECT_BLOCK
+    correlate[real is double](rows, flat, taps, workspace.sources, weights, taps, <real *>workspace.start + channel,
+                              workspace.outputs, flat + DIRECT_SLACK)
+    for i in range(rows):
+        copy_lines(plane + i * g.positions * sizeof(real), g.out[2] * sizeof(real),
+                   workspace.outputs + i * (flat + DIRECT_SLACK) * sizeof(real), wide * sizeof(real), lines,
+                   count * sizeof(real))
+
+
 cdef void _forward_task(direct_form_t *work, int64_t task, workspace_t *workspace, real *images) noexcept nogil:
     """Some output channels of one group of one image."""
     cdef geometry_t *g = &work.problem.geometry
     cdef int64_t channel = task % work.blocks * work.channels, last = min(channel + work.channels, g.out_channels)
-    cdef int64_t image = task // work.blocks // g.groups, group = task // work.blocks % g.groups, i, rows
-    cdef int64_t taps = g.in_channels * g.taps
-    cdef real *outputs = <real *>workspace.outputs
+    cdef int64_t image = task // work.blocks // g.groups, group = task // work.blocks % g.groups, i, j, k, rows
+    cdef int64_t taps = g.in_channels * g.taps, wide = work.lines.extent[2], lines, count, place, at = 0
     cdef real *start = <real *>workspace.start
+    cdef real *weights
+    cdef real *plane
     for i in range(g.in_channels):
         _deal(work, image, group * g.in_channels + i, images + i * work.lines.image, False)
     if work.problem.bias != NULL:
@@ -322,20 +355,34 @@ cdef void _forward_task(direct_form_t *work, int64_t task, workspace_t *workspac
             start[i] = (<real *>work.problem.bias)[group * g.out_channels + i]
     while channel < last:
         rows = _rows(last - channel)
-        correlate[real is double](
-            rows, work.lines.flat, taps, workspace.sources,
-            <real *>work.problem.weight + (group * g.out_channels + channel) * taps, taps, start + channel, outputs,
-            work.lines.output)
-        for i in range(rows):
-            _spread(work, image, group * g.out_channels + channel + i, outputs + i * work.lines.output, True)
+        weights = <real *>work.problem.weight + (group * g.out_channels + channel) * taps
+        plane = <real *>work.problem.output + (
+            image * g.groups * g.out_channels + group * g.out_channels + channel) * g.positions
+        for i in range(g.out[0]):
+            j = 0
+            while j < g.out[1]:
+                lines = min(g.out[1] - j, max(<int64_t>1, PIECE // wide))
+                k = 0
+                while k < g.out[2]:
+                    count = g.out[2] - k if lines > 1 else min(g.out[2] - k, <int64_t>PIECE)
+                    place = (i * work.lines.extent[1] + j) * wide + k
+                    _advance(workspace, taps, (place - at) * <int64_t>sizeof(real))
+                    at = place
+                    _forward_piece(work, workspace, rows, weights,
+                                   <char *>(plane + (i * g.out[1] + j) * g.out[2] + k), channel, count, lines)
+                    k += count
+                j += lines
         channel += rows
+    _advance(workspace, taps, -at * <int64_t>sizeof(real))
 
 
 cdef void _forward_body(void *context, int64_t begin, int64_t end) noexcept nogil:
     cdef direct_form_t *work = <direct_form_t *>context
+    cdef const geometry_t *g = &work.problem.geometry
     cdef workspace_t workspace
     cdef int64_t task
-    if not _open(work, work.problem.geometry.in_channels, _rows(work.problem.geometry.out_channels), &workspace):
+    if not _open(work, g.in_channels, _rows(g.out_channels) * (min(work.lines.flat, <int64_t>PIECE) + DIRECT_SLACK),
+                 False, &workspace):
         return
     _point_at_images(work, &workspace)
     for task in range(begin, end):
@@ -408,9 +455,10 @@ cdef void _input_task(direct_form_t *work, int64_t task, workspace_t *workspace,
 
 cdef void _input_body(void *context, int64_t begin, int64_t end) noexcept nogil:
     cdef direct_form_t *work = <direct_form_t *>context
+    cdef const geometry_t *g = &work.problem.geometry
     cdef workspace_t workspace
     cdef int64_t task
-    if not _open(work, _rows(work.problem.geometry.in_channels), work.problem.geometry.out_channels, &workspace):
+    if not _open(work, _rows(g.in_channels), g.out_channels * work.lines.output, True, &workspace):
         return
     _point_at_outputs(work, &workspace)
     for task in range(begin, end):
@@ -458,7 +506,7 @@ cdef int direct_input(problem_t *problem) noexcept nogil:
     if weights == NULL:
         return MEMORY_ERROR
     work.weights = weights.data
-    if _open(&work, 0, 0, &workspace):
+    if _open(&work, 0, 0, True, &workspace):
         _point_at_outputs(&work, &workspace)
         if problem.dtype == FLOAT32:
             _order_weights(&work, &workspace, <float *>problem.weight)
@@ -534,7 +582,7 @@ cdef void _weight_body(void *context, int64_t begin, int64_t end) noexcept nogil
     if found == NULL:
         atomic_store(&work.failed, 1)
         return
-    if _open(work, g.in_channels, _rows(g.out_channels), &workspace):
+    if _open(work, g.in_channels, _rows(g.out_channels) * work.lines.output, True, &workspace):
         _point_at_images(work, &workspace)
         while begin < end:
             part = begin // blocks
