@@ -511,6 +511,8 @@ class Trace:
             forgotten = not self.collected.reads_gradients and (
                 id(leaf) in tracer.forgotten or (after == before and not self.collected.optimizers))
             needs[position] = 1 if read else -1 if forgotten else int(before is not None)
+            if needs[position] == 1 and id(leaf) in tracer.unusual_gradients:
+                self.abort("it reads a .grad that has a graph, hooks, attributes, or the class of a user", True)
         return commits, needs
 
     def reads(self, number):

@@ -59,8 +59,8 @@ class Graph:
         self.several = [] if trace.fast else self.template.several()
         views = [tensor for tensor in outputs if tensor.requires_grad and not tensor.is_leaf and not any(
             tensor is other for other in (*mine, *trace.tensors))]
-        if any(self.template.contains(view) or is_made_from(view, views) for view in views):
-            tracer.abort("it returns a view and a result that is computed from it")
+        if not all(map(self.template.separates, views)):
+            tracer.abort("it returns a view, and computes a result from it, or from its base after it")
             return
         self.backward, self.ones, self.numbers = None, [], []
         if trace.ended is not None:                # a backward inside the function has released the graph
@@ -140,16 +140,6 @@ class Graph:
                                   [gradients[number] for number in given], ctx.keeps, create_graph,
                                   [edge for edge in inputs if edge is not None], False, True, direct=True))
         return [None if edge is None else next(found) for edge in inputs]
-
-
-def is_made_from(view, views):
-    """Return whether a view has been made from another one of `views`."""
-    node, others = view.grad_fn, {id(other.grad_fn) for other in views}
-    while node is not view._base.grad_fn and len(node.next_functions) == 1:
-        node = node.next_functions[0][0]
-        if node is None or id(node) in others:
-            return node is not None
-    return False
 
 
 class CompiledFunction(Function):

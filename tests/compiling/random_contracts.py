@@ -205,12 +205,12 @@ KINDS = ["product", "elementwise", "options", "class", "helper", "slots", "items
 RARE = ["train", "accumulate", "append", "count", "train", "assigned", "bfloat16", "float16", "sample", "autocast",
         "partial", "partial"]
 RESULTS = ["last", "pair", "twice", "detached", "dict", "argument", "loss", "three", "view", "number", "views",
-           "linked"]
+           "linked", "pieces"]
 CHANGES = ["nothing", "nothing", "nothing", "options", "class", "gain", "slots", "items", "tag", "mode", "lr",
            "momentum", "grad none", "grad alias", "freeze", "default", "parameter", "maximize", "order", "index",
            "weight_decay", "betas", "eps", "nesterov", "amsgrad", "reload", "zero grad"]
 CALLS = ["plain", "plain", "plain", "same", "buffer", "weight data", "overlapping", "strided", "gradient", "leaf",
-         "history", "no grad", "thread", "inference", "float64", "autocast", "anomaly"]
+         "history", "no grad", "thread", "inference", "float64", "autocast", "anomaly", "outdated"]
 BACKWARDS = ["none", "all", "all", "first", "last", "twice", "create graph", "changed between", "hook",
              "by results", "hooks of results", "thread", "outer nodes", "part", "inputs", "hooks and graph"]
 
@@ -236,6 +236,9 @@ def result_of(kind, made):
         return last[1:]
     if kind == "linked":
         return last, last.exp(), (last * other).sum()
+    if kind == "pieces":
+        cosine, pieces = last.cos(), (last[2:], other.t()[1:], last[1:3], last.chunk(2))
+        return pieces[3], cosine, pieces[1], pieces[2], pieces[0]
     if kind == "views":
         return last.t(), last, [last[1:], other[0]]
     return (last, 4.5) if kind == "number" else last
@@ -336,6 +339,12 @@ def arguments(world, kind, number):
         return x, y if world.weight.grad is None else world.weight.grad
     if kind == "leaf":
         return x.requires_grad_(), y
+    if kind == "outdated":
+        memory = world.arguments[1] * 1
+        view = memory[::2]
+        if number % 2:
+            memory.mul_(y.clone().requires_grad_().repeat(2, 1))
+        return view, y
     if kind == "history":
         return (x * world.weight.detach().clone().requires_grad_()), y
     return x, y

@@ -428,3 +428,83 @@ def test_builtins_of_a_function():
         variables["__builtins__"]["len"] = lambda items: 7
 
     check(variables["function"], change)
+
+
+def gradient_with_graph(w):
+    w.grad = None
+    (w * w).sum().backward(create_graph=True)
+
+
+def gradient_with_hook(w):
+    w.grad = cygrad.ones(2, requires_grad=True)
+    w.grad.register_hook(lambda gradient: gradient * 3)
+
+
+def gradient_of_a_class(w):
+    w.grad = nn.Parameter(cygrad.ones(2), requires_grad=False)
+
+
+def gradient_with_gradient(w):
+    w.grad = cygrad.ones(2)
+    w.grad.grad = cygrad.full((2,), 5.0)
+
+
+def reading_gradient_of_gradient(x, w):
+    return x * (1.0 if w.grad.grad is None else 2.0)
+
+
+@pytest.mark.parametrize("function", [lambda x, w: x + w.grad, lambda x, w: x * (2.0 if w.grad.requires_grad else 3.0),
+                                      reading_gradient_of_gradient, lambda x, w: (x, type(w.grad).__name__)])
+@pytest.mark.parametrize("change", [gradient_with_graph, gradient_with_hook, gradient_of_a_class,
+                                    gradient_with_gradient])
+@pytest.mark.filterwarnings("ignore:.grad of a non-leaf", "ignore:.*create_graph")
+def test_a_gradient_with_history_hooks_or_of_another_class_is_not_the_traced_one(function, change):
+    weights = [cygrad.ones(2, requires_grad=True) for _ in range(2)]
+    functions = [lambda x: function(x, weights[0]), cygrad.compile(lambda x: function(x, weights[1]))]
+    for weight in weights:
+        weight.grad = cygrad.ones(2)
+    found = []
+    for step in range(8):
+        if step == 4:
+            for weight in weights:
+                change(weight)
+        found = [repr(call(cygrad.ones(2))) for call in functions]
+        assert found[0] == found[1], step
+        if "grad_fn" in found[0] or "requires_grad" in found[0]:
+            results = [call(cygrad.ones(2)) for call in functions]
+            gradients = [cygrad.autograd.grad(result.sum(), weight if weight.grad.grad_fn else weight.grad,
+                                              retain_graph=True)[0].tolist()
+                         for result, weight in zip(results, weights, strict=True)]
+            assert gradients[0] == gradients[1]
+    assert explain(functions[1]).executions >= 3
+
+
+@pytest.mark.parametrize("where", ["argument", "variable"])
+def test_history_that_a_view_gets_from_its_base_is_seen(where):
+    gradients = []
+    for wrap in (lambda function: function, cygrad.compile):
+        weight = cygrad.full((3,), 2.0, requires_grad=True)
+        base = cygrad.ones(4)
+        view = base[1:]
+        call = wrap((lambda x: x * 3) if where == "argument" else (lambda x: view * 3))
+        for _ in range(3):
+            assert not call(view).requires_grad
+        base[:3].mul_(weight)
+        call(view).sum().backward()
+        gradients.append(weight.grad.tolist())
+    assert gradients == [[0, 3, 3]] * 2
+
+
+def test_a_view_whose_history_cannot_be_rewritten_is_refused_as_by_the_function():
+    base = cygrad.ones(4)
+    with cygrad.no_grad():
+        view = base[1:]
+    other = cygrad.ones(4)[1:]
+    compiled = cygrad.compile(lambda x, use: x * 3 if use else 3)
+    for use in (True, False):
+        for _ in range(3):
+            compiled(other, use)
+    base.mul_(cygrad.ones(4, requires_grad=True))
+    assert compiled(view, False) == 3
+    with pytest.raises(RuntimeError, match="no-grad mode"):
+        compiled(view, True)

@@ -80,3 +80,6 @@ cdef bint read_rule(object optimizer, object group, rule_t *rule) except -1
 
 # Return the number of an array that a traced operation reads; register new arrays of known memory.
 cdef int number_of_array(object tracer, array_t *array) except -2
+
+# Return whether the Tensor in .grad, if there is one, has no graph, hooks, attributes, class of a user or .grad.
+cdef bint has_plain_gradient(Tensor leaf) noexcept

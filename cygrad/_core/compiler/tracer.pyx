@@ -26,7 +26,7 @@ from cygrad._core.graph.mode_stack cimport InplaceStep, Mode, exchange_mode, mod
 from cygrad._core.graph.modes cimport TRACING_MODE, thread_state
 from cygrad._core.graph.native cimport NativeNode, has_memory
 from cygrad._core.graph.node cimport Node, Py_REFCNT
-from cygrad._core.graph.tensor cimport Tensor
+from cygrad._core.graph.tensor cimport Tensor, grad_fn_of, requires_grad
 from cygrad._core.memory.errors cimport MEMORY_ERROR, OK, check
 from cygrad._core.memory.storage cimport storage_new, storage_release, storage_t
 from cygrad._core.optimizers.optimize cimport ADAM_RULE, SGD_RULE, UpdateMode, rule_t
@@ -211,6 +211,7 @@ cdef class Tracer:
     cdef public list constants    # tensors that are the same in each call
     cdef readonly dict gradients  # id of a leaf -> number of its initial gradient
     cdef readonly set forgotten   # ids of leaves whose gradient was set to None without being read
+    cdef readonly set unusual_gradients   # ids of leaves whose initial gradient is not a tensor without graph and hooks
     cdef size_t pending           # storage announced by the last `before_inplace`, until that operation is traced
     cdef set stepping             # storages that the last traced optimizer step modifies
     cdef int generation
@@ -219,11 +220,17 @@ cdef class Tracer:
     def __init__(self, tensors):
         cdef Tensor tensor
         self.steps, self.arrays, self.buffers, self.leaves = [], [], [], []
-        self.by_array, self.by_storage, self.gradients, self.forgotten = {}, {}, {}, set()
+        self.by_array, self.by_storage, self.gradients = {}, {}, {}
+        self.forgotten, self.unusual_gradients = set(), set()
         self.stepping, self.constants, self.read_versions = set(), [], {}
         for tensor in tensors:
             if tensor.array.storage == NULL or tensor.array.version == NULL and not thread_state().inference:
                 self.abort("a tensor without memory, or an inference tensor")
+                return
+            try:
+                grad_fn_of(tensor)
+            except RuntimeError as error:          # the history of a view that cannot be rewritten
+                self.abort(str(error))
                 return
             self.register(tensor.array, "tensor", tensor, -1)
         self.leaves = list(dict([(id(tensor), tensor) for tensor in tensors]).values())
@@ -231,6 +238,8 @@ cdef class Tracer:
             if tensor.gradient != NULL and tensor.gradient.value != NULL:
                 if overlaps_itself(tensor.gradient.value):
                     self.abort("a .grad is expanded")
+                if not has_plain_gradient(tensor):
+                    self.unusual_gradients.add(id(tensor))
                 self.gradients[id(tensor)] = self.register(tensor.gradient.value, "gradient", tensor, -1)
 
     def start(self):
@@ -585,6 +594,14 @@ cdef class Tracer:
         if leaf.gradient == NULL or leaf.gradient.value == NULL:
             return None
         return self.by_array.get(<size_t>leaf.gradient.value, -1)
+
+
+cdef bint has_plain_gradient(Tensor leaf) noexcept:
+    cdef Tensor gradient = leaf.grad_tensor
+    return gradient is None or gradient.array != leaf.gradient.value or (
+        type(gradient) is Tensor and not requires_grad(gradient) and gradient.leaf_hooks is None
+        and gradient.attributes == NULL and (gradient.base is None or not requires_grad(gradient.base))
+        and (gradient.gradient == NULL or gradient.gradient.value == NULL))
 
 
 cdef int _expect_gradient(dict arrays, Tensor leaf) except -1:

@@ -53,6 +53,8 @@ cdef class Variant:
     cdef int32_t *outgoing        # slot of each output; -1: not a new array
     cdef int n_results
     cdef bint has_views           # some output is a view of another one
+    cdef list view_nodes          # nodes of views: (template, number of the base, number of the next node, input_nr)
+    cdef dict view_results        # number of a view -> (number of its node, output_nr)
     cdef object rebuild, graph
     cdef object draws             # Draws, or None
     cdef readonly list state      # (dict, key) of attributes that it sets
@@ -61,7 +63,7 @@ cdef class Variant:
     cdef aliases_t aliases
     cdef int grad_disabled, inference, dtype
     cdef readonly int64_t runs
-    cdef bint matches(self, const tensor_guard_t *layout, Tensor tensor, array_t **gradient) noexcept
+    cdef bint matches(self, const tensor_guard_t *layout, Tensor tensor, array_t **gradient) except -1
     cdef bint guards_hold(self, tuple leaves, run_frame_t *frame) except -1
     cdef bint arguments_hold(self, tuple leaves, run_frame_t *frame) except -1
     cdef bint options_hold(self) except -1
@@ -70,7 +72,10 @@ cdef class Variant:
     cdef list saved_inputs(self, run_frame_t *frame)
     cdef void confirm_options(self, int stop) noexcept
     cdef int draw(self, run_frame_t *frame) except -1
+    cdef int set_view_nodes(self, list views) except -1
     cdef object make_result(self, run_frame_t *frame)
+    cdef int make_views(self, run_frame_t *frame, list results) except -1
+    cdef Tensor base(self, run_frame_t *frame, int number, list results)
     cdef bint is_second(self, int number) noexcept
     cdef Tensor result(self, run_frame_t *frame, int number, Tensor base)
     cdef int find_targets(self, run_frame_t *frame, gradient_t **targets) except -1

@@ -18,7 +18,9 @@ from cygrad._core.compiler.guards cimport (
     Guards, free_aliases, index_constants, is_same_value, same_aliases, tensor_guard_t, version_of_dict,
 )
 from cygrad._core.compiler.executable cimport LONG_WORK, Executable, acquire_gil, release_gil
-from cygrad._core.compiler.tracer cimport Buffer, TracedArray, array_of, copy_with_layout, number_of_array, read_rule
+from cygrad._core.compiler.tracer cimport (
+    Buffer, TracedArray, array_of, copy_with_layout, has_plain_gradient, number_of_array, read_rule,
+)
 from cygrad._core.elementwise.elementwise cimport copy_into
 from cygrad._core.engine.plan cimport mark_compiled
 from cygrad._core.graph.modes cimport is_tracing, thread_state, thread_state_t
@@ -26,7 +28,7 @@ from cygrad._core.graph.native cimport NativeNode, has_memory, version_of
 from cygrad._core.graph.node cimport Node, gradient_t, kept_t, next_sequence_nr, node_new, node_t, set_edge
 from cygrad._core.graph.saved cimport attach
 from cygrad._core.graph.tensor cimport (
-    Tensor, gradient_edge, is_array_api, is_meta, mark_array_api, requires_grad, slot_of, wrap, wrap_view,
+    Tensor, grad_fn_of, gradient_edge, is_array_api, is_meta, mark_array_api, requires_grad, slot_of, wrap, wrap_view,
 )
 from cygrad._core.memory.atomic cimport lock_patiently, unlock
 from cygrad._core.memory.errors cimport MEMORY_ERROR, OK, check
@@ -70,6 +72,7 @@ cdef class GraphTemplate:
     cdef list saved               # per node: (index, entry or -1, number of the base, offset in bytes or None)
     cdef list roots               # (number of a node, output_nr)
     cdef dict numbers             # address of a traced node -> its number
+    cdef dict latest              # edge -> the largest sequence number of the nodes that it leads from
     cdef readonly object reason
     cdef public dict sources
 
@@ -79,7 +82,7 @@ cdef class GraphTemplate:
         cdef int64_t nr = 0
         cdef dict ends = {}, numbers = {}
         cdef list kept = []
-        self.numbers = numbers
+        self.numbers, self.latest = numbers, {}
         self.nodes, self.edges, self.saved, self.roots, self.sources = [], [], [], [], {}
         for position, tensor in enumerate(inputs):
             node = gradient_edge(tensor, &nr)
@@ -137,8 +140,22 @@ cdef class GraphTemplate:
         """Return whether another output is computed from this tensor."""
         cdef int64_t nr = 0
         cdef Node node = gradient_edge(tensor, &nr)
-        cdef tuple edge = (self.numbers.get(<size_t>node.c), nr)
-        return any([edge in edges for edges in self.edges])
+        return (<size_t>node.c, nr) in self.latest
+
+    def separates(self, Tensor view not None):
+        """
+        Return whether nodes from a view to its base can follow those of the graph.
+
+        A node adds the gradients of its output in decreasing sequence numbers. The nodes of views are new in each call,
+        so none of them may be part of the graph, or precede another node that reads the base.
+        """
+        cdef list nodes = _view_nodes(view)
+        cdef Node node
+        if nodes is None or any([<size_t>(<Node>node).c in self.numbers for node in nodes]):
+            return False
+        node = nodes[len(nodes) - 1]
+        edge = <size_t>node.c.edges[0].node, node.c.edges[0].input_nr
+        return node.c.sequence_nr > self.latest.get(edge, -1)
 
     cdef int add(self, object tracer, Node original, dict numbers, dict ends) except -1:
         """Add the template of a node."""
@@ -150,7 +167,9 @@ cdef class GraphTemplate:
             if c.edges[i].node == NULL:
                 edges.append(None)
                 continue
-            end = ends.get((<size_t>c.edges[i].node, c.edges[i].input_nr))
+            edge = <size_t>c.edges[i].node, c.edges[i].input_nr
+            self.latest[edge] = max(self.latest.get(edge, -1), c.sequence_nr)
+            end = ends.get(edge)
             edges.append((numbers[<size_t>c.edges[i].node] if end is None else end, c.edges[i].input_nr))
         for i in range(c.n_saved):
             self.strip(tracer, &c.saved[i].value, &node.c.saved[i].value, i, saved)
@@ -412,6 +431,7 @@ cdef class Variant:
         cdef result_t *result
         cdef Tensor model
         cdef int i
+        cdef list views = []
         self.nodes, self.n_results = [], len(outputs)
         self.results = <result_t *>calloc(len(outputs) + 1, sizeof(result_t))
         self.outgoing = <int32_t *>calloc(len(outputs) + 1, sizeof(int32_t))
@@ -430,11 +450,30 @@ cdef class Variant:
             result.base = -1 if base is None else base
             self.has_views = self.has_views or slot is None or result.base >= self.n_tensors
             if slot is None:
-                self.nodes[i] = ((model.shape, model.stride(), model.storage_offset()), requires_grad(model),
-                                 _view_nodes(model) if requires_grad(model) else None)
+                self.nodes[i] = model.shape, model.stride(), model.storage_offset()
+                if requires_grad(model):
+                    views.append((i, model))
             result.view_kind, result.untracked = model.view_kind, model.untracked
             result.requires_grad = model.leaf_requires_grad
             result.output_nr, result.standard = model.output_nr, is_array_api(model.array)
+        self.set_view_nodes(views)
+
+    cdef int set_view_nodes(self, list views) except -1:
+        """Set the templates of the nodes from views to their bases, in the order of their sequence numbers."""
+        cdef Tensor view
+        cdef Node node
+        cdef dict bases = {}, numbers = {}
+        for position, view in views:
+            for node in _view_nodes(view):
+                bases[node] = self.results[<int>position].base
+        self.view_nodes, self.view_results = [], {}
+        for node in sorted(bases, key=_sequence_nr):
+            numbers[<size_t>node.c] = len(numbers)
+            self.view_nodes.append((_copy_of(node), bases[node], numbers.get(<size_t>node.c.edges[0].node),
+                                    node.c.edges[0].input_nr))
+        for position, view in views:
+            self.view_results[position] = numbers[<size_t>view.node.c], view.output_nr
+        return 0
 
     def set_options(self):
         """Set the guards on options from `optimizers`."""
@@ -473,9 +512,14 @@ cdef class Variant:
         """Return the generators that it draws from."""
         return [] if self.draws is None else [generator for _, generator, _ in self.draws.generators]
 
-    cdef bint matches(self, const tensor_guard_t *layout, Tensor tensor, array_t **gradient) noexcept:
+    cdef bint matches(self, const tensor_guard_t *layout, Tensor tensor, array_t **gradient) except -1:
         """Compare a tensor with the trace; retain a .grad that is read, because other threads may replace it."""
         cdef array_t *array = tensor.array
+        if tensor.base is not None:            # an in-place operation on its base may have changed its history
+            try:
+                grad_fn_of(tensor)
+            except RuntimeError:
+                return False
         if requires_grad(tensor) != layout.requires_grad or Py_TYPE(tensor) != layout.type:
             return False
         if (tensor.node is None) != layout.is_leaf or _has_attributes(tensor) != layout.has_attributes:
@@ -493,6 +537,8 @@ cdef class Variant:
             return True
         if tensor.gradient == NULL or not layout.gradient:
             return (tensor.gradient != NULL and tensor.gradient.value != NULL) == layout.gradient
+        if not has_plain_gradient(tensor):
+            return False
         lock_patiently(&tensor.gradient.lock)
         if tensor.gradient.value != NULL:
             gradient[0] = retain(tensor.gradient.value)
@@ -681,13 +727,40 @@ cdef class Variant:
         if self.graph is not None:
             results = self.graph(results, [<Tensor>frame.tensors[i] for i in range(self.n_tensors)])
         if self.has_views:
-            for i in range(len(results)):
-                if self.is_second(i):
-                    base = self.results[i].base
-                    base = <Tensor>frame.tensors[<int>base] if base < self.n_tensors else results[base - self.n_tensors]
-                    results[i] = (self.result(frame, i, base) if self.outgoing[i] >= 0
-                                  else _recorded_view(self.nodes[i], self.results[i].view_kind, base))
+            self.make_views(frame, results)
         return self.rebuild(results)
+
+    cdef int make_views(self, run_frame_t *frame, list results) except -1:
+        """Add the views of other outputs, and the views whose history is recorded in each call."""
+        cdef Tensor view
+        cdef Node node, target
+        cdef int64_t nr = 0
+        cdef int i
+        cdef list nodes = []
+        for template, number, parent, nr in self.view_nodes:
+            node = _copy_of(template)
+            target = gradient_edge(self.base(frame, number, results), &nr) if parent is None else nodes[parent]
+            set_edge(node.c, 0, target.c, nr)
+            nodes.append(node)
+        for i in range(len(results)):
+            if not self.is_second(i):
+                continue
+            base = self.base(frame, self.results[i].base, results)
+            if self.outgoing[i] >= 0:
+                results[i] = self.result(frame, i, base)
+                continue
+            with set_grad_enabled(False):
+                view = <Tensor>operators.as_strided(base, *self.nodes[i])
+            view.view_kind = self.results[i].view_kind
+            if i in self.view_results:
+                parent, nr = self.view_results[i]
+                attach(view, nodes[parent], nr)
+            results[i] = view
+        return 0
+
+    cdef Tensor base(self, run_frame_t *frame, int number, list results):
+        """Return an input tensor, or an output."""
+        return <Tensor>frame.tensors[number] if number < self.n_tensors else results[number - self.n_tensors]
 
     cdef bint is_second(self, int number) noexcept:
         """Return whether the output is a view, which is created after other outputs."""
@@ -812,22 +885,26 @@ cdef int _restore(list saved) except -1:
 
 
 cdef list _view_nodes(Tensor view):
-    """Return the nodes from a view to its base as (template, output_nr), without edges; None if there are others."""
+    """Return the nodes from a view to its base; None if one of them cannot be copied, or has other inputs."""
     cdef int64_t nr = view.output_nr, end_nr = 0
     cdef Node node = view.node, end = gradient_edge(view.base, &end_nr)
     cdef list found = []
     cdef int i
-    while node is not None and node is not end:
-        if not isinstance(node, NativeNode) or (node.c.n_edges, node.c.n_outputs) != (1, 1) or node.c.released or (
+    while node is not None and not (node is end and nr == end_nr):
+        if not isinstance(node, NativeNode) or node.c.n_edges != 1 or node.c.released or (
                 node.hooks is not None or node.packed is not None or node.payload is not None):
             return None
         for i in range(node.c.n_saved):
             if has_memory(&node.c.saved[i].value):
                 return None
-        found.append((_copy_of(node), nr))
+        found.append(node)
         nr = node.c.edges[0].input_nr
         node = None if node.c.edges[0].node == NULL else <Node>node.c.edges[0].node.object
-    return None if node is None or nr != end_nr else found
+    return found if node is not None and found else None
+
+
+def _sequence_nr(Node node not None):
+    return node.c.sequence_nr
 
 
 cdef Node _copy_of(Node original):
@@ -839,25 +916,6 @@ cdef Node _copy_of(Node original):
     return node
 
 
-cdef Tensor _recorded_view(tuple model, int view_kind, Tensor base):
-    """Return the view of `base` that the traced view is of its own base, with a like history."""
-    cdef Tensor view
-    cdef Node node, target
-    cdef int64_t nr = 0
-    layout, recorded, nodes = model
-    with set_grad_enabled(recorded and nodes is None):
-        view = <Tensor>operators.as_strided(base, *layout)
-    view.view_kind = view_kind
-    if nodes is not None:
-        target = gradient_edge(base, &nr)
-        for template, output_nr in reversed(nodes):
-            node = _copy_of(template)
-            set_edge(node.c, 0, target.c, nr)
-            target, nr = node, output_nr
-        attach(view, target, nr)
-    return view
-
-
 cdef inline bint _has_accumulator_hooks(Tensor tensor) noexcept:
     return tensor.gradient != NULL and tensor.gradient.accumulator != NULL and (
         (<Node>tensor.gradient.accumulator.object).hooks is not None)
@@ -867,7 +925,7 @@ cdef inline bint _is_same_leaf(const tensor_guard_t *layout, Tensor tensor) noex
     """Return whether it is the traced leaf, of which the program reads no .grad."""
     return (tensor.array == layout.array and layout.gradient < 0 and tensor.node is None and layout.is_leaf
             and tensor.leaf_requires_grad == layout.requires_grad and Py_TYPE(tensor) == layout.type
-            and (tensor.base is not None) == layout.is_view and _has_attributes(tensor) == layout.has_attributes)
+            and tensor.base is None and not layout.is_view and _has_attributes(tensor) == layout.has_attributes)
 
 
 def tensor_state(Tensor tensor not None):
