@@ -382,7 +382,7 @@ MODES = {"no grad": cygrad.no_grad, "inference": cygrad.inference_mode, "float64
 
 def in_thread(call):
     """Return the result of a call in another thread, or raise its error."""
-    with ThreadPoolExecutor(1) as pool:
+    with ThreadPoolExecutor(1, "call") as pool:           # errors name threads
         return pool.submit(call).result()
 
 

@@ -263,3 +263,32 @@ def test_polygamma_and_zeta_of_huge_arguments(value):
     assert cygrad.polygamma(1, x).item() == pytest.approx(1 / value)
     assert special.zeta(2.0, x).item() == pytest.approx(1 / value)
     assert derivatives(cygrad.lgamma, value)[1] == pytest.approx(1 / value)
+
+
+@pytest.mark.parametrize("name, value, right", [
+    ("i0e", 51.0, [-0.00055178065101328843, 1.631083857889521e-5]),
+    ("i0e", -300.0, [3.8436374816510892e-5, 1.9234283212528123e-7]),
+    ("i0e", 1000.0, [-6.3101989626271155e-6, 9.4676683256014869e-9]),
+    ("i1e", 51.0, [-0.00053546981243439322, 1.5507206046243513e-5]),
+    ("i1e", -300.0, [-3.8244031984385611e-5, -1.9073863049232582e-7]),
+    ("i1e", 1000.0, [-6.300731294301514e-6, 9.4439932256286566e-9])])
+def test_derivatives_of_scaled_bessel_functions_do_not_cancel_in_the_tails(name, value, right):
+    assert derivatives(named("special." + name), value, count=2) == pytest.approx(right, rel=5e-14, abs=0)
+
+
+@pytest.mark.parametrize("dtype, values", [(cygrad.float32, [1e4, 1e8, 1e18]), (cygrad.float64, [1e8, 1e18, 1e100])])
+def test_derivatives_far_out_are_the_leading_terms(dtype, values):
+    """i0e and i1e fall as x**-1/2, softsign approaches its limit as 1 / x."""
+    rtol = 1e-3 if dtype is cygrad.float32 else 1e-7
+    for sign, value in [(sign, value) for sign in (1, -1) for value in values]:
+        fall = value ** -1.5 / math.sqrt(8 * math.pi)
+        np.testing.assert_allclose(derivatives(cygrad.special.i0e, sign * value, dtype, 1), [-sign * fall], rtol)
+        np.testing.assert_allclose(derivatives(cygrad.special.i1e, sign * value, dtype, 1), [-fall], rtol)
+        np.testing.assert_allclose(derivatives(F.softsign, sign * value, dtype, 2)[0], value ** -2.0, rtol)
+    assert derivatives(F.softsign, 1e12, cygrad.float64) == pytest.approx([1e-24, -2e-36, 6e-48], rel=1e-11)
+
+
+@pytest.mark.parametrize("value, dtype", [(100.0, cygrad.float32), (-100.0, cygrad.float32), (720.0, cygrad.float64)])
+def test_derivatives_of_bessel_functions_that_overflow_are_infinite(value, dtype):
+    assert derivatives(cygrad.special.i1, value, dtype, 1) == [math.inf]
+    assert derivatives(cygrad.i0, value, dtype, 2) == [math.copysign(math.inf, value), math.inf]

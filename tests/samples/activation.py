@@ -50,6 +50,7 @@ SAMPLES = {
     ],
     "glu": [call((2, 4)), call((4, 3), 0), lambda make, dtype: Sample((make((4, 2)).t(), 1)), call((2, 0)),
             call((2,), low=90, high=100), fails(RuntimeError, "must be even", (2, 3))],
+    "softsign": [*unary(), call((3,), low=800, high=1000), call((3,), low=-1000, high=-800)],
     "softplus": [*unary(), call((4,), 2.0, 1.0), call((3,), low=800, high=1000)],
 }
 COMPLEX = {"sigmoid", "silu"}

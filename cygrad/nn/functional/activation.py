@@ -21,6 +21,7 @@ sigmoid = operators.sigmoid
 tanh = operators.tanh
 logsigmoid = operators.logsigmoid
 softplus = operators.softplus
+softsign = operators.softsign
 
 
 @documented()
@@ -160,18 +161,6 @@ def gelu(input, approximate="none"):
     if approximate == "tanh":
         return _gelu_tanh(input)
     raise RuntimeError(f"gelu: approximate must be 'none' or 'tanh' (got {approximate!r}).")
-
-
-def softsign(input):
-    """
-    Compute ``input / (1 + |input|)``.
-
-    Examples
-    --------
-    >>> F.softsign(cygrad.tensor([-1.0, 0.0, 3.0]))
-    tensor([-0.5000,  0.0000,  0.7500])
-    """
-    return input / (1 + as_tensor_argument("softsign", "input", input).abs())
 
 
 def tanhshrink(input):
