@@ -194,9 +194,9 @@ def renorm(input, p, dim, maxnorm, *, out=None):
                          f"{input.ndim - 1}]).")
     others = tuple(k for k in range(input.ndim) if k != dim % input.ndim)
     norms = operators.norm(input, p, others, True)
-    factor = operators.where(operators.gt(norms, maxnorm),
-                             operators.mul(operators.reciprocal(operators.add(norms, 1e-7)), maxnorm), 1.0)
-    return into("renorm", operators.mul(input, factor), out)
+    # A quotient, because the gradient of a reciprocal underflows where the norm is large.
+    scaled = operators.mul(operators.div(input, operators.add(norms, 1e-7)), maxnorm)
+    return into("renorm", operators.where(operators.gt(norms, maxnorm), scaled, input), out)
 
 
 METHODS = {"dist": dist, "renorm": renorm, "renorm_": inplace(renorm)}

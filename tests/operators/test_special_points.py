@@ -292,3 +292,29 @@ def test_derivatives_far_out_are_the_leading_terms(dtype, values):
 def test_derivatives_of_bessel_functions_that_overflow_are_infinite(value, dtype):
     assert derivatives(cygrad.special.i1, value, dtype, 1) == [math.inf]
     assert derivatives(cygrad.i0, value, dtype, 2) == [math.copysign(math.inf, value), math.inf]
+
+
+FAR = {
+    "cdist": (lambda x: cygrad.cdist(x[:1], x[1:]), 1), "pdist": (cygrad.pdist, 1),
+    "hypot": (lambda x: cygrad.hypot(x[0], x[1]), 1),
+    "abs": (lambda x: cygrad.complex(x[0], x[1]).abs(), 1),
+    "norm": (cygrad.linalg.vector_norm, 1),
+    "renorm": (lambda x: cygrad.renorm(x, 2, 0, 1.0)[:, 0], 0),
+}
+
+
+@pytest.mark.parametrize("name, scale", [(name, scale) for name in FAR for scale in (1e-25, 1e-15, 1e15, 1e25)
+                                         if name != "renorm" or scale > 1])       # it adds 1e-7 to the norm
+def test_first_and_second_derivatives_of_distances_scale_with_their_arguments(name, scale):
+    """They are homogeneous: those of order k at s * x are s**(degree - k) times those at x."""
+    function, degree = FAR[name]
+    points, found = cygrad.tensor([[1.0, -2.0, 0.5], [0.7, 1.5, 3.0]], dtype=cygrad.float64), []
+    for x in (points, (points * scale).float()):
+        x.requires_grad_()
+        first, = cygrad.autograd.grad(function(x).sum(), x, create_graph=True)
+        weights = cygrad.arange(1.0, 7.0, dtype=x.dtype).reshape(2, 3)
+        found.append([first.detach(), cygrad.autograd.grad((first * weights).sum(), x)[0]])
+    for order in (1, 2) if 1e-37 < scale ** (degree - 2) < 1e38 else (1,):
+        right = found[0][order - 1] * scale ** (degree - order)
+        largest = right.abs().max()
+        np.testing.assert_allclose(found[1][order - 1].double() / largest, right / largest, atol=1e-5)

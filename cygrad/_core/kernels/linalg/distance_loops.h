@@ -133,6 +133,7 @@ template <class T> static void distance_gradient(const T *x, const T *transposed
     for (int64_t start = 0; start < k; start += SUMMED_AT_ONCE) {
         const int64_t n = k - start < SUMMED_AT_ONCE ? k - start : SUMMED_AT_ONCE;
         const T *w = weights + start, *whole = distances + start;
+        int extreme = 0;
         if (order == HIGHEST) {                        /* the given distances may have been rounded */
             memset(highest, 0, n * sizeof *highest);
             enlarge_parts<T>(x, transposed + start, highest, n, k, 0, m, HIGHEST);
@@ -143,9 +144,17 @@ template <class T> static void distance_gradient(const T *x, const T *transposed
         } else {
             for (int64_t j = 0; j < n; j++)
                 shares[j] = order == FIRST ? w[j] : whole[j] == 0 ? 0 : w[j] / whole[j];
+            for (int64_t j = 0; order == SECOND && j < n; j++)
+                extreme |= (w[j] != 0) & (whole[j] != 0) & !((fabs(shares[j]) >= LEAST<T>) & (fabs(shares[j]) <= MOST<T>));
         }
         for (int64_t c = 0; c < m; c++) {
             const T *y = transposed + c * k + start, own = x[c];
+            if (extreme) {                             /* a share may have over- or underflown */
+                for (int64_t j = 0; j < n; j++)
+                    terms[j] = whole[j] == 0 ? 0 : w[j] * ((own - y[j]) / whole[j]);
+                out[c] += (T)sum_of<T>(terms, NULL, n);
+                continue;
+            }
             if (order == SECOND) {
                 out[c] += (T)sum_of_slopes<T>(shares, y, own, n);
                 continue;
