@@ -318,3 +318,16 @@ def test_first_and_second_derivatives_of_distances_scale_with_their_arguments(na
         right = found[0][order - 1] * scale ** (degree - order)
         largest = right.abs().max()
         np.testing.assert_allclose(found[1][order - 1].double() / largest, right / largest, atol=1e-5)
+
+
+@pytest.mark.parametrize("z, right", [
+    (1e-30 + 0j, 1e-30 + 0j), (1e-30j, 5e-61 + 1e-30j), (-1e-20 + 3e-10j, 3.5e-20 + 3e-10j),
+    (1e200 - 0j, 460.51701859880916 - 0j),
+    (-0.0 - 0j, -0.0 - 0j), (-1 + 1j, 0.5j * PI), (complex(-math.inf, 1), complex(math.inf, PI)),
+    (-0.049886305361495964 - 0.3119037788491372j, -2.4700950721608554e-18 - 0.31719611312672444j)])
+def test_log1p_of_complex_numbers_does_not_cancel_near_zero_and_on_the_circle(z, right):
+    found = cygrad.log1p(cygrad.tensor([z], dtype=cygrad.complex128)).item()
+    for part, expected in ((found.real, right.real), (found.imag, right.imag)):
+        assert part == pytest.approx(expected, rel=1e-14, abs=0) and math.copysign(1, part) == math.copysign(1, expected)
+    single = cygrad.log1p(cygrad.tensor([1e-20 + 1e-25j])).item()
+    assert single == pytest.approx(1e-20 + 1e-25j, rel=1e-6)

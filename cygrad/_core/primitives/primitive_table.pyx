@@ -133,7 +133,7 @@ _from_numpy = [
     ("expm1", "expm1", FLOAT, "fc", 10),
     ("exp2", "exp2", FLOAT, "fc", 8),
     ("log", "log", FLOAT, "fc", 8),
-    ("log1p", "log1p", FLOAT, "fc", 10),
+    ("log1p", "log1p", FLOAT, "f", 10),
     ("log2", "log2", FLOAT, "fc", 8),
     ("log10", "log10", FLOAT, "fc", 8),
     ("sin", "sin", FLOAT, "fc", 10),

@@ -5,7 +5,7 @@ Importing this module enters its loops in the table of primitives. The last para
 where a loop has no use for it, its pointer type tells the compiler the element type.
 """
 
-from libc.math cimport INFINITY, fabs, trunc
+from libc.math cimport INFINITY, atan2, fabs, fma, log, log1p, trunc
 from libc.stdint cimport int16_t, int32_t, int64_t, int8_t, uint16_t, uint32_t, uint64_t, uint8_t
 from libc.stdio cimport snprintf
 from libc.string cimport memcpy, memmove, memset, strcmp
@@ -785,6 +785,32 @@ cdef void angle_complex_loop(char **arguments, const int64_t *n, const int64_t *
             (<double *>(arguments[1] + i * steps[1]))[0] = carg(z)
 
 
+cdef inline double _log_of_sum(double x, double y) noexcept nogil:
+    """log(abs(1 + x + y * i)), accurate where the modulus is near 1: its square minus 1 is summed with errors."""
+    cdef double modulus = hypot(1 + x, y), s, t, e, a = 2 * x, b = x * x, c = y * y
+    if y == 0 and x > -1:
+        return log1p(x)
+    if not 0.5 < modulus < 2:
+        return log(modulus)
+    s = a + b
+    t = s - a
+    e = (a - (s - t)) + (b - t) + fma(x, x, -b) + fma(y, y, -c)
+    t = s + c
+    b = t - s
+    return 0.5 * log1p(t + ((s - (t - b)) + (c - b) + e))
+
+
+cdef void log1p_complex_loop(char **arguments, const int64_t *n, const int64_t *steps, complex_t *tag) noexcept nogil:
+    cdef int64_t i
+    cdef double x, y
+    cdef complex_t z
+    for i in range(n[0]):
+        z = (<complex_t *>(arguments[0] + i * steps[0]))[0]
+        x, y = z.real, z.imag
+        z.real, z.imag = _log_of_sum(x, y), atan2(y, 1 + x)
+        (<complex_t *>(arguments[1] + i * steps[1]))[0] = z
+
+
 cdef void real_loop(char **arguments, const int64_t *n, const int64_t *steps, real_t *tag) noexcept nogil:
     """Real part of a complex number whose parts are real_t; given a shifted pointer, the imaginary part."""
     cdef int64_t i
@@ -842,6 +868,7 @@ def _register_complex_loops():
                    NULL)
     _enter_complex("silu", <loop_t>sigmoid_complex_loop[floatcomplex], <loop_t>sigmoid_complex_loop[doublecomplex],
                    &entries)
+    _enter_complex("log1p", <loop_t>log1p_complex_loop[floatcomplex], <loop_t>log1p_complex_loop[doublecomplex], NULL)
     _enter_complex("silu_backward", <loop_t>silu_backward_complex_loop[floatcomplex],
                    <loop_t>silu_backward_complex_loop[doublecomplex], NULL)
     _enter_complex("lerp", <loop_t>lerp_complex_loop[floatcomplex], <loop_t>lerp_complex_loop[doublecomplex], NULL)
