@@ -1,0 +1,45 @@
+/* Element types of dtypes, for templates: for_dtype<float, double>(dtype, f) calls f with a number of the type that has
+ * this dtype, if it is one of these. Elements of bool have the type of uint8. */
+#pragma once
+
+#include <stdint.h>
+#include <type_traits>
+
+typedef float _Complex complex64_t;
+typedef double _Complex complex128_t;
+struct half_t { uint16_t bits; };
+struct bfloat_t { uint16_t bits; };
+struct complex_half_t { half_t real, imag; };
+
+template <class T> constexpr int dtype_of = -1;
+template <> constexpr int dtype_of<uint8_t> = 1;
+template <> constexpr int dtype_of<int8_t> = 2;
+template <> constexpr int dtype_of<int16_t> = 3;
+template <> constexpr int dtype_of<int32_t> = 4;
+template <> constexpr int dtype_of<int64_t> = 5;
+template <> constexpr int dtype_of<float> = 6;
+template <> constexpr int dtype_of<double> = 7;
+template <> constexpr int dtype_of<complex64_t> = 8;
+template <> constexpr int dtype_of<complex128_t> = 9;
+template <> constexpr int dtype_of<half_t> = 10;
+template <> constexpr int dtype_of<bfloat_t> = 11;
+template <> constexpr int dtype_of<complex_half_t> = 12;
+template <> constexpr int dtype_of<uint16_t> = 13;
+template <> constexpr int dtype_of<uint32_t> = 14;
+template <> constexpr int dtype_of<uint64_t> = 15;
+
+template <class T> constexpr bool is_complex = std::is_same_v<T, complex64_t> || std::is_same_v<T, complex128_t>;
+
+/* The number of these parts, infinite ones and signed zeros included. */
+template <class T> inline __attribute__((always_inline)) auto complex_number(T real, T imag) {
+    std::conditional_t<std::is_same_v<T, float>, complex64_t, complex128_t> z;
+    __real__ z = real, __imag__ z = imag;
+    return z;
+}
+
+enum { BOOL_DTYPE, DTYPE_COUNT = 16 };
+
+template <class... Types, class F> inline void for_dtype(int dtype, F f) {
+    dtype = dtype == BOOL_DTYPE ? dtype_of<uint8_t> : dtype;
+    (void)((dtype == dtype_of<Types> && (f(Types()), true)) || ...);
+}
