@@ -7,7 +7,7 @@
 #define CYGRAD_PIECEWISE_H
 
 #include <stdint.h>
-#include "simd/target_clones.h"
+#include "simd/exported.h"
 
 #define PIECEWISE_BLOCK 64
 #define TABLE(table) {table, sizeof(table) / sizeof(table[0])}
@@ -24,21 +24,8 @@ typedef struct {
     table_t tables[4];
 } piecewise_t;
 
-/* sums of c[k] T_k(t) for each t, by Clenshaw's recurrence */
-TARGET_CLONES
-static void chebyshev_sums(const double *c, int n, const double *t, double *sums, int count) {
-    double before[PIECEWISE_BLOCK], last[PIECEWISE_BLOCK];
-    int i, k;
-    for (i = 0; i < count; i++) before[i] = last[i] = 0;
-    for (k = n - 1; k > 0; k--) {
-        for (i = 0; i < count; i++) {
-            double next = 2 * t[i] * last[i] - before[i] + c[k];
-            before[i] = last[i];
-            last[i] = next;
-        }
-    }
-    for (i = 0; i < count; i++) sums[i] = t[i] * last[i] - before[i] + c[0];
-}
+/* Sums of c[k] T_k(t) for each t. */
+EXPORTED void (*const chebyshev_sums)(const double *c, int n, const double *t, double *sums, int count);
 
 /* At most a block of elements; `out` may be `x`. */
 static inline void piecewise_block(const piecewise_t *f, const double *x, double *out, int count) {

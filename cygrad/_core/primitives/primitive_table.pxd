@@ -10,13 +10,12 @@ cdef enum:
     MAX_PRIMITIVES = 192
     MAX_ARITY = 4         # operands of a primitive
 
-# One inner loop, as NumPy's: args = pointers (inputs, then output), steps in bytes.
-ctypedef void (*loop_t)(char **arguments, const int64_t *n, const int64_t *steps, void *data) noexcept nogil
-
-ctypedef struct entry_t:
-    loop_t loop               # NULL: this primitive does not support the dtype
-    void *data
-    int32_t out_dtype
+cdef extern from "primitives/loop_types.h" nogil:
+    ctypedef void (*loop_t)(char **arguments, const int64_t *n, const int64_t *steps, void *data) noexcept nogil
+    ctypedef struct entry_t:
+        loop_t loop               # NULL: this primitive does not support the dtype
+        void *data
+        int32_t out_dtype
 
 ctypedef enum type_rule_t:
     SAME = 0          # operands are promoted to their common dtype

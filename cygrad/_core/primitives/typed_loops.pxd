@@ -3,15 +3,6 @@
 from libc.stdint cimport int64_t
 from cygrad._core.primitives.primitive_table cimport loop_t
 
-# -------------------------------------------------------------------------------------------------------- integer loops
-
-# Integer arithmetic as in PyTorch: division that refuses zero, powers, sign bits.
-
-# Define a primitive unless it exists, and enter its loop for each integer dtype (not bool).
-cdef int enter_integers(str name, int arity, int cost, loop_t u8, loop_t i8, loop_t i16, loop_t i32,
-                        loop_t i64,
-                        bint to_bool) except -1
-
 # ---------------------------------------------------------------------------------------------------------- short loops
 
 # cygrad's loops for cheap arithmetic on contiguous elements.
