@@ -40,7 +40,7 @@ def find(configuration: Configuration, link_dir: Path) -> list[Library]:
     Return the libraries. `module.chosen`: build it, by CYGRAD_MODULES=storage,array?
 
     A library that is loaded late gets little static TLS, for all of its thread-local variables or none. So modules with
-    THREAD_VARIABLE are in a separate library.
+    THREAD_VARIABLE are in a separate library, with copies of the C++ code whose headers they include.
     """
     sources = {module_name(path): path for path in sorted(CORE.rglob("*.pyx"))}
     check_names(sources)
@@ -48,15 +48,17 @@ def find(configuration: Configuration, link_dir: Path) -> list[Library]:
     testing = {name for name, path in sources.items() if path.parent == TESTING}
     near = {name for name, path in sources.items() if NEAR_VARIABLES in path.read_text()} - testing
     testing_code = sorted(TESTING.glob("*.cpp"))
-    code = sorted(set(CORE.rglob("*.cpp")) - set(testing_code))
+    all_code = sorted(set(CORE.rglob("*.cpp")) - set(testing_code))
+    near_text = "".join(sources[name].read_text() for name in near)
+    near_code = [path for path in all_code if str(path.with_suffix(".h").relative_to(CORE)) in near_text]
     libraries = []
-    for name, names, files in (("compiled", sources.keys() - near - testing, code), ("compiled_near", near, []),
-                               ("compiled_testing", testing, testing_code)):
+    for name, names, code in (("compiled", sources.keys() - near - testing, all_code),
+                              ("compiled_near", near, near_code), ("compiled_testing", testing, testing_code)):
         modules = [extension(module, sources[module], configuration) for module in sorted(names)]
         for module in modules:
             module.chosen = module.name in chosen
         linked = openblas_linked(link_dir) if any(needs_openblas(sources[name]) for name in names) else {}
-        files = [extension(path.stem, path, configuration) for path in (*files, *REPLACED.values())]
+        files = [extension(path.stem, path, configuration) for path in (*code, *REPLACED.values())]
         libraries.append(Library(
             f"cygrad._core.{name}", modules, files, language="c++", **linked,
             extra_link_args=configuration.link_args + [f"-Wl,--wrap={function}" for function in REPLACED]))

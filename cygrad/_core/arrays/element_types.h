@@ -37,9 +37,30 @@ template <class T> inline __attribute__((always_inline)) auto complex_number(T r
     return z;
 }
 
+/* The number itself; an integer without its sign, so that sums and products wrap around. */
+template <class T> inline __attribute__((always_inline)) auto wrapping(T x) {
+    if constexpr (std::is_integral_v<T>)
+        return (std::make_unsigned_t<decltype(x + x)>)x;
+    else
+        return x;
+}
+
 enum { BOOL_DTYPE, DTYPE_COUNT = 16 };
 
 template <class... Types, class F> inline void for_dtype(int dtype, F f) {
     dtype = dtype == BOOL_DTYPE ? dtype_of<uint8_t> : dtype;
     (void)((dtype == dtype_of<Types> && (f(Types()), true)) || ...);
+}
+
+/* Words of each size, for elements that are only moved. */
+struct pair_t { uint64_t words[2]; };
+
+template <class F> inline void for_word(int64_t size, F f) {
+    switch (size) {
+        case 1: return f(uint8_t());
+        case 2: return f(uint16_t());
+        case 4: return f(uint32_t());
+        case 8: return f(uint64_t());
+        default: return f(pair_t());
+    }
 }

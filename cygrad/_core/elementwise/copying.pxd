@@ -1,6 +1,6 @@
 """Copies, casts and fills of whole arrays."""
 
-from libc.stdint cimport int16_t, int32_t, int64_t, int8_t, uint8_t
+from libc.stdint cimport int32_t, int64_t
 from cygrad._core.arrays.array cimport MAX_DIMS, array_t, value_t
 
 # ------------------------------------------------------------------------------------------------------------ iteration
@@ -84,49 +84,13 @@ cdef array_t *with_layout_of_images(array_t *result, const array_t *images) noex
 # addressed as sparse[before..., offsets[i], after...] and the other, dense, is contiguous with the shape (before..., n,
 # after...).
 
-cdef extern from * nogil:
-    """
-    typedef struct { double real, imag; } pair_t;      /* 16 bytes that are only moved */
-    """
-    ctypedef struct pair_t:
-        double real
-        double imag
-
-ctypedef float complex complex64_t
-ctypedef double complex complex128_t
-
-# Words of each size, for elements that are only moved.
-ctypedef fused word_t:
-    int8_t
-    int16_t
-    int32_t
-    int64_t
-    pair_t
-
-# Element types, for sums.
-ctypedef fused number_t:
-    uint8_t
-    int8_t
-    int16_t
-    int32_t
-    int64_t
-    float
-    double
-    complex64_t
-    complex128_t
-
-cdef extern from * nogil:
-    """
-    /* an offset that stands for "leave out" when writing or adding */
-    #define SKIP ((int64_t)(-0x7fffffffffffffffLL))
-    """
+cdef extern from "elementwise/offset_loops.h" nogil:
     const int64_t SKIP
-
-ctypedef enum move_t:
-    READ = 0       # dense = sparse[offsets]
-    WRITE          # sparse[offsets] = dense; the last of equal offsets wins
-    ADD            # sparse[offsets] += dense, in the order of the offsets
-    TAKE           # READ from the last offset to the first, each leaving zeros: undoes WRITE
+    ctypedef enum move_t:
+        READ
+        WRITE
+        ADD
+        TAKE
 
 ctypedef struct nest_of_offsets_t:
     move_t move

@@ -1,16 +1,16 @@
 """Copies, casts and fills of whole arrays."""
 
 from libc.math cimport fabs, isfinite, trunc
-from libc.stdint cimport int16_t, int32_t, int64_t, int8_t, uint8_t
+from libc.stdint cimport int32_t, int64_t
 from libc.stdio cimport snprintf
-from libc.string cimport memcpy, memset
+from libc.string cimport memset
 from cygrad._core.arrays.array cimport (
     ARRAY, COMPLEX, MAX_DIMS, REAL, array_empty, array_empty_like, array_t, array_view, overlaps_itself, release,
     retain, same_shape, shape_text, share_memory,
 )
 from cygrad._core.arrays.dtype cimport (
-    BOOL, COMPLEX128, COMPLEX64, COMPLEX_CATEGORY, FLOAT32, FLOAT64, INT16, INT32, INT64, INT8, UINT8, category,
-    dtype_name, is_differentiable, is_unsigned, itemsize, largest,
+    BOOL, COMPLEX128, COMPLEX_CATEGORY, FLOAT64, INT64, category, dtype_name, is_differentiable, is_unsigned, itemsize,
+    largest,
 )
 from cygrad._core.elementwise.program cimport MAX_INPUTS
 from cygrad._core.elementwise.rows cimport columns_per_tile, rows_t
@@ -184,19 +184,16 @@ cdef bint same_place(const array_t *a, const array_t *b) noexcept nogil:
 
 # -------------------------------------------------------------------------------------------------------------- copying
 
+ctypedef void (*transpose_t)(const char *source, int64_t source_step, char *out, int64_t out_step, int64_t rows,
+                        int64_t columns) noexcept nogil
+
 cdef extern from "simd/word_moves.h" nogil:
     void copy_rows(const char *source, int64_t source_step, char *out, int64_t out_step, int64_t nbytes, int64_t rows)
-    void transpose_words(const char *source, int64_t source_step, char *out, int64_t out_step, int64_t rows,
-                         int64_t columns)
-    void transpose_doubles(const char *source, int64_t source_step, char *out, int64_t out_step, int64_t rows,
-                           int64_t columns)
+    transpose_t transpose_words, transpose_doubles
 
 cdef enum:
     BLOCK = 32            # side of the square tiles of a transposed copy: both sides stay in cache
     SHORT_ROW = 16
-
-ctypedef void (*transpose_t)(const char *source, int64_t source_step, char *out, int64_t out_step, int64_t rows,
-                        int64_t columns) noexcept nogil
 
 ctypedef struct copy_t:
     nest_t nest           # operand 0: to, 1: source
@@ -674,177 +671,22 @@ cdef enum:
     COLUMNS = 512          # maximum of the columns per chunk of a sum
 
 
-# ---- one element at each offset
-
-cdef void _read_words(word_t *dense, const char *sparse, const int64_t *offsets, int64_t n) noexcept nogil:
-    """Copy the words at offsets to dense: dense[i] = the word at offsets[i]."""
-    cdef int64_t i
-    for i in range(n):
-        dense[i] = (<word_t *>(sparse + offsets[i]))[0]
+cdef extern from "elementwise/offset_loops.h" nogil:
+    void move_elements(move_t move, int dtype, int64_t size, char *sparse, char *dense, const int64_t *offsets,
+                       int64_t n)
+    void move_row(move_t move, int dtype, int64_t size, char *sparse, char *dense, int64_t stride, int64_t n)
 
 
-cdef void _write_words(const word_t *dense, char *sparse, const int64_t *offsets, int64_t n) noexcept nogil:
-    """Copy dense to the words at offsets."""
-    cdef int64_t i
-    for i in range(n):
-        if offsets[i] != SKIP:
-            (<word_t *>(sparse + offsets[i]))[0] = dense[i]
-
-
-cdef void _add_numbers(const number_t *dense, char *sparse, const int64_t *offsets, int64_t n) noexcept nogil:
-    """Add dense to the numbers at offsets."""
-    cdef int64_t i
-    for i in range(n):
-        if offsets[i] != SKIP:
-            (<number_t *>(sparse + offsets[i]))[0] = (<number_t *>(sparse + offsets[i]))[0] + dense[i]
-
-
-cdef void _or_bools(const uint8_t *dense, char *sparse, const int64_t *offsets, int64_t n) noexcept nogil:
-    """Add bools: a sum is true if one of them is."""
-    cdef int64_t i
-    for i in range(n):
-        if offsets[i] != SKIP and dense[i]:
-            sparse[offsets[i]] = 1
-
-
-# ---- a row at each offset
-
-cdef void _read_row(word_t *dense, const char *sparse, int64_t stride, int64_t n) noexcept nogil:
-    """Copy a row with any step to dense."""
-    cdef int64_t j
-    for j in range(n):
-        dense[j] = (<word_t *>(sparse + j * stride))[0]
-
-
-cdef void _write_row(const word_t *dense, char *sparse, int64_t stride, int64_t n) noexcept nogil:
-    """Copy dense to a row with any step."""
-    cdef int64_t j
-    for j in range(n):
-        (<word_t *>(sparse + j * stride))[0] = dense[j]
-
-
-cdef void _add_row(const number_t *dense, char *sparse, int64_t stride, int64_t n) noexcept nogil:
-    """Add dense to a row with any step."""
-    cdef int64_t j
-    cdef number_t *row = <number_t *>sparse
-    if stride == sizeof(number_t):
-        for j in range(n):
-            row[j] = row[j] + dense[j]
-    else:
-        for j in range(n):
-            row = <number_t *>(sparse + j * stride)
-            row[0] = row[0] + dense[j]
-
-
-cdef void _or_row(const uint8_t *dense, char *sparse, int64_t stride, int64_t n) noexcept nogil:
-    """Add bools to a row with any step."""
-    cdef int64_t j
-    for j in range(n):
-        if dense[j]:
-            sparse[j * stride] = 1
-
-
-# ---- the loop for a dtype
-
-cdef void _elements(const nest_of_offsets_t *nest, char *sparse, char *dense, const int64_t *offsets,
-                    int64_t n) noexcept nogil:
+cdef inline void _elements(const nest_of_offsets_t *nest, char *sparse, char *dense, const int64_t *offsets,
+                           int64_t n) noexcept nogil:
     """Move n offsets with one element each."""
-    cdef int64_t width = itemsize(nest.dtype)
-    cdef int d = nest.dtype
-    if nest.move == READ:
-        if width == 1:
-            _read_words[int8_t](<int8_t *>dense, sparse, offsets, n)
-        elif width == 2:
-            _read_words[int16_t](<int16_t *>dense, sparse, offsets, n)
-        elif width == 4:
-            _read_words[int32_t](<int32_t *>dense, sparse, offsets, n)
-        elif width == 8:
-            _read_words[int64_t](<int64_t *>dense, sparse, offsets, n)
-        else:
-            _read_words[pair_t](<pair_t *>dense, sparse, offsets, n)
-    elif nest.move == WRITE:
-        if width == 1:
-            _write_words[int8_t](<int8_t *>dense, sparse, offsets, n)
-        elif width == 2:
-            _write_words[int16_t](<int16_t *>dense, sparse, offsets, n)
-        elif width == 4:
-            _write_words[int32_t](<int32_t *>dense, sparse, offsets, n)
-        elif width == 8:
-            _write_words[int64_t](<int64_t *>dense, sparse, offsets, n)
-        else:
-            _write_words[pair_t](<pair_t *>dense, sparse, offsets, n)
-    elif d == BOOL:
-        _or_bools(<uint8_t *>dense, sparse, offsets, n)
-    elif d == UINT8:
-        _add_numbers[uint8_t](<uint8_t *>dense, sparse, offsets, n)
-    elif d == INT8:
-        _add_numbers[int8_t](<int8_t *>dense, sparse, offsets, n)
-    elif d == INT16:
-        _add_numbers[int16_t](<int16_t *>dense, sparse, offsets, n)
-    elif d == INT32:
-        _add_numbers[int32_t](<int32_t *>dense, sparse, offsets, n)
-    elif d == INT64:
-        _add_numbers[int64_t](<int64_t *>dense, sparse, offsets, n)
-    elif d == FLOAT32:
-        _add_numbers[float](<float *>dense, sparse, offsets, n)
-    elif d == FLOAT64:
-        _add_numbers[double](<double *>dense, sparse, offsets, n)
-    elif d == COMPLEX64:
-        _add_numbers[complex64_t](<complex64_t *>dense, sparse, offsets, n)
-    else:
-        _add_numbers[complex128_t](<complex128_t *>dense, sparse, offsets, n)
+    move_elements(nest.move, nest.dtype, itemsize(nest.dtype), sparse, dense, offsets, n)
 
 
-cdef void _row(const nest_of_offsets_t *nest, char *sparse, char *dense, int64_t stride, int64_t n) noexcept nogil:
+cdef inline void _row(const nest_of_offsets_t *nest, char *sparse, char *dense, int64_t stride,
+                      int64_t n) noexcept nogil:
     """Move a row of n elements at one offset."""
-    cdef int64_t width = itemsize(nest.dtype)
-    cdef int d = nest.dtype
-    if nest.move == READ:
-        if stride == width:
-            memcpy(dense, sparse, n * width)
-        elif width == 1:
-            _read_row[int8_t](<int8_t *>dense, sparse, stride, n)
-        elif width == 2:
-            _read_row[int16_t](<int16_t *>dense, sparse, stride, n)
-        elif width == 4:
-            _read_row[int32_t](<int32_t *>dense, sparse, stride, n)
-        elif width == 8:
-            _read_row[int64_t](<int64_t *>dense, sparse, stride, n)
-        else:
-            _read_row[pair_t](<pair_t *>dense, sparse, stride, n)
-    elif nest.move == WRITE:
-        if stride == width:
-            memcpy(sparse, dense, n * width)
-        elif width == 1:
-            _write_row[int8_t](<int8_t *>dense, sparse, stride, n)
-        elif width == 2:
-            _write_row[int16_t](<int16_t *>dense, sparse, stride, n)
-        elif width == 4:
-            _write_row[int32_t](<int32_t *>dense, sparse, stride, n)
-        elif width == 8:
-            _write_row[int64_t](<int64_t *>dense, sparse, stride, n)
-        else:
-            _write_row[pair_t](<pair_t *>dense, sparse, stride, n)
-    elif d == BOOL:
-        _or_row(<uint8_t *>dense, sparse, stride, n)
-    elif d == UINT8:
-        _add_row[uint8_t](<uint8_t *>dense, sparse, stride, n)
-    elif d == INT8:
-        _add_row[int8_t](<int8_t *>dense, sparse, stride, n)
-    elif d == INT16:
-        _add_row[int16_t](<int16_t *>dense, sparse, stride, n)
-    elif d == INT32:
-        _add_row[int32_t](<int32_t *>dense, sparse, stride, n)
-    elif d == INT64:
-        _add_row[int64_t](<int64_t *>dense, sparse, stride, n)
-    elif d == FLOAT32:
-        _add_row[float](<float *>dense, sparse, stride, n)
-    elif d == FLOAT64:
-        _add_row[double](<double *>dense, sparse, stride, n)
-    elif d == COMPLEX64:
-        _add_row[complex64_t](<complex64_t *>dense, sparse, stride, n)
-    else:
-        _add_row[complex128_t](<complex128_t *>dense, sparse, stride, n)
+    move_row(nest.move, nest.dtype, itemsize(nest.dtype), sparse, dense, stride, n)
 
 
 # ---- the nest

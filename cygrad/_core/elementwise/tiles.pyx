@@ -6,7 +6,7 @@ buffer, and so are strided ones if a loop might round them differently: results 
 inputs. Tiles depend only on the problem, never on the threads.
 """
 
-from libc.stdint cimport int64_t, uintptr_t
+from libc.stdint cimport int64_t, uint16_t, uintptr_t
 from libc.stdio cimport snprintf
 from libc.stdlib cimport free, llabs, malloc
 from libc.string cimport memset
@@ -39,12 +39,22 @@ from cygrad._core.threads.parallel cimport parallel_for
 # which hold no nan, the processor's status flag is sufficient. (Not for saved values: a nan
 # among them propagates without setting the flag.) Results of other kernels are scanned afterwards.
 
-cdef extern from "elementwise/nan_scan.h" nogil:
-    bint nan_in_floats(const float *x, int64_t n)
-    bint nan_in_floats_strided(const char *x, int64_t n, int64_t step)
-    bint nan_in_doubles(const double *x, int64_t n)
-    bint nan_in_doubles_strided(const char *x, int64_t n, int64_t step)
-    bint nan_in_shorts(const char *x, int64_t n, int64_t step, int infinity)
+cdef extern from "elementwise/tile_rows.h" nogil:
+    bint (*nan_in_floats)(const float *x, int64_t n, int64_t step)
+    bint (*nan_in_doubles)(const double *x, int64_t n, int64_t step)
+    bint (*nan_in_shorts)(const uint16_t *x, int64_t n, int64_t step, int infinity)
+    bint repeat_rows(char *to, const char *data, int64_t size, int64_t step, int64_t stride, int64_t length,
+                     int64_t rows)
+
+cdef extern from * nogil:
+    """
+    #include <fenv.h>
+    #ifdef FE_INVALID
+    enum { CYGRAD_INVALID = FE_INVALID, has_status_flags = 1 };
+    #else
+    enum { CYGRAD_INVALID = 0, has_status_flags = 0 };
+    #endif
+    """
     int has_status_flags, invalid "CYGRAD_INVALID"
     int feclearexcept(int)
     int fetestexcept(int)
@@ -101,14 +111,12 @@ cdef bint row_holds_nan(const char *data, int dtype, int64_t n, int64_t step) no
                     row_holds_nan(data + size // 2, real_of(dtype), n, step))
         n, step, size, dtype = 2 * n, size // 2, size // 2, real_of(dtype)
     if is_short(dtype):
-        return nan_in_shorts(data, n, step, 0x7c00 if dtype == FLOAT16 else 0x7f80)
+        return nan_in_shorts(<const uint16_t *>data, n, step, 0x7c00 if dtype == FLOAT16 else 0x7f80)
+    if n <= 1:
+        step = size
     if dtype == FLOAT32:
-        if step == size or n <= 1:
-            return nan_in_floats(<const float *>data, n)
-        return nan_in_floats_strided(data, n, step)
-    if step == size or n <= 1:
-        return nan_in_doubles(<const double *>data, n)
-    return nan_in_doubles_strided(data, n, step)
+        return nan_in_floats(<const float *>data, n, step)
+    return nan_in_doubles(<const double *>data, n, step)
 
 
 ctypedef struct scan_t:
@@ -533,10 +541,6 @@ cdef int _assign_buffers(builder_t *builder, program_t *program) noexcept nogil:
 
 cdef extern from "simd/fetch.h" nogil:
     void fetch(const char *memory, int64_t nbytes, bint written)
-
-cdef extern from "elementwise/repeat_rows.h" nogil:
-    bint repeat_rows(char *to, const char *data, int64_t size, int64_t step, int64_t stride, int64_t length,
-                     int64_t rows)
 
 cdef enum:
     FAR = 1 << 18         # elements from which operands exceed the caches anyway

@@ -38,8 +38,6 @@ typedef std::remove_reference_t<decltype(cast_table[0][0])> loop_t;
 
 namespace {
 
-struct pair_t { uint64_t words[2]; };
-
 template <class T, class... Types> constexpr bool is_one_of = (std::is_same_v<T, Types> || ...);
 template <class T> constexpr bool is_wide = is_one_of<T, int32_t, int64_t, float, double>;
 template <class T> constexpr bool is_half = is_one_of<T, half_t, bfloat_t>;

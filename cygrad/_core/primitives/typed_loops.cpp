@@ -340,8 +340,6 @@ template <class T> void enter_complex() {
     enter<R>("trunc_divide", 2, 4, loop_of_two<R, (R (*)(R, R))truncated_quotient, R>);
 }
 
-struct pair_t { uint64_t words[2]; };
-
 template <class T> void enter_moves(int dtype) {
     enter<T>("where", 3, 1, DISPATCH(where_loop<T>), dtype, dtype, SELECT);
     enter<T>("zeroed", 1, 1, zeros_loop<sizeof(T)>, dtype, dtype);

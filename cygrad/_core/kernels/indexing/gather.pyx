@@ -4,19 +4,15 @@ Rows of the index array are processed in order. Element j of a row is at  base +
 other array, whichever dimension is indexed.
 """
 
-from libc.stdint cimport int16_t, int32_t, int64_t, int8_t, uint64_t, uint8_t
+from libc.stdint cimport int64_t, uint64_t
 from libc.stdio cimport snprintf
 from libc.string cimport memcmp, memset
 from cygrad._core.arrays.array cimport (
     ARRAY, MAX_DIMS, NOTHING, array_t, array_view, is_true, register_kernel, release, retain, shape_text, share_memory,
     value_t,
 )
-from cygrad._core.arrays.dtype cimport (
-    BOOL, COMPLEX64, FLOAT32, FLOAT64, INT16, INT32, INT64, INT8, UINT8, dtype_name, is_complex, itemsize,
-)
-from cygrad._core.elementwise.copying cimport (
-    ADD, READ, TAKE, WRITE, as_contiguous, complex128_t, complex64_t, copy_into, number_t, pair_t, word_t,
-)
+from cygrad._core.arrays.dtype cimport FLOAT32, FLOAT64, INT64, dtype_name, is_complex, itemsize
+from cygrad._core.elementwise.copying cimport ADD, READ, TAKE, WRITE, as_contiguous, copy_into
 from cygrad._core.kernels.arguments cimport (
     array_argument, array_result, check_same_shape, check_writable, fresh_copy, integer_argument, integers_argument,
     list_text, new_array, new_zeros, wrap_dim,
@@ -33,37 +29,31 @@ from cygrad._core.threads.parallel cimport parallel_for
 
 # --------------------------------------------------------------------------------------------------------------- gather
 
-cdef extern from *:
-    """
-    #include "simd/target_clones.h"
-    /* Return whether all indices are at least `low` and less than `high`. */
-    static TARGET_CLONES int within(const int64_t *indices, int64_t n, int64_t low, int64_t high) {
-        const uint64_t span = (uint64_t)high - (uint64_t)low;
-        int64_t outside = 0;
-        for (int64_t i = 0; i < n; i++)
-            outside |= (uint64_t)indices[i] - (uint64_t)low >= span;
-        return !outside;
-    }
-    """
-    bint within(const int64_t *indices, int64_t n, int64_t low, int64_t high) nogil
+cdef extern from "kernels/indexing/indices.h" nogil:
+    bint within(const int64_t *indices, int64_t n, int64_t low, int64_t high)
 
-cdef enum:
-    PROD = TAKE + 1        # moves of scatter_reduce: products and extrema
-    AMAX
-    AMIN
+cdef extern from "kernels/indexing/walks.h" nogil:
+    enum:
+        PROD
+        AMAX
+        AMIN
+    ctypedef struct walk_row_t:
+        int move                       # a move_t, PROD, AMAX or AMIN
+        int dtype
+        int64_t itemsize
+        int64_t dense_step             # stride of `dense` in bytes: 0 for a single value
+        int64_t length                 # of a row
+        int64_t along, across          # strides in bytes
+        int64_t size                   # of the indexed dimension
+        bint negative                  # do indices count from the end?
+    void walk_row(const walk_row_t *walk, char *base, char *dense, const int64_t *indices)
 
 ctypedef struct walk_t:
-    int move                       # a move_t, PROD, AMAX or AMIN
-    int dtype
+    walk_row_t rows
     char *sparse
     char *dense                    # contiguous, in the shape of the index; or a single value
-    int64_t dense_step             # stride of `dense` in bytes: 0 for a single value
     const int64_t *indices         # contiguous
-    int64_t length                 # of a row
     int64_t rows_in_group          # rows that may write the same elements
-    int64_t along, across          # strides in bytes
-    int64_t size                   # of the indexed dimension
-    bint negative                  # do indices count from the end?
     int n_outer                    # dimensions of the index except for the last
     int64_t outer_shape[MAX_DIMS]
     int64_t outer_strides[MAX_DIMS]
@@ -77,135 +67,12 @@ cdef inline int64_t _counted(int64_t index, int64_t size, bint negative) noexcep
     return index if <uint64_t>index < <uint64_t>size else -1
 
 
-# The indices of a row have been checked. Strides are copied before each loop, because a write might alias the struct.
-
-cdef void _read_row(walk_t *walk, const char *base, word_t *dense, const int64_t *indices) noexcept nogil:
-    """dense[j] = element index[j]."""
-    cdef int64_t j, size = walk.size, along = walk.along, across = walk.across
-    if along == sizeof(word_t) and across == 0 and not walk.negative:
-        for j in range(walk.length):
-            dense[j] = (<const word_t *>base)[indices[j]]
-        return
-    for j in range(walk.length):
-        dense[j] = (<word_t *>(base + (indices[j] + (indices[j] >> 63 & size)) * along + j * across))[0]
-
-
-cdef void _write_row(walk_t *walk, char *base, const word_t *dense, const int64_t *indices) noexcept nogil:
-    """Element index[j] = dense[j]."""
-    cdef int64_t j, along = walk.along, across = walk.across, step = 1 if walk.dense_step else 0
-    for j in range(walk.length):
-        (<word_t *>(base + indices[j] * along + j * across))[0] = dense[j * step]
-
-
-cdef void _take_row(walk_t *walk, char *base, word_t *dense, const int64_t *indices) noexcept nogil:
-    """dense[j] = element index[j], which becomes zero; from the last to the first."""
-    cdef int64_t j, along = walk.along, across = walk.across
-    cdef word_t *place
-    for j in range(walk.length - 1, -1, -1):
-        place = <word_t *>(base + indices[j] * along + j * across)
-        dense[j] = place[0]
-        memset(place, 0, sizeof(word_t))
-
-
-cdef void _combine_row(walk_t *walk, char *base, const number_t *dense, const int64_t *indices) noexcept nogil:
-    """Combine dense[j] with element index[j]: sum, product, maximum or minimum; nan wins."""
-    cdef int64_t j, along = walk.along, across = walk.across, step = 1 if walk.dense_step else 0
-    cdef int move = walk.move
-    cdef number_t *place
-    cdef number_t value, chosen
-    if move == ADD and along == sizeof(number_t) and across == 0 and step:
-        for j in range(walk.length):
-            place = <number_t *>base + indices[j]
-            place[0] = place[0] + dense[j]
-    elif move == ADD:
-        for j in range(walk.length):
-            place = <number_t *>(base + indices[j] * along + j * across)
-            place[0] = place[0] + dense[j * step]
-    elif move == PROD:
-        for j in range(walk.length):
-            place = <number_t *>(base + indices[j] * along + j * across)
-            place[0] = place[0] * dense[j * step]
-    elif number_t is not complex64_t and number_t is not complex128_t:
-        for j in range(walk.length):
-            place = <number_t *>(base + indices[j] * along + j * across)
-            value = dense[j * step]
-            if move == AMAX:
-                chosen = value if value > place[0] else place[0]
-            else:
-                chosen = value if value < place[0] else place[0]
-            if number_t is float or number_t is double:
-                if value != value:
-                    chosen = value
-            place[0] = chosen
-
-
-cdef void _or_row(walk_t *walk, char *base, const uint8_t *dense, const int64_t *indices) noexcept nogil:
-    """Add booleans: true if one of them is."""
-    cdef int64_t j, step = 1 if walk.dense_step else 0
-    for j in range(walk.length):
-        if dense[j * step]:
-            base[indices[j] * walk.along + j * walk.across] = 1
-
-
-cdef void _row(walk_t *walk, char *base, char *dense, const int64_t *indices) noexcept nogil:
-    """Process one row with the loop for its dtype."""
-    cdef int64_t width = itemsize(walk.dtype)
-    cdef int d = walk.dtype
-    if not within(indices, walk.length, -walk.size if walk.negative else 0, walk.size):
-        atomic_store(&walk.failed, 1)
-    elif walk.move == READ:
-        if width == 1:
-            _read_row(walk, base, <int8_t *>dense, indices)
-        elif width == 2:
-            _read_row(walk, base, <int16_t *>dense, indices)
-        elif width == 4:
-            _read_row(walk, base, <int32_t *>dense, indices)
-        elif width == 8:
-            _read_row(walk, base, <int64_t *>dense, indices)
-        else:
-            _read_row(walk, base, <pair_t *>dense, indices)
-    elif walk.move == TAKE:
-        if width == 1:
-            _take_row(walk, base, <int8_t *>dense, indices)
-        elif width == 2:
-            _take_row(walk, base, <int16_t *>dense, indices)
-        elif width == 4:
-            _take_row(walk, base, <int32_t *>dense, indices)
-        elif width == 8:
-            _take_row(walk, base, <int64_t *>dense, indices)
-        else:
-            _take_row(walk, base, <pair_t *>dense, indices)
-    elif walk.move == WRITE:
-        if width == 1:
-            _write_row(walk, base, <const int8_t *>dense, indices)
-        elif width == 2:
-            _write_row(walk, base, <const int16_t *>dense, indices)
-        elif width == 4:
-            _write_row(walk, base, <const int32_t *>dense, indices)
-        elif width == 8:
-            _write_row(walk, base, <const int64_t *>dense, indices)
-        else:
-            _write_row(walk, base, <const pair_t *>dense, indices)
-    elif d == BOOL and walk.move == ADD:
-        _or_row(walk, base, <const uint8_t *>dense, indices)
-    elif d == UINT8 or d == BOOL:
-        _combine_row(walk, base, <const uint8_t *>dense, indices)
-    elif d == INT8:
-        _combine_row(walk, base, <const int8_t *>dense, indices)
-    elif d == INT16:
-        _combine_row(walk, base, <const int16_t *>dense, indices)
-    elif d == INT32:
-        _combine_row(walk, base, <const int32_t *>dense, indices)
-    elif d == INT64:
-        _combine_row(walk, base, <const int64_t *>dense, indices)
-    elif d == FLOAT32:
-        _combine_row(walk, base, <const float *>dense, indices)
-    elif d == FLOAT64:
-        _combine_row(walk, base, <const double *>dense, indices)
-    elif d == COMPLEX64:
-        _combine_row(walk, base, <const complex64_t *>dense, indices)
+cdef inline void _row(walk_t *walk, char *base, char *dense, const int64_t *indices) noexcept nogil:
+    """Check the indices of a row and process it."""
+    if within(indices, walk.rows.length, -walk.rows.size if walk.rows.negative else 0, walk.rows.size):
+        walk_row(&walk.rows, base, dense, indices)
     else:
-        _combine_row(walk, base, <const complex128_t *>dense, indices)
+        atomic_store(&walk.failed, 1)
 
 
 cdef void _groups(void *context, int64_t begin, int64_t end) noexcept nogil:
@@ -214,15 +81,15 @@ cdef void _groups(void *context, int64_t begin, int64_t end) noexcept nogil:
     cdef int64_t i, row, rest, place, n = (end - begin) * walk.rows_in_group
     cdef int k
     for i in range(n):
-        row = begin * walk.rows_in_group + (n - 1 - i if walk.move == TAKE else i)
+        row = begin * walk.rows_in_group + (n - 1 - i if walk.rows.move == TAKE else i)
         rest, place = row, 0
         for k in range(walk.n_outer - 1, 0, -1):
             place += rest % walk.outer_shape[k] * walk.outer_strides[k]
             rest //= walk.outer_shape[k]
         if walk.n_outer:
             place += rest * walk.outer_strides[0]
-        _row(walk, walk.sparse + place, walk.dense + row * walk.length * walk.dense_step,
-             walk.indices + row * walk.length)
+        _row(walk, walk.sparse + place, walk.dense + row * walk.rows.length * walk.rows.dense_step,
+             walk.indices + row * walk.rows.length)
 
 
 cdef int _run(const char *operation, int move, array_t *self, int dim, array_t *indices, char *dense,
@@ -233,15 +100,16 @@ cdef int _run(const char *operation, int move, array_t *self, int dim, array_t *
     cdef int k, last = indices.ndim - 1
     if indices.size == 0:
         return OK
-    walk.move, walk.dtype, walk.sparse, walk.dense, walk.dense_step = move, self.dtype, self.data, dense, dense_step
+    walk.rows.move, walk.rows.dtype, walk.rows.itemsize, walk.rows.dense_step = move, self.dtype, width, dense_step
+    walk.sparse, walk.dense = self.data, dense
     walk.indices = <const int64_t *>indices.data
-    walk.length, walk.along, walk.across, walk.rows_in_group = 1, 0, 0, 1
-    walk.size, walk.negative, walk.failed, walk.n_outer = 1, negative, 0, 0
+    walk.rows.length, walk.rows.along, walk.rows.across, walk.rows_in_group = 1, 0, 0, 1
+    walk.rows.size, walk.rows.negative, walk.failed, walk.n_outer = 1, negative, 0, 0
     if self.ndim:
-        walk.size, walk.along = self.shape[dim], self.strides[dim] * width
-        walk.across = 0 if dim == last or last < 0 else self.strides[last] * width
+        walk.rows.size, walk.rows.along = self.shape[dim], self.strides[dim] * width
+        walk.rows.across = 0 if dim == last or last < 0 else self.strides[last] * width
     if indices.ndim:
-        walk.length = indices.shape[last]
+        walk.rows.length = indices.shape[last]
     for k in range(last):
         walk.outer_shape[k] = indices.shape[k]
         walk.outer_strides[k] = 0 if k == dim or self.ndim == 0 else self.strides[k] * width
@@ -250,8 +118,8 @@ cdef int _run(const char *operation, int move, array_t *self, int dim, array_t *
             groups *= indices.shape[k]
         else:
             walk.rows_in_group *= indices.shape[k]
-    parallel_for(_groups, &walk, groups, rows_per_chunk(walk.length * walk.rows_in_group, COMPUTED))
-    return _check_bounds(operation, indices, dim, walk.size, negative, error) if atomic_load(&walk.failed) else OK
+    parallel_for(_groups, &walk, groups, rows_per_chunk(walk.rows.length * walk.rows_in_group, COMPUTED))
+    return _check_bounds(operation, indices, dim, walk.rows.size, negative, error) if atomic_load(&walk.failed) else OK
 
 
 cdef int _check_bounds(const char *operation, array_t *indices, int dim, int64_t size, bint negative,

@@ -6,7 +6,7 @@ becomes a list of byte offsets, their sums are the offsets of the selected eleme
 """
 
 cimport cygrad._core.elementwise.elementwise     # fills the table of loops when it is imported
-from libc.stdint cimport int16_t, int32_t, int64_t, int8_t, uint8_t
+from libc.stdint cimport int64_t, uint8_t
 from libc.stdio cimport snprintf
 from libc.string cimport memcpy, memset
 from cygrad._core.arrays.array cimport (
@@ -16,7 +16,7 @@ from cygrad._core.arrays.array cimport (
 from cygrad._core.arrays.dtype cimport BOOL, INT64, UINT8, dtype_name, is_complex, is_integral, itemsize
 from cygrad._core.elementwise.copying cimport (
     ADD, READ, SKIP, TAKE, WRITE, add_after, add_before, as_contiguous, begin_nest, broadcast_shape, broadcasts_to,
-    copy_into, fill, move_along, move_by_offsets, move_t, nest_of_offsets_t, pair_t, word_t,
+    copy_into, fill, move_along, move_by_offsets, move_t, nest_of_offsets_t,
 )
 from cygrad._core.kernels.arguments cimport (
     array_argument, array_result, arrays_argument, check_same_shape, check_writable, fresh_copy, integer_argument,
@@ -66,24 +66,9 @@ cdef inline int64_t _wrapped(const index_rule_t *rule, int64_t index) noexcept n
     return index + rule.size if index < 0 and rule.negative else index
 
 
-cdef extern from *:
-    """
-    #include "simd/target_clones.h"
-    /* offsets[i] = the index, wrapped if it is negative, times step; -> whether one is out of bounds. */
-    TARGET_CLONES static int scale_indices(const int64_t *indices, int64_t *offsets, int64_t n, int64_t size,
-                                           int64_t wrapping, int64_t step) {
-        int failed = 0;
-        INDEPENDENT
-        for (int64_t i = 0; i < n; i++) {
-            const uint64_t index = (uint64_t)(indices[i] + (indices[i] < 0 ? wrapping : 0));
-            failed |= index >= (uint64_t)size;
-            offsets[i] = (int64_t)(index * (uint64_t)step);
-        }
-        return failed;
-    }
-    """
+cdef extern from "kernels/indexing/indices.h" nogil:
     bint scale_indices(const int64_t *indices, int64_t *offsets, int64_t n, int64_t size, int64_t wrapping,
-                       int64_t step) nogil
+                       int64_t step)
 
 
 cdef void _fill_offsets(void *context, int64_t begin, int64_t end) noexcept nogil:
@@ -863,6 +848,9 @@ register_kernel("one_hot", one_hot_kernel)
 
 # Masks: masked_fill, masked_select, nonzero.
 
+cdef extern from "kernels/indexing/walks.h" nogil:
+    void fill_where(const uint8_t *mask, char *data, const void *value, int64_t size, int64_t begin, int64_t end)
+
 ctypedef struct masked_t:
     const uint8_t *mask
     char *data             # contiguous
@@ -870,30 +858,10 @@ ctypedef struct masked_t:
     int64_t width
 
 
-cdef void _fill_words(const uint8_t *mask, word_t *words, word_t value, int64_t n) noexcept nogil:
-    """words[i] = value where the mask is true."""
-    cdef int64_t i
-    for i in range(n):
-        # Write in any case: faster than a mispredicted branch.
-        words[i] = value if mask[i] else words[i]
-
-
 cdef void _fill_chunk(void *context, int64_t begin, int64_t end) noexcept nogil:
     """Fill elements begin..end by item size."""
     cdef masked_t *job = <masked_t *>context
-    cdef const uint8_t *mask = job.mask + begin
-    cdef char *data = job.data + begin * job.width
-    cdef int64_t n = end - begin
-    if job.width == 1:
-        _fill_words(mask, <int8_t *>data, (<int8_t *>job.value)[0], n)
-    elif job.width == 2:
-        _fill_words(mask, <int16_t *>data, (<int16_t *>job.value)[0], n)
-    elif job.width == 4:
-        _fill_words(mask, <int32_t *>data, (<int32_t *>job.value)[0], n)
-    elif job.width == 8:
-        _fill_words(mask, <int64_t *>data, (<int64_t *>job.value)[0], n)
-    else:
-        _fill_words(mask, <pair_t *>data, (<pair_t *>job.value)[0], n)
+    fill_where(job.mask, job.data, job.value, job.width, begin, end)
 
 
 cdef int _open_mask(const char *operation, const value_t *arguments, array_t **self, array_t **mask, int *ndim,

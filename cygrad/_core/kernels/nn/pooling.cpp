@@ -18,7 +18,7 @@ static inline int64_t windows_of_segment(const pooling_t *p, int64_t c) {
 #define MAXIMA(T) (maxima_t)DISPATCH(maxima<T>)
 #define AVERAGES(T) (averages_t)DISPATCH(averages<T>)
 #define SHARES(T) (averages_t)DISPATCH(shares<T>)
-#define MOVES(T) {(move_plane_t)baseline::move_plane<T, PICK>, (move_plane_t)baseline::move_plane<T, ADD>, \
+#define MOVES(T) {(move_plane_t)baseline::move_plane<T, PICK>, (move_plane_t)baseline::move_plane<T, SPREAD>, \
                   (move_plane_t)baseline::move_plane<T, PLACE>}
 
 const maxima_t window_maxima[] = {NULL, MAXIMA(uint8_t), MAXIMA(int8_t), MAXIMA(int16_t), MAXIMA(int32_t),

@@ -20,7 +20,7 @@ typedef struct {
 
 enum {
     PICK,               /* small[i] = large[position[i]] */
-    ADD,                /* large[position[i]] += small[i] */
+    SPREAD,             /* large[position[i]] += small[i] */
     PLACE               /* large[position[i]] = small[i] */
 };
 

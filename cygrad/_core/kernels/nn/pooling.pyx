@@ -45,7 +45,7 @@ cdef extern from "kernels/nn/pooling.h" nogil:
         int with_padding
     enum:
         PICK
-        ADD
+        SPREAD
         PLACE
     void (*window_maxima[8])(const pooling_t *pooling, const void *plane, void *values, int64_t *positions)
     void (*window_averages[8])(const pooling_t *pooling, const void *source, void *target)
@@ -561,7 +561,7 @@ cdef int _put(const char *name, int move, const value_t *arguments, value_t *res
 
 cdef int max_pool_backward_kernel(const value_t *arguments, value_t *results) noexcept nogil:
     """max_pool_backward(self, indices, shape, n)."""
-    return _put(b"max_pool_backward", ADD, arguments, results)
+    return _put(b"max_pool_backward", SPREAD, arguments, results)
 
 
 cdef int max_unpool_kernel(const value_t *arguments, value_t *results) noexcept nogil:

@@ -268,7 +268,7 @@ template <class T, int MOVE> INLINE int64_t move_one(T *small, T *large, const i
     if (MOVE == PICK)
         small[i] = large[at];
     else
-        large[at] = MOVE == ADD ? large[at] + small[i] : small[i];
+        large[at] = MOVE == SPREAD ? large[at] + small[i] : small[i];
     return 0;
 }
 

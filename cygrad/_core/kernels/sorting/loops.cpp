@@ -1,12 +1,14 @@
 // Sorting of rows by unsigned keys: one order for all dtypes, and digits to sort by.
 
 #include "kernels/sorting/loops.h"
-#include "simd/target_clones.h"
 
 #include <string.h>
 #include <algorithm>
 #include <limits>
 #include <type_traits>
+
+#define LOOPS "kernels/sorting/range_loops.h"
+#include "simd/dispatch.h"
 
 namespace {
 
@@ -169,11 +171,7 @@ void insertion_points(int dtype, const char *row, int64_t n, const char *values,
 #undef CALL
 }
 
-TARGET_CLONES void range_of(const int64_t *values, int64_t n, int64_t *smallest, int64_t *largest) {
-    int64_t low = std::numeric_limits<int64_t>::max(), high = std::numeric_limits<int64_t>::min();
-    for (int64_t i = 0; i < n; i++) low = std::min(low, values[i]), high = std::max(high, values[i]);
-    *smallest = low, *largest = high;
-}
+void (*const range_of)(const int64_t *, int64_t, int64_t *, int64_t *) = DISPATCH(range_of_integers);
 
 void count_integers(const int64_t *values, int64_t n, int64_t bins, int64_t *counts) {
     count_places(n, bins, counts, [=](int64_t i) { return values[i]; });

@@ -28,7 +28,7 @@ EXPORTED void select_entries_unstably(sort_entry_t *entries, int64_t n, int64_t 
 EXPORTED void insertion_points(int dtype, const char *row, int64_t n, const char *values, int64_t count, int right,
                                int64_t *out);
 // The smallest and the largest of n > 0 integers.
-EXPORTED void range_of(const int64_t *values, int64_t n, int64_t *smallest, int64_t *largest);
+EXPORTED void (*const range_of)(const int64_t *values, int64_t n, int64_t *smallest, int64_t *largest);
 // Add how often each integer in [0, bins) occurs; all are in that range.
 EXPORTED void count_integers(const int64_t *values, int64_t n, int64_t bins, int64_t *counts);
 // Add how many float32 or float64 numbers are in each of the equal bins of [low, high].
