@@ -1,16 +1,11 @@
 """Cumulative sums, products, extrema and logsumexp, and linear recurrences, along a dimension."""
 
-cimport cygrad._core.primitives.complex_parts
-from libc.math cimport INFINITY, exp, isinf, log1p
-from libc.stdint cimport int16_t, int32_t, int64_t, int8_t, uint8_t
+from libc.stdint cimport int64_t
 from libc.stdio cimport snprintf
 from cygrad._core.arrays.array cimport (
     NOTHING, array_empty_like, array_t, is_true, register_kernel, release, same_shape, set_array, shape_text, value_t,
 )
-from cygrad._core.arrays.dtype cimport (
-    BOOL, COMPLEX64, FLOAT32, FLOAT64, INT16, INT32, INT64, INT8, UINT8, dtype_name, is_complex, is_differentiable,
-    is_floating, promote,
-)
+from cygrad._core.arrays.dtype cimport BOOL, INT64, dtype_name, is_complex, is_differentiable, is_floating, promote
 from cygrad._core.elementwise.copying cimport as_contiguous, as_dtype
 from cygrad._core.elementwise.rows cimport columns_per_tile, rows_along, rows_t
 from cygrad._core.kernels.arguments cimport array_argument, array_result, integer_argument, wrap_dim
@@ -18,165 +13,38 @@ from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, 
 from cygrad._core.threads.grain cimport COMPUTED, GATHERED, rows_per_chunk
 from cygrad._core.threads.parallel cimport parallel_for
 
-cdef extern from "simd/fetch.h" nogil:
-    void fetch(const char *memory, int64_t nbytes, bint written)
-
 
 # ----------------------------------------------------------------------------------------------------------------- scan
 
-cdef enum:
-    COLUMNS = 256          # adjacent columns processed together
-    LINES = 4              # adjacent rows processed together
-    SHORT_ROW = 1024       # elements up to which the rows that follow are prefetched
-    FETCHED = 8            # elements of a row after which it is prefetched again
-
-ctypedef float complex complex64_t
-ctypedef double complex complex128_t
-
-ctypedef fused element:
-    int64_t
-    float
-    double
-    complex64_t
-    complex128_t
-
-# Totals of float32 are kept in double.
-ctypedef fused total:
-    int64_t
-    double
-    complex128_t
-
-ctypedef enum scan_operation_t:
-    CUMSUM
-    CUMPROD
-    CUMSUM_REVERSE
-    PRODUCT_BEFORE
-    PRODUCT_AFTER
-
-ctypedef struct cumulation_t:
-    scan_operation_t operation
-    int dtype
-    rows_t rows
-    int64_t width
-    int64_t tiles
-    char *self
-    char *out
+cdef extern from "kernels/reduction/scan_loops.h" nogil:
+    enum:
+        SCAN_COLUMNS
+        SCAN_STEPS
+    ctypedef enum scan_operation_t:
+        CUMSUM
+        CUMPROD
+        CUMSUM_REVERSE
+        PRODUCT_BEFORE
+        PRODUCT_AFTER
+    ctypedef struct scan_t:
+        int dtype
+        scan_operation_t operation
+        int64_t outer, n, inner, width, tiles
+        bint flag
+        const void *self
+        const void *other
+        void *out
+        int64_t *indices
+    void cumulate(void *context, int64_t begin, int64_t end) noexcept
+    void join_sides(void *context, int64_t begin, int64_t end) noexcept
+    void scan_extrema(void *context, int64_t begin, int64_t end) noexcept
+    void scan_exponentials(void *context, int64_t begin, int64_t end) noexcept
+    void recur(void *context, int64_t begin, int64_t end) noexcept
 
 
-cdef inline void _fetch_ahead(const void *memory, int64_t itemsize, int64_t at, int64_t n, int64_t ahead, int64_t lines,
-                              bint written) noexcept nogil:
-    """Prefetch the element at the same position of the rows that follow, in the direction of `ahead`."""
-    cdef int64_t k
-    for k in range(lines):
-        fetch(<const char *>memory + (at + (k + ahead) * n) * itemsize, 1, written)
-
-
-cdef inline void _lines(const element *x, element *out, total *tag, int64_t n, bint reverse, bint exclusive,
-                        bint multiplies, int64_t lines) noexcept nogil:
-    """Scan adjacent rows together, because each step of a row waits for the one before."""
-    cdef total[LINES] totals
-    cdef int64_t i, k, step = -1 if reverse else 1, at = n - 1 if reverse else 0
-    if ((element is int64_t and total is int64_t)
-            or ((element is float or element is double) and total is double)
-            or ((element is complex64_t or element is complex128_t) and total is complex128_t)):
-        for k in range(lines):
-            totals[k] = 1 if multiplies else 0
-        for i in range(n):
-            if i % FETCHED == 0 and n <= SHORT_ROW:
-                _fetch_ahead(x, sizeof(element), at, n, LINES * step, lines, False)
-                _fetch_ahead(out, sizeof(element), at, n, LINES * step, lines, True)
-            for k in range(LINES if lines == LINES else lines):
-                if exclusive:
-                    out[at + k * n] = <element>totals[k]
-                totals[k] = totals[k] * x[at + k * n] if multiplies else totals[k] + x[at + k * n]
-                if not exclusive:
-                    out[at + k * n] = <element>totals[k]
-            at += step
-
-
-cdef void _scan(cumulation_t *work, element *x, element *out, total *totals, int64_t begin,
-                int64_t end) noexcept nogil:
-    """Scan tiles begin..end-1; `totals` holds a tile."""
-    cdef int64_t n = work.rows.n, inner = work.rows.inner, item = begin, first, at, column, width, lines, line, step
-    cdef int64_t i, k
-    cdef bint exclusive = work.operation >= PRODUCT_BEFORE
-    cdef bint multiplies = exclusive or work.operation == CUMPROD
-    cdef bint reverse = work.operation == CUMSUM_REVERSE or work.operation == PRODUCT_AFTER
-    cdef bint few = work.rows.outer < LINES
-    cdef total running, pair
-    # Only these pairs of types are compiled.
-    if ((element is int64_t and total is int64_t)
-            or ((element is float or element is double) and total is double)
-            or ((element is complex64_t or element is complex128_t) and total is complex128_t)):
-        while item < end:
-            lines = min(end - item, <int64_t>LINES) if inner == 1 and not few else 1
-            # From the last one if reverse: processors prefetch along addresses that change in one direction.
-            first = begin + end - item - lines if reverse else item
-            column = first % work.tiles * work.width
-            width = min(work.width, inner - column)
-            at = first // work.tiles * n * inner + column
-            item += lines
-            if inner == 1:
-                if element is float:
-                    if exclusive and few:
-                        # Products of four elements, which do not overflow in double.
-                        running = 1
-                        line, step = (at + n - 1, -1) if reverse else (at, 1)
-                        i = 0
-                        while i + 4 <= n:
-                            pair = <total>x[line] * x[line + step]
-                            out[line] = <element>running
-                            out[line + step] = <element>(running * x[line])
-                            out[line + 2 * step] = <element>(running * pair)
-                            out[line + 3 * step] = <element>(running * (pair * x[line + 2 * step]))
-                            running = running * (pair * (<total>x[line + 2 * step] * x[line + 3 * step]))
-                            line += 4 * step
-                            i += 4
-                        while i < n:
-                            out[line] = <element>running
-                            running = running * x[line]
-                            line += step
-                            i += 1
-                        continue
-                if exclusive:
-                    _lines(x + at, out + at, totals, n, reverse, True, True, lines)
-                else:
-                    _lines(x + at, out + at, totals, n, reverse, False, multiplies, lines)
-                continue
-            for k in range(width):
-                totals[k] = 1 if multiplies else 0
-            for i in range(n):
-                line = at + (n - 1 - i if reverse else i) * inner
-                if exclusive:
-                    for k in range(width):
-                        out[line + k] = <element>totals[k]
-                        totals[k] = totals[k] * x[line + k]
-                elif multiplies:
-                    for k in range(width):
-                        totals[k] = totals[k] * x[line + k]
-                        out[line + k] = <element>totals[k]
-                else:
-                    for k in range(width):
-                        totals[k] = totals[k] + x[line + k]
-                        out[line + k] = <element>totals[k]
-
-
-cdef void _scan_body(void *context, int64_t begin, int64_t end) noexcept nogil:
-    cdef cumulation_t *work = <cumulation_t *>context
-    cdef int64_t[COLUMNS] integers
-    cdef double[COLUMNS] reals
-    cdef complex128_t[COLUMNS] complexes
-    if work.dtype == INT64:
-        _scan(work, <int64_t *>work.self, <int64_t *>work.out, <int64_t *>integers, begin, end)
-    elif work.dtype == FLOAT32:
-        _scan(work, <float *>work.self, <float *>work.out, <double *>reals, begin, end)
-    elif work.dtype == FLOAT64:
-        _scan(work, <double *>work.self, <double *>work.out, <double *>reals, begin, end)
-    elif work.dtype == COMPLEX64:
-        _scan(work, <complex64_t *>work.self, <complex64_t *>work.out, <complex128_t *>complexes, begin, end)
-    else:
-        _scan(work, <complex128_t *>work.self, <complex128_t *>work.out, <complex128_t *>complexes, begin,
-              end)
+cdef void _set_rows(scan_t *work, const array_t *array, int dim, rows_t *rows) noexcept nogil:
+    rows_along(array, dim, rows)
+    work.outer, work.n, work.inner = rows.outer, rows.n, rows.inner
 
 
 cdef int _read(const char *name, const value_t *self_value, const value_t *dim_value, array_t **self,
@@ -191,7 +59,8 @@ cdef int _read(const char *name, const value_t *self_value, const value_t *dim_v
 cdef int _scanned(const char *name, scan_operation_t operation, const value_t *arguments, int wanted,
                   value_t *results) noexcept nogil:
     """Scan in dtype `wanted` (-1: PyTorch's choice)."""
-    cdef cumulation_t work
+    cdef scan_t work
+    cdef rows_t rows
     cdef array_t *self
     cdef array_t *source
     cdef array_t *out
@@ -215,14 +84,13 @@ cdef int _scanned(const char *name, scan_operation_t operation, const value_t *a
         release(source)
         return MEMORY_ERROR
     work.operation = operation
-    rows_along(self, dim, &work.rows)
-    work.width = columns_per_tile(&work.rows, COLUMNS, GATHERED)
-    work.tiles = (work.rows.inner + work.width - 1) // work.width
+    _set_rows(&work, self, dim, &rows)
+    work.width = columns_per_tile(&rows, SCAN_COLUMNS, GATHERED)
+    work.tiles = (rows.inner + work.width - 1) // work.width
     work.self = source.data
     work.out = out.data
     if out.size:
-        parallel_for(_scan_body, &work, work.rows.outer * work.tiles,
-                     rows_per_chunk(work.rows.n * work.width, GATHERED))
+        parallel_for(cumulate, &work, rows.outer * work.tiles, rows_per_chunk(rows.n * work.width, GATHERED))
     release(source)
     if wanted != work.dtype:
         cast = as_dtype(out, wanted)
@@ -257,47 +125,10 @@ cdef int product_before_kernel(const value_t *arguments, value_t *results) noexc
                     results)
 
 
-ctypedef struct sides_t:
-    int dtype
-    char *before           # becomes the result
-    char *after
-
-
-cdef void _join_sides(element *before, element *after, int64_t begin, int64_t end) noexcept nogil:
-    """Multiply the products on both sides: 0 if one is 0, even where the other has overflowed."""
-    cdef element x, y, product
-    cdef int64_t i
-    for i in range(begin, end):
-        x, y = before[i], after[i]
-        product = x * y
-        if element is float or element is double:
-            # Only 0 * inf makes a new nan; no branch, so that the loop is vectorized.
-            product = 0 if (product != product) & (x == x) & (y == y) else product
-        elif element is not int64_t:
-            if product != product and (x == 0 and (isinf(y.real) or isinf(y.imag))
-                                       or y == 0 and (isinf(x.real) or isinf(x.imag))):
-                product = 0
-        before[i] = product
-
-
-cdef void _sides_body(void *context, int64_t begin, int64_t end) noexcept nogil:
-    cdef sides_t *work = <sides_t *>context
-    if work.dtype == INT64:
-        _join_sides(<int64_t *>work.before, <int64_t *>work.after, begin, end)
-    elif work.dtype == FLOAT32:
-        _join_sides(<float *>work.before, <float *>work.after, begin, end)
-    elif work.dtype == FLOAT64:
-        _join_sides(<double *>work.before, <double *>work.after, begin, end)
-    elif work.dtype == COMPLEX64:
-        _join_sides(<complex64_t *>work.before, <complex64_t *>work.after, begin, end)
-    else:
-        _join_sides(<complex128_t *>work.before, <complex128_t *>work.after, begin, end)
-
-
 cdef int exclusive_product_kernel(const value_t *arguments, value_t *results) noexcept nogil:
     """exclusive_product(self, dim): products of all elements but each one."""
     cdef value_t after
-    cdef sides_t work
+    cdef scan_t work
     cdef int status = _scanned(b"prod", PRODUCT_BEFORE, arguments, -1, results)
     if status != OK:
         return status
@@ -305,8 +136,8 @@ cdef int exclusive_product_kernel(const value_t *arguments, value_t *results) no
     if status != OK:
         release(results[0].of.array)
         return status
-    work.dtype, work.before, work.after = after.of.array.dtype, results[0].of.array.data, after.of.array.data
-    parallel_for(_sides_body, &work, after.of.array.size, rows_per_chunk(1, GATHERED))
+    work.dtype, work.out, work.other = after.of.array.dtype, results[0].of.array.data, after.of.array.data
+    parallel_for(join_sides, &work, after.of.array.size, rows_per_chunk(1, GATHERED))
     release(after.of.array)
     return OK
 
@@ -319,113 +150,6 @@ register_kernel("exclusive_product", exclusive_product_kernel)
 
 
 # ----------------------------------------------------------------------------------------------------------- scan order
-
-ctypedef fused element_t:
-    uint8_t
-    int8_t
-    int16_t
-    int32_t
-    int64_t
-    float
-    double
-
-ctypedef fused real_t:
-    float
-    double
-
-ctypedef struct ordered_scan_t:
-    bint largest
-    int dtype
-    rows_t rows
-    char *self
-    char *out
-    int64_t *indices
-
-
-cdef void _extrema(ordered_scan_t *work, element_t *x, element_t *out, int64_t begin, int64_t end) noexcept nogil:
-    """Scan rows begin..end-1, adjacent rows together: the last of equals wins, and nan from the first one on."""
-    cdef int64_t row = begin, i, k, at, width, place, n = work.rows.n, inner = work.rows.inner
-    cdef int64_t *indices = work.indices
-    cdef element_t best, value
-    cdef bint better
-    while row < end:
-        at = row // inner * n * inner + row % inner
-        width = min(inner - row % inner, end - row)
-        if inner == 1:
-            # Keep the extremum in a register.
-            best, place = x[at], 0
-            for i in range(n):
-                value = x[at + i]
-                better = value >= best if work.largest else value <= best
-                if element_t is float or element_t is double:
-                    better = better or value != value
-                if better:
-                    best, place = value, i
-                out[at + i] = best
-                indices[at + i] = place
-            row += 1
-            continue
-        for k in range(at, at + width):
-            out[k] = x[k]
-            indices[k] = 0
-        for i in range(1, n):
-            at += inner
-            for k in range(at, at + width):
-                best, value = out[k - inner], x[k]
-                better = value >= best if work.largest else value <= best
-                # The only comparison that is true for nan.
-                if element_t is float or element_t is double:
-                    better = better or value != value
-                out[k] = value if better else best
-                indices[k] = i if better else indices[k - inner]
-        row += width
-
-
-cdef void _extrema_body(void *context, int64_t begin, int64_t end) noexcept nogil:
-    cdef ordered_scan_t *work = <ordered_scan_t *>context
-    cdef int d = work.dtype
-    if d == BOOL or d == UINT8:
-        _extrema(work, <uint8_t *>work.self, <uint8_t *>work.out, begin, end)
-    elif d == INT8:
-        _extrema(work, <int8_t *>work.self, <int8_t *>work.out, begin, end)
-    elif d == INT16:
-        _extrema(work, <int16_t *>work.self, <int16_t *>work.out, begin, end)
-    elif d == INT32:
-        _extrema(work, <int32_t *>work.self, <int32_t *>work.out, begin, end)
-    elif d == INT64:
-        _extrema(work, <int64_t *>work.self, <int64_t *>work.out, begin, end)
-    elif d == FLOAT32:
-        _extrema(work, <float *>work.self, <float *>work.out, begin, end)
-    else:
-        _extrema(work, <double *>work.self, <double *>work.out, begin, end)
-
-
-cdef inline double _log_sum(double a, double b) noexcept nogil:
-    """log(exp(a) + exp(b))"""
-    cdef double low = b if b < a else a, high = a if b < a else b
-    if high == INFINITY or high == -INFINITY:
-        return high + 0 * (0 if low == low else low)
-    return high + log1p(exp(low - high))
-
-
-cdef void _exponentials(ordered_scan_t *work, real_t *x, real_t *out, int64_t begin, int64_t end) noexcept nogil:
-    cdef int64_t row, i, at, n = work.rows.n, inner = work.rows.inner
-    cdef double total
-    for row in range(begin, end):
-        at = row // inner * n * inner + row % inner
-        total = -INFINITY
-        for i in range(n):
-            total = _log_sum(total, x[at + i * inner])
-            out[at + i * inner] = <real_t>total
-
-
-cdef void _exponentials_body(void *context, int64_t begin, int64_t end) noexcept nogil:
-    cdef ordered_scan_t *work = <ordered_scan_t *>context
-    if work.dtype == FLOAT32:
-        _exponentials(work, <float *>work.self, <float *>work.out, begin, end)
-    else:
-        _exponentials(work, <double *>work.self, <double *>work.out, begin, end)
-
 
 cdef int _read_ordered(const char *name, bint exponentials, const value_t *arguments, array_t **self,
                        int *dim) noexcept nogil:
@@ -448,7 +172,8 @@ cdef int _read_ordered(const char *name, bint exponentials, const value_t *argum
 
 cdef int _running(const char *name, bint exponentials, bint largest, const value_t *arguments,
                   value_t *results) noexcept nogil:
-    cdef ordered_scan_t work
+    cdef scan_t work
+    cdef rows_t rows
     cdef array_t *self
     cdef array_t *source
     cdef array_t *out = NULL
@@ -466,12 +191,12 @@ cdef int _running(const char *name, bint exponentials, bint largest, const value
         release(source)
         release(out)
         return MEMORY_ERROR
-    work.largest, work.self, work.out = largest, source.data, out.data
+    work.flag, work.self, work.out = largest, source.data, out.data
     work.indices = <int64_t *>indices.data if indices != NULL else NULL
-    rows_along(self, dim, &work.rows)
+    _set_rows(&work, self, dim, &rows)
     if out.size:
-        parallel_for(_exponentials_body if exponentials else _extrema_body, &work, work.rows.outer * work.rows.inner,
-                     rows_per_chunk(work.rows.n, COMPUTED))
+        parallel_for(scan_exponentials if exponentials else scan_extrema, &work, rows.outer * rows.inner,
+                     rows_per_chunk(rows.n, COMPUTED))
     release(source)
     set_array(&results[0], out)
     if not exponentials:
@@ -503,74 +228,6 @@ register_kernel("logcumsumexp", logcumsumexp_kernel)
 
 # Linear recurrences along a dimension, for the gradients of cumprod.
 
-cdef enum:
-    STEPS = 8                         # rows processed together
-
-ctypedef fused number_t:
-    float
-    double
-    float complex
-    double complex
-
-
-cdef struct recurrence_t:
-    int dtype
-    rows_t rows
-    bint reverse
-    char *input
-    char *coefficient
-    char *result
-
-
-cdef void _run(recurrence_t *work, number_t *tag, int64_t begin, int64_t end) noexcept nogil:
-    """
-    Compute lines begin..end-1 along the dimension, STEPS of them together, because each step waits for the one before.
-
-    A coefficient of 0 discards the value before, even inf.
-    """
-    cdef const number_t *input = <const number_t *>work.input
-    cdef const number_t *coefficient = <const number_t *>work.coefficient
-    cdef number_t *result = <number_t *>work.result
-    cdef int64_t n = work.rows.n, inner = work.rows.inner, step = -inner if work.reverse else inner
-    cdef int64_t i, k, row, before, count
-    cdef int64_t[STEPS] at
-    cdef number_t[STEPS] last
-    cdef number_t factor
-    while begin < end:
-        count = min(<int64_t>STEPS, end - begin)
-        if work.reverse:
-            end -= count
-        for k in range(count):
-            row = (end if work.reverse else begin) + k
-            at[k] = row // inner * n * inner + row % inner + ((n - 1) * inner if work.reverse else 0)
-            last[k] = result[at[k]] = input[at[k]]
-        # Reversed, the coefficient belongs to the element before.
-        before = 0 if work.reverse else step
-        for i in range(1, n):
-            if i % FETCHED == 0 and inner == 1 and n <= SHORT_ROW:
-                _fetch_ahead(input, sizeof(number_t), at[0], n, STEPS * step, count, False)
-                _fetch_ahead(coefficient, sizeof(number_t), at[0], n, STEPS * step, count, False)
-                _fetch_ahead(result, sizeof(number_t), at[0], n, STEPS * step, count, True)
-            for k in range(STEPS if count == STEPS else count):
-                factor = coefficient[at[k] + before]
-                at[k] += step
-                last[k] = input[at[k]] + factor * last[k] if factor != 0 else input[at[k]]
-                result[at[k]] = last[k]
-        if not work.reverse:
-            begin += count
-
-
-cdef void _run_body(void *context, int64_t begin, int64_t end) noexcept nogil:
-    cdef recurrence_t *work = <recurrence_t *>context
-    if work.dtype == FLOAT32:
-        _run(work, <float *>NULL, begin, end)
-    elif work.dtype == FLOAT64:
-        _run(work, <double *>NULL, begin, end)
-    elif work.dtype == COMPLEX64:
-        _run(work, <float complex *>NULL, begin, end)
-    else:
-        _run(work, <double complex *>NULL, begin, end)
-
 
 cdef int linear_recurrence_kernel(const value_t *arguments, value_t *results) noexcept nogil:
     """linear_recurrence(self, coefficient, dim, reverse)."""
@@ -579,7 +236,8 @@ cdef int linear_recurrence_kernel(const value_t *arguments, value_t *results) no
     cdef array_t *x
     cdef array_t *c
     cdef array_t *result
-    cdef recurrence_t work
+    cdef scan_t work
+    cdef rows_t rows
     cdef int64_t dim
     cdef int axis, dtype, status
     status = array_argument(b"linear_recurrence", b"input", &arguments[0], &input)
@@ -605,12 +263,12 @@ cdef int linear_recurrence_kernel(const value_t *arguments, value_t *results) no
         release(c)
         release(result)
         return MEMORY_ERROR
-    rows_along(input, axis, &work.rows)
-    work.dtype, work.reverse = dtype, is_true(&arguments[3])
-    work.input, work.coefficient, work.result = x.data, c.data, result.data
+    _set_rows(&work, input, axis, &rows)
+    work.dtype, work.flag = dtype, is_true(&arguments[3])
+    work.self, work.other, work.out = x.data, c.data, result.data
     if result.size:
-        parallel_for(_run_body, &work, work.rows.outer * work.rows.inner,
-                     max(<int64_t>STEPS, rows_per_chunk(work.rows.n, COMPUTED)))
+        parallel_for(recur, &work, rows.outer * rows.inner,
+                     max(<int64_t>SCAN_STEPS, rows_per_chunk(rows.n, COMPUTED)))
     release(x)
     release(c)
     return array_result(result, &results[0])
