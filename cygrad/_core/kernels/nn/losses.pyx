@@ -21,7 +21,7 @@ from cygrad._core.kernels.arguments cimport (
     text_argument,
 )
 from cygrad._core.kernels.reduction.reduce_engine cimport SUM, reduce_array, row_sum
-from cygrad._core.kernels.reduction.softmax cimport log_softmax_into, scaled_exponentials
+from cygrad._core.kernels.reduction.softmax cimport log_softmax_into
 from cygrad._core.memory.errors cimport (
     INDEX_ERROR, MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, OK, RUNTIME_ERROR, VALUE_ERROR, message,
 )
@@ -31,12 +31,24 @@ from cygrad._core.threads.parallel cimport parallel_for
 
 # --------------------------------------------------------------------------------------------------------------- losses
 
-cdef enum:
-    TILE = 256             # contiguous samples processed together
-
-ctypedef fused floating:
-    float
-    double
+cdef extern from "kernels/nn/loss_loops.h" nogil:
+    enum:
+        LOSS_TILE
+    ctypedef struct samples_t:
+        int dtype
+        bint each, through_softmax
+        int64_t n, inner, ignore
+        double smoothing, scale
+        const int64_t *targets
+        const void *input
+        const void *weight
+        const void *grad
+        void *losses
+        void *weights
+        void *out
+        double (*row_sum)(int dtype, const char *data, int64_t n) noexcept nogil
+    void sample_losses(void *context, int64_t begin, int64_t end) noexcept
+    void sample_gradients(void *context, int64_t begin, int64_t end) noexcept
 
 ctypedef enum reduce_t:
     NONE
@@ -58,7 +70,6 @@ ctypedef struct loss_t:
     array_t *losses            # of samples
     array_t *weights           # of samples
     array_t *grad              # contiguous: of the loss
-    double scale               # of each sample's gradient
     array_t *out               # gradient of the input
     bint through_softmax       # compute the gradient of the logits
 
@@ -176,53 +187,13 @@ cdef int _open(loss_t *loss, const char *name, int dtype, int ndim, int64_t *sha
 
 # ---------------------------------------------------------------- forward
 
-cdef void _sample_losses(loss_t *loss, floating *input, floating *weight, floating *losses, floating *weights,
-                         int64_t begin, int64_t end) noexcept nogil:
-    cdef const int64_t *targets = <int64_t *>loss.target.data
-    cdef double[TILE] smooth
-    cdef int64_t first = begin, width, k, at, c, target, n = loss.rows.n, inner = loss.rows.inner
-    cdef int64_t apart = n if inner == 1 else 1
-    cdef double value, w
-    while first < end:
-        # Samples `apart` elements from each other.
-        width = min(<int64_t>TILE, end - first)
-        if inner > 1:
-            width = min(width, inner - first % inner)
-        at = first // inner * n * inner + first % inner if inner > 1 else first * n
-        if loss.smoothing != 0 and weight == NULL and inner == 1:
-            for k in range(width):
-                smooth[k] = -row_sum(loss.dtype, <char *>(input + at + k * n), n)
-        elif loss.smoothing != 0:
-            for k in range(width):
-                smooth[k] = 0
-            for c in range(n):
-                w = weight[c] if weight != NULL else 1
-                for k in range(width):
-                    smooth[k] -= input[at + c * inner + k * apart] * w
-        for k in range(width):
-            target = targets[first + k]
-            if target == loss.ignore:
-                losses[first + k] = 0
-                weights[first + k] = 0
-                continue
-            w = weight[target] if weight != NULL else 1
-            weights[first + k] = <floating>w
-            value = -w * input[at + target * inner + k * apart]
-            if loss.smoothing != 0:
-                value = (1 - loss.smoothing) * value + loss.smoothing / n * smooth[k]
-            losses[first + k] = <floating>value
-        first += width
-
-
-cdef void _losses_body(void *context, int64_t begin, int64_t end) noexcept nogil:
-    cdef loss_t *loss = <loss_t *>context
-    cdef char *weight = loss.weight.data if loss.weight != NULL else NULL
-    if loss.dtype == FLOAT32:
-        _sample_losses(loss, <float *>loss.input.data, <float *>weight, <float *>loss.losses.data,
-                       <float *>loss.weights.data, begin, end)
-    else:
-        _sample_losses(loss, <double *>loss.input.data, <double *>weight, <double *>loss.losses.data,
-                       <double *>loss.weights.data, begin, end)
+cdef void _set_samples(const loss_t *loss, samples_t *samples) noexcept nogil:
+    samples.dtype, samples.n, samples.inner = loss.dtype, loss.rows.n, loss.rows.inner
+    samples.each, samples.through_softmax = loss.reduction == NONE, loss.through_softmax
+    samples.ignore, samples.smoothing, samples.row_sum = loss.ignore, loss.smoothing, row_sum
+    samples.targets = <const int64_t *>loss.target.data
+    samples.input = loss.input.data if loss.input != NULL else NULL
+    samples.weight = loss.weight.data if loss.weight != NULL else NULL
 
 
 cdef double _number(const array_t *array) noexcept nogil:
@@ -247,6 +218,7 @@ cdef int _total(array_t *array, array_t **total) noexcept nogil:
 
 cdef int _losses(loss_t *loss, array_t **result, array_t **total_weight) noexcept nogil:
     """Compute the loss and the sum of the weights of all samples."""
+    cdef samples_t samples
     cdef int64_t work = loss.rows.n if loss.smoothing != 0 else 16
     cdef double mean
     cdef int status
@@ -254,7 +226,9 @@ cdef int _losses(loss_t *loss, array_t **result, array_t **total_weight) noexcep
     loss.weights = array_empty_like(loss.target, loss.dtype)
     if loss.losses == NULL or loss.weights == NULL:
         return MEMORY_ERROR
-    parallel_for(_losses_body, loss, loss.target.size, rows_per_chunk(work, COMPUTED))
+    _set_samples(loss, &samples)
+    samples.losses, samples.weights = loss.losses.data, loss.weights.data
+    parallel_for(sample_losses, &samples, loss.target.size, rows_per_chunk(work, COMPUTED))
     status = _total(loss.weights, total_weight)
     if status != OK:
         return status
@@ -337,76 +311,11 @@ cdef int cross_entropy_kernel(const value_t *arguments, value_t *results) noexce
 
 # ---------------------------------------------------------------- backward
 
-cdef void _sample_gradients(loss_t *loss, floating *input, floating *weight, floating *grad, floating *out,
-                            int64_t begin, int64_t end) noexcept nogil:
-    """Compute the gradients of samples, singly or in tiles of contiguous samples, so that memory is read in order."""
-    cdef const int64_t *targets = <int64_t *>loss.target.data
-    cdef floating[TILE] along
-    cdef floating[TILE] smooth
-    cdef floating[TILE] scale
-    cdef int64_t item, tile, at, c, k, sample, width, n = loss.rows.n, inner = loss.rows.inner
-    cdef int64_t tiles = (inner + TILE - 1) // TILE
-    cdef floating g, w, s, all_weights = <floating>n
-    if weight != NULL:
-        all_weights = 0
-        for c in range(n):
-            all_weights += weight[c]
-    for item in range(begin, end):
-        tile = item % tiles * TILE
-        width = min(<int64_t>TILE, inner - tile)
-        sample = item // tiles * inner + tile
-        at = item // tiles * n * inner + tile
-        for k in range(width):
-            along[k] = smooth[k] = 0
-            if targets[sample + k] != loss.ignore:
-                g = <floating>loss.scale * (grad[sample + k] if loss.reduction == NONE else grad[0])
-                w = weight[targets[sample + k]] if weight != NULL else <floating>1
-                along[k] = <floating>(1 - loss.smoothing) * g * w
-                smooth[k] = <floating>(loss.smoothing / n) * g
-            scale[k] = along[k] + smooth[k] * all_weights
-        if loss.through_softmax and inner == 1:
-            s = smooth[0]
-            scaled_exponentials(loss.dtype, <char *>(input + at), scale[0], 0 if weight != NULL else s,
-                                <char *>(out + at), n)
-            if weight != NULL and s != 0:
-                for c in range(n):
-                    out[at + c] = out[at + c] - s * weight[c]
-        elif inner == 1:
-            memset(out + at, 0, n * sizeof(floating))
-        else:
-            for c in range(n):
-                if loss.through_softmax:
-                    w = weight[c] if weight != NULL else <floating>1
-                    scaled_exponentials(loss.dtype, <char *>(input + at + c * inner), 1, 0,
-                                        <char *>(out + at + c * inner), width)
-                    for k in range(width):
-                        out[at + c * inner + k] = out[at + c * inner + k] * scale[k] - smooth[k] * w
-                else:
-                    memset(out + at + c * inner, 0, width * sizeof(floating))
-        for k in range(width):
-            if targets[sample + k] != loss.ignore:
-                c = at + targets[sample + k] * inner + k
-                out[c] = out[c] - along[k]
-
-
-cdef void _gradients_body(void *context, int64_t begin, int64_t end) noexcept nogil:
-    cdef loss_t *loss = <loss_t *>context
-    cdef char *weight = loss.weight.data if loss.weight != NULL else NULL
-    cdef char *input = loss.input.data if loss.input != NULL else NULL
-    if loss.dtype == FLOAT32:
-        _sample_gradients(loss, <float *>input, <float *>weight, <float *>loss.grad.data,
-                          <float *>loss.out.data,
-                          begin, end)
-    else:
-        _sample_gradients(loss, <double *>input, <double *>weight, <double *>loss.grad.data,
-                          <double *>loss.out.data,
-                          begin, end)
-
-
 cdef int _gradients(loss_t *loss, const value_t *grad_value, const value_t *total_value,
                     value_t *results) noexcept nogil:
     cdef array_t *grad
     cdef array_t *total
+    cdef samples_t samples
     cdef double total_weight
     cdef int64_t tiles
     cdef int status = array_argument(loss.name, b"grad", grad_value, &grad)
@@ -430,13 +339,14 @@ cdef int _gradients(loss_t *loss, const value_t *grad_value, const value_t *tota
     if loss.grad == NULL:
         return MEMORY_ERROR
     total_weight = _number(total)
-    loss.scale = 1
+    _set_samples(loss, &samples)
+    samples.grad, samples.out, samples.scale = loss.grad.data, loss.out.data, 1
     if loss.reduction == MEAN_OF:
-        loss.scale = 1 / total_weight if total_weight != 0 else NAN
+        samples.scale = 1 / total_weight if total_weight != 0 else NAN
     if loss.out.size:
-        tiles = loss.rows.outer * ((loss.rows.inner + TILE - 1) // TILE)
-        parallel_for(_gradients_body, loss, tiles,
-                     rows_per_chunk(loss.rows.n * min(<int64_t>TILE, loss.rows.inner), COMPUTED))
+        tiles = loss.rows.outer * ((loss.rows.inner + LOSS_TILE - 1) // LOSS_TILE)
+        parallel_for(sample_gradients, &samples, tiles,
+                     rows_per_chunk(loss.rows.n * min(<int64_t>LOSS_TILE, loss.rows.inner), COMPUTED))
     set_array(results, retain(loss.out))
     return OK
 
