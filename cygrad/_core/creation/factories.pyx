@@ -4,13 +4,12 @@ cimport cygrad._core.primitives.complex_parts
 cimport cython
 from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.pycapsule cimport PyCapsule_GetPointer
-from libc.math cimport ceil, fma, isfinite, pow
-from libc.stdint cimport int16_t, int32_t, int64_t, int8_t, uint64_t, uint8_t
+from libc.math cimport ceil, isfinite
+from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
 from cygrad._core.arrays.array cimport MAX_DIMS, array_empty_like, array_t
 from cygrad._core.arrays.dtype cimport (
-    BOOL, COMPLEX64, FLOAT32, FLOAT64, INT16, INT32, INT64, INT8, UINT64, computed_in, default_complex, default_float,
-    dtype_name, is_complex, is_floating, itemsize,
+    BOOL, INT64, UINT64, computed_in, default_complex, default_float, dtype_name, is_complex, is_floating, itemsize,
 )
 from cygrad._core.creation.creation cimport (
     check_place, dtype_or, empty_tensor, fill_array, finish, full_tensor, number_dtype, plain_number, read_element,
@@ -453,69 +452,21 @@ def new_tensor(Tensor self not None, data, *, dtype=None, layout=None, device=No
 
 # Tensors of evenly spaced values: arange, linspace, logspace.
 
-cdef extern from "<complex.h>" nogil:
-    double complex cpow(double complex, double complex)
-
-ctypedef fused integer_t:
-    uint8_t
-    int8_t
-    int16_t
-    int32_t
-    int64_t
-
-ctypedef fused real_t:
-    float
-    double
-
-ctypedef fused complex_t:
-    float complex
-    double complex
-
-cdef enum:
-    LINEAR = 0
-    LOGARITHMIC = 1
-
-
-# ---- arange --------------------------------------------------------------------------------------
-
-ctypedef struct range_t:
-    array_t *out
-    int64_t start              # of integers
-    int64_t step
-    double first               # of floating numbers
-    double by
-
-
-cdef void _count_integers(integer_t *out, const range_t *values, int64_t begin, int64_t end) noexcept nogil:
-    cdef int64_t i
-    for i in range(begin, end):
-        out[i] = <integer_t>(values.start + values.step * i)
-
-
-cdef void _count_reals(real_t *out, const range_t *values, int64_t begin, int64_t end) noexcept nogil:
-    cdef int64_t i
-    for i in range(begin, end):
-        out[i] = <real_t>(values.first + values.by * i)
-
-
-cdef void _count(void *context, int64_t begin, int64_t end) noexcept nogil:
-    cdef const range_t *values = <const range_t *>context
-    cdef char *data = values.out.data
-    cdef int dtype = values.out.dtype
-    if dtype == FLOAT32:
-        _count_reals(<float *>data, values, begin, end)
-    elif dtype == FLOAT64:
-        _count_reals(<double *>data, values, begin, end)
-    elif dtype == INT64:
-        _count_integers(<int64_t *>data, values, begin, end)
-    elif dtype == INT32:
-        _count_integers(<int32_t *>data, values, begin, end)
-    elif dtype == INT16:
-        _count_integers(<int16_t *>data, values, begin, end)
-    elif dtype == INT8:
-        _count_integers(<int8_t *>data, values, begin, end)
-    else:
-        _count_integers(<uint8_t *>data, values, begin, end)
+cdef extern from "creation/ranges.h" nogil:
+    ctypedef struct range_t:
+        int dtype
+        void *out
+        int64_t start, step
+        double first, by
+    void count_range(void *context, int64_t begin, int64_t end) noexcept
+    ctypedef struct space_t:
+        int dtype
+        void *out
+        int64_t n, first, last
+        double[2] start, end
+        bint logarithmic
+        double base
+    void fill_space(const space_t *space)
 
 
 cdef int64_t _length(object start, object end, object step, int dtype) except -1:
@@ -607,10 +558,10 @@ def arange(start=None, end=None, step=1, *, out=None, dtype=None, layout=None, d
     n = _length(start, end, step, code)
     wide = INT64 if code == UINT64 else computed_in(code)
     result = empty_tensor((n,), wide, False, "arange")
-    values.out, values.first, values.by = result.array, start, step
+    values.dtype, values.out, values.first, values.by = wide, result.array.data, start, step
     if not is_floating(wide):
         values.start, values.step = int(start), int(step)
-    parallel_for(_count, &values, n, CHUNK)
+    parallel_for(count_range, &values, n, CHUNK)
     return _deliver(result, code, out, requires_grad, meta, "arange")
 
 
@@ -623,90 +574,11 @@ cdef object _deliver(Tensor result, int dtype, object out, bint needs_grad, bint
     return operators.written(result, out=out)
 
 
-# linspace and logspace count from the nearer end, so that the last value is exactly `end` and the values are symmetric.
-
-cdef void _space_reals(real_t *out, int64_t n, double start, double end, bint logarithmic, double base) noexcept nogil:
-    cdef double step = 0
-    cdef real_t first = <real_t>start, last = <real_t>end, width = 0
-    cdef int64_t i
-    if n > 1:
-        step = (end - start) / (n - 1)
-        width = (last - first) / (n - 1)
-    for i in range(n):
-        if logarithmic:
-            out[i] = <real_t>pow(base, start + step * i if n == 1 or i < n // 2 else end - step * (n - i - 1))
-        elif n == 1 or i < n // 2:                 # computed in the dtype itself and rounded once, as in PyTorch
-            out[i] = <real_t>(<double>width * i + first) if real_t is float else <real_t>fma(width, i, first)
-        else:
-            out[i] = (<real_t>(last - <double>width * (n - i - 1)) if real_t is float
-                      else <real_t>fma(-width, n - i - 1, last))
-
-
-cdef void _space_integers(integer_t *out, int64_t n, int64_t start, int64_t end, bint logarithmic,
-                          double base) noexcept nogil:
-    cdef double step = 0
-    cdef float narrow_step, narrow
-    cdef int64_t i
-    if n > 1:
-        step = (<double>end - <double>start) / (n - 1)
-    narrow_step = <float>step
-    for i in range(n):
-        if logarithmic:
-            narrow = start + narrow_step * i if n == 1 or i < n // 2 else end - narrow_step * (n - i - 1)
-            out[i] = <integer_t><int64_t>pow(base, narrow)
-        else:
-            # Integer steps from the end: the end is exact, and the rest is truncated.
-            out[i] = (<integer_t><int64_t>(start + step * i) if n == 1 or i < n // 2
-                      else <integer_t><int64_t>(end - step * (n - i - 1)))
-
-
-cdef void _space_complex(complex_t *out, int64_t n, double complex start, double complex end, bint logarithmic,
-                         double base) noexcept nogil:
-    cdef complex_t first = <complex_t>start, last = <complex_t>end, step = 0, value
-    cdef int64_t i
-    if n > 1:
-        step = (last - first) / <complex_t>(n - 1)
-    for i in range(n):
-        if n == 1 or i < n // 2:
-            value = first + step * <complex_t>i
-        else:
-            value = last - step * <complex_t>(n - i - 1)
-        out[i] = <complex_t>cpow(base, value) if logarithmic else value
-
-
-cdef void _fill_reals(Tensor result, double start, double end, double base, bint logarithmic) noexcept:
-    if result.array.dtype == FLOAT32:
-        _space_reals(<float *>result.array.data, result.array.size, start, end, logarithmic, base)
-    else:
-        _space_reals(<double *>result.array.data, result.array.size, start, end, logarithmic, base)
-
-
-cdef void _fill_complex(Tensor result, double complex start, double complex end, double base,
-                        bint logarithmic) noexcept:
-    if result.array.dtype == COMPLEX64:
-        _space_complex(<float complex *>result.array.data, result.array.size, start, end, logarithmic, base)
-    else:
-        _space_complex(<double complex *>result.array.data, result.array.size, start, end, logarithmic, base)
-
-
-cdef void _fill_space(Tensor result, int64_t start, int64_t end, double base, bint logarithmic) noexcept:
-    cdef char *data = result.array.data
-    cdef int64_t n = result.array.size
-    if result.array.dtype == INT64:
-        _space_integers(<int64_t *>data, n, start, end, logarithmic, base)
-    elif result.array.dtype == INT32:
-        _space_integers(<int32_t *>data, n, start, end, logarithmic, base)
-    elif result.array.dtype == INT16:
-        _space_integers(<int16_t *>data, n, start, end, logarithmic, base)
-    elif result.array.dtype == INT8:
-        _space_integers(<int8_t *>data, n, start, end, logarithmic, base)
-    else:
-        _space_integers(<uint8_t *>data, n, start, end, logarithmic, base)
-
-
 cdef object _space(object start, object end, object steps, double base, bint logarithmic, object dtype, object out,
                    bint needs_grad, bint meta, str operation):
     cdef Tensor result
+    cdef space_t space
+    cdef double complex first, last
     cdef int64_t n
     cdef int code
     for bound in (start, end):
@@ -731,12 +603,14 @@ cdef object _space(object start, object end, object steps, double base, bint log
     if both_complex and not is_complex(code):
         raise RuntimeError(f"{operation}: complex ends require a complex dtype (got {dtype_name(code).decode()})")
     result = empty_tensor((n,), INT64 if code == UINT64 else computed_in(code), False, operation)
-    if is_complex(code):
-        _fill_complex(result, start, end, base, logarithmic)
-    elif is_floating(code):
-        _fill_reals(result, start, end, base, logarithmic)
+    space.dtype, space.out, space.n = result.array.dtype, result.array.data, n
+    space.logarithmic, space.base = logarithmic, base
+    if is_complex(code) or is_floating(code):
+        first, last = start, end
+        space.start, space.end = [first.real, first.imag], [last.real, last.imag]
     else:
-        _fill_space(result, int(start), int(end), base, logarithmic)
+        space.first, space.last = int(start), int(end)
+    fill_space(&space)
     return _deliver(result, code, out, needs_grad, meta, operation)
 
 
@@ -775,7 +649,7 @@ def linspace(start, end, steps, *, out=None, dtype=None, layout=None, device=Non
     tensor([0.0000, 0.2500, 0.5000, 0.7500, 1.0000])
     """
     cdef bint meta = check_place(device, layout, pin_memory, "linspace")
-    return _space(start, end, steps, 0, LINEAR, dtype, out, requires_grad, meta, "linspace")
+    return _space(start, end, steps, 0, False, dtype, out, requires_grad, meta, "linspace")
 
 
 def logspace(start, end, steps, base=10.0, *, out=None, dtype=None, layout=None, device=None,
@@ -814,7 +688,7 @@ def logspace(start, end, steps, base=10.0, *, out=None, dtype=None, layout=None,
     tensor([  1.,  10., 100.])
     """
     cdef bint meta = check_place(device, layout, pin_memory, "logspace")
-    return _space(start, end, steps, base, LOGARITHMIC, dtype, out, requires_grad, meta, "logspace")
+    return _space(start, end, steps, base, True, dtype, out, requires_grad, meta, "logspace")
 
 
 # -------------------------------------------------------------------------------------------------------- random stream
