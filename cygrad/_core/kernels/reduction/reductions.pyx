@@ -768,9 +768,9 @@ def set_summed_from(int64_t elements):
 cdef enum:
     BLOCK = 4096           # numbers compared between checks for a difference
 
-ctypedef fused real:
-    float
-    double
+cdef extern from "kernels/reduction/differences.h" nogil:
+    bint (*numbers_differ[2])(const void *a, const void *b, int64_t n)
+
 
 cdef int unreduce_kernel(const value_t *arguments, value_t *results) noexcept nogil:
     """unreduce(grad, shape, dims, keepdim): the gradient of a reduction, repeated without a copy."""
@@ -870,28 +870,20 @@ ctypedef struct comparison_t:
     int64_t different          # was a difference found?
 
 
-cdef bint _differ(const real *a, const real *b, int64_t begin, int64_t end) noexcept nogil:
-    """Compare without an early exit, so that compilers vectorize."""
-    cdef int64_t i
-    cdef bint different = False
-    for i in range(begin, end):
-        different |= a[i] != b[i]
-    return different
-
-
 cdef void _compare_chunk(void *context, int64_t begin, int64_t end) noexcept nogil:
     """Compare numbers begin..end-1, block by block up to the first difference of any thread."""
     cdef comparison_t *job = <comparison_t *>context
+    cdef const char *a
+    cdef const char *b
     cdef int64_t until
     cdef bint different
     while begin < end and not atomic_load(&job.different):
         until = min(begin + BLOCK, end)
-        if not job.real:
-            different = memcmp(job.a + begin * job.width, job.b + begin * job.width, (until - begin) * job.width) != 0
-        elif job.width == sizeof(float):
-            different = _differ(<const float *>job.a, <const float *>job.b, begin, until)
+        a, b = job.a + begin * job.width, job.b + begin * job.width
+        if job.real:
+            different = numbers_differ[job.width == sizeof(double)](a, b, until - begin)
         else:
-            different = _differ(<const double *>job.a, <const double *>job.b, begin, until)
+            different = memcmp(a, b, (until - begin) * job.width) != 0
         if different:
             atomic_store(&job.different, 1)
         begin = until

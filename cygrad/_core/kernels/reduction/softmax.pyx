@@ -5,10 +5,9 @@ Rows along the last dimension are processed one by one; along another dimension,
 that memory is read in order. Rows are independent, so results are bit-identical for any number of threads.
 """
 
-from libc.math cimport INFINITY
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport int64_t
 from libc.stdio cimport snprintf
-from libc.string cimport memset
+
 from cygrad._core.arrays.array cimport (
     MAX_DIMS, NOTHING, array_empty_like, array_t, as_real, is_true, register_kernel, release, set_array, shape_text,
     value_t,
@@ -175,15 +174,21 @@ register_kernel("log_softmax_backward", log_softmax_backward_kernel)
 
 # ---- attention: softmax of scaled and masked scores along the last dimension; fully masked rows have the weights 0
 
-ctypedef fused floating:
-    float
-    double
+cdef extern from "kernels/reduction/attention_rows.h" nogil:
+    ctypedef struct attention_row_t:
+        int dtype
+        bint mask_is_bool
+        int64_t n, mask_step
+        double scale
+        double (*row_sum)(int dtype, const char *data, int64_t n) noexcept nogil
+        double (*row_maximum)(int dtype, const char *data, int64_t n) noexcept nogil
+    void attention_row(const attention_row_t *work, const char *scores, const char *mask, char *out, int64_t size)
 
 ctypedef struct attention_t:
     const array_t *scores                # contiguous
     const array_t *mask                  # or NULL
     int64_t[MAX_DIMS] steps              # strides of the mask along the dimensions of the scores
-    double scale
+    attention_row_t row
     bint causal
     array_t *out
 
@@ -199,47 +204,13 @@ cdef const char *_mask_row(attention_t *work, int64_t row) noexcept nogil:
     return work.mask.data + offset * itemsize(work.mask.dtype)
 
 
-cdef void _attention_row(attention_t *work, int64_t row, floating *out) noexcept nogil:
-    cdef int64_t n = work.scores.shape[work.scores.ndim - 1], size = n, k, step
-    cdef const floating *scores = <const floating *>work.scores.data + row * n
-    cdef const char *mask
-    cdef floating scale = <floating>work.scale, shift, factor
-    cdef int dtype = work.scores.dtype
-    if work.causal:
-        size = min(n, row % work.scores.shape[work.scores.ndim - 2] + 1)
-    for k in range(size):
-        out[k] = scores[k] * scale
-    if work.mask != NULL:
-        mask = _mask_row(work, row)
-        step = work.steps[work.scores.ndim - 1]
-        if work.mask.dtype == BOOL:
-            for k in range(size):
-                if not (<const uint8_t *>mask)[k * step]:
-                    out[k] = -INFINITY
-        else:
-            for k in range(size):
-                out[k] = out[k] + (<const floating *>mask)[k * step]
-    shift = <floating>row_maximum(dtype, <char *>out, size) if size > 0 else <floating>-INFINITY
-    if shift == -INFINITY:
-        memset(out, 0, n * sizeof(floating))
-        return
-    for k in range(size):
-        out[k] = out[k] - shift
-    scaled_exponentials(dtype, <char *>out, 1, 0, <char *>out, size)
-    factor = <floating>(1 / row_sum(dtype, <char *>out, size))
-    for k in range(size):
-        out[k] = out[k] * factor
-    memset(out + size, 0, (n - size) * sizeof(floating))
-
-
 cdef void _attention_rows(void *context, int64_t begin, int64_t end) noexcept nogil:
     cdef attention_t *work = <attention_t *>context
-    cdef int64_t row, n = work.scores.shape[work.scores.ndim - 1]
+    cdef int64_t row, at, n = work.row.n, lines = work.scores.shape[work.scores.ndim - 2]
     for row in range(begin, end):
-        if work.scores.dtype == FLOAT32:
-            _attention_row(work, row, <float *>work.out.data + row * n)
-        else:
-            _attention_row(work, row, <double *>work.out.data + row * n)
+        at = row * n * itemsize(work.row.dtype)
+        attention_row(&work.row, work.scores.data + at, _mask_row(work, row) if work.mask != NULL else NULL,
+                      work.out.data + at, min(n, row % lines + 1) if work.causal else n)
 
 
 cdef int _set_mask(attention_t *work, const value_t *value) noexcept nogil:
@@ -267,6 +238,7 @@ cdef int _set_mask(attention_t *work, const value_t *value) noexcept nogil:
     for i in range(scores.ndim):
         work.steps[i] = 0 if i < ahead or mask.shape[i - ahead] == 1 else mask.strides[i - ahead]
     work.mask = mask
+    work.row.mask_is_bool, work.row.mask_step = mask.dtype == BOOL, work.steps[scores.ndim - 1]
     return OK
 
 
@@ -275,7 +247,6 @@ cdef int attention_weights_kernel(const value_t *arguments, value_t *results) no
     cdef attention_t work
     cdef array_t *scores
     cdef array_t *held
-    cdef int64_t n
     cdef int status = array_argument(b"scaled_dot_product_attention", b"scores", &arguments[0], &scores)
     if status != OK:
         return status
@@ -288,7 +259,9 @@ cdef int attention_weights_kernel(const value_t *arguments, value_t *results) no
                  b"shape %s).", shape_text(scores))
         return RUNTIME_ERROR
     work.scores, work.mask, work.out = scores, NULL, NULL
-    work.scale, work.causal = as_real(&arguments[2]), is_true(&arguments[3])
+    work.causal = is_true(&arguments[3])
+    work.row.dtype, work.row.n, work.row.scale = scores.dtype, scores.shape[scores.ndim - 1], as_real(&arguments[2])
+    work.row.row_sum, work.row.row_maximum = row_sum, row_maximum
     if arguments[1].kind != NOTHING:
         status = _set_mask(&work, &arguments[1])
         if status != OK:
@@ -298,8 +271,7 @@ cdef int attention_weights_kernel(const value_t *arguments, value_t *results) no
         work.scores = held
         work.out = array_empty_like(held, -1)
     if work.out != NULL and held.size:
-        n = held.shape[held.ndim - 1]
-        parallel_for(_attention_rows, &work, held.size // n, rows_per_chunk(n, COMPUTED))
+        parallel_for(_attention_rows, &work, held.size // work.row.n, rows_per_chunk(work.row.n, COMPUTED))
     release(held)
     return array_result(work.out, &results[0])
 

@@ -7,7 +7,7 @@ from cygrad._core.arrays.array cimport (
     DTYPE, INTEGERS, MAX_DIMS, NOTHING, TEXT, array_empty, array_t, array_view, clear, kernel_t, overlaps_itself,
     register_kernel, release, replace_version, retain, same_shape, set_array, set_arrays, shape_text, value_t,
 )
-from cygrad._core.arrays.dtype cimport DTYPES, FLOAT32, FLOAT64, INT64, is_complex, itemsize, promote, real_of
+from cygrad._core.arrays.dtype cimport DTYPES, INT64, itemsize, promote
 from cygrad._core.elementwise.copying cimport (
     ADD, array_like, array_strided, as_contiguous, begin_nest, channels_last_strides, copy_into, copy_like,
     is_channels_last, move_along, move_by_offsets, nest_of_offsets_t,
@@ -625,9 +625,8 @@ cdef extern from * nogil:
     """
     const int64_t ANYWHERE
 
-ctypedef fused real_t:
-    float
-    double
+cdef extern from "kernels/shape/shares.h" nogil:
+    void divide_by_counts(int dtype, void *values, const int64_t *counts, int64_t n)
 
 
 cdef int _places(const array_t *view, const char *origin, array_t **places) noexcept nogil:
@@ -672,14 +671,6 @@ cdef int _add_at(array_t *memory, array_t *view, array_t *grad) noexcept nogil:
     return status
 
 
-cdef void _divide(real_t *values, int parts, const int64_t *counts, int64_t n) noexcept nogil:
-    """Divide each (complex) number by the number of elements that share its memory."""
-    cdef int64_t i
-    for i in range(n * parts):
-        if counts[i // parts] > 1:
-            values[i] = values[i] / <real_t>counts[i // parts]
-
-
 cdef int _share_out(array_t *memory, array_t *self_view) noexcept nogil:
     """Divide the gradient equally among elements that share memory."""
     cdef array_t *places = NULL
@@ -693,10 +684,7 @@ cdef int _share_out(array_t *memory, array_t *self_view) noexcept nogil:
         seen = <int64_t *>counts.data
         for i in range(places.size):
             seen[(<int64_t *>places.data)[i] // width] += 1
-        if real_of(memory.dtype) == FLOAT32:
-            _divide(<float *>memory.data, 1 + is_complex(memory.dtype), seen, memory.size)
-        elif real_of(memory.dtype) == FLOAT64:
-            _divide(<double *>memory.data, 1 + is_complex(memory.dtype), seen, memory.size)
+        divide_by_counts(memory.dtype, memory.data, seen, memory.size)
     release(places)
     release(counts)
     return status
