@@ -202,9 +202,10 @@ register_kernel("linalg_qr", linalg_qr_kernel)
 cdef enum:
     MATRICES = 7          # in scratch memory
 
-ctypedef fused real_t:
-    float
-    double
+cdef extern from "kernels/linalg/matrix_loops.h" nogil:
+    void add_scaled(bint double_precision, void *sum, const void *matrix, double factor, int64_t n)
+    void unpack_eigenvectors(bint double_precision, void *values, void *vectors, const void *parts,
+                             const void *packed, int64_t n)
 
 # Coefficients of the numerators; those of the denominators alternate in sign.
 cdef double[4] PADE_3 = [120, 60, 12, 1]
@@ -223,20 +224,10 @@ cdef double[5] NORMS = [1.495585217958292e-2, 2.539398330063230e-1, 9.5041789961
 cdef double[3] NORMS_32 = [4.258730016922831e-1, 1.880152677804762, 3.925724783138660]
 
 
-cdef void _add_typed(real_t *sum, const real_t *matrix, double factor, int64_t count) noexcept nogil:
-    """sum += factor * matrix."""
-    cdef int64_t i
-    for i in range(count):
-        sum[i] += <real_t>factor * matrix[i]
-
-
 cdef void _add(int dtype, char *sum, const char *matrix, double factor, int64_t n) noexcept nogil:
     """sum += factor * matrix for square matrices of any dtype."""
     cdef int64_t count = n * n * (2 if is_complex(dtype) else 1)
-    if real_of(dtype) == FLOAT64:
-        _add_typed(<double *>sum, <const double *>matrix, factor, count)
-    else:
-        _add_typed(<float *>sum, <const float *>matrix, factor, count)
+    add_scaled(real_of(dtype) == FLOAT64, sum, matrix, factor, count)
 
 
 cdef void _add_identity(int dtype, char *sum, double factor, int64_t n) noexcept nogil:
@@ -525,26 +516,6 @@ cdef int linalg_eigvalsh_kernel(const value_t *arguments, value_t *results) noex
 
 # ---- eigenvalues of general matrices
 
-cdef void _unpack(real_t *values, real_t *vectors, const real_t *parts, const real_t *packed, int64_t n) noexcept nogil:
-    """Unpack geev's results for a real matrix: a conjugate pair is stored as the two parts of one vector."""
-    cdef int64_t j = 0, i
-    cdef const real_t *real_part
-    cdef const real_t *imaginary
-    for i in range(n):
-        values[2 * i], values[2 * i + 1] = parts[i], parts[n + i]
-    while packed != NULL and j < n:
-        real_part, imaginary = packed + j * n, packed + (j + 1) * n
-        if parts[n + j] == 0 or j + 1 == n:
-            for i in range(n):
-                vectors[2 * (j * n + i)], vectors[2 * (j * n + i) + 1] = real_part[i], 0
-            j += 1
-            continue
-        for i in range(n):
-            vectors[2 * (j * n + i)], vectors[2 * (j * n + i) + 1] = real_part[i], imaginary[i]
-            vectors[2 * ((j + 1) * n + i)], vectors[2 * ((j + 1) * n + i) + 1] = real_part[i], -imaginary[i]
-        j += 2
-
-
 cdef int _eig(matrix_batch_t *task, int64_t i, char *scratch) noexcept nogil:
     """a: the matrix, destroyed; b: eigenvalues; c: vectors or NULL."""
     cdef int64_t n = task.n, size = itemsize(task.dtype), complex_size = itemsize(complex_of(task.dtype))
@@ -567,10 +538,7 @@ cdef int _eig(matrix_batch_t *task, int64_t i, char *scratch) noexcept nogil:
         after = (n * n * size + 63) // 64 * 64
     geev(task.dtype, task.job, task.n, a, scratch, packed, scratch + front + after, task.scratch - front - after,
          &info)
-    if task.dtype == FLOAT64:
-        _unpack(<double *>w, <double *>v, <double *>scratch, <double *>packed, n)
-    else:
-        _unpack(<float *>w, <float *>v, <float *>scratch, <float *>packed, n)
+    unpack_eigenvectors(task.dtype == FLOAT64, w, v, scratch, packed, n)
     return info
 
 

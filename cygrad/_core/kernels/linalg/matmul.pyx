@@ -3,7 +3,7 @@
 Integers wrap around, so alpha may multiply the operands instead of the sum.
 """
 
-from libc.stdint cimport int16_t, int32_t, int64_t, int8_t, uint8_t
+from libc.stdint cimport int64_t
 from libc.stdio cimport snprintf
 from libc.string cimport memcpy, memset
 from cygrad._core.arrays.array cimport (
@@ -11,8 +11,7 @@ from cygrad._core.arrays.array cimport (
     release, retain, set_array, shape_text, value_t,
 )
 from cygrad._core.arrays.dtype cimport (
-    BOOL, COMPLEX128, COMPLEX64, FLOAT32, FLOAT64, INT16, INT32, INT64, INT8, UINT8, dtype_name, is_complex,
-    is_differentiable, is_floating, itemsize, promote,
+    BOOL, COMPLEX64, FLOAT32, FLOAT64, INT64, dtype_name, is_complex, is_differentiable, is_floating, itemsize, promote,
 )
 from cygrad._core.elementwise.copying cimport (
     array_for_operands, as_contiguous, as_dtype, broadcast_shape, nest_add, nest_begin, nest_finish, nest_pointer,
@@ -38,57 +37,14 @@ from cygrad._core.threads.parallel cimport parallel_for
 
 # ------------------------------------------------------------------------------------------------------- integer matmul
 
-cdef enum:
-    INNER_BLOCK = 128         # rows of b used together, ...
-    COLUMN_BLOCK = 512        # ... and columns of them, which stay in the cache
-
-ctypedef fused integer_t:
-    uint8_t
-    int8_t
-    int16_t
-    int32_t
-    int64_t
-
-ctypedef fused real_t:
-    uint8_t
-    int8_t
-    int16_t
-    int32_t
-    int64_t
-    float
-    double
-
-ctypedef fused floating_t:
-    float
-    double
-
-
-cdef void _multiply_block(integer_t *c, const integer_t *a, int64_t a_step, const integer_t *b,
-                          int64_t b_step, int64_t n, int64_t k, integer_t alpha) noexcept nogil:
-    """Add one row of a times some rows of b to a row of c."""
-    cdef int64_t p, j
-    cdef integer_t factor
-    for p in range(k):
-        factor = <integer_t>(a[p * a_step] * alpha)
-        for j in range(n):
-            c[j] = <integer_t>(c[j] + factor * b[p * b_step + j])
-
-
-cdef void _multiply_typed(integer_t *c, int64_t c_step, const integer_t *a, int64_t a_row_step,
-                          int64_t a_column_step, const integer_t *b, int64_t b_step,
-                          int64_t m, int64_t n, int64_t k, integer_t alpha) noexcept nogil:
-    """c += alpha * a @ b, in blocks."""
-    cdef int64_t i, j = 0, p, columns, inner
-    while j < n:
-        columns = min(<int64_t>COLUMN_BLOCK, n - j)
-        p = 0
-        while p < k:
-            inner = min(<int64_t>INNER_BLOCK, k - p)
-            for i in range(m):
-                _multiply_block(c + i * c_step + j, a + i * a_row_step + p * a_column_step, a_column_step,
-                                b + p * b_step + j, b_step, columns, inner, alpha)
-            p += inner
-        j += columns
+cdef extern from "kernels/linalg/matrix_loops.h" nogil:
+    void multiply_add_integers(int dtype, int64_t m, int64_t n, int64_t k, int64_t alpha, const void *a,
+                               int64_t a_row_step, int64_t a_column_step, const void *b, int64_t b_step, void *c,
+                               int64_t c_step)
+    void dot_of_integers(int dtype, int64_t n, const void *x, int64_t x_step, const void *y, int64_t y_step,
+                         void *result)
+    void scale_row(int dtype, void *c, int64_t n, double real, double imag, int64_t integer_beta)
+    void cross_products(int dtype, char **out, char **a, char **b, const int64_t *steps, int64_t n)
 
 
 cdef void multiply_integers(int dtype, int64_t m, int64_t n, int64_t k, int64_t alpha,
@@ -98,62 +54,12 @@ cdef void multiply_integers(int dtype, int64_t m, int64_t n, int64_t k, int64_t 
     unused.real = unused.imag = 0
     if beta != 1:
         scale_tile(dtype, m, n, unused, beta, c, c_step)
-    if dtype == UINT8:
-        _multiply_typed(<uint8_t *>c, c_step, <const uint8_t *>a, a_row_step, a_column_step,
-                        <const uint8_t *>b, b_step, m, n, k, <uint8_t>alpha)
-    elif dtype == INT8:
-        _multiply_typed(<int8_t *>c, c_step, <const int8_t *>a, a_row_step, a_column_step,
-                        <const int8_t *>b, b_step, m, n, k, <int8_t>alpha)
-    elif dtype == INT16:
-        _multiply_typed(<int16_t *>c, c_step, <const int16_t *>a, a_row_step, a_column_step,
-                        <const int16_t *>b, b_step, m, n, k, <int16_t>alpha)
-    elif dtype == INT32:
-        _multiply_typed(<int32_t *>c, c_step, <const int32_t *>a, a_row_step, a_column_step,
-                        <const int32_t *>b, b_step, m, n, k, <int32_t>alpha)
-    elif dtype == INT64:
-        _multiply_typed(<int64_t *>c, c_step, <const int64_t *>a, a_row_step, a_column_step,
-                        <const int64_t *>b, b_step, m, n, k, alpha)
-
-
-cdef void _dot_typed(const integer_t *x, int64_t x_step, const integer_t *y, int64_t y_step, int64_t n,
-                     integer_t *result) noexcept nogil:
-    """Compute the sum of x[i] * y[i]."""
-    cdef integer_t total = 0
-    cdef int64_t i
-    for i in range(n):
-        total = <integer_t>(total + x[i * x_step] * y[i * y_step])
-    result[0] = total
+    multiply_add_integers(dtype, m, n, k, alpha, a, a_row_step, a_column_step, b, b_step, c, c_step)
 
 
 cdef void dot_integers(int dtype, int64_t n, const void *x, int64_t x_step, const void *y, int64_t y_step,
                        void *result) noexcept nogil:
-    if dtype == UINT8:
-        _dot_typed(<const uint8_t *>x, x_step, <const uint8_t *>y, y_step, n, <uint8_t *>result)
-    elif dtype == INT8:
-        _dot_typed(<const int8_t *>x, x_step, <const int8_t *>y, y_step, n, <int8_t *>result)
-    elif dtype == INT16:
-        _dot_typed(<const int16_t *>x, x_step, <const int16_t *>y, y_step, n, <int16_t *>result)
-    elif dtype == INT32:
-        _dot_typed(<const int32_t *>x, x_step, <const int32_t *>y, y_step, n, <int32_t *>result)
-    elif dtype == INT64:
-        _dot_typed(<const int64_t *>x, x_step, <const int64_t *>y, y_step, n, <int64_t *>result)
-
-
-cdef void _scale_real(real_t *c, int64_t n, real_t beta) noexcept nogil:
-    """c *= beta for a row."""
-    cdef int64_t j
-    for j in range(n):
-        c[j] = <real_t>(c[j] * beta)
-
-
-cdef void _scale_complex(floating_t *c, int64_t n, floating_t real, floating_t imag) noexcept nogil:
-    """c *= beta for a row of pairs."""
-    cdef int64_t j
-    cdef floating_t x, y
-    for j in range(n):
-        x, y = c[2 * j], c[2 * j + 1]
-        c[2 * j] = x * real - y * imag
-        c[2 * j + 1] = x * imag + y * real
+    dot_of_integers(dtype, n, x, x_step, y, y_step, result)
 
 
 cdef void scale_tile(int dtype, int64_t m, int64_t n, blas_scalar_t beta, int64_t integer_beta,
@@ -165,24 +71,8 @@ cdef void scale_tile(int dtype, int64_t m, int64_t n, blas_scalar_t beta, int64_
         row = <char *>c + i * c_step * size
         if zero:
             memset(row, 0, n * size)
-        elif dtype == UINT8:
-            _scale_real(<uint8_t *>row, n, <uint8_t>integer_beta)
-        elif dtype == INT8:
-            _scale_real(<int8_t *>row, n, <int8_t>integer_beta)
-        elif dtype == INT16:
-            _scale_real(<int16_t *>row, n, <int16_t>integer_beta)
-        elif dtype == INT32:
-            _scale_real(<int32_t *>row, n, <int32_t>integer_beta)
-        elif dtype == INT64:
-            _scale_real(<int64_t *>row, n, integer_beta)
-        elif dtype == FLOAT32:
-            _scale_real(<float *>row, n, <float>beta.real)
-        elif dtype == FLOAT64:
-            _scale_real(<double *>row, n, beta.real)
-        elif dtype == COMPLEX64:
-            _scale_complex(<float *>row, n, <float>beta.real, <float>beta.imag)
-        elif dtype == COMPLEX128:
-            _scale_complex(<double *>row, n, beta.real, beta.imag)
+        else:
+            scale_row(dtype, row, n, beta.real, beta.imag, integer_beta)
 
 
 # ------------------------------------------------------------------------------------------------------- product checks
@@ -643,53 +533,29 @@ cdef int outer_kernel(const value_t *arguments, value_t *results) noexcept nogil
     return status
 
 
-ctypedef fused number_t:
-    int64_t
-    float
-    double
-    float complex
-    double complex
-
 ctypedef struct cross_t:
     int dtype
     nest_t nest                   # result and operands, without the dimension of the vectors
     int64_t[3] parts              # bytes between the elements of a vector of each
 
 
-cdef void _cross(const cross_t *work, number_t *tag, int64_t begin, int64_t end) noexcept nogil:
+cdef void _cross_chunk(void *context, int64_t begin, int64_t end) noexcept nogil:
     """Compute vectors begin..end-1, along the innermost dimension of the nest."""
+    cdef cross_t *work = <cross_t *>context
     cdef const nest_t *nest = &work.nest
-    cdef number_t *out[3]
-    cdef const number_t *a[3]
-    cdef const number_t *b[3]
-    cdef int64_t i, k, stop, size = sizeof(number_t)
-    cdef int64_t step = nest.strides[0][0] // size, a_step = nest.strides[1][0] // size
-    cdef int64_t b_step = nest.strides[2][0] // size
+    cdef char *pointers[3][3]                 # of the result and operands; elements of a vector
+    cdef int64_t[3] steps
+    cdef int64_t stop
+    cdef int i, k
+    for i in range(3):
+        steps[i] = nest.strides[i][0] // itemsize(work.dtype)
     while begin < end:
         stop = min(end - begin, nest.shape[0] - begin % nest.shape[0])
-        for k in range(3):
-            out[k] = <number_t *>(nest_pointer(nest, 0, begin) + k * work.parts[0])
-            a[k] = <const number_t *>(nest_pointer(nest, 1, begin) + k * work.parts[1])
-            b[k] = <const number_t *>(nest_pointer(nest, 2, begin) + k * work.parts[2])
-        for i in range(stop):
-            out[0][i * step] = a[1][i * a_step] * b[2][i * b_step] - a[2][i * a_step] * b[1][i * b_step]
-            out[1][i * step] = a[2][i * a_step] * b[0][i * b_step] - a[0][i * a_step] * b[2][i * b_step]
-            out[2][i * step] = a[0][i * a_step] * b[1][i * b_step] - a[1][i * a_step] * b[0][i * b_step]
+        for i in range(3):
+            for k in range(3):
+                pointers[i][k] = nest_pointer(nest, i, begin) + k * work.parts[i]
+        cross_products(work.dtype, pointers[0], pointers[1], pointers[2], steps, stop)
         begin += stop
-
-
-cdef void _cross_chunk(void *context, int64_t begin, int64_t end) noexcept nogil:
-    cdef cross_t *work = <cross_t *>context
-    if work.dtype == INT64:
-        _cross(work, <int64_t *>NULL, begin, end)
-    elif work.dtype == FLOAT32:
-        _cross(work, <float *>NULL, begin, end)
-    elif work.dtype == FLOAT64:
-        _cross(work, <double *>NULL, begin, end)
-    elif work.dtype == COMPLEX64:
-        _cross(work, <float complex *>NULL, begin, end)
-    else:
-        _cross(work, <double complex *>NULL, begin, end)
 
 
 cdef int _cross_dim(const value_t *arguments, int ndim, const int64_t *shape, int *dim) noexcept nogil:
