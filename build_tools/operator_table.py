@@ -12,7 +12,7 @@ from pathlib import Path
 
 from build_tools.operator_docs import completed
 
-TABLE = Path(__file__).resolve().parent.parent / "cygrad" / "_core" / "table"
+CORE = Path(__file__).resolve().parent.parent / "cygrad" / "_core"
 # Read by cygrad.operators; next to the modules of the table.
 FILE = Path("table", "rows.marshal")
 # Keys of a row at run time.
@@ -28,11 +28,11 @@ class TableError(ValueError):
 
 def table_module(name: str):
     """Import a pure Python module of cygrad/_core/table without cygrad."""
-    if "cygrad_table" not in sys.modules:
-        package = types.ModuleType("cygrad_table")
-        package.__path__ = [str(TABLE)]
-        sys.modules["cygrad_table"] = package
-    return importlib.import_module(f"cygrad_table.{name}")
+    if "cygrad_core" not in sys.modules:
+        package = types.ModuleType("cygrad_core")
+        package.__path__ = [str(CORE)]
+        sys.modules["cygrad_core"] = package
+    return importlib.import_module(f"cygrad_core.table.{name}")
 
 
 def read_table(ops_dir: Path) -> dict[str, dict[str, dict]]:

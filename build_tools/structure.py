@@ -12,8 +12,8 @@ IMPORT = re.compile(r"^(?:from\s+([\w.]+)\s+c?import\s+(\([^)]*\)|[^\n]*)|c?impo
 CORE_PACKAGES = (
     "memory", "threads", "arrays", "simd", "primitives", "elementwise",
     "kernels", "kernels/shape", "kernels/indexing", "kernels/reduction", "kernels/sorting", "kernels/linalg",
-    "kernels/convolution", "kernels/nn", "table", "graph", "engine", "creation", "dispatch", "table/ops", "custom",
-    "optimizers", "communication", "compiler", "testing",
+    "kernels/convolution", "kernels/nn", "program", "table", "graph", "engine", "creation", "dispatch", "table/ops",
+    "custom", "optimizers", "communication", "compiler", "testing",
 )
 
 

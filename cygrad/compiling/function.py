@@ -437,7 +437,7 @@ class Trace:
                 positions[tracer.buffers[tracer.arrays[number].buffer].first] = position
         program = lower(tracer, numbers, 0, None if graph is None else graph.start, self.fast)
         self.rewrites = program.rewrites + ([] if graph is None else graph.rewrites)
-        executable, slots = assemble(program, positions, constant)
+        executable, slots = assemble(program, positions)
         given = [(1, slots.get(entry[1]), *entry[2:]) if entry[0] == 1 else entry for entry in given]
         commits = [(position, slots[number] if number >= 0 else -1) for position, number in commits]
         updates = []

@@ -94,7 +94,7 @@ class Graph:
         self.rewrites = program.rewrites
         self.is_row_major = all(program.arrays[number].contiguous for operation in program.operations
                                 if operation.expressions() for number in operation.reads())
-        self.backward, slots = assemble(program, positions, make_constant)
+        self.backward, slots = assemble(program, positions)
         self.slots = [None if number is None else slots[number] for number in self.numbers]
         self.ones = []
         return from_forward

@@ -76,8 +76,7 @@ class ProgramDrawing(Drawing):
         self.labels, self.kinds, self.edges = [], [], []
         made = {}                     # slot -> box of the operation that wrote it last
         for operation in operations:
-            reads = [slot for argument in operation["arguments"] for slot in (
-                argument if isinstance(argument, list) else [argument]) if isinstance(slot, int)]
+            reads = [*operation["reads"]]
             changes = [operation["target"]] if "target" in operation else []
             for _, roles in operation.get("updates", ()):
                 reads += [slot for slot in roles if slot >= 0]
@@ -87,7 +86,7 @@ class ProgramDrawing(Drawing):
             self.edges += [(source, box) for source in sorted(sources)]
             for slot in (*operation["results"], *changes):
                 made[slot] = box
-            for slot, base, _ in operation["views"]:
+            for slot, base in operation["views"]:
                 made[slot] = made[base]
         self.layers = self._layers()
 

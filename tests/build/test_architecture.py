@@ -25,8 +25,8 @@ LAYERS = [
     {"__main__"},
 ]
 # What the build reads before anything is compiled.
-TABLE_READERS = {f"table.{name}" for name in (
-    "expansion", "expression", "formula", "layout", "lowering", "recorded", "signature")}
+TABLE_READERS = {"program.expression", "program.instruction", *(f"table.{name}" for name in (
+    "expansion", "formula", "layout", "lowering", "recorded", "signature"))}
 # Pairs of modules, the first of which is only loaded by the second so that one import brings both.
 LOADED_WITH = {}
 WITH_GIL = {

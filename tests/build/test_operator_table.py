@@ -283,12 +283,12 @@ assert str(inspect.signature(cygrad.soft_abs)) == "(input, *, out=None)"
 
 def test_a_row_is_all_that_a_new_operator_needs(tmp_path):
     directory = tmp_path / "ops"
-    shutil.copytree(operator_table.TABLE / "ops", directory)
+    shutil.copytree(operator_table.CORE / "table" / "ops", directory)
     with open(directory / "exponential.toml", "a") as file:
         file.write(NEW)
     table = tmp_path / "table"
     table.write_bytes(operator_table.compiled(directory))
-    subprocess.run([sys.executable, "-c", USES, str(table)], check=True, cwd=operator_table.TABLE.parents[2])
+    subprocess.run([sys.executable, "-c", USES, str(table)], check=True, cwd=operator_table.CORE.parents[1])
     hints, _ = table_documents.types(directory)
     assert hints["soft_abs"]["return"] == hints["soft_abs_"]["return"] == "Tensor"
     assert "| [`soft_abs`](reference/cygrad.soft_abs.rst), `smooth_abs` |" in table_documents.documentation(directory)

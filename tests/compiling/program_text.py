@@ -8,7 +8,7 @@ from cygrad._core.compiler.executable import layout
 from cygrad._core.compiler.program import CHANGES, Buffer, FusedLoop, Operation, Program
 from cygrad._core.compiler.tracer import constant
 from cygrad._core.primitives.primitive_table import names as primitive_names
-from cygrad._core.table.expression import Expression, shared
+from cygrad._core.program.expression import Expression, shared
 from cygrad._core.table.operator import find_operator
 
 PRIMITIVES = frozenset(primitive_names())

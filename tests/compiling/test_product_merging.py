@@ -30,9 +30,8 @@ def assert_ordered(step):
     seen = set(range(len(program.traced))) - made - {view[0] for operation in program.description
                                                    for view in operation["views"]}
     for operation in program.description:
-        read = [slot for argument in operation["arguments"] for slot in (
-            argument if isinstance(argument, list) else [argument]) if isinstance(slot, int)]
-        assert seen.issuperset(read) and operation.get("target", next(iter(seen), -1)) in {*seen, -1}, explain(step)
+        target = operation.get("target", next(iter(seen), -1))
+        assert seen.issuperset(operation["reads"]) and target in {*seen, -1}, explain(step)
         seen.update(operation["results"], (view[0] for view in operation["views"]))
 
 

@@ -1,15 +1,164 @@
-"""Assembly: from a Program to an Executable, whose operations read and write slots."""
+"""Assembly: from a Program to an Executable, whose instructions read and write slots."""
 
 from functools import partial
 
 from cygrad._core.compiler.executable import Executable
 from cygrad._core.compiler.scheduling import parallel_sections
-from cygrad._core.table.expression import forms
+from cygrad._core.program.instruction import (
+    CONSTANTS,
+    IN_PLACE,
+    INTO,
+    LISTS,
+    NO_OPERAND,
+    TEMPORARIES,
+    UNPACK,
+    Instruction,
+    operand,
+    place,
+)
 
 __all__ = ["assemble"]
 
+# Kind and flags of the instruction of an operation; a draw has none.
+INSTRUCTIONS = {
+    "evaluate": ("evaluate", 0), "change": ("evaluate", IN_PLACE), "sum": ("evaluate", 0), "kernel": ("call", 0),
+    "kernel_into": ("call", IN_PLACE | INTO), "kernel_copy": ("call", IN_PLACE), "copy": ("copy", 0),
+    "optimize": ("routine", 0), "fused_loop": ("fused_loop", 0), "accumulate": ("call", 0),
+    "accumulate_into": ("call", INTO), "allocate": ("copy", 0), "fill": ("copy", 0),
+}
+PRODUCTS = {"accumulate": "add_product", "accumulate_into": "add_product_into"}
 
-def assemble(program, positions, make_constant):
+
+class Assembly:
+    """Assembles the instructions of one program."""
+
+    def __init__(self, program, positions):
+        self.program, self.positions = program, positions
+        self.slots, self.traced, self.inputs, self.roots = {}, [], [], {}
+        self.views = {}               # slot of a base -> [(slot, offset in bytes)]
+        self.constants, self.lists, self.instructions = [], [], []
+
+    def root(self, number):
+        found = self.roots.get(number)
+        if found is None:
+            found = self.roots[number] = self.program.memory_of(number)[0]
+        return found
+
+    def new_slot(self, layout):
+        self.traced.append(layout)
+        return len(self.traced) - 1
+
+    def base(self, number):
+        """Return the base array of an array, with a slot."""
+        program, first = self.program, self.root(number)
+        if first not in self.slots:
+            position = program.arrays[first].buffer
+            buffer = program.buffers[position]
+            self.slots[first] = self.new_slot(program.arrays[first])
+            constant = position in program.folded or (
+                buffer.kind == "constant" and not program.is_changed_before(buffer))
+            if constant and first not in program.sources:
+                self.inputs.append((self.slots[first], 2, 0))
+            elif not constant and not program.is_local(buffer):
+                # A backward program takes .grad as a saved tensor.
+                of_leaf = buffer.kind == "gradient" and program.start == 0
+                self.inputs.append((self.slots[first], int(of_leaf), self.positions[first]))
+        return first
+
+    def slot(self, number):
+        """Return the slot of an array; that of a view is pointed to its base."""
+        found = self.slots.get(number)
+        if found is None:
+            first = self.base(number)
+            if number not in self.slots:
+                self.slots[number] = self.new_slot(self.program.arrays[number])
+                self.views.setdefault(self.slots[first], []).append(
+                    (self.slots[number], self.program.memory_of(number)[1]))
+            found = self.slots[number]
+        return found
+
+    def temporary(self, number):
+        return NO_OPERAND if number is None or number < 0 else operand(TEMPORARIES, self.slot(number))
+
+    def constant(self, value):
+        self.constants.append(value)
+        return operand(CONSTANTS, len(self.constants) - 1)
+
+    def argument(self, value):
+        """Return the operand of an argument."""
+        if isinstance(value, tuple):           # copy of a constant
+            kept = self.new_slot(self.program.sources[value[1]])
+            self.inputs.append((kept, 2, 0))
+            return operand(TEMPORARIES, kept)
+        if isinstance(value, list):
+            nothing = self.constant(None) if None in value else None
+            entries = [nothing if entry is None else self.temporary(entry) for entry in value]
+            self.lists.append(len(value))
+            self.instructions.append(Instruction("arrays", entries, [operand(LISTS, len(self.lists) - 1)]))
+            return self.instructions[-1].results[0]
+        return self.temporary(value) if isinstance(value, int) else self.constant(value)
+
+    def add(self, operation):
+        """Return the description of an operation, with its instructions and the slots that it uses."""
+        made = {"kind": operation.kind, "operator": operation.operator, "meta": operation.meta, "step": operation.step,
+                "can_fail": self.program.can_fail(operation), "views": [], "dead": []}
+        start, operands = len(self.instructions), []
+        if operation.kind == "optimize":
+            made["updates"] = [update(own, self.slot) for own in operation.arguments]
+        elif operation.expression is not None:
+            operands = [self.temporary(number) for number in operation.expression.inputs]
+        else:
+            operands = [self.argument(value) for value in operation.arguments]
+        target = NO_OPERAND if operation.target is None else self.temporary(operation.target)
+        results = [self.temporary(number) for number in operation.results]
+        if operation.kind != "draw":
+            kind, flags = INSTRUCTIONS[operation.kind]
+            made["main"] = Instruction(
+                kind, operands, results, flags | (UNPACK if operation.is_list else 0),
+                expression=operation.expression, target=target)
+            self.name(made["main"], operation)
+            self.instructions.append(made["main"])
+        made["instructions"] = self.instructions[start:]
+        made["reads"] = [place(read)[1] for instruction in made["instructions"] for read in instruction.operands
+                         if place(read)[0] == TEMPORARIES]
+        made["results"] = [-1 if result == NO_OPERAND else place(result)[1] for result in results]
+        touched = [*operation.uses(), *[number for number in operation.results if number >= 0]]
+        if operation.target is not None:
+            made["target"] = place(target)[1]
+            touched.append(operation.target)
+        made["touched"] = set(map(self.root, touched))
+        made["text"] = partial(operation.line, lambda number: f"%{self.slots[number]}")
+        return made
+
+    def name(self, instruction, operation):
+        """Set operator and kernel of an instruction, and the stages of a fused loop."""
+        if operation.kind == "fused_loop":
+            instruction.detail = operation.n_operands, operation.stages
+        elif operation.kind in PRODUCTS:
+            instruction.name, instruction.kernel = "matmul", PRODUCTS[operation.kind]
+        elif operation.operator is not None:
+            row = operation.operator.row
+            instruction.name, instruction.kernel = row["name"], row["into" if instruction.which & INTO else "kernel"]
+
+    def arranged(self, operations):
+        """Return all instructions, each view after its base is computed, those of inputs first."""
+        maker = {slot: operation for operation in operations for slot in operation["results"] if slot >= 0}
+        found = []
+        for base, views in self.views.items():
+            made = [Instruction("view", [operand(TEMPORARIES, base)], [operand(TEMPORARIES, slot)], detail=offset)
+                    for slot, offset in views]
+            if base in maker:
+                maker[base]["instructions"] += made
+                maker[base]["views"] += [(slot, base) for slot, _ in views]
+            else:
+                found += made
+        for operation in operations:
+            operation["first"] = len(found)
+            found += operation.pop("instructions")
+        return found
+
+
+def assemble(program, positions):
     """
     Return the Executable of a Program, and the slot of each output.
 
@@ -18,98 +167,27 @@ def assemble(program, positions, make_constant):
     positions : dict
         Number of an input buffer -> (kind, number of its tensor).
     """
-    slots, traced, inputs, views, last = {}, [], [], [], {}     # base array -> position of its last reader
-    operations, roots = [], {}
-
-    def root(number):
-        found = roots.get(number)
-        if found is None:
-            found = roots[number] = program.memory_of(number)[0]
-        return found
-
-    def new_slot(layout):
-        traced.append(layout)
-        return len(traced) - 1
-
-    def base(number):
-        first = root(number)
-        if first not in slots:
-            buffer = program.buffers[program.arrays[first].buffer]
-            slots[first] = new_slot(program.arrays[first])
-            constant = program.arrays[first].buffer in program.folded or (
-                buffer.kind == "constant" and not program.is_changed_before(buffer))
-            if constant and first not in program.sources:
-                inputs.append((slots[first], 2, 0))
-            elif not constant and not program.is_local(buffer):
-                # A backward program takes .grad as a saved tensor.
-                of_leaf = buffer.kind == "gradient" and program.start == 0
-                inputs.append((slots[first], int(of_leaf), positions[first]))
-        return first
-
-    def slot(number):
-        found = slots.get(number)
-        if found is None:
-            first = base(number)
-            if number not in slots:
-                slots[number] = new_slot(program.arrays[number])
-                views.append((slots[number], slots[first], program.memory_of(number)[1]))
-            found = slots[number]
-        return found
-
-    def argument(value):
-        if isinstance(value, tuple):           # copy of a constant
-            kept = new_slot(program.sources[value[1]])
-            inputs.append((kept, 2, 0))
-            return kept
-        if isinstance(value, list):
-            return [None if entry is None else slot(entry) for entry in value]
-        return slot(value) if isinstance(value, int) else value
-
-    for position, operation in enumerate(program.operations):
-        made = {"kind": operation.kind, "operator": operation.operator, "expression": None, "views": [], "dead": [],
-                "meta": operation.meta, "is_list": operation.is_list, "step": operation.step, "reuse": 0,
-                "can_fail": program.can_fail(operation)}
-        if operation.kind == "optimize":
-            made["arguments"] = []
-            made["updates"] = [update(own, slot) for own in operation.arguments]
-        elif operation.expression is not None:
-            made["expression"] = assembled(operation.expression, make_constant)
-            made["arguments"] = [slot(number) for number in operation.expression.inputs]
-        else:
-            made["arguments"] = [argument(value) for value in operation.arguments]
-        if operation.kind == "fused_loop":
-            made["fused_loop"] = (operation.n_operands, [(assembled(expression, make_constant), inputs, out)
-                                                         for expression, inputs, out in operation.stages])
-        touched = [*operation.uses(), *[number for number in operation.results if number >= 0]]
-        if operation.target is not None:
-            made["target"] = slot(operation.target)
-            touched.append(operation.target)
-        made["results"] = [-1 if number < 0 else slot(number) for number in operation.results]
-        made["touched"] = set(map(root, touched))
-        made["text"] = partial(operation.line, lambda number: f"%{slots[number]}")
-        for first in made["touched"]:
-            last[first] = position
-        operations.append(made)
-    outgoing = {number: slot(number) for number in sorted(program.outgoing)}
+    assembly, last = Assembly(program, positions), {}           # base array -> position of its last reader
+    operations = [assembly.add(operation) for operation in program.operations]
+    slots = assembly.slots
+    for position, operation in enumerate(operations):
+        last.update(dict.fromkeys(operation["touched"], position))
+    outgoing = {number: assembly.slot(number) for number in sorted(program.outgoing)}
     for first, position in last.items():
         buffer = program.arrays[first].buffer
         if buffer not in program.output_buffers and (
                 program.is_local(program.buffers[buffer]) or first in program.sources):
             operations[position]["dead"].append(slots[first])
-    mark_reuse(program, operations, slots)
+    for operation, own in zip(program.operations, operations, strict=True):
+        if own["dead"] and "main" in own:
+            mark_dead(program, operation, own, slots)
     sections = parallel_sections(program)
     mark_touched(program, operations, slots, sections)
-    return Executable(traced, inputs, *arrange_views(program, operations, views, inputs), operations, sections), {
+    instructions = assembly.arranged(operations)
+    views = [slot for found in assembly.views.values() for slot, _ in found]
+    return Executable(assembly.traced, assembly.inputs, instructions, assembly.constants, views, assembly.lists,
+                      operations, sections), {
         number: outgoing.get(program.names.get(number, number)) for number in {*program.names, *outgoing}}
-
-
-def assembled(expression, make_constant):
-    """Return the arguments of the compiled expression: n_inputs, constants, instructions, result."""
-    key = "registers", id(expression.code), expression.result, len(expression.inputs), len(expression.constants)
-    found = forms.get(key)
-    if found is None:
-        found = forms[key] = expression.registers(), expression.code
-    return len(expression.inputs), [make_constant(number) for number in expression.constants], *found[0]
 
 
 def update(own, slot):
@@ -121,15 +199,14 @@ def update(own, slot):
     return counter, slots + [-1] * (5 - len(slots))
 
 
-def mark_reuse(program, operations, slots):
-    """Let a result reuse the memory of an operand at its last use, unless its version matters."""
-    for operation, own in zip(program.operations, operations, strict=True):
-        if operation.kind in ("evaluate", "sum"):
-            buffers = [program.arrays[number].buffer for number in operation.expression.inputs] if own["dead"] else ()
-            for i, number in enumerate(operation.expression.inputs if own["dead"] else ()):
-                if slots[number] in own["dead"] and buffers.count(buffers[i]) == 1 and (
-                        program.is_never_written(number)):
-                    own["reuse"] |= 1 << i
+def mark_dead(program, operation, own, slots):
+    """Release values after their last use; a result may reuse their memory, unless its version matters."""
+    own["main"].dead = [operand(TEMPORARIES, slot) for slot in own["dead"]]
+    if operation.kind in ("evaluate", "sum"):
+        buffers = [program.arrays[number].buffer for number in operation.expression.inputs]
+        for i, number in enumerate(operation.expression.inputs):
+            if slots[number] in own["dead"] and buffers.count(buffers[i]) == 1 and program.is_never_written(number):
+                own["main"].last |= 1 << i
 
 
 def mark_touched(program, operations, slots, sections):
@@ -140,17 +217,3 @@ def mark_touched(program, operations, slots, sections):
         dying[own.start:own.stop] = [{slot for position in own for slot in operations[position]["dead"]}] * len(own)
     for operation, ends in zip(operations, dying, strict=True):
         operation["touched"] = sorted({slots[first] for first in operation["touched"]} & ends)
-
-
-def arrange_views(program, operations, views, inputs):
-    """Order views: those of inputs first, the others with the operation that makes their base."""
-    outer = {slot for slot, _, _ in inputs}
-    maker = {slot: operation for operation in operations for slot in operation["results"] if slot >= 0}
-    first = [view for view in views if view[1] in outer]
-    rest = []
-    for view in views:
-        if view[1] not in outer:
-            maker[view[1]]["views"].append(view)
-    for operation in operations:
-        rest += operation["views"]
-    return first + rest, len(first)

@@ -10,57 +10,46 @@ from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp
-from cygrad._core.arrays.array cimport array_t, release, share_memory, value_t
+from cygrad._core.arrays.array cimport ARRAY, array_t, release, share_memory, value_t
 from cygrad._core.graph.node cimport gradient_t
 from cygrad._core.graph.tensor cimport Tensor
 from cygrad._core.optimizers.optimize cimport update_t
+from cygrad._core.program.executor cimport LIST_SPACE, TEMPORARY_SPACE
 
 
 # --------------------------------------------------------------------------------------------------------------- frames
 
 # Working memory of one execution of a program.
 
-cdef run_frame_t *new_frame(int n_slots, int n_arguments, int n_entries, int n_updates, int n_tensors,
-                               int n_outgoing, int n_draws) noexcept:
-    cdef run_frame_t *frame = <run_frame_t *>calloc(1, sizeof(run_frame_t))
+cdef run_frame_t *new_frame(int n_slots, int n_lists, int n_entries, int n_updates, int n_tensors,
+                            int n_outgoing) noexcept:
+    cdef run_frame_t *frame = <run_frame_t *>calloc(1, sizeof(run_frame_t) + (
+        n_slots * (sizeof(value_t) + sizeof(int64_t)) + n_lists * sizeof(value_t) + n_updates * sizeof(update_t)
+        + (n_entries + 3 * n_tensors + n_outgoing) * sizeof(void *)))
     if frame == NULL:
         return NULL
-    frame.table = <array_t **>calloc(n_slots + 1, sizeof(array_t *))
-    frame.views = <array_t **>calloc(n_slots + 1, sizeof(array_t *))
-    frame.pending_uses = <int64_t *>calloc(n_slots + 1, sizeof(int64_t))
-    frame.arguments = <value_t *>calloc(n_arguments + 1, sizeof(value_t))
-    frame.entries = <array_t **>calloc(n_entries + 1, sizeof(array_t *))
-    frame.updates = <update_t *>calloc(n_updates + 1, sizeof(update_t))
-    frame.tensors = <void **>calloc(n_tensors + 1, sizeof(void *))
-    frame.targets = <gradient_t **>calloc(n_tensors + 1, sizeof(gradient_t *))
-    frame.gradients = <array_t **>calloc(n_tensors + 1, sizeof(array_t *))
-    frame.outgoing = <array_t **>calloc(n_outgoing + 1, sizeof(array_t *))
-    frame.drawn = <array_t **>calloc(n_draws + 1, sizeof(array_t *))
-    if frame.table and frame.views and frame.pending_uses and frame.arguments and frame.entries and frame.updates and (
-            frame.tensors and frame.targets and frame.gradients and frame.outgoing and frame.drawn):
-        return frame
-    free_frame(frame, n_slots)
-    return NULL
+    frame.table = <value_t *>(frame + 1)
+    frame.lists = frame.table + n_slots
+    frame.updates = <update_t *>(frame.lists + n_lists)
+    frame.pending_uses = <int64_t *>(frame.updates + n_updates)
+    frame.entries = <array_t **>(frame.pending_uses + n_slots)
+    frame.tensors = <void **>(frame.entries + n_entries)
+    frame.targets = <gradient_t **>(frame.tensors + n_tensors)
+    frame.gradients = <array_t **>(frame.targets + n_tensors)
+    frame.outgoing = frame.gradients + n_tensors
+    frame.values.spaces[TEMPORARY_SPACE], frame.values.spaces[LIST_SPACE] = frame.table, frame.lists
+    return frame
 
 
-cdef void free_frame(run_frame_t *frame, int n_slots) noexcept:
+cdef void free_frame(run_frame_t *frame, int n_slots, const char *is_view) noexcept:
+    cdef array_t *view
     cdef int i
     for i in range(n_slots):
-        if frame.views != NULL and frame.views[i] != NULL:
-            frame.views[i].storage = NULL
-            frame.views[i].version = NULL
-            release(frame.views[i])
-    free(frame.table)
-    free(frame.views)
-    free(frame.pending_uses)
-    free(frame.arguments)
-    free(frame.entries)
-    free(frame.updates)
-    free(frame.tensors)
-    free(frame.targets)
-    free(frame.gradients)
-    free(frame.outgoing)
-    free(frame.drawn)
+        if is_view[i] and frame.table[i].kind == ARRAY:
+            view = frame.table[i].of.array
+            view.storage = NULL
+            view.version = NULL
+            release(view)
     free(frame)
 
 

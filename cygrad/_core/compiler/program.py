@@ -11,8 +11,8 @@ from bisect import bisect_left
 from itertools import count
 
 from cygrad._core.arrays.dtype import int8, int16, int32, int64, uint8, uint16, uint32, uint64
-from cygrad._core.compiler.executable import forward_program, layout_of, number_everywhere
-from cygrad._core.table.expression import Expression, forms, shared
+from cygrad._core.compiler.executable import forward_expression, layout_of, number_everywhere
+from cygrad._core.program.expression import Expression, forms, shared
 
 LARGE = 4096                      # elements from which reading memory matters
 
@@ -24,7 +24,7 @@ PRODUCTS = ("mm", "matmul", "linear")          # operators that multiply by one 
 __all__ = ["LARGE", "PRODUCTS", "Buffer", "FusedLoop", "Operation", "Program", "expression_of", "forward_of", "plain"]
 
 
-forward_of = functools.cache(forward_program)
+forward_of = functools.cache(forward_expression)
 
 
 def expression_of(operator, arguments):

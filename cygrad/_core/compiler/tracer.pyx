@@ -16,20 +16,19 @@ cimport cython
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
 from cygrad._core.arrays.array cimport (
-    ARRAY, ARRAYS, DTYPE, MAX_DIMS, NOTHING, array_empty_like, array_over, array_t, array_view, clear, copy_value,
-    overlaps_itself, release, retain, set_integers, value_t,
+    ARRAY, ARRAYS, DTYPE, MAX_DIMS, NOTHING, array_t, clear, copy_value, overlaps_itself, release, retain, set_integers,
+    value_t,
 )
-from cygrad._core.arrays.dtype cimport BOOL, FLOAT16, dtype, dtype_name, dtype_object, itemsize
-from cygrad._core.elementwise.elementwise cimport copy_into
+from cygrad._core.arrays.dtype cimport BOOL, FLOAT16, dtype, dtype_name, dtype_object
 from cygrad._core.graph.boxing cimport box_number, frame_t, plain_object
 from cygrad._core.graph.mode_stack cimport InplaceStep, Mode, exchange_mode, mode_at
 from cygrad._core.graph.modes cimport TRACING_MODE, thread_state
 from cygrad._core.graph.native cimport NativeNode, has_memory
 from cygrad._core.graph.node cimport Node, Py_REFCNT
 from cygrad._core.graph.tensor cimport Tensor, grad_fn_of, requires_grad
-from cygrad._core.memory.errors cimport MEMORY_ERROR, OK, check
-from cygrad._core.memory.storage cimport storage_new, storage_release, storage_t
+from cygrad._core.memory.errors cimport check
 from cygrad._core.optimizers.optimize cimport ADAM_RULE, SGD_RULE, UpdateMode, rule_t
+from cygrad._core.program.executor cimport copy_with_layout
 from cygrad._core.table.operator cimport Operator
 
 from numpy import asarray
@@ -38,57 +37,6 @@ from cygrad._core.creation.creation import from_numpy
 from cygrad._core.graph.saved import set_guard
 from cygrad._core.graph.tensor import install
 from cygrad._core.memory.storage import begin_generation, end_generation
-
-
-# -------------------------------------------------------------------------------------------------------------- layouts
-
-# Give results the layout that they had in the trace.
-
-cdef int view_as_layout(value_t *value, const array_t *layout) noexcept nogil:
-    cdef array_t *array = value.of.array
-    value.of.array = array_view(array, layout.dtype, layout.ndim, layout.shape, layout.strides, 0)
-    release(array)
-    if value.of.array != NULL:
-        return OK
-    value.kind = NOTHING
-    return MEMORY_ERROR
-
-
-cdef array_t *empty_with_layout(const array_t *layout) noexcept nogil:
-    cdef storage_t *storage
-    cdef array_t *fresh
-    cdef int64_t reach = 1
-    cdef int i
-    if layout.contiguous:
-        return array_empty_like(layout, -1)
-    for i in range(layout.ndim):
-        reach += (layout.shape[i] - 1) * layout.strides[i]
-    storage = storage_new(max(reach, layout.size) * itemsize(layout.dtype))
-    if storage == NULL:
-        return NULL
-    fresh = array_over(storage, layout.dtype, layout.ndim, layout.shape, layout.strides, 0)
-    if fresh == NULL:
-        storage_release(storage)
-    return fresh
-
-
-cdef array_t *copy_with_layout(array_t *array) noexcept nogil:
-    cdef array_t *fresh = empty_with_layout(array)
-    if fresh != NULL and copy_into(fresh, array) != OK:
-        release(fresh)
-        return NULL
-    return fresh
-
-
-cdef int copy_to_layout(array_t **array, const array_t *layout) noexcept nogil:
-    cdef array_t *fresh = empty_with_layout(layout)
-    cdef int status
-    if fresh == NULL:
-        return MEMORY_ERROR
-    status = copy_into(fresh, array[0])
-    release(array[0])
-    array[0] = fresh
-    return status
 
 
 # --------------------------------------------------------------------------------------------------------------- tracer

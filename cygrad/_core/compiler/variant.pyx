@@ -11,7 +11,8 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 from cygrad._core.arrays.array cimport (
-    ARRAY, ARRAYS, array_meta, array_t, array_view, copy_value, release, retain, set_arrays, value_t,
+    ARRAY, ARRAYS, array_meta, array_t, array_view, copy_value, release, retain, set_array, set_arrays,
+    value_t,
 )
 from cygrad._core.arrays.dtype cimport default_float, itemsize
 from cygrad._core.compiler.guards cimport (
@@ -19,7 +20,7 @@ from cygrad._core.compiler.guards cimport (
 )
 from cygrad._core.compiler.executable cimport LONG_WORK, Executable, acquire_gil, release_gil
 from cygrad._core.compiler.tracer cimport (
-    Buffer, TracedArray, array_of, copy_with_layout, has_plain_gradient, number_of_array, read_rule,
+    Buffer, TracedArray, array_of, has_plain_gradient, number_of_array, read_rule,
 )
 from cygrad._core.elementwise.elementwise cimport copy_into
 from cygrad._core.engine.plan cimport mark_compiled
@@ -33,6 +34,7 @@ from cygrad._core.graph.tensor cimport (
 from cygrad._core.memory.atomic cimport lock_patiently, unlock
 from cygrad._core.memory.errors cimport MEMORY_ERROR, OK, check
 from cygrad._core.optimizers.optimize cimport rule_t
+from cygrad._core.program.executor cimport copy_with_layout
 
 from cygrad._core.arrays.array import HAS_DEFAULT_DEVICE, get_default_device
 from cygrad._core.engine.engine import GradientEdge
@@ -355,7 +357,7 @@ cdef class Variant:
     guards : Guards
         Guards on what the function reads besides its arguments.
     options : list of tuple
-        (index of an operation, optimizer, param group, [(key, value)]).
+        (index of an optimizer step, optimizer, param group, [(key, value)]).
     outputs : list of tuple
         (0, number of an input) or (1, slot, base, traced Tensor, its node, version), slot None: a view whose history is
         recorded in each call. `base` is the number of an input, or that of all inputs plus the index of an output.
@@ -387,7 +389,6 @@ cdef class Variant:
         self.executable, self.structure, self.leaves, self.constants = executable, structure, leaves, constants
         self.rebuild, self.graph, self.optimizers, self.draws = rebuild, graph, options, draws
         self.containers, self.state, self.undone = containers, attributes, undone
-        executable.n_draws = 0 if draws is None else len(draws.calls)
         self.n_arguments, self.n_tensors, self.n_commits = len(leaves), len(layouts), len(commits)
         self.n_own = len(layouts) - len(constants)
         executable.n_tensors = self.n_tensors
@@ -626,7 +627,7 @@ cdef class Variant:
                     continue
             if PyDict_GetItem(option.group, option.key) != option.value:
                 number, optimizer, group, options = self.optimizers[option.number]
-                former = &self.executable.operations[<int>number].rule
+                former = &self.executable.steps[<int>number].rule
                 if not read_rule(optimizer, group, &rule) or rule.kind != former.kind or (
                         rule.amsgrad != former.amsgrad or (rule.momentum != 0) != (former.momentum != 0)):
                     return False
@@ -688,7 +689,7 @@ cdef class Variant:
         cdef TracedArray own, copy
         for slot in self.undone:
             own, copy = TracedArray(), TracedArray()       # a Tensor created in inference mode would drop the version
-            own.array = retain(frame.table[<int>slot])
+            own.array = retain(frame.table[<int>slot].of.array)
             copy.array = copy_with_layout(own.array)
             if copy.array == NULL:
                 check(MEMORY_ERROR)
@@ -698,9 +699,8 @@ cdef class Variant:
     cdef int draw(self, run_frame_t *frame) except -1:
         """Draw the random numbers of this execution."""
         cdef list drawn = self.draws()
-        cdef int i
-        for i in range(len(drawn)):
-            frame.drawn[i] = retain((<Tensor>drawn[i]).array)
+        for slot, number in self.executable.draws:
+            set_array(&frame.table[<int>slot], retain((<Tensor>drawn[number]).array))
         return 0
 
     cdef int run(self, run_frame_t *frame, gradient_t **targets) noexcept nogil:
@@ -847,7 +847,7 @@ cdef class Variant:
             for position in range(n_calls):
                 frame.filled = True
                 for i in range(n_inputs):
-                    frame.table[executable.inputs[i].slot] = retain(sources[position * n_inputs + i])
+                    set_array(&frame.table[executable.inputs[i].slot], retain(sources[position * n_inputs + i]))
                 status = self.run(frame, targets + position * self.n_commits)
                 arrays[position], frame.outgoing[0] = frame.outgoing[0], NULL
                 if status != OK:

@@ -3,7 +3,7 @@
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint32_t
 from cygrad._core.arrays.array cimport array_t, kernel_t, value_t
-from cygrad._core.elementwise.elementwise cimport program_t
+from cygrad._core.elementwise.elementwise cimport expression_t
 from cygrad._core.graph.boxing cimport frame_t
 from cygrad._core.graph.native cimport NativeNode
 from cygrad._core.graph.tensor cimport Tensor, grad_fn_of, is_array_api, is_plain, requires_grad
@@ -28,7 +28,7 @@ cdef Operator standard_operator(Operator operator, object a, object b)
 
 # ----------------------------------------------------------------------------------------------------- operation errors
 
-# Error messages of shared kernels and programs begin with the operation that was called.
+# Error messages of shared kernels and expressions begin with the operation that was called.
 
 # Raise the exception for `status`, as `check` does; a message that begins with ":" gets `operation` in front of it, or
 # the public Python function that the user called. `inplace` adds the underscore.
@@ -54,8 +54,8 @@ cdef NativeNode record(Operator operator, frame_t *frame, uint32_t needed, int n
 cdef int keep_results(NativeNode node, value_t *results) except -1
 cdef int keep(NativeNode node, int position, const value_t *value, bint meta) except -1
 
-# The program of an element-wise operator; run it, or a kernel, without recording.
-cdef program_t *program_of(Operator operator) except NULL
+# The expression of an element-wise operator; run it, or a kernel, without recording.
+cdef expression_t *expression_of(Operator operator) except NULL
 cdef int run(Operator operator, frame_t *frame, array_t *into, value_t *results, int64_t size) except -1
 cdef int run_kernel(operator_t *op, kernel_t kernel, frame_t *frame, value_t *results, int64_t size) except -1
 # Wrap results, whose references it takes over.

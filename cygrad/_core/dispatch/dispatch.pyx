@@ -23,7 +23,7 @@ from cygrad._core.creation.creation cimport tensor_from
 from cygrad._core.dispatch.tangents cimport check_out, result_type, write_out
 from cygrad._core.dispatch.work cimport size_of
 from cygrad._core.elementwise.elementwise cimport (
-    broadcast_shape, copy_into, entries, entry_t, evaluate, program_t, result_dtype,
+    broadcast_shape, copy_into, entries, entry_t, evaluate, expression_t, result_dtype,
 )
 from cygrad._core.graph.boxing cimport begin_frame, box, box_number, frame_t, override, overrides, plain_object, unbox
 from cygrad._core.graph.inplace cimport bump_version, check_inplace, rebase_history
@@ -129,7 +129,7 @@ def follows_standard(Tensor tensor not None):
 
 # ----------------------------------------------------------------------------------------------------- operation errors
 
-# Error messages of shared kernels and programs begin with the operation that was called.
+# Error messages of shared kernels and expressions begin with the operation that was called.
 
 cdef int check_operation(int status, str operation, bint inplace) except -1:
     cdef bytes text
@@ -144,7 +144,7 @@ cdef int check_operation(int status, str operation, bint inplace) except -1:
 
 # ------------------------------------------------------------------------------------------------------------ execution
 
-# Execution of an operation after its arguments are boxed: the kernel or element-wise program, the node, the results.
+# Execution of an operation after its arguments are boxed: the kernel or element-wise expression, the node, the results.
 
 # --------------------------------------------------------------------------------------------------------- recording
 
@@ -287,24 +287,24 @@ cdef int keep_results(NativeNode node, value_t *results) except -1:
 
 # ---------------------------------------------------------------------------------------------------------- execution
 
-cdef program_t *program_of(Operator operator) except NULL:
-    if operator.descriptor.program == NULL:
-        operator.ensure_program()
-    return operator.descriptor.program
+cdef expression_t *expression_of(Operator operator) except NULL:
+    if operator.descriptor.expression == NULL:
+        operator.ensure_expression()
+    return operator.descriptor.expression
 
 
 cdef int run(Operator operator, frame_t *frame, array_t *into, value_t *results, int64_t size) except -1:
     cdef operator_t *op = operator.descriptor
-    cdef program_t *program
+    cdef expression_t *expression
     cdef array_t *result = NULL
     cdef int status
     if op.flags & ELEMENTWISE:
-        program = program_of(operator)
+        expression = expression_of(operator)
         if size < LARGE:
-            status = evaluate(program, frame.values, 0, into, &result)
+            status = evaluate(expression, frame.values, 0, into, &result)
         else:
             with nogil:
-                status = evaluate(program, frame.values, 0, into, &result)
+                status = evaluate(expression, frame.values, 0, into, &result)
         if unlikely(status != OK):
             check_operation(status, operator.name, False)
         set_array(&results[0], retain(into) if into != NULL else result)
@@ -316,14 +316,14 @@ cdef array_t *_destination(Operator operator, frame_t *frame, object out) except
     """Return the array of `out` if an element-wise result has its shape and dtype, and needs no copy; else NULL."""
     cdef int64_t[MAX_DIMS] shape
     cdef array_t *array
-    cdef program_t *program
+    cdef expression_t *expression
     cdef int d, ndim
     if not operator.descriptor.flags & ELEMENTWISE or not isinstance(out, Tensor):
         return NULL
-    array, program = (<Tensor>out).array, program_of(operator)
-    if result_dtype(program, frame.values) != array.dtype:
+    array, expression = (<Tensor>out).array, expression_of(operator)
+    if result_dtype(expression, frame.values) != array.dtype:
         return NULL
-    ndim = broadcast_shape(frame.values, program.n_inputs, shape)
+    ndim = broadcast_shape(frame.values, expression.n_inputs, shape)
     if ndim != array.ndim:
         return NULL
     for d in range(ndim):
@@ -599,7 +599,7 @@ cdef Tensor _change(Operator operator, PyObject **arguments, Tensor tensor):
 
 
 cdef int _check_cast(Operator operator, frame_t *frame, Tensor tensor) except -1:
-    cdef int result = result_dtype(program_of(operator), frame.values)
+    cdef int result = result_dtype(expression_of(operator), frame.values)
     if result < 0:
         check(-result)
     if category(result) > category(tensor.array.dtype):
@@ -613,14 +613,14 @@ cdef int _check_cast(Operator operator, frame_t *frame, Tensor tensor) except -1
 
 
 cdef int _evaluate_into(Operator operator, frame_t *frame, array_t *own, int64_t size) except -1:
-    cdef program_t *program = program_of(operator)
+    cdef expression_t *expression = expression_of(operator)
     cdef array_t *result = NULL
     cdef int status
     if size < LARGE:
-        status = evaluate(program, frame.values, 0, own, &result)
+        status = evaluate(expression, frame.values, 0, own, &result)
     else:
         with nogil:
-            status = evaluate(program, frame.values, 0, own, &result)
+            status = evaluate(expression, frame.values, 0, own, &result)
     release(result)
     return check_operation(status, operator.name, True) if unlikely(status != OK) else 0
 

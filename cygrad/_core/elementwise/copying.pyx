@@ -12,7 +12,7 @@ from cygrad._core.arrays.dtype cimport (
     BOOL, COMPLEX128, COMPLEX_CATEGORY, FLOAT64, INT64, category, dtype_name, is_differentiable, is_unsigned, itemsize,
     largest,
 )
-from cygrad._core.elementwise.program cimport MAX_INPUTS
+from cygrad._core.elementwise.expression cimport MAX_INPUTS
 from cygrad._core.elementwise.rows cimport columns_per_tile, rows_t
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, elements_of, message
 from cygrad._core.memory.storage cimport NO_ELEMENTS

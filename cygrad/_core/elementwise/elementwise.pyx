@@ -1,5 +1,5 @@
 """
-Element-wise programs, executed tile by tile in one pass over memory.
+Element-wise expressions, executed tile by tile in one pass over memory.
 
 Small problems whose operands have the same layout take a fast path: a few checks, then the loops on the whole.
 """
@@ -32,10 +32,10 @@ cdef enum:
     FAR_ROWS = 256        # ... if it has that many rows, whose cache lines evict each other
 
 
-cdef int evaluate(program_t *program, const value_t *inputs, uint32_t reuse,
+cdef int evaluate(expression_t *expression, const value_t *inputs, uint32_t reuse,
                   array_t *into, array_t **result) noexcept nogil:
     cdef int status = OK
-    cdef specialized_t *specialized = specialize(program, inputs, &status)
+    cdef specialized_t *specialized = specialize(expression, inputs, &status)
     if specialized == NULL:
         return status
     status = _run_short(specialized, inputs, reuse, into, result)
@@ -65,7 +65,7 @@ cdef inline array_t *_reusable(const value_t *inputs, int n, uint32_t reuse, int
     return NULL
 
 
-cdef int _run_short(const specialized_t *program, const value_t *inputs, uint32_t reuse, array_t *into,
+cdef int _run_short(const specialized_t *expression, const value_t *inputs, uint32_t reuse, array_t *into,
                     array_t **result) noexcept nogil:
     """Fast path: small, all arrays contiguous and of one shape or 0-dim. -> -1 if it does not apply."""
     cdef array_t *first = NULL
@@ -76,7 +76,7 @@ cdef int _run_short(const specialized_t *program, const value_t *inputs, uint32_
     cdef char[SMALL + 64] memory
     cdef int64_t n, capacity
     cdef int i, watched
-    for i in range(program.n_inputs):
+    for i in range(expression.n_inputs):
         if inputs[i].kind != ARRAY:
             continue
         array = inputs[i].of.array
@@ -93,15 +93,15 @@ cdef int _run_short(const specialized_t *program, const value_t *inputs, uint32_
     if first == NULL or first.size == 0:
         return -1
     n = first.size
-    if n * program.cost > CHUNK:
+    if n * expression.cost > CHUNK:
         return -1
     capacity = (n + 15) & ~15
-    if program.n_buffers and program.n_buffers * program.width * capacity > SMALL:
+    if expression.n_buffers and expression.n_buffers * expression.width * capacity > SMALL:
         return -1
     if into != NULL:
-        if not into.contiguous or into.dtype != program.dtype or not same_shape(into, first):
+        if not into.contiguous or into.dtype != expression.dtype or not same_shape(into, first):
             return -1
-        for i in range(program.n_inputs):
+        for i in range(expression.n_inputs):
             if (inputs[i].kind == ARRAY and inputs[i].of.array.data != into.data
                     and share_memory(inputs[i].of.array, into)):
                 return -1
@@ -110,27 +110,27 @@ cdef int _run_short(const specialized_t *program, const value_t *inputs, uint32_
                 return -1
     else:
         if reuse:
-            out = _reusable(inputs, program.n_inputs, reuse, program.dtype, first.ndim, first.shape)
+            out = _reusable(inputs, expression.n_inputs, reuse, expression.dtype, first.ndim, first.shape)
         if out == NULL:
-            out = array_empty_like(first, program.dtype)
+            out = array_empty_like(first, expression.dtype)
             if out == NULL:
                 return MEMORY_ERROR
-    for i in range(program.n_inputs):
+    for i in range(expression.n_inputs):
         if inputs[i].kind == ARRAY:
             array = inputs[i].of.array
             slots.data[i] = array.data
             slots.steps[i] = 0 if array.ndim == 0 else itemsize(array.dtype)
-    if program.n_cells:
-        place_cells(program, inputs, &slots, numbers)
+    if expression.n_cells:
+        place_cells(expression, inputs, &slots, numbers)
     slots.out = out.data
-    slots.out_step = itemsize(program.dtype)
+    slots.out_step = itemsize(expression.dtype)
     watched = how_to_watch() if nan_watchers else 0
     if watched == LISTEN:
         clear_invalid()
-    run_steps(program, &slots, <char *>((<uintptr_t>memory + 63) & ~<uintptr_t>63), capacity, n)
-    if watched and may_hold_nan(watched, out.data, program.dtype, n):
+    run_steps(expression, &slots, <char *>((<uintptr_t>memory + 63) & ~<uintptr_t>63), capacity, n)
+    if watched and may_hold_nan(watched, out.data, expression.dtype, n):
         watch().nan = 1
-    if program.partial and loop_status() != OK:
+    if expression.partial and loop_status() != OK:
         i = loop_status()
         set_loop_status(OK)
         if into == NULL:
@@ -141,7 +141,7 @@ cdef int _run_short(const specialized_t *program, const value_t *inputs, uint32_
     return OK
 
 
-cdef int _run_long(const specialized_t *program, const value_t *inputs, uint32_t reuse, array_t *into,
+cdef int _run_long(const specialized_t *expression, const value_t *inputs, uint32_t reuse, array_t *into,
                    array_t **result) noexcept nogil:
     """General path: a nest of loops, cut into tiles."""
     cdef task_t task
@@ -150,29 +150,29 @@ cdef int _run_long(const specialized_t *program, const value_t *inputs, uint32_t
     cdef int64_t[MAX_DIMS] shape
     cdef array_t *out = into
     cdef array_t *array
-    cdef int i, status = OK, ndim = broadcast_shape(inputs, program.n_inputs, shape)
+    cdef int i, status = OK, ndim = broadcast_shape(inputs, expression.n_inputs, shape)
     if ndim < 0:
         return RUNTIME_ERROR
     if into != NULL:
-        status = _check_into(program, into, ndim, shape)
+        status = _check_into(expression, into, ndim, shape)
         if status != OK:
             return status
     else:
-        out = _reusable(inputs, program.n_inputs, reuse, program.dtype, ndim, shape) if reuse else NULL
+        out = _reusable(inputs, expression.n_inputs, reuse, expression.dtype, ndim, shape) if reuse else NULL
         if out == NULL:
-            out = array_for_operands(program.dtype, ndim, shape, inputs, program.n_inputs)
+            out = array_for_operands(expression.dtype, ndim, shape, inputs, expression.n_inputs)
         if out == NULL:
             return MEMORY_ERROR
         if out.storage.size_class == NO_ELEMENTS:
             result[0] = out
             return OK
     if out.size:
-        task.program = program
-        task.move[0] = cast_loops[program.dtype][out.dtype] if program.dtype != out.dtype else NULL
+        task.expression = expression
+        task.move[0] = cast_loops[expression.dtype][out.dtype] if expression.dtype != out.dtype else NULL
         task.itemsize[0] = itemsize(out.dtype)
         nest_begin(&task.nest, ndim, shape)
         nest_add(&task.nest, out)
-        for i in range(program.n_inputs):
+        for i in range(expression.n_inputs):
             aside[i] = NULL
             if inputs[i].kind != ARRAY:
                 nest_add_value(&task.nest, NULL)
@@ -190,9 +190,9 @@ cdef int _run_long(const specialized_t *program, const value_t *inputs, uint32_t
             task.itemsize[i + 1] = itemsize(array.dtype)
         if status == OK:
             nest_finish(&task.nest)
-            place_cells(program, inputs, &task.cells, numbers)
+            place_cells(expression, inputs, &task.cells, numbers)
             status = run_task(&task)
-        for i in range(program.n_inputs):
+        for i in range(expression.n_inputs):
             if aside[i] != NULL:
                 release(aside[i])
     if into == NULL:
@@ -225,7 +225,7 @@ cdef bint should_copy_transposed(const array_t *array, const array_t *out) noexc
     return False
 
 
-cdef int _check_into(const specialized_t *program, array_t *into, int ndim,
+cdef int _check_into(const specialized_t *expression, array_t *into, int ndim,
                      const int64_t *shape) noexcept nogil:
     """Check that the result can be written to `into`. The message omits the operation, as `check_operation` expects."""
     cdef int d
@@ -237,16 +237,16 @@ cdef int _check_into(const specialized_t *program, array_t *into, int ndim,
         snprintf(message(), MESSAGE, b": output with shape %s doesn't match the broadcast shape %s of the result. Use "
                  b"the form that returns a new tensor.", shape_text(into), sizes_text(ndim, <const long long *>shape))
         return RUNTIME_ERROR
-    if category(program.dtype) > category(into.dtype):
+    if category(expression.dtype) > category(into.dtype):
         snprintf(message(), MESSAGE, b": the result type %s can't be cast to the desired output type %s. Use the form "
-                 b"that returns a new tensor.", dtype_name(program.dtype), dtype_name(into.dtype))
+                 b"that returns a new tensor.", dtype_name(expression.dtype), dtype_name(into.dtype))
         return RUNTIME_ERROR
     return check_writable(into, b"")
 
 
-cdef int result_dtype(program_t *program, const value_t *inputs) noexcept nogil:
+cdef int result_dtype(expression_t *expression, const value_t *inputs) noexcept nogil:
     cdef int status = OK, dtype
-    cdef specialized_t *specialized = specialize(program, inputs, &status)
+    cdef specialized_t *specialized = specialize(expression, inputs, &status)
     if specialized == NULL:
         return -status
     dtype = specialized.dtype
@@ -255,9 +255,9 @@ cdef int result_dtype(program_t *program, const value_t *inputs) noexcept nogil:
     return dtype
 
 
-# Accumulation: the program "a + b".
-cdef instruction_t _addition
-cdef program_t _sum
+# Accumulation: the expression "a + b".
+cdef primitive_call_t _addition
+cdef expression_t _sum
 
 
 cdef int accumulate(array_t *a, array_t *b) noexcept nogil:

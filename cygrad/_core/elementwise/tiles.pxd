@@ -1,9 +1,9 @@
-"""Execution of a specialized program over a loop nest, tile by tile."""
+"""Execution of a specialized expression over a loop nest, tile by tile."""
 
 from libc.stdint cimport int16_t, int32_t, int64_t, uint64_t
 from cygrad._core.arrays.array cimport array_t, value_t
 from cygrad._core.elementwise.copying cimport MAX_OPERANDS, nest_t
-from cygrad._core.elementwise.program cimport MAX_INPUTS, program_t
+from cygrad._core.elementwise.expression cimport MAX_INPUTS, expression_t
 from cygrad._core.primitives.primitive_table cimport MAX_ARITY, loop_t
 
 # ------------------------------------------------------------------------------------------------------------ nan watch
@@ -13,15 +13,15 @@ from cygrad._core.primitives.primitive_table cimport MAX_ARITY, loop_t
 # State of the nan watch of a thread.
 ctypedef struct watch_t:
     int on                # whether this thread watches
-    int nan               # an element-wise program has written a nan
-    int plain             # the running program is plain arithmetic on numbers and gradients without nan
-    int kernels           # a kernel other than an element-wise program has run: unchecked
+    int nan               # an element-wise expression has written a nan
+    int plain             # the running expression is plain arithmetic on numbers and gradients without nan
+    int kernels           # a kernel other than an element-wise expression has run: unchecked
 
 # Number of threads that watch; a fast check before `watch()`.
 cdef int64_t nan_watchers
 # The watch of the calling thread.
 cdef watch_t *watch() noexcept nogil
-# How to watch the results of a program; 0: not at all.
+# How to watch the results of an expression; 0: not at all.
 cdef enum:
     LISTEN = 1            # test the status flag that the processor sets if arithmetic makes a nan of numbers
     LOOK = 2              # scan every number
@@ -38,7 +38,7 @@ cdef bint holds_nan(const array_t *array) noexcept nogil
 
 # ----------------------------------------------------------------------------------------------------------- specialize
 
-# Programs specialized for the dtypes of their inputs: loops resolved, casts inserted, buffers assigned.
+# Expressions specialized for the dtypes of their inputs: loops resolved, casts inserted, buffers assigned.
 
 cdef enum:
     MAX_CELLS = 64
@@ -83,10 +83,10 @@ ctypedef struct specialized_t:
 
 # Return the specialization for these inputs; NULL with a message and a status if there is none. If `temporary` is set,
 # the caller passes it to discard().
-cdef specialized_t *specialize(program_t *program, const value_t *inputs, int *status) noexcept nogil
+cdef specialized_t *specialize(expression_t *expression, const value_t *inputs, int *status) noexcept nogil
 cdef void discard(specialized_t *specialized) noexcept nogil
-# Free all specializations of a program.
-cdef void forget(program_t *program) noexcept nogil
+# Free all specializations of an expression.
+cdef void forget(expression_t *expression) noexcept nogil
 
 # ---------------------------------------------------------------------------------------------------------------- tiles
 
@@ -104,7 +104,7 @@ ctypedef struct slots_t:
     int64_t out_step
 
 ctypedef struct task_t:
-    const specialized_t *program
+    const specialized_t *expression
     nest_t nest                   # operand 0: the result, then the inputs (numbers as NULL values)
     int32_t itemsize[MAX_OPERANDS]
     loop_t move[MAX_OPERANDS]     # copies the operand into a tile; [0]: casts a tile into the result
@@ -125,12 +125,12 @@ ctypedef struct task_t:
 # Return the tile size for temporaries of n bytes per element.
 cdef int64_t tile_size(int64_t bytes) noexcept nogil
 # Run the steps on n elements at the addresses of `slots`; buffers are in `workspace`.
-cdef void run_steps(const specialized_t *program, slots_t *slots, char *workspace, int64_t capacity,
+cdef void run_steps(const specialized_t *expression, slots_t *slots, char *workspace, int64_t capacity,
                     int64_t n) noexcept nogil
 # Fill the cells: `numbers` is memory for those that are inputs.
-cdef void place_cells(const specialized_t *program, const value_t *inputs, slots_t *slots,
+cdef void place_cells(const specialized_t *expression, const value_t *inputs, slots_t *slots,
                       double complex *numbers) noexcept nogil
-# Run a task whose program, nest, sizes, moves and cells are set.
+# Run a task whose expression, nest, sizes, moves and cells are set.
 cdef int run_task(task_t *task) noexcept nogil
 # The same on demand, for a task without a result (operand 0 has no memory and would be contiguous): prepare it once;
 # then compute `n` elements from number `start` on into the contiguous memory `to`.
@@ -139,7 +139,7 @@ cdef void produce(void *task, int64_t start, int64_t n, char *to) noexcept nogil
 
 # ---------------------------------------------------------------------------------------------------------- fused loops
 
-# Several specialized programs over elements of one shape, tile by tile.
+# Several specialized expressions over elements of one shape, tile by tile.
 
 cdef enum:
     MAX_FUSED = 128       # operands
@@ -153,7 +153,7 @@ ctypedef struct fused_operand_t:
     int32_t kept              # a stage writes it to `data`
 
 ctypedef struct fused_stage_t:
-    const specialized_t *program      # NULL: the sum of its two inputs
+    const specialized_t *expression      # NULL: the sum of its two inputs
     char **cells              # its numbers, each in the dtype that its step needs; NULL: all are constants
     int16_t inputs[MAX_INPUTS]        # operands; unused for a number
     int16_t out
@@ -164,5 +164,5 @@ ctypedef struct fused_loop_t:
     fused_operand_t *operands
     fused_stage_t *stages
 
-# Run all stages; each bit is that of the programs run one after the other, for any number of threads.
+# Run all stages; each bit is that of the expressions run one after the other, for any number of threads.
 cdef int run_fused_loop(const fused_loop_t *loop) noexcept nogil

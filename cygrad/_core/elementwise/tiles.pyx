@@ -1,5 +1,5 @@
 """
-Execution of a specialized program over a loop nest, tile by tile.
+Execution of a specialized expression over a loop nest, tile by tile.
 
 A tile is a part of a row, or several short rows. Operands without a uniform stride in it are first gathered into a
 buffer, and so are strided ones if a loop might round them differently: results do not depend on the layout of the
@@ -18,7 +18,7 @@ from cygrad._core.arrays.dtype cimport (
     is_differentiable, is_integral, is_short, itemsize, promotable, promote, real_of,
 )
 from cygrad._core.elementwise.copying cimport nest_pointer
-from cygrad._core.elementwise.program cimport MAX_REGISTERS, instruction_t
+from cygrad._core.elementwise.expression cimport MAX_REGISTERS, primitive_call_t
 from cygrad._core.memory.atomic cimport atomic_claim, atomic_decrement, atomic_increment, atomic_load, atomic_store
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, OK, RUNTIME_ERROR, message
 from cygrad._core.primitives.primitive_table cimport (
@@ -34,7 +34,7 @@ from cygrad._core.threads.parallel cimport parallel_for
 
 # Looking for nan while gradients are computed: what has been seen since the watch began, and scans of arrays.
 #
-# A program that is watched for nan checks each tile right after writing it, when the tile is in
+# An expression that is watched for nan checks each tile right after writing it, when the tile is in
 # the first-level cache: that costs little, and no second pass over memory. If it is plain arithmetic on gradients,
 # which hold no nan, the processor's status flag is sufficient. (Not for saved values: a nan
 # among them propagates without setting the flag.) Results of other kernels are scanned afterwards.
@@ -173,19 +173,19 @@ cdef bint holds_nan(const array_t *array) noexcept nogil:
 
 # ----------------------------------------------------------------------------------------------------------- specialize
 
-# Programs made ready for the dtypes of their inputs: loops found, casts inserted, buffers assigned.
+# Expressions made ready for the dtypes of their inputs: loops found, casts inserted, buffers assigned.
 #
 # Each instruction's operands meet in the dtype that the promotion rules give them; where an operand has
 # another one, a cast becomes a step of its own, so that arrays are cast tile by tile. Numbers are held in
 # cells and cast once per call. Results of numbers alone are promoted as numbers.
 #
-# Operations in float16, bfloat16 or complex32 are computed in float32 or complex64, and only the result of a program
-# is rounded, once.
+# Operations in float16, bfloat16 or complex32 are computed in float32 or complex64, and only the result of an
+# expression is rounded, once.
 
 cdef int _remainder = primitive_of("remainder"), _fmod = primitive_of("fmod")
 
 cdef enum:
-    MAX_CACHED = 64           # cached specializations per program; further ones are made for each call
+    MAX_CACHED = 64           # cached specializations per expression; further ones are made for each call
     MAX_STEPS = 256
     MAX_LIVE_SLOTS = 512
     NO_SLOT = -2
@@ -221,19 +221,19 @@ cdef void _set_key(const value_t *inputs, int n, uint64_t *key) noexcept nogil:
             key[1] = (key[1] << 6) | code
 
 
-cdef specialized_t *specialize(program_t *program, const value_t *inputs, int *status) noexcept nogil:
+cdef specialized_t *specialize(expression_t *expression, const value_t *inputs, int *status) noexcept nogil:
     cdef uint64_t[2] key
-    cdef int64_t *head = <int64_t *>&program.specialized
+    cdef int64_t *head = <int64_t *>&expression.specialized
     cdef specialized_t *found
     cdef int n = 0
-    _set_key(inputs, program.n_inputs, key)
+    _set_key(inputs, expression.n_inputs, key)
     found = <specialized_t *>atomic_load(head)
     while found != NULL:
         if found.key[0] == key[0] and found.key[1] == key[1]:
             return found
         found = found.next
         n += 1
-    found = _build(program, inputs, status)
+    found = _build(expression, inputs, status)
     if found == NULL:
         return NULL
     found.key[0] = key[0]
@@ -252,33 +252,33 @@ cdef void discard(specialized_t *specialized) noexcept nogil:
     free(specialized)
 
 
-cdef void forget(program_t *program) noexcept nogil:
-    cdef specialized_t *found = <specialized_t *>program.specialized
+cdef void forget(expression_t *expression) noexcept nogil:
+    cdef specialized_t *found = <specialized_t *>expression.specialized
     cdef specialized_t *next
-    program.specialized = NULL
+    expression.specialized = NULL
     while found != NULL:
         next = found.next
         discard(found)
         found = next
 
 
-cdef specialized_t *_build(program_t *program, const value_t *inputs, int *status) noexcept nogil:
+cdef specialized_t *_build(expression_t *expression, const value_t *inputs, int *status) noexcept nogil:
     cdef builder_t *builder = <builder_t *>malloc(sizeof(builder_t))
     cdef specialized_t *made = <specialized_t *>malloc(sizeof(specialized_t))
     if made != NULL:
         made.steps = NULL
     if builder != NULL and made != NULL:
         builder.made = made
-        status[0] = _build_steps(builder, program, inputs)
+        status[0] = _build_steps(builder, expression, inputs)
         if status[0] == OK:
             made.steps = <step_t *>malloc(builder.n_steps * sizeof(step_t))
             status[0] = OK if made.steps != NULL else MEMORY_ERROR
         if status[0] == OK:
-            status[0] = _assign_buffers(builder, program)
+            status[0] = _assign_buffers(builder, expression)
     else:
         status[0] = MEMORY_ERROR
     if status[0] == MEMORY_ERROR:
-        snprintf(message(), MESSAGE, b"out of memory for an element-wise program")
+        snprintf(message(), MESSAGE, b"out of memory for an element-wise expression")
     free(builder)
     if status[0] != OK:
         if made != NULL:
@@ -288,22 +288,22 @@ cdef specialized_t *_build(program_t *program, const value_t *inputs, int *statu
     return made
 
 
-cdef int _build_steps(builder_t *builder, program_t *program, const value_t *inputs) noexcept nogil:
+cdef int _build_steps(builder_t *builder, expression_t *expression, const value_t *inputs) noexcept nogil:
     """Create steps on virtual slots: inputs, cells (up to MAX_CELLS), then one for each step."""
     cdef specialized_t *made = builder.made
     cdef register_t *register
     cdef const value_t *value
-    cdef int i, d, status, n_values = program.n_inputs + program.n_constants
+    cdef int i, d, status, n_values = expression.n_inputs + expression.n_constants
     builder.n_steps = 0
     builder.n_cells = 0
-    builder.n_slots = program.n_inputs + MAX_CELLS
-    made.n_inputs = program.n_inputs
+    builder.n_slots = expression.n_inputs + MAX_CELLS
+    made.n_inputs = expression.n_inputs
     made.cost = 0
     made.exact = True
     made.partial = False
     for i in range(n_values):
         register = &builder.registers[i]
-        value = &inputs[i] if i < program.n_inputs else &program.constants[i - program.n_inputs]
+        value = &inputs[i] if i < expression.n_inputs else &expression.constants[i - expression.n_inputs]
         register.dtype = dtype_of(value)
         register.rank = rank_of(value)
         register.number = -1 if value.kind == ARRAY else i
@@ -311,15 +311,15 @@ cdef int _build_steps(builder_t *builder, program_t *program, const value_t *inp
             register.slot[d] = NO_SLOT
         if register.number < 0:
             register.slot[register.dtype] = i
-    for i in range(program.n_instructions):
-        status = _add_instruction(builder, program, &program.code[i])
+    for i in range(expression.n_instructions):
+        status = _add_instruction(builder, expression, &expression.code[i])
         if status != OK:
             return status
-    return _add_result(builder, program)
+    return _add_result(builder, expression)
 
 
-cdef int _add_instruction(builder_t *builder, program_t *program,
-                          const instruction_t *instruction) noexcept nogil:
+cdef int _add_instruction(builder_t *builder, expression_t *expression,
+                          const primitive_call_t *instruction) noexcept nogil:
     cdef int[3] by_rank
     cdef int i, code, computed, rank = WEAK, slot, operands_from = 0
     cdef int primitive = instruction.primitive, n = primitives[primitive].arity
@@ -344,7 +344,7 @@ cdef int _add_instruction(builder_t *builder, program_t *program,
     elif by_rank[0] < 0 and by_rank[1] < 0 and rank != WEAK:
         code = resolve_weak(code)      # where(array, number, number)
     computed = code
-    if is_short(code) and (entries[primitive][code].loop == NULL or program.n_instructions > 1):
+    if is_short(code) and (entries[primitive][code].loop == NULL or expression.n_instructions > 1):
         computed = computed_in(code)
     if (INT64 if is_integral(code) else computed_in(code)) <= primitives[primitive].identity and (
             code != BOOL or primitives[primitive].identity > INT64):
@@ -357,7 +357,7 @@ cdef int _add_instruction(builder_t *builder, program_t *program,
                  primitives[primitive].name, dtype_name(code))
         return NOT_IMPLEMENTED
     for i in range(n):
-        slots[i] = _slot_in(builder, program, instruction.inputs[i], BOOL if i < operands_from else code,
+        slots[i] = _slot_in(builder, expression, instruction.inputs[i], BOOL if i < operands_from else code,
                             BOOL if i < operands_from else computed,
                             entry.out_dtype == BOOL or primitive == _remainder or primitive == _fmod)
         if slots[i] < 0:
@@ -389,7 +389,7 @@ cdef int _refuse_promotion(const char *name, int first, int second) noexcept nog
     return RUNTIME_ERROR
 
 
-cdef int _slot_in(builder_t *builder, program_t *program, int index, int dtype, int computed,
+cdef int _slot_in(builder_t *builder, expression_t *expression, int index, int dtype, int computed,
                   bint rounded) noexcept nogil:
     """
     Return the slot of the register in the compute dtype.
@@ -402,8 +402,8 @@ cdef int _slot_in(builder_t *builder, program_t *program, int index, int dtype, 
     cdef int[1] slots
     if dtype == computed or register.slot[computed] != NO_SLOT or register.dtype == dtype or (
             register.rank != DIMENSIONED and not rounded):
-        return _slot_of(builder, program, index, computed)
-    slots[0] = _slot_of(builder, program, index, dtype)
+        return _slot_of(builder, expression, index, computed)
+    slots[0] = _slot_of(builder, expression, index, dtype)
     return slots[0] if slots[0] < 0 else _add_step(builder, cast_loops[dtype][computed], NULL, 1, slots, computed)
 
 
@@ -413,7 +413,7 @@ cdef int _add_step(builder_t *builder, loop_t loop, void *data, int n, const int
     cdef step_t *step
     cdef int i
     if builder.n_steps >= MAX_STEPS:
-        snprintf(message(), MESSAGE, b"element-wise program: more than %d steps. Split it.", <int>MAX_STEPS)
+        snprintf(message(), MESSAGE, b"element-wise expression: more than %d steps. Split it.", <int>MAX_STEPS)
         return -1
     step = &builder.steps[builder.n_steps]
     builder.n_steps += 1
@@ -428,7 +428,7 @@ cdef int _add_step(builder_t *builder, loop_t loop, void *data, int n, const int
     return step.out
 
 
-cdef int _slot_of(builder_t *builder, program_t *program, int index, int dtype) noexcept nogil:
+cdef int _slot_of(builder_t *builder, expression_t *expression, int index, int dtype) noexcept nogil:
     """Return the slot of the register in this dtype: cast, or put into a cell, on first use."""
     cdef register_t *register = &builder.registers[index]
     cdef cell_t *cell
@@ -443,23 +443,23 @@ cdef int _slot_of(builder_t *builder, program_t *program, int index, int dtype) 
         register.slot[dtype] = _add_step(builder, cast_loops[held][dtype], NULL, 1, slots, dtype)
         return register.slot[dtype]
     if builder.n_cells >= MAX_CELLS:
-        snprintf(message(), MESSAGE, b"element-wise program: more than %d numbers. Split it.", <int>MAX_CELLS)
+        snprintf(message(), MESSAGE, b"element-wise expression: more than %d numbers. Split it.", <int>MAX_CELLS)
         return -1
     cell = &builder.made.cells[builder.n_cells]
     cell.dtype = dtype
-    cell.input = register.number if register.number < program.n_inputs else -1
+    cell.input = register.number if register.number < expression.n_inputs else -1
     if cell.input < 0:
-        number_to_cell(&program.constants[register.number - program.n_inputs], dtype, cell.value)
-    register.slot[dtype] = program.n_inputs + builder.n_cells
+        number_to_cell(&expression.constants[register.number - expression.n_inputs], dtype, cell.value)
+    register.slot[dtype] = expression.n_inputs + builder.n_cells
     builder.n_cells += 1
     return register.slot[dtype]
 
 
-cdef int _add_result(builder_t *builder, program_t *program) noexcept nogil:
+cdef int _add_result(builder_t *builder, expression_t *expression) noexcept nogil:
     """Make the last step write the result."""
-    cdef register_t *register = &builder.registers[program.result]
+    cdef register_t *register = &builder.registers[expression.result]
     cdef int dtype = resolve_weak(register.dtype) if register.rank == WEAK else register.dtype
-    cdef int slot = _slot_of(builder, program, program.result, dtype)
+    cdef int slot = _slot_of(builder, expression, expression.result, dtype)
     cdef int[1] slots
     if slot < 0:
         return RUNTIME_ERROR
@@ -472,7 +472,7 @@ cdef int _add_result(builder_t *builder, program_t *program) noexcept nogil:
     return OK
 
 
-cdef int _assign_buffers(builder_t *builder, program_t *program) noexcept nogil:
+cdef int _assign_buffers(builder_t *builder, expression_t *expression) noexcept nogil:
     """
     Map virtual slots to inputs, cells and few buffers, each reused once its value is dead.
 
@@ -481,7 +481,7 @@ cdef int _assign_buffers(builder_t *builder, program_t *program) noexcept nogil:
     """
     cdef specialized_t *made = builder.made
     cdef step_t *step
-    cdef int first = program.n_inputs + MAX_CELLS
+    cdef int first = expression.n_inputs + MAX_CELLS
     cdef int16_t[MAX_STEPS] last_use
     cdef int16_t[MAX_STEPS] buffer_of
     cdef int16_t[MAX_BUFFERS] in_use      # step whose result it holds, or -1
@@ -509,12 +509,12 @@ cdef int _assign_buffers(builder_t *builder, program_t *program) noexcept nogil:
             b += 1
         if b == made.n_buffers:
             if b >= MAX_BUFFERS:
-                snprintf(message(), MESSAGE, b"element-wise program: more than %d temporaries. Split it.",
+                snprintf(message(), MESSAGE, b"element-wise expression: more than %d temporaries. Split it.",
                          <int>MAX_BUFFERS)
                 return RUNTIME_ERROR
             made.n_buffers += 1
         in_use[b] = i
-        step.out = buffer_of[i] = program.n_inputs + made.n_cells + b
+        step.out = buffer_of[i] = expression.n_inputs + made.n_cells + b
         if step.out_size > made.width:
             made.width = step.out_size
         for b in range(made.n_buffers):
@@ -533,7 +533,7 @@ cdef int _assign_buffers(builder_t *builder, program_t *program) noexcept nogil:
     for k in range(made.steps[0].n_inputs):
         if made.steps[0].inputs[k] != k:
             made.direct = False
-    made.direct = made.direct and made.steps[0].n_inputs == program.n_inputs
+    made.direct = made.direct and made.steps[0].n_inputs == expression.n_inputs
     return OK
 
 
@@ -560,19 +560,19 @@ cdef int64_t tile_size(int64_t bytes) noexcept nogil:
     return SMALLEST if n < SMALLEST else LARGEST if n > LARGEST else n
 
 
-cdef void place_cells(const specialized_t *program, const value_t *inputs, slots_t *slots,
+cdef void place_cells(const specialized_t *expression, const value_t *inputs, slots_t *slots,
                       double complex *numbers) noexcept nogil:
     cdef int i
-    for i in range(program.n_cells):
-        slots.steps[program.n_inputs + i] = 0
-        if program.cells[i].input < 0:
-            slots.data[program.n_inputs + i] = <char *>program.cells[i].value
+    for i in range(expression.n_cells):
+        slots.steps[expression.n_inputs + i] = 0
+        if expression.cells[i].input < 0:
+            slots.data[expression.n_inputs + i] = <char *>expression.cells[i].value
         else:
-            slots.data[program.n_inputs + i] = <char *>&numbers[i]
-            number_to_cell(&inputs[program.cells[i].input], program.cells[i].dtype, &numbers[i])
+            slots.data[expression.n_inputs + i] = <char *>&numbers[i]
+            number_to_cell(&inputs[expression.cells[i].input], expression.cells[i].dtype, &numbers[i])
 
 
-cdef inline void _run_step(const specialized_t *program, const step_t *step, slots_t *slots, char *workspace,
+cdef inline void _run_step(const specialized_t *expression, const step_t *step, slots_t *slots, char *workspace,
                            int64_t capacity, int64_t done, int64_t n) noexcept nogil:
     """Run one step on n elements from number `done` on."""
     cdef char *pointers[MAX_ARITY + 1]
@@ -592,7 +592,7 @@ cdef inline void _run_step(const specialized_t *program, const step_t *step, slo
         # Compute a value that is the same for all elements once.
         if varies == 0:
             count = 1
-        slots.data[slot] = _buffer(program, slot, workspace, capacity)
+        slots.data[slot] = _buffer(expression, slot, workspace, capacity)
         slots.steps[slot] = step.out_size if varies else 0
         if done and done + n > capacity:               # elements left over by a chain
             slots.data[slot] -= done * slots.steps[slot]
@@ -601,11 +601,11 @@ cdef inline void _run_step(const specialized_t *program, const step_t *step, slo
     step.loop(pointers, &count, steps, step.data)
 
 
-cdef inline char *_buffer(const specialized_t *program, int slot, char *workspace, int64_t capacity) noexcept nogil:
-    return workspace + (slot - program.n_inputs - program.n_cells) * capacity * program.width
+cdef inline char *_buffer(const specialized_t *expression, int slot, char *workspace, int64_t capacity) noexcept nogil:
+    return workspace + (slot - expression.n_inputs - expression.n_cells) * capacity * expression.width
 
 
-cdef int _find_links(const specialized_t *program, const step_t *first, slots_t *slots, char *workspace,
+cdef int _find_links(const specialized_t *expression, const step_t *first, slots_t *slots, char *workspace,
                      int64_t capacity, chain_step_t *links) noexcept nogil:
     """Return how many of the steps that may be one chain form one, by the strides of their operands; or 0."""
     cdef const char *pointers[2]
@@ -623,7 +623,7 @@ cdef int _find_links(const specialized_t *program, const step_t *first, slots_t 
                 continue
             pointers[k] = slots.data[slot]
             kinds[k] = ELEMENTS if slots.steps[slot] == size else NUMBER
-            if kinds[k] == NUMBER and (slots.steps[slot] or slot >= program.n_inputs + program.n_cells):
+            if kinds[k] == NUMBER and (slots.steps[slot] or slot >= expression.n_inputs + expression.n_cells):
                 break
         else:
             if kinds[0] == NUMBER and (step.n_inputs == 1 or kinds[1] == NUMBER) or (
@@ -632,7 +632,7 @@ cdef int _find_links(const specialized_t *program, const step_t *first, slots_t 
             links[i].code = CHAIN_CODE(step.operation >> 1, kinds[0], kinds[1], step.kept or step.out == OUT_SLOT)
             links[i].left, links[i].right, links[i].out = pointers[0], pointers[1], slots.out
             if step.out != OUT_SLOT:
-                links[i].out = slots.data[step.out] = _buffer(program, step.out, workspace, capacity)
+                links[i].out = slots.data[step.out] = _buffer(expression, step.out, workspace, capacity)
                 slots.steps[step.out] = size
             held = step.out
             count += 1
@@ -646,32 +646,32 @@ cdef int _find_links(const specialized_t *program, const step_t *first, slots_t 
     return count
 
 
-cdef void run_steps(const specialized_t *program, slots_t *slots, char *workspace, int64_t capacity,
+cdef void run_steps(const specialized_t *expression, slots_t *slots, char *workspace, int64_t capacity,
                     int64_t n) noexcept nogil:
     cdef int i
     if n >= SHORTEST_CHAIN:
-        _run_chains(program, slots, workspace, capacity, n)
+        _run_chains(expression, slots, workspace, capacity, n)
     else:
-        for i in range(program.n_steps):
-            _run_step(program, &program.steps[i], slots, workspace, capacity, 0, n)
+        for i in range(expression.n_steps):
+            _run_step(expression, &expression.steps[i], slots, workspace, capacity, 0, n)
 
 
-cdef void _run_chains(const specialized_t *program, slots_t *slots, char *workspace, int64_t capacity,
+cdef void _run_chains(const specialized_t *expression, slots_t *slots, char *workspace, int64_t capacity,
                       int64_t n) noexcept nogil:
     """Run consecutive steps as chains where possible, and the leftover elements step by step."""
     cdef chain_step_t links[MAX_LINKS]
     cdef int64_t done
     cdef int i = 0, k, chained
-    while i < program.n_steps:
+    while i < expression.n_steps:
         chained = done = 0
-        if program.steps[i].links > 1:
-            chained = _find_links(program, &program.steps[i], slots, workspace, capacity, links)
+        if expression.steps[i].links > 1:
+            chained = _find_links(expression, &expression.steps[i], slots, workspace, capacity, links)
             if chained:
-                done = run_chain(program.steps[i].operation & 1, links, chained, n)
+                done = run_chain(expression.steps[i].operation & 1, links, chained, n)
         chained = max(chained, 1)
         if done < n:
             for k in range(i, i + chained):
-                _run_step(program, &program.steps[k], slots, workspace, capacity, done, n - done)
+                _run_step(expression, &expression.steps[k], slots, workspace, capacity, done, n - done)
         i += chained
 
 
@@ -684,7 +684,7 @@ cdef void _move_rows(const task_t *task, int k, char *tile, int64_t start, int64
     cdef char *pointers[2]
     cdef char *row = nest.data[k]
     cdef int d, first = 1, own = 1 if k == 0 else 0
-    cdef int64_t tile_step = task.itemsize[k] if k else task.program.steps[task.program.n_steps - 1].out_size
+    cdef int64_t tile_step = task.itemsize[k] if k else task.expression.steps[task.expression.n_steps - 1].out_size
     # Merge rows with a uniform stride in this operand.
     while first < nest.ndim and nest.strides[k][first] == nest.strides[k][first - 1] * nest.shape[first - 1]:
         length *= nest.shape[first]
@@ -744,20 +744,20 @@ cdef inline bint _is_directly_addressable(const task_t *task, int k, int64_t siz
     """
     cdef int64_t step = task.nest.strides[k][0]
     return (task.even[k] or task.rows == 0 or (dims and _has_uniform_stride(&task.nest, k, dims))) and (
-        step == size or task.program.exact or step == 0)
+        step == size or task.expression.exact or step == 0)
 
 
 cdef void _run_and_look(task_t *task, slots_t *slots, char *workspace, int64_t n) noexcept nogil:
     """Run the steps in small blocks, and scan each for nan while it is in the L1 cache."""
-    cdef const specialized_t *program = task.program
+    cdef const specialized_t *expression = task.expression
     cdef int64_t count
     cdef int k
     while n > 0:
         count = n if n < PORTION else PORTION
-        run_steps(program, slots, workspace, task.capacity, count)
-        if row_holds_nan(slots.out, program.dtype, count, slots.out_step):
+        run_steps(expression, slots, workspace, task.capacity, count)
+        if row_holds_nan(slots.out, expression.dtype, count, slots.out_step):
             atomic_store(&task.nan, 1)
-        for k in range(program.n_inputs):
+        for k in range(expression.n_inputs):
             if task.nest.data[k + 1] != NULL:
                 slots.data[k] += count * slots.steps[k]
         slots.out += count * slots.out_step
@@ -770,10 +770,10 @@ cdef void _run_tile(task_t *task, slots_t *slots, char *workspace, int64_t start
     Compute the tile of n elements from `start` on, into the result or, if given, into `to`. `first`: it is the first
     one.
     """
-    cdef const specialized_t *program = task.program
+    cdef const specialized_t *expression = task.expression
     cdef const nest_t *nest = &task.nest
-    cdef char *space = workspace + program.n_buffers * task.capacity * program.width
-    cdef int64_t out_size = program.steps[program.n_steps - 1].out_size
+    cdef char *space = workspace + expression.n_buffers * task.capacity * expression.width
+    cdef int64_t out_size = expression.steps[expression.n_steps - 1].out_size
     cdef bint scatter = to == NULL and not task.ready[0]
     cdef int k
     for k in range(1, nest.n):
@@ -799,7 +799,7 @@ cdef void _run_tile(task_t *task, slots_t *slots, char *workspace, int64_t start
     if task.watched == LOOK:
         _run_and_look(task, slots, workspace, n)
     else:
-        run_steps(program, slots, workspace, task.capacity, n)
+        run_steps(expression, slots, workspace, task.capacity, n)
     if scatter:
         _move_rows(task, 0, space, start, n)
 
@@ -808,7 +808,7 @@ cdef void _fetch_tile(const task_t *task, int64_t start, int64_t n) noexcept nog
     """
     Prefetch the operands of the next tile.
 
-    A program reads one operand after the other, a few pages of each: too few for the hardware prefetcher.
+    An expression reads one operand after the other, a few pages of each: too few for the hardware prefetcher.
     """
     cdef const nest_t *nest = &task.nest
     cdef int64_t step
@@ -821,7 +821,7 @@ cdef void _fetch_tile(const task_t *task, int64_t start, int64_t n) noexcept nog
 
 cdef inline void _copy_cells(const task_t *task, slots_t *slots) noexcept nogil:
     cdef int k
-    for k in range(task.program.n_inputs, task.program.n_inputs + task.program.n_cells):
+    for k in range(task.expression.n_inputs, task.expression.n_inputs + task.expression.n_cells):
         slots.data[k] = task.cells.data[k]
         slots.steps[k] = 0
 
@@ -841,7 +841,7 @@ cdef void produce(void *context, int64_t start, int64_t n, char *to) noexcept no
         _run_tile(task, &slots, workspace, start, count, to, True)
         start += count
         n -= count
-        to += count * itemsize(task.program.dtype)
+        to += count * itemsize(task.expression.dtype)
 
 
 cdef void _run_tiles(void *context, int64_t begin, int64_t end) noexcept nogil:
@@ -851,7 +851,7 @@ cdef void _run_tiles(void *context, int64_t begin, int64_t end) noexcept nogil:
     cdef char *workspace = <char *>((<uintptr_t>memory + 63) & ~<uintptr_t>63)
     cdef slots_t slots
     cdef int64_t tile, start, n, n_run = 0, length = task.nest.shape[0]
-    cdef bint far = task.nest.size >= FAR and task.program.steps[0].links < task.program.n_steps
+    cdef bint far = task.nest.size >= FAR and task.expression.steps[0].links < task.expression.n_steps
     if task.watched == LISTEN:
         clear_invalid()
     _copy_cells(task, &slots)
@@ -871,7 +871,7 @@ cdef void _run_tiles(void *context, int64_t begin, int64_t end) noexcept nogil:
         n_run = max(n_run, n)
     if task.watched == LISTEN and was_invalid():
         atomic_store(&task.nan, 1)
-    if task.program.partial and loop_status() != OK:
+    if task.expression.partial and loop_status() != OK:
         if atomic_claim(&task.error, OK, loop_status()):
             snprintf(task.text, sizeof(task.text), b"%s", message())
         set_loop_status(OK)
@@ -893,28 +893,29 @@ cdef int _collapsible_dims(const task_t *task, int64_t size) noexcept nogil:
 
 cdef bint _is_one_chain(task_t *task) noexcept nogil:
     """Return whether all steps form one chain; then only leftover elements need temporaries."""
-    cdef const specialized_t *program = task.program
+    cdef const specialized_t *expression = task.expression
     cdef chain_step_t links[MAX_LINKS]
     cdef slots_t slots
     cdef int k
-    if program.n_steps == 1 or program.steps[0].links < program.n_steps or task.nest.ndim > 1 or task.move[0] != NULL:
+    if (expression.n_steps == 1 or expression.steps[0].links < expression.n_steps or task.nest.ndim > 1
+            or task.move[0] != NULL):
         return False
     slots.out, slots.out_step = NULL, task.nest.strides[0][0]
-    for k in range(program.n_inputs + program.n_cells):
+    for k in range(expression.n_inputs + expression.n_cells):
         slots.data[k], slots.steps[k] = NULL, 0
-        if k < program.n_inputs and task.nest.data[k + 1] != NULL:
+        if k < expression.n_inputs and task.nest.data[k + 1] != NULL:
             slots.steps[k] = task.nest.strides[k + 1][0]
-    for k in range(program.n_steps):
-        if program.steps[k].kept:
+    for k in range(expression.n_steps):
+        if expression.steps[k].kept:
             return False
-    return _find_links(program, program.steps, &slots, NULL, 0, links) == program.n_steps
+    return _find_links(expression, expression.steps, &slots, NULL, 0, links) == expression.n_steps
 
 
 cdef void prepare_task(task_t *task) noexcept nogil:
     """Determine operand access and tile size."""
     cdef nest_t *nest = &task.nest
-    cdef const specialized_t *program = task.program
-    cdef int64_t out_size = program.steps[program.n_steps - 1].out_size
+    cdef const specialized_t *expression = task.expression
+    cdef int64_t out_size = expression.steps[expression.n_steps - 1].out_size
     cdef int64_t bytes, size, length = nest.shape[0]
     cdef int k, d, dims = 0
     cdef bint chained = _is_one_chain(task)
@@ -923,7 +924,7 @@ cdef void prepare_task(task_t *task) noexcept nogil:
     task.nan = 0
     # Reserve a buffer for every operand that may have to be gathered or scattered.
     task.rows = 0
-    bytes = 0 if chained else program.n_buffers * program.width
+    bytes = 0 if chained else expression.n_buffers * expression.width
     for k in range(nest.n):
         task.even[k] = _has_uniform_stride(nest, k, nest.ndim)
         size = task.itemsize[k] if k else out_size
@@ -952,7 +953,7 @@ cdef void prepare_task(task_t *task) noexcept nogil:
             task.same[k] = task.same[k] and nest.strides[k][d] == 0
     task.ready[0] = task.move[0] == NULL and _is_directly_addressable(task, 0, out_size, dims)
     if not task.ready[0] and task.move[0] == NULL:       # same dtype, but no uniform stride: moved without a cast
-        task.move[0] = cast_loops[program.dtype][program.dtype]
+        task.move[0] = cast_loops[expression.dtype][expression.dtype]
 
 
 cdef short_loop_t _loop_of_rows(const task_t *task) noexcept nogil:
@@ -961,11 +962,11 @@ cdef short_loop_t _loop_of_rows(const task_t *task) noexcept nogil:
     cdef int64_t steps[MAX_ARITY]
     cdef int k
     if (nest.ndim == 1 or nest.shape[0] % WHOLE or not SHORTEST_ROW <= nest.shape[0] <= LARGEST or nan_watchers
-            or not task.program.direct or task.move[0] != NULL or nest.strides[0][0] != task.itemsize[0]):
+            or not task.expression.direct or task.move[0] != NULL or nest.strides[0][0] != task.itemsize[0]):
         return NULL
-    for k in range(task.program.n_inputs):
+    for k in range(task.expression.n_inputs):
         steps[k] = nest.strides[k + 1][0]
-    return short_loop(task.program.steps[0].loop, task.program.steps[0].data, steps)
+    return short_loop(task.expression.steps[0].loop, task.expression.steps[0].data, steps)
 
 
 cdef void _run_rows(void *context, int64_t begin, int64_t end) noexcept nogil:
@@ -990,14 +991,14 @@ cdef int run_task(task_t *task) noexcept nogil:
     cdef int64_t tiles, length = task.nest.shape[0]
     if _loop_of_rows(task) != NULL:
         task.error = OK
-        parallel_for(_run_rows, task, task.nest.size // length, rows_per_chunk(length, task.program.cost))
+        parallel_for(_run_rows, task, task.nest.size // length, rows_per_chunk(length, task.expression.cost))
         return OK
     prepare_task(task)
     if task.rows:
         tiles = (task.nest.size // length + task.rows - 1) // task.rows
     else:
         tiles = task.nest.size // length * task.tiles_per_row
-    parallel_for(_run_tiles, task, tiles, rows_per_chunk(task.tile, task.program.cost))
+    parallel_for(_run_tiles, task, tiles, rows_per_chunk(task.tile, task.expression.cost))
     if task.nan:
         watch().nan = 1
     if task.error != OK:
@@ -1008,9 +1009,9 @@ cdef int run_task(task_t *task) noexcept nogil:
 # ---------------------------------------------------------------------------------------------------------- fused loops
 
 # All stages run on one tile before the next one begins, so temporaries stay in the L1 cache. To keep the overhead per
-# tile small, the steps of all programs form one list of calls, and runs of cheap calls form chains, whose values stay
-# in registers. Each element passes the same operations as in separate loops, and tiles depend only on the size of the
-# problem, so the bits do not depend on fusion or on the number of threads.
+# tile small, the steps of all expressions form one list of calls, and runs of cheap calls form chains, whose values
+# stay in registers. Each element passes the same operations as in separate loops, and tiles depend only on the size of
+# the problem, so the bits do not depend on fusion or on the number of threads.
 
 cdef extern from "elementwise/spread.h" nogil:
     void spread(void *to, const char *data, int64_t size, int64_t step, int64_t row, int64_t position, int64_t n)
@@ -1053,17 +1054,17 @@ ctypedef struct fused_run_t:
 
 cdef int run_fused_loop(const fused_loop_t *loop) noexcept nogil:
     cdef fused_run_t run
-    cdef const specialized_t *program
+    cdef const specialized_t *expression
     cdef char *memory
     cdef int64_t cost = 0, bytes = 0
     cdef int i, n_calls = 0, n_buffers = 0
     run.loop, run.error, run.width = loop, OK, 1
     for i in range(loop.n_stages):
-        program = loop.stages[i].program
-        n_calls += 1 if program == NULL else program.n_steps
-        cost += 1 if program == NULL else program.cost
-        if program != NULL and program.n_buffers:
-            n_buffers, run.width = max(n_buffers, program.n_buffers), max(run.width, <int64_t>program.width)
+        expression = loop.stages[i].expression
+        n_calls += 1 if expression == NULL else expression.n_steps
+        cost += 1 if expression == NULL else expression.cost
+        if expression != NULL and expression.n_buffers:
+            n_buffers, run.width = max(n_buffers, expression.n_buffers), max(run.width, <int64_t>expression.width)
     for i in range(loop.n_operands):
         if loop.operands[i].data != NULL:
             bytes += itemsize(loop.operands[i].dtype)
@@ -1092,7 +1093,7 @@ cdef int run_fused_loop(const fused_loop_t *loop) noexcept nogil:
 
 
 cdef int _no_memory_to_fuse(const fused_loop_t *loop) noexcept nogil:
-    snprintf(message(), MESSAGE, b"out of memory for the tiles of %d element-wise programs", <int>loop.n_stages)
+    snprintf(message(), MESSAGE, b"out of memory for the tiles of %d element-wise expressions", <int>loop.n_stages)
     return MEMORY_ERROR
 
 
@@ -1111,7 +1112,7 @@ cdef void _assign_places(fused_run_t *run) noexcept nogil:
             count += 1
     for i in range(loop.n_stages):
         stage = &loop.stages[i]
-        for k in range(2 if stage.program == NULL else stage.program.n_inputs):
+        for k in range(2 if stage.expression == NULL else stage.expression.n_inputs):
             if stage.inputs[k] >= 0:
                 last[stage.inputs[k]] = i
     for i in range(loop.n_stages):
@@ -1123,7 +1124,7 @@ cdef void _assign_places(fused_run_t *run) noexcept nogil:
             count = max(count, place + 1)
             taken[place] = True
             run.places[stage.out] = loop.n_operands + place
-        for k in range(2 if stage.program == NULL else stage.program.n_inputs):
+        for k in range(2 if stage.expression == NULL else stage.expression.n_inputs):
             operand = stage.inputs[k]
             if operand >= 0 and loop.operands[operand].data == NULL and last[operand] == i:
                 taken[run.places[operand] - loop.n_operands] = False
@@ -1138,10 +1139,10 @@ cdef void _set_operand(const fused_run_t *run, fused_call_t *call, int k, int op
 
 
 cdef void _list_calls(fused_run_t *run) noexcept nogil:
-    """List the steps of all programs as calls; compute loop-invariant values."""
+    """List the steps of all expressions as calls; compute loop-invariant values."""
     cdef const fused_loop_t *loop = run.loop
     cdef const fused_stage_t *stage
-    cdef const specialized_t *program
+    cdef const specialized_t *expression
     cdef const step_t *step
     cdef fused_call_t *call = run.calls
     cdef char *numbers[<int>MAX_BUFFERS]          # address of a loop-invariant value
@@ -1151,8 +1152,8 @@ cdef void _list_calls(fused_run_t *run) noexcept nogil:
     run.n_numbers = 0
     for i in range(loop.n_stages):
         stage = &loop.stages[i]
-        program = stage.program
-        if program == NULL:
+        expression = stage.expression
+        if expression == NULL:
             memset(call, 0, sizeof(fused_call_t))
             slot = loop.operands[stage.out].dtype
             call.loop, call.data, call.n_inputs = entries[_add][slot].loop, entries[_add][slot].data, 2
@@ -1162,20 +1163,20 @@ cdef void _list_calls(fused_run_t *run) noexcept nogil:
             call.operation = short_operation(call.loop, call.data, call.steps)
             call += 1
             continue
-        for j in range(program.n_steps):
-            step = &program.steps[j]
+        for j in range(expression.n_steps):
+            step = &expression.steps[j]
             memset(call, 0, sizeof(fused_call_t))
             call.loop, call.data, call.n_inputs = step.loop, step.data, step.n_inputs
             varies = 0
             for k in range(step.n_inputs):
                 slot = step.inputs[k]
-                if slot < program.n_inputs:
+                if slot < expression.n_inputs:
                     _set_operand(run, call, k, stage.inputs[slot])
-                elif slot < program.n_inputs + program.n_cells:
-                    slot -= program.n_inputs
-                    call.numbers[k] = stage.cells[slot] if stage.cells != NULL else <char *>program.cells[slot].value
+                elif slot < expression.n_inputs + expression.n_cells:
+                    slot -= expression.n_inputs
+                    call.numbers[k] = stage.cells[slot] if stage.cells != NULL else <char *>expression.cells[slot].value
                 else:
-                    slot -= program.n_inputs + program.n_cells
+                    slot -= expression.n_inputs + expression.n_cells
                     call.places[k], call.steps[k] = run.first_buffer + slot, buffers[slot]
                     call.numbers[k] = numbers[slot]
                 varies |= call.steps[k]
@@ -1183,7 +1184,7 @@ cdef void _list_calls(fused_run_t *run) noexcept nogil:
             if step.out == OUT_SLOT:
                 _set_operand(run, call, k, stage.out)
             else:
-                slot = step.out - program.n_inputs - program.n_cells
+                slot = step.out - expression.n_inputs - expression.n_cells
                 call.places[k], call.steps[k] = run.first_buffer + slot, step.out_size
                 buffers[slot], numbers[slot] = step.out_size, NULL
                 if varies == 0:

@@ -35,7 +35,7 @@ from cygrad._core.graph.modes cimport (
     is_watched, thread_state, thread_state_t,
 )
 from cygrad._core.graph.node cimport (
-    FREE_THREADED, HAS_HOOKS, HAS_PACKED_TENSORS, HAS_SPARSE_GRADIENT, Hooks, Node, accumulator_of, forget_place,
+    FREE_THREADED, HAS_HOOKS, HAS_PACKED_TENSORS, HAS_SPARSE_GRADIENT, Hooks, Node, accumulator_of,
     keep_gradient, node_t, release_saved, remember_call, set_edge, work_for, working_for,
 )
 from cygrad._core.graph.saved cimport SavedHooks, saved_hooks
@@ -46,7 +46,7 @@ from cygrad._core.graph.tensor cimport (
 )
 from cygrad._core.graph.untracked_reason cimport CONSTANT_OUTPUT, DATA, DETACHED, DETACHED_IN_PLACE, GRADIENT, UNTRACKED
 from cygrad._core.memory.errors cimport MEMORY_ERROR, check
-from cygrad._core.memory.storage cimport has_pending, release_pending
+from cygrad._core.memory.storage cimport forget_place, has_pending, release_pending
 
 import cygrad._core.engine.node_fusion  # noqa: F401  # no-cython-lint  # lets run_items() fusion
 import threading

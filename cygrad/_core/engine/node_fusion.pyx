@@ -20,7 +20,7 @@ from cygrad._core.arrays.array cimport (
     ARRAY, array_empty, array_t, clear, exclusive, is_number, release, retain, same_shape, value_t,
 )
 from cygrad._core.arrays.dtype cimport is_short, itemsize
-from cygrad._core.elementwise.program cimport MAX_INPUTS
+from cygrad._core.elementwise.expression cimport MAX_INPUTS
 from cygrad._core.elementwise.tiles cimport (
     MAX_CELLS, MAX_FUSED, fused_loop_t, fused_operand_t, fused_stage_t, place_cells, run_fused_loop, slots_t,
     specialize, specialized_t,
@@ -31,7 +31,9 @@ from cygrad._core.graph.native cimport can_take, fit, native_backward, take_save
 from cygrad._core.graph.node cimport node_t, note_release
 from cygrad._core.memory.atomic cimport atomic_add, atomic_load, lock, unlock
 from cygrad._core.memory.errors cimport MEMORY_ERROR, OK
-from cygrad._core.table.interpreter cimport FUSED, GRADS_SPACE, SAVED_SPACE, code_t
+from cygrad._core.program.executor cimport (
+    EVALUATE, GRADS_SPACE, SAVED_SPACE, operand_slot, operand_space, program_t,
+)
 from cygrad._core.table.operator cimport MAX_ARGUMENTS, MAX_SAVED, first_edge, operator_t
 
 
@@ -90,16 +92,16 @@ cdef bint _is_fusable(const item_t *item) noexcept nogil:
     """Return whether a node can be fused, before its gradient is known."""
     cdef const node_t *node = item.node
     cdef const operator_t *op = node.op
-    cdef const code_t *code
+    cdef const program_t *formula
     cdef int i
     if (node.work < _fuse_from or node.backward != native_backward or item.python or node.python or item.captured
             or not item.executed or node.n_outputs != 1 or op.listed != MAX_ARGUMENTS or not op.compiled):
         return False
     for i in range(op.n_arguments):
         if op.formulas[i] != NULL and node.needed >> i & 1:
-            code = <const code_t *>op.formulas[i]
-            if not (code.n_steps == 0 and code.result >> 8 == GRADS_SPACE
-                    or code.n_steps == 1 and code.steps.kind == FUSED and code.reads & 1):
+            formula = op.formulas[i]
+            if not (formula.n_instructions == 0 and operand_space(formula.result) == GRADS_SPACE
+                    or formula.n_instructions == 1 and formula.instructions.kind == EVALUATE and formula.reads & 1):
                 return False
     return True
 
@@ -107,11 +109,11 @@ cdef bint _is_fusable(const item_t *item) noexcept nogil:
 cdef bint _computes_gradient(const item_t *item, int64_t size) noexcept nogil:
     """Return whether the node computes a gradient for an operand of fewer than `size` elements; -1: for any."""
     cdef const node_t *node = item.node
-    cdef const code_t *code
+    cdef const program_t *formula
     cdef int i, edge
     for i in range(node.op.n_arguments):
-        code = <const code_t *>node.op.formulas[i]
-        if code != NULL and node.needed >> i & 1 and code.n_steps:
+        formula = node.op.formulas[i]
+        if formula != NULL and node.needed >> i & 1 and formula.n_instructions:
             edge = first_edge(node.op, i, node.n_edges)
             if size < 0 or node.metas != NULL and node.metas[edge] != NULL and node.metas[edge].size < size:
                 return True
@@ -210,39 +212,47 @@ cdef bint _is_computed_in_fusion(const fusion_t *fusion, const item_t *item) noe
     return False
 
 
-cdef specialized_t *_formula(fusion_t *fusion, const code_t *code, const value_t *saved, int dtype) noexcept nogil:
+cdef bint _is_gradient(const program_t *formula, int operand, const value_t *saved, value_t *value) noexcept nogil:
+    """Return whether the operand of a formula is the gradient; else get the value, saved or constant."""
+    cdef int space = operand_space(formula.instructions.operands[operand])
+    cdef int slot = operand_slot(formula.instructions.operands[operand])
+    value.kind = ARRAY
+    if space == GRADS_SPACE:
+        return True
+    value[0] = saved[slot] if space == SAVED_SPACE else formula.constants[slot]
+    return False
+
+
+cdef specialized_t *_formula(fusion_t *fusion, const program_t *formula, const value_t *saved,
+                             int dtype) noexcept nogil:
     """
     Return the specialized formula for these saved values and a gradient of this dtype; NULL if it cannot be fused.
     """
     cdef value_t[MAX_INPUTS] inputs
     cdef array_t gradient
-    cdef specialized_t *program
+    cdef specialized_t *expression
     cdef int64_t step, row
-    cdef int i, space, status = OK
+    cdef int i, status = OK
     gradient.dtype = dtype
     gradient.ndim = fusion.like.ndim
-    for i in range(code.steps.n_inputs):
-        space = code.steps.inputs[i] >> 8
-        if space == GRADS_SPACE:
-            inputs[i].kind = ARRAY
+    for i in range(formula.instructions.n_operands):
+        if _is_gradient(formula, i, saved, &inputs[i]):
             inputs[i].of.array = &gradient
-            continue
-        inputs[i] = saved[code.steps.inputs[i] & 255] if space == SAVED_SPACE else code.constants[
-            code.steps.inputs[i] & 255]
-        if inputs[i].kind == ARRAY:
+        elif inputs[i].kind == ARRAY:
             if not _is_directly_addressable(fusion, inputs[i].of.array, &step, &row):
                 return NULL
         elif not is_number(&inputs[i]):
             return NULL
-    program = specialize(code.steps.program, inputs, &status)
-    if program == NULL or program.temporary or program.partial or itemsize(program.dtype) > MAX_ITEMSIZE:
+    expression = specialize(formula.instructions.expression, inputs, &status)
+    if (expression == NULL or expression.temporary or expression.partial
+            or itemsize(expression.dtype) > MAX_ITEMSIZE):
         return NULL
-    return program
+    return expression
 
 
-cdef bint _formulas_fit(fusion_t *fusion, node_t *node, int dtype, specialized_t **programs) noexcept nogil:
-    """Return whether all formulas can be fused, and specialize them; a NULL program returns the gradient itself."""
-    cdef const code_t *code
+cdef bint _formulas_fit(fusion_t *fusion, node_t *node, int dtype, specialized_t **expressions) noexcept nogil:
+    """Return whether all formulas can be fused, and specialize them; a NULL expression returns the gradient itself."""
+    cdef const program_t *formula
     cdef value_t[MAX_SAVED] saved
     cdef int i
     cdef bint fits
@@ -251,11 +261,11 @@ cdef bint _formulas_fit(fusion_t *fusion, node_t *node, int dtype, specialized_t
     for i in range(node.op.n_saved):
         saved[i] = node.saved[i].value
     for i in range(node.op.n_arguments):
-        programs[i] = NULL
-        code = <const code_t *>node.op.formulas[i]
-        if fits and code != NULL and code.n_steps and node.needed >> i & 1:
-            programs[i] = _formula(fusion, code, saved, dtype)
-            fits = programs[i] != NULL
+        expressions[i] = NULL
+        formula = node.op.formulas[i]
+        if fits and formula != NULL and formula.n_instructions and node.needed >> i & 1:
+            expressions[i] = _formula(fusion, formula, saved, dtype)
+            fits = expressions[i] != NULL
     unlock(&node.lock)
     return fits
 
@@ -282,10 +292,10 @@ cdef int _new_operand(fusion_t *fusion, array_t *array, int dtype) noexcept nogi
     return i
 
 
-cdef fused_stage_t *_new_stage(fusion_t *fusion, specialized_t *program, int dtype) noexcept nogil:
+cdef fused_stage_t *_new_stage(fusion_t *fusion, specialized_t *expression, int dtype) noexcept nogil:
     cdef fused_stage_t *stage = &fusion.stages[fusion.loop.n_stages]
     fusion.loop.n_stages += 1
-    stage.program = program
+    stage.expression = expression
     stage.cells = &fusion.cells[fusion.n_cells]
     stage.out = _new_operand(fusion, NULL, dtype)
     return stage
@@ -333,30 +343,28 @@ cdef int _gradient(fusion_t *fusion, item_t *item) noexcept nogil:
     return operand
 
 
-cdef int _compute(fusion_t *fusion, const code_t *code, specialized_t *program, const value_t *saved,
+cdef int _compute(fusion_t *fusion, const program_t *formula, specialized_t *expression, const value_t *saved,
                   int *saved_operands, int gradient) noexcept nogil:
     """Add the stage of a formula, and return the operand of its result."""
-    cdef fused_stage_t *stage = _new_stage(fusion, program, program.dtype)
+    cdef fused_stage_t *stage = _new_stage(fusion, expression, expression.dtype)
     cdef value_t[MAX_INPUTS] inputs
     cdef slots_t slots
-    cdef int i, space, position
-    for i in range(code.steps.n_inputs):
-        space, position = code.steps.inputs[i] >> 8, code.steps.inputs[i] & 255
-        inputs[i].kind = ARRAY
-        if space == GRADS_SPACE:
+    cdef int i, position
+    for i in range(formula.instructions.n_operands):
+        if _is_gradient(formula, i, saved, &inputs[i]):
             _read(fusion, stage, i, gradient)
             continue
-        inputs[i] = saved[position] if space == SAVED_SPACE else code.constants[position]
         if inputs[i].kind != ARRAY:
             _read(fusion, stage, i, -1)
             continue
+        position = operand_slot(formula.instructions.operands[i])
         if saved_operands[position] < 0:
             saved_operands[position] = _new_operand(fusion, inputs[i].of.array, inputs[i].of.array.dtype)
         _read(fusion, stage, i, saved_operands[position])
-    place_cells(program, inputs, &slots, &fusion.numbers[fusion.n_cells])
-    for i in range(program.n_cells):
-        stage.cells[i] = slots.data[program.n_inputs + i]
-    fusion.n_cells += program.n_cells
+    place_cells(expression, inputs, &slots, &fusion.numbers[fusion.n_cells])
+    for i in range(expression.n_cells):
+        stage.cells[i] = slots.data[expression.n_inputs + i]
+    fusion.n_cells += expression.n_cells
     return stage.out
 
 
@@ -392,7 +400,7 @@ cdef void _add_delivery(fusion_t *fusion, item_t *item, int edge, int operand) n
 
 cdef bint _add_node(fusion_t *fusion, item_t *item, int *status) noexcept nogil:
     """Add a node to the fusion if it can be fused."""
-    cdef specialized_t *programs[MAX_ARGUMENTS]
+    cdef specialized_t *expressions[MAX_ARGUMENTS]
     cdef int[MAX_SAVED] saved_operands
     cdef node_t *node = item.node
     cdef const operator_t *op = node.op
@@ -401,7 +409,7 @@ cdef bint _add_node(fusion_t *fusion, item_t *item, int *status) noexcept nogil:
     # Unfused, the gradient of a broadcast operand is reduced without being written: fusion must save as much.
     if not (_is_fusable(item) and _has_capacity(fusion, op) and _gradient_fits(fusion, item, &dtype) and can_take(node)
             and (not _computes_gradient(item, fusion.like.size) or _is_computed_in_fusion(fusion, item))
-            and _formulas_fit(fusion, node, dtype, programs)):
+            and _formulas_fit(fusion, node, dtype, expressions)):
         return False
     saved = fusion.saved[fusion.nodes.count]
     status[0] = take_saved(node, saved, fusion.keep, False)
@@ -419,8 +427,8 @@ cdef bint _add_node(fusion_t *fusion, item_t *item, int *status) noexcept nogil:
         if node.edges[edge].node == NULL or not plan_find(fusion.plan, node.edges[edge].node).needed:
             continue
         operand = gradient
-        if programs[i] != NULL:
-            operand = _compute(fusion, <const code_t *>op.formulas[i], programs[i], saved, saved_operands, gradient)
+        if expressions[i] != NULL:
+            operand = _compute(fusion, op.formulas[i], expressions[i], saved, saved_operands, gradient)
         _add_delivery(fusion, item, edge, operand)
     return True
 

@@ -220,9 +220,6 @@ cdef int write_place(char *text, int capacity, PyObject *code, int offset) noexc
 cdef void remember_place(version_t *version) noexcept
 # The same for the result of `running_code`, if it modifies several.
 cdef void remember_code(version_t *version, PyObject *code, int offset) noexcept
-# Record that no particular line modified the memory: a gradient was accumulated, for example.
-cdef inline void forget_place(version_t *version) noexcept nogil:
-    version.offset = -1
 # Write the message about a saved tensor that was modified; returns RUNTIME_ERROR. `maker` and `output_nr` say which
 # output of which node it is (NULL: unknown).
 cdef int version_error(const char *operation, const char *name, const array_t *array, int64_t expected,

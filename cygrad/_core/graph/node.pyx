@@ -26,7 +26,7 @@ from cygrad._core.memory.atomic cimport (
     atomic_add, atomic_increment, atomic_load, atomic_load32, atomic_store32, lock, lock_inner, lock_patiently, unlock,
 )
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, OK, RUNTIME_ERROR, check, message, unlikely
-from cygrad._core.memory.storage cimport allocate, deallocate, drop_reference, version_t
+from cygrad._core.memory.storage cimport allocate, deallocate, drop_reference, forget_place, version_t
 
 import os
 import threading

@@ -70,6 +70,10 @@ ctypedef struct version_t:
     int32_t offset        # bytecode offset of that operation
     int32_t embedded      # part of a storage_t: not freed by itself
 
+# Record that no particular line modified the memory: a gradient was accumulated, for example.
+cdef inline void forget_place(version_t *version) noexcept nogil:
+    version.offset = -1
+
 # size_class of a storage without elements (fake tensors): kernels may leave results unset.
 cdef enum:
     NO_ELEMENTS = -2

@@ -1,8 +1,8 @@
-"""Formulas, lowered: from a graph of values to the steps of the machine.
+"""
+Lowering of formulas: from a graph of values to instructions.
 
-An operand is a number: space << 8 | slot. A maximal element-wise subexpression becomes one FUSED step; what
-two of them share is computed by a step of its own. A backward pass over the steps finds the last reader of each value,
-which releases it or reuses its memory for the result.
+A maximal element-wise subexpression becomes one instruction; what two of them share is computed by an instruction of
+its own. A backward pass finds the last reader of each value, which releases it or reuses its memory for the result.
 
 The formulas of a row are lowered together, each to separate code, because any subset of them can be requested. A call
 that several of them contain is a shared value with an index after the gradients: the first formula that needs it
@@ -11,61 +11,46 @@ computes it, and the last one can reuse its memory, as with a gradient.
 
 from typing import NamedTuple
 
-from .expression import MAX_REGISTERS, Expression
+from ..program.expression import MAX_REGISTERS, Expression
+from ..program.instruction import (
+    ATTRIBUTE,
+    CONJUGATE,
+    CONSTANTS,
+    FINAL,
+    GRADS,
+    KIND,
+    MAX_GRADS,
+    MAX_OPERANDS,
+    MAX_TEMPORARIES,
+    SAVED,
+    TEMPORARIES,
+    Instruction,
+    operand,
+    place,
+)
 from .formula import SCALARS, FormulaError, Reader, Value, explain
 from .layout import FIRST_SHARED, formula_names, title
 from .signature import TENSORS
 
-SAVED, GRADS, TEMPORARIES, CONSTANTS = range(4)
-# In the order of step_kind_t in interpreter.pxd.
-KINDS = ("fused", "call", "scalar", "attribute", "tuple", "slice", "item", "listed", "arrays", "move",
-         "jump", "jump_unless", "jump_if_there")
-KIND = {name: number for number, name in enumerate(KINDS)}
 SCALAR = {name: number for number, name in enumerate(SCALARS)}
-ATTRIBUTE = {name: number for number, name in enumerate(
-    ("shape", "ndim", "dtype", "numel", "strides", "storage_offset", "is_complex", "len", "sizes"))}
-# As in operator.pxd and interpreter.pxd.
-MAX_STEP_INPUTS, MAX_TEMPORARIES, MAX_GRADS = 12, 96, 20
-
-
-class Step:
-    """One instruction of the interpreter."""
-
-    __slots__ = ("extra", "inputs", "kind", "last", "n_out", "out", "which")
-
-    def __init__(self, kind, out, inputs, which=0, extra=None, n_out=1):
-        self.kind, self.out, self.inputs, self.which = KIND[kind], out, list(inputs), which
-        self.extra = extra        # Expression of "fused", row of "call"
-        self.n_out, self.last = n_out, 0
-
-    def text(self, name):
-        """Return the step as text; `name` maps an operand to its name."""
-        kind, inputs = KINDS[self.kind], ", ".join(map(name, self.inputs))
-        if kind == "fused":
-            value = self.extra.text(name)
-        elif kind.startswith("jump"):
-            return f"{kind} {self.which}{f' ({inputs})' if inputs else ''}"
-        else:
-            value = f"{self.extra['name'] if kind == 'call' else self.extra or kind}({inputs})"
-        return f"{', '.join([name(self.out + number) for number in range(self.n_out)])} = {value}"
 
 
 class Code(NamedTuple):
     """A formula, ready for conversion to C structs."""
 
-    steps: list
+    instructions: list
     constants: list
     n_temporaries: int
     result: int               # operand
     reads: int                # bit j: gradient j, or the shared value in its slot, is read
 
     def __str__(self):
-        """Show the steps with their positions, to which jumps refer, and the result."""
+        """Show the instructions with their positions, to which jumps refer, and the result."""
         def name(operand):
-            space, slot = operand >> 8, operand & 255
+            space, slot = place(operand)
             return repr(self.constants[slot]) if space == CONSTANTS else f"%{('saved', 'grad', 't')[space]}{slot}"
 
-        lines = [f"{position}: {step.text(name)}" for position, step in enumerate(self.steps)]
+        lines = [f"{position}: {instruction.text(name)}" for position, instruction in enumerate(self.instructions)]
         return "\n".join([*lines, f"return {name(self.result)}"])
 
 
@@ -97,7 +82,7 @@ def shared_calls(roots: list) -> dict[Value, int]:
     for value in reversed(ordered(roots)):   # the users of a value precede it
         whose = users[value]
         if value.op == "call" and len(whose) > 1 and slot + n_results(value) <= MAX_GRADS:
-            shared[value], whose = GRADS << 8 | slot, {value}
+            shared[value], whose = operand(GRADS, slot), {value}
             slot += n_results(value)
         for part in parts(value):
             users.setdefault(part, set()).update(whose)
@@ -113,55 +98,61 @@ class Lowering:
 
     def __init__(self, root: Value, shared=None):
         self.root, self.shared = root, shared or {}
-        self.steps, self.constants, self.n_temporaries = [], [], 0
+        self.instructions, self.constants, self.n_temporaries = [], [], 0
         self.scopes = [{}]
         self.separate, self.final = separate(root), final(root)
 
     def lower(self) -> Code:
         result = self.operand(self.root)
-        reads = mark_last_uses(self.steps, result)
-        return Code(self.steps, self.constants, self.n_temporaries, result, reads)
+        reads = mark_last_uses(self.instructions, result)
+        return Code(self.instructions, self.constants, self.n_temporaries, result, reads)
 
     def operand(self, value: Value) -> int:
         """Return the operand of the value, computing it if necessary."""
         if value.op == "saved":
-            return SAVED << 8 | value.payload
+            return operand(SAVED, value.payload)
         if value.op == "grad":
-            return GRADS << 8 | value.payload
+            return operand(GRADS, value.payload)
         if value.op == "constant":
             return self.constant(value.payload)
         for scope in self.scopes:
             if value in scope:
                 return scope[value]
-        place = self.share(value) if value in self.shared else self.emit(value)
-        self.scopes[-1][value] = place
-        return place
+        found = self.share(value) if value in self.shared else self.emit(value)
+        self.scopes[-1][value] = found
+        return found
+
+    def add(self, kind, *arguments, **details):
+        self.instructions.append(Instruction(kind, *arguments, **details))
+        return self.instructions[-1]
 
     def share(self, value: Value) -> int:
-        """Emit steps that compute a shared call unless it exists."""
-        place = self.shared[value]
+        """Emit instructions that compute a shared call unless it exists."""
+        first = self.shared[value]
         read = {part.payload for part in ordered([self.root]) if part.op == "result" and part.inputs == (value,)}
-        there = Step("jump_if_there", 0, [place + number for number in sorted(read)] or [place])
-        self.steps.append(there)
+        there = self.add("jump_if_there", [first + number for number in sorted(read)] or [first])
         self.scopes.append({})               # its inputs are computed only if it was not
-        inputs = self.inputs(value)
-        self.steps.append(Step("call", place, inputs, 0, value.payload, n_results(value)))
+        self.call(value, self.inputs(value), first)
         self.scopes.pop()
-        there.which = len(self.steps)
-        return place
+        there.which = len(self.instructions)
+        return first
+
+    def call(self, value: Value, inputs: list, first: int):
+        self.add("call", inputs, range(first, first + n_results(value)), 0, value.payload["name"],
+                 value.payload["kernel"])
 
     def constant(self, number) -> int:
         same = [k for k, known in enumerate(self.constants)
                 if type(known) is type(number) and repr(known) == repr(number)]
         if not same:
             self.constants.append(number)
-        return CONSTANTS << 8 | (same[0] if same else len(self.constants) - 1)
+        return operand(CONSTANTS, same[0] if same else len(self.constants) - 1)
 
     def temporary(self, value, count=1) -> int:
         self.n_temporaries += count
         if self.n_temporaries > MAX_TEMPORARIES:
             fail(value, f"the formula is too long (more than {MAX_TEMPORARIES} temporary values)")
-        return TEMPORARIES << 8 | (self.n_temporaries - count)
+        return operand(TEMPORARIES, self.n_temporaries - count)
 
     def emit(self, value: Value) -> int:
         if value.op == "elementwise":
@@ -173,37 +164,36 @@ class Lowering:
         if value.op == "after":
             return [self.operand(part) for part in value.inputs][-1]
         inputs = self.inputs(value)
-        count = n_results(value) if value.op == "call" else 1
-        out = self.temporary(value, count)
+        if value.op == "call":
+            out = self.temporary(value, n_results(value))
+            self.call(value, inputs, out)
+            return out
+        out = self.temporary(value)
         which = {"scalar": SCALAR, "attribute": ATTRIBUTE}.get(value.op, {}).get(value.payload, 0)
-        self.steps.append(Step(value.op, out, inputs, which, value.payload, count))
+        self.add(value.op, inputs, [out], which, value.payload)
         return out
 
     def inputs(self, value: Value) -> list[int]:
-        if len(value.inputs) > MAX_STEP_INPUTS:
-            fail(value, f"too many values at once (at most {MAX_STEP_INPUTS})")
+        if len(value.inputs) > MAX_OPERANDS:
+            fail(value, f"too many values at once (at most {MAX_OPERANDS})")
         return [self.operand(part) for part in value.inputs]
 
     def choose(self, value: Value) -> int:
         """`a if c else b`: only one of the two is computed."""
         test = self.operand(value.inputs[0])
         out = self.temporary(value)
-        unless = self.branch("jump_unless", [test], value.payload[0], out)
-        jump = Step("jump", 0, [])
-        self.steps.append(jump)
-        unless.which = len(self.steps)
-        self.branch(None, [], value.payload[1], out)
-        jump.which = len(self.steps)
+        unless = self.add("jump_unless", [test])
+        self.branch(value.payload[0], out)
+        jump = self.add("jump")
+        unless.which = len(self.instructions)
+        self.branch(value.payload[1], out)
+        jump.which = len(self.instructions)
         return out
 
-    def branch(self, jump, test, value, out):
-        step = Step(jump, 0, test) if jump else None
-        if step:
-            self.steps.append(step)
+    def branch(self, value, out):
         self.scopes.append({})           # values computed here do not exist on the other branch
-        self.steps.append(Step("move", out, [self.operand(value)]))
+        self.add("move", [self.operand(value)], [out])
         self.scopes.pop()
-        return step
 
     def fuse(self, root: Value) -> int:
         """Emit one expression for all of `root` that is element-wise and not computed elsewhere."""
@@ -214,7 +204,9 @@ class Lowering:
             self.separate.add(half(parts))       # too long for one pass
         expression.inputs = [self.operand(leaf) for leaf in expression.inputs]
         out = self.temporary(root)
-        self.steps.append(Step("fused", out, expression.inputs, int(root in self.final), expression))
+        conjugate = CONJUGATE if [name for name, _ in expression.code] == ["conj"] else 0
+        self.add("evaluate", expression.inputs, [out], conjugate | (FINAL if root in self.final else 0),
+                 expression=expression)
         return out
 
     def inside(self, value: Value) -> bool:
@@ -345,22 +337,21 @@ def n_results(value: Value) -> int:
     return len(value.payload["results"])
 
 
-def mark_last_uses(steps: list, result: int) -> int:
-    """Set `last` of each step; -> bits of the gradients that the code reads. Jumps only go forward."""
-    live = [set() for _ in steps] + [{result}]
+def mark_last_uses(instructions: list, result: int) -> int:
+    """Set `last` and `dead` of each instruction; -> bits of the gradients that are read. Jumps only go forward."""
+    live = [set() for _ in instructions] + [{result}]
     reads = {result}
-    for position in reversed(range(len(steps))):
-        step = steps[position]
+    for position in reversed(range(len(instructions))):
+        own = instructions[position]
         after = live[position + 1]
-        if step.kind == KIND["jump"]:
-            after = live[step.which]
-        elif step.kind > KIND["jump"]:
-            after = after | live[step.which]
-        for number, operand in enumerate(step.inputs):
-            if (operand >> 8 in (GRADS, TEMPORARIES) and operand not in after
-                    and operand not in step.inputs[:number]):
-                step.last |= 1 << number
-        written = set() if step.kind >= KIND["jump"] else {step.out + k for k in range(step.n_out)}
-        live[position] = (after - written) | set(step.inputs)
+        if own.kind == KIND["jump"]:
+            after = live[own.which]
+        elif own.kind > KIND["jump"]:
+            after = after | live[own.which]
+        for number, read in enumerate(own.operands):
+            if place(read)[0] in (GRADS, TEMPORARIES) and read not in after and read not in own.operands[:number]:
+                own.last |= 1 << number
+                own.dead.append(read)
+        live[position] = after - set(own.results) | set(own.operands)
         reads |= live[position]
-    return sum(1 << (operand & 255) for operand in reads if operand >> 8 == GRADS)
+    return sum(1 << place(read)[1] for read in reads if place(read)[0] == GRADS)

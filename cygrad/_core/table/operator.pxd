@@ -3,14 +3,14 @@
 from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t, uint32_t
 from cygrad._core.arrays.array cimport array_t, kernel_t, value_t
-from cygrad._core.elementwise.elementwise cimport program_t
+from cygrad._core.elementwise.expression cimport expression_t
+from cygrad._core.program.executor cimport MAX_RESULTS, program_t
 
 # ------------------------------------------------------------------------------------------------------------- operator
 
 cdef enum:
     MAX_ARGUMENTS = 12
     MAX_SAVED = 16
-    MAX_RESULTS = 4
 
 ctypedef enum argument_kind_t:
     TENSOR = 0        # Tensor
@@ -25,7 +25,7 @@ ctypedef enum argument_kind_t:
     STRING
 
 ctypedef enum flag_t:
-    ELEMENTWISE = 1       # `program` is the forward; broadcasts and promotes
+    ELEMENTWISE = 1       # `expression` is the forward; broadcasts and promotes
     VIEW = 2              # the result may share the memory of argument 0
     LIST_RESULT = 4       # results[0] is ARRAYS
     INPLACE = 8           # has an in-place form
@@ -38,7 +38,7 @@ ctypedef enum flag_t:
     # For storage-only dtypes such as float16 (see graph/native.pyx):
     MOVES = 4096          # the kernel only moves elements, so it accepts them directly
     MIXED = 8192          # floating arguments may have several such dtypes; the first result has that of the first
-    PLAIN_FORMULAS = 16384     # so do the formulas, or each is one element-wise program (known when compiled)
+    PLAIN_FORMULAS = 16384     # so do the formulas, or each is one element-wise expression (known when compiled)
 
 ctypedef struct argument_t:
     const char *name
@@ -59,8 +59,8 @@ ctypedef struct operator_t:
     const char *node_name     # "MulBackward0"
     kernel_t kernel           # NULL if ELEMENTWISE
     kernel_t into             # the in-place kernel for the memory of argument 0; NULL: copies the result
-    program_t *program        # forward, if ELEMENTWISE; NULL until a formula is compiled
-    int32_t primitive         # its primitive if the program is one instruction on the arguments in order; else -1
+    expression_t *expression  # forward, if ELEMENTWISE; NULL until a formula is compiled
+    int32_t primitive         # its primitive if the expression is one instruction on the arguments in order; else -1
     int32_t flags
     int32_t n_arguments
     int32_t n_required        # arguments without default
@@ -74,7 +74,7 @@ ctypedef struct operator_t:
     const char *result_names[MAX_RESULTS]
     int32_t n_saved
     saved_t saved[MAX_SAVED]
-    void *formulas[MAX_ARGUMENTS]     # compiled derivative of each argument, or NULL (owned by operator.pyx)
+    program_t *formulas[MAX_ARGUMENTS]        # derivative of each argument, or NULL
     int32_t compiled                  # formulas are compiled
     void *object                      # the Operator, borrowed
 
@@ -113,8 +113,8 @@ cdef class Operator:
     cdef dict recorded                # argument index -> Python function, compiled on first use
     # Compile the derivative formulas and lay out `saved`, once, before the first node is recorded.
     cdef int compile(self) except -1
-    # Return the forward program of an element-wise operator whose forward is a formula (`program` is NULL until then).
-    cdef int ensure_program(self) except -1
+    # Compile the forward of an element-wise operator that is a formula (`expression` is NULL until then).
+    cdef int ensure_expression(self) except -1
     # Return the Python function f(grads, saved) for recorded execution. Its tuples are the gradients of the results
     # (None where undefined) and the saved values in the order of descriptor.saved; it returns the gradient of that
     # argument, a Tensor, list of Tensors or None.

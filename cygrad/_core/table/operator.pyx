@@ -2,8 +2,8 @@
 Operator: a callable row of the table, with its descriptor in C and its compiled formulas.
 
 Rows are registered at import, in a few microseconds each. The formulas of a row are compiled when its first node is
-recorded (`signature` and `formula` parse them, `lowering` turns them into steps, `interpreter` into C structs), its
-recorded formulas when they are first needed (`recorded`).
+recorded (`signature` and `formula` parse them, `lowering` turns them into instructions), its recorded formulas when
+they are first needed (`recorded`).
 """
 
 cimport cython
@@ -23,10 +23,8 @@ from cygrad._core.arrays.dtype cimport (
 from cygrad._core.elementwise.copying cimport as_dtype, copy_into
 from cygrad._core.kernels.reduction.reductions cimport casts_itself
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, OK, message
-from cygrad._core.table.interpreter cimport (
-    CALL, FUSED, MAX_GRADS, WANTED, assemble_code, assemble_program, code_t, constant_value, primitive_program, run,
-    text,
-)
+from cygrad._core.program.builder cimport build_expression, build_program, constant_value, primitive_expression, text
+from cygrad._core.program.executor cimport CALL, EVALUATE, MAX_GRADS, WANTED, program_t, run_formula
 
 from sys import intern, modules
 from types import SimpleNamespace
@@ -157,7 +155,7 @@ cdef class Operator:
         return self.recorded_function(argument)
 
     def lowered(self, str argument not None):
-        """Return the steps that compute the gradient of an argument, as text; `None` without a formula."""
+        """Return the instructions that compute the gradient of an argument, as text; `None` without a formula."""
         from cygrad._core.table.layout import saved_layout
         from cygrad._core.table.lowering import lower_formulas
         row = _row_of(self)
@@ -170,7 +168,7 @@ cdef class Operator:
         from cygrad._core.table.lowering import lower_formulas
         cdef operator_t *op = self.descriptor
         cdef saved_t[MAX_SAVED] saved
-        cdef void *formulas[MAX_ARGUMENTS]
+        cdef program_t *formulas[MAX_ARGUMENTS]
         cdef uint32_t reads = 0
         cdef int i
         cdef bint plain = True
@@ -189,9 +187,12 @@ cdef class Operator:
             formulas[i] = NULL
             argument = row["arguments"][i][0]
             if argument in codes:
-                plain = plain and _supports_storage_only(codes[argument].steps)
-                formulas[i] = assemble_code(codes[argument], title(row, argument), self.keep)
-                reads |= (<code_t *>formulas[i]).reads
+                code = codes[argument]
+                plain = plain and _supports_storage_only(code.instructions)
+                formulas[i] = build_program(code.instructions, code.constants, code.n_temporaries, self.keep)
+                formulas[i].result, formulas[i].reads = code.result, code.reads
+                formulas[i].title = text(title(row, argument), self.keep)
+                reads |= formulas[i].reads
         # Another thread may have compiled them meanwhile, and backward may be reading its result.
         with cython.critical_section(self):
             if not op.compiled:
@@ -207,18 +208,20 @@ cdef class Operator:
                 op.compiled = True
         return 0
 
-    cdef int ensure_program(self) except -1:
+    cdef int ensure_expression(self) except -1:
         """Compile the forward formula of an element-wise operator, once."""
         from cygrad._core.table.formula import Reader
         from cygrad._core.table.layout import forward_names
         from cygrad._core.table.lowering import lower_forward
         cdef operator_t *op = self.descriptor
-        if op.program != NULL or not op.flags & ELEMENTWISE:
+        if op.expression != NULL or not op.flags & ELEMENTWISE:
             return 0
         row = _row_of(self)
         names = forward_names(row)
         value = Reader(f"{self.name}: forward", self.forward, names, _rows.get).read()
-        op.program = assemble_program(lower_forward(value, list(names.values())), self.keep)
+        expression = lower_forward(value, list(names.values()))
+        code, result = expression.registers()
+        op.expression = build_expression(len(expression.inputs), expression.constants, code, result, self.keep)
         op.primitive = _only_primitive(op)
         return 0
 
@@ -234,11 +237,12 @@ cdef class Operator:
         return function
 
 
-cdef bint _supports_storage_only(list steps) except -1:
-    """Return whether a formula is one element-wise program, or consists of kernels that only move elements."""
-    if len(steps) == 1 and steps[0].kind == FUSED:
+cdef bint _supports_storage_only(list instructions) except -1:
+    """Return whether a formula is one element-wise expression, or consists of kernels that only move elements."""
+    if len(instructions) == 1 and instructions[0].kind == EVALUATE:
         return True
-    return all([step.kind != FUSED and (step.kind != CALL or step.extra["moves"]) for step in steps])
+    return all([instruction.kind != EVALUATE and (instruction.kind != CALL or _rows[instruction.name]["moves"])
+                for instruction in instructions])
 
 
 def _is_elementwise(str name):
@@ -358,7 +362,7 @@ cdef int _describe(Operator made, dict row) except -1:
             [entry[1] in (TENSOR, OPERAND) and entry[3] for entry in row["arguments"]]):
         made.call_kind = CALL_UNARY if op.n_arguments == 1 else CALL_BINARY
     if row["forward"] == "primitive":
-        op.program = primitive_program(row["name"], op.n_arguments, made.keep)
+        op.expression = primitive_expression(row["name"], op.n_arguments, made.keep)
         op.primitive = _only_primitive(op)
     elif row["forward"] is None:
         op.kernel = _kernel(row["name"], row["kernel"])
@@ -368,15 +372,15 @@ cdef int _describe(Operator made, dict row) except -1:
 
 
 cdef int _only_primitive(const operator_t *op) noexcept:
-    """Return the primitive if the program is one instruction on the arguments in order, else -1."""
-    cdef const program_t *program = op.program
+    """Return the primitive if the expression is one instruction on the arguments in order, else -1."""
+    cdef const expression_t *expression = op.expression
     cdef int i
-    if program.n_instructions != 1 or program.n_constants or program.n_inputs != op.n_arguments:
+    if expression.n_instructions != 1 or expression.n_constants or expression.n_inputs != op.n_arguments:
         return -1
-    for i in range(program.n_inputs):
-        if program.code[0].inputs[i] != i:
+    for i in range(expression.n_inputs):
+        if expression.code[0].inputs[i] != i:
             return -1
-    return program.code[0].primitive
+    return expression.code[0].primitive
 
 
 cdef kernel_t _kernel(str operator, str name) except NULL:
@@ -424,6 +428,7 @@ cdef int differentiate(const operator_t *op, const value_t *saved, value_t *grad
     cdef uint32_t[MAX_ARGUMENTS] later         # gradients that later formulas read
     cdef uint32_t reads = 0
     cdef value_t[MAX_GRADS] own
+    cdef const array_t *meta
     cdef int i, status = OK
     if op.flags & (LIST_RESULT | SHARES):
         status = _own_grads(op, grads, n_grads, needed, own)
@@ -431,12 +436,12 @@ cdef int differentiate(const operator_t *op, const value_t *saved, value_t *grad
     for i in range(op.n_arguments - 1, -1, -1):
         later[i] = reads
         if needed >> i & 1 and op.formulas[i] != NULL:
-            reads |= (<const code_t *>op.formulas[i]).reads
+            reads |= op.formulas[i].reads
     for i in range(op.n_arguments):
         out[i].kind = NOTHING
         if status == OK and needed >> i & 1 and op.formulas[i] != NULL:
-            status = run(<const code_t *>op.formulas[i], saved, grads, ~later[i],
-                         NULL if metas == NULL or i == op.listed else metas[first_edge(op, i, n_edges)], &out[i])
+            meta = NULL if metas == NULL or i == op.listed else metas[first_edge(op, i, n_edges)]
+            status = run_formula(op.formulas[i], saved, grads, ~later[i], meta, &out[i])
     for i in range(n_grads):
         if grads[i].kind != NOTHING:
             clear(&grads[i])
@@ -473,7 +478,7 @@ cdef int _own_grads(const operator_t *op, value_t *grads, int n_grads, uint32_t 
 # Kernels on storage-only dtypes: float16, bfloat16, complex32, uint16, uint32 and uint64.
 #
 # No kernel has loops for these. Arguments are cast to their compute dtypes, and results are rounded once. Element-wise
-# programs do not use this, because they cast tile by tile; nor do reductions, which cast block by block, and kernels
+# expressions do not use this, because they cast tile by tile; nor do reductions, which cast block by block, and kernels
 # that only move elements.
 
 ctypedef struct promotion_t:

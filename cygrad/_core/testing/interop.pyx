@@ -1,4 +1,4 @@
-"""Kernels, formulas and element-wise programs on ndarrays from Python: how tests reach the layers below tensors."""
+"""Kernels, formulas and element-wise expressions on ndarrays from Python: how tests reach the layers below tensors."""
 
 cimport numpy as cnp
 from libc.stdint cimport int64_t, uint32_t
@@ -12,15 +12,15 @@ from cygrad._core.arrays.array cimport (
 from cygrad._core.arrays.dtype cimport dtype, dtype_object
 from cygrad._core.elementwise.copying cimport as_copy, copy_into, fill
 from cygrad._core.elementwise.elementwise cimport (
-    accumulate, evaluate, forget as forget_program, primitive, primitive_arity, result_dtype,
+    accumulate, evaluate, forget as forget_expression, primitive, primitive_arity, result_dtype,
 )
-from cygrad._core.elementwise.program cimport MAX_INPUTS, MAX_REGISTERS, instruction_t, program_t
+from cygrad._core.elementwise.expression cimport MAX_INPUTS, MAX_REGISTERS, primitive_call_t, expression_t
 from cygrad._core.graph.boxing cimport plain_object
 from cygrad._core.memory.errors cimport MEMORY_ERROR, OK, check
 from cygrad._core.primitives.primitive_table cimport (
     CHAIN_CODE, ELEMENTS, HELD, MAX_ARITY, NUMBER, chain_step_t, run_chain,
 )
-from cygrad._core.table.interpreter cimport constant_value
+from cygrad._core.program.builder cimport constant_value
 from cygrad._core.table.operator cimport (
     MAX_ARGUMENTS, MAX_SAVED, Operator, differentiate, operator_t, register_operator, table,
 )
@@ -227,7 +227,7 @@ def recorded(str name, str argument):
 
 
 def evaluate_arrays(str name, *arguments, int repeat=0):
-    """Run the forward program of an element-wise operator on ndarrays and numbers.
+    """Run the forward expression of an element-wise operator on ndarrays and numbers.
 
     With `repeat`, run it that often and return the nanoseconds of one run.
     """
@@ -237,7 +237,7 @@ def evaluate_arrays(str name, *arguments, int repeat=0):
     cdef array_t *array = NULL
     cdef int i, status
     memset(values, 0, sizeof(values))
-    found.ensure_program()
+    found.ensure_expression()
     if len(arguments) != found.descriptor.n_arguments:
         raise TypeError(f"{name}: takes {found.descriptor.n_arguments} arguments (got {len(arguments)})")
     try:
@@ -247,11 +247,11 @@ def evaluate_arrays(str name, *arguments, int repeat=0):
             start = time.perf_counter_ns()
             with nogil:
                 for i in range(repeat):
-                    evaluate(found.descriptor.program, values, 0, NULL, &array)
+                    evaluate(found.descriptor.expression, values, 0, NULL, &array)
                     release(array)
             return (time.perf_counter_ns() - start) / repeat
         with nogil:
-            status = evaluate(found.descriptor.program, values, 0, NULL, &array)
+            status = evaluate(found.descriptor.expression, values, 0, NULL, &array)
         check(status)
         set_array(&result, array)
         try:
@@ -391,12 +391,12 @@ cdef int _set_number(value_t *value, object number) except -1:
         value.of.real = number.real
         value.imag = number.imag
     else:
-        raise TypeError(f"Program: not a number (got {type(number).__name__}, expected bool, int, float, "
+        raise TypeError(f"Expression: not a number (got {type(number).__name__}, expected bool, int, float, "
                         f"complex)")
     return 0
 
 
-cdef class Program:
+cdef class Expression:
     """
     Straight-line code over registers, run on ndarrays and numbers.
 
@@ -413,60 +413,60 @@ cdef class Program:
 
     Examples
     --------
-    >>> tanh_backward = Program(2, [("mul", 3, 1, 1), ("sub", 4, 2, 3), ("mul", 5, 0, 4)], constants=(1,))
+    >>> tanh_backward = Expression(2, [("mul", 3, 1, 1), ("sub", 4, 2, 3), ("mul", 5, 0, 4)], constants=(1,))
     >>> tanh_backward(grad, result)
     """
-    cdef program_t program
+    cdef expression_t expression
     cdef list names
 
     def __init__(self, int n_inputs, code, constants=(), result=None):
         cdef int i, k, register
-        if self.program.code != NULL:
-            raise RuntimeError("Program: already made; make a new one.")
+        if self.expression.code != NULL:
+            raise RuntimeError("Expression: already made; make a new one.")
         if not 0 <= n_inputs <= MAX_INPUTS:
-            raise ValueError(f"Program: too many inputs (got {n_inputs}, expected at most {MAX_INPUTS})")
+            raise ValueError(f"Expression: too many inputs (got {n_inputs}, expected at most {MAX_INPUTS})")
         code = list(code)
         if result is None:
             result = code[len(code) - 1][1] if code else 0
-        self.program.code = <instruction_t *>calloc(len(code) + 1, sizeof(instruction_t))
-        self.program.constants = <value_t *>calloc(len(constants) + 1, sizeof(value_t))
-        if self.program.code == NULL or self.program.constants == NULL:
-            raise MemoryError("Program: out of memory")
+        self.expression.code = <primitive_call_t *>calloc(len(code) + 1, sizeof(primitive_call_t))
+        self.expression.constants = <value_t *>calloc(len(constants) + 1, sizeof(value_t))
+        if self.expression.code == NULL or self.expression.constants == NULL:
+            raise MemoryError("Expression: out of memory")
         known = set(range(n_inputs + len(constants)))
         for i, number in enumerate(constants):
-            _set_number(&self.program.constants[i], number)
+            _set_number(&self.expression.constants[i], number)
         for i, (name, out, *inputs) in enumerate(code):
-            self.program.code[i].primitive = primitive(name)
-            if primitive_arity(self.program.code[i].primitive) != len(inputs):
-                raise ValueError(f"Program: {name} has another number of operands (got {len(inputs)}, expected "
-                                 f"{primitive_arity(self.program.code[i].primitive)})")
+            self.expression.code[i].primitive = primitive(name)
+            if primitive_arity(self.expression.code[i].primitive) != len(inputs):
+                raise ValueError(f"Expression: {name} has another number of operands (got {len(inputs)}, expected "
+                                 f"{primitive_arity(self.expression.code[i].primitive)})")
             if not 0 <= out < MAX_REGISTERS or not known.issuperset(inputs):
-                raise ValueError(f"Program: register out of range or not yet set (got {out} and {inputs})")
+                raise ValueError(f"Expression: register out of range or not yet set (got {out} and {inputs})")
             known.add(out)
-            self.program.code[i].out = out
+            self.expression.code[i].out = out
             for k in range(MAX_ARITY):
                 register = inputs[k] if k < len(inputs) else -1
-                self.program.code[i].inputs[k] = register
+                self.expression.code[i].inputs[k] = register
         if result not in known:
-            raise ValueError(f"Program: the result's register is never set (got {result})")
-        self.program.n_inputs = n_inputs
-        self.program.n_constants = len(constants)
-        self.program.n_instructions = len(code)
-        self.program.n_registers = max(known, default=0) + 1
-        self.program.result = result
+            raise ValueError(f"Expression: the result's register is never set (got {result})")
+        self.expression.n_inputs = n_inputs
+        self.expression.n_constants = len(constants)
+        self.expression.n_instructions = len(code)
+        self.expression.n_registers = max(known, default=0) + 1
+        self.expression.result = result
 
     def __dealloc__(self):
-        forget_program(&self.program)
-        free(self.program.code)
-        free(self.program.constants)
+        forget_expression(&self.expression)
+        free(self.expression.code)
+        free(self.expression.constants)
 
     cdef int set_operands(self, tuple operands, value_t *values, reuse=0) except -1:
         """Convert ndarrays and numbers to values; the caller clears them, also on failure."""
         cdef array_t *array
         cdef array_t *own
-        if len(operands) != self.program.n_inputs:
-            raise TypeError(f"Program: wrong number of operands (got {len(operands)}, "
-                            f"expected {self.program.n_inputs})")
+        if len(operands) != self.expression.n_inputs:
+            raise TypeError(f"Expression: wrong number of operands (got {len(operands)}, "
+                            f"expected {self.expression.n_inputs})")
         for i, operand in enumerate(operands):
             if not isinstance(operand, np.ndarray):
                 _set_number(&values[i], operand)
@@ -496,7 +496,7 @@ cdef class Program:
             if into is not None:
                 target = array_from_numpy(into, True)
             with nogil:
-                status = evaluate(&self.program, values, bits, target, &result)
+                status = evaluate(&self.expression, values, bits, target, &result)
             check(status)
             return into if into is not None else _wrapped(result)
         finally:
@@ -513,7 +513,7 @@ cdef class Program:
             values[i].kind = 0
         try:
             self.set_operands(operands, values)
-            i = result_dtype(&self.program, values)
+            i = result_dtype(&self.expression, values)
             check(-i if i < 0 else OK)
             return dtype_object(i)
         finally:
@@ -523,7 +523,7 @@ cdef class Program:
 
 def apply(name, *operands, **options):
     """Run one primitive on ndarrays and numbers."""
-    return Program(len(operands), [(name, len(operands), *range(len(operands)))])(*operands, **options)
+    return Expression(len(operands), [(name, len(operands), *range(len(operands)))])(*operands, **options)
 
 
 cdef char *_data(array) except? NULL:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cygrad._core.testing.interop import Program, apply
+from cygrad._core.testing.interop import Expression, apply
 
 # a + b * c * number, a - 1 / sqrt(b), and b * b that is read again after the next step
 PROGRAMS = {
@@ -31,7 +31,7 @@ def test_one_chain_is_its_steps(name, n, dtype):
     for operand in operands:
         operand[::7] = generator.choice(special, len(operand[::7]))
     operands += [0.3] * (n_inputs - len(operands))
-    found, wanted = Program(n_inputs, code)(*operands), step_by_step(code, operands)
+    found, wanted = Expression(n_inputs, code)(*operands), step_by_step(code, operands)
     np.testing.assert_array_equal(found, wanted)
     np.testing.assert_array_equal(np.signbit(found[~np.isnan(found)]), np.signbit(wanted[~np.isnan(wanted)]))
 
@@ -45,4 +45,4 @@ def test_operands_that_are_broadcast_or_strided(name):
         operands = [base[:, 300:600], operand, base[:, 600:]][:n_inputs] + [0.3] * (n_inputs - 3)
         wanted = step_by_step(code, [np.broadcast_to(x, (300, 300)).copy() if isinstance(x, np.ndarray) else x
                                      for x in operands])
-        np.testing.assert_array_equal(Program(n_inputs, code)(*operands), wanted)
+        np.testing.assert_array_equal(Expression(n_inputs, code)(*operands), wanted)

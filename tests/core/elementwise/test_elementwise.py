@@ -9,7 +9,7 @@ import pytest
 
 import cygrad._core.elementwise.elementwise  # noqa: F401 - fills the table of primitives
 from cygrad._core.primitives.primitive_table import arity_of, dtypes_of, names
-from cygrad._core.testing.interop import Program, add_into, apply, copy, fill_with
+from cygrad._core.testing.interop import Expression, add_into, apply, copy, fill_with
 from cygrad._core.threads import parallel
 from tests.core.primitives.test_special_functions import VALUES
 from tests.operator_cases import ROWS
@@ -114,7 +114,7 @@ def test_broadcast(shapes):
     np.testing.assert_array_equal(apply("sub", a, b), a - b)
     np.testing.assert_array_equal(apply("sub", b, a), b - a)
     expected = a * (1 - b * b)
-    np.testing.assert_array_equal(Program(2, TANH_BACKWARD, (1,))(a, b), expected)
+    np.testing.assert_array_equal(Expression(2, TANH_BACKWARD, (1,))(a, b), expected)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -165,24 +165,24 @@ def test_promotion(name):
             expected = operator(*theirs).numpy()
         except (RuntimeError, NotImplementedError):
             continue
-        program = Program(len(condition) + 2, [(name, 5, *range(len(condition) + 2))])
+        expression = Expression(len(condition) + 2, [(name, 5, *range(len(condition) + 2))])
         if name == "pow" and expected.dtype == bool:
             continue
-        result = program(*condition, a, b)
+        result = expression(*condition, a, b)
         assert result.dtype == expected.dtype, (a, b)
-        assert program.result_dtype(*condition, a, b) == expected.dtype, (a, b)
+        assert expression.result_dtype(*condition, a, b) == expected.dtype, (a, b)
         np.testing.assert_allclose(result, expected, rtol=1e-6)
 
 
 def test_numbers_keep_their_precision():
     """Results of numbers alone are computed in double precision and promoted as numbers."""
-    program = Program(2, [("sub", 3, 1, 2), ("mul", 4, 0, 3)], (1,))
+    expression = Expression(2, [("sub", 3, 1, 2), ("mul", 4, 0, 3)], (1,))
     x = np.ones(3)
-    np.testing.assert_array_equal(program(x, 0.1), x * (0.1 - 1))
-    assert program(x.astype(np.float32), 0.1).dtype == np.float32
-    assert program(np.array(2.0), 3).dtype == np.float64
-    assert program(2, 3).dtype == np.int64
-    assert program(2, 3.0).dtype == np.float32
+    np.testing.assert_array_equal(expression(x, 0.1), x * (0.1 - 1))
+    assert expression(x.astype(np.float32), 0.1).dtype == np.float32
+    assert expression(np.array(2.0), 3).dtype == np.float64
+    assert expression(2, 3).dtype == np.int64
+    assert expression(2, 3.0).dtype == np.float32
 
 
 def test_conditions_cast():
@@ -289,7 +289,7 @@ def test_in_place():
     x = sample("float64", (50, 60), 0)
     for view in (x, x.T, x[::-1, ::2], x[:, :1]):
         expected = view + view * 2
-        Program(2, [("mul", 3, 1, 2), ("add", 4, 0, 3)], (2,))(view, view, into=view)
+        Expression(2, [("mul", 3, 1, 2), ("add", 4, 0, 3)], (2,))(view, view, into=view)
         np.testing.assert_array_equal(view, expected)
 
 
@@ -297,7 +297,7 @@ def test_in_place():
 def test_partial_overlap(size):
     x = np.arange(float(size))
     expected = x[:-1] * (1 - x[1:] * x[1:])
-    Program(2, TANH_BACKWARD, (1,))(x[:-1], x[1:], into=x[1:])
+    Expression(2, TANH_BACKWARD, (1,))(x[:-1], x[1:], into=x[1:])
     np.testing.assert_array_equal(x[1:], expected)
     y = np.arange(float(size))
     expected = y[::-1] + y
@@ -335,7 +335,7 @@ def test_reuse():
     for size in (3, 100000):
         x, y = sample("float64", (size,), 0), sample("float64", (size,), 1)
         for bits in range(4):
-            result = Program(2, TANH_BACKWARD, (1,))(x, y, reuse=bits)
+            result = Expression(2, TANH_BACKWARD, (1,))(x, y, reuse=bits)
             np.testing.assert_array_equal(result, x * (1 - y * y))
         z = sample("float64", (4, size), 2)
         np.testing.assert_array_equal(apply("add", x, z, reuse=3), x + z)
@@ -349,24 +349,25 @@ def test_reuse():
 def test_same_bits_for_any_number_of_threads(dtype):
     before = parallel.get_num_threads()
     x, y = sample(dtype, (701, 907), 0), sample(dtype, (907, 701), 1).T
-    program = Program(2, [("tanh", 3, 1), ("mul", 4, 3, 3), ("sub", 5, 2, 4), ("mul", 6, 0, 5), ("exp", 7, 6)], (1,))
+    code = [("tanh", 3, 1), ("mul", 4, 3, 3), ("sub", 5, 2, 4), ("mul", 6, 0, 5), ("exp", 7, 6)]
+    expression = Expression(2, code, (1,))
     try:
         results = set()
         for n in (1, 2, 3, 8):
             parallel.set_num_threads(n)
-            results.add(program(x, y).tobytes())
+            results.add(expression(x, y).tobytes())
     finally:
         parallel.set_num_threads(before)
     assert len(results) == 1
 
 
 def test_threads_share_a_program():
-    """Specializations are published safely to all threads that run the same program."""
-    program = Program(2, TANH_BACKWARD, (1,))
+    """Specializations are published safely to all threads that run the same expression."""
+    expression = Expression(2, TANH_BACKWARD, (1,))
     cases = [(sample(a, (50,), 0), sample(b, (50,), 1)) for a in DTYPES[6:] for b in DTYPES[1:]]
 
     def run(_):
-        return [program(a, b).tobytes() for a, b in cases for _ in range(20)]
+        return [expression(a, b).tobytes() for a, b in cases for _ in range(20)]
 
     with ThreadPoolExecutor(8) as pool:
         results = list(pool.map(run, range(8)))
@@ -452,12 +453,12 @@ def test_accumulate(size):
 def test_operands_that_are_broadcast_to_blocks(shape, dtype):
     """Tiles hold whole inner dimensions where that spares copies; all else is put there row by row."""
     x = sample(dtype, shape, 1)
-    program = Program(3, [("mul", 3, 0, 1), ("add", 4, 3, 2)])
+    expression = Expression(3, [("mul", 3, 0, 1), ("add", 4, 3, 2)])
     masks = list(itertools.product([False, True], repeat=len(shape)))
     for first, second in zip(masks, masks[1:] + masks[:1], strict=True):
         given = [sample(dtype, [1 if gone else size for gone, size in zip(mask, shape, strict=True)], seed)
                  for seed, mask in ((2, first), (3, second))]
-        np.testing.assert_array_equal(program(x, *given), x * given[0] + given[1])
-        np.testing.assert_array_equal(program(given[0], x, given[1]), given[0] * x + given[1])
+        np.testing.assert_array_equal(expression(x, *given), x * given[0] + given[1])
+        np.testing.assert_array_equal(expression(given[0], x, given[1]), given[0] * x + given[1])
         if dtype[0] == "f":               # not correctly rounded: operands must be contiguous
             assert_close(apply("atan2", x, given[0]), np.arctan2(x, given[0]))

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from cygrad._core.table import expression, formula, layout, lowering, signature
+from cygrad._core.program import expression, instruction
+from cygrad._core.table import formula, layout, signature
 
 CORE = Path(__file__).resolve().parents[3] / "cygrad" / "_core"
 
@@ -23,9 +24,9 @@ def limit(contract, name):
 
 
 @pytest.mark.parametrize(("contract", "name", "names"), [
-    ("table/interpreter.pxd", "step_kind_t", lowering.KINDS),
-    ("table/interpreter.pxd", "attribute_t", tuple(lowering.ATTRIBUTE)),
-    ("table/interpreter.pxd", "scalar_t", tuple(formula.SCALARS)),
+    ("program/executor.pxd", "instruction_kind_t", instruction.KINDS),
+    ("program/executor.pxd", "attribute_t", tuple(instruction.ATTRIBUTE)),
+    ("program/scalars.pxd", "scalar_t", tuple(formula.SCALARS)),
     ("table/operator.pxd", "argument_kind_t",
      ("tensor", "tensors", "operand", "number", "int", "ints", "bool", "float", "dtype", "string")),
 ])
@@ -41,23 +42,26 @@ def test_kinds_of_arguments():
 
 
 @pytest.mark.parametrize(("contract", "name", "value"), [
-    ("elementwise/program.pxd", "MAX_REGISTERS", expression.MAX_REGISTERS),
-    ("elementwise/program.pxd", "MAX_INPUTS", expression.MAX_INPUTS),
-    ("table/interpreter.pxd", "MAX_STEP_INPUTS", lowering.MAX_STEP_INPUTS),
-    ("table/interpreter.pxd", "MAX_TEMPORARIES", lowering.MAX_TEMPORARIES),
-    ("table/interpreter.pxd", "MAX_GRADS", lowering.MAX_GRADS),
-    ("table/interpreter.pxd", "WANTED", layout.WANTED),
+    ("elementwise/expression.pxd", "MAX_REGISTERS", expression.MAX_REGISTERS),
+    ("elementwise/expression.pxd", "MAX_INPUTS", expression.MAX_INPUTS),
+    ("program/executor.pxd", "MAX_OPERANDS", instruction.MAX_OPERANDS),
+    ("program/executor.pxd", "MAX_TEMPORARIES", instruction.MAX_TEMPORARIES),
+    ("program/executor.pxd", "MAX_GRADS", instruction.MAX_GRADS),
+    ("program/executor.pxd", "WANTED", layout.WANTED),
     ("table/operator.pxd", "MAX_ARGUMENTS", signature.MAX_ARGUMENTS),
-    ("table/operator.pxd", "MAX_RESULTS", signature.MAX_RESULTS),
+    ("program/executor.pxd", "MAX_RESULTS", signature.MAX_RESULTS),
+    *(("program/executor.pxd", name, getattr(instruction, name))
+      for name in ("SPACE_SHIFT", "FINAL", "CONJUGATE", "IN_PLACE", "INTO", "UNPACK")),
 ])
 def test_limits_agree(contract, name, value):
     assert limit(contract, name) == value
 
 
 @pytest.mark.parametrize(("space", "number"), [
-    ("SAVED_SPACE", lowering.SAVED), ("GRADS_SPACE", lowering.GRADS), ("TEMPORARY_SPACE", lowering.TEMPORARIES),
-    ("CONSTANT_SPACE", lowering.CONSTANTS),
+    ("SAVED_SPACE", instruction.SAVED), ("GRADS_SPACE", instruction.GRADS),
+    ("TEMPORARY_SPACE", instruction.TEMPORARIES), ("CONSTANT_SPACE", instruction.CONSTANTS),
+    ("LIST_SPACE", instruction.LISTS),
 ])
 def test_spaces_have_one_order(space, number):
-    spaces = re.findall(r"\b(\w+_SPACE)\b", (CORE / "table/interpreter.pxd").read_text())
+    spaces = re.findall(r"\b(\w+_SPACE)\b", (CORE / "program/executor.pxd").read_text())
     assert spaces.index(space) == number

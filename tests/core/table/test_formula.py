@@ -10,9 +10,10 @@ import cygrad._core.kernels.reduction.reductions
 import cygrad._core.kernels.shape.shape
 import cygrad._core.kernels.shape.slicing  # noqa: F401
 from cygrad._core.memory.storage import empty_cache
+from cygrad._core.program.instruction import KINDS
 from cygrad._core.table import signature
 from cygrad._core.table.formula import FormulaError, Reader, Value
-from cygrad._core.table.lowering import KINDS, Lowering
+from cygrad._core.table.lowering import Lowering
 from cygrad._core.table.operator import operators
 from cygrad._core.testing import interop as machine
 
@@ -251,7 +252,7 @@ def test_traceback_shows_the_formula(register, monkeypatch):
 # ---- what becomes of a formula
 
 def lower(text):
-    """The steps of a formula over self, other, p and grad."""
+    """The instructions of a formula over self, other, p and grad."""
     names = {name: Value("saved", kind, (), slot)
              for slot, (name, kind) in enumerate([("self", "tensor"), ("other", "tensor"), ("p", "number")])}
     names["grad"] = Value("grad", "tensor", (), 0)
@@ -261,26 +262,26 @@ def lower(text):
 
 def test_elementwise_parts_are_fused_and_computed_once():
     code = lower("grad * (self * other) * (1 - self * other) + self * other")
-    assert [KINDS[step.kind] for step in code.steps] == ["fused"]
-    assert [name for name, _ in code.steps[0].extra.code].count("mul") == 3
-    assert len(code.steps[0].extra.inputs) == 3
+    assert [KINDS[made.kind] for made in code.instructions] == ["evaluate"]
+    assert [name for name, _ in code.instructions[0].expression.code].count("mul") == 3
+    assert len(code.instructions[0].expression.inputs) == 3
 
 
 def test_parts_shared_by_kernels_are_computed_once():
     code = lower("f_t(grad * self, 0, 1) + grad * self")
-    assert [KINDS[step.kind] for step in code.steps] == ["fused", "call", "fused"]
-    assert code.steps[2].last == 0b11
+    assert [KINDS[made.kind] for made in code.instructions] == ["evaluate", "call", "evaluate"]
+    assert code.instructions[2].last == 0b11
 
 
 def test_constants_are_folded():
     code = lower("grad * (2 * pi / 4) if 1 < 2 else grad * 3")
-    assert code.steps[0].extra.constants == [np.pi / 2]
+    assert code.instructions[0].expression.constants == [np.pi / 2]
 
 
 def test_long_formulas_are_split():
     code = lower(" + ".join(f"grad * {k}.5" for k in range(60)))
-    assert len(code.steps) > 1
-    assert all(step.extra.fits() for step in code.steps)
+    assert len(code.instructions) > 1
+    assert all(made.expression.fits() for made in code.instructions)
 
 
 def test_lowered_formulas_are_shown_as_text():

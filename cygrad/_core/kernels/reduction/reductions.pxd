@@ -2,7 +2,7 @@
 
 from libc.stdint cimport int64_t, uint32_t
 from cygrad._core.arrays.array cimport array_t, kernel_t, value_t
-from cygrad._core.elementwise.program cimport program_t
+from cygrad._core.elementwise.expression cimport expression_t
 
 # ------------------------------------------------------------------------------------------------------- reduce kernels
 
@@ -34,5 +34,5 @@ cdef int summed_to(array_t *self, int ndim, const int64_t *shape, array_t **resu
 
 # evaluate() without `into`, for a result that is only summed: if `meta` broadcasts to the shape of the result, this may
 # already be summed to the shape of `meta`, bit-identical to sum_to, or left to the caller, as are dtypes.
-cdef int evaluate_summed(program_t *program, const value_t *inputs, uint32_t reuse, const array_t *meta,
+cdef int evaluate_summed(expression_t *expression, const value_t *inputs, uint32_t reuse, const array_t *meta,
                          array_t **result) noexcept nogil

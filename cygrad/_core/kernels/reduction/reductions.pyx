@@ -670,17 +670,17 @@ register_kernel("argmin", argmin_kernel)
 
 # ------------------------------------------------------------------------------------------------------ fused reduction
 
-# Reductions fused with the element-wise program of their input, which is not stored.
+# Reductions fused with the element-wise expression of their input, which is not stored.
 #
 # The gradient of a broadcast operand is computed in the broadcast shape and then summed. The reduction requests blocks
-# of elements in its own order, which the program computes: operands are read once, and only the sum is written. Results
-# are bit-identical to those of separate steps.
+# of elements in its own order, which the expression computes: operands are read once, and only the sum is written.
+# Results are bit-identical to those of separate steps.
 
 cdef int64_t _from = 4096         # minimum elements; fewer are in the cache anyway
 cdef int64_t _sums = 0
 
 
-cdef int evaluate_summed(program_t *program, const value_t *inputs, uint32_t reuse, const array_t *meta,
+cdef int evaluate_summed(expression_t *expression, const value_t *inputs, uint32_t reuse, const array_t *meta,
                          array_t **result) noexcept nogil:
     cdef specialized_t *specialized
     cdef int64_t[MAX_DIMS] full
@@ -688,7 +688,7 @@ cdef int evaluate_summed(program_t *program, const value_t *inputs, uint32_t reu
     cdef bint[MAX_DIMS] reduced
     cdef array_t like
     cdef int i, status = OK
-    like.ndim = broadcast_shape(inputs, program.n_inputs, full)
+    like.ndim = broadcast_shape(inputs, expression.n_inputs, full)
     if like.ndim < 0:
         return RUNTIME_ERROR
     like.shape, like.strides, like.data, like.contiguous, like.size = full, strides, NULL, True, 1
@@ -698,37 +698,37 @@ cdef int evaluate_summed(program_t *program, const value_t *inputs, uint32_t reu
         like.size *= full[i]
     # The reduction would read elements that are not in rows in another order.
     if (like.size < _from or nan_watchers or dimensions_summed(&like, meta.ndim, meta.shape, reduced) <= 0
-            or not is_row_major_result(like.ndim, full, inputs, program.n_inputs)):
-        return evaluate(program, inputs, reuse, NULL, result)
-    specialized = specialize(program, inputs, &status)
+            or not is_row_major_result(like.ndim, full, inputs, expression.n_inputs)):
+        return evaluate(expression, inputs, reuse, NULL, result)
+    specialized = specialize(expression, inputs, &status)
     if specialized == NULL:
         return status
     like.dtype = specialized.dtype
     status = _sum(specialized, inputs, &like, reduced, meta, result)
     if specialized.temporary:
         discard(specialized)
-    return status if status >= 0 else evaluate(program, inputs, reuse, NULL, result)
+    return status if status >= 0 else evaluate(expression, inputs, reuse, NULL, result)
 
 
-cdef int _sum(const specialized_t *program, const value_t *inputs, const array_t *like, const bint *reduced,
+cdef int _sum(const specialized_t *expression, const value_t *inputs, const array_t *like, const bint *reduced,
               const array_t *meta, array_t **result) noexcept nogil:
-    """Evaluate fused; return -1 if this program or these operands are not supported."""
+    """Evaluate fused; return -1 if this expression or these operands are not supported."""
     cdef task_t task
     cdef double complex[MAX_CELLS] numbers
     cdef element_source_t source
     cdef array_t *array
     cdef int i, status
     # For a complex gradient of a real operand the caller takes the real part first.
-    if program.partial or is_complex(program.dtype) and not is_complex(meta.dtype):
+    if expression.partial or is_complex(expression.dtype) and not is_complex(meta.dtype):
         return -1
-    if not is_differentiable(program.dtype) or not can_reduce_computed(SUM, program.dtype):
+    if not is_differentiable(expression.dtype) or not can_reduce_computed(SUM, expression.dtype):
         return -1
-    task.program = program
+    task.expression = expression
     task.move[0] = NULL
-    task.itemsize[0] = itemsize(program.dtype)
+    task.itemsize[0] = itemsize(expression.dtype)
     nest_begin(&task.nest, like.ndim, like.shape)
     nest_add(&task.nest, like)
-    for i in range(program.n_inputs):
+    for i in range(expression.n_inputs):
         if inputs[i].kind != ARRAY:
             nest_add_value(&task.nest, NULL)
             continue
@@ -739,10 +739,10 @@ cdef int _sum(const specialized_t *program, const value_t *inputs, const array_t
         task.move[i + 1] = cast_loops[array.dtype][array.dtype]
         task.itemsize[i + 1] = itemsize(array.dtype)
     nest_finish(&task.nest)
-    place_cells(program, inputs, &task.cells, numbers)
+    place_cells(expression, inputs, &task.cells, numbers)
     prepare_task(&task)
     source.produce, source.context = produce, &task
-    status = new_array(b"sum_to", program.dtype, meta.ndim, meta.shape, result)
+    status = new_array(b"sum_to", expression.dtype, meta.ndim, meta.shape, result)
     if status == OK:
         status = reduce_computed(SUM, 0, like, reduced, result[0], &source)
         if status != OK:

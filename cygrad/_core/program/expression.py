@@ -4,7 +4,7 @@ Element-wise expressions: primitives applied to arrays and numbers, in one pass 
 Derivative formulas and compiled programs have the same ones.
 """
 
-# As in elementwise/program.pxd.
+# As in elementwise/expression.pxd.
 MAX_INPUTS, MAX_REGISTERS = 12, 48
 MAX_FORMS = 20000                # kept at a time, with the codes
 
