@@ -265,7 +265,7 @@ def test_polygamma_and_zeta_of_huge_arguments(value):
     assert derivatives(cygrad.lgamma, value)[1] == pytest.approx(1 / value)
 
 
-@pytest.mark.parametrize("name, value, right", [
+@pytest.mark.parametrize(("name", "value", "right"), [
     ("i0e", 51.0, [-0.00055178065101328843, 1.631083857889521e-5]),
     ("i0e", -300.0, [3.8436374816510892e-5, 1.9234283212528123e-7]),
     ("i0e", 1000.0, [-6.3101989626271155e-6, 9.4676683256014869e-9]),
@@ -276,7 +276,8 @@ def test_derivatives_of_scaled_bessel_functions_do_not_cancel_in_the_tails(name,
     assert derivatives(named("special." + name), value, count=2) == pytest.approx(right, rel=5e-14, abs=0)
 
 
-@pytest.mark.parametrize("dtype, values", [(cygrad.float32, [1e4, 1e8, 1e18]), (cygrad.float64, [1e8, 1e18, 1e100])])
+@pytest.mark.parametrize(("dtype", "values"), [(cygrad.float32, [1e4, 1e8, 1e18]),
+                                               (cygrad.float64, [1e8, 1e18, 1e100])])
 def test_derivatives_far_out_are_the_leading_terms(dtype, values):
     """i0e and i1e fall as x**-1/2, softsign approaches its limit as 1 / x."""
     rtol = 1e-3 if dtype is cygrad.float32 else 1e-7
@@ -288,7 +289,8 @@ def test_derivatives_far_out_are_the_leading_terms(dtype, values):
     assert derivatives(F.softsign, 1e12, cygrad.float64) == pytest.approx([1e-24, -2e-36, 6e-48], rel=1e-11)
 
 
-@pytest.mark.parametrize("value, dtype", [(100.0, cygrad.float32), (-100.0, cygrad.float32), (720.0, cygrad.float64)])
+@pytest.mark.parametrize(("value", "dtype"), [(100.0, cygrad.float32), (-100.0, cygrad.float32),
+                                              (720.0, cygrad.float64)])
 def test_derivatives_of_bessel_functions_that_overflow_are_infinite(value, dtype):
     assert derivatives(cygrad.special.i1, value, dtype, 1) == [math.inf]
     assert derivatives(cygrad.i0, value, dtype, 2) == [math.copysign(math.inf, value), math.inf]
@@ -303,7 +305,7 @@ FAR = {
 }
 
 
-@pytest.mark.parametrize("name, scale", [(name, scale) for name in FAR for scale in (1e-25, 1e-15, 1e15, 1e25)
+@pytest.mark.parametrize(("name", "scale"), [(name, scale) for name in FAR for scale in (1e-25, 1e-15, 1e15, 1e25)
                                          if name != "renorm" or scale > 1])       # it adds 1e-7 to the norm
 def test_first_and_second_derivatives_of_distances_scale_with_their_arguments(name, scale):
     """They are homogeneous: those of order k at s * x are s**(degree - k) times those at x."""
@@ -320,7 +322,7 @@ def test_first_and_second_derivatives_of_distances_scale_with_their_arguments(na
         np.testing.assert_allclose(found[1][order - 1].double() / largest, right / largest, atol=1e-5)
 
 
-@pytest.mark.parametrize("z, right", [
+@pytest.mark.parametrize(("z", "right"), [
     (1e-30 + 0j, 1e-30 + 0j), (1e-30j, 5e-61 + 1e-30j), (-1e-20 + 3e-10j, 3.5e-20 + 3e-10j),
     (1e200 - 0j, 460.51701859880916 - 0j),
     (-0.0 - 0j, -0.0 - 0j), (-1 + 1j, 0.5j * PI), (complex(-math.inf, 1), complex(math.inf, PI)),
@@ -328,6 +330,7 @@ def test_first_and_second_derivatives_of_distances_scale_with_their_arguments(na
 def test_log1p_of_complex_numbers_does_not_cancel_near_zero_and_on_the_circle(z, right):
     found = cygrad.log1p(cygrad.tensor([z], dtype=cygrad.complex128)).item()
     for part, expected in ((found.real, right.real), (found.imag, right.imag)):
-        assert part == pytest.approx(expected, rel=1e-14, abs=0) and math.copysign(1, part) == math.copysign(1, expected)
+        assert part == pytest.approx(expected, rel=1e-14, abs=0)
+        assert math.copysign(1, part) == math.copysign(1, expected)
     single = cygrad.log1p(cygrad.tensor([1e-20 + 1e-25j])).item()
     assert single == pytest.approx(1e-20 + 1e-25j, rel=1e-6)
