@@ -83,7 +83,7 @@ FORMATTED := setup.py docs examples $(addprefix tests/, conftest.py operator_cas
 	$(addprefix cygrad/, __main__.py _system.py config.py operators.py printing.py numpy signal)
 FORMATTED_C := $(addprefix cygrad/_core/, graph/thread_state.h kernels/convolution/winograd.h \
 	kernels/reduction/operations.h kernels/sorting/*.h kernels/sorting/selection.cpp memory/thread_variable.h \
-	primitives/chain_steps.h primitives/powers.h primitives/vector_error.h simd/target_clones.h)
+	primitives/chain_steps.h primitives/powers.h primitives/vector_error.h)
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .

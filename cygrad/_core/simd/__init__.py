@@ -2,6 +2,5 @@
 Headers that compile C loops for several SIMD targets and dispatch to the best one at run time.
 
 Knows vectors and lanes, never knows arrays. Read ``dispatch.h`` first: templates over the element type are compiled for
-each target, and those of this processor are chosen when the library is loaded. ``target_clones.h`` is for single
-functions that need no vectors of their own.
+each target, and those of this processor are chosen when the library is loaded.
 """

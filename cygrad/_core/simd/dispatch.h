@@ -24,7 +24,6 @@
 #include "simd/exported.h"
 #include "simd/instruction_set.h"
 #include "simd/shuffle.h"
-#include "simd/target_clones.h"
 
 #define INLINE static inline __attribute__((always_inline))
 

@@ -28,4 +28,13 @@ static inline int simd_target(void) {
 static inline int simd_target(void) { return 0; }
 #endif
 
+/* Iterations of the next loop are independent, although output may alias input. */
+#if defined(__clang__)
+#define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#elif defined(__GNUC__)
+#define INDEPENDENT _Pragma("GCC ivdep")
+#else
+#define INDEPENDENT
+#endif
+
 #endif
