@@ -28,29 +28,38 @@ inline void fetch_ahead(const T *memory, int64_t at, int64_t n, int64_t ahead, i
         fetch((const char *)(memory + at + (k + ahead) * n), 1, written);
 }
 
-// Scan adjacent rows together, because each step of a row waits for the one before.
-template <bool EXCLUSIVE, class T>
-inline void scan_lines(const T *x, T *out, int64_t n, bool reverse, bool multiplies, int64_t lines) {
+// Scan COUNT adjacent rows together, because each step of a row waits for the one before.
+template <bool EXCLUSIVE, bool MULTIPLIES, int COUNT, class T>
+void scan_lines(const T *x, T *out, int64_t n, bool reverse) {
     typedef typename total_of<T>::type total;
-    total totals[LINES];
+    total totals[COUNT];
     const int64_t step = reverse ? -1 : 1;
     int64_t at = reverse ? n - 1 : 0;
-    for (int64_t k = 0; k < lines; k++)
-        totals[k] = multiplies ? 1 : 0;
+    for (int k = 0; k < COUNT; k++)
+        totals[k] = MULTIPLIES ? 1 : 0;
     for (int64_t i = 0; i < n; i++, at += step) {
         if (i % FETCHED == 0 && n <= SHORT_ROW) {
-            fetch_ahead(x, at, n, LINES * step, lines, 0);
-            fetch_ahead(out, at, n, LINES * step, lines, 1);
+            fetch_ahead(x, at, n, LINES * step, COUNT, 0);
+            fetch_ahead(out, at, n, LINES * step, COUNT, 1);
         }
-        for (int64_t k = 0; k < (lines == LINES ? LINES : lines); k++) {
+        for (int k = 0; k < COUNT; k++) {
             if (EXCLUSIVE)
                 out[at + k * n] = (T)totals[k];
-            totals[k] = multiplies ? (total)(wrapping(totals[k]) * wrapping((total)x[at + k * n]))
+            totals[k] = MULTIPLIES ? (total)(wrapping(totals[k]) * wrapping((total)x[at + k * n]))
                                    : (total)(wrapping(totals[k]) + wrapping((total)x[at + k * n]));
             if (!EXCLUSIVE)
                 out[at + k * n] = (T)totals[k];
         }
     }
+}
+
+template <bool EXCLUSIVE, bool MULTIPLIES, class T>
+void scan_rows(const T *x, T *out, int64_t n, bool reverse, int64_t rows) {
+    if (rows == LINES)
+        scan_lines<EXCLUSIVE, MULTIPLIES, LINES>(x, out, n, reverse);
+    else
+        for (int64_t row = 0; row < rows; row++)
+            scan_lines<EXCLUSIVE, MULTIPLIES, 1>(x + row * n, out + row * n, n, reverse);
 }
 
 // Exclusive products of a row of float32, four elements at a time, whose products do not overflow in double.
@@ -92,10 +101,8 @@ template <class T> void cumulate_tiles(const scan_t *work, int64_t begin, int64_
                 continue;
             }
         if (inner == 1) {
-            if (exclusive)
-                scan_lines<true>(x + at, out + at, n, reverse, true, lines);
-            else
-                scan_lines<false>(x + at, out + at, n, reverse, multiplies, lines);
+            (exclusive ? scan_rows<true, true, T> : multiplies ? scan_rows<false, true, T> : scan_rows<false, false, T>)(
+                x + at, out + at, n, reverse, lines);
             continue;
         }
         for (int64_t k = 0; k < width; k++)
@@ -137,29 +144,28 @@ template <class T> void join(T *before, const T *after, int64_t begin, int64_t e
     }
 }
 
-template <class T> void extrema(const scan_t *work, int64_t begin, int64_t end) {
+template <bool LARGEST, class T> void extrema(const scan_t *work, int64_t begin, int64_t end) {
     const T *x = (const T *)work->self;
     T *out = (T *)work->out;
     int64_t *indices = work->indices;
     const int64_t n = work->n, inner = work->inner;
-    const bool largest = work->flag;
     // The only comparison that is true for nan.
-    const auto is_better = [=](T value, T best) __attribute__((always_inline)) {
-        return (largest ? value >= best : value <= best) || value != value;
+    const auto is_better = [](T value, T best) __attribute__((always_inline)) {
+        return (LARGEST ? value >= best : value <= best) || value != value;
     };
     for (int64_t row = begin, width; row < end; row += width) {
         int64_t at = row / inner * n * inner + row % inner;
         width = std::min(inner - row % inner, end - row);
         if (inner == 1) {
-            // Keep the extremum in a register.
-            T best = x[at];
-            int64_t place = 0;
-            for (int64_t i = 0; i < n; i++) {
-                const T value = x[at + i];
-                if (is_better(value, best))
-                    best = value, place = i;
-                out[at + i] = best;
-                indices[at + i] = place;
+            // A new extremum is rare: a branch takes less time than to wait for each comparison.
+            for (int64_t i = 0; i < n;) {
+                const T best = x[at + i];
+                const int64_t place = i;
+                do {
+                    out[at + i] = best;
+                    indices[at + i] = place;
+                    i++;
+                } while (i < n && !is_better(x[at + i], best));
             }
             continue;
         }
@@ -256,7 +262,9 @@ void join_sides(void *context, int64_t begin, int64_t end) {
 void scan_extrema(void *context, int64_t begin, int64_t end) {
     const scan_t *work = (const scan_t *)context;
     for_dtype<uint8_t, int8_t, int16_t, int32_t, int64_t, float, double>(
-        work->dtype, [=](auto x) { extrema<decltype(x)>(work, begin, end); });
+        work->dtype, [=](auto x) {
+            (work->flag ? extrema<true, decltype(x)> : extrema<false, decltype(x)>)(work, begin, end);
+        });
 }
 
 void scan_exponentials(void *context, int64_t begin, int64_t end) {
