@@ -11,22 +11,22 @@ struct half_t { uint16_t bits; };
 struct bfloat_t { uint16_t bits; };
 struct complex_half_t { half_t real, imag; };
 
-template <class T> constexpr int dtype_of = -1;
-template <> constexpr int dtype_of<uint8_t> = 1;
-template <> constexpr int dtype_of<int8_t> = 2;
-template <> constexpr int dtype_of<int16_t> = 3;
-template <> constexpr int dtype_of<int32_t> = 4;
-template <> constexpr int dtype_of<int64_t> = 5;
-template <> constexpr int dtype_of<float> = 6;
-template <> constexpr int dtype_of<double> = 7;
-template <> constexpr int dtype_of<complex64_t> = 8;
-template <> constexpr int dtype_of<complex128_t> = 9;
-template <> constexpr int dtype_of<half_t> = 10;
-template <> constexpr int dtype_of<bfloat_t> = 11;
-template <> constexpr int dtype_of<complex_half_t> = 12;
-template <> constexpr int dtype_of<uint16_t> = 13;
-template <> constexpr int dtype_of<uint32_t> = 14;
-template <> constexpr int dtype_of<uint64_t> = 15;
+template <class T> inline constexpr int dtype_of = -1;
+template <> inline constexpr int dtype_of<uint8_t> = 1;
+template <> inline constexpr int dtype_of<int8_t> = 2;
+template <> inline constexpr int dtype_of<int16_t> = 3;
+template <> inline constexpr int dtype_of<int32_t> = 4;
+template <> inline constexpr int dtype_of<int64_t> = 5;
+template <> inline constexpr int dtype_of<float> = 6;
+template <> inline constexpr int dtype_of<double> = 7;
+template <> inline constexpr int dtype_of<complex64_t> = 8;
+template <> inline constexpr int dtype_of<complex128_t> = 9;
+template <> inline constexpr int dtype_of<half_t> = 10;
+template <> inline constexpr int dtype_of<bfloat_t> = 11;
+template <> inline constexpr int dtype_of<complex_half_t> = 12;
+template <> inline constexpr int dtype_of<uint16_t> = 13;
+template <> inline constexpr int dtype_of<uint32_t> = 14;
+template <> inline constexpr int dtype_of<uint64_t> = 15;
 
 template <class T> constexpr bool is_complex = std::is_same_v<T, complex64_t> || std::is_same_v<T, complex128_t>;
 
