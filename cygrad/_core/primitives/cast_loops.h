@@ -77,7 +77,7 @@ template <class word> void move_loop(char **arguments, const int64_t *n, const i
         const word value = *(const word *)source;
         for (int64_t i = 0; i < count; i++)
             out[i] = value;
-    } else if (step_in == -size) {
+    } else if (sizeof(word) <= 8 && step_in == -size) {
         INDEPENDENT
         for (int64_t i = 0; i < count; i++)
             out[i] = ((const word *)source)[-i];

@@ -135,7 +135,7 @@ template <class T> void join(T *before, const T *after, int64_t begin, int64_t e
         T result = (T)(wrapping(x) * wrapping(y));
         if constexpr (std::is_floating_point_v<T>)
             // Only 0 * inf makes a new nan; no branch, so that the loop is vectorized.
-            result = (result != result) & (x == x) & (y == y) ? 0 : result;
+            result = ((result != result) & (x == x) & (y == y)) ? 0 : result;
         else if constexpr (is_complex<T>)
             if (result != result && ((x == (T)0 && (isinf(__real__ y) || isinf(__imag__ y))) ||
                                      (y == (T)0 && (isinf(__real__ x) || isinf(__imag__ x)))))
