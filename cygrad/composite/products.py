@@ -358,7 +358,7 @@ def _kron_shapes(first, second):
     """
     Return the shape of the result, and for each operand three: its own, and None or those of its repetition in rows.
 
-    Both are repeated in rows of the result if these copies are small beside it: long rows take less time than short
+    Both are repeated in rows of the result if these copies are small next to it: long rows take less time than short
     ones, in backward too.
     """
     ndim = max(len(first), len(second))
