@@ -45,4 +45,5 @@ SAMPLES = {
         ),
     ],
 }
-HELPERS = {"count_in_bins": "histc", "count_integers": "bincount", "unique_dim": "unique"}
+HELPERS = {"count_in_bins": "histc", "count_integers": "bincount", "repeated_indices": "repeat_interleave",
+           "unique_dim": "unique"}
