@@ -325,7 +325,7 @@ def test_first_and_second_derivatives_of_distances_scale_with_their_arguments(na
 @pytest.mark.parametrize(("z", "right"), [
     (1e-30 + 0j, 1e-30 + 0j), (1e-30j, 5e-61 + 1e-30j), (-1e-20 + 3e-10j, 3.5e-20 + 3e-10j),
     (1e200 - 0j, 460.51701859880916 - 0j),
-    (-0.0 - 0j, -0.0 - 0j), (-1 + 1j, 0.5j * PI), (complex(-math.inf, 1), complex(math.inf, PI)),
+    (complex(-0.0, -0.0), complex(0.0, -0.0)), (-1 + 1j, 0.5j * PI), (complex(-math.inf, 1), complex(math.inf, PI)),
     (-0.049886305361495964 - 0.3119037788491372j, -2.4700950721608554e-18 - 0.31719611312672444j)])
 def test_log1p_of_complex_numbers_does_not_cancel_near_zero_and_on_the_circle(z, right):
     found = cygrad.log1p(cygrad.tensor([z], dtype=cygrad.complex128)).item()

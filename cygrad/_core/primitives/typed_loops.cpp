@@ -268,7 +268,7 @@ INLINE double phase(complex128_t z) { return __builtin_carg(z); }
 INLINE double log_of_sum(double x, double y) {
     const double modulus = hypot(1 + x, y), a = 2 * x, b = x * x, c = y * y;
     if (y == 0 && x > -1)
-        return log1p(x);
+        return log1p(x) + 0.0;            // 1 - 0.0 is 1, whose logarithm is 0.0
     if (!(0.5 < modulus && modulus < 2))
         return log(modulus);
     const double s = a + b, t = s - a, sum = s + c, u = sum - s;
