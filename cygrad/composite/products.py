@@ -345,31 +345,30 @@ def kron(input, other, *, out=None):
     """
     as_tensor_argument("kron", "input", input)
     as_tensor_argument("kron", "other", other)
-    shape, *operands = _kron_shapes(tuple(input.shape), tuple(other.shape))
-    factors = [operators.reshape(factor, own) for factor, (own, _, _) in zip((input, other), operands, strict=True)]
-    if operands[0][1] is not None:
-        factors = [operators.reshape(operators.expand(factor, *repeated), rows)
-                   for factor, (_, repeated, rows) in zip(factors, operands, strict=True)]
+    shape, own, rows, repeated = _kron_shapes(tuple(input.shape), tuple(other.shape))
+    factors = [operators.reshape(*pair) for pair in zip((input, other), own, strict=True)]
+    if rows is not None:
+        factors = [operators.reshape(operators.expand(*pair), row)
+                   for *pair, row in zip(factors, repeated, rows, strict=True)]
     return into("kron", operators.reshape(operators.mul(*factors), shape), out)
 
 
 @lru_cache(maxsize=256)
 def _kron_shapes(first, second):
     """
-    Return the shape of the result, and for each operand three: its own, and None or those of its repetition in rows.
+    Return the shape of the result, and pairs of shapes of the operands: their own, as rows of the result, and before.
 
-    Both are repeated in rows of the result if these copies are small next to it: long rows take less time than short
-    ones, in backward too.
+    Both are repeated in rows of the result if these copies are small next to it, else the last two pairs are None: long
+    rows take less time than short ones, in backward too.
     """
     ndim = max(len(first), len(second))
     first, second = (1,) * (ndim - len(first)) + first, (1,) * (ndim - len(second)) + second
     shape = tuple([a * b for a, b in zip(first, second, strict=True)])
-    left = tuple([size for part in first for size in (part, 1)])
-    right = tuple([size for part in second for size in (1, part)])
+    own = tuple([size for part in first for size in (part, 1)]), tuple([size for part in second for size in (1, part)])
     if prod(shape) < LARGE or 4 * (prod(first) * second[-1] + prod(second) * first[-1]) > prod(shape):
-        return shape, (left, None, None), (right, None, None)
-    last = first[-1], second[-1]
-    return shape, *[(own, ((*own[:-2], *last),), (*own[:-2], shape[-1])) for own in (left, right)]
+        return shape, own, None, None
+    return (shape, own, [(*each[:-2], shape[-1]) for each in own],
+            [(*each[:-2], first[-1], second[-1]) for each in own])
 
 
 METHODS = {

@@ -56,7 +56,7 @@ static inline int64_t tap_shift(const geometry_t *g, const lines_t *lines, int64
 /* Copy a strided plane of the image to its phases, or `back`. */
 EXPORTED void (*const deal_plane[2])(const geometry_t *g, const lines_t *lines, void *image, void *buffer, int back);
 /* Copy a contiguous plane of outputs to lines as long as those of the input's phases, or `back`. */
-EXPORTED void (*const spread_plane[2])(const geometry_t *g, const lines_t *lines, void *plane, void *buffer, int back);
+EXPORTED void (*const spread_plane[2])(const geometry_t *g, const lines_t *lines, const void *plane, void *buffer);
 /* Add the sums of `dots` for one pair of planes without padding: an inf or nan must not meet a padding zero. */
 EXPORTED void (*const plain_dots[2])(const geometry_t *g, const void *grad, const void *image, double *sums);
 

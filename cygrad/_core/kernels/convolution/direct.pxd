@@ -71,7 +71,7 @@ cdef enum:
 
 # Convolutions of float32 and float64 by vectors along lines of images, without patches.
 
-# Return the bytes that one task needs; `back`: for the input gradient.
+# Return the bytes of all lines of one task, by which the form is chosen; `back`: for the input gradient.
 cdef int64_t direct_bytes(const geometry_t *geometry, int64_t bytes, bint back) noexcept nogil
 # Return the elements computed per channel, those between lines included; `back`: for the input gradient.
 cdef int64_t direct_elements(const geometry_t *geometry, bint back) noexcept nogil

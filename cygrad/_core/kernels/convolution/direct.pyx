@@ -173,7 +173,7 @@ cdef extern from "kernels/convolution/direct.h" nogil:
     int64_t tap_phase(const geometry_t *g, int64_t i, int64_t j, int64_t k)
     int64_t tap_shift(const geometry_t *g, const lines_t *lines, int64_t i, int64_t j, int64_t k)
     void (*deal_plane[2])(const geometry_t *g, const lines_t *lines, void *image, void *buffer, int back)
-    void (*spread_plane[2])(const geometry_t *g, const lines_t *lines, void *plane, void *buffer, int back)
+    void (*spread_plane[2])(const geometry_t *g, const lines_t *lines, const void *plane, void *buffer)
     void copy_lines(char *target, int64_t target_step, const char *source, int64_t source_step, int64_t lines,
                     int64_t nbytes)
     void (*plain_dots[2])(const geometry_t *g, const void *grad, const void *image, double *sums)
@@ -309,11 +309,11 @@ cdef void _deal(direct_form_t *work, int64_t image, int64_t channel, real *buffe
     deal_plane[real is double](g, &work.lines, plane, buffer, back)
 
 
-cdef void _spread(direct_form_t *work, int64_t image, int64_t channel, real *buffer, bint back) noexcept nogil:
-    """Copy a channel (of all groups) of an output to lines, or back."""
+cdef void _spread(direct_form_t *work, int64_t image, int64_t channel, real *buffer) noexcept nogil:
+    """Copy a channel (of all groups) of an output to lines."""
     cdef geometry_t *g = &work.problem.geometry
     cdef real *plane = <real *>work.problem.output + (image * g.groups * g.out_channels + channel) * g.positions
-    spread_plane[real is double](g, &work.lines, plane, buffer, back)
+    spread_plane[real is double](g, &work.lines, plane, buffer)
 
 
 # ---------------------------------------------------------------- forward
@@ -436,7 +436,7 @@ cdef void _input_task(direct_form_t *work, int64_t task, workspace_t *workspace,
     cdef real *start = <real *>workspace.start
     cdef real *weights = <real *>work.weights + group * g.in_channels * taps
     for i in range(g.out_channels):
-        _spread(work, image, group * g.out_channels + i, outputs + i * work.lines.output + work.lines.guard, False)
+        _spread(work, image, group * g.out_channels + i, outputs + i * work.lines.output + work.lines.guard)
     if work.problem.bias != NULL:
         for i in range(g.in_channels):
             start[i] = (<real *>work.problem.bias)[group * g.in_channels + i]
@@ -566,7 +566,7 @@ cdef void _weight_task(direct_form_t *work, int64_t part, int64_t begin, int64_t
             while channel < last:
                 rows = _rows(last - channel)
                 for i in range(rows):
-                    _spread(work, image, group * g.out_channels + channel + i, outputs + i * work.lines.output, False)
+                    _spread(work, image, group * g.out_channels + channel + i, outputs + i * work.lines.output)
                 _add_dots(work, image, group, channel, rows, workspace, outputs, found,
                           sums + (group * g.out_channels + channel) * taps)
                 channel += rows

@@ -94,15 +94,10 @@ template <class T> static void deal(const geometry_t *g, const lines_t *lines, T
             }
 }
 
-/* Copy a contiguous plane of outputs to lines as long as those of the input's phases, or back. */
-template <class T> static void spread(const geometry_t *g, const lines_t *lines, T *plane, T *buffer, int back) {
+/* Copy a contiguous plane of outputs to lines as long as those of the input's phases. */
+template <class T> static void spread(const geometry_t *g, const lines_t *lines, const T *plane, T *buffer) {
     const int64_t wide = lines->extent[2] * sizeof(T), narrow = g->out[2] * sizeof(T);
-    for (int64_t i = 0; i < g->out[0]; i++) {
-        char *line = (char *)(buffer + i * lines->extent[1] * lines->extent[2]);
-        char *packed = (char *)(plane + i * g->out[1] * g->out[2]);
-        if (back)
-            copy_lines(packed, narrow, line, wide, g->out[1], narrow);
-        else
-            copy_lines(line, wide, packed, narrow, g->out[1], narrow);
-    }
+    for (int64_t i = 0; i < g->out[0]; i++)
+        copy_lines((char *)(buffer + i * lines->extent[1] * lines->extent[2]), wide,
+                   (const char *)(plane + i * g->out[1] * g->out[2]), narrow, g->out[1], narrow);
 }
