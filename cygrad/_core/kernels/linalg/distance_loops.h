@@ -144,8 +144,11 @@ template <class T> static void distance_gradient(const T *x, const T *transposed
         } else {
             for (int64_t j = 0; j < n; j++)
                 shares[j] = order == FIRST ? w[j] : whole[j] == 0 ? 0 : w[j] / whole[j];
-            for (int64_t j = 0; order == SECOND && j < n; j++)
-                extreme |= (w[j] != 0) & (whole[j] != 0) & !((fabs(shares[j]) >= LEAST<T>) & (fabs(shares[j]) <= MOST<T>));
+            for (int64_t j = 0; order == SECOND && j < n; j++) {
+                const T size = fabs(shares[j]);
+                const int fits = (int)(size >= LEAST<T>) & (int)(size <= MOST<T>);
+                extreme |= (w[j] != 0) & (whole[j] != 0) & !fits;
+            }
         }
         for (int64_t c = 0; c < m; c++) {
             const T *y = transposed + c * k + start, own = x[c];
