@@ -7,6 +7,9 @@
 
 LOOP_TABLE(deal_plane, deal);
 LOOP_TABLE(spread_plane, spread);
+LOOP_TABLE(take_at, take);
+LOOP_TABLE(all_finite, are_finite);
+LOOP_TABLE(add_parts, add_rows);
 
 // Rarely needed: without variants for the targets.
 template <class T> static void add_plain_dots(const geometry_t *g, const T *grad, const T *image, double *sums) {

@@ -59,5 +59,10 @@ EXPORTED void (*const deal_plane[2])(const geometry_t *g, const lines_t *lines, 
 EXPORTED void (*const spread_plane[2])(const geometry_t *g, const lines_t *lines, const void *plane, void *buffer);
 /* Add the sums of `dots` for one pair of planes without padding: an inf or nan must not meet a padding zero. */
 EXPORTED void (*const plain_dots[2])(const geometry_t *g, const void *grad, const void *image, double *sums);
+/* Copy the numbers at these places. */
+EXPORTED void (*const take_at[2])(const void *source, const int64_t *places, int64_t n, void *out);
+EXPORTED int (*const all_finite[2])(const void *numbers, int64_t n);
+/* Add `parts` rows of `size` sums, in order. */
+EXPORTED void (*const add_parts[2])(const double *sums, int64_t parts, int64_t size, void *weight);
 
 #endif

@@ -1,9 +1,8 @@
 """Geometry of convolutions, and the direct algorithm."""
 
-from libc.math cimport isfinite
 from libc.stdint cimport int64_t
 from libc.stdio cimport snprintf
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 from cygrad._core.arrays.array cimport array_t, value_t
 from cygrad._core.arrays.dtype cimport COMPLEX128, COMPLEX64, FLOAT32, FLOAT64, INT64
 from cygrad._core.kernels.arguments cimport integer_argument, integers_argument, list_text
@@ -177,6 +176,9 @@ cdef extern from "kernels/convolution/direct.h" nogil:
     void copy_lines(char *target, int64_t target_step, const char *source, int64_t source_step, int64_t lines,
                     int64_t nbytes)
     void (*plain_dots[2])(const geometry_t *g, const void *grad, const void *image, double *sums)
+    void (*take_at[2])(const void *source, const int64_t *places, int64_t n, void *out)
+    int (*all_finite[2])(const void *numbers, int64_t n)
+    void (*add_parts[2])(const double *sums, int64_t parts, int64_t size, void *weight)
 
 cdef enum:
     ROWS = 32                  # output channels computed together
@@ -185,12 +187,10 @@ cdef enum:
     FEWEST = 4                 # channels of a task
     SMALL_TASK = 1 << 19       # multiplications that are not worth several tasks
 
-ctypedef fused real:
-    float
-    double
-
 ctypedef struct direct_form_t:
     problem_t *problem
+    int64_t bytes              # of an element
+    int precision              # 0: single, 1: double
     lines_t lines
     int64_t channels           # whose results one task computes
     int64_t blocks             # ... in which the channels of a group are split
@@ -243,6 +243,11 @@ cdef int64_t direct_elements(const geometry_t *geometry, bint back) noexcept nog
     return direct_phases(geometry) * lines.phase if back else lines.flat
 
 
+cdef void _plan(direct_form_t *work, problem_t *problem) noexcept nogil:
+    work.problem, work.bytes, work.precision, work.failed = problem, problem.bytes, problem.dtype == FLOAT64, 0
+    plan_lines(&problem.geometry, &work.lines)
+
+
 cdef int64_t _task_work(const geometry_t *g) noexcept nogil:
     """Count the multiplications of one group of one image."""
     return g.in_channels * g.out_channels * g.taps * g.positions
@@ -271,7 +276,7 @@ cdef bint _open(direct_form_t *work, int64_t images, int64_t outputs, bint clear
     Allocate zeroed memory for channels of images, and for elements of outputs, zeroed if `cleared`; False on failure.
     """
     cdef geometry_t *g = &work.problem.geometry
-    cdef int64_t bytes = work.problem.bytes
+    cdef int64_t bytes = work.bytes
     cdef int64_t starts = max(g.in_channels, g.out_channels) * bytes
     cdef int64_t total = _workspace_bytes(g, &work.lines, bytes, images, 0) + outputs * bytes
     workspace.memory = storage_new(total)
@@ -298,22 +303,23 @@ cdef void _point_at_images(direct_form_t *work, workspace_t *workspace) noexcept
                 for c in range(g.kernel[2]):
                     workspace.sources[source] = workspace.images + (
                         channel * work.lines.image + tap_phase(g, a, b, c) * work.lines.phase
-                        + tap_shift(g, &work.lines, a, b, c)) * work.problem.bytes
+                        + tap_shift(g, &work.lines, a, b, c)) * work.bytes
                     source += 1
 
 
-cdef void _deal(direct_form_t *work, int64_t image, int64_t channel, real *buffer, bint back) noexcept nogil:
+cdef void _deal(direct_form_t *work, int64_t image, int64_t channel, char *buffer, bint back) noexcept nogil:
     """Copy a channel (of all groups) of an image to its phases, or back."""
     cdef geometry_t *g = &work.problem.geometry
-    cdef real *plane = <real *>work.problem.input + image * g.batch_step + channel * g.channel_step
-    deal_plane[real is double](g, &work.lines, plane, buffer, back)
+    cdef char *plane = work.problem.input + (image * g.batch_step + channel * g.channel_step) * work.bytes
+    deal_plane[work.precision](g, &work.lines, plane, buffer, back)
 
 
-cdef void _spread(direct_form_t *work, int64_t image, int64_t channel, real *buffer) noexcept nogil:
+cdef void _spread(direct_form_t *work, int64_t image, int64_t channel, char *buffer) noexcept nogil:
     """Copy a channel (of all groups) of an output to lines."""
     cdef geometry_t *g = &work.problem.geometry
-    cdef real *plane = <real *>work.problem.output + (image * g.groups * g.out_channels + channel) * g.positions
-    spread_plane[real is double](g, &work.lines, plane, buffer)
+    cdef char *plane = work.problem.output + (
+        image * g.groups * g.out_channels + channel) * g.positions * work.bytes
+    spread_plane[work.precision](g, &work.lines, plane, buffer)
 
 
 # ---------------------------------------------------------------- forward
@@ -325,39 +331,37 @@ cdef void _advance(workspace_t *workspace, int64_t taps, int64_t nbytes) noexcep
         workspace.sources[i] += nbytes
 
 
-cdef void _forward_piece(direct_form_t *work, workspace_t *workspace, int64_t rows, const real *weights, char *plane,
+cdef void _forward_piece(direct_form_t *work, workspace_t *workspace, int64_t rows, const char *weights, char *plane,
                          int64_t channel, int64_t count, int64_t lines) noexcept nogil:
     """Compute `count` positions of each of some lines for some output channels, from the sources' positions on."""
     cdef geometry_t *g = &work.problem.geometry
     cdef int64_t taps = g.in_channels * g.taps, wide = work.lines.extent[2], i
     cdef int64_t flat = ((lines - 1) * wide + count + DIRECT_BLOCK - 1) // DIRECT_BLOCK * DIRECT_BLOCK
-    correlate[real is double](rows, flat, taps, workspace.sources, weights, taps, <real *>workspace.start + channel,
-                              workspace.outputs, flat + DIRECT_SLACK)
+    correlate[work.precision](rows, flat, taps, workspace.sources, weights, taps,
+                              workspace.start + channel * work.bytes, workspace.outputs, flat + DIRECT_SLACK)
     for i in range(rows):
-        copy_lines(plane + i * g.positions * sizeof(real), g.out[2] * sizeof(real),
-                   workspace.outputs + i * (flat + DIRECT_SLACK) * sizeof(real), wide * sizeof(real), lines,
-                   count * sizeof(real))
+        copy_lines(plane + i * g.positions * work.bytes, g.out[2] * work.bytes,
+                   workspace.outputs + i * (flat + DIRECT_SLACK) * work.bytes, wide * work.bytes, lines,
+                   count * work.bytes)
 
 
-cdef void _forward_task(direct_form_t *work, int64_t task, workspace_t *workspace, real *images) noexcept nogil:
+cdef void _forward_task(direct_form_t *work, int64_t task, workspace_t *workspace) noexcept nogil:
     """Some output channels of one group of one image."""
     cdef geometry_t *g = &work.problem.geometry
     cdef int64_t channel = task % work.blocks * work.channels, last = min(channel + work.channels, g.out_channels)
     cdef int64_t image = task // work.blocks // g.groups, group = task // work.blocks % g.groups, i, j, k, rows
     cdef int64_t taps = g.in_channels * g.taps, wide = work.lines.extent[2], lines, count, place, at = 0
-    cdef real *start = <real *>workspace.start
-    cdef real *weights
-    cdef real *plane
+    cdef char *weights
+    cdef char *plane
     for i in range(g.in_channels):
-        _deal(work, image, group * g.in_channels + i, images + i * work.lines.image, False)
+        _deal(work, image, group * g.in_channels + i, workspace.images + i * work.lines.image * work.bytes, False)
     if work.problem.bias != NULL:
-        for i in range(g.out_channels):
-            start[i] = (<real *>work.problem.bias)[group * g.out_channels + i]
+        memcpy(workspace.start, work.problem.bias + group * g.out_channels * work.bytes, g.out_channels * work.bytes)
     while channel < last:
         rows = _rows(last - channel)
-        weights = <real *>work.problem.weight + (group * g.out_channels + channel) * taps
-        plane = <real *>work.problem.output + (
-            image * g.groups * g.out_channels + group * g.out_channels + channel) * g.positions
+        weights = work.problem.weight + (group * g.out_channels + channel) * taps * work.bytes
+        plane = work.problem.output + (
+            image * g.groups * g.out_channels + group * g.out_channels + channel) * g.positions * work.bytes
         for i in range(g.out[0]):
             j = 0
             while j < g.out[1]:
@@ -366,14 +370,14 @@ cdef void _forward_task(direct_form_t *work, int64_t task, workspace_t *workspac
                 while k < g.out[2]:
                     count = g.out[2] - k if lines > 1 else min(g.out[2] - k, <int64_t>PIECE)
                     place = (i * work.lines.extent[1] + j) * wide + k
-                    _advance(workspace, taps, (place - at) * <int64_t>sizeof(real))
+                    _advance(workspace, taps, (place - at) * work.bytes)
                     at = place
                     _forward_piece(work, workspace, rows, weights,
-                                   <char *>(plane + (i * g.out[1] + j) * g.out[2] + k), channel, count, lines)
+                                   plane + ((i * g.out[1] + j) * g.out[2] + k) * work.bytes, channel, count, lines)
                     k += count
                 j += lines
         channel += rows
-    _advance(workspace, taps, -at * <int64_t>sizeof(real))
+    _advance(workspace, taps, -at * work.bytes)
 
 
 cdef void _forward_body(void *context, int64_t begin, int64_t end) noexcept nogil:
@@ -386,18 +390,14 @@ cdef void _forward_body(void *context, int64_t begin, int64_t end) noexcept nogi
         return
     _point_at_images(work, &workspace)
     for task in range(begin, end):
-        if work.problem.dtype == FLOAT32:
-            _forward_task(work, task, &workspace, <float *>workspace.images)
-        else:
-            _forward_task(work, task, &workspace, <double *>workspace.images)
+        _forward_task(work, task, &workspace)
     storage_release(workspace.memory)
 
 
 cdef int direct_forward(problem_t *problem) noexcept nogil:
     cdef direct_form_t work
     cdef geometry_t *g = &problem.geometry
-    work.problem, work.failed = problem, 0
-    plan_lines(g, &work.lines)
+    _plan(&work, problem)
     _split(&work, g.out_channels, g.batch * g.groups, _task_work(g))
     _run_tasks(&work, _forward_body, g.batch * g.groups, _task_work(g))
     return MEMORY_ERROR if work.failed else OK
@@ -419,37 +419,36 @@ cdef void _point_at_outputs(direct_form_t *work, workspace_t *workspace) noexcep
                         if tap_phase(g, a, b, c) == phase:
                             workspace.sources[source] = workspace.outputs + (
                                 channel * work.lines.output + work.lines.guard
-                                - tap_shift(g, &work.lines, a, b, c)) * work.problem.bytes
+                                - tap_shift(g, &work.lines, a, b, c)) * work.bytes
                             workspace.places[source] = channel * g.in_channels * g.taps + tap
                             source += 1
                         tap += 1
     workspace.first[direct_phases(g)] = source
 
 
-cdef void _input_task(direct_form_t *work, int64_t task, workspace_t *workspace, real *outputs) noexcept nogil:
+cdef void _input_task(direct_form_t *work, int64_t task, workspace_t *workspace) noexcept nogil:
     """Some input channels of one group of one image."""
     cdef geometry_t *g = &work.problem.geometry
     cdef int64_t channel = task % work.blocks * work.channels, last = min(channel + work.channels, g.in_channels)
     cdef int64_t image = task // work.blocks // g.groups, group = task // work.blocks % g.groups
     cdef int64_t taps = g.out_channels * g.taps, i, rows, phase, source
-    cdef real *images = <real *>workspace.images
-    cdef real *start = <real *>workspace.start
-    cdef real *weights = <real *>work.weights + group * g.in_channels * taps
+    cdef char *weights = work.weights + group * g.in_channels * taps * work.bytes
     for i in range(g.out_channels):
-        _spread(work, image, group * g.out_channels + i, outputs + i * work.lines.output + work.lines.guard)
+        _spread(work, image, group * g.out_channels + i,
+                workspace.outputs + (i * work.lines.output + work.lines.guard) * work.bytes)
     if work.problem.bias != NULL:
-        for i in range(g.in_channels):
-            start[i] = (<real *>work.problem.bias)[group * g.in_channels + i]
+        memcpy(workspace.start, work.problem.bias + group * g.in_channels * work.bytes, g.in_channels * work.bytes)
     while channel < last:
         rows = _rows(last - channel)
         for phase in range(direct_phases(g)):
             source = workspace.first[phase]
-            correlate[real is double](
+            correlate[work.precision](
                 rows, work.lines.phase, workspace.first[phase + 1] - source, workspace.sources + source,
-                weights + channel * taps + source, taps, start + channel, images + phase * work.lines.phase,
-                work.lines.image)
+                weights + (channel * taps + source) * work.bytes, taps, workspace.start + channel * work.bytes,
+                workspace.images + phase * work.lines.phase * work.bytes, work.lines.image)
         for i in range(rows):
-            _deal(work, image, group * g.in_channels + channel + i, images + i * work.lines.image, True)
+            _deal(work, image, group * g.in_channels + channel + i,
+                  workspace.images + i * work.lines.image * work.bytes, True)
         channel += rows
 
 
@@ -462,32 +461,20 @@ cdef void _input_body(void *context, int64_t begin, int64_t end) noexcept nogil:
         return
     _point_at_outputs(work, &workspace)
     for task in range(begin, end):
-        if work.problem.dtype == FLOAT32:
-            _input_task(work, task, &workspace, <float *>workspace.outputs)
-        else:
-            _input_task(work, task, &workspace, <double *>workspace.outputs)
+        _input_task(work, task, &workspace)
     storage_release(workspace.memory)
 
 
-cdef void _order_weights(direct_form_t *work, workspace_t *workspace, real *weight) noexcept nogil:
+cdef void _order_weights(direct_form_t *work, workspace_t *workspace) noexcept nogil:
     """Copy the weights of each input channel in the order of the sources of its gradient."""
     cdef geometry_t *g = &work.problem.geometry
-    cdef int64_t taps = g.out_channels * g.taps, group, i, source
-    cdef real *weights = <real *>work.weights
+    cdef int64_t taps = g.out_channels * g.taps, group, i
+    cdef char *weights = work.weights
     for group in range(g.groups):
         for i in range(g.in_channels):
-            for source in range(taps):
-                weights[source] = weight[workspace.places[source] + i * g.taps]
-            weights += taps
-        weight += g.in_channels * taps
-
-
-cdef bint _all_finite(const real *numbers, int64_t n) noexcept nogil:
-    cdef int64_t i
-    cdef bint finite = True
-    for i in range(n):
-        finite &= isfinite(numbers[i])
-    return finite
+            take_at[work.precision](work.problem.weight + (group * taps * g.in_channels + i * g.taps) * work.bytes,
+                                    workspace.places, taps, weights)
+            weights += taps * work.bytes
 
 
 cdef int direct_input(problem_t *problem) noexcept nogil:
@@ -497,21 +484,16 @@ cdef int direct_input(problem_t *problem) noexcept nogil:
     cdef workspace_t workspace
     cdef storage_t *weights
     # The kernel also multiplies the zeros between lines of outputs.
-    if not (_all_finite(<float *>problem.weight, n) if problem.dtype == FLOAT32
-            else _all_finite(<double *>problem.weight, n)):
+    if not all_finite[problem.dtype == FLOAT64](problem.weight, n):
         return NOT_APPLICABLE
-    work.problem, work.failed = problem, 0
-    plan_lines(g, &work.lines)
+    _plan(&work, problem)
     weights = storage_new(n * problem.bytes)
     if weights == NULL:
         return MEMORY_ERROR
     work.weights = weights.data
     if _open(&work, 0, 0, True, &workspace):
         _point_at_outputs(&work, &workspace)
-        if problem.dtype == FLOAT32:
-            _order_weights(&work, &workspace, <float *>problem.weight)
-        else:
-            _order_weights(&work, &workspace, <double *>problem.weight)
+        _order_weights(&work, &workspace)
         storage_release(workspace.memory)
         _split(&work, g.in_channels, g.batch * g.groups, _task_work(g))
         _run_tasks(&work, _input_body, g.batch * g.groups, _task_work(g))
@@ -522,52 +504,50 @@ cdef int direct_input(problem_t *problem) noexcept nogil:
 # ---------------------------------------------------------------- gradient of the kernel
 
 cdef void _add_dots(direct_form_t *work, int64_t image, int64_t group, int64_t channel, int64_t rows,
-                    workspace_t *workspace, real *outputs, double *found, double *sums) noexcept nogil:
+                    workspace_t *workspace, double *found, double *sums) noexcept nogil:
     """Add products of some output channels with all sources to `sums`."""
     cdef geometry_t *g = &work.problem.geometry
-    cdef int64_t taps = g.in_channels * g.taps, i, row, source, tap
-    cdef bint finite
-    cdef const real *grad
-    cdef const real *plane
+    cdef int64_t taps = g.in_channels * g.taps, i, row, source
+    cdef const char *grad
+    cdef const char *plane
     memset(found, 0, rows * taps * sizeof(double))
-    dots[real is double](rows, work.lines.flat, taps, RUN, outputs, work.lines.output, workspace.sources, found)
+    dots[work.precision](rows, work.lines.flat, taps, RUN, workspace.outputs, work.lines.output, workspace.sources,
+                         found)
     for row in range(rows):
         for source in range(g.in_channels):
-            finite = True
-            for tap in range(g.taps):
-                finite &= isfinite(found[row * taps + source * g.taps + tap])
-            if finite:
+            if all_finite[1](found + row * taps + source * g.taps, g.taps):
                 continue
             # An inf or nan may have met zeros between lines.
             memset(found + row * taps + source * g.taps, 0, g.taps * sizeof(double))
-            grad = (<real *>work.problem.output
-                    + ((image * g.groups + group) * g.out_channels + channel + row) * g.positions)
-            plane = (<real *>work.problem.input + image * g.batch_step
-                     + (group * g.in_channels + source) * g.channel_step)
-            plain_dots[real is double](g, grad, plane, found + row * taps + source * g.taps)
+            grad = work.problem.output + (
+                (image * g.groups + group) * g.out_channels + channel + row) * g.positions * work.bytes
+            plane = work.problem.input + (
+                image * g.batch_step + (group * g.in_channels + source) * g.channel_step) * work.bytes
+            plain_dots[work.precision](g, grad, plane, found + row * taps + source * g.taps)
     for i in range(rows * taps):
         sums[i] += found[i]
 
 
 cdef void _weight_task(direct_form_t *work, int64_t part, int64_t begin, int64_t end, workspace_t *workspace,
-                       real *images, double *found) noexcept nogil:
+                       double *found) noexcept nogil:
     """Sum blocks [begin, end) of groups over a part of the batch, image by image in memory order."""
     cdef geometry_t *g = &work.problem.geometry
     cdef int64_t image, block, group, channel, last, i, rows, taps = g.in_channels * g.taps
-    cdef real *outputs = <real *>workspace.outputs
     cdef double *sums = work.sums + part * g.groups * g.out_channels * taps
     for image in range(part * work.part_images, min((part + 1) * work.part_images, g.batch)):
         for block in range(begin, end):
             group = block // work.blocks
             for i in range(g.in_channels):
-                _deal(work, image, group * g.in_channels + i, images + i * work.lines.image, False)
+                _deal(work, image, group * g.in_channels + i, workspace.images + i * work.lines.image * work.bytes,
+                      False)
             channel = block % work.blocks * work.channels
             last = min(channel + work.channels, g.out_channels)
             while channel < last:
                 rows = _rows(last - channel)
                 for i in range(rows):
-                    _spread(work, image, group * g.out_channels + channel + i, outputs + i * work.lines.output)
-                _add_dots(work, image, group, channel, rows, workspace, outputs, found,
+                    _spread(work, image, group * g.out_channels + channel + i,
+                            workspace.outputs + i * work.lines.output * work.bytes)
+                _add_dots(work, image, group, channel, rows, workspace, found,
                           sums + (group * g.out_channels + channel) * taps)
                 channel += rows
 
@@ -587,26 +567,10 @@ cdef void _weight_body(void *context, int64_t begin, int64_t end) noexcept nogil
         while begin < end:
             part = begin // blocks
             stop = min(end, (part + 1) * blocks)
-            if work.problem.dtype == FLOAT32:
-                _weight_task(work, part, begin - part * blocks, stop - part * blocks, &workspace,
-                             <float *>workspace.images, <double *>found.data)
-            else:
-                _weight_task(work, part, begin - part * blocks, stop - part * blocks, &workspace,
-                             <double *>workspace.images, <double *>found.data)
+            _weight_task(work, part, begin - part * blocks, stop - part * blocks, &workspace, <double *>found.data)
             begin = stop
         storage_release(workspace.memory)
     storage_release(found)
-
-
-cdef void _add_parts(direct_form_t *work, real *weight, int64_t size) noexcept nogil:
-    """Add the sums of all parts, in order."""
-    cdef int64_t i, part
-    cdef double total
-    for i in range(size):
-        total = work.sums[i]
-        for part in range(1, work.parts):
-            total += work.sums[part * size + i]
-        weight[i] = <real>total
 
 
 cdef int direct_weight(problem_t *problem) noexcept nogil:
@@ -614,8 +578,7 @@ cdef int direct_weight(problem_t *problem) noexcept nogil:
     cdef geometry_t *g = &problem.geometry
     cdef int64_t size = g.groups * g.out_channels * g.in_channels * g.taps, most
     cdef storage_t *sums
-    work.problem, work.failed = problem, 0
-    plan_lines(g, &work.lines)
+    _plan(&work, problem)
     most = min(PARTS // g.groups, _task_work(g) * g.batch // PART_WORK)
     most = max(1, min(most, PART_BYTES // max(size * <int64_t>sizeof(double), 1)))
     work.part_images = (g.batch + most - 1) // most
@@ -627,9 +590,6 @@ cdef int direct_weight(problem_t *problem) noexcept nogil:
     work.sums = <double *>sums.data
     _split(&work, g.out_channels, work.parts * g.groups, _task_work(g) * work.part_images)
     _run_tasks(&work, _weight_body, work.parts * g.groups, _task_work(g) * work.part_images)
-    if problem.dtype == FLOAT32:
-        _add_parts(&work, <float *>problem.weight, size)
-    else:
-        _add_parts(&work, <double *>problem.weight, size)
+    add_parts[work.precision](work.sums, work.parts, size, problem.weight)
     storage_release(sums)
     return MEMORY_ERROR if work.failed else OK

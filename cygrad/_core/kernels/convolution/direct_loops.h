@@ -101,3 +101,24 @@ template <class T> static void spread(const geometry_t *g, const lines_t *lines,
         copy_lines((char *)(buffer + i * lines->extent[1] * lines->extent[2]), wide,
                    (const char *)(plane + i * g->out[1] * g->out[2]), narrow, g->out[1], narrow);
 }
+
+template <class T> static void take(const T *source, const int64_t *places, int64_t n, T *out) {
+    for (int64_t i = 0; i < n; i++)
+        out[i] = source[places[i]];
+}
+
+template <class T> static int are_finite(const T *numbers, int64_t n) {
+    int finite = 1;
+    for (int64_t i = 0; i < n; i++)
+        finite &= isfinite(numbers[i]);
+    return finite;
+}
+
+template <class T> static void add_rows(const double *sums, int64_t parts, int64_t size, T *weight) {
+    for (int64_t i = 0; i < size; i++) {
+        double total = sums[i];
+        for (int64_t part = 1; part < parts; part++)
+            total += sums[part * size + i];
+        weight[i] = (T)total;
+    }
+}

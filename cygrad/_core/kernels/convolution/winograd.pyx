@@ -8,7 +8,7 @@ cache. Blocks and chunks depend only on the problem, and sums over blocks are in
 """
 
 from libc.stdint cimport int64_t
-from cygrad._core.arrays.dtype cimport FLOAT32
+from cygrad._core.arrays.dtype cimport FLOAT64
 from cygrad._core.kernels.convolution.direct cimport NOT_APPLICABLE, geometry_t, problem_t
 from cygrad._core.kernels.linalg.blas cimport blas_scalar_t, gemm
 from cygrad._core.memory.atomic cimport atomic_store
@@ -61,10 +61,6 @@ ctypedef enum winograd_step_t:
     CUT_GRADIENTS
     PUT_RESULTS
 
-ctypedef fused real:
-    float
-    double
-
 ctypedef struct winograd_t:
     problem_t *problem
     planes_t sources           # read in tiles of 6 x 6
@@ -73,6 +69,8 @@ ctypedef struct winograd_t:
     int64_t result_channels
     bint back                  # input gradient: kernels are rotated, channels exchanged
     int64_t lanes              # of a vector
+    int64_t bytes              # of an element
+    int precision              # 0: single, 1: double
     int64_t tiles
     int64_t block              # tiles of a block
     int64_t blocks
@@ -166,7 +164,8 @@ cdef void _plan(winograd_t *work, problem_t *problem, bint back) noexcept nogil:
     images.top = images.left = outputs.top = outputs.left = 0
     images.tiles = outputs.tiles = lines * columns
     images.tile_columns = outputs.tile_columns = columns
-    work.problem, work.back, work.failed, work.is_not_finite, work.lanes = problem, back, 0, 0, 64 // problem.bytes
+    work.problem, work.back, work.failed, work.is_not_finite = problem, back, 0, 0
+    work.bytes, work.precision, work.lanes = problem.bytes, problem.dtype == FLOAT64, 64 // problem.bytes
     if back:
         outputs.top, outputs.left = 2 - g.padding[1], 2 - g.padding[2]
         work.sources, work.results = outputs, images
@@ -186,7 +185,7 @@ cdef void _plan(winograd_t *work, problem_t *problem, bint back) noexcept nogil:
 cdef storage_t *_allocate(winograd_t *work, values_t *values, int64_t channels, int64_t rows) noexcept nogil:
     """Allocate memory for the values of `rows` rows; NULL and a message on failure."""
     cdef storage_t *memory
-    memory = storage_new(_values(values, work.lanes, channels, rows) * work.problem.bytes)
+    memory = storage_new(_values(values, work.lanes, channels, rows) * work.bytes)
     if memory == NULL:
         atomic_store(&work.failed, 1)
         return NULL
@@ -217,61 +216,33 @@ cdef void _choose_chunk(winograd_block_t *block, int64_t number) noexcept nogil:
 
 # ---------------------------------------------------------------- steps of a block
 
-cdef void _cut(winograd_block_t *block, bint gradients, int64_t begin, int64_t end, real *workspace) noexcept nogil:
+cdef void _cut(winograd_block_t *block, bint gradients, int64_t begin, int64_t end, void *workspace) noexcept nogil:
     """Evaluate some vectors of channels of the sources, or of the gradients of the results."""
     cdef winograd_t *work = block.work
     cdef values_t *values = &block.results if gradients else &block.sources
     cdef int64_t channels = block.channels if gradients else work.source_channels, number, first, count
-    cdef real *target
+    cdef char *target
     for number in range(begin, end):
         first, count = number * work.lanes, min(work.lanes, channels - number * work.lanes)
-        target = <real *>values.data + first
+        target = values.data + first * work.bytes
         first += work.group * work.result_channels + block.channel if gradients else work.group * channels
-        cut_values[gradients][real is double](&work.results if gradients else &work.sources, first, count, block.first,
-                                              block.count, target, values, workspace)
+        cut_values[gradients][work.precision](&work.results if gradients else &work.sources, first, count,
+                                              block.first, block.count, target, values, workspace)
 
 
-cdef void _put(winograd_block_t *block, int64_t begin, int64_t end, real *workspace) noexcept nogil:
+cdef void _put(winograd_block_t *block, int64_t begin, int64_t end, void *workspace) noexcept nogil:
     """Interpolate some vectors of channels of the results."""
     cdef winograd_t *work = block.work
     cdef int64_t number, first, channel, count
     cdef bint finite = True
-    cdef real *source
-    cdef real *bias = NULL
+    cdef char *bias = NULL
     for number in range(begin, end):
         first, count = number * work.lanes, min(work.lanes, block.channels - number * work.lanes)
-        source = <real *>block.results.data + first
         channel = work.group * work.result_channels + block.channel + first
         if work.problem.bias != NULL:
-            bias = <real *>work.problem.bias + channel
-        finite &= put_results[real is double](&work.results, channel, count, block.first, block.count, source,
-                                              &block.results, bias, workspace)
-    if not finite:
-        atomic_store(&work.is_not_finite, 1)
-
-
-cdef void _kernel_values(winograd_block_t *block, int64_t begin, int64_t end, real *weight) noexcept nogil:
-    """Evaluate the kernels of some vectors of output channels."""
-    cdef winograd_t *work = block.work
-    cdef int64_t number, first, count, channels = work.source_channels
-    cdef int64_t lane_step = 9 if work.back else channels * 9, step = work.result_channels * 9 if work.back else 9
-    weight += work.group * channels * work.result_channels * 9 + block.channel * lane_step
-    for number in range(begin, end):
-        first, count = number * work.lanes, min(work.lanes, block.channels - number * work.lanes)
-        kernel_values[real is double](weight + first * lane_step, lane_step, count, step, channels, work.back,
-                                      <real *>block.kernels.data + first, &block.kernels)
-
-
-cdef void _put_kernels(winograd_block_t *block, int64_t begin, int64_t end, real *weight) noexcept nogil:
-    """Compute the gradients of the kernels of some vectors of output channels."""
-    cdef winograd_t *work = block.work
-    cdef int64_t number, first, count, step = work.source_channels * 9
-    cdef bint finite = True
-    weight += (work.group * work.result_channels + block.channel) * step
-    for number in range(begin, end):
-        first, count = number * work.lanes, min(work.lanes, block.channels - number * work.lanes)
-        finite &= put_kernels[real is double](<real *>block.kernels.data + first, &block.kernels, count,
-                                              work.source_channels, weight + first * step, step)
+            bias = work.problem.bias + channel * work.bytes
+        finite &= put_results[work.precision](&work.results, channel, count, block.first, block.count,
+                                              block.results.data + first * work.bytes, &block.results, bias, workspace)
     if not finite:
         atomic_store(&work.is_not_finite, 1)
 
@@ -285,14 +256,9 @@ cdef void _lines_step(winograd_block_t *block, winograd_step_t step, int64_t beg
         atomic_store(&work.failed, 1)
         return
     if step == PUT_RESULTS:
-        if work.problem.dtype == FLOAT32:
-            _put(block, begin, end, <float *>workspace.data)
-        else:
-            _put(block, begin, end, <double *>workspace.data)
-    elif work.problem.dtype == FLOAT32:
-        _cut(block, step == CUT_GRADIENTS, begin, end, <float *>workspace.data)
+        _put(block, begin, end, workspace.data)
     else:
-        _cut(block, step == CUT_GRADIENTS, begin, end, <double *>workspace.data)
+        _cut(block, step == CUT_GRADIENTS, begin, end, workspace.data)
     storage_release(workspace)
 
 
@@ -309,26 +275,40 @@ cdef void _put_results(void *block, int64_t begin, int64_t end) noexcept nogil:
 
 
 cdef void _make_kernels(void *context, int64_t begin, int64_t end) noexcept nogil:
+    """Evaluate the kernels of some vectors of output channels."""
     cdef winograd_block_t *block = <winograd_block_t *>context
-    if block.work.problem.dtype == FLOAT32:
-        _kernel_values(block, begin, end, <float *>block.work.problem.weight)
-    else:
-        _kernel_values(block, begin, end, <double *>block.work.problem.weight)
+    cdef winograd_t *work = block.work
+    cdef int64_t number, first, count, channels = work.source_channels
+    cdef int64_t lane_step = 9 if work.back else channels * 9, step = work.result_channels * 9 if work.back else 9
+    cdef int64_t start = work.group * channels * work.result_channels * 9 + block.channel * lane_step
+    for number in range(begin, end):
+        first, count = number * work.lanes, min(work.lanes, block.channels - number * work.lanes)
+        kernel_values[work.precision](work.problem.weight + (start + first * lane_step) * work.bytes, lane_step, count,
+                                      step, channels, work.back, block.kernels.data + first * work.bytes,
+                                      &block.kernels)
 
 
 cdef void _put_gradients(void *context, int64_t begin, int64_t end) noexcept nogil:
+    """Compute the gradients of the kernels of some vectors of output channels."""
     cdef winograd_block_t *block = <winograd_block_t *>context
-    if block.work.problem.dtype == FLOAT32:
-        _put_kernels(block, begin, end, <float *>block.work.problem.weight)
-    else:
-        _put_kernels(block, begin, end, <double *>block.work.problem.weight)
+    cdef winograd_t *work = block.work
+    cdef int64_t number, first, count, step = work.source_channels * 9
+    cdef int64_t start = (work.group * work.result_channels + block.channel) * step
+    cdef bint finite = True
+    for number in range(begin, end):
+        first, count = number * work.lanes, min(work.lanes, block.channels - number * work.lanes)
+        finite &= put_kernels[work.precision](
+            block.kernels.data + first * work.bytes, &block.kernels, count, work.source_channels,
+            work.problem.weight + (start + first * step) * work.bytes, step)
+    if not finite:
+        atomic_store(&work.is_not_finite, 1)
 
 
 cdef void _multiply(void *context, int64_t begin, int64_t end) noexcept nogil:
     """Multiply at some points: a row for each tile."""
     cdef winograd_block_t *block = <winograd_block_t *>context
     cdef winograd_t *work = block.work
-    cdef int64_t point, bytes = work.problem.bytes
+    cdef int64_t point, bytes = work.bytes
     cdef blas_scalar_t one, zero
     one.real, one.imag, zero.real, zero.imag = 1, 0, 0, 0
     for point in range(begin, end):
@@ -342,7 +322,7 @@ cdef void _multiply_gradients(void *context, int64_t begin, int64_t end) noexcep
     """Sum over tiles at some points, for the gradient of the kernels' values."""
     cdef winograd_block_t *block = <winograd_block_t *>context
     cdef winograd_t *work = block.work
-    cdef int64_t point, bytes = work.problem.bytes
+    cdef int64_t point, bytes = work.bytes
     cdef blas_scalar_t one, beta
     one.real, one.imag, beta.real, beta.imag = 1, 0, block.add, 0
     for point in range(begin, end):
