@@ -26,6 +26,10 @@ from numpy.fft import _pocketfft_umath
 cdef extern from "primitives/ufunc_types.h":
     const char *ufunc_types(void *)
 
+cdef extern from "kernels/spectra.h" nogil:
+    void (*complete_spectrum[2])(void *data, int64_t outer, int64_t n, int64_t inner, int forward)
+    void (*weigh_spectrum[2])(void *data, int64_t outer, int64_t n, int64_t inner, int64_t end, double factor)
+
 # Inner loop of a generalized ufunc: pointers to lines, factor and results; number of lines, and their lengths.
 ctypedef void (*gufunc_loop_t)(char **arguments, const np.npy_intp *sizes, const np.npy_intp *steps,
                                void *data) noexcept nogil
@@ -62,10 +66,6 @@ ctypedef struct spectrum_t:
     int64_t n
     int64_t inner
     bint forward
-
-ctypedef fused complex_t:
-    float complex
-    double complex
 
 cdef enum:
     LINES = 8
@@ -237,39 +237,12 @@ cdef int fft_r2c_kernel(const value_t *arguments, value_t *results) noexcept nog
     return array_result(result, &results[0])
 
 
-cdef void _complete(complex_t *data, int64_t outer, int64_t n, int64_t inner, bint forward) noexcept nogil:
-    """
-    Fill the second half of the spectrum of real numbers with the conjugates of the first.
-
-    The backward transform is the conjugate of the forward one.
-    """
-    cdef int64_t o, k, i
-    cdef complex_t *line
-    for o in range(outer):
-        line = data + o * n * inner
-        if inner == 1:
-            for k in range(n // 2 + 1, n):
-                line[k].real, line[k].imag = line[n - k].real, -line[n - k].imag
-        else:
-            for k in range(n // 2 + 1, n):
-                for i in range(inner):
-                    line[k * inner + i].real = line[(n - k) * inner + i].real
-                    line[k * inner + i].imag = -line[(n - k) * inner + i].imag
-        if not forward:
-            for i in range(n * inner):
-                line[i].imag = -line[i].imag
-
-
 cdef void _complete_lines(void *context, int64_t begin, int64_t end) noexcept nogil:
     """Complete blocks begin..end."""
     cdef spectrum_t *work = <spectrum_t *>context
     cdef array_t *array = work.array
-    if array.dtype == COMPLEX64:
-        _complete(<float complex *>array.data + begin * work.n * work.inner, end - begin, work.n, work.inner,
-                  work.forward)
-    else:
-        _complete(<double complex *>array.data + begin * work.n * work.inner, end - begin, work.n, work.inner,
-                  work.forward)
+    cdef char *data = array.data + begin * work.n * work.inner * itemsize(array.dtype)
+    complete_spectrum[array.dtype != COMPLEX64](data, end - begin, work.n, work.inner, work.forward)
 
 
 cdef void _complete_array(array_t *array, int axis, bint forward) noexcept nogil:
@@ -344,15 +317,6 @@ cdef int fft_c2r_kernel(const value_t *arguments, value_t *results) noexcept nog
     return array_result(result, &results[0])
 
 
-cdef void _weigh(complex_t *data, int64_t outer, int64_t n, int64_t inner, int64_t end, double factor) noexcept nogil:
-    """Multiply entries 1..end of the lines of one dimension."""
-    cdef int64_t o, k, i
-    for o in range(outer):
-        for k in range(1, end):
-            for i in range(inner):
-                data[(o * n + k) * inner + i] = data[(o * n + k) * inner + i] * factor
-
-
 cdef int fft_weigh_kernel(const value_t *arguments, value_t *results) noexcept nogil:
     """
     fft_weigh(self, dim, size, factor): double the entries of a half spectrum that stand for two of the full one, and
@@ -373,10 +337,8 @@ cdef int fft_weigh_kernel(const value_t *arguments, value_t *results) noexcept n
         outer *= input.shape[i] if i < axes[0] else 1
         inner *= input.shape[i] if i > axes[0] else 1
     n = input.shape[axes[0]]
-    if input.dtype == COMPLEX64:
-        _weigh(<float complex *>result.data, outer, n, inner, min(n, (size + 1) // 2), as_real(&arguments[3]))
-    else:
-        _weigh(<double complex *>result.data, outer, n, inner, min(n, (size + 1) // 2), as_real(&arguments[3]))
+    weigh_spectrum[input.dtype != COMPLEX64](result.data, outer, n, inner, min(n, (size + 1) // 2),
+                                             as_real(&arguments[3]))
     return array_result(result, &results[0])
 
 

@@ -73,4 +73,4 @@ const polynomial_t other_polynomials[4] = {{HERMITE_H}, {HERMITE_HE}, {LAGUERRE_
 #define LOOPS "primitives/polynomial_loops.h"
 #include "simd/dispatch.h"
 
-LOOP_TABLE(polynomial_block, polynomial_block);
+LOOP_TABLE(polynomial_loop, loop);

@@ -21,5 +21,6 @@ typedef struct {
 EXPORTED const polynomial_t chebyshev_polynomials[2][4];
 EXPORTED const polynomial_t other_polynomials[4];
 
-/* Compute the polynomial of degree n of at most a block of contiguous elements. */
-EXPORTED void (*const polynomial_block[2])(const polynomial_t *f, double n, const void *x, void *out, int64_t count);
+/* A loop of a primitive over elements and degrees; neighbors of one degree are computed together. */
+EXPORTED void (*const polynomial_loop[2])(char **arguments, const int64_t *n, const int64_t *steps,
+                                          const polynomial_t *polynomial);

@@ -17,6 +17,7 @@ INLINE int polynomial_step(const double *x, double *before, double *last, int64_
     return finite != 0;
 }
 
+/* The polynomial of degree n of at most a block of contiguous elements. */
 template <class T> static void polynomial_block(
         const polynomial_t *f, double n, const T *given, T *out, int64_t count) {
     double x[POLYNOMIAL_BLOCK], before[POLYNOMIAL_BLOCK], last[POLYNOMIAL_BLOCK], terms = trunc(n);
@@ -53,4 +54,32 @@ template <class T> static void polynomial_block(
     }
     for (int64_t i = 0; is_chebyshev && !finite && i < count; i++)
         if (!isfinite(last[i])) out[i] = (T)f->function(x[i], n);
+}
+
+template <class T> INLINE T &element(char *data, int64_t step, int64_t i) {
+    return *(T *)(data + i * step);
+}
+
+template <class T> static void loop(
+        char **arguments, const int64_t *n, const int64_t *steps, const polynomial_t *polynomial) {
+    const int64_t size = sizeof(T);
+    T x[POLYNOMIAL_BLOCK], results[POLYNOMIAL_BLOCK];
+    for (int64_t done = 0, count; done < *n; done += count) {
+        char *data = arguments[0] + done * steps[0], *degrees = arguments[1] + done * steps[1];
+        char *out = arguments[2] + done * steps[2];
+        count = *n - done < POLYNOMIAL_BLOCK ? *n - done : POLYNOMIAL_BLOCK;
+        const T degree = element<T>(degrees, 0, 0);
+        if (steps[1] && (steps[1] != size || memcmp(degrees, degrees + size, (count - 1) * size))) {
+            int64_t same = 1;
+            while (same < count && element<T>(degrees, steps[1], same) == degree)
+                same++;
+            count = same;
+        }
+        for (int64_t k = 0; steps[0] != size && k < count; k++)
+            x[k] = element<T>(data, steps[0], k);
+        polynomial_block<T>(polynomial, degree, steps[0] == size ? (T *)data : x, steps[2] == size ? (T *)out : results,
+                            count);
+        for (int64_t k = 0; steps[2] != size && k < count; k++)
+            element<T>(out, steps[2], k) = results[k];
+    }
 }

@@ -9,7 +9,6 @@ one by one; the function is the `data` of the loop. Importing this module enters
 cimport numpy as np
 import numpy
 from libc.stdint cimport int64_t
-from libc.string cimport memcmp
 from cygrad._core.arrays.dtype cimport FLOAT32, FLOAT64, INT64, UINT8, code_of_typenum
 from cygrad._core.primitives.primitive_table cimport FLOAT, SAME, define, loop_t, type_rule_t, set_entry
 
@@ -65,15 +64,10 @@ cdef extern from "primitives/polynomial_functions.h" nogil:
         pass
     const polynomial_t chebyshev_polynomials[2][4]
     const polynomial_t other_polynomials[4]
-    void (*polynomial_block[2])(const polynomial_t *f, double n, const void *x, void *out, int64_t count)
-
-ctypedef fused real_t:
-    float
-    double
+    loop_t polynomial_loop[2]
 
 cdef enum:
     BLOCK = 64             # as PIECEWISE_BLOCK
-    POLYNOMIAL_BLOCK = 256
     MAX_TABLES = 24
 
 
@@ -143,33 +137,6 @@ cdef void polygamma_float_loop(char **arguments, const int64_t *n, const int64_t
         start += stop
 
 
-cdef void polynomial_loop(char **arguments, const int64_t *n, const int64_t *steps, real_t *tag) noexcept nogil:
-    """Neighbors of one degree together."""
-    cdef real_t[POLYNOMIAL_BLOCK] x, results
-    cdef int64_t done = 0, size = sizeof(real_t)
-    cdef int count, k
-    cdef char *data
-    cdef char *degrees
-    cdef char *out
-    while done < n[0]:
-        data, degrees = arguments[0] + done * steps[0], arguments[1] + done * steps[1]
-        out = arguments[2] + done * steps[2]
-        count = <int>min(n[0] - done, <int64_t>POLYNOMIAL_BLOCK)
-        if steps[1] and (steps[1] != size or memcmp(degrees, degrees + size, (count - 1) * size) != 0):
-            k = 1
-            while k < count and (<real_t *>(degrees + k * steps[1]))[0] == (<real_t *>degrees)[0]:
-                k += 1
-            count = k
-        for k in range(count if steps[0] != size else 0):
-            x[k] = (<real_t *>(data + k * steps[0]))[0]
-        polynomial_block[real_t is double](
-            <const polynomial_t *><void *>tag, (<real_t *>degrees)[0], data if steps[0] == size else <char *>x,
-            out if steps[2] == size else <char *>results, count)
-        for k in range(count if steps[2] != size else 0):
-            (<real_t *>(out + k * steps[2]))[0] = results[k]
-        done += count
-
-
 cdef float_table_t[MAX_TABLES] _tables
 cdef float_table_t[4] polygamma_tables
 cdef int _n_tables = 0
@@ -206,8 +173,8 @@ cdef int _enter_binary(str name, function_of_two_t single, function_of_two_t fun
 
 cdef int _enter_polynomial(str name, const polynomial_t *polynomial) except -1:
     cdef int index = define(name, 2, FLOAT, 60, True, -1)
-    set_entry(index, FLOAT32, <loop_t>polynomial_loop[float], <void *>polynomial, FLOAT32)
-    set_entry(index, FLOAT64, <loop_t>polynomial_loop[double], <void *>polynomial, FLOAT64)
+    set_entry(index, FLOAT32, <loop_t>polynomial_loop[0], <void *>polynomial, FLOAT32)
+    set_entry(index, FLOAT64, <loop_t>polynomial_loop[1], <void *>polynomial, FLOAT64)
     return 0
 
 
