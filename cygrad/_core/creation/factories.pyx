@@ -2,11 +2,13 @@
 
 cimport cygrad._core.primitives.complex_parts
 cimport cython
-from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport (
+    PyBUF_C_CONTIGUOUS, PyBUF_FORMAT, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer,
+)
 from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.math cimport ceil, isfinite
 from libc.stdint cimport int64_t, uint64_t
-from libc.string cimport memcpy
+from libc.string cimport memcpy, strchr, strlen
 from cygrad._core.arrays.array cimport MAX_DIMS, array_empty_like, array_t
 from cygrad._core.arrays.dtype cimport (
     BOOL, INT64, UINT64, computed_in, default_complex, default_float, dtype_name, is_complex, is_floating, itemsize,
@@ -724,10 +726,6 @@ cdef extern from "creation/mt19937.h" nogil:
 cdef enum:
     FEW = 16                   # from this many normal numbers on, they are drawn in blocks
 
-ctypedef fused real:
-    float
-    double
-
 ctypedef struct uniform_t:
     const pcg64_t *source
     void *out
@@ -739,8 +737,19 @@ cdef void _uniform(void *context, int64_t begin, int64_t end) noexcept nogil:
     pcg_uniform(draw.source, draw.out, begin, end, draw.wide)
 
 
+cdef int64_t _open(object array, const char *formats, Py_buffer *view) except -1:
+    """Return the number of elements of a contiguous array, of one of these formats of the module `struct`."""
+    PyObject_GetBuffer(array, view, PyBUF_WRITABLE | PyBUF_C_CONTIGUOUS | PyBUF_FORMAT)
+    if view.format == NULL or strlen(view.format) != 1 or strchr(formats, view.format[0]) == NULL:
+        PyBuffer_Release(view)
+        raise TypeError(f"random: expected an array of one of the formats {formats.decode()!r} (got {array.dtype})."
+                        if hasattr(array, "dtype") else
+                        f"random: expected an array of one of the formats {formats.decode()!r} "
+                        f"(got {type(array).__name__}).")
+    return view.len // view.itemsize
+
+
 @cython.binding(False)      # methods check the type of self
-@cython.boundscheck(False)
 cdef class RandomStream:
     """
     A Mersenne Twister that produces the numbers of ``torch.Generator``. The caller ensures that one thread draws at
@@ -767,64 +776,91 @@ cdef class RandomStream:
                              f"{sizeof(mt19937_t)}).")
         memcpy(&self.mt, <const char *>state, sizeof(mt19937_t))
 
-    def uniform(self, real[::1] out, double low, double high):
-        """Fill with uniform numbers in [low, high)."""
+    def uniform(self, out, double low, double high):
+        """Fill float32 or float64 with uniform numbers in [low, high)."""
+        cdef Py_buffer view
+        cdef int64_t n = _open(out, b"fd", &view)
         with nogil:
-            if out.shape[0] == 0:
-                pass
-            elif real is float:
-                mt_uniform_float(&self.mt, &out[0], out.shape[0], <float>low, <float>high)
+            if view.itemsize == 4:
+                mt_uniform_float(&self.mt, <float *>view.buf, n, <float>low, <float>high)
             else:
-                mt_uniform_double(&self.mt, &out[0], out.shape[0], low, high)
+                mt_uniform_double(&self.mt, <double *>view.buf, n, low, high)
+        PyBuffer_Release(&view)
 
-    def normal(self, real[::1] out, double mean, double std, bint in_blocks):
-        """Fill with normal numbers; `in_blocks` if the tensor is contiguous, else one at a time."""
-        cdef int64_t i, n = out.shape[0]
+    def normal(self, out, double mean, double std, bint in_blocks):
+        """Fill float32 or float64 with normal numbers; `in_blocks` if the tensor is contiguous, else one at a time."""
+        cdef Py_buffer view
+        cdef int64_t i, n = _open(out, b"fd", &view)
+        cdef bint single = view.itemsize == 4
         with nogil:
             if n < FEW or not in_blocks:
                 for i in range(n):
-                    out[i] = <real>mt_normal(&self.mt, mean, std)
-            elif real is float:
-                mt_normal_float(&self.mt, &out[0], n, <float>mean, <float>std)
+                    if single:
+                        (<float *>view.buf)[i] = <float>mt_normal(&self.mt, mean, std)
+                    else:
+                        (<double *>view.buf)[i] = mt_normal(&self.mt, mean, std)
+            elif single:
+                mt_normal_float(&self.mt, <float *>view.buf, n, <float>mean, <float>std)
             else:
-                mt_normal_double(&self.mt, &out[0], n, mean, std)
+                mt_normal_double(&self.mt, <double *>view.buf, n, mean, std)
+        PyBuffer_Release(&view)
 
-    def exponential(self, double[::1] out, double rate):
-        """Fill with exponential numbers with mean 1 / rate."""
+    def exponential(self, out, double rate):
+        """Fill float64 with exponential numbers with mean 1 / rate."""
+        cdef Py_buffer view
+        cdef int64_t n = _open(out, b"d", &view)
         with nogil:
-            if out.shape[0]:
-                mt_exponential(&self.mt, &out[0], out.shape[0], rate)
+            mt_exponential(&self.mt, <double *>view.buf, n, rate)
+        PyBuffer_Release(&view)
 
-    def poisson(self, double[::1] out, double[::1] rates):
-        """Fill with Poisson counts, one for each rate."""
-        if out.shape[0] != rates.shape[0]:
-            raise ValueError(f"poisson: expected {out.shape[0]} rates (got {rates.shape[0]}).")
-        with nogil:
-            if out.shape[0]:
-                mt_poisson(&self.mt, &out[0], out.shape[0], &rates[0])
+    def poisson(self, out, rates):
+        """Fill float64 with Poisson counts, one for each rate."""
+        self._count("poisson", out, rates, None, False)
 
-    def binomial(self, double[::1] out, double[::1] counts, double[::1] chances, bint single):
-        """Fill with numbers of successes; `single` if the parameters are rounded to float32."""
-        if not out.shape[0] == counts.shape[0] == chances.shape[0]:
-            raise ValueError(f"binomial: expected {out.shape[0]} counts and probabilities (got {counts.shape[0]} and "
-                             f"{chances.shape[0]}).")
-        with nogil:
-            if out.shape[0]:
-                mt_binomial(&self.mt, &out[0], out.shape[0], &counts[0], &chances[0], single)
+    def binomial(self, out, counts, chances, bint single):
+        """Fill float64 with numbers of successes; `single` if the parameters are rounded to float32."""
+        self._count("binomial", out, counts, chances, single)
 
-    def integers(self, int64_t[::1] out, low, high, bint wide):
-        """Fill with integers in [low, high), of one word each, or of two if `wide`."""
+    cdef int _count(self, str operation, object out, object first, object second, bint single) except -1:
+        """Fill with counts of one or two parameters for each."""
+        cdef Py_buffer views[3]
+        cdef int opened = 0
+        try:
+            for array in (out, first, second)[:2 if second is None else 3]:
+                _open(array, b"d", &views[opened])
+                opened += 1
+                if views[opened - 1].len != views[0].len:
+                    raise ValueError(f"{operation}: expected {len(out)} parameters (got {len(array)}).")
+            with nogil:
+                if opened == 2:
+                    mt_poisson(&self.mt, <double *>views[0].buf, views[0].len // 8, <double *>views[1].buf)
+                else:
+                    mt_binomial(&self.mt, <double *>views[0].buf, views[0].len // 8, <double *>views[1].buf,
+                                <double *>views[2].buf, single)
+        finally:
+            for i in range(opened):
+                PyBuffer_Release(&views[i])
+        return 0
+
+    def integers(self, out, low, high, bint wide):
+        """Fill int64 with integers in [low, high), of one word each, or of two if `wide`."""
         cdef uint64_t span = (high - low) & 0xffffffffffffffff
-        cdef int64_t base = low
+        cdef int64_t base = low, n
+        cdef Py_buffer view
+        n = _open(out, b"lq", &view)
         with nogil:
-            if out.shape[0]:
-                mt_integers(&self.mt, &out[0], out.shape[0], span, base, wide)
+            mt_integers(&self.mt, <int64_t *>view.buf, n, span, base, wide)
+        PyBuffer_Release(&view)
 
-    def permutation(self, int64_t[::1] out, bint wide):
-        """Fill with a random permutation of the integers below the size of `out`, one word each, or two if `wide`."""
+    def permutation(self, out, bint wide):
+        """
+        Fill int64 with a random permutation of the integers below the size of `out`, one word each, or two if `wide`.
+        """
+        cdef Py_buffer view
+        cdef int64_t n = _open(out, b"lq", &view)
         with nogil:
-            if out.shape[0]:
-                mt_permutation(&self.mt, &out[0], out.shape[0], wide)
+            mt_permutation(&self.mt, <int64_t *>view.buf, n, wide)
+        PyBuffer_Release(&view)
 
 
 @cython.binding(False)      # methods check the type of self
@@ -852,16 +888,16 @@ cdef class PCG64Stream:
     def _fill(self, out, int kind):
         cdef Py_buffer view
         cdef uniform_t draw
-        PyObject_GetBuffer(out, &view, PyBUF_WRITABLE)
+        cdef int64_t n = _open(out, b"fd" if kind == 0 else b"f" if kind == 1 else b"lq", &view)
         with nogil:
             if kind == 0:
                 draw = uniform_t(self.source, view.buf, view.itemsize == 8)
-                parallel_for(_uniform, &draw, view.len // view.itemsize, CHUNK // COMPUTED)
-                pcg_skip(self.source, view.len // view.itemsize, draw.wide)
+                parallel_for(_uniform, &draw, n, CHUNK // COMPUTED)
+                pcg_skip(self.source, n, draw.wide)
             elif kind == 1:
-                pcg_normal(self.source, <float *>view.buf, view.len // 4)
+                pcg_normal(self.source, <float *>view.buf, n)
             else:
-                pcg_permutation(self.source, <int64_t *>view.buf, view.len // 8)
+                pcg_permutation(self.source, <int64_t *>view.buf, n)
         PyBuffer_Release(&view)
 
     def random(self, out):
