@@ -26,6 +26,12 @@
 #include "simd/shuffle.h"
 
 #define INLINE static inline __attribute__((always_inline))
+/* Compiled once for all callers. */
+#if defined(__clang__)
+#define APART __attribute__((noinline))
+#else
+#define APART __attribute__((noinline, noclone))
+#endif
 
 #if SIMD_TARGETS > 1
 #include <immintrin.h>

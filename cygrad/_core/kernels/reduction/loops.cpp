@@ -1,18 +1,8 @@
-// The reduction loops, compiled for several instruction sets.
+// The reduction loops for the SIMD target of this processor.
 
 #include "kernels/reduction/types.h"
-#include "simd/instruction_set.h"
 
-#include <math.h>
-#include <stddef.h>
-#include <string.h>
-#include <limits>
 #include <type_traits>
-#if SIMD_TARGETS > 1
-#include <immintrin.h>
-#endif
-
-namespace cygrad_reduce {
 
 template <class T> struct complex_t {
     T re, im;
@@ -34,35 +24,8 @@ template <class T> struct real_of<complex_t<T>> { typedef T type; };
 template <class T> struct is_complex : std::false_type {};
 template <class T> struct is_complex<complex_t<T>> : std::true_type {};
 
-}  // namespace cygrad_reduce
-
-#define INSTRUCTION_SET baseline
-#define VECTOR 32
-#include "kernels/reduction/loops.h"
-#include "kernels/reduction/statistics.h"
-#undef INSTRUCTION_SET
-
-#if SIMD_TARGETS > 1
-BEGIN_AVX2
-#define INSTRUCTION_SET avx2
-#define WIDEN(x) _mm256_cvtps_pd((__m128)x)
-#include "kernels/reduction/loops.h"
-#include "kernels/reduction/statistics.h"
-#undef INSTRUCTION_SET
-#undef WIDEN
-#undef VECTOR
-END_SIMD_TARGET
-BEGIN_AVX512
-#define INSTRUCTION_SET avx512
-#define VECTOR 64
-#define WIDEN(x) _mm512_maskz_cvtps_pd((__mmask8)-1, (__m256)x)
-#include "kernels/reduction/loops.h"
-#include "kernels/reduction/statistics.h"
-#undef INSTRUCTION_SET
-END_SIMD_TARGET
-#endif
-
-using namespace cygrad_reduce;
+#define LOOPS "kernels/reduction/loops.h"
+#include "simd/dispatch.h"
 
 // The wider sets only for the usual types: it pays little for the others, and compiling takes its time.
 static loops_t find_loops(int operation, int dtype) {
@@ -74,19 +37,9 @@ static loops_t find_loops(int operation, int dtype) {
         case 8: return baseline::floating<complex_t<float>, complex_t<double>, float>(operation);
         case 9: return baseline::floating<complex_t<double>, complex_t<double>, double>(operation);
     }
-#if SIMD_TARGETS > 1
-    switch (simd_target()) {
-        case 2: return dtype == 5   ? avx512::integral<int64_t>(operation)
-                       : dtype == 6 ? avx512::real<float>(operation)
-                                    : avx512::real<double>(operation);
-        case 1: return dtype == 5   ? avx2::integral<int64_t>(operation)
-                       : dtype == 6 ? avx2::real<float>(operation)
-                                    : avx2::real<double>(operation);
-    }
-#endif
-    return dtype == 5   ? baseline::integral<int64_t>(operation)
-           : dtype == 6 ? baseline::real<float>(operation)
-                        : baseline::real<double>(operation);
+    return dtype == 5   ? DISPATCH(integral<int64_t>(operation))
+           : dtype == 6 ? DISPATCH(real<float>(operation))
+                        : DISPATCH(real<double>(operation));
 }
 
 loops_t reduction_loops[OPERATIONS][LOOP_DTYPES];

@@ -1,13 +1,8 @@
-// Inner loops of the reductions, compiled once per instruction set: INSTRUCTION_SET names the namespace.
+// Inner loops of the reductions, compiled by simd/dispatch.h.
 //
 // Floating sums run in a fixed number of lanes (of 64 bytes, so that results are bit-identical for all widths of
 // vectors), because compilers may not reorder additions. Partial results within a leaf have the type P, those of leaves
 // the type A (double for float32), to limit rounding errors.
-
-namespace cygrad_reduce {
-namespace INSTRUCTION_SET {
-
-#define INLINE static inline __attribute__((always_inline))
 
 // ---------------------------------------------------------------- operations on elements
 
@@ -70,16 +65,22 @@ template <class T> struct Minimum : Maximum<T> {
 template <class T> INLINE uint8_t is_nonzero(T x) { return x != T(0); }
 template <class T> INLINE uint8_t is_nonzero(complex_t<T> z) { return (z.re != 0) | (z.im != 0); }
 
-template <class T> struct Any : types<T, uint8_t, uint8_t, uint8_t> {
-    static uint8_t identity() { return 0; }
-    INLINE uint8_t load(T x, const parameter_t *) { return is_nonzero(x); }
-    INLINE void step(uint8_t &a, uint8_t x) { a |= x; }
+// Partial results are as wide as elements, so that compilers need no conversions of vectors.
+template <class T> using truth_t = std::conditional_t<
+    sizeof(T) == 1, uint8_t, std::conditional_t<sizeof(T) == 2, uint16_t,
+                                                std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>>;
+
+template <class T> struct Any : types<T, truth_t<T>, uint8_t, uint8_t> {
+    typedef truth_t<T> P;
+    static P identity() { return 0; }
+    INLINE P load(T x, const parameter_t *) { return is_nonzero(x); }
+    template <class B> INLINE void step(B &a, B x) { a |= x; }
     static uint8_t finish(uint8_t a, const parameter_t *) { return a; }
 };
 
 template <class T> struct All : Any<T> {
-    static uint8_t identity() { return 1; }
-    INLINE void step(uint8_t &a, uint8_t x) { a &= x; }
+    static truth_t<T> identity() { return 1; }
+    template <class B> INLINE void step(B &a, B x) { a &= x; }
 };
 
 INLINE double magnitude(double x) { return fabs(x); }
@@ -149,39 +150,47 @@ template <class T, class O> struct NormMin : NormMax<T, O> {
 
 // ---------------------------------------------------------------- contiguous elements
 
-template <class T, int K> struct vector_of {
-    typedef T type __attribute__((vector_size(K * sizeof(T))));
-};
-
 // Prefetch a page ahead: leaves are too short for the hardware prefetcher.
 INLINE void fetch_ahead(const void *p) { __builtin_prefetch((const char *)p + 4096); }
 
-enum { WIDTH = 64 / VECTOR };      // vectors that hold 64 bytes of lanes
+enum { WIDTH = 64 / VECTOR_BYTES };      // vectors that hold 64 bytes of lanes
 
-// Combine the lanes of a vector by halving; `how(a, x)` accumulates x into a.
-template <class P, int K, class F> INLINE P folded(const typename vector_of<P, K>::type &lanes, F how) {
-    if constexpr (K == 1) {
+// Combine the lanes of BYTES bytes by halving; `how(a, x)` accumulates x into a.
+template <class P, int BYTES, class F> INLINE P folded(const typename vector_of<P, BYTES>::type &lanes, F how) {
+    if constexpr (BYTES == sizeof(P)) {
         return lanes[0];
     } else {
-        typename vector_of<P, K / 2>::type halves[2];
+        typename vector_of<P, BYTES / 2>::type halves[2];
         memcpy(halves, &lanes, sizeof halves);
         how(halves[0], halves[1]);
-        return folded<P, K / 2>(halves[0], how);
+        return folded<P, BYTES / 2>(halves[0], how);
     }
 }
 
-// Convert each lane. Compilers split a conversion of float to double in halves, so WIDEN names the instruction for it.
+// Combine the lanes of WIDTH vectors in the same order for all widths.
+template <class P, class F> INLINE P folded(vector_t<P> *lanes, F how) {
+    for (int left = WIDTH / 2; left; left /= 2)
+        for (int j = 0; j < left; j++)
+            how(lanes[j], lanes[left + j]);
+    return folded<P, VECTOR_BYTES>(lanes[0], how);
+}
+
+// Convert each lane. Compilers split a conversion of float to double in halves, instead of the instruction for it.
 template <class V, class S> INLINE V converted(const S &x) {
-#ifdef WIDEN
-    if constexpr (sizeof(V) == VECTOR && std::is_same<S, typename vector_of<float, VECTOR / 8>::type>::value)
-        return (V)WIDEN(x);
+#if SIMD_LEVEL > 0
+    if constexpr (sizeof(V) == VECTOR_BYTES && std::is_same<S, typename vector_of<float, VECTOR_BYTES / 2>::type>::value)
+#if SIMD_LEVEL == 2
+        return (V)_mm512_maskz_cvtps_pd((__mmask8)-1, (__m256)x);
+#else
+        return (V)_mm256_cvtps_pd((__m128)x);
+#endif
 #endif
     return __builtin_convertvector(x, V);
 }
 
 // Load elements, converted to the type of partial results.
 template <class Op, class V, int K> INLINE V load_vector(const typename Op::T *p) {
-    typedef typename vector_of<typename Op::T, K>::type source_t;
+    typedef typename vector_of<typename Op::T, K * sizeof(typename Op::T)>::type source_t;
     source_t x;
     memcpy(&x, p, sizeof x);
     return Op::map(converted<V>(x));
@@ -190,8 +199,8 @@ template <class Op, class V, int K> INLINE V load_vector(const typename Op::T *p
 template <class Op> INLINE typename Op::P run_vector(const typename Op::T *p, int64_t n,
                                                      const parameter_t *q) {
     typedef typename Op::P P;
-    enum { K = VECTOR / sizeof(P) };
-    typedef typename vector_of<P, K>::type V;
+    enum { K = VECTOR_LANES<P> };
+    typedef vector_t<P> V;
     const bool far = q != NULL && q->far;
     V lanes[4][WIDTH];
     for (int j = 0; j < 4 * WIDTH; j++) lanes[j / WIDTH][j % WIDTH] = V{} + Op::identity();
@@ -209,18 +218,21 @@ template <class Op> INLINE typename Op::P run_vector(const typename Op::T *p, in
         Op::step(lanes[2][j], lanes[3][j]);
         Op::step(lanes[0][j], lanes[2][j]);
     }
-    if constexpr (WIDTH == 2) Op::step(lanes[0][0], lanes[0][1]);
-    P total = folded<P, K>(lanes[0][0], [](auto &x, const auto &y) { Op::step(x, y); }), rest = Op::identity();
+    P total = folded<P>(lanes[0], [](auto &x, const auto &y) { Op::step(x, y); }), rest = Op::identity();
     for (; i < n; i++) Op::step(rest, Op::load(p[i], q));
     Op::step(total, rest);
     return total;
 }
 
+template <class M> INLINE bool is_any(const M &mask) {
+    return folded<int64_t, VECTOR_BYTES>(load((const int64_t *)&mask), [](auto &a, const auto &b) { a |= b; });
+}
+
 // Extrema: nan is detected separately, so that a step is one instruction.
 template <class Op> INLINE typename Op::T run_extremum(const typename Op::T *p, int64_t n, const parameter_t *q) {
     typedef typename Op::T T;
-    enum { K = VECTOR / sizeof(T) };
-    typedef typename vector_of<T, K>::type V;
+    enum { K = VECTOR_LANES<T> };
+    typedef vector_t<T> V;
     typedef decltype(V{} != V{}) mask_t;
     const bool far = q != NULL && q->far;
     T last = Op::identity();
@@ -243,15 +255,12 @@ template <class Op> INLINE typename Op::T run_extremum(const typename Op::T *p, 
         }
     for (int j = WIDTH; j < 4 * WIDTH; j++)
         best[0][j % WIDTH] = Op::farther(best[0][j % WIDTH], best[j / WIDTH][j % WIDTH]);
-    if constexpr (WIDTH == 2) best[0][0] = Op::farther(best[0][0], best[0][1]);
     for (; i < n; i++) Op::step(last, p[i]);
-    Op::step(last, folded<T, K>(best[0][0], [](auto &a, const auto &b) { a = Op::farther(a, b); }));
-    typename vector_of<int64_t, VECTOR / 8>::type any;
-    memcpy(&any, &unordered, sizeof any);
-    return folded<int64_t, VECTOR / 8>(any, [](auto &a, const auto &b) { a |= b; })
-           ? std::numeric_limits<T>::quiet_NaN() : last;
+    Op::step(last, folded<T>(best[0], [](auto &a, const auto &b) { a = Op::farther(a, b); }));
+    return is_any(unordered) ? std::numeric_limits<T>::quiet_NaN() : last;
 }
 
+// The partial result of n elements.
 template <class Op> INLINE typename Op::P run(const typename Op::T *p, int64_t n, int64_t stride,
                                               const parameter_t *q) {
     typedef typename Op::P P;
@@ -290,8 +299,8 @@ template <class Op> INLINE int64_t add_rows_vector(const typename Op::T *p, int6
                                                    int64_t width,
                                                    typename Op::P *tile) {
     typedef typename Op::P P;
-    enum { K = VECTOR / sizeof(P) };
-    typedef typename vector_of<P, K>::type V;
+    enum { K = VECTOR_LANES<P> };
+    typedef vector_t<P> V;
     int64_t row = 0, c = 0;
     V total;
     if constexpr (Op::extremum) {
@@ -310,9 +319,7 @@ template <class Op> INLINE int64_t add_rows_vector(const typename Op::T *p, int6
                 }
                 memcpy(tile + c, &total, sizeof total);
             }
-        typename vector_of<int64_t, VECTOR / 8>::type any;
-        memcpy(&any, &unordered, sizeof any);
-        if (folded<int64_t, VECTOR / 8>(any, [](auto &a, const auto &b) { a |= b; })) row = 0, p = first;
+        if (is_any(unordered)) row = 0, p = first;
     }
     for (; row + 4 <= n; row += 4, p += 4 * stride) {
         for (c = 0; c + K <= width; c += K) {
@@ -336,7 +343,7 @@ template <class Op> INLINE int64_t add_rows_vector(const typename Op::T *p, int6
     return c;
 }
 
-template <class Op> __attribute__((noinline)) void add_rows(const typename Op::T *p, int64_t n,
+template <class Op> APART void add_rows(const typename Op::T *p, int64_t n,
                                                             int64_t stride, int64_t width,
                                          int64_t step, typename Op::P *__restrict tile,
                                          const parameter_t *q) {
@@ -366,7 +373,7 @@ template <class Op> __attribute__((noinline)) void add_rows(const typename Op::T
 }
 
 // tile[width] = reduction of `n` rows.
-template <class Op> __attribute__((noinline)) void columns(const typename Op::T *p, int64_t n, int64_t stride,
+template <class Op> APART void columns(const typename Op::T *p, int64_t n, int64_t stride,
                                                            int64_t width,
                                         int64_t column_stride, typename Op::P *tile, const parameter_t *q) {
     for (int64_t c = 0; c < width; c++) tile[c] = Op::identity();
@@ -423,9 +430,9 @@ template <class Op> void finish(const char *accumulators, int64_t width, char *r
     for (int64_t c = 0; c < width; c++) out[c * stride] = Op::finish(a[c], q);
 }
 
-template <class Op> loops_t loops() {
-    return loops_t{leaf<Op>, combine<Op>, finish<Op>, sizeof(typename Op::A), rows<Op>};
+// Finished: the same operation but for finish().
+template <class Op, class Finished = Op> loops_t loops() {
+    return loops_t{leaf<Op>, combine<Op>, finish<Finished>, sizeof(typename Op::A), rows<Op>};
 }
 
-}  // namespace INSTRUCTION_SET
-}  // namespace cygrad_reduce
+#include "kernels/reduction/statistics.h"

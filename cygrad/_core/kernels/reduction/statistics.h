@@ -1,8 +1,5 @@
 // Reductions with more than one accumulator per result: moments, argmax, argmin, logsumexp.
-// Continues loops.h; compiled once per SIMD target.
-
-namespace cygrad_reduce {
-namespace INSTRUCTION_SET {
+// Continues loops.h.
 
 // ---------------------------------------------------------------- variance
 
@@ -19,7 +16,7 @@ INLINE double scaled(double x, double s) { return x * s; }
 INLINE complex_t<double> scaled(complex_t<double> z, double s) { return complex_t<double>(z.re * s,
                                                                                           z.im * s); }
 
-template <class T, class C, class O, bool ROOT> struct Variance {
+template <class T, class C, class O> struct Variance {
     typedef moments_t<C> A;
 
     // Sum squared deviations from the rounded mean, corrected for its rounding error; the second pass reads the cache.
@@ -51,8 +48,8 @@ template <class T, class C, class O, bool ROOT> struct Variance {
     }
 
     INLINE void deviations(const T *p, int64_t n, T mean, double *rest, double *squares) {
-        enum { K = VECTOR / sizeof(T) };
-        typedef typename vector_of<T, K>::type V;
+        enum { K = VECTOR_LANES<T> };
+        typedef vector_t<T> V;
         V sums[2 * WIDTH] = {}, products[2 * WIDTH] = {}, x;
         V shift = sums[0] + mean;
         int64_t i = 0;
@@ -126,8 +123,8 @@ template <class T, class C, class O, bool ROOT> struct Variance {
         }
     }
 
-    static void finish(const char *accumulators, int64_t width, char *result, char *, int64_t stride,
-                       const parameter_t *q) {
+    template <bool ROOT> static void finish(const char *accumulators, int64_t width, char *result, char *,
+                                            int64_t stride, const parameter_t *q) {
         const A *a = (const A *)accumulators;
         double freedom = q->count - q->correction;
         for (int64_t c = 0; c < width; c++) {
@@ -266,8 +263,8 @@ template <class T> struct LogSumExp {
     }
 };
 
-template <class R> loops_t several() {
-    return loops_t{R::leaf, R::combine, R::finish, sizeof(typename R::A)};
+template <class R> loops_t several(finish_t finish) {
+    return loops_t{R::leaf, R::combine, finish, sizeof(typename R::A)};
 }
 
 // ---------------------------------------------------------------- the table
@@ -284,17 +281,17 @@ template <class T, class S, class A, class O> loops_t sums(int operation) {
 template <class T> loops_t ordered(int operation) {
     if (operation == MAXIMUM) return loops<Maximum<T>>();
     if (operation == MINIMUM) return loops<Minimum<T>>();
-    if (operation == ARGMAX) return several<Position<Maximum<T>>>();
-    if (operation == ARGMIN) return several<Position<Minimum<T>>>();
+    if (operation == ARGMAX) return several<Position<Maximum<T>>>(Position<Maximum<T>>::finish);
+    if (operation == ARGMIN) return several<Position<Minimum<T>>>(Position<Minimum<T>>::finish);
     return loops_t{};
 }
 
 // R: type of magnitudes, C: of means.
 template <class T, class A, class R> loops_t floating(int operation) {
     switch (operation) {
-        case MEAN: return loops<Mean<T, T, A, T>>();
-        case VARIANCE: return several<Variance<T, A, R, false>>();
-        case DEVIATION: return several<Variance<T, A, R, true>>();
+        case MEAN: return loops<Sum<T, T, A, T>, Mean<T, T, A, T>>();
+        case VARIANCE: return several<Variance<T, A, R>>(Variance<T, A, R>::template finish<false>);
+        case DEVIATION: return several<Variance<T, A, R>>(Variance<T, A, R>::template finish<true>);
         case NORM_0: return loops<Norm0<T, R>>();
         case NORM_1: return loops<Norm1<T, R>>();
         case NORM_2: return loops<Norm2<T, R>>();
@@ -302,7 +299,7 @@ template <class T, class A, class R> loops_t floating(int operation) {
         case NORM_MAX: return loops<NormMax<T, R>>();
         case NORM_MIN: return loops<NormMin<T, R>>();
         case LOGSUMEXP:
-            if constexpr (!is_complex<T>::value) return several<LogSumExp<T>>();
+            if constexpr (!is_complex<T>::value) return several<LogSumExp<T>>(LogSumExp<T>::finish);
     }
     return sums<T, T, A, T>(operation);
 }
@@ -316,8 +313,3 @@ template <class T> loops_t real(int operation) {
     loops_t found = operation == NANSUM ? loops<NanSum<T, T, double, T>>() : ordered<T>(operation);
     return found.leaf ? found : floating<T, double, T>(operation);
 }
-
-}  // namespace INSTRUCTION_SET
-}  // namespace cygrad_reduce
-
-#undef INLINE
