@@ -39,14 +39,20 @@ def modes():
 
 
 def dispatching(function, public=None):
-    """Wrap `function`: call ``__torch_function__`` of its arguments with `public`, by default `function`."""
+    """
+    Wrap `function`: call ``__torch_function__`` of its arguments with `public`, by default `function`.
+
+    Classes of this library, entries of vmap and sparse tensors, handle the operators that a composite function calls.
+    """
     def call(*args, **options):
         if public is not None and modes():
             mode, types = modes()[-1], {type(value): None for value in args if isinstance(value, Tensor)}
             with mode._suspended():
                 return mode.__torch_function__(public, tuple(types), args, options)
-        overriding = overriding_arguments([part for value in (*args, *options.values())
-                               for part in (value if type(value) in (list, tuple) else (value,))])
+        overriding = [value for value in overriding_arguments([
+            part for value in (*args, *options.values())
+            for part in (value if type(value) in (list, tuple) else (value,))
+        ]) if not type(value).__module__.startswith("cygrad.")]
         if overriding:
             return call_override(public or function, overriding, args, options)
         return function(*args, **options)

@@ -87,6 +87,27 @@ def test_function_form_and_its_refusal(tmp_path):
     assert "imported already" in run(tmp_path, refused, how=(str(tmp_path / "program.py"),))
 
 
+def test_classes_with_torch_function_do_not_change_vmap_and_sparse_tensors(tmp_path):
+    assert run(tmp_path, """
+        import torch
+
+        class Own(torch.Tensor):
+            @classmethod
+            def __torch_function__(cls, func, types, args=(), kwargs=None):
+                seen.append(func.__name__)
+                return super().__torch_function__(func, types, args, kwargs or {})
+
+        seen = []
+        x = torch.tensor([[1.0, 2.0], [3.0, 5.0]])
+        for function in (torch.add, torch.sub, torch.div, torch.cdist, lambda a, b: torch.einsum("...i,...i->...", a, b)):
+            entries = torch.vmap(lambda a: function(a[None], a[None] + 1))(x)
+            assert torch.equal(entries, torch.stack([function(a[None], a[None] + 1) for a in x]))
+        print(torch.vmap(torch.std)(x), torch.add(x.to_sparse(), x.to_sparse()).is_sparse, seen)
+        torch.std(x.as_subclass(Own))
+        print(seen)
+        """).splitlines() == ["tensor([0.7071, 1.4142]) True []", "['std']"]
+
+
 def test_nothing_changes_without_it(tmp_path):
     assert run(tmp_path, """
         import sys
