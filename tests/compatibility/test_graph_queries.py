@@ -97,6 +97,25 @@ def test_hooks_of_tensors_can_be_replaced_but_not_deleted():
     assert y.grad_fn is None and not y.requires_grad
 
 
+def test_hooks_of_a_tensor_are_a_dict_that_can_be_changed_before_it_requires_grad():
+    x, calls = cygrad.ones(2), []
+    assert x._backward_hooks is None
+    x._backward_hooks = hooks = {}
+    hooks["first"] = lambda g: calls.append(g.tolist())
+    assert x._backward_hooks is hooks
+    (x + cygrad.ones(2, requires_grad=True)).sum().backward()
+    assert not calls
+    x.requires_grad_()
+    (x * 3).sum().backward()
+    assert calls == [[3, 3]]
+    handle = x.register_hook(lambda g: g * 2)
+    assert list(x._backward_hooks) == ["first", handle.id]
+    handle.remove()
+    assert list(hooks) == ["first"]
+    with pytest.raises(TypeError, match="_backward_hooks: can only be set to a dict or None .got list"):
+        x._backward_hooks = []
+
+
 def test_handles_remove_from_all_their_dicts_also_after_pickling():
     def hook(*arguments):
         return None

@@ -261,22 +261,22 @@ def register_post_accumulate_grad_hook(Tensor self not None, hook):
 
 
 def backward_hooks(Tensor self not None):
-    """The hooks of `register_hook`, by their ids; None if there are none."""
-    cdef Node node = grad_fn_of(self)
-    if node is None and not self.leaf_requires_grad:
+    """The dict of the hooks of `register_hook`, by their ids; None if there have been none."""
+    if grad_fn_of(self) is None and self.leaf_hooks is None:
         return None
-    hooks = hooks_of(self).tensor.get(self.output_nr)
-    return OrderedDict(hooks) if hooks else None
+    return hooks_of(self).tensor.get(self.output_nr)
 
 
 def set_backward_hooks(Tensor self not None, hooks):
-    """Replace the hooks of `register_hook`; None removes them."""
-    cdef Node node = grad_fn_of(self)
-    if hooks is None and node is None and self.leaf_hooks is None:
+    """Replace the dict of the hooks of `register_hook`, which the tensor keeps; None removes it."""
+    if hooks is None and grad_fn_of(self) is None and self.leaf_hooks is None:
         return
-    present = hooks_of(self).tensor.setdefault(self.output_nr, {})
-    present.clear()
-    present.update(hooks or {})
+    if hooks is None:
+        hooks_of(self).tensor.pop(self.output_nr, None)
+    elif isinstance(hooks, dict):
+        hooks_of(self).tensor[self.output_nr] = hooks
+    else:
+        raise TypeError(f"_backward_hooks: can only be set to a dict or None (got {type(hooks).__name__}).")
 
 
 def _refuse_deletion(name, advice):
