@@ -242,6 +242,17 @@ def test_data_takes_tensors_only(value):
 
 
 @pytest.mark.guarantee("R3")
+def test_data_takes_tensors_of_the_same_layout_only():
+    dense, sparse = cygrad.eye(2), cygrad.eye(2).to_sparse()
+    with pytest.raises(RuntimeError, match="incompatible tensor type .got a sparse tensor, expected a dense one"):
+        dense.data = sparse
+    assert dense.tolist() == [[1, 0], [0, 1]]
+    meta = cygrad.empty(2, device="meta")
+    dense.data = meta
+    assert dense.is_meta and dense.shape == (2,)
+
+
+@pytest.mark.guarantee("R3")
 @pytest.mark.parametrize("name", ["data", "requires_grad"])
 def test_some_attributes_cannot_be_deleted(name):
     with pytest.raises(RuntimeError, match=f"{name}: cannot be deleted"):

@@ -514,6 +514,10 @@ cdef Hooks hooks_of(Tensor tensor):
     return tensor.leaf_hooks
 
 
+cdef bint is_sparse(Tensor tensor):
+    return hasattr(tensor, "as_gradient")
+
+
 cdef str describe(Tensor tensor):
     return f"{dtype_name(tensor.array.dtype).decode()} tensor of shape {shape_text(tensor.array).decode()}"
 
@@ -794,9 +798,13 @@ cdef class Tensor:
         if not isinstance(value, Tensor):
             raise TypeError(f"data: can only be set to a Tensor (got {_type_of(value)}).")
         source = <Tensor>value
+        if (is_meta(source.array) or is_meta(self.array)) and is_sparse(source) != is_sparse(self):
+            raise RuntimeError(f"data: incompatible tensor type (got a {'sparse' if is_sparse(source) else 'dense'} "
+                               f"tensor, expected a {'sparse' if is_sparse(self) else 'dense'} one). Convert it with "
+                               "to_sparse() or to_dense().")
         if requires_grad(self) and not is_differentiable(source.array.dtype):
-            raise RuntimeError("data: a tensor that requires grad needs floating point or complex elements (got a "
-                               f"{describe(source)}).")
+            raise RuntimeError("data: the elements of a tensor that requires grad must be floating point or complex "
+                               f"dtype (got a {describe(source)}).")
         if self.node is not None and not (source.array.dtype == self.array.dtype
                                           and same_shape(source.array, self.array)):
             grad_fn_of(self).ensure_hooks().fitted.setdefault(self.output_nr, _made(array_meta(self.array)))
