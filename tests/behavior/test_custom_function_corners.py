@@ -27,6 +27,42 @@ class Cube(Function):
         return 3 * g * ctx.saved_tensors[0] ** 2
 
 
+class Same(Function):
+    """The argument."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * 3
+
+
+class Wrapped(cygrad.Tensor):
+    """A subclass that wraps what functions return in a new object with a mark."""
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        result = super().__torch_function__(func, types, args, kwargs or {})
+        if isinstance(result, cls):
+            result.mark = func.__name__
+        return result
+
+
+@pytest.mark.parametrize("requires_grad", [False, True])
+def test_an_argument_that_forward_returns_keeps_its_class(requires_grad):
+    x = cygrad.ones(2).as_subclass(Wrapped).requires_grad_(requires_grad)
+    y = Same.apply(x)
+    assert type(y) is Wrapped and y is not x and y.mark == "view_as" and y.data_ptr() == x.data_ptr()
+    assert y.requires_grad is requires_grad
+    if requires_grad:
+        y.sum().backward()
+        assert x.grad.tolist() == [3, 3] and y.grad_fn.name() == "SameBackward"
+        with pytest.raises(RuntimeError, match="view was created inside a custom Function"):
+            y.add_(1)
+
+
 def test_instances_are_of_no_use():
     with pytest.warns(DeprecationWarning, match="should not be instantiated"):
         cube = Cube()

@@ -785,14 +785,24 @@ cdef Tensor _changed_input(FunctionNode node, Tensor tensor, tuple arguments, Py
 
 
 cdef Tensor _returned_input(FunctionNode node, Tensor tensor, Py_ssize_t output_nr, bint flows):
-    """Handle an input that is returned unchanged: the output is a view of it."""
+    """Handle an input that is returned unchanged: the output is a view of it, of the class that its type decides."""
     cdef array_t *own = tensor.array
-    cdef Tensor view = wrap_view(array_view(own, own.dtype, own.ndim, own.shape, own.strides, 0), tensor)
+    cdef thread_state_t *state = thread_state()
+    cdef int disabled = state.grad_disabled
+    cdef Tensor view
+    if type(tensor) is Tensor or is_meta(own):
+        view = wrap_view(array_view(own, own.dtype, own.ndim, own.shape, own.strides, 0), tensor)
+    else:
+        state.grad_disabled = 1
+        try:
+            with paused():
+                view = tensor.view_as(tensor)
+        finally:
+            state.grad_disabled = disabled
     if view.base is not None:
         view.view_kind = CUSTOM_VIEW
     if flows:
-        view.node = node
-        view.output_nr = <int32_t>output_nr
+        set_node(view, node, <int32_t>output_nr)
     return view
 
 
