@@ -136,7 +136,7 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
     outputs = _sequence("grad", outputs)
     inputs = list(_sequence("grad", inputs) if keys is None else inputs.values())
     if not inputs:
-        raise RuntimeError("grad: inputs cannot be empty (got an empty sequence, expected Tensors).")
+        raise ValueError("grad: requires non-empty inputs (got an empty sequence, expected Tensors).")
     if allow_unused is None:
         allow_unused = materialize_grads
     elif materialize_grads and not allow_unused:

@@ -3,13 +3,12 @@
 import contextlib
 import weakref
 
-from cygrad._core.graph.modes import Restoring
-from cygrad._core.graph.saved import memory_of, pop_hooks, push_hooks, refuse_hooks, set_guard
+from cygrad._core.graph.saved import HooksBlock, memory_of, refuse_hooks, set_guard
 
 __all__ = ["allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks", "save_on_cpu", "saved_tensors_hooks"]
 
 
-class saved_tensors_hooks(Restoring):
+class saved_tensors_hooks(HooksBlock):
     """
     Apply a pair of hooks to the tensors that are saved within the block, in this thread.
 
@@ -36,10 +35,6 @@ class saved_tensors_hooks(Restoring):
     def __init__(self, pack_hook, unpack_hook):
         self.pack_hook = pack_hook
         self.unpack_hook = unpack_hook
-
-    def __enter__(self):
-        self.push(pop_hooks)
-        push_hooks(self.pack_hook, self.unpack_hook)
 
 
 class save_on_cpu(saved_tensors_hooks):

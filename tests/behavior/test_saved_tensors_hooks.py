@@ -550,6 +550,22 @@ def test_hooks_that_backward_enters_end_with_it():
     assert len(packed) == 1
 
 
+def test_an_exit_in_unpack_ends_with_backward_and_later_exits_leave_no_hooks():
+    def unpack(tensor):
+        inner.__exit__()
+        return tensor
+
+    inner = cygrad.autograd.graph.saved_tensors_hooks(identity, unpack)
+    outer = cygrad.autograd.graph.saved_tensors_hooks(identity, identity)
+    with outer:
+        inner.__enter__()
+        leaf(1.0).sin().backward()
+    inner.__exit__()
+    assert leaf(1.0).exp().grad_fn._raw_saved_result.unpack_hook is None
+    with pytest.raises(RuntimeError, match="saved_tensors_hooks: __exit__ requires a call of __enter__"):
+        inner.__exit__()
+
+
 def test_a_saved_tensor_shows_what_is_stored():
     x = leaf(2.0)
     y = x * x

@@ -6,6 +6,7 @@ immediately, and unpack converts it back each time it is needed. The result only
 the graph is that of the saved tensor.
 """
 
+cimport cython
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
 from libc.stdint cimport int32_t, int64_t
@@ -140,6 +141,24 @@ def pop_hooks():
         _set_hooks(saved_hooks().outer)
 
 
+@cython.binding(False)
+@cython.auto_pickle(False)
+cdef class HooksBlock:
+    """
+    Base of `saved_tensors_hooks`: a block with the pair `pack_hook` and `unpack_hook`.
+
+    Leaving removes the innermost pair of the thread, whichever block pushed it; it allocates nothing.
+    """
+
+    def __enter__(self):
+        push_hooks(self.pack_hook, self.unpack_hook)
+
+    def __exit__(self, type=None, value=None, traceback=None):
+        if thread_state().saved_hooks == NULL:
+            raise RuntimeError(f"{self.__class__.__name__}: __exit__ requires a call of __enter__ (got none).")
+        pop_hooks()
+
+
 def refuse_hooks(message):
     """Make `push_hooks` raise this message in this thread (None: allow it); returns the former message."""
     former = _refusals.message
@@ -216,7 +235,7 @@ class SavedTensor:
     __slots__ = ("_node", "_position")
 
     def __init__(self, *arguments, **options):
-        raise TypeError("SavedTensor: cannot be created directly. Read one from a node as node._raw_saved_<name>.")
+        raise RuntimeError("SavedTensor: creating one from Python is forbidden. Read one from a node as node._raw_saved_<name>.")
 
     def unpack(self):
         """
