@@ -154,7 +154,7 @@ def make_dual(tensor, tangent, *, level=None):
         return dual
     with tangents.paused():
         if not tangents.has_same_layout(tangent, tensor):
-            tangent = tangents.laid_out(tangent, tensor)
+            tangent = tangents.laid_out(tangent, tensor, True)
     tangents.attach(dual, tangent)
     return dual
 

@@ -96,8 +96,8 @@ def push_forward(func, primals, directions, strict=False, has_aux=False):
                 leaf = operators.clone(leaf)         # expanded, but its tangent is not required to be
             dual = leaf.view_as(leaf)
             with tangents.paused():
-                if tuple(vector.stride()) != tuple(leaf.stride()):
-                    vector = tangents.laid_out(vector, leaf)
+                if not tangents.has_same_layout(vector, leaf):
+                    vector = tangents.laid_out(vector, leaf, True)
             tangents.attach(dual, vector)
             duals.append(dual)
         arguments = tree_unflatten([restore(dual, levels) for dual in duals], spec)

@@ -496,6 +496,34 @@ def test_tangents_are_copied_unless_they_lie_alike():
             assert held.tolist() == [1, 1, 1] and held.data_ptr() != other.data_ptr()
 
 
+@pytest.mark.parametrize("start", [0, 1, 3])
+def test_as_strided_reads_zeros_where_a_tensor_has_no_tangent(start):
+    primal, direction = tensor(*range(8))[2:6], tensor(*range(10, 20))[1:5]
+    expected = tensor(0, 0, 11, 12, 13, 14, 0, 0)
+    with dual_level():
+        window = make_dual(primal, direction).as_strided((4,), (1,), start)
+        assert tangent(window) == expected[start:start + 4].tolist()
+        window.mul_(2)
+    found = cygrad.func.jvp(lambda x: x.as_strided((4,), (1,), start), (primal,), (direction,))
+    assert found[1].tolist() == expected[start:start + 4].tolist()
+    assert direction.tolist() == [11, 12, 13, 14]
+
+
+@pytest.mark.parametrize("view", [lambda x: x.view_as(x), lambda x: x.t(), lambda x: x[0]])
+def test_batched_tangents_can_be_copied_into_unbatched_tensors(view):
+    directions = cygrad.arange(12.0, dtype=cygrad.float64).view(3, 2, 2)
+
+    def pushed(direction):
+        target = view(cygrad.zeros(2, 2, dtype=cygrad.float64))
+        with dual_level():
+            dual = make_dual(cygrad.ones(2, 2, dtype=cygrad.float64), direction)
+            target.copy_(dual if target.ndim == 2 else dual[1])
+            return unpack_dual(target).tangent, unpack_dual(target._base).tangent
+    target, base = cygrad.vmap(pushed)(directions)
+    assert all(cygrad.equal(one, view(whole)) for one, whole in zip(target, base, strict=True))
+    assert cygrad.equal(target, directions if target.ndim == 3 else directions[:, 1])
+
+
 def test_tangents_of_another_dtype():
     with dual_level():
         for dtype in (cygrad.float64, cygrad.float32):

@@ -254,12 +254,23 @@ cdef Tensor _same_view(Tensor view, Tensor tangent):
         return operators.view_as_complex(pairs)
 
 
-cdef Tensor _zeros_over(Tensor tensor, object dtype=None):
-    """Return zeros with the strides of a tensor, so that every view of it has a matching view."""
+cdef Tensor _zeros_over(Tensor tensor, object dtype=None, bint whole=False, object batch=None):
+    """
+    Return zeros with the strides of a tensor, so that every view of it has a matching view.
+
+    With `whole`, every view of its whole storage has one, which as_strided can create. With an entry of vmap as `batch`
+    they are zeros of a batch.
+    """
+    cdef array_t *array = tensor.array
     shape, strides = tuple(tensor.shape), tuple(tensor.stride())
     extent = 1 + sum([(size - 1) * step for size, step in zip(shape, strides)]) if tensor.numel() else 0
+    offset = 0
+    if whole and array.storage != NULL:
+        extent, offset = array.storage.nbytes // itemsize(array.dtype), tensor.storage_offset()
+    dtype = tensor.dtype if dtype is None else dtype
     with paused():
-        return operators.as_strided(zeros(extent, dtype=tensor.dtype if dtype is None else dtype), shape, strides, 0)
+        memory = batch.new_zeros(extent, dtype=dtype) if batch is not None else zeros(extent, dtype=dtype)
+        return operators.as_strided(memory, shape, strides, offset)
 
 
 def fitted(Tensor gradient not None, Tensor argument not None):
@@ -267,8 +278,8 @@ def fitted(Tensor gradient not None, Tensor argument not None):
     return fit_recorded(argument.array, gradient)
 
 
-def laid_out(Tensor tangent not None, Tensor tensor not None):
-    """Copy a tangent with the strides of its tensor."""
+def laid_out(Tensor tangent not None, Tensor tensor not None, bint whole=False):
+    """Copy a tangent with the strides of its tensor; `whole`: into memory of the extent of its storage."""
     if is_entry(tangent):                    # of `vmap`: it has no strides, so copy it in this order
         order = sorted(range(tensor.ndim), key=lambda dim: -tensor.stride()[dim])
         found = operators.permute(operators.permute(tangent, order).contiguous(),
@@ -281,7 +292,7 @@ def laid_out(Tensor tangent not None, Tensor tensor not None):
             narrow = operators.narrow
             found = laid_out(narrow(tangent, dim, 0, 1), narrow(tensor, dim, 0, 1))
             return operators.expand(found, tuple(tensor.shape))
-    return _zeros_over(tensor, tangent.dtype).copy_(tangent)
+    return _zeros_over(tensor, tangent.dtype, whole).copy_(tangent)
 
 
 def has_same_layout(Tensor tangent not None, Tensor tensor not None):
@@ -402,7 +413,8 @@ cdef class TangentStep(InplaceStep):
     cdef int finish(self, Tensor tensor, NativeNode node) except -1:
         cdef Tensor own = tangent_of(tensor)
         if own is None and tensor.base is not None:
-            set_tangent(tensor.base, _zeros_over(tensor.base))
+            set_tangent(tensor.base, _zeros_over(tensor.base, None, False,
+                                                 self.tangent if is_entry(self.tangent) else None))
             own = tangent_of(tensor)
         if own is None:
             set_tangent(tensor, self.tangent)

@@ -29,4 +29,4 @@ def copy(call):
     """Copy a source that has no more dimensions than the destination."""
     if call.rank(1) > call.rank(0):
         return NotImplemented
-    return call.run([call.args[0], call.padded(1, call.rank(0)), *call.args[2:]])
+    return call.run([call.spread(0), call.padded(1, call.rank(0)), *call.args[2:]])
