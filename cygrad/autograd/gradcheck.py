@@ -190,11 +190,12 @@ fast_mode, masked
     else:
         vectors = (grad_outputs,) if isinstance(grad_outputs, Tensor) else tuple(grad_outputs)
     count = len(vectors)
+    numbers = [number for number, value in enumerate(inputs) if isinstance(value, Tensor) and value.requires_grad]
 
     def gradients(*arguments):
         first, last = arguments[:len(arguments) - count], arguments[len(arguments) - count:]
+        places = [first[number].requires_grad_() for number in numbers]          # in forward mode they do not
         outputs = [output for output in _outputs(func(*first)) if output.requires_grad]
-        places = [place for place in first if isinstance(place, Tensor) and place.requires_grad]
         found = grad(outputs, places, last, create_graph=True, allow_unused=True)
         return tuple(gradient for gradient in found if gradient is not None)
 

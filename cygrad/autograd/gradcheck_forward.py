@@ -3,6 +3,8 @@
 import numpy as np
 
 from cygrad._core.creation.creation import from_numpy
+from cygrad._core.creation.factories import zeros_like
+from cygrad._core.graph.tensor import Tensor
 from cygrad.autograd.forward_ad import dual_level, make_dual, unpack_dual
 
 
@@ -21,38 +23,31 @@ class ForwardCheck:
         return self.pushed({**zeros, number: direction})
 
     def pushed(self, directions):
-        """Compute the derivative along directions of several inputs."""
-        inputs = list(self.check.inputs)
+        """Compute the derivative along directions of several inputs, as flat arrays."""
+        tangents = self.tangents({number: from_numpy(direction) for number, direction in directions.items()})
+        return [np.array(tangent.detach().numpy()).reshape(-1) for tangent in tangents]
+
+    def tangents(self, directions):
+        """Return the tangents of the outputs. func gets inputs that do not require grad."""
+        inputs = [value.detach() if isinstance(value, Tensor) else value for value in self.check.inputs]
         with dual_level():
             for number, direction in directions.items():
-                given = inputs[number]
-                inputs[number] = make_dual(given.detach().requires_grad_(given.requires_grad), from_numpy(direction))
+                inputs[number] = make_dual(inputs[number], direction)
             outputs = self.outputs_of(self.check.func(*inputs))
-            found = []
-            for output in self.check.recorded:
-                tangent = unpack_dual(outputs[output]).tangent
-                found.append(np.zeros(tuple(outputs[output].shape)) if tangent is None
-                             else np.array(tangent.detach().numpy()))
-        return [values.reshape(-1) for values in found]
+            found = [(outputs[output], unpack_dual(outputs[output]).tangent) for output in self.check.recorded]
+        return tuple(zeros_like(output) if tangent is None else tangent for output, tangent in found)
 
     def batches(self, rng, draw):
         """Check that results for a batch of tangents equal those for single tangents."""
-        import cygrad
         from cygrad.autograd.gradcheck import GradcheckError
+        from cygrad.func import vmap
         for number in self.check.checked:
-            place = self.check.inputs[number]
-            directions = np.stack([draw(place, rng) for _ in range(2)])
+            directions = np.stack([draw(self.check.inputs[number], rng) for _ in range(2)])
 
-            def pushed(direction, number=number, place=place):
-                def of_place(value):
-                    inputs = [*self.check.inputs]
-                    inputs[number] = value
-                    outputs = self.outputs_of(self.check.func(*inputs))
-                    return tuple(outputs[output] for output in self.check.recorded)
+            def pushed(direction, number=number):
+                return self.tangents({number: direction})
 
-                return cygrad.func.jvp(of_place, (place,), (direction,))[1]
-
-            found = cygrad.func.vmap(pushed)(from_numpy(directions))
+            found = vmap(pushed)(from_numpy(directions))
             expected = zip(*[self.along(number, direction) for direction in directions], strict=True)
             for output, batch, single in zip(self.check.recorded, found, expected, strict=True):
                 values = np.array(batch.detach().numpy()).reshape(len(directions), -1)

@@ -389,16 +389,34 @@ def test_batches_of_tangents_and_gradients(function):
                      check_batched_grad=True)
 
 
-def test_wrong_batched_tangents_are_found(monkeypatch):
-    right = cygrad.func.jvp
+class Scaled(Function):
+    """The argument; tangents under vmap are scaled."""
 
-    def wrong(*arguments):
-        value, tangents = right(*arguments)
-        return value, tuple(tangent * 2 for tangent in tangents)
+    factor = 2
 
-    monkeypatch.setattr(cygrad.func, "jvp", wrong)
-    with pytest.raises(GradcheckError, match="batched tangent"):
-        gradcheck(lambda x: x * 2, real(2), check_forward_ad=True, check_batched_forward_grad=True)
+    @staticmethod
+    def forward(ctx, x, y):
+        return x.clone(), y.clone()
+
+    @staticmethod
+    def jvp(ctx, x, y):
+        Scaled.calls += 1
+        assert ctx.needs_input_grad == (False, False)
+        return x * Scaled.factor if type(x) is not cygrad.Tensor else x, y
+
+
+@pytest.mark.parametrize("factor", [1, 2])
+def test_only_tangents_are_batched_and_no_input_requires_grad(monkeypatch, factor):
+    monkeypatch.setattr(Scaled, "factor", factor)
+    monkeypatch.setattr(Scaled, "calls", 0, raising=False)
+    inputs = real(2), real(1)
+    options = {"check_forward_ad": True, "check_batched_forward_grad": True, "check_backward_ad": False}
+    if factor == 1:
+        assert gradcheck(Scaled.apply, inputs, **options)
+        assert Scaled.calls == 3 + 2 * 3 + 4         # columns, a batch and single tangents, missing tangents
+    else:
+        with pytest.raises(GradcheckError, match="the batched tangent of output 0 along input 0 is wrong"):
+            gradcheck(Scaled.apply, inputs, **options)
 
 
 def test_the_error_is_a_runtime_error():
