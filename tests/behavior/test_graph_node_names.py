@@ -42,3 +42,15 @@ def test_names(name):
 
 def test_nodes_say_that_gradients_are_wanted():
     assert cygrad.ones(1, requires_grad=True).exp().grad_fn.requires_grad is True
+
+
+def test_the_gradient_of_a_sum_is_expanded():
+    names = []
+    for library in (cygrad, torch):
+        x, factor = library.ones(2, 3, requires_grad=True), library.tensor(2.0, requires_grad=True)
+        gradient, = library.autograd.grad(x.sum(), x, factor, create_graph=True)
+        nodes = [gradient.grad_fn]
+        while nodes[-1].next_functions:
+            nodes.append(nodes[-1].next_functions[0][0])
+        names.append(sorted(node.name().removeprefix("torch::autograd::") for node in nodes))
+    assert names[0] == names[1] and "ExpandBackward0" in names[0]

@@ -143,3 +143,27 @@ def test_a_class_may_compute_with_tensors_that_it_makes():
     found = layer(x)
     assert cygrad.allclose(found, expected)
     assert cygrad.allclose(cygrad.autograd.grad(found.sum(), x)[0], gradient)
+
+
+class Copying(OperatorMode):
+    """Calls operators with copies of their arguments."""
+
+    def __init__(self):
+        self.calls = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.calls.append((str(func), *[list(value.shape) if isinstance(value, Tensor) else value for value in args]))
+        return func(*[value.clone() if isinstance(value, Tensor) else value for value in args], **(kwargs or {}))
+
+
+@pytest.mark.parametrize(("reduced", "shape"), [
+    (lambda x: x.sum(), []), (lambda x: x.sum(0), [1, 3]), (lambda x: x.sum(1, keepdim=True), [2, 1]),
+    (lambda x: x.sum((0, -1)), [1, 1]), (lambda x: x.mean(-1), [2, 1])])
+def test_the_gradient_of_a_reduction_is_expanded(reduced, shape):
+    x = cygrad.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], requires_grad=True)
+    y = reduced(x).square().sum()
+    expected, = cygrad.autograd.grad(y, x, retain_graph=True)
+    with Copying() as mode:
+        found, = cygrad.autograd.grad(y, x)
+    assert cygrad.equal(found, expected)
+    assert mode.calls[-1] == ("aten.expand.default", shape, [2, 3])
