@@ -101,8 +101,8 @@ def binomial(count, prob, generator=None):
 
 def _drawn(generator, *arguments):
     from cygrad.distributions.samples import drawn
-    from cygrad.random.generator import own_generator
-    with contextlib.nullcontext() if generator is None else own_generator(generator):
+    from cygrad.random.generator import chosen, own_generator
+    with own_generator(chosen(generator, arguments[0])):
         return drawn(*arguments)
 
 

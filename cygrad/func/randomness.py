@@ -44,6 +44,11 @@ class EntryGenerator:
     def __init__(self, level, outer):
         self.level, self.outer = level, outer
 
+    def over(self, generator):
+        """Return what draws from another generator in the modes of these levels."""
+        outer = self.outer.over(generator) if isinstance(self.outer, EntryGenerator) else generator
+        return EntryGenerator(self.level, outer)
+
     def draw(self, function, *arguments):
         """Draw numbers in the mode of the level."""
         level = self.level

@@ -314,12 +314,13 @@ def own_generator(generator):
 
 
 def chosen(generator, operation):
-    """Return the argument, or the default generator."""
+    """Return the argument, or the default generator; under `vmap` what draws from it in the mode of the level."""
+    default = current()
     if generator is None:
-        return current()
+        return default
     if not isinstance(generator, Generator):
         raise TypeError(f"{operation}: generator must be a Generator (got {type(generator).__name__}).")
-    return generator
+    return default.over(generator) if default.algorithm == "vmap" else generator
 
 
 def manual_seed(seed):

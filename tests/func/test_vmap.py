@@ -22,6 +22,47 @@ def written(x, i):
     return found
 
 
+@pytest.mark.parametrize("draw", [
+    lambda x, **options: cygrad.randn(4, **options) + x, lambda x, **options: x.clone().normal_(**options),
+    lambda x, **options: cygrad.bernoulli(x * 0 + 0.5, **options),
+    lambda x, **options: cygrad.normal(x, 1.0, **options),
+    lambda x, **options: cygrad.randperm(9, **options), lambda x, **options: x.clone().random_(**options),
+    lambda x, **options: cygrad.vmap(lambda y: cygrad.rand(3, **options) + y, randomness="same")(x)])
+def test_a_given_generator_draws_in_the_mode_of_vmap(draw):
+    def drawn(randomness):
+        generator = cygrad.Generator().manual_seed(1)
+        found = cygrad.vmap(lambda x: draw(x, generator=generator), randomness=randomness)(cygrad.zeros(20, 4))
+        assert generator.initial_seed() == 1
+        return found, generator.get_state()
+    found, state = drawn("different")
+    assert len({tuple(entry.flatten().tolist()) for entry in found}) > 5
+    again, other = drawn("different")
+    assert cygrad.equal(found, again) and cygrad.equal(state, other)
+    found, _ = drawn("same")
+    assert len({tuple(entry.flatten().tolist()) for entry in found}) == 1
+    with pytest.raises(RuntimeError, match="vmap: the function draws random numbers"):
+        drawn("error")
+
+
+@pytest.mark.parametrize("change", [
+    lambda x: x.squeeze_(0), lambda x: x.squeeze_(), lambda x: x.t_(), lambda x: x.unsqueeze_(1),
+    lambda x: x.transpose_(0, 1),
+    lambda x: x.t_().mul_(2), lambda x: x.squeeze_(0).unsqueeze_(-1)])
+def test_the_shape_of_entries_can_be_changed_in_place(change):
+    x = cygrad.arange(12.0).view(3, 1, 4)
+    expected = cygrad.stack([change(row.clone()) for row in x])
+    assert cygrad.equal(cygrad.vmap(lambda row: change(row.clone()))(x), expected)
+    assert cygrad.equal(cygrad.vmap(cygrad.vmap(lambda row: change(row.clone())))(x[None])[0], expected)
+
+    def loss(weight, row, function=change):
+        y = row.mm(weight)
+        assert function(y) is y
+        return (y * cygrad.arange(4.0).view(y.shape)).sum()
+    weight = cygrad.eye(4)
+    found = cygrad.vmap(lambda row: cygrad.func.grad(loss)(weight, row))(x)
+    assert cygrad.equal(found, cygrad.stack([cygrad.func.grad(loss)(weight, row) for row in x]))
+
+
 @pytest.mark.parametrize(("name", "program"), {
     "dims": lambda t: t.vmap(lambda x, y: x * y, in_dims=(1, None), out_dims=1)(numbers(t, 3, 2), numbers(t, 3)),
     "negative dims": lambda t: t.vmap(lambda x: x.sum(), in_dims=-1)(numbers(t, 3, 2)),

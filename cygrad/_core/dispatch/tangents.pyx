@@ -617,15 +617,20 @@ def change_geometry(Tensor tensor not None, str operation, *arguments):
     cdef bint recorded = grad_enabled() and requires_grad(tensor)
     cdef Tensor seen
     cdef array_t *fresh
-    check_inplace(tensor, operation + "_", recorded)
+    cdef bint batched = is_entry(tensor) and hasattr(tensor, "_value")
+    if not batched:
+        check_inplace(tensor, operation + "_", recorded)
     seen = <Tensor?>getattr(operators, operation)(tensor, *arguments)
     fresh = array_view(seen.array, seen.array.dtype, seen.array.ndim, seen.array.shape, seen.array.strides, 0)
     if fresh == NULL:
         check(MEMORY_ERROR)
     replace_array(tensor, fresh)
-    bump_version(tensor)
     if thread_state().dual_level:
         set_tangent(tensor, tangent_of(seen))
+    if batched:                              # an entry of vmap: the tensor with all entries has the history
+        tensor._value = seen._value
+        return tensor
+    bump_version(tensor)
     # A view of another tensor compares versions and takes its history from there.
     if recorded and tensor.base is None:
         rebase_history(tensor, seen.node)
