@@ -92,7 +92,7 @@ class detect_anomaly(_Anomaly):
 
     def __init__(self, check_nan=True):
         super().__init__(True, check_nan)
-        warn_user("Anomaly detection has been enabled. It slows down programs and is meant for debugging.")
+        warn_user("Anomaly Detection has been enabled. It slows down programs and is meant for debugging.")
 
 
 class set_detect_anomaly(_Anomaly):

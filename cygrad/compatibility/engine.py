@@ -173,7 +173,9 @@ def _unsafe_preserve_version_counter(tensor):
 
 
 def _unsafe_set_version_counter(tensors, versions):
-    """Set the counts of in-place operations of tensors."""
+    """Set the counts of in-place operations of tensors, or of one."""
+    if isinstance(tensors, cygrad.Tensor):
+        tensors, versions = (tensors,), (versions,)
     for part, version in zip(tensors, versions, strict=True):
         if version < 0:
             raise RuntimeError(f"_unsafe_set_version_counter: a version cannot be negative (got {version}).")

@@ -119,7 +119,8 @@ def push_forward(func, primals, directions, strict=False, has_aux=False):
 def _by_backward(func, primals, directions, strict, has_aux):
     """Compute the product inside of another forward mode: differentiate ``u J`` with respect to u."""
     _, _, vectors, _ = _duals("jvp", primals, directions)
-    inputs, results, aux, held, spec = pullback_of("jvp", func, primals, has_aux)
+    with tangents.ByBackward():
+        inputs, results, aux, held, spec = pullback_of("jvp", func, primals, has_aux)
     pushed = push(inputs, held, vectors, strict)
     answer = (results, tree_unflatten([restore(tangent, inputs.levels) for tangent in pushed], spec))
     return (*answer, aux) if has_aux else answer

@@ -23,7 +23,8 @@ __all__ = ["OperatorMode", "Overload", "ops"]
 # Rows of the operator table -> names of PyTorch's operators.
 _NAMES = {"cast": "_to_copy", "convolution_input_backward": "convolution", "reshape": "view",
           "softmax": "_softmax", "log_softmax": "_log_softmax", "layer_norm": "native_layer_norm",
-          "unreduce": "expand", "group_norm": "native_group_norm", "batch_norm": "native_batch_norm", "dropout": "native_dropout",
+          "unreduce": "expand",
+          "group_norm": "native_group_norm", "batch_norm": "native_batch_norm", "dropout": "native_dropout",
           "scaled_dot_product_attention": "_scaled_dot_product_flash_attention_for_cpu",
           **dict.fromkeys(("conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"),
                           "convolution")}
@@ -31,7 +32,8 @@ _NAMES = {"cast": "_to_copy", "convolution_input_backward": "convolution", "resh
 _ARGUMENTS: dict[str, tuple[Callable, Callable]] = {
     "unreduce": (lambda reduced, shape, dim=None, keepdim=False: (
         _with_reduced(reduced, shape, dim, keepdim), [*shape]), lambda reduced, shape: (
-            reduced, shape, [place for place, size in enumerate(reduced.shape) if size == 1] or None, reduced.ndim > 0)),
+            reduced, shape, [place for place, size in enumerate(reduced.shape) if size == 1] or None,
+            reduced.ndim > 0)),
     "linear": (lambda input, weight, *bias: (*bias, input, weight.t()),
                lambda *args: (args[-2], args[-1].t(), *args[:-2])),
     "convolution": (

@@ -244,7 +244,7 @@ def test_data_takes_tensors_only(value):
 @pytest.mark.guarantee("R3")
 def test_data_takes_tensors_of_the_same_layout_only():
     dense, sparse = cygrad.eye(2), cygrad.eye(2).to_sparse()
-    with pytest.raises(RuntimeError, match="incompatible tensor type .got a sparse tensor, expected a dense one"):
+    with pytest.raises(RuntimeError, match=r"incompatible tensor type .got a sparse tensor, expected a dense one"):
         dense.data = sparse
     assert dense.tolist() == [[1, 0], [0, 1]]
     meta = cygrad.empty(2, device="meta")

@@ -71,6 +71,11 @@ def test_versions_can_be_set():
     x = cygrad.ones(2)
     engine._unsafe_set_version_counter((x,), (7,))
     assert x._version == 7
+    engine._unsafe_set_version_counter(x, 3)
+    assert x._version == 3
+    with pytest.raises(RuntimeError, match="a version cannot be negative"):
+        engine._unsafe_set_version_counter(x, -1)
+    engine._unsafe_set_version_counter(x, 7)
     with engine._unsafe_preserve_version_counter((x, cygrad.ones(1))):
         x.mul_(2)
     assert x._version == 7
@@ -112,8 +117,23 @@ def test_hooks_of_a_tensor_are_a_dict_that_can_be_changed_before_it_requires_gra
     assert list(x._backward_hooks) == ["first", handle.id]
     handle.remove()
     assert list(hooks) == ["first"]
-    with pytest.raises(TypeError, match="_backward_hooks: can only be set to a dict or None .got list"):
+    with pytest.raises(TypeError, match=r"_backward_hooks: can only be set to a dict or None .got list"):
         x._backward_hooks = []
+
+
+def test_tangents_can_be_disabled_in_one_level_only():
+    def constant_part(x):
+        with engine._set_fwd_grad_enabled(False):
+            shift = x * x
+        return x * x - shift
+
+    def slope(x):
+        return cygrad.func.jvp(constant_part, (x,), (cygrad.ones_like(x),))[1]
+    x = cygrad.tensor(3.0)
+    assert slope(x).tolist() == 6
+    with pytest.raises(NotImplementedError, match="tangents cannot be disabled in a jvp inside of another level"):
+        cygrad.func.jvp(slope, (x,), (x,))
+    assert slope(x).tolist() == 6
 
 
 def test_handles_remove_from_all_their_dicts_also_after_pickling():

@@ -99,7 +99,8 @@ def test_classes_with_torch_function_do_not_change_vmap_and_sparse_tensors(tmp_p
 
         seen = []
         x = torch.tensor([[1.0, 2.0], [3.0, 5.0]])
-        for function in (torch.add, torch.sub, torch.div, torch.cdist, lambda a, b: torch.einsum("...i,...i->...", a, b)):
+        for function in (torch.add, torch.sub, torch.div, torch.cdist,
+                         lambda a, b: torch.einsum("...i,...i->...", a, b)):
             entries = torch.vmap(lambda a: function(a[None], a[None] + 1))(x)
             assert torch.equal(entries, torch.stack([function(a[None], a[None] + 1) for a in x]))
         print(torch.vmap(torch.std)(x), torch.add(x.to_sparse(), x.to_sparse()).is_sparse, seen)

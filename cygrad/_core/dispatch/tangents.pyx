@@ -126,9 +126,13 @@ def current_level():
 
 
 class _Disabled(threading.local):
-    """Return the level that this thread left by `set_enabled`, or None while tangents are computed."""
+    """
+    Return the level that this thread left by `set_enabled`, or None while tangents are computed; and how many products
+    it computes by backward, because they are nested in another level.
+    """
 
     level = None
+    by_backward = 0
 
 
 _disabled = _Disabled()
@@ -145,8 +149,23 @@ def set_enabled(mode):
         set_dual_level(_disabled.level)
         _disabled.level = None
     elif not mode and _disabled.level is None:
+        if _disabled.by_backward:
+            raise NotImplementedError("_set_fwd_grad_enabled: tangents cannot be disabled in a jvp inside of another "
+                                      "level of forward mode, which is computed by backward. Use detach().")
         _disabled.level = thread_state().dual_level
         set_dual_level(0)
+
+
+@cython.binding(False)      # methods check the type of self
+cdef class ByBackward:
+    """Context manager for a product that is computed by backward inside of a level."""
+
+    def __enter__(self):
+        _disabled.by_backward += 1
+
+    def __exit__(self, type=None, value=None, traceback=None):
+        _disabled.by_backward = max(_disabled.by_backward - 1, 0)
+        return False
 
 
 @cython.binding(False)      # methods check the type of self
