@@ -33,6 +33,11 @@ def _gradients(operation, outputs, gradients):
     return gradients
 
 
+def _any_have(name, values):
+    """Return whether a tensor has an attribute of another class: an entry of a transform, or a sparse tensor."""
+    return any(type(value) is not Tensor and hasattr(value, name) for value in values)
+
+
 def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, inputs=None,
              grad_variables=None) -> None:
     """
@@ -77,6 +82,10 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
         inputs = list(_sequence("backward", inputs))
         if not inputs:
             raise RuntimeError("backward: inputs cannot be empty. Pass None for all leaves.")
+    if (type(tensors) is not Tensor or inputs is not None) and _any_have("with_values", (*outputs, *(inputs or ()))):
+        from cygrad.sparse.gradients import values_of
+        outputs, gradients, found = values_of("backward", outputs, gradients, inputs or ())
+        inputs = None if inputs is None else found
     keep = create_graph if retain_graph is None else retain_graph
     run_backward("backward", outputs, gradients, bool(keep), bool(create_graph), inputs, True, True)
 
@@ -137,13 +146,23 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
     inputs = list(_sequence("grad", inputs) if keys is None else inputs.values())
     if not inputs:
         raise ValueError("grad: requires non-empty inputs (got an empty sequence, expected Tensors).")
+    others = () if len(outputs) == len(inputs) == 1 and type(outputs[0]) is type(inputs[0]) is Tensor else [
+        value for value in (*outputs, *inputs) if type(value) is not Tensor]
+    if others and _any_have("with_values", others):
+        from cygrad.sparse.gradients import values_of
+        outputs, gradients, places = values_of("grad", outputs, _gradients("grad", outputs, grad_outputs), inputs)
+        found = grad(outputs, places, gradients, retain_graph, create_graph, True, allow_unused, is_grads_batched,
+                     materialize_grads)
+        found = [place.with_values(result) if _any_have("with_values", (place,)) and result is not None else result
+                 for place, result in zip(inputs, found, strict=True)]
+        return tuple(found) if keys is None else dict(zip(keys, found, strict=True))
     if allow_unused is None:
         allow_unused = materialize_grads
     elif materialize_grads and not allow_unused:
         raise ValueError("grad: materialize_grads=True requires that unused inputs are allowed (got "
                          "allow_unused=False). Omit allow_unused.")
     keep = bool(create_graph if retain_graph is None else retain_graph)
-    if any(type(output) is not Tensor and hasattr(output, "_entries") for output in outputs):
+    if others and _any_have("_entries", outputs):
         import cygrad
         results = cygrad.func.inputs.gradients_of_entries(
             outputs, inputs, _gradients("grad", outputs, grad_outputs), keep, bool(create_graph), bool(allow_unused))

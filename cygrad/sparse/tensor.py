@@ -202,6 +202,10 @@ class SparseTensor(Tensor):
         from cygrad.sparse.gradients import as_gradient
         return as_gradient(self.clone(), target)           # the caller may have other references
 
+    def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None):
+        """Add the gradients of this tensor to the leaves' ``.grad``, as ``autograd.backward``."""
+        cygrad.autograd.backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+
     def retain_grad(self):
         """Retain the gradient of a non-leaf."""
         self._elements.retain_grad()

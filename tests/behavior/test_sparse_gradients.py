@@ -94,6 +94,34 @@ def test_backward_of_a_sparse_vector():
     assert x.grad.to_dense().tolist() == [[2.0, 0.0], [0.0, 2.0]]
 
 
+@pytest.mark.parametrize("layout", ["to_sparse", "to_sparse_csr", "to_sparse_csc"])
+@pytest.mark.parametrize("source", ["to_dense", "to_sparse", "to_sparse_csr", "to_sparse_csc"])
+def test_sparse_outputs_and_inputs_of_grad_and_backward(source, layout):
+    elements = cygrad.tensor([[1.0, 2.0], [3.0, 4.0]])
+    x = getattr(elements, source)().requires_grad_()
+    y, gradient = getattr(x * 3, layout)(), getattr(elements, layout)()
+    found, = cygrad.autograd.grad(y, x, gradient, retain_graph=True)
+    assert found.layout is x.layout and cygrad.equal(found.to_dense(), elements * 3)
+    found, = cygrad.autograd.grad([y], [x], [elements], retain_graph=True)
+    assert found.layout is x.layout and cygrad.equal(found.to_dense(), elements * 3)
+    y.backward(gradient)
+    assert x.grad.layout is x.layout and cygrad.equal(x.grad.to_dense(), elements * 3)
+
+
+def test_gradients_of_sparse_outputs_have_their_indices():
+    x = cygrad.tensor([[0.0, 2.0], [3.0, 0.0]]).to_sparse().requires_grad_()
+    y = x * x
+    found, = cygrad.autograd.grad(y, x, cygrad.tensor([[0.0, 1.0], [0.0, 0.0]]), retain_graph=True)
+    assert found.to_dense().tolist() == [[0, 4], [0, 0]]
+    with pytest.raises(RuntimeError, match="sparse output 0 has elements that the output does not have"):
+        y.backward(cygrad.ones(2, 2), retain_graph=True)
+    with pytest.raises(RuntimeError, match=r"Mismatch in shape: grad_output\[0\]"):
+        cygrad.autograd.grad(y, x, cygrad.ones(2))
+    other = cygrad.ones(2, requires_grad=True)
+    nothing, zeros = cygrad.autograd.grad(other.sum(), [x, other], materialize_grads=True)
+    assert nothing.is_sparse and nothing.to_dense().tolist() == [[0, 0], [0, 0]] and zeros.tolist() == [1, 1]
+
+
 def test_sparse_gradients_are_added_to_a_sparse_grad_in_place():
     leaf = cygrad.ones(3, requires_grad=True)
     leaf.grad = kept = cygrad.tensor([0.0, 1.0, 0.0]).to_sparse()
