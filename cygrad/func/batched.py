@@ -30,7 +30,9 @@ def active_levels():
 
 
 class Level:
-    """A running `vmap`: its batch size and its mode of random numbers."""
+    """A `vmap`: its batch size, its mode of random numbers, and whether it has ended."""
+
+    ended = False
 
     def __init__(self, size, randomness):
         self.number, self.size, self.randomness = next(_numbers), size, randomness
@@ -41,6 +43,7 @@ class Level:
 
     def __exit__(self, *error):
         active_levels().remove(self)
+        self.ended = True
 
 
 class Batched(Tensor):

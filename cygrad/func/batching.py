@@ -402,6 +402,15 @@ def top_level(arguments, depth=0):
     return found
 
 
+def running_level(arguments):
+    """Return the innermost level of the arguments, whose vmap must not have ended."""
+    level = top_level(arguments)
+    if level.ended:
+        raise RuntimeError("vmap: your tensor may have escaped from inside a function being vmapped: an entry is used "
+                           "after the end of its vmap. Return it from the function.")
+    return level
+
+
 def call(function, args, kwargs):
     """Call a function that has batched arguments for the whole batch."""
     out = kwargs.pop("out", None)
@@ -412,9 +421,9 @@ def call(function, args, kwargs):
         name = getattr(function, "__name__", "")
         if name not in FUNCTIONS:
             raise NotImplementedError(f"vmap: {name or function!r} has no rule for batches. Call it outside of vmap.")
-        return FUNCTIONS[name](function, top_level(arguments), args, kwargs)
+        return FUNCTIONS[name](function, running_level(arguments), args, kwargs)
     arguments = [*args, *[kwargs[name] for name in operation.names[len(args):]]]
-    level = top_level(arguments)
+    level = running_level(arguments)
     found = Call(operation, level, arguments)
     if operation.inplace:
         if found.batched[0] is False:

@@ -44,6 +44,17 @@ def test_a_given_generator_draws_in_the_mode_of_vmap(draw):
         drawn("error")
 
 
+@pytest.mark.parametrize("use", [
+    lambda x: x.sin(), lambda x: x + cygrad.ones(3), lambda x: x.mul_(2), lambda x: x[0], lambda x: cygrad.zeros_like(x),
+    lambda x: cygrad.vmap(lambda y: x * y)(cygrad.ones(2, 3)), lambda x: x.copy_(cygrad.ones(3))])
+def test_entries_cannot_be_used_after_the_end_of_vmap(use):
+    kept = []
+    cygrad.vmap(lambda x: (kept.append(x), x * 2)[1])(cygrad.ones(2, 3))
+    with pytest.raises(RuntimeError, match="may have escaped from inside a function being vmapped"):
+        use(kept[0])
+    assert kept[0].shape == (3,) and "size=2" in repr(kept[0])
+
+
 @pytest.mark.parametrize("change", [
     lambda x: x.squeeze_(0), lambda x: x.squeeze_(), lambda x: x.t_(), lambda x: x.unsqueeze_(1),
     lambda x: x.transpose_(0, 1),
