@@ -35,10 +35,11 @@ RETURNED = {
 PROPERTIES = {
     "shape": "tuple[_int, ...]", "dtype": "_dtype", "ndim": "_int", "itemsize": "_int", "nbytes": "_int",
     "requires_grad": "_bool", "is_leaf": "_bool", "output_nr": "_int", "retains_grad": "_bool", "_version": "_int",
+    "grad_dtype": "_dtype",
     "grad": "Tensor | None", "data": "Tensor", "_base": "Tensor | None", "grad_fn": "Any",
     **dict.fromkeys(["T", "mT", "H", "mH", "real", "imag"], "Tensor"),
 }
-WRITABLE = {"grad", "data", "requires_grad"}
+WRITABLE = {"grad", "data", "requires_grad", "grad_dtype"}
 PYTHONS_OWN = 1 << 9        # Py_TPFLAGS_HEAPTYPE: set for Python classes, not for extension types
 BINARY = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift")
 SPECIAL = ("__add__", "__radd__", "__copy__", "__deepcopy__")       # special methods of classes other than Tensor

@@ -39,15 +39,15 @@ class ForwardCheck:
 
     def batches(self, rng, draw):
         """Check that results for a batch of tangents equal those for single tangents."""
+        import cygrad
         from cygrad.autograd.gradcheck import GradcheckError
-        from cygrad.func import vmap
         for number in self.check.checked:
             directions = np.stack([draw(self.check.inputs[number], rng) for _ in range(2)])
 
             def pushed(direction, number=number):
                 return self.tangents({number: direction})
 
-            found = vmap(pushed)(from_numpy(directions))
+            found = cygrad.func.vmap(pushed)(from_numpy(directions))
             expected = zip(*[self.along(number, direction) for direction in directions], strict=True)
             for output, batch, single in zip(self.check.recorded, found, expected, strict=True):
                 values = np.array(batch.detach().numpy()).reshape(len(directions), -1)

@@ -83,8 +83,8 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
         if not inputs:
             raise RuntimeError("backward: inputs cannot be empty. Pass None for all leaves.")
     if (type(tensors) is not Tensor or inputs is not None) and _any_have("with_values", (*outputs, *(inputs or ()))):
-        from cygrad.sparse.gradients import values_of
-        outputs, gradients, found = values_of("backward", outputs, gradients, inputs or ())
+        import cygrad
+        outputs, gradients, found = cygrad.sparse.functions.values_of("backward", outputs, gradients, inputs or ())
         inputs = None if inputs is None else found
     keep = create_graph if retain_graph is None else retain_graph
     run_backward("backward", outputs, gradients, bool(keep), bool(create_graph), inputs, True, True)
@@ -149,8 +149,9 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
     others = () if len(outputs) == len(inputs) == 1 and type(outputs[0]) is type(inputs[0]) is Tensor else [
         value for value in (*outputs, *inputs) if type(value) is not Tensor]
     if others and _any_have("with_values", others):
-        from cygrad.sparse.gradients import values_of
-        outputs, gradients, places = values_of("grad", outputs, _gradients("grad", outputs, grad_outputs), inputs)
+        import cygrad
+        outputs, gradients, places = cygrad.sparse.functions.values_of(
+            "grad", outputs, _gradients("grad", outputs, grad_outputs), inputs)
         found = grad(outputs, places, gradients, retain_graph, create_graph, True, allow_unused, is_grads_batched,
                      materialize_grads)
         found = [place.with_values(result) if _any_have("with_values", (place,)) and result is not None else result

@@ -7,7 +7,8 @@ from cygrad import Tensor
 from cygrad._core.table.docstrings import documented
 from cygrad.sparse.tensor import COO, CSC, CSR, SparseTensor, made
 
-__all__ = ["OPERATIONS", "addmm", "elementwise", "log_softmax", "mm", "sampled_addmm", "select", "softmax", "sum"]
+__all__ = ["OPERATIONS", "addmm", "elementwise", "log_softmax", "mm", "sampled_addmm", "select", "softmax", "sum",
+           "values_of"]
 
 # Element-wise functions that are zero at zero.
 KEEP_ZERO = {
@@ -426,3 +427,30 @@ def _of_sparse(name, function):
 OF_SPARSE = ("transpose", "t", "index_select", "select", "vector_norm", "norm", "linalg_vector_norm", "clone", "detach",
              "cast")
 OPERATIONS.update({name: _of_sparse(name, OPERATIONS[name]) for name in OF_SPARSE})
+
+
+# ---- backward
+
+def values_of(operation, outputs, gradients=None, inputs=()):
+    """Replace sparse outputs, their gradients and sparse inputs of a backward by their values."""
+    gradients = [None] * len(outputs) if gradients is None else gradients
+    pairs = [(output._values(), _at_indices(operation, number, output, gradient)) if _is_sparse(output)
+             else (output, gradient)
+             for number, (output, gradient) in enumerate(zip(outputs, gradients, strict=True))]
+    return ([output for output, _ in pairs], [gradient for _, gradient in pairs],
+            [place._values() if _is_sparse(place) else place for place in inputs])
+
+
+def _at_indices(operation, number, output, gradient):
+    """Return the elements of the gradient of a sparse output at its indices; elsewhere it must be zero."""
+    if not isinstance(gradient, Tensor):
+        return gradient
+    if gradient.shape != output.shape:
+        raise RuntimeError(f"{operation}: Mismatch in shape: grad_output[{number}] has a shape of {gradient.shape} and "
+                           f"output[{number}] has a shape of {output.shape}.")
+    dense = gradient.to_dense() if _is_sparse(gradient) else gradient
+    indices = tuple(output._indices())
+    if (dense.detach().clone().index_put_(indices, dense.new_zeros(())) != 0).any():
+        raise RuntimeError(f"{operation}: the gradient of sparse output {number} has elements that the output does not "
+                           "have. Multiply it by a mask of its indices.")
+    return dense[indices]

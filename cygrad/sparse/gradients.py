@@ -11,7 +11,7 @@ from cygrad.autograd import Function
 from cygrad.optim.parameter_checks import sparse_gradients
 from cygrad.sparse.tensor import SparseTensor, made
 
-__all__ = ["gather", "look_up", "values_of"]
+__all__ = ["gather", "look_up"]
 
 _lock = renewed_at_fork(threading.Lock())      # for concurrent backwards that accumulate into one leaf
 
@@ -35,31 +35,6 @@ def as_gradient(gradient, target):
         else:
             leaf.grad.add_(gradient)
     return None
-
-
-def values_of(operation, outputs, gradients=None, inputs=()):
-    """Replace sparse outputs, their gradients and sparse inputs of a backward by their values."""
-    gradients = [None] * len(outputs) if gradients is None else gradients
-    pairs = [(output._values(), _at_indices(operation, number, output, gradient)) if isinstance(output, SparseTensor)
-             else (output, gradient)
-             for number, (output, gradient) in enumerate(zip(outputs, gradients, strict=True))]
-    return ([output for output, _ in pairs], [gradient for _, gradient in pairs],
-            [place._values() if isinstance(place, SparseTensor) else place for place in inputs])
-
-
-def _at_indices(operation, number, output, gradient):
-    """Return the elements of the gradient of a sparse output at its indices; elsewhere it must be zero."""
-    if not isinstance(gradient, Tensor):
-        return gradient
-    if gradient.shape != output.shape:
-        raise RuntimeError(f"{operation}: Mismatch in shape: grad_output[{number}] has a shape of {gradient.shape} and "
-                           f"output[{number}] has a shape of {output.shape}.")
-    dense = gradient.to_dense() if isinstance(gradient, SparseTensor) else gradient
-    indices = tuple(output._indices())
-    if (dense.detach().clone().index_put_(indices, dense.new_zeros(())) != 0).any():
-        raise RuntimeError(f"{operation}: the gradient of sparse output {number} has elements that the output does not "
-                           "have. Multiply it by a mask of its indices.")
-    return dense[indices]
 
 
 class LookUp(Function):

@@ -181,10 +181,24 @@ def test_data():
     assert x.is_leaf
     (x * x).sum().backward()
     assert x.grad.tolist() == [14.0, 16.0, 18.0]
-    with pytest.raises(RuntimeError, match="data: a tensor that requires grad needs floating point"):
+    with pytest.raises(RuntimeError, match="requires grad must be floating point or complex dtype"):
         x.data = cygrad.tensor([1, 2])
     x.data = cygrad.ones(2, dtype=cygrad.float32)
     assert x.dtype is cygrad.float32
+
+
+@pytest.mark.guarantee("R3")
+def test_the_dtype_of_gradients_is_that_of_the_leaf_and_cannot_be_set_to_another():
+    x = cygrad.ones(2, dtype=cygrad.float32, requires_grad=True)
+    assert x.grad_dtype is cygrad.float32
+    x.grad_dtype = cygrad.float32
+    for dtype in (cygrad.float64, None):
+        with pytest.raises(NotImplementedError, match="grad_dtype: gradients have the dtype of their leaf"):
+            x.grad_dtype = dtype
+    (x.double() * 2).sum().backward()
+    assert x.grad.dtype is x.grad_dtype
+    with pytest.raises(RuntimeError, match="can only be accessed on leaf tensors"):
+        _ = (x * 2).grad_dtype
 
 
 @pytest.mark.guarantee("R3")

@@ -45,7 +45,8 @@ def test_a_given_generator_draws_in_the_mode_of_vmap(draw):
 
 
 @pytest.mark.parametrize("use", [
-    lambda x: x.sin(), lambda x: x + cygrad.ones(3), lambda x: x.mul_(2), lambda x: x[0], lambda x: cygrad.zeros_like(x),
+    lambda x: x.sin(), lambda x: x + cygrad.ones(3), lambda x: x.mul_(2), lambda x: x[0],
+    lambda x: cygrad.zeros_like(x),
     lambda x: cygrad.vmap(lambda y: x * y)(cygrad.ones(2, 3)), lambda x: x.copy_(cygrad.ones(3))])
 def test_entries_cannot_be_used_after_the_end_of_vmap(use):
     kept = []

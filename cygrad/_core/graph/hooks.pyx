@@ -1,7 +1,7 @@
 """Hooks of tensors and nodes, and retained gradients: registration, and the calls in backward."""
 
 from cygrad._core.arrays.array cimport array_t, same_shape
-from cygrad._core.arrays.dtype cimport is_complex
+from cygrad._core.arrays.dtype cimport dtype_object, is_complex
 from cygrad._core.graph.boxing cimport is_entry
 from cygrad._core.graph.native cimport fit_recorded
 from cygrad._core.graph.node cimport Hooks, Node
@@ -297,6 +297,28 @@ def set_grad_fn(Tensor self not None, value):
     self.detach_()
 
 
+def grad_dtype(Tensor self not None):
+    """
+    The dtype of ``.grad`` of a leaf: its own. It cannot be set to another one.
+
+    Examples
+    --------
+    >>> cygrad.ones(2, dtype=cygrad.float64).grad_dtype
+    cygrad.float64
+    """
+    if grad_fn_of(self) is not None:
+        raise RuntimeError("grad_dtype: can only be accessed on leaf tensors (got a result of "
+                           f"{grad_fn_of(self).name()}).")
+    return dtype_object(self.array.dtype)
+
+
+def set_grad_dtype(Tensor self not None, value):
+    """Accept the dtype of the leaf, which gradients are converted to."""
+    if value is not grad_dtype(self):
+        raise NotImplementedError(f"grad_dtype: gradients have the dtype of their leaf (got {value}, expected "
+                                  f"{grad_dtype(self)}). Convert them in a hook, or the leaf with to().")
+
+
 def post_accumulate_grad_hooks(Tensor self not None):
     """The hooks of `register_post_accumulate_grad_hook`, by their ids; None if there are none."""
     hooks = hooks_of(self).accumulated if grad_fn_of(self) is None and self.leaf_requires_grad else None
@@ -308,7 +330,7 @@ METHODS = {
         "_backward_hooks", "Set it to None, or call remove() of the handles.")),
     "_grad_fn": property(grad_fn_of_tensor, set_grad_fn, _refuse_deletion(
         "_grad_fn", "Use detach_() to remove a tensor from the graph."), "The node."),
-    "_post_accumulate_grad_hooks": property(post_accumulate_grad_hooks),
+    "grad_dtype": property(grad_dtype, set_grad_dtype), "_post_accumulate_grad_hooks": property(post_accumulate_grad_hooks),
     "retains_grad": property(retains_grad), "retain_grad": retain_grad, "register_hook": register_hook,
     "register_post_accumulate_grad_hook": register_post_accumulate_grad_hook,
 }

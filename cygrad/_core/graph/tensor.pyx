@@ -514,7 +514,7 @@ cdef Hooks hooks_of(Tensor tensor):
     return tensor.leaf_hooks
 
 
-cdef bint is_sparse(Tensor tensor):
+cdef bint _is_sparse(Tensor tensor):
     return hasattr(tensor, "as_gradient")
 
 
@@ -798,9 +798,9 @@ cdef class Tensor:
         if not isinstance(value, Tensor):
             raise TypeError(f"data: can only be set to a Tensor (got {_type_of(value)}).")
         source = <Tensor>value
-        if (is_meta(source.array) or is_meta(self.array)) and is_sparse(source) != is_sparse(self):
-            raise RuntimeError(f"data: incompatible tensor type (got a {'sparse' if is_sparse(source) else 'dense'} "
-                               f"tensor, expected a {'sparse' if is_sparse(self) else 'dense'} one). Convert it with "
+        if (is_meta(source.array) or is_meta(self.array)) and _is_sparse(source) != _is_sparse(self):
+            raise RuntimeError(f"data: incompatible tensor type (got a {'sparse' if _is_sparse(source) else 'dense'} "
+                               f"tensor, expected a {'sparse' if _is_sparse(self) else 'dense'} one). Convert it with "
                                "to_sparse() or to_dense().")
         if requires_grad(self) and not is_differentiable(source.array.dtype):
             raise RuntimeError("data: the elements of a tensor that requires grad must be floating point or complex "
