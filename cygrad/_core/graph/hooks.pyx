@@ -330,7 +330,8 @@ METHODS = {
         "_backward_hooks", "Set it to None, or call remove() of the handles.")),
     "_grad_fn": property(grad_fn_of_tensor, set_grad_fn, _refuse_deletion(
         "_grad_fn", "Use detach_() to remove a tensor from the graph."), "The node."),
-    "grad_dtype": property(grad_dtype, set_grad_dtype), "_post_accumulate_grad_hooks": property(post_accumulate_grad_hooks),
+    "grad_dtype": property(grad_dtype, set_grad_dtype),
+    "_post_accumulate_grad_hooks": property(post_accumulate_grad_hooks),
     "retains_grad": property(retains_grad), "retain_grad": retain_grad, "register_hook": register_hook,
     "register_post_accumulate_grad_hook": register_post_accumulate_grad_hook,
 }
