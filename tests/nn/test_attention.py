@@ -1,5 +1,7 @@
 """Attention: the function, the module, and their rows."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -111,6 +113,18 @@ def test_nothing_to_attend_to():
     assert masked.tolist() == [[0, 0, 0], [0, 0, 0]]
     assert F.scaled_dot_product_attention(cygrad.ones(0, 2, 3), cygrad.ones(0, 4, 3),
                                           cygrad.ones(0, 4, 3)).shape == (0, 2, 3)
+
+
+@pytest.mark.parametrize("keys", [1, 7, 33, 130])
+@pytest.mark.parametrize("dtype", [cygrad.float32, cygrad.float64])
+def test_a_nan_score_makes_its_row_nan_though_all_others_are_masked(keys, dtype):
+    query, key = cygrad.ones(2, 3, dtype=dtype), cygrad.ones(keys, 3, dtype=dtype)
+    for at in {0, keys // 2, keys - 1}:
+        mask = cygrad.full((2, keys), -math.inf, dtype=dtype)
+        mask[0, at] = math.nan
+        found = F.scaled_dot_product_attention(query, key, key, mask)
+        assert found[0].isnan().all()
+        assert (found[1] == 0).all()
 
 
 def test_dropout_of_weights():

@@ -27,11 +27,10 @@ cdef int reduce_computed(int operation, double parameter, const array_t *like, c
 # Return whether reduce_computed supports this reduction.
 cdef bint can_reduce_computed(int operation, int dtype) noexcept nogil
 
-# For kernels that loop over rows: maximum (nan if there is one) and sum of `n` contiguous floats of `dtype`, and of `n`
+# For kernels that loop over rows: sum of `n` contiguous floats of `dtype`; maximum (nan if there is one) and sum of `n`
 # rows of `width` <= COLUMNS contiguous elements, `stride` apart.
 cdef enum:
     COLUMNS = 256
-cdef double row_maximum(int dtype, const char *data, int64_t n) noexcept nogil
 cdef double row_sum(int dtype, const char *data, int64_t n) noexcept nogil
 cdef void column_maxima(int dtype, const char *data, int64_t n, int64_t stride, int64_t width,
                         double *out) noexcept nogil

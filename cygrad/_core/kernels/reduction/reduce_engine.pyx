@@ -465,12 +465,6 @@ cdef int _reduce(int operation, double parameter, const array_t *self, const bin
     return status
 
 
-cdef double row_maximum(int dtype, const char *data, int64_t n) noexcept nogil:
-    cdef double out
-    column_maxima(dtype, data, n, 1, 1, &out)
-    return out
-
-
 cdef double row_sum(int dtype, const char *data, int64_t n) noexcept nogil:
     cdef double out
     column_sums(dtype, data, n, 1, 1, &out)

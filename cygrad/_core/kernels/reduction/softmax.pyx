@@ -16,7 +16,6 @@ from cygrad._core.arrays.dtype cimport BOOL, FLOAT32, dtype_name, is_floating, i
 from cygrad._core.elementwise.copying cimport as_contiguous
 from cygrad._core.elementwise.rows cimport columns_per_tile, rows_along, rows_t
 from cygrad._core.kernels.arguments cimport array_argument, array_result, check_same_shape, integer_argument, wrap_dim
-from cygrad._core.kernels.reduction.reduce_engine cimport row_maximum, row_sum
 from cygrad._core.memory.errors cimport MEMORY_ERROR, MESSAGE, NOT_IMPLEMENTED, OK, RUNTIME_ERROR, message
 from cygrad._core.threads.grain cimport COMPUTED, rows_per_chunk
 from cygrad._core.threads.parallel cimport parallel_for
@@ -35,6 +34,11 @@ cdef extern from "kernels/reduction/softmax_rows.h" nogil:
                                        int64_t width) noexcept nogil
     softmax_rows_t[4][2] softmax_rows
     softmax_columns_t[4][2] softmax_columns
+    ctypedef struct attention_row_t:
+        bint mask_is_bool
+        int64_t mask_step, n
+        double scale
+    void (*attention_row[2])(const attention_row_t *row, const void *scores, const void *mask, void *out, int64_t size)
     void (*scaled_exponentials_of[2])(const void *x, double factor, double less, void *out, int64_t n)
 
 ctypedef struct softmax_t:
@@ -174,16 +178,6 @@ register_kernel("log_softmax_backward", log_softmax_backward_kernel)
 
 # ---- attention: softmax of scaled and masked scores along the last dimension; fully masked rows have the weights 0
 
-cdef extern from "kernels/reduction/attention_rows.h" nogil:
-    ctypedef struct attention_row_t:
-        int dtype
-        bint mask_is_bool
-        int64_t n, mask_step
-        double scale
-        double (*row_sum)(int dtype, const char *data, int64_t n) noexcept nogil
-        double (*row_maximum)(int dtype, const char *data, int64_t n) noexcept nogil
-    void attention_row(const attention_row_t *work, const char *scores, const char *mask, char *out, int64_t size)
-
 ctypedef struct attention_t:
     const array_t *scores                # contiguous
     const array_t *mask                  # or NULL
@@ -208,9 +202,10 @@ cdef void _attention_rows(void *context, int64_t begin, int64_t end) noexcept no
     cdef attention_t *work = <attention_t *>context
     cdef int64_t row, at, n = work.row.n, lines = work.scores.shape[work.scores.ndim - 2]
     for row in range(begin, end):
-        at = row * n * itemsize(work.row.dtype)
-        attention_row(&work.row, work.scores.data + at, _mask_row(work, row) if work.mask != NULL else NULL,
-                      work.out.data + at, min(n, row % lines + 1) if work.causal else n)
+        at = row * n * itemsize(work.out.dtype)
+        attention_row[work.out.dtype != FLOAT32](
+            &work.row, work.scores.data + at, _mask_row(work, row) if work.mask != NULL else NULL,
+            work.out.data + at, min(n, row % lines + 1) if work.causal else n)
 
 
 cdef int _set_mask(attention_t *work, const value_t *value) noexcept nogil:
@@ -260,8 +255,7 @@ cdef int attention_weights_kernel(const value_t *arguments, value_t *results) no
         return RUNTIME_ERROR
     work.scores, work.mask, work.out = scores, NULL, NULL
     work.causal = is_true(&arguments[3])
-    work.row.dtype, work.row.n, work.row.scale = scores.dtype, scores.shape[scores.ndim - 1], as_real(&arguments[2])
-    work.row.row_sum, work.row.row_maximum = row_sum, row_maximum
+    work.row.n, work.row.scale = scores.shape[scores.ndim - 1], as_real(&arguments[2])
     if arguments[1].kind != NOTHING:
         status = _set_mask(&work, &arguments[1])
         if status != OK:

@@ -1,4 +1,4 @@
-/* Loops of softmax, log_softmax and their derivatives; see softmax_rows.h. */
+/* Loops of softmax, log_softmax, their derivatives and attention weights; see softmax_rows.h. */
 #include "simd/vector_functions.h"
 #include "simd/lane_sums.h"
 
@@ -23,6 +23,36 @@ template <class T> static void softmax_rows(const T *x, const T *unused, T *out,
         for (int64_t i = 0; i < n; i++)
             out[i] *= factor;
     }
+}
+
+template <class T> INLINE void mask_scores(const void *mask, int is_bool, int64_t step, T *scores, int64_t n) {
+    const char *kept = (const char *)mask;
+    const T *added = (const T *)mask;
+    INDEPENDENT
+    for (int64_t i = 0; i < n; i++)
+        scores[i] = !is_bool ? scores[i] + added[i * step] : kept[i * step] ? scores[i] : -(T)INFINITY;
+}
+
+/* See softmax_rows.h. A nan among the scores makes all weights of the row nan, as it does in softmax. */
+template <class T> static void attention_row(const attention_row_t *row, const T *scores, const void *mask, T *out,
+                                             int64_t size) {
+    const T scale = (T)row->scale;
+    INDEPENDENT
+    for (int64_t i = 0; i < size; i++)
+        out[i] = scores[i] * scale;
+    if (mask != NULL && row->mask_step == 1)
+        mask_scores<T>(mask, row->mask_is_bool, 1, out, size);
+    else if (mask != NULL)
+        mask_scores<T>(mask, row->mask_is_bool, row->mask_step, out, size);
+    const T shift = largest<T>(out, size);
+    if (shift == -(T)INFINITY && !isnan(sum_of<T>(out, NULL, size))) {
+        memset(out, 0, row->n * sizeof(T));
+        return;
+    }
+    const T factor = (T)(1 / shifted_powers<T>(out, shift, out, size, 1));
+    for (int64_t i = 0; i < size; i++)
+        out[i] *= factor;
+    memset(out + size, 0, (row->n - size) * sizeof(T));
 }
 
 /* Return the logarithm of a sum of exponentials whose largest is 1; nan stays. */

@@ -13,3 +13,4 @@ const softmax_rows_t softmax_rows[4][2] = {ROWS_OF(softmax), ROWS_OF(log_softmax
 const softmax_columns_t softmax_columns[4][2] = {COLUMNS_OF(softmax), COLUMNS_OF(log_softmax),
                                                  COLUMNS_OF(softmax_backward), COLUMNS_OF(log_softmax_backward)};
 LOOP_TABLE(scaled_exponentials_of, scaled_exponentials);
+LOOP_TABLE(attention_row, attention_row);
