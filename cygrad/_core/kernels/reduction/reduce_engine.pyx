@@ -44,10 +44,12 @@ cdef extern from "kernels/reduction/types.h" nogil:
         row_leaf_t rows
     loops_t[32][16] reduction_loops       # by operation and dtype
     bint FOLDS(int64_t n, int64_t stride, int64_t width)
+    enum:
+        RUN                   # elements of a leaf along the reduced dimension ...
+        RUNS                  # ... times this, where leaves combine them
 
 cdef enum:
     TILE_BYTES = 4096         # partial results of a tile, which stay in the L1 cache
-    RUN = 2048                # elements of a leaf along the reduced dimension
     ROWS = 64                 # rows of a leaf along the kept dimension ...
     ROW_ELEMENTS = 8192       # ... unless they are short
     MAX_CHUNKS = 256
@@ -155,7 +157,8 @@ cdef void _split(reduction_plan_t *plan) noexcept nogil:
         plan.width = min(neighbors, TILE_BYTES // max(plan.item, 4))
         plan.length = max(ROWS, ROW_ELEMENTS // plan.width)
     else:
-        plan.length = RUN
+        # Of one run of leaves, groups of RUNS are subtrees of the tree of all.
+        plan.length = RUN if plan.loops.rows == NULL or plan.source != NULL or plan.reduced.count > 1 else RUN * RUNS
         plan.width = min(neighbors, max(1, min(256, CHUNK // max(n, 1))))
     plan.tiles = (neighbors + plan.width - 1) // plan.width
     plan.leaves_per_run = max(1, (n + plan.length - 1) // plan.length)

@@ -45,6 +45,10 @@ typedef struct {
 // Return whether narrow contiguous rows are combined in a leaf by columns.
 #define FOLDS(n, stride, width) ((stride) == (width) && (width) <= 32 && (n) >= 16)
 
+// Elements of a run, the part of a sum that is accumulated in the type of partial results, and runs of a leaf. Only
+// leaves of reductions with a row_leaf_t have several.
+enum { RUN = 2048, RUNS = 16 };
+
 // Widest tile of a leaf.
 enum { TILE = 1024 };
 
