@@ -57,9 +57,9 @@ template <class T> void combine_row(walk_row_t walk, char *base, const T *dense,
     else if constexpr (!is_complex<T>)
         for (int64_t j = 0; j < walk.length; j++) {
             T *place = place_of<T>(walk, base, indices[j], j);
-            const T value = dense[j * step];
-            const bool better = walk.move == AMAX ? value > *place : value < *place;
-            *place = better || value != value ? value : *place;
+            const T value = dense[j * step], old = *place;
+            const T extreme = walk.move == AMAX ? (value > old ? value : old) : value < old ? value : old;
+            *place = value != value ? value : extreme;      // instructions for extrema: a branch would be mispredicted
         }
 }
 
