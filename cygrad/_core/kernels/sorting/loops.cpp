@@ -17,10 +17,10 @@ template <class T> uint64_t key_of(T x) {
         typedef typename std::conditional<sizeof(T) == 4, uint32_t, uint64_t>::type bits_t;
         const bits_t sign = bits_t(1) << (8 * sizeof(T) - 1);
         bits_t bits;
-        if (x != x) return std::numeric_limits<bits_t>::max();
-        x += T(0);   // -0 becomes 0
-        memcpy(&bits, &x, sizeof x);
-        return bits & sign ? bits_t(~bits) : bits_t(bits | sign);
+        const T positive = x + T(0);   // -0 becomes 0
+        memcpy(&bits, &positive, sizeof x);
+        bits ^= bits & sign ? std::numeric_limits<bits_t>::max() : sign;
+        return x != x ? std::numeric_limits<bits_t>::max() : bits;
     } else if constexpr (std::is_signed<T>::value) {
         typedef typename std::make_unsigned<T>::type bits_t;
         return bits_t(bits_t(x) ^ bits_t(bits_t(1) << (8 * sizeof(T) - 1)));
@@ -39,7 +39,10 @@ template <class T> void entries_of(const char *data, int64_t stride, int64_t n, 
                                    sort_entry_t *entries) {
     const T *p = (const T *)data;
     const uint64_t flip = flip_mask<T>(descending);
-    for (int64_t i = 0; i < n; i++) entries[i] = sort_entry_t{key_of(p[i * stride]) ^ flip, i};
+    if (stride == 1)
+        for (int64_t i = 0; i < n; i++) entries[i] = sort_entry_t{key_of(p[i]) ^ flip, i};
+    else
+        for (int64_t i = 0; i < n; i++) entries[i] = sort_entry_t{key_of(p[i * stride]) ^ flip, i};
 }
 
 // Return whether the insertion point is after the element. As in PyTorch, comparisons with nan are false.

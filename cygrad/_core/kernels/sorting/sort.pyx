@@ -1,6 +1,6 @@
 """sort, argsort, topk, unique, searchsorted, kthvalue, median, nanmedian and mode. nan is the largest value."""
 
-from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
+from libc.stdint cimport INT64_MAX, UINT32_MAX, UINT64_MAX, int32_t, int64_t, uint64_t
 from libc.stdio cimport snprintf
 from libc.string cimport memcpy
 from cygrad._core.arrays.array cimport (
@@ -611,16 +611,16 @@ cdef inline bint _is_nan(int dtype, const char *data) noexcept nogil:
     return dtype == FLOAT64 and (<const double *>data)[0] != (<const double *>data)[0]
 
 
-cdef int64_t _nans(const order_statistic_t *work, const char *row, int64_t *first) noexcept nogil:
-    """Count the nans, and find the first."""
+cdef int64_t _nans(int dtype, const sort_entry_t *entries, int64_t n, int64_t *first) noexcept nogil:
+    """Count the nans, which have the largest key, and find the first."""
     cdef int64_t i, count = 0
-    first[0] = -1
-    if work.dtype == FLOAT32 or work.dtype == FLOAT64:
-        for i in range(work.rows.n):
-            if _is_nan(work.dtype, row + i * work.rows.inner * work.item):
-                if count == 0:
-                    first[0] = i
-                count += 1
+    cdef uint64_t key = UINT32_MAX if dtype == FLOAT32 else UINT64_MAX
+    if dtype == FLOAT32 or dtype == FLOAT64:
+        for i in range(n):
+            count += entries[i].key == key
+    first[0] = 0
+    while count and entries[first[0]].key != key:
+        first[0] += 1
     return count
 
 
@@ -637,16 +637,16 @@ cdef int64_t _most_frequent(sort_entry_t *entries, int64_t n) noexcept nogil:
 
 cdef int64_t _chosen(const order_statistic_t *work, const char *row, sort_entry_t *entries) noexcept nogil:
     """Return the position of the requested element in its row."""
-    cdef int64_t n = work.rows.n, nans = 0, first = -1, k = work.k
-    if work.choice == MEDIAN or work.choice == NANMEDIAN:
-        nans = _nans(work, row, &first)
-        if nans and (work.choice == MEDIAN or nans == n):
-            return first
-        k = (n - nans - 1) // 2
+    cdef int64_t n = work.rows.n, nans, first, k = work.k
     if work.choice == KTH and k < SMALL:
         select_entries(work.dtype, row, work.rows.inner, n, False, k + 1, entries)
         return entries[k].index
     make_entries(work.dtype, row, work.rows.inner, n, False, entries)
+    if work.choice == MEDIAN or work.choice == NANMEDIAN:
+        nans = _nans(work.dtype, entries, n, &first)
+        if nans and (work.choice == MEDIAN or nans == n):
+            return first
+        k = (n - nans - 1) // 2
     return _most_frequent(entries, n) if work.choice == MODE else nth_index(entries, n, k)
 
 
