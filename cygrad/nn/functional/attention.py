@@ -12,6 +12,9 @@ __all__ = ["multi_head_attention_forward", "scaled_dot_product_attention"]
 
 _weights, _matmul = operators.attention_weights, operators.matmul
 
+LONG = 1 << 12              # elements of a query from which chunks are considered
+CACHED = 1 << 18            # scores of a chunk
+
 
 def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None,
                                  enable_gqa=False):
@@ -73,7 +76,22 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
             value = value.repeat_interleave(heads[0] // heads[2], -3)
     if scale is None:
         scale = 1 / math.sqrt(query.shape[-1]) if query.shape[-1] else 1.0
-    return _attend(query, key, value, attn_mask, dropout_p, is_causal, float(scale))[0]
+    if dropout_p or query.numel() < LONG:
+        return _attend(query, key, value, attn_mask, dropout_p, is_causal, float(scale))[0]
+    parts = [_attend(*chunk, 0.0, is_causal, float(scale))[0] for chunk in _chunks(query, key, value, attn_mask)]
+    return parts[0] if len(parts) == 1 else cygrad.cat(parts)
+
+
+def _chunks(query, key, value, mask):
+    """Split the first of several batch dimensions, so that scores stay in a cache if no derivative needs them."""
+    recorded = cygrad.is_grad_enabled() and any(t is not None and t.requires_grad for t in (query, key, value, mask))
+    scores = query.numel() // query.shape[-1] * key.shape[-2]
+    shared = not query.shape[:-2] == key.shape[:-2] == value.shape[:-2]
+    if recorded or query.ndim == 2 or shared or scores <= CACHED:
+        return [(query, key, value, mask)]
+    step = max(1, CACHED * query.shape[0] // scores)
+    tensors = [query, key, value] + ([mask] if mask is not None and mask.ndim == query.ndim and len(mask) > 1 else [])
+    return [(*part, mask)[:4] for part in zip(*(tensor.split(step) for tensor in tensors), strict=True)]
 
 
 def _attend(query, key, value, mask, dropout_p, causal, scale):
