@@ -78,20 +78,21 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
         scale = 1 / math.sqrt(query.shape[-1]) if query.shape[-1] else 1.0
     if dropout_p or query.numel() < LONG:
         return _attend(query, key, value, attn_mask, dropout_p, is_causal, float(scale))[0]
-    parts = [_attend(*chunk, 0.0, is_causal, float(scale))[0] for chunk in _chunks(query, key, value, attn_mask)]
-    return parts[0] if len(parts) == 1 else cygrad.cat(parts)
+    chunks, dim = _chunks(query, key, value, attn_mask)
+    parts = [_attend(*chunk, 0.0, is_causal, float(scale))[0] for chunk in chunks]
+    return parts[0] if len(parts) == 1 else cygrad.cat(parts, dim)
 
 
 def _chunks(query, key, value, mask):
-    """Split the first of several batch dimensions, so that scores stay in a cache if no derivative needs them."""
+    """Return the arguments in parts of a batch dimension, whose scores stay in a cache, and the dimension."""
     recorded = cygrad.is_grad_enabled() and any(t is not None and t.requires_grad for t in (query, key, value, mask))
     scores = query.numel() // query.shape[-1] * key.shape[-2]
-    shared = not query.shape[:-2] == key.shape[:-2] == value.shape[:-2]
-    if recorded or query.ndim == 2 or shared or scores <= CACHED:
-        return [(query, key, value, mask)]
-    step = max(1, CACHED * query.shape[0] // scores)
-    tensors = [query, key, value] + ([mask] if mask is not None and mask.ndim == query.ndim and len(mask) > 1 else [])
-    return [(*part, mask)[:4] for part in zip(*(tensor.split(step) for tensor in tensors), strict=True)]
+    dim = next((k - query.ndim for k, size in enumerate(query.shape[:-2]) if size > 1), 0)
+    if recorded or scores <= CACHED or dim == 0 or not query.shape[:-2] == key.shape[:-2] == value.shape[:-2]:
+        return [(query, key, value, mask)], dim            # derivatives need all scores, or there is one part
+    step = max(1, CACHED * query.shape[dim] // scores)
+    tensors = [query, key, value] + ([mask] if mask is not None and mask.ndim >= -dim and mask.shape[dim] > 1 else [])
+    return [(*part, mask)[:4] for part in zip(*(tensor.split(step, dim) for tensor in tensors), strict=True)], dim
 
 
 def _attend(query, key, value, mask, dropout_p, causal, scale):
