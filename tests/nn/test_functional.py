@@ -360,3 +360,21 @@ def test_padding_with_own_elements(mode, shape, pad, dtype):
     if len(shape) == 4:
         images = ours.contiguous(memory_format=cygrad.channels_last)
         np.testing.assert_array_equal(cygrad.nn.functional.pad(images, pad, mode=mode).numpy(), wanted)
+
+
+@pytest.mark.parametrize("name", ["celu", "elu", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu", "mish", "relu",
+                                  "relu6", "selu", "silu"])
+def test_activations_in_place_have_the_bits_and_the_node_of_those_that_return_a_tensor(name):
+    function, found = getattr(F, name), []
+    x = cygrad.randn(300) * 4
+    for inplace in (False, True):
+        leaf = x.clone().requires_grad_()
+        given = leaf * 1
+        result = function(given, inplace=inplace)
+        assert (result is given) is inplace
+        node = type(result.grad_fn).__name__
+        result.backward(x)
+        found.append((result.detach(), leaf.grad, node))
+    assert cygrad.equal(found[0][0], found[1][0])
+    assert cygrad.equal(found[0][1], found[1][1])
+    assert found[0][2] == found[1][2]

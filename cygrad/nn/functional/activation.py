@@ -58,10 +58,10 @@ def write_into(input, function, *options):
 
 _WITH_INPLACE = """
 def {name}({parameters}, inplace=False):
-    return write_into(input, operator{given}) if inplace else operator(input{given})
+    return change(input{given}) if inplace else operator(input{given})
 
 def {name}_({parameters}):
-    return write_into(input, operator{given})
+    return change(input{given})
 """
 
 
@@ -69,7 +69,8 @@ def with_inplace(name):
     """Return the function of a row with the option `inplace`, and its in-place form."""
     operator = getattr(operators, name)
     parameters = list(signature(operator).parameters.values())
-    made = {"__name__": __name__, "__all__": [name, f"{name}_"], "operator": operator, "write_into": write_into}
+    made = {"__name__": __name__, "__all__": [name, f"{name}_"], "operator": operator,
+            "change": getattr(operators, f"{name}_")}
     exec(_WITH_INPLACE.format(name=name, parameters=", ".join(map(str, parameters)),
                               given="".join(f", {parameter.name}" for parameter in parameters[1:])), made)
     made[f"{name}_"].__doc__ = f"Apply `{name}` in place."
@@ -113,7 +114,7 @@ def hardtanh(input, min_val=-1, max_val=1, inplace=False):
                            "Convert with to() first.")
     if not input.is_floating_point():
         min_val, max_val = int(min_val), int(max_val)              # keep integer dtypes
-    return write_into(input, _hardtanh, min_val, max_val) if inplace else _hardtanh(input, min_val, max_val)
+    return (operators.hardtanh_ if inplace else _hardtanh)(input, min_val, max_val)
 
 
 @documented()
@@ -133,7 +134,7 @@ def celu(input, alpha=1.0, inplace=False):
     """
     if alpha == 0:
         raise RuntimeError("celu: alpha cannot be 0. Use relu.")
-    return write_into(input, _celu, alpha) if inplace else _celu(input, alpha)
+    return (operators.celu_ if inplace else _celu)(input, alpha)
 
 
 @documented()
