@@ -293,10 +293,11 @@ template <class Op> INLINE typename Op::P run(const typename Op::T *p, int64_t n
 }
 
 // Reduce runs of RUN elements and combine them as a balanced tree. Where order has no effect, they are one run.
-template <class Op> INLINE typename Op::A run_tree(const typename Op::T *p, int64_t n, int64_t stride,
-                                                   const parameter_t *q) {
+template <class Op>
+__attribute__((noinline)) typename Op::A run_tree(const typename Op::T *p, int64_t n, int64_t stride,
+                                                  const parameter_t *q) {
     typedef typename Op::A A;
-    if (Op::extremum || std::is_integral<typename Op::P>::value || n <= RUN) return A(run<Op>(p, n, stride, q));
+    if (Op::extremum || std::is_integral<typename Op::P>::value) return A(run<Op>(p, n, stride, q));
     A stack[8];                        // more than the levels of RUNS
     int depth = 0;
     for (int64_t index = 0, at = 0; at < n; index++, at += RUN) {
@@ -418,7 +419,9 @@ template <class Op> void leaf(const char *data, int64_t n, int64_t stride, int64
         columns<Op>(p, n, stride, width, column_stride, tile, q);
         for (int64_t c = 0; c < width; c++) a[c] = typename Op::A(tile[c]);
     } else {
-        for (int64_t c = 0; c < width; c++) a[c] = run_tree<Op>(p + c * column_stride, n, stride, q);
+        for (int64_t c = 0; c < width && n <= RUN; c++)
+            a[c] = typename Op::A(run<Op>(p + c * column_stride, n, stride, q));
+        for (int64_t c = 0; c < width && n > RUN; c++) a[c] = run_tree<Op>(p + c * column_stride, n, stride, q);
     }
 }
 
