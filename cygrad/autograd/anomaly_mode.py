@@ -48,9 +48,9 @@ class _Anomaly(Restoring):
     def __init__(self, mode, check_nan):
         self.wanted = (bool(mode), bool(check_nan))
 
-    def __enter__(self):
-        self.push(set_anomaly_state, *anomaly_state())
-        set_anomaly_state(*self.wanted)
+    def _change(self):
+        """Return how to enter the block."""
+        return set_anomaly_state, anomaly_state(), set_anomaly_state, self.wanted
 
     def __call__(self, function):
         """Decorate a function."""
@@ -120,10 +120,10 @@ class set_detect_anomaly(_Anomaly):
         self.former = anomaly_state()
         set_anomaly_state(*self.wanted)
 
-    def __enter__(self):
-        self.push(set_anomaly_state, *(anomaly_state() if self.former is None else self.former))
-        self.former = None
-        set_anomaly_state(*self.wanted)
+    def _change(self):
+        """Return how to enter the block, whose former state is that before the object was made."""
+        former, self.former = self.former, None
+        return set_anomaly_state, anomaly_state() if former is None else former, set_anomaly_state, self.wanted
 
     def __call__(self, function):
         if self.former is not None:        # a decorator has no effect outside the function

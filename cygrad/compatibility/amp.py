@@ -65,11 +65,10 @@ class autocast(Restoring):
             self.enabled = False
         self.cache_enabled = _state["cache"] if cache_enabled is None else bool(cache_enabled)
 
-    def __enter__(self):
+    def _change(self):
+        """Return how to enter the block."""
         wanted = self.fast_dtype if self.enabled else None if self.device == "cpu" else blocks.current()
-        self.push(blocks.leave, blocks.state())
-        blocks.exchange(wanted, self.cache_enabled)
-        return self
+        return blocks.leave, (blocks.state(),), blocks.exchange, (wanted, self.cache_enabled)
 
     def __call__(self, function):
         """Wrap a function in the context manager."""

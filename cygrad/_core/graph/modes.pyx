@@ -105,15 +105,22 @@ cdef class Restoring:
     """
     Base of context managers in Python that change a state of the thread.
 
-    Interpreted code can run out of memory at any line. This compiled exit allocates nothing, so that the previous state
-    is always restored.
+    Interpreted code can be interrupted or run out of memory at any line. So it only tells what to change, by the method
+    `_change`, and this compiled code changes and restores it: an interrupt comes before or after.
     """
 
     cdef tuple entered
 
-    def push(self, restore, *state):
-        """Set the compiled function `restore` and its `state` for the next exit; call it before the state changes."""
+    def __enter__(self):
+        """Call ``set_state(*wanted)`` after ``self._change()`` has returned (restore, state, set_state, wanted)."""
+        restore, state, set_state, wanted = self._change()
         self.entered = restore, state, self.entered
+        try:
+            set_state(*wanted)
+        except BaseException:
+            self.entered = self.entered[2]
+            raise
+        return self
 
     def __exit__(self, type=None, value=None, traceback=None):
         if self.entered is None:
