@@ -5,8 +5,8 @@ import re
 
 from cygrad._core.arrays.dtype import _dtype_by_name as dtype_by_name
 from cygrad._core.compiler.executable import layout
-from cygrad._core.compiler.program import CHANGES, Buffer, FusedLoop, Operation, Program
-from cygrad._core.compiler.tracer import constant
+from cygrad._core.compiler.program import CHANGES, FusedLoop, Operation, Program
+from cygrad._core.compiler.tracer import Buffer, constant
 from cygrad._core.primitives.primitive_table import names as primitive_names
 from cygrad._core.program.expression import Expression, shared
 from cygrad._core.table.operator import find_operator

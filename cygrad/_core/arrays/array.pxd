@@ -63,6 +63,16 @@ cdef inline bint same_shape(const array_t *a, const array_t *b) noexcept nogil:
             return False
     return True
 
+cdef inline bint same_layout(const array_t *a, const array_t *b) noexcept nogil:
+    """Return whether dtype, shape and strides are equal."""
+    cdef int i
+    if a.dtype != b.dtype or a.ndim != b.ndim:
+        return False
+    for i in range(a.ndim):
+        if a.shape[i] != b.shape[i] or a.strides[i] != b.strides[i]:
+            return False
+    return True
+
 cdef inline bint exclusive(array_t *array) noexcept nogil:
     """Return whether the memory can be reused in-place, because only the caller holds a reference."""
     return (array.contiguous and array.storage != NULL and array.storage.owner == NULL

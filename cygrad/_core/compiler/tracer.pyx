@@ -117,7 +117,23 @@ cdef class TracedArray:
 
 @cython.binding(False)
 cdef class Buffer:
-    """Memory and its origin."""
+    """
+    Memory and its origin.
+
+    Parameters
+    ----------
+    kind : str
+        "tensor", "gradient", "constant" or "result".
+    first : int
+        First array over it.
+    maker : int
+        Step that computes it, or -1.
+    writes : list of int, optional
+        Steps that modify it in place.
+    """
+
+    def __init__(self, str kind not None, int first, int maker=-1, list writes=None):
+        self.kind, self.first, self.maker, self.writes = kind, first, maker, [] if writes is None else writes
 
 
 @cython.binding(False)
@@ -243,8 +259,8 @@ cdef class Tracer:
         number = len(self.arrays)
         position = self.by_storage.get(<size_t>array.storage)
         if position is None:
-            buffer = Buffer()
-            buffer.kind, buffer.tensor, buffer.first, buffer.maker, buffer.writes = kind, tensor, number, maker, []
+            buffer = Buffer(kind, number, maker)
+            buffer.tensor = tensor
             buffer.version = array.version
             buffer.expected = 0 if array.version == NULL else array.version.value
             position = self.by_storage[<size_t>array.storage] = len(self.buffers)

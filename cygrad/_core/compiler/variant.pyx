@@ -11,8 +11,8 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 from cygrad._core.arrays.array cimport (
-    ARRAY, ARRAYS, array_meta, array_t, array_view, copy_value, release, retain, set_array, set_arrays,
-    value_t,
+    ARRAY, ARRAYS, array_meta, array_t, array_view, copy_value, release, retain, same_layout, set_array,
+    set_arrays, value_t,
 )
 from cygrad._core.arrays.dtype cimport default_float, itemsize
 from cygrad._core.compiler.guards cimport (
@@ -529,7 +529,7 @@ cdef class Variant:
                 not self.grad_disabled and tensor.node is not None)):
             return False
         if array != layout.array and (layout.exact or array.storage == NULL or is_meta(array)
-                                      or not _same_layout(array, layout.array)):
+                                      or not same_layout(array, layout.array)):
             return False
         if (tensor.base is not None) != layout.is_view or (array.version != NULL) != layout.normal or (
                 is_array_api(array) != is_array_api(layout.array)):
@@ -545,7 +545,7 @@ cdef class Variant:
             gradient[0] = retain(tensor.gradient.value)
         unlock(&tensor.gradient.lock)
         return gradient[0] != NULL and (gradient[0] == layout.gradient_array
-                                        or _same_layout(gradient[0], layout.gradient_array))
+                                        or same_layout(gradient[0], layout.gradient_array))
 
     cdef bint guards_hold(self, tuple leaves, run_frame_t *frame) except -1:
         cdef thread_state_t *state = thread_state()
@@ -938,16 +938,6 @@ def tensor_state(Tensor tensor not None):
 
 cdef inline bint _has_attributes(Tensor tensor) noexcept:
     return tensor.attributes != NULL and PyDict_Size(tensor.attributes) > 0
-
-
-cdef bint _same_layout(const array_t *array, const array_t *other) noexcept:
-    cdef int i
-    if array.dtype != other.dtype or array.ndim != other.ndim:
-        return False
-    for i in range(array.ndim):
-        if array.shape[i] != other.shape[i] or array.strides[i] != other.strides[i]:
-            return False
-    return True
 
 
 cdef list _default_device = HAS_DEFAULT_DEVICE

@@ -36,27 +36,15 @@ class Expression:
         return (len(self.inputs) <= MAX_INPUTS
                 and len(self.inputs) + len(self.constants) + len(self.code) <= MAX_REGISTERS)
 
-    def with_inputs(self, others):
-        """Inline expressions of inputs, by array number; return None if the result exceeds the limits."""
-        # The first input comes last, where a chain in registers takes it over.
-        order, inputs, constants = [*reversed(others)], {}, []
-        key = [id(self.code), self.result, len(self.constants)]
-        for number in order:
-            other = others[number]
-            key += id(other.code), other.result, len(other.constants)
-            key += [inputs.setdefault(array, len(inputs)) for array in other.inputs]
-            constants += other.constants
-        key += [-1 - order.index(array) if array in others else inputs.setdefault(array, len(inputs))
-                for array in self.inputs]
-        constants += self.constants
-        key = tuple(key)
-        found = forms.get(key)
-        if found is None:
-            found = forms[key] = self._inlined(others, order), [self.code, *[other.code for other in others.values()]]
-        return None if found[0] is None else Expression([*inputs], constants, *found[0])
+    def with_inputs(self, order, others):
+        """
+        Inline the expressions `others` of the inputs `order`, which come first.
 
-    def _inlined(self, others, order):
-        """Return code and result with the expressions of inputs, in this order; None if they exceed the limits."""
+        Returns
+        -------
+        tuple or None
+            Code and result; None if they exceed the limits.
+        """
         inputs, code, known, n_constants = {}, [], {}, 0
 
         def add(expression, given):
@@ -75,7 +63,7 @@ class Expression:
                     code.append((primitive, operands))
             return positions[expression.result]
 
-        result = add(self, {number: add(others[number], {}) for number in order})
+        result = add(self, {number: add(other, {}) for number, other in zip(order, others, strict=True)})
         if len(inputs) > MAX_INPUTS or len(inputs) + n_constants + len(code) > MAX_REGISTERS:
             return None
         return shared(code), result

@@ -5,54 +5,64 @@ The representation of a compiled function: operations on numbered arrays over bu
 it; the tests read that back.
 """
 
-import functools
+cimport cython
+from cygrad._core.arrays.array cimport array_t
+from cygrad._core.arrays.dtype cimport is_integral
+from cygrad._core.compiler.tracer cimport Buffer, Constant, TracedArray, array_of
+
 import re
 from bisect import bisect_left
 from itertools import count
 
-from cygrad._core.arrays.dtype import int8, int16, int32, int64, uint8, uint16, uint32, uint64
 from cygrad._core.compiler.executable import forward_expression, layout_of, number_everywhere
 from cygrad._core.program.expression import Expression, forms, shared
 
 LARGE = 4096                      # elements from which reading memory matters
 
 # Primitives that raise for integers with a zero divisor.
-DIVISIONS = ("trunc_divide", "floor_divide", "remainder", "fmod")
-INTEGERS = {int8, int16, int32, int64, uint8, uint16, uint32, uint64}
+cdef frozenset DIVISIONS = frozenset(("trunc_divide", "floor_divide", "remainder", "fmod"))
 PRODUCTS = ("mm", "matmul", "linear")          # operators that multiply by one matrix or its transpose
-
-__all__ = ["LARGE", "PRODUCTS", "Buffer", "FusedLoop", "Operation", "Program", "expression_of", "forward_of", "plain"]
-
-
-forward_of = functools.cache(forward_expression)
+cdef dict forwards = {}           # operator -> its `forward_expression`
 
 
-def expression_of(operator, arguments):
-    """Return the forward of an element-wise operator; None if these arguments are not element-wise."""
-    n_inputs, numbers, code, result = forward_of(operator)
-    inputs, constants, pattern = [], [], []
+cdef tuple forward_of(object operator):
+    if operator not in forwards:
+        forwards[operator] = forward_expression(operator)
+    return forwards[operator]
+
+
+cdef object expression_of(object operator, tuple arguments):
+    cdef tuple forward = forward_of(operator)
+    cdef list inputs = [], constants = [], pattern = [operator]
+    if forward is None:
+        return None
+    n_inputs, numbers, code, result = forward
     for argument in arguments[:n_inputs]:
         if isinstance(argument, int):
             if argument not in inputs:
                 inputs.append(argument)
-            pattern.append(inputs.index(argument))
+                pattern.append(len(inputs) - 1)
+            else:
+                pattern.append(inputs.index(argument))
         elif argument is None:
             return None
         else:
             constants.append(argument)
             pattern.append(-1)
-    form = forms.get((operator, *pattern))
+    key = tuple(pattern)
+    form = (<dict>forms).get(key)
     if form is None:
         given = count()
-        positions = [("number", next(given)) if place < 0 else ("in", place) for place in pattern]
+        positions = [("number", next(given)) if place < 0 else ("in", place) for place in pattern[1:]]
         positions += [("number", next(given)) for _ in numbers]
         made = []
         for primitive, out, operands in code:
             made.append((primitive, [positions[operand] for operand in operands]))
             positions.extend([None] * (out + 1 - len(positions)))
             positions[out] = ("made", len(made) - 1)
-        form = forms[operator, *pattern] = shared(made), positions[result]
-    return Expression(inputs, [*constants, *numbers], *form)
+        form = forms[key] = shared(made), positions[result]
+    constants.extend(numbers)
+    return Expression(inputs, constants, form[0], form[1])
 
 
 def plain(argument):
@@ -60,54 +70,51 @@ def plain(argument):
     return getattr(argument, "plain", argument)
 
 
-def renamed(value, names):
+cdef object _renamed(object value, dict names):
     """Rename the arrays of an argument."""
     if isinstance(value, list):
-        return [renamed(item, names) for item in value]
+        return [_renamed(item, names) for item in <list>value]
     return names.get(value, value) if isinstance(value, int) else value
 
 
-class Operation:
+@cython.binding(False)
+cdef class Operation:
     """Operation on array numbers."""
 
-    __slots__ = ("arguments", "expression", "is_list", "kind", "meta", "operator", "results", "step", "target")
-
-    def __init__(self, kind, arguments=(), results=(), target=None, expression=None, operator=None, step=None,
-                 meta=None, is_list=False):
+    def __init__(self, str kind not None, tuple arguments=(), tuple results=(), target=None, expression=None,
+                 operator=None, step=None, meta=None, is_list=False):
         self.kind, self.arguments, self.results, self.target = kind, arguments, results, target
         self.expression, self.operator, self.step, self.meta, self.is_list = expression, operator, step, meta, is_list
 
-    def reads(self):
-        """Return the arrays that it reads, without the target."""
+    cpdef list reads(self):
+        cdef list found = []
         if self.expression is not None:
             return self.expression.inputs
-        found = []
         for argument in self.arguments:
             if isinstance(argument, int):
                 found.append(argument)
             elif isinstance(argument, list):
-                found += [entry for entry in argument if entry is not None]
+                found += [entry for entry in <list>argument if entry is not None]
         return found
 
-    def uses(self):
-        """Return the arrays that it reads, those that an optimizer updates included."""
+    cpdef list uses(self):
         return [number for own in self.arguments for number in own] if self.kind == "optimize" else self.reads()
 
-    def rename(self, names):
-        """Rename the arrays that it reads."""
-        if not names or names.keys().isdisjoint(self.reads()):
-            return
-        if self.expression is not None:
-            self.expression = self.expression.renamed(names)
-        else:
-            self.arguments = tuple(renamed(argument, names) for argument in self.arguments)
+    cpdef int rename(self, dict names) except -1:
+        if names:
+            for number in self.reads():
+                if number in names:
+                    if self.expression is not None:
+                        self.expression = self.expression.renamed(names)
+                    else:
+                        self.arguments = tuple([_renamed(argument, names) for argument in self.arguments])
+                    break
+        return 0
 
-    def expressions(self):
-        """Return its element-wise expressions."""
+    cpdef list expressions(self):
         return [] if self.expression is None else [self.expression]
 
-    def writes(self):
-        """Return the arrays that it writes in place."""
+    cpdef object writes(self):
         if self.kind == "optimize":
             return [number for own in self.arguments for number in (own[0], *own[2:])]
         return () if self.target is None else (self.target,)
@@ -145,7 +152,8 @@ class Operation:
         return f"{f'[{results}]' if self.is_list and layout else results} = {text}" if results else text
 
 
-class FusedLoop(Operation):
+@cython.binding(False)
+cdef class FusedLoop(Operation):
     """
     Element-wise operations in one pass over memory.
 
@@ -153,16 +161,19 @@ class FusedLoop(Operation):
     values that exist one tile at a time.
     """
 
-    def __init__(self, arguments, results, stages, n_operands):
+    cdef readonly list stages
+    cdef readonly int n_operands
+
+    def __init__(self, tuple arguments, tuple results, list stages not None, int n_operands):
         super().__init__("fused_loop", arguments, results)
         self.stages, self.n_operands = stages, n_operands
 
-    def expressions(self):
+    cpdef list expressions(self):
         return [expression for expression, _, _ in self.stages]
 
     def text(self, name):
         """Return all stages as text."""
-        arrays, lines = (*self.arguments, *self.results), []
+        arrays, lines = self.arguments + self.results, []
 
         def shown(position):
             return name(arrays[position]) if position < len(arrays) else f"t{position - len(arrays)}"
@@ -173,22 +184,8 @@ class FusedLoop(Operation):
         return "; ".join(lines)
 
 
-class Buffer:
-    """
-    Memory that is not in the trace.
-
-    kind : "tensor", "gradient", "constant" or "result"
-    first : number of the first array over it
-    maker : step that computes it, or -1
-    """
-
-    tensor = None
-
-    def __init__(self, kind, first, maker=-1, writes=()):
-        self.kind, self.first, self.maker, self.writes = kind, first, maker, writes
-
-
-class Program:
+@cython.binding(False)
+cdef class Program:
     """
     Operations on numbered arrays, each over a buffer; values are computed once, apart from writes in place.
 
@@ -196,8 +193,7 @@ class Program:
     ----------
     arrays : list of TracedArray
         Layouts, each with its buffer and the offset there.
-    buffers : list
-        Of the tracer, or `Buffer`.
+    buffers : list of Buffer
     operations : list of Operation
     outgoing : set of int
         Arrays that leave the program.
@@ -210,59 +206,58 @@ class Program:
     """
 
     def __init__(self, arrays, buffers, operations, outgoing, start=0, fast=False, snapshot=None):
+        cdef TracedArray traced
+        cdef int number = 0
         self.arrays, self.buffers, self.operations = [*arrays], [*buffers], operations
         self.outgoing, self.start, self.fast, self.snapshot = set(outgoing), start, fast, snapshot
-        self.arrays_of = {}           # buffer -> its arrays
-        for number, traced in enumerate(self.arrays):
-            self.arrays_of.setdefault(traced.buffer, []).append(number)
-        self.sources = {}             # constant -> copy of its initial elements
-        self.output_buffers = {self.arrays[number].buffer for number in self.outgoing}
-        self.folded = set()           # buffers with constant elements
-        self.names = {}               # removed array -> the array that takes its place as an output
+        self.arrays_of = [[] for _ in self.buffers]
+        for traced in self.arrays:
+            (<list>self.arrays_of[traced.buffer]).append(number)
+            number += 1
+        self.output_buffers = {buffer_at(self, number) for number in self.outgoing}
+        self.folded, self.sources, self.names, self.aliases = set(), {}, {}, {}
         self.rewrites = []            # descriptions of changed summation orders
-        self.writers = None           # list of operations, and buffer -> positions of those that write it
-        self.aliases = {}             # buffer -> (array in which it lies, offset in bytes)
 
     # ------------------------------------------------------------------------------------------ what is known of arrays
 
-    def is_changed_before(self, buffer):
+    def is_changed_before(self, Buffer buffer not None):
         """Return whether a constant was modified before `start`; then its elements belong to the call."""
-        return any(step < self.start for step in buffer.writes)
+        return any([step < self.start for step in buffer.writes])
 
     def is_input(self, number):
         """Return whether the array is an input of the caller or a result of a step before `start`."""
-        buffer = self.buffers[self.arrays[number].buffer]
+        cdef Buffer buffer = buffer_of(self, number)
         return not self.is_local(buffer) and (buffer.kind != "constant" or self.is_changed_before(buffer))
 
-    def is_constant(self, number):
+    cpdef bint is_constant(self, int number) except -1:
         """Return whether the elements are the same in each execution."""
-        buffer = self.arrays[number].buffer
-        return buffer in self.folded or (self.buffers[buffer].kind == "constant" and not self.buffers[buffer].writes)
+        cdef Buffer buffer = buffer_of(self, number)
+        return buffer.kind == "constant" and not buffer.writes or (
+            bool(self.folded) and buffer_at(self, number) in self.folded)
 
-    def is_local(self, buffer):
+    cpdef bint is_local(self, Buffer buffer) except -1:
         """Return whether the program allocates this buffer."""
         return buffer.kind == "result" and buffer.maker >= self.start
 
-    def is_private(self, number):
+    cpdef bint is_private(self, int number) except -1:
         """Return whether it is the first array of a result that is neither written in place nor returned."""
-        position = self.arrays[number].buffer
-        buffer = self.buffers[position]
+        cdef Buffer buffer = buffer_of(self, number)
         return (buffer.first == number and not buffer.writes and self.is_local(buffer)
-                and position not in self.output_buffers)
+                and buffer_at(self, number) not in self.output_buffers)
 
-    def is_sole_array(self, number):
+    cpdef bint is_sole_array(self, int number) except -1:
         """Return whether it is the only array of a result that is neither written in place nor returned."""
-        return self.is_private(number) and len(self.arrays_of[self.arrays[number].buffer]) == 1
+        return self.is_private(number) and len(<list>self.arrays_of[buffer_at(self, number)]) == 1
 
-    def is_never_written(self, number):
-        return not self.buffers[self.arrays[number].buffer].writes
+    cpdef bint is_never_written(self, int number) except -1:
+        return not buffer_of(self, number).writes
 
     def new_array(self, model, shape):
         """Return the number of a new contiguous result."""
         number, buffer = len(self.arrays), len(self.buffers)
         self.arrays.append(layout_of(model, shape, None, buffer))
         self.buffers.append(Buffer("result", number, self.start))
-        self.arrays_of[buffer] = [number]
+        self.arrays_of.append([number])
         return number
 
     def view(self, buffer, offset, shape, strides, model):
@@ -275,45 +270,49 @@ class Program:
         self.arrays_of[buffer].append(len(self.arrays) - 1)
         return len(self.arrays) - 1
 
-    def uses(self):
+    cpdef dict uses(self):
         """Return buffer -> positions of its readers, once per read."""
-        uses, arrays = {}, self.arrays
-        for position, operation in enumerate(self.operations):
+        cdef Operation operation
+        cdef dict uses = {}
+        cdef int position = 0
+        for operation in self.operations:
             for number in operation.uses():
-                buffer = arrays[number].buffer
-                if buffer in uses:
-                    uses[buffer].append(position)
-                else:
+                buffer = buffer_at(self, number)
+                found = uses.get(buffer)
+                if found is None:
                     uses[buffer] = [position]
+                else:
+                    (<list>found).append(position)
+            position += 1
         return uses
 
-    def can_fail(self, operation):
+    cpdef bint can_fail(self, Operation operation) except -1:
         """Return whether it can fail: on integers, for an index out of bounds or a zero divisor."""
         for number in operation.reads():
-            if self.arrays[number].dtype in INTEGERS:
-                break
-        else:
-            return False
-        return operation.kind.startswith("kernel") or any(
-            primitive in DIVISIONS for expression in operation.expressions() for primitive, _ in expression.code)
+            if is_integral(array_at(self, number).dtype):
+                return operation.kind.startswith("kernel") or any([
+                    primitive in DIVISIONS for expression in operation.expressions()
+                    for primitive, _ in expression.code])
+        return False
 
-    def unchanged_between(self, number, first, last):
+    cpdef bint unchanged_between(self, int number, int first, int last) except -1:
         """Return whether the memory of the array is unmodified between two operations."""
-        if not self.buffers[self.arrays[number].buffer].writes:
+        cdef Operation operation
+        if self.is_never_written(number):
             return True
-        if self.writers is None or self.writers[0] is not self.operations:
-            self.writers = self.operations, {}
+        if self.written is not self.operations:
+            self.written, self.writers = self.operations, {}
             for position, operation in enumerate(self.operations):
-                for written in operation.writes():
-                    self.writers[1].setdefault(self.arrays[written].buffer, []).append(position)
-        positions = self.writers[1].get(self.arrays[number].buffer, ())
+                for other in operation.writes():
+                    self.writers.setdefault(buffer_at(self, other), []).append(position)
+        positions = self.writers.get(buffer_at(self, number), ())
         return bisect_left(positions, first) == bisect_left(positions, last)
 
-    def memory_of(self, number):
+    cpdef tuple memory_of(self, int number):
         """Return the base array of the memory and the offset in bytes."""
-        traced = self.arrays[number]
-        if traced.buffer not in self.aliases:
-            return self.buffers[traced.buffer].first, traced.offset
+        cdef TracedArray traced = <TracedArray?>self.arrays[number]
+        if not self.aliases or traced.buffer not in self.aliases:
+            return buffer_of(self, number).first, traced.offset
         number, offset = self.aliases[traced.buffer]
         first, before = self.memory_of(number)
         return first, before + offset + traced.offset
@@ -327,7 +326,7 @@ class Program:
                     found[self.buffers[self.arrays[number].buffer].first] = None
         return list(found)
 
-    def adds_two(self, operation):
+    def adds_two(self, Operation operation not None):
         """Return whether it is the sum of two arrays, possibly broadcast."""
         expression = operation.expression
         return (operation.kind == "evaluate" and len(expression.code) == 1 and len(expression.inputs) == 2

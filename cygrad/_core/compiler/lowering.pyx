@@ -6,6 +6,9 @@ operations with a single reader are fused into it, so intermediate values stay i
 same operations as before, so results are bit-identical, unless mode "fast" merges products.
 """
 
+from cygrad._core.compiler.program cimport Operation, Program, expression_of
+from cygrad._core.compiler.tracer cimport Step
+
 from cygrad._core.compiler.buffer_aliasing import alias_buffers
 from cygrad._core.compiler.common_subexpressions import merge_equal
 from cygrad._core.compiler.constants import copy_constants, fold_constants, remove_unit_factors
@@ -17,15 +20,12 @@ from cygrad._core.compiler.layout_assignment import assign_layouts
 from cygrad._core.compiler.loop_fusion import fuse_loops
 from cygrad._core.compiler.product_accumulation import accumulate_products
 from cygrad._core.compiler.product_merging import merge_products
-from cygrad._core.compiler.program import Operation, Program, expression_of, forward_of
 
 # Functions that rewrite a Program, in the order in which they run.
 PASSES = (copy_constants, remove_dead, fold_constants, remove_unit_factors, merge_equal, remove_copies, remove_dead,
           remove_positions, merge_products, assign_layouts, accumulate_products, fuse_expressions, fuse_loops,
           alias_buffers)
 VERIFY = debug_build()            # each pass
-
-__all__ = ["PASSES", "lower", "optimize"]
 
 
 def lower(tracer, outgoing, start=0, stop=None, fast=False):
@@ -46,7 +46,7 @@ def lower(tracer, outgoing, start=0, stop=None, fast=False):
     return optimize(Program(tracer.arrays, tracer.buffers, operations, outgoing, start, fast, tracer.snapshot))
 
 
-def optimize(program, passes=None):
+def optimize(Program program not None, passes=None):
     """Run passes, by default all, on a program and return it; debug builds verify it after each."""
     for rewrite in PASSES if passes is None else passes:
         rewrite(program)
@@ -55,7 +55,7 @@ def optimize(program, passes=None):
     return program
 
 
-def operation_of(step):
+cdef Operation operation_of(Step step):
     """Return the unoptimized Operation of a step."""
     if step.kind == "optimize":
         return Operation("optimize", step.arguments, step=step)
@@ -63,8 +63,7 @@ def operation_of(step):
         return Operation("copy", step.arguments, step.results)
     if step.kind == "draw":
         return Operation("draw", (), step.results, step=step)
-    elementwise = step.operator.forward is not None or forward_of(step.operator) is not None
-    expression = expression_of(step.operator, step.arguments) if elementwise else None
+    expression = expression_of(step.operator, step.arguments)
     if step.kind == "call":
         if expression is not None:
             return Operation("evaluate", (), step.results, expression=expression, operator=step.operator)

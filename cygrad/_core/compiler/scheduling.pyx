@@ -6,6 +6,9 @@ visible writes are barriers, too. Barriers split a program into sections. A sect
 path runs in parallel.
 """
 
+from libc.stdint cimport int64_t
+from cygrad._core.compiler.program cimport Operation, Program, array_at
+
 from cygrad._core.compiler.dependencies import dependencies
 from cygrad._core.compiler.executable import ParallelSection, primitive_cost
 
@@ -16,19 +19,19 @@ MIN_PARALLEL_WORK = 1 << 19       # off the critical path of a section: about 15
 MIN_PARALLEL_FRACTION = 8         # ... and at least 1 / this of its total work
 MIN_MEAN_WORK = 1 << 15           # per operation; scheduling one in parallel costs about 0.1 microseconds
 
-__all__ = ["parallel_sections"]
+cdef dict costs = {}              # primitive -> its cost
 
 
-def multiplications(program, operation):
+cdef object multiplications(Program program, Operation operation):
     """Return the number of multiplications of a product or convolution, else 0."""
     name = operation.operator.name if operation.operator is not None else operation.kind.removesuffix("_into")
     first, second = (program.arrays[number] if isinstance(number, int) else None
-                     for number in (*operation.arguments, None, None)[:2])
-    result = program.arrays[(*operation.results, operation.target)[0]]
+                     for number in (operation.arguments + (None, None))[:2])
+    result = program.arrays[(operation.results + (operation.target,))[0]]
     if name in ("mm", "matmul", "bmm", "mv", "linear"):
-        return result.numel * (1, *first.shape)[-1]
+        return result.numel * (first.shape[len(first.shape) - 1] if first.shape else 1)
     if name in ("addmm", "accumulate"):
-        return result.numel * second.shape[-1]
+        return result.numel * second.shape[len(second.shape) - 1]
     if name.startswith("convolution"):
         images = result if name == "convolution" else first
         kernel = result if name == "convolution_weight_backward" else second
@@ -36,17 +39,25 @@ def multiplications(program, operation):
     return 0
 
 
-def work_of(program, operation):
+cdef object work_of(Program program, Operation operation):
     """Estimate the work of an operation."""
-    elements = [program.arrays[number].numel
-                for number in (*operation.reads(), *operation.writes(), *operation.results) if number >= 0]
+    cdef int64_t cost = 0, total = 0, most = 0, size
+    for numbers in (operation.reads(), operation.writes(), operation.results):
+        for number in numbers:
+            if number >= 0:
+                size = array_at(program, number).size
+                most, total = max(most, size), total + size
     expressions = operation.expressions()
     if expressions:
-        return max(elements) * sum(primitive_cost(primitive) for expression in expressions
-                                   for primitive, _ in expression.code)
+        for expression in expressions:
+            for primitive, _ in <list>expression.code:
+                if primitive not in costs:
+                    costs[primitive] = primitive_cost(primitive)
+                cost += costs[primitive]
+        return most * cost
     if operation.kind in ("optimize", "allocate", "draw"):
         return 0
-    return sum(elements) * KERNEL_COST + multiplications(program, operation) // MULTIPLICATIONS_PER_ADDITION
+    return total * KERNEL_COST + multiplications(program, operation) // MULTIPLICATIONS_PER_ADDITION
 
 
 def barriers(before):
@@ -82,7 +93,7 @@ def critical_path(before, work, start, stop):
     return max(paths)
 
 
-def parallel_sections(program):
+def parallel_sections(Program program not None):
     """Return the ParallelSections of a Program."""
     work = [work_of(program, operation) for operation in program.operations]
     if sum(work) < MIN_PARALLEL_WORK or max(work) < MIN_MEAN_WORK:       # no section has this mean

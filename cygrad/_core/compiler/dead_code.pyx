@@ -1,34 +1,46 @@
 """Dead code: remove operations and results that are not read."""
 
+from cygrad._core.compiler.program cimport Operation, Program, buffer_at
+from cygrad._core.compiler.tracer cimport Buffer
+
 from cygrad._core.compiler.tracer import constant
 from cygrad._core.table.operator import find_operator
 
 # Extrema with positions -> those without, which agree in signed zeros, too.
 VALUES_ONLY = {"max_dim": "amax", "min_dim": "amin"}
 
-__all__ = ["remove_dead", "remove_positions"]
 
-
-def remove_dead(program):
+def remove_dead(Program program not None):
     """Remove operations without effect, which an error is, too."""
-    live, arrays = set(program.output_buffers), program.arrays
-    live |= {position for position, buffer in enumerate(program.buffers)
-             if buffer.writes and buffer.kind in ("tensor", "gradient")}
-    kept = []
+    cdef Operation operation
+    cdef Buffer buffer
+    cdef set live = set(program.output_buffers)
+    cdef list kept = []
+    cdef int position = 0
+    for buffer in program.buffers:
+        if buffer.writes and (buffer.kind == "tensor" or buffer.kind == "gradient"):
+            live.add(position)
+        position += 1
     for operation in reversed(program.operations):
-        for number in (*operation.results, *operation.writes()):
-            if number >= 0 and arrays[number].buffer in live:
-                break
-        else:
-            if not program.can_fail(operation):
-                continue
-        kept.append(operation)
-        live.update([arrays[number].buffer for number in operation.uses()])
-    program.operations = kept[::-1]
+        if has_live(program, operation.results, live) or has_live(program, operation.writes(), live) or (
+                program.can_fail(operation)):
+            kept.append(operation)
+            for number in operation.uses():
+                live.add(buffer_at(program, number))
+    kept.reverse()
+    program.operations = kept
 
 
-def remove_positions(program):
+cdef bint has_live(Program program, object numbers, set live) except -1:
+    for number in numbers:
+        if number >= 0 and buffer_at(program, number) in live:
+            return True
+    return False
+
+
+def remove_positions(Program program not None):
     """Compute extrema without positions that are not read."""
+    cdef Operation operation
     uses = None
     for operation in program.operations:
         if operation.kind == "kernel" and operation.operator.name in VALUES_ONLY:

@@ -1,11 +1,13 @@
 """Copies: return a result instead of its clone."""
 
-__all__ = ["remove_copies"]
+from cygrad._core.compiler.program cimport Operation, Program
 
 
-def remove_copies(program):
+def remove_copies(Program program not None):
     """Remove clones of results without other readers."""
-    names, kept = {}, []
+    cdef Operation operation
+    cdef dict names = {}
+    cdef list kept = []
     for operation in program.operations:
         operation.rename(names)
         if operation.kind == "kernel" and operation.operator.name == "clone":

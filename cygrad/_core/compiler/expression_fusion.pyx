@@ -1,16 +1,21 @@
 """Expression fusion: evaluate element-wise operations in their only reader, element-wise or a sum."""
 
+from cygrad._core.arrays.array cimport same_shape
+from cygrad._core.compiler.program cimport Operation, Program, array_at, buffer_at
+
 from cygrad._core.compiler.executable import layout_of
 from cygrad._core.compiler.program import plain
+from cygrad._core.program.expression import Expression, forms
 
-__all__ = ["fuse_expressions"]
 
-
-def fuse_expressions(program):
+def fuse_expressions(Program program not None):
     """Fuse element-wise operations into their only reader, an element-wise operation or a sum."""
-    uses, maker = program.uses(), {}
-    removed = set()
-    for position, operation in enumerate(program.operations):
+    cdef Operation operation
+    cdef dict uses = program.uses(), maker = {}, sources
+    cdef set removed = set()
+    cdef int position = -1
+    for operation in program.operations:
+        position += 1
         if operation.kind == "evaluate":
             maker[operation.results[0]] = position
         meta = summed_layout(program, operation) if operation.expression is None else None
@@ -19,7 +24,7 @@ def fuse_expressions(program):
         sources = {}
         for number in operation.reads():
             source = maker.get(number)
-            if source is not None and len(uses[program.arrays[number].buffer]) == 1 and source not in removed and (
+            if source is not None and len(<list>uses[buffer_at(program, number)]) == 1 and source not in removed and (
                     program.is_sole_array(number) and is_fusable(program, operation, number, source, position)):
                 sources[number] = source
         if meta is not None:
@@ -44,24 +49,41 @@ def fuse_expressions(program):
     program.operations = [operation for position, operation in enumerate(program.operations) if position not in removed]
 
 
-def inlined(program, operation, sources):
+cdef object inlined(Program program, Operation operation, dict sources):
     """Return the expression of an operation with those of its inputs, or None if it is too large."""
-    return operation.expression.with_inputs(
-        {number: program.operations[source].expression for number, source in sources.items()})
+    cdef object expression = operation.expression, code = expression.code
+    cdef list constants = [], key = [id(code), expression.result, len(expression.constants)], codes = [code], others = []
+    cdef dict inputs = {}
+    # The first input comes last, where a chain in registers takes it over.
+    cdef list order = [*reversed(sources)]
+    for number in order:
+        other = (<Operation?>program.operations[sources[number]]).expression
+        others.append(other)
+        codes.append(other.code)
+        key += id(other.code), other.result, len(other.constants)
+        key += [inputs.setdefault(array, len(inputs)) for array in other.inputs]
+        constants += other.constants
+    key += [-1 - order.index(array) if array in sources else inputs.setdefault(array, len(inputs))
+            for array in expression.inputs]
+    constants += expression.constants
+    found = (<dict>forms).get(tuple(key))
+    if found is None:
+        found = forms[tuple(key)] = expression.with_inputs(order, others), codes
+    return None if found[0] is None else Expression([*inputs], constants, *found[0])
 
 
-def is_fusable(program, operation, number, source, position):
+cdef bint is_fusable(Program program, Operation operation, int number, int source, int position) except -1:
     """Return whether the expression of an input can be evaluated in its reader, an element-wise operation or a sum."""
-    inputs = program.operations[source].expression.inputs
+    cdef list inputs = (<Operation?>program.operations[source]).expression.inputs
     for read in inputs:
         if not program.unchanged_between(read, source, position):
             return False
     if operation.expression is None:
         return True
     target = operation.target
-    if program.arrays[number].shape != program.arrays[operation.results[0] if target is None else target].shape:
+    if not same_shape(array_at(program, number), array_at(program, operation.results[0] if target is None else target)):
         return False
-    return target is None or all(program.arrays[read].buffer != program.arrays[target].buffer for read in inputs)
+    return target is None or buffer_at(program, target) not in [buffer_at(program, read) for read in inputs]
 
 
 def has_one_layout(program, number, source):
@@ -76,7 +98,7 @@ def has_one_layout(program, number, source):
         summed.shape, summed.strides) for traced in map(program.arrays.__getitem__, source.expression.inputs))
 
 
-def summed_layout(program, operation):
+cdef object summed_layout(Program program, Operation operation):
     """
     Return the keepdim layout of a sum.
 
@@ -88,7 +110,7 @@ def summed_layout(program, operation):
     if operation.operator.name == "sum_to":
         return result
     dims = plain(operation.arguments[1])
-    dims = range(len(source.shape)) if dims in (None, (), []) else [dims] if isinstance(dims, int) else dims
+    dims = [dims] if isinstance(dims, int) else dims or range(len(source.shape))
     reduced = {dim % max(len(source.shape), 1) for dim in dims}
     kept = tuple([1 if dim in reduced else size for dim, size in enumerate(source.shape)])
     if kept == source.shape or source.numel == 0 or result.dtype is not source.dtype or not (

@@ -1,5 +1,8 @@
 """Assembly: from a Program to an Executable, whose instructions read and write slots."""
 
+from cygrad._core.compiler.program cimport Operation, Program
+from cygrad._core.compiler.tracer cimport Buffer
+
 from functools import partial
 
 from cygrad._core.compiler.executable import Executable
@@ -17,8 +20,6 @@ from cygrad._core.program.instruction import (
     place,
 )
 
-__all__ = ["assemble"]
-
 # Kind and flags of the instruction of an operation; a draw has none.
 INSTRUCTIONS = {
     "evaluate": ("evaluate", 0), "change": ("evaluate", IN_PLACE), "sum": ("evaluate", 0), "kernel": ("call", 0),
@@ -29,26 +30,30 @@ INSTRUCTIONS = {
 PRODUCTS = {"accumulate": "add_product", "accumulate_into": "add_product_into"}
 
 
-class Assembly:
+cdef class Assembly:
     """Assembles the instructions of one program."""
 
-    def __init__(self, program, positions):
+    cdef Program program
+    cdef dict positions, slots, roots, views
+    cdef list traced, inputs, constants, lists, instructions
+
+    def __init__(self, Program program not None, dict positions not None):
         self.program, self.positions = program, positions
         self.slots, self.traced, self.inputs, self.roots = {}, [], [], {}
         self.views = {}               # slot of a base -> [(slot, offset in bytes)]
         self.constants, self.lists, self.instructions = [], [], []
 
-    def root(self, number):
+    cdef object root(self, number):
         found = self.roots.get(number)
         if found is None:
             found = self.roots[number] = self.program.memory_of(number)[0]
         return found
 
-    def new_slot(self, layout):
+    cdef object new_slot(self, layout):
         self.traced.append(layout)
         return len(self.traced) - 1
 
-    def base(self, number):
+    cdef object base(self, number):
         """Return the base array of an array, with a slot."""
         program, first = self.program, self.root(number)
         if first not in self.slots:
@@ -65,7 +70,7 @@ class Assembly:
                 self.inputs.append((self.slots[first], int(of_leaf), self.positions[first]))
         return first
 
-    def slot(self, number):
+    cdef object slot(self, number):
         """Return the slot of an array; that of a view is pointed to its base."""
         found = self.slots.get(number)
         if found is None:
@@ -77,14 +82,14 @@ class Assembly:
             found = self.slots[number]
         return found
 
-    def temporary(self, number):
+    cdef object temporary(self, number):
         return NO_OPERAND if number is None or number < 0 else operand(TEMPORARIES, self.slot(number))
 
-    def constant(self, value):
+    cdef object constant(self, value):
         self.constants.append(value)
         return operand(CONSTANTS, len(self.constants) - 1)
 
-    def argument(self, value):
+    cdef object argument(self, value):
         """Return the operand of an argument."""
         if isinstance(value, tuple):           # copy of a constant
             kept = self.new_slot(self.program.sources[value[1]])
@@ -98,13 +103,13 @@ class Assembly:
             return self.instructions[-1].results[0]
         return self.temporary(value) if isinstance(value, int) else self.constant(value)
 
-    def add(self, operation):
+    cdef dict add(self, Operation operation):
         """Return the description of an operation, with its instructions and the slots that it uses."""
         made = {"kind": operation.kind, "operator": operation.operator, "meta": operation.meta, "step": operation.step,
                 "can_fail": self.program.can_fail(operation), "views": [], "dead": []}
         start, operands = len(self.instructions), []
         if operation.kind == "optimize":
-            made["updates"] = [update(own, self.slot) for own in operation.arguments]
+            made["updates"] = [update([self.slot(number) for number in own]) for own in operation.arguments]
         elif operation.expression is not None:
             operands = [self.temporary(number) for number in operation.expression.inputs]
         else:
@@ -126,11 +131,11 @@ class Assembly:
         if operation.target is not None:
             made["target"] = place(target)[1]
             touched.append(operation.target)
-        made["touched"] = set(map(self.root, touched))
-        made["text"] = partial(operation.line, lambda number: f"%{self.slots[number]}")
+        made["touched"] = {self.root(number) for number in touched}
+        made["text"] = partial(text_of, operation, self.slots)
         return made
 
-    def name(self, instruction, operation):
+    cdef int name(self, instruction, Operation operation) except -1:
         """Set operator and kernel of an instruction, and the stages of a fused loop."""
         if operation.kind == "fused_loop":
             instruction.detail = operation.n_operands, operation.stages
@@ -139,8 +144,9 @@ class Assembly:
         elif operation.operator is not None:
             row = operation.operator.row
             instruction.name, instruction.kernel = row["name"], row["into" if instruction.which & INTO else "kernel"]
+        return 0
 
-    def arranged(self, operations):
+    cdef list arranged(self, list operations):
         """Return all instructions, each view after its base is computed, those of inputs first."""
         maker = {slot: operation for operation in operations for slot in operation["results"] if slot >= 0}
         found = []
@@ -158,7 +164,12 @@ class Assembly:
         return found
 
 
-def assemble(program, positions):
+def text_of(Operation operation not None, dict slots not None):
+    """Return an operation with its results as text, by slots."""
+    return operation.line(lambda number: f"%{slots[number]}")
+
+
+def assemble(Program program not None, dict positions not None):
     """
     Return the Executable of a Program, and the slot of each output.
 
@@ -167,7 +178,8 @@ def assemble(program, positions):
     positions : dict
         Number of an input buffer -> (kind, number of its tensor).
     """
-    assembly, last = Assembly(program, positions), {}           # base array -> position of its last reader
+    cdef Assembly assembly = Assembly(program, positions)
+    cdef dict last = {}               # base array -> position of its last reader
     operations = [assembly.add(operation) for operation in program.operations]
     slots = assembly.slots
     for position, operation in enumerate(operations):
@@ -190,16 +202,15 @@ def assemble(program, positions):
         number: outgoing.get(program.names.get(number, number)) for number in {*program.names, *outgoing}}
 
 
-def update(own, slot):
+cdef tuple update(list slots):
     """Return the slot of the step counter and those of parameter, gradient and state."""
-    slots = [slot(number) for number in own]
     counter = -1
-    if len(own) > 3:                           # Adam: the step counter comes first
+    if len(slots) > 3:                           # Adam: the step counter comes first
         counter = slots.pop(2)
     return counter, slots + [-1] * (5 - len(slots))
 
 
-def mark_dead(program, operation, own, slots):
+cdef mark_dead(Program program, Operation operation, dict own, dict slots):
     """Release values after their last use; a result may reuse their memory, unless its version matters."""
     own["main"].dead = [operand(TEMPORARIES, slot) for slot in own["dead"]]
     if operation.kind in ("evaluate", "sum"):
@@ -209,7 +220,7 @@ def mark_dead(program, operation, own, slots):
                 own["main"].last |= 1 << i
 
 
-def mark_touched(program, operations, slots, sections):
+cdef mark_touched(Program program, list operations, dict slots, list sections):
     """Keep the slots that die in the section of an operation."""
     dying = [set()] * len(operations)
     for section in sections:

@@ -1,0 +1,91 @@
+"""Common subexpressions: compute equal operations on equal arrays once."""
+
+from cygrad._core.arrays.array cimport same_layout
+from cygrad._core.compiler.program cimport Operation, Program, array_at, buffer_at, buffer_of
+from cygrad._core.compiler.tracer cimport Constant, TracedArray
+
+from cygrad._core.compiler.executable import number_everywhere
+from cygrad._core.compiler.program import LARGE, plain
+
+# Primitives as fast as reading memory.
+CHEAP = frozenset(("add", "sub", "mul", "neg", "square"))
+
+
+def merge_equal(Program program not None):
+    """Compute common subexpressions once: equal operations on equal arrays that were not written in between."""
+    cdef Operation operation
+    cdef dict known = {}, names = equal_arrays(program), writes = {}
+    cdef list kept = []
+    for operation in program.operations:
+        operation.rename(names)
+        for number in operation.writes():
+            buffer = buffer_at(program, number)
+            writes[buffer] = writes.get(buffer, 0) + 1
+        if (operation.kind == "evaluate" or operation.kind == "kernel") and not is_cheap(program, operation):
+            key = key_of(operation)
+            if writes:                # the written buffers only become more, so counts without positions are enough
+                key += tuple([writes[buffer] for buffer in [buffer_at(program, number) for number in operation.reads()]
+                              if buffer in writes])
+            first = known.setdefault(key, operation)
+            found = None if first is operation else equal_results(program, operation, first)
+            if found is not None:
+                names.update(found)
+                continue
+        kept.append(operation)
+    program.operations = kept
+
+
+cdef dict equal_arrays(Program program):
+    """Return array -> first array with its layout in the same memory, or a constant with the same elements."""
+    cdef dict names = {}, constants = {}
+    cdef list numbers
+    for numbers in program.arrays_of:
+        if not numbers or len(numbers) == 1 and not program.is_constant(numbers[0]):
+            continue
+        known, value = {}, None
+        if program.is_constant(numbers[0]):
+            value = number_everywhere(program.arrays[numbers[0]])
+        for number in numbers:
+            traced = program.arrays[number]
+            place = (traced.offset, traced.shape, traced.strides, traced.dtype)
+            names[number] = (known.setdefault(place, number) if value is None
+                             else constants.setdefault((repr(value), *place), number))
+    return {number: first for number, first in names.items() if first != number}
+
+
+cdef dict equal_results(Program program, Operation operation, Operation other):
+    """Return array -> array over the results of an equal operation; None if those of `operation` are needed."""
+    cdef dict names = {}
+    for number in operation.results:
+        if number >= 0 and not program.is_private(number):
+            return None
+    for number, first in zip(operation.results, other.results, strict=True):
+        if number < 0 or first < 0:
+            continue
+        if not program.is_never_written(first) or buffer_of(program, first).first != first or (
+                not same_layout(array_at(program, number), array_at(program, first))):
+            return None
+        for view in program.arrays_of[buffer_at(program, number)]:
+            seen = <TracedArray?>program.arrays[view]
+            names[view] = first if view == number else program.view(
+                buffer_at(program, first), seen.offset, seen.shape, seen.strides, seen)
+    return names
+
+
+cdef bint is_cheap(Program program, Operation operation) except -1:
+    """Return whether recomputing it at each reader is faster than reading it from memory."""
+    if operation.expression is None or array_at(program, operation.results[0]).size < LARGE:
+        return False
+    code = operation.expression.code
+    return len(code) == 1 and code[0][0] in CHEAP
+
+
+cdef tuple key_of(Operation operation):
+    """Return a key that is equal for equal operations."""
+    if operation.expression is not None:
+        expression = operation.expression
+        numbers = [repr(plain(number)) for number in expression.constants]
+        return (*expression.inputs, *numbers, id(expression.code), expression.result)
+    return (operation.operator.name, *[
+        tuple(argument) if isinstance(argument, list) else ("number", repr(argument.plain))
+        if isinstance(argument, Constant) else argument for argument in operation.arguments])

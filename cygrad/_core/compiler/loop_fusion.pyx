@@ -1,0 +1,152 @@
+"""
+Loop fusion: run adjacent element-wise operations of one shape in one pass over memory.
+
+Expression fusion leaves operations whose results have several readers. A fused loop runs them tile by tile, so results
+are read from the caches, and results that only the loop reads are never written to memory.
+"""
+
+from cygrad._core.arrays.array cimport array_t, same_shape
+from cygrad._core.arrays.dtype cimport is_floating
+from cygrad._core.compiler.program cimport Operation, Program, array_at, buffer_at, buffer_of
+
+from cygrad._core.compiler.program import FusedLoop
+
+MAX_OPERANDS = 40
+MIN_ELEMENTS = 4096               # smaller arrays fit into the caches
+MAX_DELAYED = 16                  # operations between two groups that become one
+
+
+cdef class Group:
+    """Adjacent operations that can be fused."""
+
+    cdef Program program
+    cdef array_t *model           # layout of the results
+    cdef list operations, inputs
+    cdef dict made                # buffer -> result
+
+    def __cinit__(self, Program program not None):
+        self.program, self.operations, self.inputs, self.made = program, [], [], {}
+
+    cdef object source(self, int number, const array_t *model):
+        """Return the input or result that an operand stands for, or None if it cannot be fused."""
+        cdef const array_t *array = array_at(self.program, number)
+        cdef bint spread
+        made = self.made.get(buffer_at(self.program, number))
+        if array.dtype != model.dtype:
+            return None
+        if array.size == model.size and array.contiguous:
+            # Arrays over the same buffer are interchangeable here: they have the same elements.
+            return number if made is None else made if self.program.arrays[number].offset == 0 else None
+        spread = array.size == 1 or same_shape(array, model) and not any(self.program.arrays[number].strides)
+        return number if spread and made is None else None
+
+    cdef bint add(self, Operation operation) except -1:
+        """Add an operation; return False if it cannot be fused."""
+        cdef array_t *array
+        if operation.kind != "evaluate":
+            return False
+        array = array_at(self.program, operation.results[0])
+        if not (array.size >= MIN_ELEMENTS and array.contiguous and is_floating(array.dtype)
+                and buffer_of(self.program, operation.results[0]).first == operation.results[0]):
+            return False
+        if self.model != NULL and (self.model.size != array.size or self.model.dtype != array.dtype):
+            return False
+        sources = [self.source(number, array) for number in operation.expression.inputs]
+        if None in sources:
+            return False
+        inputs = list(dict.fromkeys([*self.inputs, *[
+            source for source in sources if source not in self.made.values()]]))
+        if len(inputs) + len(self.operations) + 1 > MAX_OPERANDS:
+            return False
+        self.inputs, self.model = inputs, array
+        self.operations.append((operation, sources))
+        self.made[buffer_at(self.program, operation.results[0])] = operation.results[0]
+        return True
+
+    cdef list joined(self, list between, Group other):
+        """
+        Return this group with the operations of a later one, and those in between, which then run after it; or None.
+
+        A gradient that does not depend on the value of a sum joins forward and backward. The summand is a result of
+        the loop if the sum would read several.
+        """
+        cdef Operation operation
+        cdef Group group = Group(self.program)
+        cdef list delayed = []
+        cdef set read = self.buffers([number for own, _ in other.operations for number in own.reads()])
+        if read.isdisjoint(self.made):
+            return None
+        for operation in between:
+            if operation.writes() or not read.isdisjoint(self.buffers(operation.results)):
+                return None
+        for operation, _ in self.operations:
+            group.add(operation)
+        for operation in between:
+            if operation.kind == "sum" and len(self.buffers(operation.reads()) & self.made.keys()) > 1 and group.add(
+                    Operation("evaluate", (), operation.arguments[:1], expression=operation.expression)):
+                operation = Operation("kernel", operation.arguments, operation.results, operator=operation.operator)
+            delayed.append(operation)
+        for operation, _ in other.operations:
+            if not group.add(operation):
+                return None
+        return [group, *delayed]
+
+    cdef set buffers(self, object numbers):
+        return {buffer_at(self.program, number) for number in numbers if number >= 0}
+
+    cdef list finished(self, set read_later):
+        """Return the fused loop; `read_later` are the buffers with readers or users after it."""
+        if len(self.operations) < 2:
+            return [operation for operation, _ in self.operations]
+        results = [number for buffer, number in self.made.items() if buffer in read_later]
+        if not results:
+            return [operation for operation, _ in self.operations]
+        operands = {number: position for position, number in enumerate([*self.inputs, *results])}
+        stages = []
+        for operation, sources in self.operations:
+            out = operands.setdefault(operation.results[0], len(operands))
+            stages.append((operation.expression, [operands[source] for source in sources], out))
+        return [FusedLoop(tuple(self.inputs), tuple(results), stages, len(operands))]
+
+
+cdef list join_groups(list entries):
+    """Return groups and operations after joining groups that only independent operations part."""
+    cdef list found = []
+    last = None                       # position of the last group
+    for entry in entries:
+        if isinstance(entry, Group) and (<Group>entry).operations:
+            joined = None if last is None or len(found) - last > MAX_DELAYED else (<Group>found[last]).joined(
+                found[last + 1:], entry)
+            if joined is not None:
+                found[last:] = joined
+                continue
+            last = len(found)
+        if not isinstance(entry, Group) or (<Group>entry).operations:
+            found.append(entry)
+    return found
+
+
+def fuse_loops(Program program not None):
+    """Fuse adjacent element-wise operations into loops."""
+    cdef Operation operation
+    cdef Group group = Group(program)
+    cdef list groups = [], found = [], made, members
+    cdef set later = set(program.output_buffers)
+    for operation in program.operations:
+        if group.add(operation):
+            continue
+        if group.operations:
+            groups.append(group)
+            group = Group(program)
+            if group.add(operation):
+                continue
+        groups.append(operation)
+    if not group.operations and not any([isinstance(entry, Group) for entry in groups]):
+        return
+    for entry in reversed(join_groups([*groups, group])):
+        made = (<Group>entry).finished(later) if isinstance(entry, Group) else [entry]
+        members = [operation for operation, _ in (<Group>entry).operations] if isinstance(entry, Group) else made
+        for operation in members:
+            later.update([buffer_at(program, number) for number in operation.uses() + [*operation.writes()]])
+        found += reversed(made)
+    program.operations = found[::-1]

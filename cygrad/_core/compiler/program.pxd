@@ -1,0 +1,57 @@
+"""The representation of a compiled function: operations on numbered arrays over buffers."""
+
+from cygrad._core.arrays.array cimport array_t
+from cygrad._core.compiler.tracer cimport Buffer, TracedArray, array_of
+
+# Operation on array numbers.
+cdef class Operation:
+    cdef public str kind
+    cdef public tuple arguments, results
+    cdef public object target, expression, operator, step, meta, is_list
+    # Return the arrays that it reads, without the target.
+    cpdef list reads(self)
+    # Return the arrays that it reads, those that an optimizer updates included.
+    cpdef list uses(self)
+    # Return the arrays that it writes in place.
+    cpdef object writes(self)
+    # Rename the arrays that it reads.
+    cpdef int rename(self, dict names) except -1
+    # Return its element-wise expressions.
+    cpdef list expressions(self)
+
+# Operations on numbered arrays, each over a buffer.
+cdef class Program:
+    cdef public list arrays, buffers, operations, rewrites
+    cdef public list arrays_of            # per buffer, its arrays
+    cdef public set outgoing, output_buffers
+    cdef public set folded                # buffers with constant elements
+    cdef public int start
+    cdef public bint fast
+    cdef public object snapshot
+    cdef public dict sources              # constant -> copy of its initial elements
+    cdef public dict names                # removed array -> the array that takes its place as an output
+    cdef public dict aliases              # buffer -> (array in which it lies, offset in bytes)
+    cdef list written                     # list of operations of `writers`
+    cdef dict writers                     # buffer -> positions of the operations that write it
+    cpdef bint is_local(self, Buffer buffer) except -1
+    cpdef bint is_constant(self, int number) except -1
+    cpdef bint is_private(self, int number) except -1
+    cpdef bint is_sole_array(self, int number) except -1
+    cpdef bint is_never_written(self, int number) except -1
+    cpdef bint can_fail(self, Operation operation) except -1
+    cpdef dict uses(self)
+    cpdef bint unchanged_between(self, int number, int first, int last) except -1
+    cpdef tuple memory_of(self, int number)
+
+cdef inline array_t *array_at(Program program, int number) except NULL:
+    return array_of(<TracedArray?>program.arrays[number])
+
+cdef inline int buffer_at(Program program, int number) except -1:
+    """Return the position of the buffer of an array."""
+    return (<TracedArray?>program.arrays[number]).buffer
+
+cdef inline Buffer buffer_of(Program program, int number):
+    return <Buffer?>program.buffers[buffer_at(program, number)]
+
+# Return the forward of an element-wise operator; None if these arguments are not element-wise.
+cdef object expression_of(object operator, tuple arguments)
