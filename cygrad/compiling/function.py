@@ -286,13 +286,13 @@ def inputs_to_restore(executable):
     Operations on integers fail for an index out of bounds or a division by zero.
     """
     operations, traced = executable.description, executable.traced
-    failing = [position for position, operation in enumerate(operations) if operation["can_fail"]]
+    failing = [position for position, operation in enumerate(operations) if operation.can_fail]
     if not failing:
         return None
     stop = max([failing[-1] + 1, *[section.stop for section in executable.sections if section.start <= failing[-1]]])
     written = {traced[slot].buffer for operation in operations[:stop]
-               for slot in [operation.get("target", -1), *[slot for counter, roles in operation.get("updates", ())
-                                                           for slot in (counter, *roles)]] if slot >= 0}
+               for slot in [operation.target, *[slot for counter, roles in operation.updates
+                                                for slot in (counter, *roles)]] if slot >= 0}
     return tuple([slot for slot in executable.input_slots() if traced[slot].buffer in written])
 
 

@@ -76,17 +76,14 @@ class ProgramDrawing(Drawing):
         self.labels, self.kinds, self.edges = [], [], []
         made = {}                     # slot -> box of the operation that wrote it last
         for operation in operations:
-            reads = [*operation["reads"]]
-            changes = [operation["target"]] if "target" in operation else []
-            for _, roles in operation.get("updates", ()):
-                reads += [slot for slot in roles if slot >= 0]
-                changes.append(roles[0])
+            reads = operation.reads + [slot for _, roles in operation.updates for slot in roles if slot >= 0]
+            changes = [operation.target] if operation.target >= 0 else [roles[0] for _, roles in operation.updates]
             sources = {made[slot] if slot in made else self._input(made, slot) for slot in reads}
-            box = self._new("function", operation["text"]().partition(" = ")[2] or operation["text"]())
+            box = self._new("function", operation.text().partition(" = ")[2] or operation.text())
             self.edges += [(source, box) for source in sorted(sources)]
-            for slot in (*operation["results"], *changes):
+            for slot in (*operation.results, *changes):
                 made[slot] = box
-            for slot, base in operation["views"]:
+            for slot, base in operation.views:
                 made[slot] = made[base]
         self.layers = self._layers()
 
@@ -159,7 +156,7 @@ def explain(compiled):
     compiled = compiled_function(compiled)
     variants = compiled.variants
     return Explanation(sum(variant.runs for variant in variants), compiled.calls, list(compiled.reasons),
-                       [[operation["text"]() for operation in variant.executable.description] for variant in variants],
+                       [[operation.text() for operation in variant.executable.description] for variant in variants],
                        [[*lines] for lines in compiled.rewrites],
                        [[range(section.start, section.stop) for section in variant.executable.sections]
                         for variant in variants], list(compiled.retraces))

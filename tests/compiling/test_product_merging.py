@@ -26,13 +26,12 @@ def assert_close(found, expected, exact):
 def assert_ordered(step):
     """Nothing is read in the latest recording before it is there."""
     program = step.variants[0].executable
-    made = {slot for operation in program.description for slot in operation["results"]}
+    made = {slot for operation in program.description for slot in operation.results}
     seen = set(range(len(program.traced))) - made - {view[0] for operation in program.description
-                                                   for view in operation["views"]}
+                                                   for view in operation.views}
     for operation in program.description:
-        target = operation.get("target", next(iter(seen), -1))
-        assert seen.issuperset(operation["reads"]) and target in {*seen, -1}, explain(step)
-        seen.update(operation["results"], (view[0] for view in operation["views"]))
+        assert seen.issuperset(operation.reads) and operation.target in {*seen, -1}, explain(step)
+        seen.update(operation.results, (view[0] for view in operation.views))
 
 
 def rewrites(step):

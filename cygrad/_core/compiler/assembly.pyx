@@ -1,24 +1,15 @@
 """Assembly: from a Program to an Executable, whose instructions read and write slots."""
 
-from cygrad._core.compiler.program cimport Operation, Program
+from cygrad._core.compiler.executable cimport CompiledOperation
+from cygrad._core.compiler.program cimport Operation, Program, buffer_at, buffer_of
 from cygrad._core.compiler.tracer cimport Buffer
-
-from functools import partial
+from cygrad._core.program.executor cimport (
+    CONSTANT_SPACE, LIST_SPACE, SPACE_SHIFT, TEMPORARY_SPACE, operand_slot, operand_space,
+)
 
 from cygrad._core.compiler.executable import Executable
 from cygrad._core.compiler.scheduling import parallel_sections
-from cygrad._core.program.instruction import (
-    CONSTANTS,
-    IN_PLACE,
-    INTO,
-    LISTS,
-    NO_OPERAND,
-    TEMPORARIES,
-    UNPACK,
-    Instruction,
-    operand,
-    place,
-)
+from cygrad._core.program.instruction import IN_PLACE, INTO, NO_OPERAND, UNPACK, Instruction
 
 # Kind and flags of the instruction of an operation; a draw has none.
 INSTRUCTIONS = {
@@ -34,139 +25,146 @@ cdef class Assembly:
     """Assembles the instructions of one program."""
 
     cdef Program program
-    cdef dict positions, slots, roots, views
-    cdef list traced, inputs, constants, lists, instructions
+    cdef dict positions
+    cdef dict slots               # array -> slot
+    cdef dict views               # slot of a base -> [(slot, offset in bytes)]
+    cdef dict last                # base array -> position of its last reader
+    cdef list traced, inputs, constants, lists
 
     def __init__(self, Program program not None, dict positions not None):
         self.program, self.positions = program, positions
-        self.slots, self.traced, self.inputs, self.roots = {}, [], [], {}
-        self.views = {}               # slot of a base -> [(slot, offset in bytes)]
-        self.constants, self.lists, self.instructions = [], [], []
+        self.slots, self.views, self.last = {}, {}, {}
+        self.traced, self.inputs, self.constants, self.lists = [], [], [], []
 
-    cdef object root(self, number):
-        found = self.roots.get(number)
-        if found is None:
-            found = self.roots[number] = self.program.memory_of(number)[0]
-        return found
+    cdef int root(self, int number) except -1:
+        """Return the base array of the memory of an array."""
+        return self.program.memory_of(number)[0] if self.program.aliases else buffer_of(self.program, number).first
 
-    cdef object new_slot(self, layout):
+    cdef int new_slot(self, layout) except -1:
         self.traced.append(layout)
         return len(self.traced) - 1
 
-    cdef object base(self, number):
-        """Return the base array of an array, with a slot."""
-        program, first = self.program, self.root(number)
-        if first not in self.slots:
-            position = program.arrays[first].buffer
-            buffer = program.buffers[position]
-            self.slots[first] = self.new_slot(program.arrays[first])
-            constant = position in program.folded or (
+    cdef int base(self, int first) except -1:
+        """Return the slot of a base array."""
+        cdef Program program = self.program
+        cdef Buffer buffer
+        found = self.slots.get(first)
+        if found is None:
+            buffer = buffer_of(program, first)
+            found = self.slots[first] = self.new_slot(program.arrays[first])
+            constant = buffer_at(program, first) in program.folded or (
                 buffer.kind == "constant" and not program.is_changed_before(buffer))
             if constant and first not in program.sources:
-                self.inputs.append((self.slots[first], 2, 0))
+                self.inputs.append((found, 2, 0))
             elif not constant and not program.is_local(buffer):
                 # A backward program takes .grad as a saved tensor.
                 of_leaf = buffer.kind == "gradient" and program.start == 0
-                self.inputs.append((self.slots[first], int(of_leaf), self.positions[first]))
-        return first
-
-    cdef object slot(self, number):
-        """Return the slot of an array; that of a view is pointed to its base."""
-        found = self.slots.get(number)
-        if found is None:
-            first = self.base(number)
-            if number not in self.slots:
-                self.slots[number] = self.new_slot(self.program.arrays[number])
-                self.views.setdefault(self.slots[first], []).append(
-                    (self.slots[number], self.program.memory_of(number)[1]))
-            found = self.slots[number]
+                self.inputs.append((found, int(of_leaf), self.positions[first]))
         return found
 
-    cdef object temporary(self, number):
-        return NO_OPERAND if number is None or number < 0 else operand(TEMPORARIES, self.slot(number))
+    cdef int slot(self, int number) except -1:
+        """Return the slot of an array; that of a view is pointed to its base."""
+        cdef int base
+        found = self.slots.get(number)
+        if found is None:
+            base = self.base(self.root(number))
+            found = self.slots.get(number)
+            if found is None:
+                found = self.slots[number] = self.new_slot(self.program.arrays[number])
+                self.views.setdefault(base, []).append((found, self.program.memory_of(number)[1]))
+        return found
+
+    cdef object temporary(self, number, int position):
+        """Return the operand of an array that the operation at this position uses."""
+        if number is None or number < 0:
+            return NO_OPERAND
+        self.last[self.root(number)] = position
+        return TEMPORARY_SPACE << SPACE_SHIFT | self.slot(number)
 
     cdef object constant(self, value):
         self.constants.append(value)
-        return operand(CONSTANTS, len(self.constants) - 1)
+        return CONSTANT_SPACE << SPACE_SHIFT | (len(self.constants) - 1)
 
-    cdef object argument(self, value):
+    cdef object argument(self, value, int position, CompiledOperation made):
         """Return the operand of an argument."""
+        if isinstance(value, int):
+            return self.temporary(value, position)
         if isinstance(value, tuple):           # copy of a constant
             kept = self.new_slot(self.program.sources[value[1]])
             self.inputs.append((kept, 2, 0))
-            return operand(TEMPORARIES, kept)
+            return TEMPORARY_SPACE << SPACE_SHIFT | kept
         if isinstance(value, list):
             nothing = self.constant(None) if None in value else None
-            entries = [nothing if entry is None else self.temporary(entry) for entry in value]
+            entries = [nothing if entry is None else self.temporary(entry, position) for entry in value]
             self.lists.append(len(value))
-            self.instructions.append(Instruction("arrays", entries, [operand(LISTS, len(self.lists) - 1)]))
-            return self.instructions[-1].results[0]
-        return self.temporary(value) if isinstance(value, int) else self.constant(value)
+            result = LIST_SPACE << SPACE_SHIFT | (len(self.lists) - 1)
+            made.instructions.append(Instruction("arrays", entries, [result]))
+            return result
+        return self.constant(value)
 
-    cdef dict add(self, Operation operation):
-        """Return the description of an operation, with its instructions and the slots that it uses."""
-        made = {"kind": operation.kind, "operator": operation.operator, "meta": operation.meta, "step": operation.step,
-                "can_fail": self.program.can_fail(operation), "views": [], "dead": []}
-        start, operands = len(self.instructions), []
+    cdef CompiledOperation add(self, Operation operation, int position):
+        """Return an operation with its instructions and the slots that it uses."""
+        cdef CompiledOperation made = CompiledOperation(operation, self.slots, self.program.can_fail(operation))
+        cdef list operands = []
         if operation.kind == "optimize":
-            made["updates"] = [update([self.slot(number) for number in own]) for own in operation.arguments]
+            for own in operation.arguments:
+                for number in own:
+                    self.temporary(number, position)
+                made.updates.append(update([self.slot(number) for number in own]))
         elif operation.expression is not None:
-            operands = [self.temporary(number) for number in operation.expression.inputs]
+            operands = [self.temporary(number, position) for number in operation.expression.inputs]
         else:
-            operands = [self.argument(value) for value in operation.arguments]
-        target = NO_OPERAND if operation.target is None else self.temporary(operation.target)
-        results = [self.temporary(number) for number in operation.results]
+            operands = [self.argument(value, position, made) for value in operation.arguments]
+        read, target = operands, self.temporary(operation.target, position)
+        results = [self.temporary(number, position) for number in operation.results]
+        for instruction in made.instructions:
+            read = read + instruction.operands
+        made.reads = [operand_slot(number) for number in read if operand_space(number) == TEMPORARY_SPACE]
+        made.target = -1 if operation.target is None else operand_slot(target)
+        made.results = [-1 if result == NO_OPERAND else operand_slot(result) for result in results]
         if operation.kind != "draw":
             kind, flags = INSTRUCTIONS[operation.kind]
-            made["main"] = Instruction(
-                kind, operands, results, flags | (UNPACK if operation.is_list else 0),
-                expression=operation.expression, target=target)
-            self.name(made["main"], operation)
-            self.instructions.append(made["main"])
-        made["instructions"] = self.instructions[start:]
-        made["reads"] = [place(read)[1] for instruction in made["instructions"] for read in instruction.operands
-                         if place(read)[0] == TEMPORARIES]
-        made["results"] = [-1 if result == NO_OPERAND else place(result)[1] for result in results]
-        touched = [*operation.uses(), *[number for number in operation.results if number >= 0]]
-        if operation.target is not None:
-            made["target"] = place(target)[1]
-            touched.append(operation.target)
-        made["touched"] = {self.root(number) for number in touched}
-        made["text"] = partial(text_of, operation, self.slots)
+            if operation.is_list:
+                flags |= UNPACK
+            name, kernel, detail = details(operation, flags)
+            made.instructions.append(Instruction(kind, operands, results, flags, name, kernel, operation.expression,
+                                                 target, detail))
         return made
-
-    cdef int name(self, instruction, Operation operation) except -1:
-        """Set operator and kernel of an instruction, and the stages of a fused loop."""
-        if operation.kind == "fused_loop":
-            instruction.detail = operation.n_operands, operation.stages
-        elif operation.kind in PRODUCTS:
-            instruction.name, instruction.kernel = "matmul", PRODUCTS[operation.kind]
-        elif operation.operator is not None:
-            row = operation.operator.row
-            instruction.name, instruction.kernel = row["name"], row["into" if instruction.which & INTO else "kernel"]
-        return 0
 
     cdef list arranged(self, list operations):
         """Return all instructions, each view after its base is computed, those of inputs first."""
-        maker = {slot: operation for operation in operations for slot in operation["results"] if slot >= 0}
-        found = []
+        cdef CompiledOperation operation
+        cdef dict maker = {}
+        cdef list found = []
+        if self.views:
+            for operation in operations:
+                maker.update(dict.fromkeys(operation.results, operation))
         for base, views in self.views.items():
-            made = [Instruction("view", [operand(TEMPORARIES, base)], [operand(TEMPORARIES, slot)], detail=offset)
-                    for slot, offset in views]
-            if base in maker:
-                maker[base]["instructions"] += made
-                maker[base]["views"] += [(slot, base) for slot, _ in views]
+            made = [Instruction("view", [TEMPORARY_SPACE << SPACE_SHIFT | base], [TEMPORARY_SPACE << SPACE_SHIFT | slot],
+                                detail=offset) for slot, offset in views]
+            operation = maker.get(base)
+            if operation is not None:
+                operation.instructions += made
+                operation.views += [(slot, base) for slot, _ in views]
             else:
                 found += made
         for operation in operations:
-            operation["first"] = len(found)
-            found += operation.pop("instructions")
+            operation.first = len(found)
+            found += operation.instructions
+            operation.instructions = None
         return found
 
 
-def text_of(Operation operation not None, dict slots not None):
-    """Return an operation with its results as text, by slots."""
-    return operation.line(lambda number: f"%{slots[number]}")
+cdef tuple details(Operation operation, int flags):
+    """Return the name of the operator, that of the kernel, and the detail of a fused loop."""
+    if operation.kind == "fused_loop":
+        return None, None, (operation.n_operands, operation.stages)
+    if operation.kind in PRODUCTS:
+        return "matmul", PRODUCTS[operation.kind], None
+    if operation.operator is None:
+        return None, None, None
+    row = operation.operator.row
+    return row["name"], row["into" if flags & INTO else "kernel"], None
 
 
 def assemble(Program program not None, dict positions not None):
@@ -179,22 +177,17 @@ def assemble(Program program not None, dict positions not None):
         Number of an input buffer -> (kind, number of its tensor).
     """
     cdef Assembly assembly = Assembly(program, positions)
-    cdef dict last = {}               # base array -> position of its last reader
-    operations = [assembly.add(operation) for operation in program.operations]
-    slots = assembly.slots
-    for position, operation in enumerate(operations):
-        last.update(dict.fromkeys(operation["touched"], position))
+    cdef Operation operation
+    cdef list operations = []
+    for operation in program.operations:
+        operations.append(assembly.add(operation, len(operations)))
     outgoing = {number: assembly.slot(number) for number in sorted(program.outgoing)}
-    for first, position in last.items():
-        buffer = program.arrays[first].buffer
-        if buffer not in program.output_buffers and (
-                program.is_local(program.buffers[buffer]) or first in program.sources):
-            operations[position]["dead"].append(slots[first])
-    for operation, own in zip(program.operations, operations, strict=True):
-        if own["dead"] and "main" in own:
-            mark_dead(program, operation, own, slots)
+    for first, position in assembly.last.items():
+        if buffer_at(program, first) not in program.output_buffers and (
+                program.is_local(buffer_of(program, first)) or first in program.sources):
+            mark_dead(program, program.operations[position], operations[position], assembly.slots[first])
     sections = parallel_sections(program)
-    mark_touched(program, operations, slots, sections)
+    mark_touched(assembly, operations, sections)
     instructions = assembly.arranged(operations)
     views = [slot for found in assembly.views.values() for slot, _ in found]
     return Executable(assembly.traced, assembly.inputs, instructions, assembly.constants, views, assembly.lists,
@@ -205,26 +198,37 @@ def assemble(Program program not None, dict positions not None):
 cdef tuple update(list slots):
     """Return the slot of the step counter and those of parameter, gradient and state."""
     counter = -1
-    if len(slots) > 3:                           # Adam: the step counter comes first
+    if len(slots) > 3:                         # Adam: the step counter comes first
         counter = slots.pop(2)
     return counter, slots + [-1] * (5 - len(slots))
 
 
-cdef mark_dead(Program program, Operation operation, dict own, dict slots):
-    """Release values after their last use; a result may reuse their memory, unless its version matters."""
-    own["main"].dead = [operand(TEMPORARIES, slot) for slot in own["dead"]]
-    if operation.kind in ("evaluate", "sum"):
-        buffers = [program.arrays[number].buffer for number in operation.expression.inputs]
-        for i, number in enumerate(operation.expression.inputs):
-            if slots[number] in own["dead"] and buffers.count(buffers[i]) == 1 and program.is_never_written(number):
-                own["main"].last |= 1 << i
+cdef int mark_dead(Program program, Operation operation, CompiledOperation own, int slot) except -1:
+    """Release a value after its last use; a result may reuse its memory, unless its version matters."""
+    own.dead.append(slot)
+    if operation.kind == "draw":
+        return 0
+    main = own.instructions[len(own.instructions) - 1]
+    main.dead.append(TEMPORARY_SPACE << SPACE_SHIFT | slot)
+    if operation.kind == "evaluate" or operation.kind == "sum":
+        inputs = operation.expression.inputs
+        buffers = [buffer_at(program, number) for number in inputs]
+        for i, number in enumerate(inputs):
+            if own.slots[number] == slot and buffers.count(buffers[i]) == 1 and program.is_never_written(number):
+                main.last |= 1 << i
+    return 0
 
 
-cdef mark_touched(Program program, list operations, dict slots, list sections):
-    """Keep the slots that die in the section of an operation."""
-    dying = [set()] * len(operations)
+cdef int mark_touched(Assembly assembly, list operations, list sections) except -1:
+    """Keep the slots that die in the parallel section of an operation."""
+    cdef CompiledOperation own
+    cdef Operation operation
     for section in sections:
-        own = range(section.start, section.stop)
-        dying[own.start:own.stop] = [{slot for position in own for slot in operations[position]["dead"]}] * len(own)
-    for operation, ends in zip(operations, dying, strict=True):
-        operation["touched"] = sorted({slots[first] for first in operation["touched"]} & ends)
+        stretch = range(section.start, section.stop)
+        dying = {slot for position in stretch for slot in (<CompiledOperation>operations[position]).dead}
+        for position in stretch:
+            own, operation = operations[position], assembly.program.operations[position]
+            used = {assembly.slots[assembly.root(number)]
+                    for number in operation.uses() + [*operation.results, *operation.writes()] if number >= 0}
+            own.touched = sorted(used & dying)
+    return 0

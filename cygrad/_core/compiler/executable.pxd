@@ -40,6 +40,20 @@ ctypedef struct section_t:
     int32_t start, stop
     const tasks_t *tasks
 
+# Operation of a program with the slots that it uses, for the description of the executable.
+cdef class CompiledOperation:
+    cdef readonly object operation        # of the Program
+    cdef readonly dict slots              # array -> slot, of the whole program
+    cdef readonly bint can_fail
+    cdef readonly int first               # of its instructions
+    cdef readonly int target              # slot of the tensor that it modifies in place, or -1
+    cdef readonly list reads, results     # slots; -1: unused
+    cdef readonly list updates            # of an optimizer: (slot of the step counter or -1, slots of the roles)
+    cdef readonly list views              # (slot, slot of the base) of the views of its results
+    cdef readonly list dead               # slots that are released after it
+    cdef readonly list touched            # slots that it uses and that die in its parallel section
+    cdef list instructions                # until the executable is made
+
 # Step of an optimizer.
 ctypedef struct optimizer_step_t:
     rule_t rule
@@ -80,14 +94,14 @@ cdef class Executable:
     cdef run_frame_t *free_frames
     cdef list keep                    # owners of the memory above
     cdef readonly list sections
-    cdef readonly list description    # of the operations, for explain()
+    cdef readonly list description    # of CompiledOperation, for explain()
     cdef readonly list traced         # slot -> TracedArray
     cdef readonly list draws          # (slot, number of the draw) of random numbers drawn before an execution
     cdef readonly list groups         # (number, optimizer, param group) of optimizer steps
     cdef readonly int64_t work        # elements of all slots
     cdef void set_layout(self, layout_t *layout, array_t *array) noexcept
     cdef instruction_t *main(self, int operation, int kind) noexcept
-    cdef int add_step(self, instruction_t *instruction, dict operation) except -1
+    cdef int add_step(self, instruction_t *instruction, CompiledOperation operation) except -1
     cdef run_frame_t *acquire_frame(self) except NULL
     cdef void release_frame(self, run_frame_t *frame) noexcept
     cdef int run(self, run_frame_t *frame) noexcept nogil

@@ -245,6 +245,31 @@ cdef class ParallelSection:
 
 @cython.final
 @cython.binding(False)
+cdef class CompiledOperation:
+    """
+    Operation of a program with the slots that it uses.
+
+    Parameters
+    ----------
+    operation : Operation
+    slots : dict
+        Array -> slot, of the whole program.
+    can_fail : bool
+        Whether it may raise an error.
+    """
+
+    def __cinit__(self, operation, dict slots not None, bint can_fail):
+        self.operation, self.slots, self.can_fail, self.target = operation, slots, can_fail, -1
+        self.reads, self.results, self.updates, self.views, self.dead, self.touched = [], [], [], [], [], []
+        self.instructions = []
+
+    def text(self):
+        """Return the operation with its results as text, by slots."""
+        return self.operation.line(lambda number: f"%{self.slots[number]}")
+
+
+@cython.final
+@cython.binding(False)
 cdef class Executable:
     """
     A Program as it is executed.
@@ -262,16 +287,16 @@ cdef class Executable:
         Slots of views.
     lists : list of int
         Length of each list.
-    operations : list of dict
-        Description of each operation, with the first of its instructions.
+    operations : list of CompiledOperation
     sections : list of ParallelSection
         In order.
     """
 
     def __cinit__(self, list traced, list inputs, list instructions, list constants, list views, list lists,
                   list operations, list sections):
+        cdef CompiledOperation operation
         cdef list touched = []
-        cdef int i
+        cdef int i = 0
         self.keep, self.draws, self.groups = [], [], []
         self.traced, self.description, self.sections = traced, operations, sections
         self.n_slots, self.n_operations, self.n_sections = len(traced), len(operations), len(sections)
@@ -293,16 +318,19 @@ cdef class Executable:
         self.operations = <operation_t *>memory((self.n_operations + 1) * sizeof(operation_t), self.keep)
         self.operations[self.n_operations].first = len(instructions)
         self.steps = <optimizer_step_t *>memory(self.n_operations * sizeof(optimizer_step_t), self.keep)
-        for i, operation in enumerate(operations):
-            self.operations[i] = operation_t(operation["first"], len(touched))
-            touched.extend(operation["touched"])
+        i = 0
+        for operation in operations:
+            self.operations[i] = operation_t(operation.first, len(touched))
+            touched.extend(operation.touched)
             self.operations[i + 1].touched = len(touched)
-            if operation["kind"] == "draw":
-                self.draws.append((operation["results"][0], operation["step"].draw))
-            elif operation["kind"] == "sum":
-                self.main(i, EVALUATE).meta = (<TracedArray?>operation["meta"]).array
-            elif operation["kind"] == "optimize":
+            kind = operation.operation.kind
+            if kind == "draw":
+                self.draws.append((operation.results[0], operation.operation.step.draw))
+            elif kind == "sum":
+                self.main(i, EVALUATE).meta = (<TracedArray?>operation.operation.meta).array
+            elif kind == "optimize":
                 self.add_step(self.main(i, ROUTINE), operation)
+            i += 1
         self.touched, self.touches = integers(touched, self.keep), integers([0] * self.n_slots, self.keep)
         for slot in touched:
             self.touches[<int>slot] += 1
@@ -323,12 +351,12 @@ cdef class Executable:
             instruction += 1
         return instruction
 
-    cdef int add_step(self, instruction_t *instruction, dict operation) except -1:
+    cdef int add_step(self, instruction_t *instruction, CompiledOperation operation) except -1:
         """Make an instruction run a step of an optimizer."""
         cdef optimizer_step_t *own = &self.steps[len(self.groups)]
-        cdef Step step = operation["step"]
-        own.rule, own.first, own.n = step.rule, self.n_updates, len(operation["updates"])
-        own.slots = integers([slot for counter, roles in operation["updates"] for slot in (counter, *roles)], self.keep)
+        cdef Step step = operation.operation.step
+        own.rule, own.first, own.n = step.rule, self.n_updates, len(operation.updates)
+        own.slots = integers([slot for counter, roles in operation.updates for slot in (counter, *roles)], self.keep)
         instruction.routine, instruction.context = _optimize, own
         self.n_updates += own.n
         self.groups.append((len(self.groups), step.optimizer, step.group))

@@ -108,15 +108,19 @@ cdef expression_t *primitive_expression(str name, int n_inputs, list keep) excep
 
 cdef expression_t *_expression_of(object expression, dict known, list keep) except NULL:
     """Return the C struct of an Expression; equal ones share one, for its specializations."""
-    cdef expression_t *made
-    code, result = expression.registers()
     plain = [getattr(constant, "plain", constant) for constant in expression.constants]
-    key = (len(expression.inputs), tuple([(type(number), repr(number)) for number in plain]),
-           tuple([(name, out, *inputs) for name, out, inputs in code]), result)
-    if key not in known:
-        made = build_expression(len(expression.inputs), plain, code, result, keep)
-        known[key] = <size_t>made
-    return <expression_t *><size_t>known[key]
+    numbers = tuple([(type(number), repr(number)) for number in plain])
+    # The program keeps the code alive, so equal ids are the same code.
+    quick = len(expression.inputs), numbers, id(expression.code), expression.result
+    found = known.get(quick)
+    if found is None:
+        code, result = expression.registers()
+        key = len(expression.inputs), numbers, tuple([(name, out, *inputs) for name, out, inputs in code]), result
+        found = known.get(key)
+        if found is None:
+            found = known[key] = <size_t>build_expression(len(expression.inputs), plain, code, result, keep)
+        known[quick] = found
+    return <expression_t *><size_t>found
 
 
 cdef int32_t *integers(list numbers, list keep) except? NULL:
@@ -126,6 +130,25 @@ cdef int32_t *integers(list numbers, list keep) except? NULL:
     cdef Py_ssize_t i
     for i in range(len(numbers)):
         made[i] = numbers[i]
+    return made
+
+
+cdef int _count(list instructions) except -1:
+    """Return the number of operands, results and dead operands of all instructions."""
+    cdef int n = 0
+    for instruction in instructions:
+        n += len(<list>instruction.operands) + len(<list>instruction.results) + len(<list>instruction.dead)
+    return n
+
+
+cdef int32_t *_copied(list numbers, int32_t **free) except? NULL:
+    """Copy integers to free memory and advance it."""
+    cdef int32_t *made = free[0]
+    cdef int i = 0
+    for number in numbers:
+        made[i] = number
+        i += 1
+    free[0] += i
     return made
 
 
@@ -146,7 +169,8 @@ cdef loop_template_t *_loop(tuple detail, dict known, list keep) except NULL:
 cdef program_t *build_program(list instructions, list constants, int n_temporaries, list keep) except NULL:
     cdef program_t *program = <program_t *>memory(sizeof(program_t), keep)
     cdef instruction_t *made
-    cdef dict known = {}
+    cdef int32_t *free = <int32_t *>memory(_count(instructions) * sizeof(int32_t), keep)
+    cdef dict known = {}, names = {}
     cdef int k
     program.n_instructions, program.n_temporaries = len(instructions), n_temporaries
     program.constants = <value_t *>memory(len(constants) * sizeof(value_t), keep)
@@ -157,11 +181,14 @@ cdef program_t *build_program(list instructions, list constants, int n_temporari
         made = &program.instructions[k]
         made.kind, made.which, made.target = instruction.kind, instruction.which, instruction.target
         made.last = instruction.last
-        made.n_operands, made.operands = len(instruction.operands), integers(instruction.operands, keep)
-        made.n_results, made.results = len(instruction.results), integers(instruction.results, keep)
-        made.n_dead, made.dead = len(instruction.dead), integers(instruction.dead, keep)
-        if instruction.name is not None:
-            made.name = text(instruction.name, keep)
+        made.n_operands, made.operands = len(<list>instruction.operands), _copied(instruction.operands, &free)
+        made.n_results, made.results = len(<list>instruction.results), _copied(instruction.results, &free)
+        made.n_dead, made.dead = len(<list>instruction.dead), _copied(instruction.dead, &free)
+        name = instruction.name
+        if name is not None:
+            if name not in names:
+                names[name] = <size_t>text(name, keep)
+            made.name = <const char *><size_t>names[name]
         if instruction.expression is not None:
             made.expression = _expression_of(instruction.expression, known, keep)
         if made.kind == CALL:
