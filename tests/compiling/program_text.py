@@ -5,10 +5,9 @@ import re
 
 from cygrad._core.arrays.dtype import _dtype_by_name as dtype_by_name
 from cygrad._core.compiler.executable import layout
-from cygrad._core.compiler.program import CHANGES, FusedLoop, Operation, Program
+from cygrad._core.compiler.program import CHANGES, ArrayExpression, FusedLoop, Operation, Program
 from cygrad._core.compiler.tracer import Buffer, constant
 from cygrad._core.primitives.primitive_table import names as primitive_names
-from cygrad._core.program.expression import Expression, shared
 from cygrad._core.table.operator import find_operator
 
 PRIMITIVES = frozenset(primitive_names())
@@ -76,7 +75,7 @@ class Reader:
             return "number", len(constants) - 1
 
         result = visit(node)
-        return Expression(inputs, constants, shared(code), result)
+        return ArrayExpression(inputs, constants, code, result)
 
     def is_expression(self, node):
         return node.func.id in PRIMITIVES and len(node.args) and not any(

@@ -24,8 +24,8 @@ def merge_equal(Program program not None):
         if (operation.kind == "evaluate" or operation.kind == "kernel") and not is_cheap(program, operation):
             key = key_of(operation)
             if writes:                # the written buffers only become more, so counts without positions are enough
-                key += tuple([writes[buffer] for buffer in [buffer_at(program, number) for number in operation.reads()]
-                              if buffer in writes])
+                key += (None, *[writes[buffer] for buffer in [buffer_at(program, number) for number in operation.reads()]
+                               if buffer in writes])
             first = known.setdefault(key, operation)
             found = None if first is operation else equal_results(program, operation, first)
             if found is not None:
@@ -76,16 +76,15 @@ cdef bint is_cheap(Program program, Operation operation) except -1:
     """Return whether recomputing it at each reader is faster than reading it from memory."""
     if operation.expression is None or array_at(program, operation.results[0]).size < LARGE:
         return False
-    code = operation.expression.code
+    code = operation.expression.form.code
     return len(code) == 1 and code[0][0] in CHEAP
 
 
 cdef tuple key_of(Operation operation):
     """Return a key that is equal for equal operations."""
     if operation.expression is not None:
-        expression = operation.expression
-        numbers = [repr(plain(number)) for number in expression.constants]
-        return (*expression.inputs, *numbers, id(expression.code), expression.result)
+        numbers = [repr(plain(number)) for number in operation.expression.constants]
+        return (operation.expression.form, *operation.expression.inputs, *numbers)
     return (operation.operator.name, *[
         tuple(argument) if isinstance(argument, list) else ("number", repr(argument.plain))
         if isinstance(argument, Constant) else argument for argument in operation.arguments])

@@ -73,7 +73,7 @@ cdef object other_factor(Program program, Operation operation):
     cdef list inputs, code
     if operation.kind != "evaluate":
         return None
-    inputs, code = operation.expression.inputs, operation.expression.code
+    inputs, code = operation.expression.inputs, operation.expression.form.code
     if len(code) != 1 or len(inputs) != 2 or operation.expression.constants or code[0][0] != "mul":
         return None
     for one, number in (inputs, inputs[::-1]):

@@ -1,11 +1,12 @@
 """Expression fusion: evaluate element-wise operations in their only reader, element-wise or a sum."""
 
 from cygrad._core.arrays.array cimport same_shape
-from cygrad._core.compiler.program cimport Operation, Program, array_at, buffer_at
+from cygrad._core.compiler.program cimport (
+    ArrayExpression, Operation, Program, array_at, buffer_at, with_inputs,
+)
 
 from cygrad._core.compiler.executable import layout_of
 from cygrad._core.compiler.program import plain
-from cygrad._core.program.expression import Expression, forms
 
 
 def fuse_expressions(Program program not None):
@@ -49,27 +50,10 @@ def fuse_expressions(Program program not None):
     program.operations = [operation for position, operation in enumerate(program.operations) if position not in removed]
 
 
-cdef object inlined(Program program, Operation operation, dict sources):
+cdef ArrayExpression inlined(Program program, Operation operation, dict sources):
     """Return the expression of an operation with those of its inputs, or None if it is too large."""
-    cdef object expression = operation.expression, code = expression.code
-    cdef list constants = [], key = [id(code), expression.result, len(expression.constants)], codes = [code], others = []
-    cdef dict inputs = {}
-    # The first input comes last, where a chain in registers takes it over.
-    cdef list order = [*reversed(sources)]
-    for number in order:
-        other = (<Operation?>program.operations[sources[number]]).expression
-        others.append(other)
-        codes.append(other.code)
-        key += id(other.code), other.result, len(other.constants)
-        key += [inputs.setdefault(array, len(inputs)) for array in other.inputs]
-        constants += other.constants
-    key += [-1 - order.index(array) if array in sources else inputs.setdefault(array, len(inputs))
-            for array in expression.inputs]
-    constants += expression.constants
-    found = (<dict>forms).get(tuple(key))
-    if found is None:
-        found = forms[tuple(key)] = expression.with_inputs(order, others), codes
-    return None if found[0] is None else Expression([*inputs], constants, *found[0])
+    return with_inputs(operation.expression, {
+        number: (<Operation?>program.operations[source]).expression for number, source in sources.items()})
 
 
 cdef bint is_fusable(Program program, Operation operation, int number, int source, int position) except -1:

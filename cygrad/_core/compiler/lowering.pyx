@@ -64,11 +64,8 @@ cdef Operation operation_of(Step step):
     if step.kind == "draw":
         return Operation("draw", (), step.results, step=step)
     expression = expression_of(step.operator, step.arguments)
-    if step.kind == "call":
-        if expression is not None:
-            return Operation("evaluate", (), step.results, expression=expression, operator=step.operator)
-        return Operation("kernel", step.arguments, step.results, operator=step.operator, is_list=step.is_list)
     if expression is not None:
-        return Operation("change", (), (), step.target, expression=expression, operator=step.operator)
-    kind = "kernel_into" if step.operator.row["into"] is not None else "kernel_copy"
-    return Operation(kind, step.arguments, (), step.target, operator=step.operator)
+        return Operation.of_step("evaluate" if step.kind == "call" else "change", (), step, expression)
+    kind = "kernel" if step.kind == "call" else (
+        "kernel_into" if step.operator.row["into"] is not None else "kernel_copy")
+    return Operation.of_step(kind, step.arguments, step)

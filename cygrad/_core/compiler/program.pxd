@@ -1,13 +1,32 @@
 """The representation of a compiled function: operations on numbered arrays over buffers."""
 
 from cygrad._core.arrays.array cimport array_t
-from cygrad._core.compiler.tracer cimport Buffer, TracedArray, array_of
+from cygrad._core.compiler.tracer cimport Buffer, Step, TracedArray, array_of
+
+# The instructions of expressions that differ only in their arrays and numbers.
+cdef class Form:
+    cdef readonly list code               # (name of a primitive, list of operands), never modified
+    cdef readonly tuple result            # operand
+
+# Element-wise expression of arrays.
+cdef class ArrayExpression:
+    cdef readonly list inputs             # array numbers
+    cdef readonly list constants
+    cdef readonly Form form
+
+# Return the one Form of these instructions.
+cdef Form shared_form(list code, tuple result, int n_constants)
+# Return the expression with those of inputs in their place, by array number; None if it is too large.
+cdef ArrayExpression with_inputs(ArrayExpression expression, dict others)
 
 # Operation on array numbers.
 cdef class Operation:
     cdef public str kind
     cdef public tuple arguments, results
-    cdef public object target, expression, operator, step, meta, is_list
+    cdef public ArrayExpression expression
+    cdef public object target, operator, step, meta, is_list
+    @staticmethod
+    cdef Operation of_step(str kind, tuple arguments, Step step, ArrayExpression expression=*)
     # Return the arrays that it reads, without the target.
     cpdef list reads(self)
     # Return the arrays that it reads, those that an optimizer updates included.
@@ -54,4 +73,4 @@ cdef inline Buffer buffer_of(Program program, int number):
     return <Buffer?>program.buffers[buffer_at(program, number)]
 
 # Return the forward of an element-wise operator; None if these arguments are not element-wise.
-cdef object expression_of(object operator, tuple arguments)
+cdef ArrayExpression expression_of(object operator, tuple arguments)

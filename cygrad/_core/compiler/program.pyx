@@ -8,21 +8,135 @@ it; the tests read that back.
 cimport cython
 from cygrad._core.arrays.array cimport array_t
 from cygrad._core.arrays.dtype cimport is_integral
-from cygrad._core.compiler.tracer cimport Buffer, Constant, TracedArray, array_of
+from cygrad._core.compiler.tracer cimport Buffer, Step, TracedArray, array_of
 
 import re
 from bisect import bisect_left
 from itertools import count
 
 from cygrad._core.compiler.executable import forward_expression, layout_of, number_everywhere
-from cygrad._core.program.expression import Expression, forms, shared
+from cygrad._core.program.expression import MAX_INPUTS, MAX_REGISTERS, Expression
 
 LARGE = 4096                      # elements from which reading memory matters
 
 # Primitives that raise for integers with a zero divisor.
 cdef frozenset DIVISIONS = frozenset(("trunc_divide", "floor_divide", "remainder", "fmod"))
 PRODUCTS = ("mm", "matmul", "linear")          # operators that multiply by one matrix or its transpose
+MAX_FORMS = 20000                 # kept at a time
 cdef dict forwards = {}           # operator -> its `forward_expression`
+# What was computed of forms, by tuples of them; and the forms, by their instructions.
+cdef dict combined = {}, forms = {}
+
+
+@cython.binding(False)
+cdef class Form:
+    """The instructions of expressions that differ only in their arrays and numbers."""
+
+
+@cython.binding(False)
+cdef class ArrayExpression:
+    """
+    Element-wise expression of arrays; see `Expression`.
+
+    Parameters
+    ----------
+    inputs : list of int
+        Array numbers.
+    constants : list of number
+    code : list of tuple
+    result : operand
+    """
+
+    fits, registers, text = Expression.fits, Expression.registers, Expression.text
+
+    def __init__(self, list inputs not None, list constants not None, list code not None, tuple result not None):
+        self.inputs, self.constants, self.form = inputs, constants, shared_form(code, result, len(constants))
+
+    @property
+    def code(self):
+        return self.form.code
+
+    @property
+    def result(self):
+        return self.form.result
+
+    def renamed(self, dict names not None):
+        """Return the expression on renamed arrays, some of which may become one."""
+        cdef list inputs = [names.get(number, number) for number in self.inputs], unique = []
+        for number in inputs:
+            if number not in unique:
+                unique.append(number)
+        if len(unique) == len(inputs):
+            return _expression(inputs, self.constants, self.form)
+        positions = {("in", i): ("in", unique.index(number)) for i, number in enumerate(inputs)}
+        code = [(primitive, [positions.get(operand, operand) for operand in operands])
+                for primitive, operands in self.form.code]
+        return ArrayExpression(unique, self.constants, code, positions.get(self.form.result, self.form.result))
+
+
+cdef ArrayExpression _expression(list inputs, list constants, Form form):
+    cdef ArrayExpression made = ArrayExpression.__new__(ArrayExpression)
+    made.inputs, made.constants, made.form = inputs, constants, form
+    return made
+
+
+cdef Form shared_form(list code, tuple result, int n_constants):
+    cdef Form form
+    if len(forms) + len(combined) > MAX_FORMS:
+        forms.clear()
+        combined.clear()
+    key = repr(code), result, n_constants
+    form = forms.get(key)
+    if form is None:
+        form = forms[key] = Form()
+        form.code, form.result = code, result
+    return form
+
+
+cdef ArrayExpression with_inputs(ArrayExpression expression, dict others):
+    cdef ArrayExpression other
+    cdef dict inputs = {}
+    cdef list constants = [], key = [expression.form]
+    # The first input comes last, where a chain in registers takes it over.
+    cdef list order = [*reversed(others)]
+    for number in order:
+        other = <ArrayExpression?>others[number]
+        key.append(other.form)
+        key += [inputs.setdefault(array, len(inputs)) for array in other.inputs]
+        constants += other.constants
+    key += [-1 - order.index(array) if array in others else inputs.setdefault(array, len(inputs))
+            for array in expression.inputs]
+    constants += expression.constants
+    found = tuple(key)
+    if found not in combined:
+        combined[found] = _inlined(expression, others, order)
+    form = combined[found]
+    return None if form is None else _expression([*inputs], constants, form)
+
+
+def _inlined(ArrayExpression expression, dict others, list order):
+    """Return the Form of an expression with those of inputs, in this order; None if they exceed the limits."""
+    inputs, code, known, constants = {}, [], {}, []
+
+    def add(own, given):
+        """Append the code of an expression, of which some inputs are `given`, and return its result."""
+        positions = {("in", i): given[number] if number in given else ("in", inputs.setdefault(number, len(inputs)))
+                     for i, number in enumerate(own.inputs)}
+        for i, number in enumerate(own.constants):
+            positions["number", i] = "number", len(constants)
+            constants.append(number)
+        for i, (primitive, operands) in enumerate(own.code):
+            operands = [positions[operand] for operand in operands]
+            position = known.setdefault((primitive, *operands), len(code))       # merges equal instructions
+            positions["made", i] = "made", position
+            if position == len(code):
+                code.append((primitive, operands))
+        return positions[own.result]
+
+    result = add(expression, {number: add(others[number], {}) for number in order})
+    if len(inputs) > MAX_INPUTS or len(inputs) + len(constants) + len(code) > MAX_REGISTERS:
+        return None
+    return shared_form(code, result, len(constants))
 
 
 cdef tuple forward_of(object operator):
@@ -31,7 +145,7 @@ cdef tuple forward_of(object operator):
     return forwards[operator]
 
 
-cdef object expression_of(object operator, tuple arguments):
+cdef ArrayExpression expression_of(object operator, tuple arguments):
     cdef tuple forward = forward_of(operator)
     cdef list inputs = [], constants = [], pattern = [operator]
     if forward is None:
@@ -50,7 +164,7 @@ cdef object expression_of(object operator, tuple arguments):
             constants.append(argument)
             pattern.append(-1)
     key = tuple(pattern)
-    form = (<dict>forms).get(key)
+    form = combined.get(key)
     if form is None:
         given = count()
         positions = [("number", next(given)) if place < 0 else ("in", place) for place in pattern[1:]]
@@ -60,9 +174,9 @@ cdef object expression_of(object operator, tuple arguments):
             made.append((primitive, [positions[operand] for operand in operands]))
             positions.extend([None] * (out + 1 - len(positions)))
             positions[out] = ("made", len(made) - 1)
-        form = forms[key] = shared(made), positions[result]
+        form = combined[key] = shared_form(made, positions[result], len(constants) + len(numbers))
     constants.extend(numbers)
-    return Expression(inputs, constants, form[0], form[1])
+    return _expression(inputs, constants, form)
 
 
 def plain(argument):
@@ -85,6 +199,16 @@ cdef class Operation:
                  operator=None, step=None, meta=None, is_list=False):
         self.kind, self.arguments, self.results, self.target = kind, arguments, results, target
         self.expression, self.operator, self.step, self.meta, self.is_list = expression, operator, step, meta, is_list
+
+    @staticmethod
+    cdef Operation of_step(str kind, tuple arguments, Step step, ArrayExpression expression=None):
+        """Return the operation of a step."""
+        cdef Operation made = Operation.__new__(Operation)
+        made.kind, made.arguments, made.results, made.target = kind, arguments, step.results, None
+        made.expression, made.operator, made.is_list = expression, step.operator, step.is_list is True
+        if step.target >= 0:
+            made.results, made.target = (), step.target
+        return made
 
     cpdef list reads(self):
         cdef list found = []

@@ -7,7 +7,7 @@ path runs in parallel.
 """
 
 from libc.stdint cimport int64_t
-from cygrad._core.compiler.program cimport Operation, Program, array_at
+from cygrad._core.compiler.program cimport ArrayExpression, Operation, Program, array_at
 
 from cygrad._core.compiler.dependencies import dependencies
 from cygrad._core.compiler.executable import ParallelSection, primitive_cost
@@ -50,7 +50,7 @@ cdef object work_of(Program program, Operation operation):
     expressions = operation.expressions()
     if expressions:
         for expression in expressions:
-            for primitive, _ in <list>expression.code:
+            for primitive, _ in (<ArrayExpression?>expression).form.code:
                 if primitive not in costs:
                     costs[primitive] = primitive_cost(primitive)
                 cost += costs[primitive]

@@ -682,3 +682,78 @@ cdef bint read_rule(object optimizer, object group, rule_t *rule) except -1:
         exchange_mode(TRACING_MODE, outer)
     rule[0] = capture.rule
     return capture.is_set
+
+
+# -------------------------------------------------------------------------------------------------------------- profile
+
+# Events of `sys.setprofile` on their way to an observer in Python, without those that it has no interest in.
+
+cdef extern from *:
+    """
+    #include <frameobject.h>
+    #define code_of(frame) ((PyObject *)PyFrame_GetCode(frame))
+    /* Return the name of a C function, NULL for other callables. */
+    static const char *c_name(PyObject *function) {
+        return PyCFunction_Check(function) ? ((PyCFunctionObject *)function)->m_ml->ml_name : NULL;
+    }
+    /* Return whether it is a C function of a module, which has no other state. */
+    static int of_module(PyObject *function) {
+        return PyCFunction_CheckExact(function) && PyCFunction_GET_SELF(function)
+            && PyModule_Check(PyCFunction_GET_SELF(function));
+    }
+    """
+    ctypedef struct PyFrameObject
+    ctypedef int (*Py_tracefunc)(PyObject *, PyFrameObject *, int, PyObject *) except -1
+    void PyEval_SetProfile(Py_tracefunc, PyObject *)
+    object code_of(PyFrameObject *)
+    object PyFrame_GetGlobals(PyFrameObject *)
+    int PyTrace_CALL
+    int PyTrace_C_CALL
+    const char *c_name(PyObject *function)
+    bint of_module(PyObject *function)
+
+
+cdef class _CallFilter:
+    """Passes on the calls that an observer has not confirmed yet."""
+    cdef object observe           # see `observe_calls`
+    cdef set known                # codes whose calls of C functions are all observed
+    cdef dict confirmed           # id of a code -> (code, its global variables, is in `known`)
+    cdef dict functions           # id of a C function of a module -> the function
+
+    cdef int handle(self, PyFrameObject *frame, int event, PyObject *function) except -1:
+        cdef const char *name
+        cdef object code, seen
+        if event != PyTrace_CALL and event != PyTrace_C_CALL:
+            return 0
+        code = code_of(frame)
+        seen = self.confirmed.get(id(code))
+        if event == PyTrace_CALL:
+            variables = PyFrame_GetGlobals(frame)
+            if (seen is None or seen[1] is not variables) and self.observe(<object>frame, "call", None):
+                self.confirmed[id(code)] = code, variables, code in self.known
+            return 0
+        if seen is not None and not seen[2]:
+            name = c_name(function)
+            if name != NULL and name[0] not in b"poiw":         # see `Observer.check_call`
+                return 0
+        elif of_module(function) and <size_t>function in self.functions:
+            return 0
+        if self.observe(<object>frame, "c_call", <object>function) and of_module(function):
+            self.functions[<size_t>function] = <object>function
+        return 0
+
+
+cdef int _profile(PyObject *self, PyFrameObject *frame, int event, PyObject *argument) except -1:
+    return (<_CallFilter><object>self).handle(frame, event, argument)
+
+
+def observe_calls(observe, set known not None):
+    """
+    Call ``observe(frame, event, argument)`` for "call" and "c_call" events of `sys.setprofile` in this thread.
+
+    Where it returns True, the same code or function of a module is not observed again. Calls of C functions by other
+    code than `known` are only observed if their names can be those of functions with side effects.
+    """
+    cdef _CallFilter filter = _CallFilter()
+    filter.observe, filter.known, filter.confirmed, filter.functions = observe, known, {}, {}
+    PyEval_SetProfile(_profile, <PyObject *>filter)
