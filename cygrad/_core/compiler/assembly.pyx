@@ -212,10 +212,10 @@ cdef int mark_dead(Program program, Operation operation, CompiledOperation own, 
     main.dead.append(TEMPORARY_SPACE << SPACE_SHIFT | slot)
     if operation.kind == "evaluate" or operation.kind == "sum":
         inputs = operation.expression.inputs
-        buffers = [buffer_at(program, number) for number in inputs]
         for i, number in enumerate(inputs):
-            if own.slots[number] == slot and buffers.count(buffers[i]) == 1 and program.is_never_written(number):
-                main.last |= 1 << i
+            if own.slots[number] == slot and program.is_never_written(number):
+                buffers = [buffer_at(program, other) for other in inputs]
+                main.last |= (buffers.count(buffers[i]) == 1) << i
     return 0
 
 

@@ -90,7 +90,7 @@ class BufferAliasing:
             return False
         if strides == traced.strides and program.fast:
             return True
-        if part != number or len(self.uses[traced.buffer]) != 1 or len(program.arrays_of[traced.buffer]) != 1:
+        if part != number or len(self.uses[traced.buffer]) != 1 or len(program.arrays_of(traced.buffer)) != 1:
             return False
         return strides == traced.strides or (
             maker.kind == "evaluate" and strides[-1:] == (1,) and traced.shape[-1] % WIDTH == 0)

@@ -2,7 +2,7 @@
 
 from cygrad._core.arrays.array cimport same_layout
 from cygrad._core.compiler.program cimport Operation, Program, array_at, buffer_at, buffer_of
-from cygrad._core.compiler.tracer cimport Constant, TracedArray
+from cygrad._core.compiler.tracer cimport Buffer, Constant, TracedArray
 
 from cygrad._core.compiler.executable import number_everywhere
 from cygrad._core.compiler.program import LARGE, plain
@@ -38,13 +38,14 @@ def merge_equal(Program program not None):
 cdef dict equal_arrays(Program program):
     """Return array -> first array with its layout in the same memory, or a constant with the same elements."""
     cdef dict names = {}, constants = {}
-    cdef list numbers
-    for numbers in program.arrays_of:
-        if not numbers or len(numbers) == 1 and not program.is_constant(numbers[0]):
+    cdef int buffer, first
+    for buffer in range(len(program.buffers)):
+        first = (<Buffer?>program.buffers[buffer]).first
+        if buffer not in program.several and not program.is_constant(first):
             continue
-        known, value = {}, None
-        if program.is_constant(numbers[0]):
-            value = number_everywhere(program.arrays[numbers[0]])
+        numbers, known, value = program.arrays_of(buffer), {}, None
+        if program.is_constant(first):
+            value = number_everywhere(program.arrays[first])
         for number in numbers:
             traced = program.arrays[number]
             place = (traced.offset, traced.shape, traced.strides, traced.dtype)
@@ -65,7 +66,7 @@ cdef dict equal_results(Program program, Operation operation, Operation other):
         if not program.is_never_written(first) or buffer_of(program, first).first != first or (
                 not same_layout(array_at(program, number), array_at(program, first))):
             return None
-        for view in program.arrays_of[buffer_at(program, number)]:
+        for view in program.arrays_of(buffer_at(program, number)):
             seen = <TracedArray?>program.arrays[view]
             names[view] = first if view == number else program.view(
                 buffer_at(program, first), seen.offset, seen.shape, seen.strides, seen)

@@ -15,7 +15,7 @@ def remove_copies(Program program not None):
             traced = program.arrays[result]
             # A copy of constant elements belongs to the caller, who may modify it.
             if not program.is_constant(source) and program.is_sole_array(source) and (
-                    program.is_never_written(result) and program.arrays_of[traced.buffer] == [result]
+                    program.is_never_written(result) and program.arrays_of(traced.buffer) == [result]
                     and traced.contiguous and traced.strides == program.arrays[source].strides):
                 names[result] = source
                 if traced.buffer in program.output_buffers:

@@ -15,7 +15,7 @@ from cygrad._core.arrays.array cimport (
 )
 from cygrad._core.arrays.dtype cimport FLOAT32, FLOAT64, dtype, itemsize
 from cygrad._core.compiler.guards cimport free_frame, new_frame, run_frame_t
-from cygrad._core.compiler.tracer cimport Constant, Step, TracedArray, array_of
+from cygrad._core.compiler.tracer cimport Constant, OptimizerStep, TracedArray, array_of
 from cygrad._core.elementwise.expression cimport expression_t
 from cygrad._core.graph.boxing cimport plain_object
 from cygrad._core.graph.tensor cimport Tensor, wrap
@@ -354,7 +354,7 @@ cdef class Executable:
     cdef int add_step(self, instruction_t *instruction, CompiledOperation operation) except -1:
         """Make an instruction run a step of an optimizer."""
         cdef optimizer_step_t *own = &self.steps[len(self.groups)]
-        cdef Step step = operation.operation.step
+        cdef OptimizerStep step = operation.operation.step
         own.rule, own.first, own.n = step.rule, self.n_updates, len(operation.updates)
         own.slots = integers([slot for counter, roles in operation.updates for slot in (counter, *roles)], self.keep)
         instruction.routine, instruction.context = _optimize, own

@@ -12,7 +12,8 @@ from cygrad._core.compiler.program import plain
 def fuse_expressions(Program program not None):
     """Fuse element-wise operations into their only reader, an element-wise operation or a sum."""
     cdef Operation operation
-    cdef dict uses = program.uses(), maker = {}, sources
+    cdef list counts = program.read_counts()
+    cdef dict maker = {}, sources
     cdef set removed = set()
     cdef int position = -1
     for operation in program.operations:
@@ -25,7 +26,7 @@ def fuse_expressions(Program program not None):
         sources = {}
         for number in operation.reads():
             source = maker.get(number)
-            if source is not None and len(<list>uses[buffer_at(program, number)]) == 1 and source not in removed and (
+            if source is not None and counts[buffer_at(program, number)] == 1 and source not in removed and (
                     program.is_sole_array(number) and is_fusable(program, operation, number, source, position)):
                 sources[number] = source
         if meta is not None:

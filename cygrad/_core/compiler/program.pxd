@@ -41,7 +41,7 @@ cdef class Operation:
 # Operations on numbered arrays, each over a buffer.
 cdef class Program:
     cdef public list arrays, buffers, operations, rewrites
-    cdef public list arrays_of            # per buffer, its arrays
+    cdef dict several                     # buffer -> its arrays, if there are several
     cdef public set outgoing, output_buffers
     cdef public set folded                # buffers with constant elements
     cdef public int start
@@ -58,7 +58,11 @@ cdef class Program:
     cpdef bint is_sole_array(self, int number) except -1
     cpdef bint is_never_written(self, int number) except -1
     cpdef bint can_fail(self, Operation operation) except -1
+    # Return the arrays over a buffer.
+    cpdef list arrays_of(self, int buffer)
     cpdef dict uses(self)
+    # Return the number of reads of each buffer.
+    cdef list read_counts(self)
     cpdef bint unchanged_between(self, int number, int first, int last) except -1
     cpdef tuple memory_of(self, int number)
 

@@ -334,9 +334,11 @@ cdef class Program:
         cdef int number = 0
         self.arrays, self.buffers, self.operations = [*arrays], [*buffers], operations
         self.outgoing, self.start, self.fast, self.snapshot = set(outgoing), start, fast, snapshot
-        self.arrays_of = [[] for _ in self.buffers]
+        self.several = {}
         for traced in self.arrays:
-            (<list>self.arrays_of[traced.buffer]).append(number)
+            first = (<Buffer?>self.buffers[traced.buffer]).first
+            if number != first:
+                self.several.setdefault(traced.buffer, [first]).append(number)
             number += 1
         self.output_buffers = {buffer_at(self, number) for number in self.outgoing}
         self.folded, self.sources, self.names, self.aliases = set(), {}, {}, {}
@@ -371,7 +373,7 @@ cdef class Program:
 
     cpdef bint is_sole_array(self, int number) except -1:
         """Return whether it is the only array of a result that is neither written in place nor returned."""
-        return self.is_private(number) and len(<list>self.arrays_of[buffer_at(self, number)]) == 1
+        return self.is_private(number) and buffer_at(self, number) not in self.several
 
     cpdef bint is_never_written(self, int number) except -1:
         return not buffer_of(self, number).writes
@@ -381,18 +383,31 @@ cdef class Program:
         number, buffer = len(self.arrays), len(self.buffers)
         self.arrays.append(layout_of(model, shape, None, buffer))
         self.buffers.append(Buffer("result", number, self.start))
-        self.arrays_of.append([number])
         return number
 
     def view(self, buffer, offset, shape, strides, model):
         """Return the number of an array over a buffer, which is added if needed."""
-        for number in self.arrays_of[buffer]:
+        for number in self.arrays_of(buffer):
             traced = self.arrays[number]
             if (traced.offset, traced.shape, traced.strides, traced.dtype) == (offset, shape, strides, model.dtype):
                 return number
         self.arrays.append(layout_of(model, shape, strides, buffer, offset))
-        self.arrays_of[buffer].append(len(self.arrays) - 1)
+        self.several.setdefault(buffer, [self.buffers[buffer].first]).append(len(self.arrays) - 1)
         return len(self.arrays) - 1
+
+    cpdef list arrays_of(self, int buffer):
+        found = self.several.get(buffer)
+        return [(<Buffer?>self.buffers[buffer]).first] if found is None else found
+
+    cdef list read_counts(self):
+        cdef Operation operation
+        cdef list counts = [0] * len(self.buffers)
+        cdef int buffer
+        for operation in self.operations:
+            for number in operation.uses():
+                buffer = buffer_at(self, number)
+                counts[buffer] = <int>counts[buffer] + 1
+        return counts
 
     cpdef dict uses(self):
         """Return buffer -> positions of its readers, once per read."""

@@ -1,6 +1,6 @@
 """Tracing: record each operation of a function and the source of each array it reads."""
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport int32_t, int64_t
 from cygrad._core.arrays.array cimport array_t, value_t
 from cygrad._core.graph.tensor cimport Tensor
 from cygrad._core.memory.storage cimport version_t
@@ -30,10 +30,11 @@ cdef class Buffer:
     cdef readonly Tensor tensor       # the input tensor, or the leaf whose gradient it is
     cdef readonly int first           # first array in this buffer
     cdef readonly int maker           # step that computes it, or -1
-    cdef readonly list writes         # steps that modify it in place
+    cdef readonly object writes       # steps that modify it in place: a list, or an empty tuple
     cdef readonly TracedArray original  # copy of a constant that is modified or returned
     cdef version_t *version
     cdef int64_t expected             # version if only traced operations modify it
+    cdef int add_write(self, int step) except -1
 
 cdef class Step:
     """One operation; arguments are array numbers, lists of them, Constants or None."""
@@ -44,9 +45,25 @@ cdef class Step:
     cdef readonly tuple results       # array numbers; -1: unused
     cdef readonly int target          # array modified in place, or -1
     cdef readonly object is_list      # the results form one list
-    cdef readonly dict group          # param group of the optimizer
+
+cdef class OptimizerStep(Step):
+    """Step of an optimizer."""
+    cdef readonly dict group          # its param group
     cdef readonly object optimizer
     cdef rule_t rule
+
+# Numbers by address.
+ctypedef struct address_t:
+    const void *address
+    int32_t number
+
+cdef class AddressMap:
+    cdef address_t *entries           # open addressing; NULL: free
+    cdef size_t capacity, n
+    # Return the number of an address, or -1.
+    cdef int get(self, const void *address) noexcept
+    cdef int put(self, const void *address, int32_t number) except -1
+    cdef address_t *find(self, const void *address) noexcept
 
 cdef class RuleCapture(UpdateMode):
     """Captures the update rule of a param group."""

@@ -14,7 +14,8 @@ data-escape hook). Older memory and memory of other threads abort the trace, bec
 
 cimport cython
 from cpython.object cimport PyObject
-from libc.stdint cimport int64_t
+from libc.stdint cimport int32_t, int64_t
+from libc.stdlib cimport calloc, free
 from cygrad._core.arrays.array cimport (
     ARRAY, ARRAYS, DTYPE, MAX_DIMS, NOTHING, array_t, clear, copy_value, overlaps_itself, release, retain, set_integers,
     value_t,
@@ -133,7 +134,13 @@ cdef class Buffer:
     """
 
     def __init__(self, str kind not None, int first, int maker=-1, list writes=None):
-        self.kind, self.first, self.maker, self.writes = kind, first, maker, [] if writes is None else writes
+        self.kind, self.first, self.maker, self.writes = kind, first, maker, () if writes is None else writes
+
+    cdef int add_write(self, int step) except -1:
+        if not self.writes:
+            self.writes = []
+        (<list>self.writes).append(step)
+        return 0
 
 
 @cython.binding(False)
@@ -141,7 +148,53 @@ cdef class Step:
     """One operation; arguments are array numbers, lists of them, Constants or None."""
 
     def __repr__(self):
-        return f"<{self.kind} {self.operator.name if self.operator is not None else self.optimizer}>"
+        return f"<{self.kind} {'' if self.operator is None else self.operator.name}>"
+
+
+@cython.binding(False)
+cdef class OptimizerStep(Step):
+    """Step of an optimizer."""
+
+
+@cython.final
+cdef class AddressMap:
+    """Numbers by address."""
+
+    def __dealloc__(self):
+        free(self.entries)
+
+    cdef address_t *find(self, const void *address) noexcept:
+        """Return the entry of an address, or the free entry for it."""
+        cdef size_t i = (<size_t>address >> 4) * 0x9E3779B97F4A7C15u >> 20
+        while True:
+            i &= self.capacity - 1
+            if self.entries[i].address == NULL or self.entries[i].address == address:
+                return &self.entries[i]
+            i += 1
+
+    cdef int get(self, const void *address) noexcept:
+        cdef address_t *found
+        if self.n == 0:
+            return -1
+        found = self.find(address)
+        return -1 if found.address == NULL else found.number
+
+    cdef int put(self, const void *address, int32_t number) except -1:
+        cdef address_t *former = self.entries
+        cdef size_t i, capacity = self.capacity
+        if 2 * self.n >= capacity:
+            self.capacity = 2 * capacity if capacity else 64
+            self.entries = <address_t *>calloc(self.capacity, sizeof(address_t))
+            if self.entries == NULL:
+                self.entries, self.capacity = former, capacity
+                raise MemoryError("compile: no memory for a trace")
+            for i in range(capacity):
+                if former[i].address != NULL:
+                    self.find(former[i].address)[0] = former[i]
+            free(former)
+        self.find(address)[0] = address_t(address, number)
+        self.n += 1
+        return 0
 
 
 @cython.binding(False)
@@ -169,8 +222,8 @@ cdef class Tracer:
     cdef readonly list steps, arrays, buffers, leaves
     cdef readonly object reason
     cdef readonly bint retryable
-    cdef dict by_array            # address of an array -> its number
-    cdef dict by_storage          # address of a storage -> index of its buffer
+    cdef AddressMap by_array      # address of an array -> its number
+    cdef AddressMap by_storage    # address of a storage -> index of its buffer
     cdef dict read_versions       # buffer of a result -> address of the version counter of its tensors
     cdef public list constants    # tensors that are the same in each call
     cdef readonly dict gradients  # id of a leaf -> number of its initial gradient
@@ -184,7 +237,7 @@ cdef class Tracer:
     def __init__(self, tensors):
         cdef Tensor tensor
         self.steps, self.arrays, self.buffers, self.leaves = [], [], [], []
-        self.by_array, self.by_storage, self.gradients = {}, {}, {}
+        self.by_array, self.by_storage, self.gradients = AddressMap(), AddressMap(), {}
         self.forgotten, self.unusual_gradients = set(), set()
         self.stepping, self.constants, self.read_versions = set(), [], {}
         for tensor in tensors:
@@ -249,21 +302,22 @@ cdef class Tracer:
         cdef TracedArray traced
         cdef Buffer buffer
         cdef array_t *first
-        found = self.by_array.get(<size_t>array)
-        if found is not None:
-            return found
+        cdef int number = self.by_array.get(array), position
+        if number >= 0:
+            return number
         if array.dtype >= FLOAT16:
             self.abort(f"a tensor of {dtype_name(array.dtype).decode()}, which kernels do not compute in")
         traced = TracedArray()
         traced.array = retain(array)
         number = len(self.arrays)
-        position = self.by_storage.get(<size_t>array.storage)
-        if position is None:
-            buffer = Buffer(kind, number, maker)
-            buffer.tensor = tensor
+        position = self.by_storage.get(array.storage)
+        if position < 0:
+            buffer = Buffer.__new__(Buffer)
+            buffer.kind, buffer.tensor, buffer.first, buffer.maker, buffer.writes = kind, tensor, number, maker, ()
             buffer.version = array.version
             buffer.expected = 0 if array.version == NULL else array.version.value
-            position = self.by_storage[<size_t>array.storage] = len(self.buffers)
+            position = len(self.buffers)
+            self.by_storage.put(array.storage, position)
             self.buffers.append(buffer)
         else:
             buffer = <Buffer>self.buffers[position]
@@ -273,18 +327,18 @@ cdef class Tracer:
                 self.abort("two tensors share memory and count in-place operations separately (.data)")
         traced.buffer = position
         self.arrays.append(traced)
-        self.by_array[<size_t>array] = number
+        self.by_array.put(array, number)
         return number
 
     cdef int operand(self, array_t *array) except -2:
         """Return the number of an array that an operation reads."""
         cdef Buffer buffer
-        cdef int number
+        cdef int number, position
         if array.storage == NULL:
             self.abort("a tensor without memory")
             return -1
-        position = self.by_storage.get(<size_t>array.storage)
-        if position is None:
+        position = self.by_storage.get(array.storage)
+        if position < 0:
             if array.storage.writable != self.generation:
                 self.abort("it reads a tensor that is neither an argument nor in a variable, module or container that "
                           "it names")
@@ -323,7 +377,8 @@ cdef class Tracer:
 
     def number_of(self, Tensor tensor not None):
         """Return the number of a tensor's array, or None if it is not in the trace."""
-        return self.by_array.get(<size_t>tensor.array)
+        cdef int number = self.by_array.get(tensor.array)
+        return None if number < 0 else number
 
     def read(self, Tensor tensor not None):
         """Return the number of a result's array."""
@@ -365,7 +420,7 @@ cdef class Tracer:
         step.kind, step.operator, step.arguments, step.target = "call", operator, self.arguments_of(frame), -1
         if operator.descriptor.into != NULL and operator.descriptor.into == operator.descriptor.kernel:
             step.kind, step.results, step.target = "change", (), step.arguments[0]      # writes to its first argument
-            (<Buffer>self.buffers[(<TracedArray>self.arrays[step.target]).buffer]).writes.append(len(self.steps))
+            (<Buffer>self.buffers[(<TracedArray>self.arrays[step.target]).buffer]).add_write(len(self.steps))
             return self.add_step(step)
         step.is_list = isinstance(results, tuple) and operator.descriptor.n_results == 1
         for result in results if isinstance(results, tuple) else (results,):
@@ -379,7 +434,7 @@ cdef class Tracer:
             if tensor.array.storage == NULL:
                 self.abort("a tensor without memory")
                 return 0
-            if <size_t>tensor.array.storage in self.by_storage:      # a view, or an argument
+            if self.by_storage.get(tensor.array.storage) >= 0:      # a view, or an argument
                 self.operand(tensor.array)
                 numbers.append(-1)
             else:
@@ -406,7 +461,7 @@ cdef class Tracer:
         """Add the step of an in-place operation that has finished."""
         cdef Buffer buffer = <Buffer>self.buffers[(<TracedArray>self.arrays[step.target]).buffer]
         self.pending = 0
-        buffer.writes.append(len(self.steps))
+        buffer.add_write(len(self.steps))
         if buffer.version != NULL and tensor.array.version != buffer.version:
             self.abort("it modifies memory from outside in place through .data, which does not count the operation. "
                        "Modify the tensor itself, under no_grad()")
@@ -416,7 +471,7 @@ cdef class Tracer:
 
     cdef int trace_optimizer_step(self, list parameters, object state, const rule_t *rule, str operation) except -1:
         """Add the step of an optimizer that is about to update its parameters."""
-        cdef Step step = Step()
+        cdef OptimizerStep step = OptimizerStep()
         cdef Tensor parameter
         cdef Buffer buffer
         cdef list updates = []
@@ -447,7 +502,7 @@ cdef class Tracer:
             if self.reason is not None:
                 return 0
             for number in own[:1] + own[2:]:
-                (<Buffer>self.buffers[(<TracedArray>self.arrays[number]).buffer]).writes.append(len(self.steps))
+                (<Buffer>self.buffers[(<TracedArray>self.arrays[number]).buffer]).add_write(len(self.steps))
             buffer = <Buffer>self.buffers[(<TracedArray>self.arrays[own[0]]).buffer]
             if buffer.version != NULL:
                 buffer.expected += 1
@@ -557,7 +612,7 @@ cdef class Tracer:
         """Return the number of the array in .grad: None without .grad, -1 if it is not in the trace."""
         if leaf.gradient == NULL or leaf.gradient.value == NULL:
             return None
-        return self.by_array.get(<size_t>leaf.gradient.value, -1)
+        return self.by_array.get(leaf.gradient.value)
 
 
 cdef bint has_plain_gradient(Tensor leaf) noexcept:
