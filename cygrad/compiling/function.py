@@ -315,6 +315,7 @@ class Trace:
         self.own = [leaf for leaf in self.leaves if isinstance(leaf, Tensor)]
         self.constants = self.collected.tensors
         self.tensors = self.own + self.constants
+        self.places = {id(tensor): position for position, tensor in reversed(list(enumerate(self.tensors)))}
         self.options = [(optimizer, group, [(name, value) for name, value in group.items() if name != "params"])
                         for optimizer in self.collected.optimizers for group in optimizer.param_groups]
         self.tracer = Tracer(self.tensors)
@@ -454,7 +455,7 @@ class Trace:
                        inputs_to_restore(executable), tracer.ran_backward or bool(commits) or bool(updates))
 
     def place_of(self, tensor):
-        return next(position for position, other in enumerate(self.tensors) if other is tensor)
+        return self.places[id(tensor)]
 
     def output(self, tensor):
         """
@@ -463,9 +464,8 @@ class Trace:
         The number of a .grad is that of all inputs plus the number of its leaf.
         """
         tracer = self.tracer
-        for position, other in enumerate(self.tensors):
-            if other is tensor:
-                return 0, position
+        if id(tensor) in self.places:
+            return 0, self.places[id(tensor)]
         for position, leaf in enumerate(self.tensors):
             if leaf.is_leaf and leaf.grad is tensor:
                 return 0, len(self.tensors) + position
@@ -492,6 +492,7 @@ class Trace:
     def gradients(self):
         """Return new gradients of leaves, and whether .grad is required before: 1, 0, or -1 for any."""
         tracer, commits, needs = self.tracer, [], {}
+        used = tracer.used_arrays() if tracer.gradients else ()
         for leaf in tracer.leaves:
             before, after = tracer.gradients.get(id(leaf)), tracer.gradient_number(leaf)
             position = self.place_of(leaf)
@@ -504,25 +505,13 @@ class Trace:
             if after is not None and after != before and tracer.buffers[
                     tracer.arrays[after].buffer].kind != "result":
                 self.abort("it sets .grad to a tensor that it has not computed")
-            read = before is not None and any(
-                number != before and traced.buffer == tracer.arrays[before].buffer
-                for number, traced in enumerate(tracer.arrays))
-            read = read or (before is not None and self.reads(before))
+            read = before is not None and before in used
             forgotten = not self.collected.reads_gradients and (
                 id(leaf) in tracer.forgotten or (after == before and not self.collected.optimizers))
             needs[position] = 1 if read else -1 if forgotten else int(before is not None)
             if needs[position] == 1 and id(leaf) in tracer.unusual_gradients:
                 self.abort("it reads a .grad that has a graph, hooks, attributes, or the class of a user", True)
         return commits, needs
-
-    def reads(self, number):
-        """Return whether a step reads or writes the array."""
-        for step in self.tracer.steps:
-            for argument in step.arguments:
-                if (isinstance(argument, int) and argument == number) or (
-                        isinstance(argument, list) and number in argument):
-                    return True
-        return False
 
     def layouts(self, needs):
         """Return the fields of the guard on each input tensor."""

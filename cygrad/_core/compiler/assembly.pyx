@@ -205,17 +205,23 @@ cdef tuple update(list slots):
 
 cdef int mark_dead(Program program, Operation operation, CompiledOperation own, int slot) except -1:
     """Release a value after its last use; a result may reuse its memory, unless its version matters."""
+    cdef int operand, buffer, count, i
     own.dead.append(slot)
     if operation.kind == "draw":
         return 0
-    main = own.instructions[len(own.instructions) - 1]
-    main.dead.append(TEMPORARY_SPACE << SPACE_SHIFT | slot)
+    main, operand = own.instructions[len(own.instructions) - 1], TEMPORARY_SPACE << SPACE_SHIFT | slot
+    main.dead.append(operand)
     if operation.kind == "evaluate" or operation.kind == "sum":
-        inputs = operation.expression.inputs
-        for i, number in enumerate(inputs):
-            if own.slots[number] == slot and program.is_never_written(number):
-                buffers = [buffer_at(program, other) for other in inputs]
-                main.last |= (buffers.count(buffers[i]) == 1) << i
+        for i, number in enumerate(main.operands):
+            if number == operand:
+                break
+        else:
+            return 0
+        buffer, count = buffer_at(program, operation.expression.inputs[i]), 0
+        for number in operation.expression.inputs:
+            count += buffer_at(program, number) == buffer
+        if count == 1 and program.is_never_written(operation.expression.inputs[i]):
+            main.last |= 1 << i
     return 0
 
 

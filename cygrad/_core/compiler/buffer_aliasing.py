@@ -136,7 +136,7 @@ class BufferAliasing:
 
 def alias_buffers(program):
     """Compute parts of concatenations in place."""
-    if not any(operation.kind == "stack" or operation.kind == "slices" or (
-            operation.kind == "kernel" and operation.operator.name in DIMENSION) for operation in program.operations):
+    if not program.calls(DIMENSION) and not (program.fast and any(
+            operation.kind in ("stack", "slices") for operation in program.operations)):
         return
     program.operations = BufferAliasing(program).run()

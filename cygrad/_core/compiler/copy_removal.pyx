@@ -8,6 +8,8 @@ def remove_copies(Program program not None):
     cdef Operation operation
     cdef dict names = {}
     cdef list kept = []
+    if not program.calls(("clone",)):
+        return
     for operation in program.operations:
         operation.rename(names)
         if operation.kind == "kernel" and operation.operator.name == "clone":

@@ -41,10 +41,11 @@ cdef bint has_live(Program program, object numbers, set live) except -1:
 def remove_positions(Program program not None):
     """Compute extrema without positions that are not read."""
     cdef Operation operation
-    uses = None
+    if not program.calls(VALUES_ONLY):
+        return
+    uses = program.uses()
     for operation in program.operations:
         if operation.kind == "kernel" and operation.operator.name in VALUES_ONLY:
-            uses = program.uses() if uses is None else uses
             values, positions = operation.results
             buffer = program.arrays[positions].buffer
             if buffer not in uses and buffer not in program.output_buffers and program.is_never_written(positions):

@@ -57,6 +57,8 @@ def with_copy(operation, copy):
 
 def assign_layouts(program):
     """Insert copies where they pay off."""
+    if not program.calls(PRODUCTS):
+        return
     groups, found = {}, []
     for position, operation in enumerate(program.operations):
         for number in operation.writes():

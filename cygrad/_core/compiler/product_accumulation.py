@@ -10,7 +10,7 @@ __all__ = ["accumulate_products"]
 
 def accumulate_products(program):
     """Compute a product directly on top of the result to which it is added."""
-    if not any(is_plain_product(program, operation) for operation in program.operations):
+    if not program.calls(("mm", "matmul")):
         return
     uses, maker, removed = program.uses(), {}, set()
     for position, operation in enumerate(program.operations):

@@ -58,6 +58,8 @@ cdef class Program:
     cpdef bint is_sole_array(self, int number) except -1
     cpdef bint is_never_written(self, int number) except -1
     cpdef bint can_fail(self, Operation operation) except -1
+    # Return whether a kernel of an operator of these names is called.
+    cpdef bint calls(self, object names) except -1
     # Return the arrays over a buffer.
     cpdef list arrays_of(self, int buffer)
     cpdef dict uses(self)

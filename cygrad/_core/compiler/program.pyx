@@ -9,6 +9,7 @@ cimport cython
 from cygrad._core.arrays.array cimport array_t
 from cygrad._core.arrays.dtype cimport is_integral
 from cygrad._core.compiler.tracer cimport Buffer, Step, TracedArray, array_of
+from cygrad._core.table.operator cimport Operator
 
 import re
 from bisect import bisect_left
@@ -108,9 +109,9 @@ cdef ArrayExpression with_inputs(ArrayExpression expression, dict others):
             for array in expression.inputs]
     constants += expression.constants
     found = tuple(key)
-    if found not in combined:
-        combined[found] = _inlined(expression, others, order)
-    form = combined[found]
+    form = combined.get(found, others)
+    if form is others:
+        form = combined[found] = _inlined(expression, others, order)
     return None if form is None else _expression([*inputs], constants, form)
 
 
@@ -394,6 +395,13 @@ cdef class Program:
         self.arrays.append(layout_of(model, shape, strides, buffer, offset))
         self.several.setdefault(buffer, [self.buffers[buffer].first]).append(len(self.arrays) - 1)
         return len(self.arrays) - 1
+
+    cpdef bint calls(self, object names) except -1:
+        cdef Operation operation
+        for operation in self.operations:
+            if operation.kind == "kernel" and (<Operator?>operation.operator).name in names:
+                return True
+        return False
 
     cpdef list arrays_of(self, int buffer):
         found = self.several.get(buffer)

@@ -598,6 +598,24 @@ cdef class Tracer:
                     stack.append(<object>node.c.edges[i].node.object)
         return leaves if released or not seen else None
 
+    def used_arrays(self):
+        """Return the arrays that steps read or modify, and those whose memory other arrays share."""
+        cdef TracedArray traced
+        cdef Step step
+        cdef set found = set()
+        cdef int number = 0
+        for step in self.steps:
+            for argument in step.arguments:
+                if isinstance(argument, int):
+                    found.add(argument)
+                elif isinstance(argument, list):
+                    found.update(<list>argument)
+        for traced in self.arrays:
+            if (<Buffer>self.buffers[traced.buffer]).first != number:
+                found |= {number, (<Buffer>self.buffers[traced.buffer]).first}
+            number += 1
+        return found
+
     def hashed(self, Tensor tensor not None):
         """Abort if the order of a set or the result of a lookup depends on an address that differs in each call."""
         if not any([tensor is other for other in self.constants]):
@@ -772,29 +790,38 @@ cdef class _CallFilter:
     """Passes on the calls that an observer has not confirmed yet."""
     cdef object observe           # see `observe_calls`
     cdef set known                # codes whose calls of C functions are all observed
-    cdef dict confirmed           # id of a code -> (code, its global variables, is in `known`)
-    cdef dict functions           # id of a C function of a module -> the function
+    cdef list confirmed           # (code, its global variables, is in `known`)
+    cdef list functions           # C functions of modules
+    cdef AddressMap by_code       # -> index in `confirmed`
+    cdef AddressMap by_function   # -> index in `functions`
 
     cdef int handle(self, PyFrameObject *frame, int event, PyObject *function) except -1:
         cdef const char *name
-        cdef object code, seen
+        cdef object code
+        cdef tuple seen = None
+        cdef int found
         if event != PyTrace_CALL and event != PyTrace_C_CALL:
             return 0
         code = code_of(frame)
-        seen = self.confirmed.get(id(code))
+        found = self.by_code.get(<void *>code)
+        if found >= 0:
+            seen = self.confirmed[found]
         if event == PyTrace_CALL:
             variables = PyFrame_GetGlobals(frame)
             if (seen is None or seen[1] is not variables) and self.observe(<object>frame, "call", None):
-                self.confirmed[id(code)] = code, variables, code in self.known
+                if found < 0:
+                    self.by_code.put(<void *>code, len(self.confirmed))
+                    self.confirmed.append((code, variables, code in self.known))
             return 0
         if seen is not None and not seen[2]:
             name = c_name(function)
             if name != NULL and name[0] not in b"poiw":         # see `Observer.check_call`
                 return 0
-        elif of_module(function) and <size_t>function in self.functions:
+        elif of_module(function) and self.by_function.get(function) >= 0:
             return 0
         if self.observe(<object>frame, "c_call", <object>function) and of_module(function):
-            self.functions[<size_t>function] = <object>function
+            self.by_function.put(function, len(self.functions))
+            self.functions.append(<object>function)
         return 0
 
 
@@ -810,5 +837,6 @@ def observe_calls(observe, set known not None):
     code than `known` are only observed if their names can be those of functions with side effects.
     """
     cdef _CallFilter filter = _CallFilter()
-    filter.observe, filter.known, filter.confirmed, filter.functions = observe, known, {}, {}
+    filter.observe, filter.known, filter.confirmed, filter.functions = observe, known, [], []
+    filter.by_code, filter.by_function = AddressMap(), AddressMap()
     PyEval_SetProfile(_profile, <PyObject *>filter)

@@ -36,6 +36,7 @@ from cygrad._core.memory.errors cimport MEMORY_ERROR, OK, check
 from cygrad._core.optimizers.optimize cimport rule_t
 from cygrad._core.program.executor cimport copy_with_layout
 
+from collections import Counter
 from cygrad._core.arrays.array import HAS_DEFAULT_DEVICE, get_default_device
 from cygrad._core.engine.engine import GradientEdge
 from cygrad._core.graph.modes import set_grad_enabled
@@ -136,7 +137,7 @@ cdef class GraphTemplate:
     def several(self):
         """Return the numbers of the inputs whose gradients are sums."""
         ends = [edge[0] for edges in self.edges for edge in edges if edge is not None and edge[0] < 0]
-        return [-1 - end for end in set(ends) if ends.count(end) > 1]
+        return [-1 - end for end, count in Counter(ends).items() if count > 1]
 
     def contains(self, Tensor tensor not None):
         """Return whether another output is computed from this tensor."""
