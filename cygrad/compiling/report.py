@@ -76,7 +76,7 @@ class ProgramDrawing(Drawing):
         self.labels, self.kinds, self.edges = [], [], []
         made = {}                     # slot -> box of the operation that wrote it last
         for operation in operations:
-            reads = operation.reads + [slot for _, roles in operation.updates for slot in roles if slot >= 0]
+            reads = [*operation.reads, *[slot for _, roles in operation.updates for slot in roles if slot >= 0]]
             changes = [operation.target] if operation.target >= 0 else [roles[0] for _, roles in operation.updates]
             sources = {made[slot] if slot in made else self._input(made, slot) for slot in reads}
             box = self._new("function", operation.text().partition(" = ")[2] or operation.text())

@@ -110,7 +110,7 @@ cdef class Assembly:
             for own in operation.arguments:
                 for number in own:
                     self.temporary(number, position)
-                made.updates.append(update([self.slot(number) for number in own]))
+                made.updates += (update([self.slot(number) for number in own]),)
         elif operation.expression is not None:
             operands = [self.temporary(number, position) for number in operation.expression.inputs]
         else:
@@ -119,9 +119,9 @@ cdef class Assembly:
         results = [self.temporary(number, position) for number in operation.results]
         for instruction in made.instructions:
             read = read + instruction.operands
-        made.reads = [operand_slot(number) for number in read if operand_space(number) == TEMPORARY_SPACE]
+        made.reads = tuple([operand_slot(number) for number in read if operand_space(number) == TEMPORARY_SPACE])
         made.target = -1 if operation.target is None else operand_slot(target)
-        made.results = [-1 if result == NO_OPERAND else operand_slot(result) for result in results]
+        made.results = tuple([-1 if result == NO_OPERAND else operand_slot(result) for result in results])
         if operation.kind != "draw":
             kind, flags = INSTRUCTIONS[operation.kind]
             if operation.is_list:
@@ -140,12 +140,12 @@ cdef class Assembly:
             for operation in operations:
                 maker.update(dict.fromkeys(operation.results, operation))
         for base, views in self.views.items():
-            made = [Instruction("view", [TEMPORARY_SPACE << SPACE_SHIFT | base], [TEMPORARY_SPACE << SPACE_SHIFT | slot],
-                                detail=offset) for slot, offset in views]
+            made = [Instruction("view", [TEMPORARY_SPACE << SPACE_SHIFT | base],
+                                [TEMPORARY_SPACE << SPACE_SHIFT | slot], detail=offset) for slot, offset in views]
             operation = maker.get(base)
             if operation is not None:
                 operation.instructions += made
-                operation.views += [(slot, base) for slot, _ in views]
+                operation.views += tuple([(slot, base) for slot, _ in views])
             else:
                 found += made
         for operation in operations:
@@ -206,7 +206,7 @@ cdef tuple update(list slots):
 cdef int mark_dead(Program program, Operation operation, CompiledOperation own, int slot) except -1:
     """Release a value after its last use; a result may reuse its memory, unless its version matters."""
     cdef int operand, buffer, count, i
-    own.dead.append(slot)
+    own.dead += (slot,)
     if operation.kind == "draw":
         return 0
     main, operand = own.instructions[len(own.instructions) - 1], TEMPORARY_SPACE << SPACE_SHIFT | slot
@@ -236,5 +236,5 @@ cdef int mark_touched(Assembly assembly, list operations, list sections) except 
             own, operation = operations[position], assembly.program.operations[position]
             used = {assembly.slots[assembly.root(number)]
                     for number in operation.uses() + [*operation.results, *operation.writes()] if number >= 0}
-            own.touched = sorted(used & dying)
+            own.touched = tuple(sorted(used & dying))
     return 0

@@ -24,8 +24,8 @@ def merge_equal(Program program not None):
         if (operation.kind == "evaluate" or operation.kind == "kernel") and not is_cheap(program, operation):
             key = key_of(operation)
             if writes:                # the written buffers only become more, so counts without positions are enough
-                key += (None, *[writes[buffer] for buffer in [buffer_at(program, number) for number in operation.reads()]
-                               if buffer in writes])
+                read = [buffer_at(program, number) for number in operation.reads()]
+                key += (None, *[writes[buffer] for buffer in read if buffer in writes])
             first = known.setdefault(key, operation)
             found = None if first is operation else equal_results(program, operation, first)
             if found is not None:

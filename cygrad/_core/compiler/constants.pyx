@@ -47,8 +47,8 @@ cdef bint is_foldable(Program program, Operation operation) except -1:
     for number in operation.results:
         if number >= 0:
             buffer, found = buffer_of(program, number), True
-            if not program.is_local(buffer) or buffer.writes or buffer_at(program, number) in program.output_buffers or (
-                    array_at(program, buffer.first).size > LARGE):
+            if not program.is_local(buffer) or buffer.writes or array_at(program, buffer.first).size > LARGE or (
+                    buffer_at(program, number) in program.output_buffers):
                 return False
     return found
 

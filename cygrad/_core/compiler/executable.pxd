@@ -40,18 +40,19 @@ ctypedef struct section_t:
     int32_t start, stop
     const tasks_t *tasks
 
-# Operation of a program with the slots that it uses, for the description of the executable.
+# Operation of a program with the slots that it uses, for the description of the executable. Tuples of numbers cost the
+# cyclic collector nothing.
 cdef class CompiledOperation:
     cdef readonly object operation        # of the Program
     cdef readonly dict slots              # array -> slot, of the whole program
     cdef readonly bint can_fail
     cdef readonly int first               # of its instructions
     cdef readonly int target              # slot of the tensor that it modifies in place, or -1
-    cdef readonly list reads, results     # slots; -1: unused
-    cdef readonly list updates            # of an optimizer: (slot of the step counter or -1, slots of the roles)
-    cdef readonly list views              # (slot, slot of the base) of the views of its results
-    cdef readonly list dead               # slots that are released after it
-    cdef readonly list touched            # slots that it uses and that die in its parallel section
+    cdef readonly tuple reads, results    # slots; -1: unused
+    cdef readonly tuple updates           # of an optimizer: (slot of the step counter or -1, slots of the roles)
+    cdef readonly tuple views             # (slot, slot of the base) of the views of its results
+    cdef readonly tuple dead              # slots that are released after it
+    cdef readonly tuple touched           # slots that it uses and that die in its parallel section
     cdef list instructions                # until the executable is made
 
 # Step of an optimizer.

@@ -260,7 +260,7 @@ cdef class CompiledOperation:
 
     def __cinit__(self, operation, dict slots not None, bint can_fail):
         self.operation, self.slots, self.can_fail, self.target = operation, slots, can_fail, -1
-        self.reads, self.results, self.updates, self.views, self.dead, self.touched = [], [], [], [], [], []
+        self.reads = self.results = self.updates = self.views = self.dead = self.touched = ()
         self.instructions = []
 
     def text(self):

@@ -30,11 +30,13 @@ cdef dict combined = {}, forms = {}
 
 
 @cython.binding(False)
+@cython.no_gc                     # no cycle leads through it
 cdef class Form:
     """The instructions of expressions that differ only in their arrays and numbers."""
 
 
 @cython.binding(False)
+@cython.no_gc                     # no cycle leads through it
 cdef class ArrayExpression:
     """
     Element-wise expression of arrays; see `Expression`.
