@@ -181,7 +181,7 @@ def assemble(Program program not None, dict positions not None):
     cdef list operations = []
     for operation in program.operations:
         operations.append(assembly.add(operation, len(operations)))
-    outgoing = {number: assembly.slot(number) for number in sorted(program.outgoing)}
+    outgoing = dict([(number, assembly.slot(number)) for number in sorted(program.outgoing)])
     for first, position in assembly.last.items():
         if buffer_at(program, first) not in program.output_buffers and (
                 program.is_local(buffer_of(program, first)) or first in program.sources):
@@ -190,9 +190,9 @@ def assemble(Program program not None, dict positions not None):
     mark_touched(assembly, operations, sections)
     instructions = assembly.arranged(operations)
     views = [slot for found in assembly.views.values() for slot, _ in found]
+    slots = dict([(number, outgoing.get(program.names.get(number, number))) for number in {*program.names, *outgoing}])
     return Executable(assembly.traced, assembly.inputs, instructions, assembly.constants, views, assembly.lists,
-                      operations, sections), {
-        number: outgoing.get(program.names.get(number, number)) for number in {*program.names, *outgoing}}
+                      operations, sections), slots
 
 
 cdef tuple update(list slots):

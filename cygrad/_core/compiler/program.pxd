@@ -25,8 +25,10 @@ cdef class Operation:
     cdef public tuple arguments, results
     cdef public ArrayExpression expression
     cdef public object target, operator, step, meta, is_list
+
     @staticmethod
     cdef Operation of_step(str kind, tuple arguments, Step step, ArrayExpression expression=*)
+
     # Return the arrays that it reads, without the target.
     cpdef list reads(self)
     # Return the arrays that it reads, those that an optimizer updates included.

@@ -6,9 +6,8 @@ it; the tests read that back.
 """
 
 cimport cython
-from cygrad._core.arrays.array cimport array_t
 from cygrad._core.arrays.dtype cimport is_integral
-from cygrad._core.compiler.tracer cimport Buffer, Step, TracedArray, array_of
+from cygrad._core.compiler.tracer cimport Buffer, Step, TracedArray
 from cygrad._core.table.operator cimport Operator
 
 import re
@@ -136,7 +135,7 @@ def _inlined(ArrayExpression expression, dict others, list order):
                 code.append((primitive, operands))
         return positions[own.result]
 
-    result = add(expression, {number: add(others[number], {}) for number in order})
+    result = add(expression, dict([(number, add(others[number], {})) for number in order]))
     if len(inputs) > MAX_INPUTS or len(inputs) + len(constants) + len(code) > MAX_REGISTERS:
         return None
     return shared_form(code, result, len(constants))
