@@ -110,7 +110,7 @@ cdef class Assembly:
             for own in operation.arguments:
                 for number in own:
                     self.temporary(number, position)
-                made.updates += (update([self.slot(number) for number in own]),)
+                made.updates += (_update([self.slot(number) for number in own]),)
         elif operation.expression is not None:
             operands = [self.temporary(number, position) for number in operation.expression.inputs]
         else:
@@ -126,7 +126,7 @@ cdef class Assembly:
             kind, flags = INSTRUCTIONS[operation.kind]
             if operation.is_list:
                 flags |= UNPACK
-            name, kernel, detail = details(operation, flags)
+            name, kernel, detail = _details(operation, flags)
             made.instructions.append(Instruction(kind, operands, results, flags, name, kernel, operation.expression,
                                                  target, detail))
         return made
@@ -155,7 +155,7 @@ cdef class Assembly:
         return found
 
 
-cdef tuple details(Operation operation, int flags):
+cdef tuple _details(Operation operation, int flags):
     """Return the name of the operator, that of the kernel, and the detail of a fused loop."""
     if operation.kind == "fused_loop":
         return None, None, (operation.n_operands, operation.stages)
@@ -185,9 +185,9 @@ def assemble(Program program not None, dict positions not None):
     for first, position in assembly.last.items():
         if buffer_at(program, first) not in program.output_buffers and (
                 program.is_local(buffer_of(program, first)) or first in program.sources):
-            mark_dead(program, program.operations[position], operations[position], assembly.slots[first])
+            _mark_dead(program, program.operations[position], operations[position], assembly.slots[first])
     sections = parallel_sections(program)
-    mark_touched(assembly, operations, sections)
+    _mark_touched(assembly, operations, sections)
     instructions = assembly.arranged(operations)
     views = [slot for found in assembly.views.values() for slot, _ in found]
     slots = dict([(number, outgoing.get(program.names.get(number, number))) for number in {*program.names, *outgoing}])
@@ -195,7 +195,7 @@ def assemble(Program program not None, dict positions not None):
                       operations, sections), slots
 
 
-cdef tuple update(list slots):
+cdef tuple _update(list slots):
     """Return the slot of the step counter and those of parameter, gradient and state."""
     counter = -1
     if len(slots) > 3:                         # Adam: the step counter comes first
@@ -203,7 +203,7 @@ cdef tuple update(list slots):
     return counter, slots + [-1] * (5 - len(slots))
 
 
-cdef int mark_dead(Program program, Operation operation, CompiledOperation own, int slot) except -1:
+cdef int _mark_dead(Program program, Operation operation, CompiledOperation own, int slot) except -1:
     """Release a value after its last use; a result may reuse its memory, unless its version matters."""
     cdef int operand, buffer, count, i
     own.dead += (slot,)
@@ -225,7 +225,7 @@ cdef int mark_dead(Program program, Operation operation, CompiledOperation own, 
     return 0
 
 
-cdef int mark_touched(Assembly assembly, list operations, list sections) except -1:
+cdef int _mark_touched(Assembly assembly, list operations, list sections) except -1:
     """Keep the slots that die in the parallel section of an operation."""
     cdef CompiledOperation own
     cdef Operation operation

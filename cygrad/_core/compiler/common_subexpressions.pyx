@@ -14,20 +14,20 @@ CHEAP = frozenset(("add", "sub", "mul", "neg", "square"))
 def merge_equal(Program program not None):
     """Compute common subexpressions once: equal operations on equal arrays that were not written in between."""
     cdef Operation operation
-    cdef dict known = {}, names = equal_arrays(program), writes = {}
+    cdef dict known = {}, names = _equal_arrays(program), writes = {}
     cdef list kept = []
     for operation in program.operations:
         operation.rename(names)
         for number in operation.writes():
             buffer = buffer_at(program, number)
             writes[buffer] = writes.get(buffer, 0) + 1
-        if (operation.kind == "evaluate" or operation.kind == "kernel") and not is_cheap(program, operation):
-            key = key_of(operation)
+        if (operation.kind == "evaluate" or operation.kind == "kernel") and not _is_cheap(program, operation):
+            key = _key_of(operation)
             if writes:                # the written buffers only become more, so counts without positions are enough
                 read = [buffer_at(program, number) for number in operation.reads()]
                 key += (None, *[writes[buffer] for buffer in read if buffer in writes])
             first = known.setdefault(key, operation)
-            found = None if first is operation else equal_results(program, operation, first)
+            found = None if first is operation else _equal_results(program, operation, first)
             if found is not None:
                 names.update(found)
                 continue
@@ -35,7 +35,7 @@ def merge_equal(Program program not None):
     program.operations = kept
 
 
-cdef dict equal_arrays(Program program):
+cdef dict _equal_arrays(Program program):
     """Return array -> first array with its layout in the same memory, or a constant with the same elements."""
     cdef dict names = {}, constants = {}
     cdef int buffer, first
@@ -54,7 +54,7 @@ cdef dict equal_arrays(Program program):
     return {number: first for number, first in names.items() if first != number}
 
 
-cdef dict equal_results(Program program, Operation operation, Operation other):
+cdef dict _equal_results(Program program, Operation operation, Operation other):
     """Return array -> array over the results of an equal operation; None if those of `operation` are needed."""
     cdef dict names = {}
     for number in operation.results:
@@ -73,7 +73,7 @@ cdef dict equal_results(Program program, Operation operation, Operation other):
     return names
 
 
-cdef bint is_cheap(Program program, Operation operation) except -1:
+cdef bint _is_cheap(Program program, Operation operation) except -1:
     """Return whether recomputing it at each reader is faster than reading it from memory."""
     if operation.expression is None or array_at(program, operation.results[0]).size < LARGE:
         return False
@@ -81,7 +81,7 @@ cdef bint is_cheap(Program program, Operation operation) except -1:
     return len(code) == 1 and code[0][0] in CHEAP
 
 
-cdef tuple key_of(Operation operation):
+cdef tuple _key_of(Operation operation):
     """Return a key that is equal for equal operations."""
     if operation.expression is not None:
         numbers = [repr(plain(number)) for number in operation.expression.constants]

@@ -28,14 +28,14 @@ def fold_constants(Program program not None):
     cdef Operation operation
     cdef list kept = []
     for operation in program.operations:
-        if is_foldable(program, operation):
+        if _is_foldable(program, operation):
             program.folded.update([buffer_at(program, number) for number in operation.results if number >= 0])
         else:
             kept.append(operation)
     program.operations = kept
 
 
-cdef bint is_foldable(Program program, Operation operation) except -1:
+cdef bint _is_foldable(Program program, Operation operation) except -1:
     """Return whether it computes small results, of which the program needs no other memory, from constants."""
     cdef Buffer buffer
     cdef bint found = False
@@ -60,7 +60,7 @@ def remove_unit_factors(Program program not None):
     cdef list kept = []
     for operation in program.operations:
         operation.rename(names)
-        found = other_factor(program, operation)
+        found = _other_factor(program, operation)
         if found is None:
             kept.append(operation)
         else:
@@ -68,7 +68,7 @@ def remove_unit_factors(Program program not None):
     program.operations = kept
 
 
-cdef object other_factor(Program program, Operation operation):
+cdef object _other_factor(Program program, Operation operation):
     """Return the other factor of a multiplication by one; None for other operations."""
     cdef list inputs, code
     if operation.kind != "evaluate":

@@ -22,7 +22,7 @@ def remove_dead(Program program not None):
             live.add(position)
         position += 1
     for operation in reversed(program.operations):
-        if has_live(program, operation.results, live) or has_live(program, operation.writes(), live) or (
+        if _has_live(program, operation.results, live) or _has_live(program, operation.writes(), live) or (
                 program.can_fail(operation)):
             kept.append(operation)
             for number in operation.uses():
@@ -31,7 +31,7 @@ def remove_dead(Program program not None):
     program.operations = kept
 
 
-cdef bint has_live(Program program, object numbers, set live) except -1:
+cdef bint _has_live(Program program, object numbers, set live) except -1:
     for number in numbers:
         if number >= 0 and buffer_at(program, number) in live:
             return True

@@ -20,14 +20,14 @@ def fuse_expressions(Program program not None):
         position += 1
         if operation.kind == "evaluate":
             maker[operation.results[0]] = position
-        meta = summed_layout(program, operation) if operation.expression is None else None
+        meta = _summed_layout(program, operation) if operation.expression is None else None
         if operation.expression is None and meta is None:
             continue
         sources = {}
         for number in operation.reads():
             source = maker.get(number)
             if source is not None and counts[buffer_at(program, number)] == 1 and source not in removed and (
-                    program.is_sole_array(number) and is_fusable(program, operation, number, source, position)):
+                    program.is_sole_array(number) and _is_fusable(program, operation, number, source, position)):
                 sources[number] = source
         if meta is not None:
             if not all(has_one_layout(program, number, program.operations[source])
@@ -40,24 +40,24 @@ def fuse_expressions(Program program not None):
             continue
         if not sources:
             continue
-        found = inlined(program, operation, sources)
+        found = _inlined(program, operation, sources)
         for number in list(sources) if found is None else ():            # too large: those that fit, one by one
-            if inlined(program, operation, {number: sources[number]}) is None:
+            if _inlined(program, operation, {number: sources[number]}) is None:
                 del sources[number]
             else:
-                operation.expression = inlined(program, operation, {number: sources[number]})
+                operation.expression = _inlined(program, operation, {number: sources[number]})
         operation.expression = found or operation.expression
         removed.update(sources.values())
     program.operations = [operation for position, operation in enumerate(program.operations) if position not in removed]
 
 
-cdef ArrayExpression inlined(Program program, Operation operation, dict sources):
+cdef ArrayExpression _inlined(Program program, Operation operation, dict sources):
     """Return the expression of an operation with those of its inputs, or None if it is too large."""
     return with_inputs(operation.expression, {
         number: (<Operation?>program.operations[source]).expression for number, source in sources.items()})
 
 
-cdef bint is_fusable(Program program, Operation operation, int number, int source, int position) except -1:
+cdef bint _is_fusable(Program program, Operation operation, int number, int source, int position) except -1:
     """Return whether the expression of an input can be evaluated in its reader, an element-wise operation or a sum."""
     cdef list inputs = (<Operation?>program.operations[source]).expression.inputs
     for read in inputs:
@@ -83,7 +83,7 @@ def has_one_layout(program, number, source):
         summed.shape, summed.strides) for traced in map(program.arrays.__getitem__, source.expression.inputs))
 
 
-cdef object summed_layout(Program program, Operation operation):
+cdef object _summed_layout(Program program, Operation operation):
     """
     Return the keepdim layout of a sum.
 

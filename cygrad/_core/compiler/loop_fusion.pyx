@@ -109,7 +109,7 @@ cdef class Group:
         return [FusedLoop(tuple(self.inputs), tuple(results), stages, len(operands))]
 
 
-cdef list join_groups(list entries):
+cdef list _join_groups(list entries):
     """Return groups and operations after joining groups that only independent operations part."""
     cdef list found = []
     last = None                       # position of the last group
@@ -143,7 +143,7 @@ def fuse_loops(Program program not None):
         groups.append(operation)
     if not group.operations and not any([isinstance(entry, Group) for entry in groups]):
         return
-    for entry in reversed(join_groups([*groups, group])):
+    for entry in reversed(_join_groups([*groups, group])):
         made = (<Group>entry).finished(later) if isinstance(entry, Group) else [entry]
         members = [operation for operation, _ in (<Group>entry).operations] if isinstance(entry, Group) else made
         for operation in members:

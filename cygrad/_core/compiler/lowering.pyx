@@ -42,7 +42,7 @@ def lower(tracer, outgoing, start=0, stop=None, fast=False):
     fast : bool
         Allow other orders of summation.
     """
-    operations = [operation_of(step) for step in tracer.steps[start:stop]]
+    operations = [_operation_of(step) for step in tracer.steps[start:stop]]
     return optimize(Program(tracer.arrays, tracer.buffers, operations, outgoing, start, fast, tracer.snapshot))
 
 
@@ -55,7 +55,7 @@ def optimize(Program program not None, passes=None):
     return program
 
 
-cdef Operation operation_of(Step step):
+cdef Operation _operation_of(Step step):
     """Return the unoptimized Operation of a step."""
     if step.kind == "optimize":
         return Operation("optimize", step.arguments, step=step)

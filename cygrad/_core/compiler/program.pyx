@@ -141,14 +141,14 @@ def _inlined(ArrayExpression expression, dict others, list order):
     return shared_form(code, result, len(constants))
 
 
-cdef tuple forward_of(object operator):
+cdef tuple _forward_of(object operator):
     if operator not in forwards:
         forwards[operator] = forward_expression(operator)
     return forwards[operator]
 
 
 cdef ArrayExpression expression_of(object operator, tuple arguments):
-    cdef tuple forward = forward_of(operator)
+    cdef tuple forward = _forward_of(operator)
     cdef list inputs = [], constants = [], pattern = [operator]
     if forward is None:
         return None

@@ -22,7 +22,7 @@ MIN_MEAN_WORK = 1 << 15           # per operation; scheduling one in parallel co
 cdef dict costs = {}              # primitive -> its cost
 
 
-cdef object multiplications(Program program, Operation operation):
+cdef object _multiplications(Program program, Operation operation):
     """Return the number of multiplications of a product or convolution, else 0."""
     name = operation.operator.name if operation.operator is not None else operation.kind.removesuffix("_into")
     first, second = (program.arrays[number] if isinstance(number, int) else None
@@ -39,7 +39,7 @@ cdef object multiplications(Program program, Operation operation):
     return 0
 
 
-cdef object work_of(Program program, Operation operation):
+cdef object _work_of(Program program, Operation operation):
     """Estimate the work of an operation."""
     cdef int64_t cost = 0, total = 0, most = 0, size
     for numbers in (operation.reads(), operation.writes(), operation.results):
@@ -57,7 +57,7 @@ cdef object work_of(Program program, Operation operation):
         return most * cost
     if operation.kind in ("optimize", "allocate", "draw"):
         return 0
-    return total * KERNEL_COST + multiplications(program, operation) // MULTIPLICATIONS_PER_ADDITION
+    return total * KERNEL_COST + _multiplications(program, operation) // MULTIPLICATIONS_PER_ADDITION
 
 
 def barriers(before):
@@ -95,7 +95,7 @@ def critical_path(before, work, start, stop):
 
 def parallel_sections(Program program not None):
     """Return the ParallelSections of a Program."""
-    work = [work_of(program, operation) for operation in program.operations]
+    work = [_work_of(program, operation) for operation in program.operations]
     if sum(work) < MIN_PARALLEL_WORK or max(work) < MIN_MEAN_WORK:       # no section has this mean
         return []
     before, found = dependencies(program), []
